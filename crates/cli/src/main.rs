@@ -1,0 +1,3 @@
+//! The `swiftwater` command: argument parsing and printing only.
+
+fn main() {}

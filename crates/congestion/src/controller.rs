@@ -1,0 +1,132 @@
+//! The `Controller` trait: what every congestion-control algorithm implements.
+
+use std::fmt;
+use std::time::Duration;
+
+use rand_core::Rng;
+use swiftwater_units::{Bandwidth, ByteCount, Instant, PathId};
+
+use crate::sample::{AckBatch, EcnBatch, EpisodeId, LossBatch, RttView, SentInfo};
+
+/// Facts about the path that a controller may read at every call, and its source of randomness.
+pub struct Env<'a> {
+    /// Largest UDP payload that the path carries now (`max_datagram_size` of RFC 9002), bytes.
+    pub max_datagram_size: ByteCount,
+    /// Window to start with, and after a change of path (RFC 9002, section 7.2).
+    pub initial_window: ByteCount,
+    /// Window below which no congestion event may push (`kMinimumWindow`, RFC 9002, B.1).
+    pub minimum_window: ByteCount,
+    /// The path this controller belongs to, for logs only.
+    pub path: PathId,
+    /// Seeded generator of the connection; the only source of randomness allowed.
+    pub rng: &'a mut dyn Rng,
+}
+
+impl fmt::Debug for Env<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Env")
+            .field("max_datagram_size", &self.max_datagram_size)
+            .field("initial_window", &self.initial_window)
+            .field("minimum_window", &self.minimum_window)
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How fast the shared pacer should release packets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pacing {
+    /// The rate to pace at; `None` lets the pacer derive `gain * cwnd / smoothed_rtt`.
+    pub rate: Option<Bandwidth>,
+    /// The `N` of RFC 9002, section 7.7, used when `rate` is `None`: 2.0 in slow start, 1.25 later.
+    pub gain: f64,
+    /// Most bytes that may leave back to back; `None` lets the pacer choose.
+    pub quantum: Option<ByteCount>,
+}
+
+/// State of a controller for logs, statistics and plots; not for decisions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snapshot {
+    /// Congestion window.
+    pub cwnd: ByteCount,
+    /// Slow-start threshold; `None` before the first congestion event or where the algorithm has
+    /// none.
+    pub ssthresh: Option<ByteCount>,
+    /// Name of the current state, such as `slow_start`.
+    pub state: &'static str,
+    /// Further named values of the algorithm, in a fixed order.
+    pub details: Vec<(&'static str, f64)>,
+}
+
+/// A congestion-control algorithm for one path.
+///
+/// All times are arguments, so the same code runs on real and on virtual clocks.
+pub trait Controller: Send {
+    /// The name by which users select the algorithm.
+    fn name(&self) -> &'static str;
+
+    /// An ack-eliciting or padded packet has left.
+    fn on_sent(&mut self, sent: &SentInfo, env: &mut Env<'_>);
+
+    /// An ACK frame newly acknowledged packets; called once per frame, after the losses that the
+    /// same frame revealed.
+    fn on_ack(&mut self, ack: &AckBatch, env: &mut Env<'_>);
+
+    /// A run of loss detection declared packets lost; called once per run.
+    fn on_loss(&mut self, loss: &LossBatch<'_>, env: &mut Env<'_>);
+
+    /// An ACK frame reported more packets marked CE.
+    fn on_ce(&mut self, ce: &EcnBatch, env: &mut Env<'_>);
+
+    /// Every packet of loss episode `episode` turned out to have been delivered.
+    fn on_spurious(&mut self, episode: EpisodeId, now: Instant, env: &mut Env<'_>);
+
+    /// Persistent congestion was established (RFC 9002, section 7.6).
+    fn on_persistent_congestion(&mut self, now: Instant, env: &mut Env<'_>);
+
+    /// A probe timeout expired, the `count`-th in a row.
+    fn on_pto(&mut self, _now: Instant, _count: u32, _env: &mut Env<'_>) {}
+
+    /// Sending resumes after nothing was in flight for `idle`.
+    fn on_idle_restart(&mut self, _now: Instant, _idle: Duration, _env: &mut Env<'_>) {}
+
+    /// The path's maximum datagram size changed; the new one is in `env`.
+    fn on_max_datagram_size_change(&mut self, env: &mut Env<'_>);
+
+    /// Packets left flight without being acked or lost (their space was discarded).
+    fn on_discard(&mut self, _bytes: ByteCount) {}
+
+    /// The congestion window: bytes that may be in flight.
+    fn cwnd(&self) -> ByteCount;
+
+    /// How to pace; read after every batch.
+    fn pacing(&self, rtt: &RttView) -> Pacing;
+
+    /// True while the algorithm itself holds sending back, so that samples must be marked
+    /// application-limited (BBR's `ProbeRTT`).
+    fn wants_app_limited_mark(&self) -> bool {
+        false
+    }
+
+    /// When [`Controller::on_timer`] should be called next.
+    fn next_timer(&self) -> Option<Instant> {
+        None
+    }
+
+    /// The time announced by [`Controller::next_timer`] has come.
+    fn on_timer(&mut self, _now: Instant, _env: &mut Env<'_>) {}
+
+    /// State for logs.
+    fn snapshot(&self) -> Snapshot;
+
+    /// A copy with the same state, for "what if" evaluation and for new paths.
+    fn clone_box(&self) -> Box<dyn Controller>;
+}
+
+/// Makes a controller for each new path.
+pub trait ControllerFactory: Send + Sync + fmt::Debug {
+    /// The name of what is made.
+    fn name(&self) -> &'static str;
+    /// A fresh controller at time `now`.
+    fn build(&self, now: Instant, env: &mut Env<'_>) -> Box<dyn Controller>;
+}

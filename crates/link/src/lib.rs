@@ -1,0 +1,1 @@
+//! One emulated network link, sans-I/O.

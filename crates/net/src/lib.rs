@@ -1,0 +1,1 @@
+//! Drives swiftwater-quic over real UDP sockets; the real-time relay over swiftwater-link.

@@ -1,0 +1,1 @@
+//! Packet schedulers and re-injectors, one file per system.

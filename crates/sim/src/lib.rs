@@ -1,0 +1,1 @@
+//! Virtual time: many links and hosts running the real stack, deterministic.

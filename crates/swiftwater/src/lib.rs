@@ -1,0 +1,1 @@
+//! Swiftwater: a QUIC transport for services that must feel instant.

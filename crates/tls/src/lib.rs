@@ -1,0 +1,1 @@
+//! rustls behind the crypto traits of swiftwater-quic, and a null cipher for simulation.

@@ -1,0 +1,29 @@
+//! QUIC packets, frames and transport parameters: parse and encode, no state, no clock.
+//!
+//! Parsing borrows from the datagram and never allocates; encoding writes into a lent buffer.
+//! Nothing here knows a connection: a value is either well formed or a [`DecodeError`], and rules
+//! that need state (which frame in which packet, limits, ordering) belong to `swiftwater-quic`.
+//!
+//! Sources: RFC 8999, 9000 (sections 16 to 20), 9221, and draft-ietf-quic-multipath-21.
+
+#![forbid(unsafe_code)]
+
+mod coding;
+mod connection_id;
+mod error;
+pub mod frame;
+mod header;
+mod packet_number;
+mod transport_parameters;
+mod varint;
+
+pub use coding::{Reader, Writer};
+pub use connection_id::{ConnectionId, ResetToken, MAX_CID_LEN};
+pub use error::{DecodeError, ErrorCode};
+pub use frame::Frame;
+pub use header::{
+    Header, InvariantHeader, LongPacketType, PacketType, PartialHeader, VERSION_1,
+};
+pub use packet_number::TruncatedPacketNumber;
+pub use transport_parameters::{PreferredAddress, TransportParameterError, TransportParameters};
+pub use varint::{VarInt, VarIntBoundsExceeded};
