@@ -8,14 +8,41 @@
 //!
 //! Inside one ACK the transport calls, each at most once and in this order: `on_loss`, `on_ce`,
 //! `on_spurious`, `on_ack`; the pacer then re-reads [`Controller::pacing`].
+//!
+//! Choose an algorithm with [`by_name`], or make a factory with parameters of your own, such as
+//! [`CubicConfig`]. Rules that hold for every algorithm (when a window may grow at all, how far it
+//! may run ahead of its use) are in one place, see [`AckBatch::may_grow`].
 
 #![forbid(unsafe_code)]
 
 mod controller;
+mod cubic;
+mod fixed;
+mod growth;
+mod hystart;
+mod loss_based;
+mod newreno;
+mod registry;
 mod sample;
 
 pub use controller::{Controller, ControllerFactory, Env, Pacing, Snapshot};
+pub use cubic::{Cubic, CubicConfig};
+pub use fixed::FixedWindow;
+pub use growth::MAX_WINDOW;
+pub use hystart::HyStartConfig;
+pub use loss_based::PacingGains;
+pub use newreno::{NewReno, NewRenoConfig};
+pub use registry::{UnknownController, by_name, names};
 pub use sample::{
     AckBatch, EcnBatch, EcnCounts, EpisodeId, LossBatch, LossCause, LostPacket, RateSample, Round,
     RttView, SentInfo,
 };
+
+/// Parts that controllers are composed of, for algorithms of your own.
+pub mod blocks {
+    pub use crate::cubic::{CubicCurve, CubicFunction, RenoEstimate};
+    pub use crate::growth::{ActiveClock, FlightPeak};
+    pub use crate::hystart::{HyStart, SlowStart, SlowStartStep};
+    pub use crate::loss_based::{Curve, LossBased};
+    pub use crate::newreno::RenoCurve;
+}

@@ -26,6 +26,13 @@ pub struct RttView {
     pub has_sample: bool,
 }
 
+impl RttView {
+    /// `smoothed_rtt`, or `None` before the first sample, when it would only be an assumption.
+    pub fn known_smoothed(&self) -> Option<Duration> {
+        self.has_sample.then_some(self.smoothed)
+    }
+}
+
 /// Position in the count of round trips: a round ends when a packet sent after its start is acked.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Round {

@@ -1,1 +1,58 @@
-//! Sans-I/O QUIC v1: endpoint, connection, spaces, paths, recovery, streams, policy seams.
+//! Sans-I/O QUIC v1 (RFC 8999, 9000, 9001, 9002, 9221): endpoint, connection, spaces, paths,
+//! recovery, streams, and the policy seams on which Swiftwater's systems are built.
+//!
+//! # Contract
+//!
+//! Nothing here reads a clock, opens a socket or starts a thread. A driver feeds datagrams, expired
+//! timeouts and application calls, each with the current [`Instant`](swiftwater_units::Instant), and
+//! takes out datagrams, timeouts and events:
+//!
+//! 1. [`Endpoint::route`] tells which [`Connection`] a datagram belongs to;
+//! 2. [`Connection::handle_datagram`], [`Connection::handle_timeout`] or an application call changes
+//!    the connection;
+//! 3. then, in this order: [`Connection::poll_transmit`] until `None`, [`Connection::poll_event`]
+//!    and [`Connection::poll_endpoint_event`] until `None` (the latter handed to
+//!    [`Endpoint::handle_event`]), and at last [`Connection::poll_timeout`] is read again.
+//!
+//! Skipping a step of 3 delays work but corrupts nothing. "Nothing to do" is `None` or a blocked
+//! outcome, never an error. Randomness comes from one seeded generator per endpoint, split per
+//! connection: the same seed and the same inputs give the same outputs, bit for bit.
+//!
+//! A panic means a bug of ours; no input from a peer causes one.
+
+#![forbid(unsafe_code)]
+
+mod config;
+mod connection;
+mod control;
+pub mod crypto;
+mod datagrams;
+mod defaults;
+mod endpoint;
+mod error;
+mod frame_writer;
+mod handshake;
+pub mod observe;
+mod path;
+pub mod policy;
+mod ranges;
+mod recovery;
+mod space;
+mod streams;
+mod transmit;
+
+pub use config::{ClientConfig, EndpointConfig, RetryPolicy, ServerConfig, TransportConfig};
+pub use connection::{
+    Connection, ConnectionStats, EndpointEvent, Event, PathStats, RecvStream, SendStream,
+    StreamEvent,
+};
+pub use endpoint::{ConnectionHandle, Endpoint, EndpointStats, Routed};
+pub use error::{
+    ConnectError, ConnectionError, ReadError, SendDatagramError, TransportError, WriteError,
+};
+pub use ranges::RangeSet;
+pub use streams::ReadOutcome;
+pub use swiftwater_congestion as congestion;
+pub use swiftwater_units as units;
+pub use swiftwater_wire as wire;
+pub use transmit::{DatagramMeta, EcnCodepoint, Transmit};

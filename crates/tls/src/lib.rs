@@ -1,1 +1,42 @@
-//! rustls behind the crypto traits of swiftwater-quic, and a null cipher for simulation.
+//! The crypto traits of `swiftwater-quic`, implemented twice: with rustls for the real thing, and
+//! with a null cipher for simulations that want speed and bit-for-bit repetition.
+//!
+//! - [`ClientTls`] and [`ServerTls`] are what a program configures: trust, certificate, ALPN, key
+//!   log, cipher suites. Verification of the server's certificate is on unless it is switched off
+//!   by a constructor whose name says so.
+//! - [`RustlsSession`] and [`RustlsPrimitives`] are the adapters below them (RFC 9001).
+//! - [`DevCertificate`] makes self-signed certificates for development and tests.
+//! - [`EndpointSecrets`] keys an endpoint's reset and address tokens (RFC 9000, sections 8.1.3 and
+//!   10.3.2).
+//! - [`null`] has the simulator's stand-in: packets and flights of real sizes, no protection.
+//!
+//! Session resumption and 0-RTT are not offered yet: both configurations switch them off. Their
+//! place is [`ClientTls::from_rustls`] and [`ServerTls::from_rustls`] (a session store that also
+//! remembers transport parameters) and one more epoch in `swiftwater_quic::crypto`.
+//!
+//! No socket is opened and no packet is parsed here.
+
+#![forbid(unsafe_code)]
+
+mod cipher_suite;
+mod client;
+mod config_error;
+mod dev_cert;
+mod endpoint_key;
+pub mod null;
+mod outbox;
+mod rustls_keys;
+mod rustls_session;
+mod server;
+mod verifier;
+
+pub use cipher_suite::CipherSuite;
+pub use client::ClientTls;
+pub use config_error::ConfigError;
+pub use dev_cert::DevCertificate;
+pub use endpoint_key::EndpointSecrets;
+pub use rustls;
+pub use rustls_keys::RustlsPrimitives;
+pub use rustls_pki_types as pki_types;
+pub use rustls_session::RustlsSession;
+pub use server::ServerTls;

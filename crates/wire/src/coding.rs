@@ -33,14 +33,20 @@ impl<'a> Reader<'a> {
 
     /// The next `n` bytes.
     pub fn bytes(&mut self, n: usize) -> Result<&'a [u8], DecodeError> {
-        let (head, rest) = self.rest.split_at_checked(n).ok_or(DecodeError::UnexpectedEnd)?;
+        let (head, rest) = self
+            .rest
+            .split_at_checked(n)
+            .ok_or(DecodeError::UnexpectedEnd)?;
         self.rest = rest;
         Ok(head)
     }
 
     /// The next `N` bytes as an array.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
-        let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(DecodeError::UnexpectedEnd)?;
+        let (head, rest) = self
+            .rest
+            .split_first_chunk::<N>()
+            .ok_or(DecodeError::UnexpectedEnd)?;
         self.rest = rest;
         Ok(*head)
     }
@@ -143,7 +149,10 @@ impl<'a> Writer<'a> {
 
     /// Appends the shortest encoding of `n`, which must be below 2^62.
     pub fn varint(&mut self, n: u64) {
-        debug_assert!(n <= VarInt::MAX.get(), "{n} does not fit in a variable-length integer");
+        debug_assert!(
+            n <= VarInt::MAX.get(),
+            "{n} does not fit in a variable-length integer"
+        );
         match VarInt::saturating(n).size() {
             1 => self.u8(n as u8),
             2 => self.u16(n as u16 | 0x4000),

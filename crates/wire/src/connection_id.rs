@@ -14,7 +14,10 @@ pub struct ConnectionId {
 
 impl ConnectionId {
     /// The zero-length connection ID.
-    pub const EMPTY: Self = Self { len: 0, bytes: [0; MAX_CID_LEN] };
+    pub const EMPTY: Self = Self {
+        len: 0,
+        bytes: [0; MAX_CID_LEN],
+    };
 
     /// A connection ID with these bytes, or `None` if there are more than [`MAX_CID_LEN`].
     pub fn new(bytes: &[u8]) -> Option<Self> {
@@ -48,7 +51,9 @@ impl fmt::Debug for ConnectionId {
 
 impl fmt::Display for ConnectionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        self.as_bytes()
+            .iter()
+            .try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
@@ -58,7 +63,11 @@ pub struct ResetToken(pub [u8; 16]);
 
 impl PartialEq for ResetToken {
     fn eq(&self, other: &Self) -> bool {
-        self.0.iter().zip(&other.0).fold(0, |diff, (a, b)| diff | (a ^ b)) == 0
+        self.0
+            .iter()
+            .zip(&other.0)
+            .fold(0, |diff, (a, b)| diff | (a ^ b))
+            == 0
     }
 }
 

@@ -17,9 +17,25 @@ pub enum DecodeError {
     /// A frame type not in its shortest encoding (RFC 9000, section 12.4: `PROTOCOL_VIOLATION`).
     #[error("frame type {0:#x} is not encoded in the fewest bytes")]
     NonMinimalFrameType(u64),
+    /// A path identifier above 2^32 - 1, hence above any limit (multipath draft, section 4:
+    /// `PROTOCOL_VIOLATION`).
+    #[error("path identifier {0} is above 2^32 - 1")]
+    PathIdTooLarge(u64),
     /// A field has a value that its definition forbids.
     #[error("{0}")]
     Invalid(&'static str),
+}
+
+impl DecodeError {
+    /// The code to close the connection with if the bytes were authenticated.
+    pub const fn error_code(&self) -> ErrorCode {
+        match self {
+            Self::NonMinimalFrameType(_) | Self::PathIdTooLarge(_) => ErrorCode::PROTOCOL_VIOLATION,
+            Self::UnexpectedEnd | Self::UnknownFrame(_) | Self::Invalid(_) => {
+                ErrorCode::FRAME_ENCODING_ERROR
+            }
+        }
+    }
 }
 
 /// A transport error code (RFC 9000, section 20.1; multipath draft, section 6).
@@ -78,6 +94,14 @@ codes! {
     AEAD_LIMIT_REACHED = 0xf;
     /// No viable network path.
     NO_VIABLE_PATH = 0x10;
+    /// The application gave up a path.
+    APPLICATION_ABANDON_PATH = 0x3e;
+    /// The endpoint can't hold another path.
+    PATH_RESOURCE_LIMIT_REACHED = 0x3e75;
+    /// The path is unstable or too weak to be of use.
+    PATH_UNSTABLE_OR_POOR = 0x3e76;
+    /// The peer opened a path for which the endpoint has no connection ID.
+    NO_CID_AVAILABLE_FOR_PATH = 0x3e77;
 }
 
 impl ErrorCode {

@@ -18,11 +18,12 @@ mod transport_parameters;
 mod varint;
 
 pub use coding::{Reader, Writer};
-pub use connection_id::{ConnectionId, ResetToken, MAX_CID_LEN};
+pub use connection_id::{ConnectionId, MAX_CID_LEN, ResetToken};
 pub use error::{DecodeError, ErrorCode};
 pub use frame::Frame;
 pub use header::{
-    Header, InvariantHeader, LongPacketType, PacketType, PartialHeader, VERSION_1,
+    Header, HeaderLayout, InvariantHeader, PacketType, PartialHeader, PlainFirstByte,
+    RETRY_TAG_LEN, VERSION_1, write_retry, write_version_negotiation,
 };
 pub use packet_number::TruncatedPacketNumber;
 pub use transport_parameters::{PreferredAddress, TransportParameterError, TransportParameters};

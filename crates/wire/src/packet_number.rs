@@ -2,6 +2,9 @@
 
 use swiftwater_units::PacketNumber;
 
+use crate::coding::{Reader, Writer};
+use crate::error::DecodeError;
+
 /// A packet number as it appears on the wire: its low 1 to 4 bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct TruncatedPacketNumber {
@@ -12,21 +15,44 @@ pub struct TruncatedPacketNumber {
 }
 
 impl TruncatedPacketNumber {
-    /// The shortest encoding of `full` from which a peer that may have acknowledged nothing above
+    /// The shortest encoding of `full` from which a peer that may have received nothing above
     /// `largest_acked` recovers it (appendix A.2).
     pub fn encode(full: PacketNumber, largest_acked: Option<PacketNumber>) -> Self {
         let unacked = match largest_acked {
             Some(acked) => full.get().saturating_sub(acked.get()),
             None => full.get() + 1,
         };
-        // One bit more than the number of candidates, in whole bytes.
+        // More than twice the distance must be representable: one bit more than it has.
         let bits = u64::BITS - unacked.leading_zeros() + 1;
         let len = (bits.div_ceil(8) as usize).clamp(1, 4);
         let mask = u64::MAX >> (64 - 8 * len);
-        Self { value: (full.get() & mask) as u32, len }
+        Self {
+            value: (full.get() & mask) as u32,
+            len,
+        }
     }
 
-    /// The packet number closest to the one after `largest_received` (appendix A.3).
+    /// Reads `len` bytes, 1 to 4 (see [`PlainFirstByte`](crate::PlainFirstByte)).
+    pub fn read(r: &mut Reader<'_>, len: usize) -> Result<Self, DecodeError> {
+        if !(1..=4).contains(&len) {
+            return Err(DecodeError::Invalid(
+                "a packet number that is not of 1 to 4 bytes",
+            ));
+        }
+        let value = r
+            .bytes(len)?
+            .iter()
+            .fold(0, |value, &byte| value << 8 | u32::from(byte));
+        Ok(Self { value, len })
+    }
+
+    /// Appends the bytes.
+    pub fn write(self, w: &mut Writer<'_>) {
+        w.bytes(&self.value.to_be_bytes()[4 - self.len..]);
+    }
+
+    /// The packet number closest to the one after `largest_received` (appendix A.3). At most
+    /// 2^62 - 1 whatever the peer sent.
     pub fn expand(self, largest_received: Option<PacketNumber>) -> PacketNumber {
         let expected = largest_received.map_or(0, |largest| largest.get() + 1);
         let window = 1_u64 << (8 * self.len);

@@ -22,7 +22,11 @@ impl VarInt {
 
     /// `n` if it fits.
     pub const fn new(n: u64) -> Result<Self, VarIntBoundsExceeded> {
-        if n > Self::MAX.0 { Err(VarIntBoundsExceeded(n)) } else { Ok(Self(n)) }
+        if n > Self::MAX.0 {
+            Err(VarIntBoundsExceeded(n))
+        } else {
+            Ok(Self(n))
+        }
     }
 
     /// `n`, or the largest value.

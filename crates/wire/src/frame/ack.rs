@@ -4,7 +4,13 @@ use std::ops::RangeInclusive;
 
 use swiftwater_units::PathId;
 
+use super::encode::varint_size;
+use super::types;
 use crate::coding::{Reader, Writer};
+use crate::error::DecodeError;
+use crate::varint::VarInt;
+
+const UNDERFLOW: DecodeError = DecodeError::Invalid("an ACK range below packet number 0");
 
 /// An ACK or `PATH_ACK` frame whose ranges have been validated.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +39,78 @@ impl<'a> Ack<'a> {
             rest: Reader::new(self.additional),
         }
     }
+
+    /// Reads what follows the type (and the path) and walks every range once, so that
+    /// [`Ack::ranges`] cannot fail later.
+    pub(super) fn read(
+        r: &mut Reader<'a>,
+        path: Option<PathId>,
+        with_ecn: bool,
+    ) -> Result<Self, DecodeError> {
+        let largest = r.varint()?;
+        let delay = r.varint()?;
+        let range_count = r.varint()?;
+        let first_range = r.varint()?;
+        let mut smallest = largest.checked_sub(first_range).ok_or(UNDERFLOW)?;
+        // A range takes two bytes at least: a count that cannot be true is refused at once.
+        if range_count > r.remaining() as u64 / 2 {
+            return Err(DecodeError::UnexpectedEnd);
+        }
+        let start = r.rest();
+        for _ in 0..range_count {
+            let gap = r.varint()?;
+            let length = r.varint()?;
+            smallest = smallest
+                .checked_sub(gap + 2)
+                .and_then(|largest| largest.checked_sub(length))
+                .ok_or(UNDERFLOW)?;
+        }
+        let additional = &start[..start.len() - r.remaining()];
+        let ecn = if with_ecn {
+            Some([r.varint()?, r.varint()?, r.varint()?])
+        } else {
+            None
+        };
+        Ok(Self {
+            path,
+            largest,
+            delay,
+            first_range,
+            additional,
+            range_count,
+            ecn,
+        })
+    }
+
+    pub(super) fn frame_type(&self) -> u64 {
+        frame_type(self.path.is_some(), self.ecn.is_some())
+    }
+
+    pub(super) fn size(&self) -> usize {
+        fixed_size(
+            self.path,
+            self.largest,
+            self.first_range,
+            self.delay,
+            self.ecn,
+        ) + varint_size(self.range_count)
+            + self.additional.len()
+    }
+
+    pub(super) fn encode(&self, w: &mut Writer<'_>) {
+        w.varint(self.frame_type());
+        if let Some(path) = self.path {
+            w.varint(u64::from(path.get()));
+        }
+        w.varint(self.largest);
+        w.varint(self.delay);
+        w.varint(self.range_count);
+        w.varint(self.first_range);
+        w.bytes(self.additional);
+        for count in self.ecn.into_iter().flatten() {
+            w.varint(count);
+        }
+    }
 }
 
 /// Iterator over the acknowledged ranges of an [`Ack`], largest first.
@@ -53,15 +131,117 @@ impl Iterator for AckRanges<'_> {
             self.left -= 1;
             let gap = self.rest.varint().ok()?;
             let length = self.rest.varint().ok()?;
-            self.next = smallest.checked_sub(gap)?.checked_sub(2).map(|largest| (largest, length));
+            self.next = smallest
+                .checked_sub(gap + 2)
+                .map(|largest| (largest, length));
         }
         Some(smallest..=largest)
     }
 }
 
-/// Writes an ACK frame range by range, as many as fit.
-#[derive(Debug)]
-pub struct AckRangesWriter<'w, 'b> {
-    #[allow(dead_code, reason = "filled in by the codec")]
-    writer: &'w mut Writer<'b>,
+const fn frame_type(path: bool, ecn: bool) -> u64 {
+    match (path, ecn) {
+        (false, false) => types::ACK,
+        (false, true) => types::ACK_ECN,
+        (true, false) => types::PATH_ACK,
+        (true, true) => types::PATH_ACK_ECN,
+    }
+}
+
+/// Bytes of everything but the count and the additional ranges.
+fn fixed_size(
+    path: Option<PathId>,
+    largest: u64,
+    first_range: u64,
+    delay: u64,
+    ecn: Option<[u64; 3]>,
+) -> usize {
+    // The four types are below 0x40: one byte.
+    1 + path.map_or(0, |path| varint_size(u64::from(path.get())))
+        + varint_size(largest)
+        + varint_size(delay)
+        + varint_size(first_range)
+        + ecn.into_iter().flatten().map(varint_size).sum::<usize>()
+}
+
+/// Writes an ACK (a `PATH_ACK` if `path` is set) with as many of `ranges` as `max_size` bytes and
+/// the writer's room allow, and returns how many that was; the ranges at the end, which are the
+/// oldest, are left out. `None`, and nothing written, if `ranges` is empty or not even the first
+/// fits.
+///
+/// `ranges` come largest first, each at least one packet number away from the one before; they are
+/// walked twice. `delay` is in units of `2^ack_delay_exponent` microseconds. `delay` and the ECN
+/// counts (ECT(0), ECT(1), CE) are capped at 2^62 - 1.
+pub fn write_ack(
+    w: &mut Writer<'_>,
+    path: Option<PathId>,
+    ranges: impl Iterator<Item = RangeInclusive<u64>> + Clone,
+    delay: u64,
+    ecn: Option<[u64; 3]>,
+    max_size: usize,
+) -> Option<u64> {
+    let room = max_size.min(w.remaining());
+    let delay = VarInt::saturating(delay).get();
+    let ecn = ecn.map(|counts| counts.map(|count| VarInt::saturating(count).get()));
+    let mut older = ranges;
+    let (smallest, largest) = older.next()?.into_inner();
+    let first_range = largest - smallest;
+
+    let fixed = fixed_size(path, largest, first_range, delay, ecn);
+    let additional = count_fitting(older.clone(), smallest, room.checked_sub(fixed)?)?;
+
+    w.varint(frame_type(path.is_some(), ecn.is_some()));
+    if let Some(path) = path {
+        w.varint(u64::from(path.get()));
+    }
+    w.varint(largest);
+    w.varint(delay);
+    w.varint(additional);
+    w.varint(first_range);
+    for (gap, length) in gaps(older, smallest).take(additional as usize) {
+        w.varint(gap);
+        w.varint(length);
+    }
+    for count in ecn.into_iter().flatten() {
+        w.varint(count);
+    }
+    Some(additional + 1)
+}
+
+/// How many ranges after the first fit in `room` together with their count; `None` if not even a
+/// count of zero does.
+fn count_fitting(
+    older: impl Iterator<Item = RangeInclusive<u64>>,
+    smallest: u64,
+    room: usize,
+) -> Option<u64> {
+    let mut count = 0;
+    let mut size = 0;
+    if room < varint_size(count) {
+        return None;
+    }
+    for (gap, length) in gaps(older, smallest) {
+        size += varint_size(gap) + varint_size(length);
+        if size + varint_size(count + 1) > room {
+            break;
+        }
+        count += 1;
+    }
+    Some(count)
+}
+
+/// The coded (gap, length) pairs of the ranges that follow one that starts at `smallest`. Ends at
+/// a range that is out of order, which would be a bug of the caller.
+fn gaps(
+    older: impl Iterator<Item = RangeInclusive<u64>>,
+    mut smallest: u64,
+) -> impl Iterator<Item = (u64, u64)> {
+    older.map_while(move |range| {
+        let gap = smallest
+            .checked_sub(*range.end())
+            .and_then(|gap| gap.checked_sub(2));
+        debug_assert!(gap.is_some(), "ACK range {range:?} is out of order");
+        smallest = *range.start();
+        gap.map(|gap| (gap, range.end() - range.start()))
+    })
 }

@@ -5,13 +5,24 @@ mod decode;
 mod encode;
 pub mod types;
 
-pub use ack::{Ack, AckRanges, AckRangesWriter};
-pub use decode::FrameIter;
+pub use ack::{Ack, AckRanges, write_ack};
+pub use decode::{FrameError, FrameIter};
+pub use encode::{
+    crypto_header_size, stream_header_size, stream_header_size_to_end, write_crypto_header,
+    write_stream_header, write_stream_header_to_end,
+};
 
 use swiftwater_units::{Dir, PathId, StreamId};
 
 use crate::connection_id::{ConnectionId, ResetToken};
 use crate::error::ErrorCode;
+
+/// Most streams of a kind that can ever be opened (RFC 9000, section 19.11).
+pub const MAX_STREAMS: u64 = 1 << 60;
+
+const STREAM_FIN: u64 = 0x01;
+const STREAM_LEN: u64 = 0x02;
+const STREAM_OFF: u64 = 0x04;
 
 /// A frame, borrowing what it carries from the packet.
 #[derive(Clone, Debug, PartialEq)]

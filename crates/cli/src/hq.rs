@@ -1,0 +1,117 @@
+//! The `hq-interop` protocol: HTTP/0.9 on QUIC streams, as QUIC implementations use it for
+//! interoperability tests. Parsing and codes only; `serve` and `get` do the moving.
+//!
+//! Each bidirectional stream opened by the client carries one request, `GET /path` and a line end;
+//! the answer is the bare file and the end of the stream. There is no way to say that something went
+//! wrong but to reset the stream; the codes of [`Refusal`] are our own choice.
+
+use std::str;
+
+use thiserror::Error;
+
+use crate::site::SiteError;
+
+/// The protocol's name in ALPN.
+pub const ALPN: &[u8] = b"hq-interop";
+
+/// Longest request line, line end included, bytes.
+pub const MAX_REQUEST: usize = 8 * 1024;
+
+/// The path that the request in `input` asks for, percent-encoded; `None` if the line isn't complete
+/// yet. The line ends with LF, CR LF, or (`finished`) with the stream.
+pub fn parse_request(input: &[u8], finished: bool) -> Result<Option<&str>, RequestError> {
+    let line = match input.iter().position(|byte| *byte == b'\n') {
+        Some(end) if end < MAX_REQUEST => &input[..end],
+        None if finished && input.len() < MAX_REQUEST => input,
+        None if input.len() < MAX_REQUEST => return Ok(None),
+        _ => return Err(RequestError::TooLong),
+    };
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let path = line.strip_prefix(b"GET ").ok_or(RequestError::NotGet)?;
+    let path = str::from_utf8(path).map_err(|_| RequestError::BadPath)?;
+    let plain = path.chars().all(|c| !c.is_control() && !c.is_whitespace());
+    if path.starts_with('/') && plain { Ok(Some(path)) } else { Err(RequestError::BadPath) }
+}
+
+/// The request line for `path`, which must be percent-encoded.
+pub fn request(path: &str) -> Vec<u8> {
+    format!("GET {path}\r\n").into_bytes()
+}
+
+/// A request that can't be answered.
+#[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
+pub enum RequestError {
+    /// The line is longer than [`MAX_REQUEST`].
+    #[error("the request is too long")]
+    TooLong,
+    /// The line doesn't begin with `GET `.
+    #[error("the request is not a GET")]
+    NotGet,
+    /// What follows `GET ` is no path.
+    #[error("the requested path is malformed")]
+    BadPath,
+}
+
+/// Why a server reset a request's stream, as the stream's error code. The numbers are those of the
+/// HTTP status that would say the same.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Refusal {
+    /// 400: the request isn't understood.
+    BadRequest,
+    /// 403: the path is outside the served directory, or may not be read.
+    Forbidden,
+    /// 404: there is no such file.
+    NotFound,
+    /// 500: the file could not be read to its end.
+    Internal,
+    /// 503: the server is shutting down.
+    Unavailable,
+}
+
+impl Refusal {
+    const ALL: [Self; 5] =
+        [Self::BadRequest, Self::Forbidden, Self::NotFound, Self::Internal, Self::Unavailable];
+
+    /// The stream's error code.
+    pub const fn code(self) -> u64 {
+        match self {
+            Self::BadRequest => 400,
+            Self::Forbidden => 403,
+            Self::NotFound => 404,
+            Self::Internal => 500,
+            Self::Unavailable => 503,
+        }
+    }
+
+    /// The meaning of a stream's error code, if it has one for us.
+    pub fn from_code(code: u64) -> Option<Self> {
+        Self::ALL.into_iter().find(|refusal| refusal.code() == code)
+    }
+
+    /// For people.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::BadRequest => "the server does not understand the request",
+            Self::Forbidden => "the server refuses that path",
+            Self::NotFound => "no such file on the server",
+            Self::Internal => "the server could not read the file to its end",
+            Self::Unavailable => "the server is shutting down",
+        }
+    }
+}
+
+impl From<SiteError> for Refusal {
+    fn from(error: SiteError) -> Self {
+        match error {
+            SiteError::NotFound => Self::NotFound,
+            SiteError::Outside | SiteError::Forbidden => Self::Forbidden,
+            SiteError::Malformed => Self::BadRequest,
+        }
+    }
+}
+
+impl From<RequestError> for Refusal {
+    fn from(_: RequestError) -> Self {
+        Self::BadRequest
+    }
+}

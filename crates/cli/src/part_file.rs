@@ -1,0 +1,128 @@
+//! Files that have their final name only when they are complete.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::{Builder, NamedTempFile};
+use thiserror::Error;
+
+use crate::exit::{Exit, Failure, plain_io_error};
+
+/// Longest part of the final name that the temporary name repeats: names end at 255 bytes.
+const NAME_EXCERPT: usize = 200;
+
+/// A file could not be written.
+#[derive(Debug, Error)]
+pub enum PartFileError {
+    /// The final name is taken and overwriting was not asked for.
+    #[error("{} exists already (--force overwrites it)", .0.display())]
+    Exists(PathBuf),
+    /// The file system is full, or the user's share of it.
+    #[error("disk full: cannot write {}", .0.display())]
+    DiskFull(PathBuf),
+    /// Anything else.
+    #[error("cannot write {}: {}", .path.display(), plain_io_error(.source))]
+    Io {
+        /// The final name.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl From<PartFileError> for Failure {
+    fn from(error: PartFileError) -> Self {
+        Self::new(Exit::LocalFile, error)
+    }
+}
+
+/// A file being written under the name `.NAME.part-XXXXXX` in its final directory.
+///
+/// [`PartFile::complete`] gives it its name after all bytes are on disk; dropping it removes it. If
+/// the process is killed, the part file stays behind and nothing has the final name.
+#[derive(Debug)]
+pub struct PartFile {
+    path: PathBuf,
+    overwrite: bool,
+    file: NamedTempFile,
+}
+
+impl PartFile {
+    /// Starts to write what will be `path`. Fails at once if the name is taken, unless `overwrite`.
+    pub fn create(path: &Path, overwrite: bool) -> Result<Self, PartFileError> {
+        if !overwrite && path.symlink_metadata().is_ok() {
+            return Err(PartFileError::Exists(path.to_owned()));
+        }
+        let directory = directory_of(path);
+        let name = path.file_name().unwrap_or(OsStr::new("download")).to_string_lossy();
+        let end = (0..=NAME_EXCERPT.min(name.len())).rev().find(|end| name.is_char_boundary(*end));
+        let excerpt = &name[..end.unwrap_or(0)];
+        let mut builder = Builder::new();
+        let prefix = format!(".{excerpt}.part-");
+        builder.prefix(&prefix).rand_bytes(6);
+        #[cfg(unix)]
+        {
+            use std::fs::Permissions;
+            use std::os::unix::fs::PermissionsExt;
+            // As any new file: readable by whom the user's mask permits.
+            builder.permissions(Permissions::from_mode(0o666));
+        }
+        let file = builder.tempfile_in(directory).map_err(|error| failed(path, error))?;
+        Ok(Self { path: path.to_owned(), overwrite, file })
+    }
+
+    /// Appends `data`.
+    pub fn write_all(&mut self, data: &[u8]) -> Result<(), PartFileError> {
+        self.file.write_all(data).map_err(|error| failed(&self.path, error))
+    }
+
+    /// The name that the file will have.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The name that the file has now.
+    pub fn part_path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Flushes everything to disk and gives the file its name, in one step: at any time the name
+    /// means the whole file or what it meant before.
+    pub fn complete(self) -> Result<PathBuf, PartFileError> {
+        let Self { path, overwrite, file } = self;
+        file.as_file().sync_all().map_err(|error| failed(&path, error))?;
+        let renamed = if overwrite { file.persist(&path) } else { file.persist_noclobber(&path) };
+        renamed.map_err(|error| failed(&path, error.error))?;
+        sync_directory(directory_of(&path));
+        Ok(path)
+    }
+}
+
+/// The directory that `path` is in; the current one for a bare name.
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Makes a rename last through a power failure. Some file systems can't sync a directory; the
+/// contents are safe regardless.
+fn sync_directory(directory: &Path) {
+    if cfg!(unix)
+        && let Ok(directory) = File::open(directory)
+    {
+        let _ = directory.sync_all();
+    }
+}
+
+fn failed(path: &Path, source: io::Error) -> PartFileError {
+    let path = path.to_owned();
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => PartFileError::DiskFull(path),
+        io::ErrorKind::AlreadyExists => PartFileError::Exists(path),
+        _ => PartFileError::Io { path, source },
+    }
+}

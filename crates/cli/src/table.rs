@@ -1,0 +1,83 @@
+//! Plain text tables and numbers for people.
+
+use std::time::Duration;
+
+/// A table with a header line; columns are as wide as their widest cell.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with these column titles.
+    pub fn new<const N: usize>(titles: [&str; N]) -> Self {
+        Self { rows: vec![titles.map(str::to_owned).to_vec()] }
+    }
+
+    /// Appends a row.
+    pub fn row<const N: usize>(&mut self, cells: [String; N]) {
+        self.rows.push(cells.to_vec());
+    }
+
+    /// The table as text without a line break at the end. The first column is aligned to the left,
+    /// the others to the right.
+    pub fn render(&self) -> String {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..columns)
+            .map(|column| {
+                let cells = self.rows.iter().filter_map(|row| row.get(column));
+                cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+            })
+            .collect();
+        let lines = self.rows.iter().map(|row| {
+            let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
+                if column == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+            });
+            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// A number of bytes with a decimal unit: `20.0 MB`.
+pub fn bytes(count: u64) -> String {
+    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
+    if count < 1_000 {
+        return format!("{count} B");
+    }
+    let mut value = count as f64 / 1e3;
+    let mut unit = 0;
+    // 999.95 would be printed as 1000.0.
+    while value >= 999.95 && unit + 1 < UNITS.len() {
+        value /= 1e3;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+/// A rate in bits per second with a decimal unit: `12.3 Mbit/s`.
+pub fn rate(bps: f64) -> String {
+    match bps {
+        _ if !bps.is_finite() => "-".to_owned(),
+        0.0..1e6 => format!("{:.1} kbit/s", bps / 1e3),
+        1e6..1e9 => format!("{:.1} Mbit/s", bps / 1e6),
+        _ => format!("{:.2} Gbit/s", bps / 1e9),
+    }
+}
+
+/// Milliseconds or seconds, whichever reads better.
+pub fn time(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64();
+    if seconds < 1.0 { format!("{:.1} ms", seconds * 1e3) } else { format!("{seconds:.2} s") }
+}
+
+/// A share from 0 to 1 as a percentage.
+pub fn percent(share: f64) -> String {
+    format!("{:.2} %", share * 100.0)
+}
+
+/// Bits per second of `bytes` in `elapsed`; zero if no time passed.
+pub fn bits_per_second(bytes: u64, elapsed: Duration) -> f64 {
+    let seconds = elapsed.as_secs_f64();
+    if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 }
+}

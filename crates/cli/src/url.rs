@@ -1,0 +1,167 @@
+//! The addresses that `get` accepts, and percent-encoding (RFC 3986, the parts needed here).
+
+use std::fmt;
+use std::net::Ipv6Addr;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// Port of an `https` address without one.
+const DEFAULT_PORT: u16 = 443;
+
+/// Longest address accepted, bytes.
+const MAX_LENGTH: usize = 8_000;
+
+/// `https://host[:port]/path`.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Url {
+    host: String,
+    port: u16,
+    path: String,
+}
+
+impl Url {
+    /// The host: a name, an IPv4 address, or an IPv6 address without brackets.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The path with its query, percent-encoded, as it goes into a request. It begins with `/`.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// A name for the file in the local directory: the last segment of the path, decoded. It is
+    /// never a path itself, neither hidden nor empty.
+    pub fn file_name(&self) -> Result<String, UrlError> {
+        let path = self.path.split('?').next().unwrap_or_default();
+        let last = path.rsplit('/').next().unwrap_or_default();
+        let name = percent_decode(last)
+            .and_then(|bytes| String::from_utf8(bytes).ok())
+            .ok_or_else(|| UrlError::new(&self.to_string(), "its path is badly encoded"))?;
+        let harmless = !name.starts_with('.')
+            && !name.chars().any(|c| matches!(c, '/' | '\\' | ':') || c.is_control());
+        if name.is_empty() || !harmless || name.len() > 255 {
+            return Err(UrlError::new(&self.to_string(), "its path ends in no usable file name"));
+        }
+        Ok(name)
+    }
+}
+
+impl FromStr for Url {
+    type Err = UrlError;
+
+    fn from_str(input: &str) -> Result<Self, UrlError> {
+        let fail = |reason| UrlError::new(input, reason);
+        if input.len() > MAX_LENGTH {
+            return Err(fail("it is too long"));
+        }
+        let Some((scheme, rest)) = input.split_once("://") else {
+            return Err(fail("write https://host:port/path"));
+        };
+        if !scheme.eq_ignore_ascii_case("https") {
+            return Err(fail("only https:// is supported"));
+        }
+        let (authority, path) = match rest.find(['/', '?', '#']) {
+            Some(end) => rest.split_at(end),
+            None => (rest, ""),
+        };
+        let (host, port) = split_authority(authority).map_err(fail)?;
+        let path = path.split('#').next().unwrap_or_default();
+        let slash = if path.starts_with('/') { "" } else { "/" };
+        Ok(Self { host, port, path: format!("{slash}{}", percent_encode(path)) })
+    }
+}
+
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, port, path } = self;
+        if host.contains(':') {
+            write!(f, "https://[{host}]:{port}{path}")
+        } else {
+            write!(f, "https://{host}:{port}{path}")
+        }
+    }
+}
+
+/// An address that can't be used.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[error("'{url}' is no usable address: {reason}")]
+pub struct UrlError {
+    url: String,
+    reason: &'static str,
+}
+
+impl UrlError {
+    fn new(url: &str, reason: &'static str) -> Self {
+        Self { url: url.chars().take(200).collect(), reason }
+    }
+}
+
+/// `host`, `host:port`, `[v6]` or `[v6]:port`.
+fn split_authority(authority: &str) -> Result<(String, u16), &'static str> {
+    if authority.contains('@') {
+        return Err("user names and passwords are not supported");
+    }
+    let (host, port) = if let Some(rest) = authority.strip_prefix('[') {
+        let (host, after) = rest.split_once(']').ok_or("an IPv6 address lacks its ']'")?;
+        if host.parse::<Ipv6Addr>().is_err() {
+            return Err("between the brackets there is no IPv6 address");
+        }
+        (host, after)
+    } else {
+        let end = authority.find(':').unwrap_or(authority.len());
+        authority.split_at(end)
+    };
+    let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | ':');
+    if host.is_empty() {
+        return Err("it names no host");
+    }
+    if host.len() > 253 || !host.chars().all(valid) {
+        return Err("the host is neither a name nor an IP address");
+    }
+    let port = match port.strip_prefix(':') {
+        None if port.is_empty() => DEFAULT_PORT,
+        Some(digits) => digits
+            .parse()
+            .ok()
+            .filter(|port| *port > 0)
+            .ok_or("the port is no number from 1 to 65535")?,
+        None => return Err("something follows the host that is no port"),
+    };
+    Ok((host.to_ascii_lowercase(), port))
+}
+
+/// Encodes what may not stand in a request line. What is encoded already stays as it is.
+pub fn percent_encode(path: &str) -> String {
+    let mut encoded = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        if byte.is_ascii_graphic() {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
+}
+
+/// Decodes `%XX`; `None` if two hexadecimal digits don't follow a `%`.
+pub fn percent_decode(text: &str) -> Option<Vec<u8>> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            decoded.push(byte);
+            continue;
+        }
+        let high = char::from(bytes.next()?).to_digit(16)?;
+        let low = char::from(bytes.next()?).to_digit(16)?;
+        decoded.push((high * 16 + low) as u8);
+    }
+    Some(decoded)
+}

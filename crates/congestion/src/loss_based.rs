@@ -1,0 +1,327 @@
+//! The frame that loss-based algorithms share: slow start, the reaction to a congestion event, its
+//! undoing, persistent congestion, pacing gains. What tells them apart, the growth in congestion
+//! avoidance and the reduction factor, is a [`Curve`].
+//!
+//! Episodes, rounds and the start of recovery are the transport's; nothing here remembers when
+//! recovery began (RFC 9002, section 7.3; RFC 9438).
+
+use std::time::Duration;
+
+use swiftwater_units::{ByteCount, Instant};
+
+use crate::controller::{Controller, Env, Pacing, Snapshot};
+use crate::growth::{FlightPeak, MAX_WINDOW};
+use crate::hystart::{SlowStart, SlowStartStep};
+use crate::sample::{AckBatch, EcnBatch, EpisodeId, LossBatch, RttView, SentInfo};
+
+/// Growth of the window in congestion avoidance, and the factor of a reduction.
+///
+/// A *stage* of congestion avoidance begins with the first ACK that may grow the window after slow
+/// start or after a congestion event.
+pub trait Curve: Clone + Send + 'static {
+    /// The name by which users select the algorithm.
+    const NAME: &'static str;
+
+    /// What a congestion event multiplies the window by, in (0, 1).
+    fn beta(&self) -> f64;
+
+    /// The window after `acked` more bytes, for a flow that uses its window `cwnd`. May be called
+    /// with less than `ack.acked_bytes` if slow start took the rest. The result never is below
+    /// `cwnd`.
+    fn grow(
+        &mut self,
+        cwnd: ByteCount,
+        acked: ByteCount,
+        ack: &AckBatch,
+        env: &Env<'_>,
+    ) -> ByteCount;
+
+    /// The window is about to be reduced from `cwnd`; the stage ends.
+    fn on_reduction(&mut self, cwnd: ByteCount);
+
+    /// Slow start ended with window `cwnd` without a loss; a stage begins.
+    fn on_slow_start_exit(&mut self, cwnd: ByteCount);
+
+    /// Persistent congestion: forget the stage and what was known of the path.
+    fn reset(&mut self);
+
+    /// Time up to `now` was not used for probing: idle, application-limited, in recovery.
+    fn pause(&mut self, now: Instant);
+
+    /// The maximum datagram size is now that of `env`.
+    fn on_max_datagram_size_change(&mut self, env: &Env<'_>);
+
+    /// Values for logs.
+    fn details(&self) -> Vec<(&'static str, f64)>;
+}
+
+/// Pacing gains of a window-based algorithm: the `N` of RFC 9002, section 7.7.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PacingGains {
+    /// In slow start. Range 1 to 16, default 2.
+    pub slow_start: f64,
+    /// In congestion avoidance and recovery. Range 1 to 16, default 1.25.
+    pub avoidance: f64,
+}
+
+impl Default for PacingGains {
+    fn default() -> Self {
+        Self {
+            slow_start: 2.0,
+            avoidance: 1.25,
+        }
+    }
+}
+
+impl PacingGains {
+    /// The same with both gains inside their range.
+    pub(crate) fn in_range(self) -> Self {
+        let default = Self::default();
+        Self {
+            slow_start: clamp_or(self.slow_start, default.slow_start, 1.0, 16.0),
+            avoidance: clamp_or(self.avoidance, default.avoidance, 1.0, 16.0),
+        }
+    }
+}
+
+/// `value` moved into `low..=high`, or `default` if it isn't a number.
+pub(crate) fn clamp_or(value: f64, default: f64, low: f64, high: f64) -> f64 {
+    if value.is_nan() {
+        default
+    } else {
+        value.clamp(low, high)
+    }
+}
+
+/// What must come back if a congestion event turns out to be none.
+#[derive(Clone, Debug)]
+struct Saved<C> {
+    episode: EpisodeId,
+    cwnd: ByteCount,
+    ssthresh: Option<ByteCount>,
+    curve: C,
+}
+
+/// A loss-based controller whose congestion avoidance follows `C`.
+///
+/// Other controllers may wrap it: forward the calls, and replace the reaction to a congestion event
+/// by [`LossBased::reduce`] with a factor of their own, or by nothing.
+#[derive(Clone, Debug)]
+pub struct LossBased<C> {
+    cwnd: ByteCount,
+    ssthresh: Option<ByteCount>,
+    /// The window that the path started with, to notice that it was never touched.
+    start_window: ByteCount,
+    slow_start: SlowStart,
+    curve: C,
+    peak: FlightPeak,
+    undo: Option<Saved<C>>,
+    gains: PacingGains,
+    /// For logs only.
+    recovering: bool,
+}
+
+impl<C: Curve> LossBased<C> {
+    /// A controller at the start of a path.
+    pub fn new(curve: C, slow_start: SlowStart, gains: PacingGains, env: &Env<'_>) -> Self {
+        let cwnd = start_window(env);
+        Self {
+            cwnd,
+            ssthresh: None,
+            start_window: cwnd,
+            slow_start,
+            curve,
+            peak: FlightPeak::default(),
+            undo: None,
+            gains,
+            recovering: false,
+        }
+    }
+
+    /// The curve of congestion avoidance.
+    pub fn curve(&self) -> &C {
+        &self.curve
+    }
+
+    /// True while the window is below the slow-start threshold.
+    pub fn in_slow_start(&self) -> bool {
+        self.ssthresh.is_none_or(|ssthresh| self.cwnd < ssthresh)
+    }
+
+    /// The slow-start threshold; `None` before the first slow start has ended.
+    pub fn ssthresh(&self) -> Option<ByteCount> {
+        self.ssthresh
+    }
+
+    /// Multiplies the window by `factor`, the whole reaction to a congestion event included. With
+    /// an `episode` the step can be undone by [`Controller::on_spurious`].
+    pub fn reduce(&mut self, factor: f64, episode: Option<EpisodeId>, env: &Env<'_>) {
+        self.undo = episode.map(|episode| Saved {
+            episode,
+            cwnd: self.cwnd,
+            ssthresh: self.ssthresh,
+            curve: self.curve.clone(),
+        });
+        self.curve.on_reduction(self.cwnd);
+        self.cwnd = self
+            .cwnd
+            .scaled(factor)
+            .max(env.minimum_window)
+            .min(MAX_WINDOW);
+        self.ssthresh = Some(self.cwnd);
+        self.recovering = true;
+    }
+
+    /// Grows in slow start; returns the bytes of `ack` left for congestion avoidance.
+    fn grow_in_slow_start(
+        &mut self,
+        cap: ByteCount,
+        ack: &AckBatch,
+        env: &Env<'_>,
+    ) -> Option<ByteCount> {
+        match self.slow_start.on_ack(self.cwnd, ack, env) {
+            SlowStartStep::Exit(window) => {
+                self.cwnd = window.max(env.minimum_window);
+                self.ssthresh = Some(self.cwnd);
+                self.curve.on_slow_start_exit(self.cwnd);
+                Some(ack.acked_bytes)
+            }
+            SlowStartStep::Grow(bytes) => {
+                let room = self
+                    .ssthresh
+                    .map_or(ByteCount::MAX, |ssthresh| ssthresh - self.cwnd);
+                self.cwnd = (self.cwnd + bytes.min(room)).min(cap).max(self.cwnd);
+                (bytes > room).then(|| bytes - room)
+            }
+        }
+    }
+}
+
+/// The window to start with, within the bounds that hold for every window.
+fn start_window(env: &Env<'_>) -> ByteCount {
+    env.initial_window.max(env.minimum_window).min(MAX_WINDOW)
+}
+
+impl<C: Curve> Controller for LossBased<C> {
+    fn name(&self) -> &'static str {
+        C::NAME
+    }
+
+    fn on_sent(&mut self, _sent: &SentInfo, _env: &mut Env<'_>) {}
+
+    fn on_ack(&mut self, ack: &AckBatch, env: &mut Env<'_>) {
+        self.peak.observe(ack);
+        if ack.sent_after_recovery_start {
+            self.recovering = false;
+        }
+        if ack.acked_bytes.is_zero() {
+            return;
+        }
+        let in_slow_start = self.in_slow_start();
+        let cap = self.peak.cap(in_slow_start);
+        if !ack.may_grow() || self.cwnd >= cap {
+            self.curve.pause(ack.now);
+            return;
+        }
+        let left = if in_slow_start {
+            self.grow_in_slow_start(cap, ack, env)
+        } else {
+            Some(ack.acked_bytes)
+        };
+        if let Some(acked) = left {
+            let grown = self.curve.grow(self.cwnd, acked, ack, env);
+            self.cwnd = grown.min(cap).max(self.cwnd);
+        }
+    }
+
+    fn on_loss(&mut self, loss: &LossBatch<'_>, env: &mut Env<'_>) {
+        if loss.new_episode {
+            self.reduce(self.curve.beta(), Some(loss.episode), env);
+        }
+    }
+
+    fn on_ce(&mut self, ce: &EcnBatch, env: &mut Env<'_>) {
+        if ce.new_episode {
+            self.reduce(self.curve.beta(), None, env);
+        } else {
+            // The network itself confirms the congestion: there is nothing left to undo.
+            self.undo = None;
+        }
+    }
+
+    fn on_spurious(&mut self, episode: EpisodeId, now: Instant, _env: &mut Env<'_>) {
+        let Some(saved) = self.undo.take_if(|saved| saved.episode == episode) else {
+            return;
+        };
+        if self.cwnd < saved.cwnd {
+            self.cwnd = saved.cwnd;
+            self.ssthresh = saved.ssthresh;
+            self.curve = saved.curve;
+            self.curve.pause(now);
+            self.recovering = false;
+        }
+    }
+
+    fn on_persistent_congestion(&mut self, _now: Instant, env: &mut Env<'_>) {
+        // The losses before it have set the threshold; without them it must be set now.
+        let ssthresh = self.cwnd.scaled(self.curve.beta()).max(env.minimum_window);
+        self.ssthresh.get_or_insert(ssthresh);
+        self.cwnd = env.minimum_window.min(MAX_WINDOW);
+        // Only this leads to slow start again, and HyStart++ is for the first one.
+        self.slow_start = SlowStart::Standard;
+        self.curve.reset();
+        self.undo = None;
+        self.recovering = false;
+    }
+
+    fn on_idle_restart(&mut self, now: Instant, _idle: Duration, _env: &mut Env<'_>) {
+        self.curve.pause(now);
+    }
+
+    fn on_max_datagram_size_change(&mut self, env: &mut Env<'_>) {
+        // RFC 9002, section 7.2: a window that is still the initial one follows the new size.
+        if self.ssthresh.is_none() && self.cwnd == self.start_window {
+            self.start_window = start_window(env);
+            self.cwnd = self.start_window;
+        }
+        self.cwnd = self.cwnd.max(env.minimum_window).min(MAX_WINDOW);
+        self.curve.on_max_datagram_size_change(env);
+    }
+
+    fn cwnd(&self) -> ByteCount {
+        self.cwnd
+    }
+
+    fn pacing(&self, _rtt: &RttView) -> Pacing {
+        let gain = if self.in_slow_start() {
+            self.gains.slow_start
+        } else {
+            self.gains.avoidance
+        };
+        Pacing {
+            rate: None,
+            gain,
+            quantum: None,
+        }
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let state = if self.recovering {
+            "recovery"
+        } else if self.in_slow_start() {
+            self.slow_start.phase()
+        } else {
+            "congestion_avoidance"
+        };
+        Snapshot {
+            cwnd: self.cwnd,
+            ssthresh: self.ssthresh,
+            state,
+            details: self.curve.details(),
+        }
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+}

@@ -1,0 +1,117 @@
+//! NewReno as RFC 9002 specifies it (sections 7.3 to 7.8, appendix B).
+
+use swiftwater_units::{ByteCount, Instant};
+
+use crate::controller::{Controller, ControllerFactory, Env};
+use crate::hystart::{HyStartConfig, SlowStart};
+use crate::loss_based::{Curve, LossBased, PacingGains, clamp_or};
+use crate::sample::AckBatch;
+
+/// The NewReno controller.
+pub type NewReno = LossBased<RenoCurve>;
+
+/// Parameters of NewReno. The default is that of RFC 9002. A value outside its range is moved to
+/// the nearest bound.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NewRenoConfig {
+    /// What a congestion event multiplies the window by (`kLossReductionFactor`). Range 0.1 to
+    /// 0.95, default 0.5.
+    pub beta: f64,
+    /// HyStart++ for the first slow start. Default `None`: standard slow start.
+    pub hystart: Option<HyStartConfig>,
+    /// Pacing gains.
+    pub pacing: PacingGains,
+}
+
+impl Default for NewRenoConfig {
+    fn default() -> Self {
+        Self {
+            beta: 0.5,
+            hystart: None,
+            pacing: PacingGains::default(),
+        }
+    }
+}
+
+impl NewRenoConfig {
+    /// A controller with these parameters.
+    pub fn controller(&self, env: &Env<'_>) -> NewReno {
+        let curve = RenoCurve::new(self.beta);
+        LossBased::new(
+            curve,
+            SlowStart::first(self.hystart),
+            self.pacing.in_range(),
+            env,
+        )
+    }
+}
+
+impl ControllerFactory for NewRenoConfig {
+    fn name(&self) -> &'static str {
+        RenoCurve::NAME
+    }
+
+    fn build(&self, _now: Instant, env: &mut Env<'_>) -> Box<dyn Controller> {
+        Box::new(self.controller(env))
+    }
+}
+
+/// Additive increase: one datagram for each window of bytes acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RenoCurve {
+    beta: f64,
+    /// Growth that is due but doesn't make a whole byte yet, in units of 1/window bytes.
+    remainder: u64,
+}
+
+impl RenoCurve {
+    /// A curve whose reductions multiply the window by `beta`.
+    pub fn new(beta: f64) -> Self {
+        Self {
+            beta: clamp_or(beta, 0.5, 0.1, 0.95),
+            remainder: 0,
+        }
+    }
+}
+
+impl Curve for RenoCurve {
+    const NAME: &'static str = "newreno";
+
+    fn beta(&self) -> f64 {
+        self.beta
+    }
+
+    fn grow(
+        &mut self,
+        cwnd: ByteCount,
+        acked: ByteCount,
+        _ack: &AckBatch,
+        env: &Env<'_>,
+    ) -> ByteCount {
+        let window = cwnd.get().max(1);
+        let earned = acked.get().saturating_mul(env.max_datagram_size.get());
+        let due = self.remainder.saturating_add(earned);
+        self.remainder = due % window;
+        cwnd + ByteCount::new(due / window)
+    }
+
+    fn on_reduction(&mut self, _cwnd: ByteCount) {
+        self.remainder = 0;
+    }
+
+    fn on_slow_start_exit(&mut self, _cwnd: ByteCount) {
+        self.remainder = 0;
+    }
+
+    fn reset(&mut self) {
+        self.remainder = 0;
+    }
+
+    fn pause(&mut self, _now: Instant) {}
+
+    fn on_max_datagram_size_change(&mut self, _env: &Env<'_>) {}
+
+    fn details(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,115 @@
+//! What chance does to a packet once it has left the queue.
+//!
+//! Every stream is drawn for every packet, lost or not, so that the impairments don't shift each
+//! other's draws.
+
+use std::time::Duration;
+
+use swiftwater_units::Instant;
+
+use crate::config::{Jitter, LinkConfig};
+use crate::loss::LossProcess;
+use crate::random::{Chance, Purpose, Stream};
+use crate::trace::SampleCursor;
+
+/// What was drawn for a packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Draws {
+    pub(crate) lost: bool,
+    /// Propagation delay and jitter, in nanoseconds.
+    pub(crate) delay: u64,
+    pub(crate) reorder: bool,
+    pub(crate) duplicate: bool,
+    /// A random number that says where and how to corrupt.
+    pub(crate) corrupt: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Impairments {
+    loss: Option<LossProcess>,
+    loss_trace: Option<(SampleCursor, Stream)>,
+    delay: u64,
+    delay_trace: Option<SampleCursor>,
+    jitter: Option<(Jitter, Stream)>,
+    reorder: Option<(Chance, Stream)>,
+    duplicate: Option<(Chance, Stream)>,
+    corrupt: Option<(Chance, Stream)>,
+}
+
+impl Impairments {
+    pub(crate) fn new(config: &LinkConfig, seed: u64, start: Instant) -> Self {
+        let offset = nanos(config.trace_offset);
+        let cursor = |trace: &Option<crate::trace::Trace>| {
+            trace
+                .as_ref()
+                .and_then(|trace| trace.sample_cursor(start, offset))
+        };
+        let chance = |probability, purpose| {
+            let chance = Chance::new(probability);
+            (!chance.is_never()).then(|| (chance, Stream::new(seed, purpose)))
+        };
+        let reorder = config.reorder.map_or(0.0, |reorder| reorder.probability);
+        Self {
+            loss: LossProcess::new(config.loss, seed),
+            loss_trace: cursor(&config.loss_trace)
+                .map(|cursor| (cursor, Stream::new(seed, Purpose::TraceLoss))),
+            delay: nanos(config.delay),
+            delay_trace: cursor(&config.delay_trace),
+            jitter: (config.jitter != Jitter::None)
+                .then(|| (config.jitter, Stream::new(seed, Purpose::Jitter))),
+            reorder: chance(reorder, Purpose::Reorder),
+            duplicate: chance(config.duplicate, Purpose::Duplicate),
+            corrupt: chance(config.corrupt, Purpose::Corrupt),
+        }
+    }
+
+    /// Draws for the next packet to leave the queue, at `departure`.
+    pub(crate) fn draw(&mut self, departure: Instant) -> Draws {
+        let lost_by_model = self.loss.as_mut().is_some_and(LossProcess::draw);
+        let lost_by_trace = self.loss_trace.as_mut().is_some_and(|(cursor, stream)| {
+            // Always one draw, whatever the trace says at the moment.
+            stream.unit() < cursor.loss(departure)
+        });
+        let on_path = self
+            .delay_trace
+            .as_mut()
+            .map_or(0, |cursor| cursor.half_rtt(departure));
+        let jitter = self
+            .jitter
+            .as_mut()
+            .map_or(0, |(jitter, stream)| draw_jitter(*jitter, stream));
+        Draws {
+            lost: lost_by_model | lost_by_trace,
+            delay: self.delay + on_path + jitter,
+            reorder: happens(&mut self.reorder),
+            duplicate: happens(&mut self.duplicate),
+            corrupt: self
+                .corrupt
+                .as_mut()
+                .and_then(|(chance, stream)| chance.draw(stream).then(|| stream.next())),
+        }
+    }
+}
+
+fn happens(event: &mut Option<(Chance, Stream)>) -> bool {
+    event
+        .as_mut()
+        .is_some_and(|(chance, stream)| chance.draw(stream))
+}
+
+fn draw_jitter(jitter: Jitter, stream: &mut Stream) -> u64 {
+    match jitter {
+        Jitter::None => 0,
+        Jitter::Uniform(max) => stream.below(nanos(max) + 1),
+        Jitter::Normal { mean, deviation } => {
+            let drawn = nanos(mean) as f64 + stream.normal() * nanos(deviation) as f64;
+            // Negative values become zero in the cast.
+            drawn.round() as u64
+        }
+    }
+}
+
+/// For durations that the configuration's checks have found short enough.
+pub(crate) fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

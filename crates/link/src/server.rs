@@ -1,0 +1,81 @@
+//! The transmitter: when does the last bit of a packet leave?
+//!
+//! Packets leave in the order they came, so the answer is known on arrival. Work is counted in
+//! billionths of a bit ("nanobits"): a rate in bit/s times nanoseconds, whatever the rate is at the
+//! time. A departure is rounded up to a nanosecond; what the transmitter could have sent in the rest
+//! of that nanosecond is credited to the next packet, so rounding errors don't add up.
+
+use swiftwater_units::Instant;
+
+use crate::config::Rate;
+use crate::trace::{OpportunityCursor, SampleCursor};
+
+const NANOBITS_PER_BYTE: u64 = 8_000_000_000;
+
+#[derive(Debug)]
+pub(crate) struct Server {
+    /// When the last packet accepted so far will have left.
+    free_at: Instant,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Unlimited,
+    Constant { bps: u64, credit: u64 },
+    Samples { cursor: SampleCursor, credit: u64 },
+    Opportunities(OpportunityCursor),
+}
+
+impl Server {
+    /// `rate` must have passed the configuration's checks; `offset_nanos` is where a trace starts.
+    pub(crate) fn new(rate: &Rate, start: Instant, offset_nanos: u64) -> Self {
+        let kind = match rate {
+            Rate::Unlimited => Kind::Unlimited,
+            Rate::Constant(rate) => Kind::Constant {
+                bps: rate.as_bps(),
+                credit: 0,
+            },
+            Rate::Trace(trace) => match trace.opportunity_cursor(start, offset_nanos) {
+                Some(cursor) => Kind::Opportunities(cursor),
+                None => match trace.sample_cursor(start, offset_nanos) {
+                    Some(cursor) => Kind::Samples { cursor, credit: 0 },
+                    None => Kind::Unlimited,
+                },
+            },
+        };
+        Self {
+            free_at: start,
+            kind,
+        }
+    }
+
+    /// When the transmitter turns to a packet that arrives at `now`.
+    pub(crate) fn next_start(&self, now: Instant) -> Instant {
+        self.free_at.max(now)
+    }
+
+    /// Accepts a packet of `size` bytes at `now`: when it has left.
+    pub(crate) fn serve(&mut self, now: Instant, size: u32) -> Instant {
+        let idle = now >= self.free_at;
+        let begin = self.next_start(now);
+        let work = u64::from(size) * NANOBITS_PER_BYTE;
+        self.free_at = match &mut self.kind {
+            Kind::Unlimited => begin,
+            Kind::Constant { bps, credit } => {
+                let work = work.saturating_sub(if idle { 0 } else { *credit });
+                let nanos = work.div_ceil(*bps);
+                *credit = nanos * *bps - work;
+                Instant::from_nanos(begin.as_nanos().saturating_add(nanos))
+            }
+            Kind::Samples { cursor, credit } => {
+                let work = work.saturating_sub(if idle { 0 } else { *credit });
+                let (departure, rest) = cursor.transmit(begin, work);
+                *credit = rest;
+                departure
+            }
+            Kind::Opportunities(cursor) => cursor.transmit(begin, size),
+        };
+        self.free_at
+    }
+}

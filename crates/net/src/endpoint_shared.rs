@@ -1,0 +1,97 @@
+//! What a worker and the handles of its endpoint share.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use swiftwater_quic::Endpoint as Core;
+use tokio::sync::Notify;
+
+use crate::clock::Clock;
+use crate::connection::Connection;
+use crate::inbox::Inbox;
+use crate::socket::{Family, Socket};
+
+/// One endpoint. Locks are taken in the order: this one, a connection's, the inbox's.
+pub(crate) struct EndpointShared {
+    state: Mutex<EndpointState>,
+    pub(crate) inbox: Inbox,
+    pub(crate) clock: Clock,
+    /// A connection waits to be accepted, or none will any more.
+    pub(crate) incoming: Notify,
+    /// The last connection is gone.
+    pub(crate) idle: Notify,
+    pub(crate) local: SocketAddr,
+    pub(crate) family: Family,
+    pub(crate) counters: IoCounters,
+    /// Handles of the application.
+    pub(crate) handles: AtomicUsize,
+}
+
+/// What the lock protects.
+pub(crate) struct EndpointState {
+    pub(crate) core: Core,
+    /// Connections that are complete and wait for `accept`.
+    pub(crate) accept: VecDeque<Connection>,
+    /// Incoming handshakes in progress: each has a place in `accept` reserved.
+    pub(crate) handshakes: usize,
+    /// Places in `accept`.
+    pub(crate) backlog: usize,
+    /// Connections not drained yet.
+    pub(crate) connections: usize,
+    /// Incoming connections refused because `accept` was full.
+    pub(crate) overflows: u64,
+    /// Set by `close`: code and reason for every connection.
+    pub(crate) closing: Option<(u64, Vec<u8>)>,
+    /// Nobody holds the endpoint any more: the worker ends with its last connection.
+    pub(crate) released: bool,
+    /// The worker is gone, with all connections.
+    pub(crate) dead: bool,
+}
+
+/// Counted by the worker.
+#[derive(Default)]
+pub(crate) struct IoCounters {
+    pub(crate) datagrams_received: AtomicU64,
+    pub(crate) datagrams_sent: AtomicU64,
+    pub(crate) sends: AtomicU64,
+    pub(crate) receive_errors: AtomicU64,
+    pub(crate) send_errors: AtomicU64,
+    pub(crate) wakeups: AtomicU64,
+}
+
+/// Adds to a counter that only one task writes.
+pub(crate) fn count(counter: &AtomicU64, n: u64) {
+    counter.fetch_add(n, Ordering::Relaxed);
+}
+
+impl EndpointShared {
+    pub(crate) fn new(core: Core, socket: &Socket, backlog: usize) -> Self {
+        Self {
+            state: Mutex::new(EndpointState {
+                core,
+                accept: VecDeque::new(),
+                handshakes: 0,
+                backlog,
+                connections: 0,
+                overflows: 0,
+                closing: None,
+                released: false,
+                dead: false,
+            }),
+            inbox: Inbox::default(),
+            clock: Clock::start(),
+            incoming: Notify::new(),
+            idle: Notify::new(),
+            local: socket.local_addr(),
+            family: socket.family(),
+            counters: IoCounters::default(),
+            handles: AtomicUsize::new(0),
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, EndpointState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

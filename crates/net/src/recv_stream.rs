@@ -1,0 +1,177 @@
+//! The application's handle of a stream's receiving half.
+
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Bytes, BytesMut};
+use swiftwater_quic::units::StreamId;
+use swiftwater_quic::{ReadError, ReadOutcome};
+use tokio::io::{AsyncRead, ReadBuf};
+
+use crate::error::{ReadExactError, ReadToEndError, read_io_error};
+use crate::shared::Handle;
+
+/// Steps in which [`RecvStream::read_to_end`] grows its buffer, bytes.
+const READ_STEP: usize = 64 * 1024;
+
+/// The receiving half of a stream.
+///
+/// What is not read stays in flow control: the peer stops sending when its window is full. Dropping
+/// the handle before the end tells the peer to stop, as [`RecvStream::stop`] with code 0 does.
+pub struct RecvStream {
+    id: StreamId,
+    handle: Handle,
+    /// How reading ended, once it has.
+    ended: Option<Result<(), ReadError>>,
+}
+
+impl RecvStream {
+    pub(crate) fn new(id: StreamId, handle: Handle) -> Self {
+        Self {
+            id,
+            handle,
+            ended: None,
+        }
+    }
+
+    /// The stream's identifier.
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+
+    /// Reads some bytes, in order, into `buf` and returns how many; `None` at the end of the stream.
+    /// Dropping the future loses nothing.
+    pub async fn read(&mut self, buf: &mut [u8]) -> Result<Option<usize>, ReadError> {
+        std::future::poll_fn(|cx| self.poll_read_some(cx, buf)).await
+    }
+
+    /// Fills `buf`. If the future is dropped, part of the stream may have been read.
+    pub async fn read_exact(&mut self, buf: &mut [u8]) -> Result<(), ReadExactError> {
+        let mut read = 0;
+        while read < buf.len() {
+            match self.read(&mut buf[read..]).await? {
+                Some(n) => read += n,
+                None => return Err(ReadExactError::FinishedEarly { read }),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads between 1 and `max` bytes, or `None` at the end of the stream. Dropping the future loses
+    /// nothing.
+    pub async fn read_chunk(&mut self, max: usize) -> Result<Option<Bytes>, ReadError> {
+        let mut chunk = BytesMut::zeroed(max.min(READ_STEP));
+        Ok(self.read(&mut chunk).await?.map(|n| {
+            chunk.truncate(n);
+            chunk.freeze()
+        }))
+    }
+
+    /// Reads to the end, at most `limit` bytes. If the future is dropped, what was read is lost.
+    pub async fn read_to_end(&mut self, limit: usize) -> Result<Vec<u8>, ReadToEndError> {
+        let mut data = Vec::new();
+        let mut filled = 0;
+        loop {
+            if filled == data.len() {
+                // One byte more than permitted, to tell a stream that ends from one that doesn't.
+                let room = limit.saturating_add(1).saturating_sub(filled);
+                data.resize(filled + room.min(READ_STEP.max(filled)), 0);
+            }
+            match self.read(&mut data[filled..]).await? {
+                None => break,
+                Some(n) => filled += n,
+            }
+            if filled > limit {
+                return Err(ReadToEndError::TooLong { limit });
+            }
+        }
+        data.truncate(filled);
+        Ok(data)
+    }
+
+    /// Tells the peer, with the application's `code`, that nothing more will be read.
+    pub fn stop(&mut self, code: u64) -> Result<(), ReadError> {
+        self.handle.lock().connection.recv_stream(self.id).stop(code)?;
+        self.ended = Some(Err(ReadError::Closed));
+        self.handle.touch();
+        Ok(())
+    }
+
+    /// `None` is the end of the stream.
+    fn poll_read_some(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut [u8],
+    ) -> Poll<Result<Option<usize>, ReadError>> {
+        if let Some(ended) = &self.ended {
+            return Poll::Ready(ended.clone().map(|()| None));
+        }
+        if buf.is_empty() {
+            return Poll::Ready(Ok(Some(0)));
+        }
+        let outcome = {
+            let mut state = self.handle.lock();
+            let outcome = state.connection.recv_stream(self.id).read(buf);
+            if let Ok(ReadOutcome::Blocked) = outcome {
+                state
+                    .readers
+                    .entry(self.id)
+                    .and_modify(|old| old.clone_from(cx.waker()))
+                    .or_insert_with(|| cx.waker().clone());
+            }
+            outcome
+        };
+        match outcome {
+            Ok(ReadOutcome::Data(n)) => {
+                // What was read may be worth more credit for the peer.
+                self.handle.touch();
+                Poll::Ready(Ok(Some(n)))
+            }
+            Ok(ReadOutcome::Blocked) => Poll::Pending,
+            Ok(ReadOutcome::Finished) => {
+                self.ended = Some(Ok(()));
+                self.handle.touch();
+                Poll::Ready(Ok(None))
+            }
+            Err(error) => {
+                self.ended = Some(Err(error.clone()));
+                Poll::Ready(Err(error))
+            }
+        }
+    }
+}
+
+impl AsyncRead for RecvStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = ready!(self.get_mut().poll_read_some(cx, buf.initialize_unfilled()));
+        buf.advance(read.map_err(read_io_error)?.unwrap_or(0));
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for RecvStream {
+    fn drop(&mut self) {
+        {
+            let mut state = self.handle.lock();
+            state.readers.remove(&self.id);
+            if self.ended.is_some() || state.closed.is_some() {
+                return;
+            }
+            // Already at its end, perhaps unread: then there is nothing to stop.
+            let _ = state.connection.recv_stream(self.id).stop(0);
+        }
+        self.handle.touch();
+    }
+}
+
+impl fmt::Debug for RecvStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RecvStream").field("id", &self.id).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,214 @@
+//! The sockets of a relay, and who its clients are.
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::JoinHandle;
+
+use super::shaper::{Direction, Flow, Shaper};
+use super::{Command, RelayConfig, Started};
+use crate::error::BindError;
+use crate::socket::{RecvBatch, Socket, SocketBuffers};
+
+const BUFFERS: SocketBuffers = SocketBuffers {
+    send: 2 << 20,
+    receive: 4 << 20,
+};
+
+/// One receive buffer for all sockets of the relay: they are read one at a time.
+type SharedBatch = Arc<Mutex<RecvBatch>>;
+
+/// Owns the listening socket and the clients.
+pub(super) struct Hub {
+    config: RelayConfig,
+    shaper: Arc<Shaper>,
+    listener: Arc<Socket>,
+    clients: HashMap<SocketAddr, Client>,
+    batch: SharedBatch,
+}
+
+struct Client {
+    flow: Arc<Flow>,
+    /// Reads what the server sends to this client.
+    reader: JoinHandle<()>,
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}
+
+/// Runs a hub in a runtime of this thread's own until it is told to stop.
+pub(super) fn run(
+    config: RelayConfig,
+    shaper: &Arc<Shaper>,
+    commands: UnboundedReceiver<Command>,
+    started: &Started,
+) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build();
+    // Whoever started us waits for each of these answers.
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return drop(started.send(Err(error.into()))),
+    };
+    runtime.block_on(async {
+        let listener = match Socket::bind(config.listen, BUFFERS) {
+            Ok(listener) => Arc::new(listener),
+            Err(error) => return drop(started.send(Err(error.into()))),
+        };
+        let _ = started.send(Ok(listener.local_addr()));
+        let mut hub = Hub {
+            config,
+            shaper: Arc::clone(shaper),
+            listener,
+            clients: HashMap::new(),
+            batch: Arc::new(Mutex::new(RecvBatch::new())),
+        };
+        hub.run(commands).await;
+    });
+}
+
+impl Hub {
+    async fn run(&mut self, mut commands: UnboundedReceiver<Command>) {
+        let period = (self.config.client_timeout / 4).max(std::time::Duration::from_millis(10));
+        let mut tick = tokio::time::interval(period);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = poll_fn(|cx| self.poll_listen(cx)) => {}
+                command = commands.recv() => match command {
+                    Some(Command::Rebind(answer)) => {
+                        // The caller may have given up waiting.
+                        let _ = answer.send(self.rebind());
+                    }
+                    Some(Command::Stop) | None => return,
+                },
+                _ = tick.tick() => self.forget_idle(),
+            }
+        }
+    }
+
+    /// Takes one batch from clients and puts it on the link up.
+    fn poll_listen(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let batch = Arc::clone(&self.batch);
+        let mut batch = batch.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = ready!(self.listener.poll_recv(cx, &mut batch)) {
+            tracing::debug!(%error, "relay: receiving from clients failed");
+            return Poll::Ready(());
+        }
+        let shaper = Arc::clone(&self.shaper);
+        let mut refused = 0;
+        let datagrams = batch.datagrams().filter_map(|(meta, datagram)| {
+            let flow = self.flow(meta.remote, meta.local_ip);
+            refused += u64::from(flow.is_none());
+            Some((flow?, meta.ecn, datagram))
+        });
+        shaper.enqueue(Direction::Up, datagrams);
+        let clients = self.clients.len();
+        shaper.note(|counters| {
+            counters.refused += refused;
+            counters.clients = clients;
+        });
+        Poll::Ready(())
+    }
+
+    /// The flow of this client, made now if it is new and there is room.
+    fn flow(&mut self, client: SocketAddr, local_ip: Option<std::net::IpAddr>) -> Option<Arc<Flow>> {
+        if let Some(known) = self.clients.get(&client) {
+            return Some(Arc::clone(&known.flow));
+        }
+        if self.clients.len() >= self.config.max_clients {
+            return None;
+        }
+        let upstream = match self.open_upstream() {
+            Ok(upstream) => upstream,
+            Err(error) => {
+                tracing::warn!(%error, "relay: no socket for a new client");
+                return None;
+            }
+        };
+        let flow = Arc::new(Flow::new(
+            client,
+            local_ip,
+            Arc::clone(&self.listener),
+            Arc::clone(&upstream),
+            self.config.to,
+        ));
+        let reader = self.spawn_reader(Arc::clone(&flow), upstream);
+        let known = Client {
+            flow: Arc::clone(&flow),
+            reader,
+        };
+        self.clients.insert(client, known);
+        Some(flow)
+    }
+
+    fn open_upstream(&self) -> Result<Arc<Socket>, BindError> {
+        let any: SocketAddr = match self.config.to {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        };
+        Socket::bind(any, BUFFERS).map(Arc::new)
+    }
+
+    /// Reads what the server sends to a client, and puts it on the link down.
+    fn spawn_reader(&self, flow: Arc<Flow>, upstream: Arc<Socket>) -> JoinHandle<()> {
+        let batch = Arc::clone(&self.batch);
+        let shaper = Arc::clone(&self.shaper);
+        let server = self.config.to;
+        tokio::spawn(async move {
+            loop {
+                poll_fn(|cx| {
+                    let mut batch = batch.lock().unwrap_or_else(PoisonError::into_inner);
+                    if let Err(error) = ready!(upstream.poll_recv(cx, &mut batch)) {
+                        tracing::debug!(%error, "relay: receiving from the server failed");
+                        return Poll::Ready(());
+                    }
+                    let datagrams = batch
+                        .datagrams()
+                        .filter(|(meta, _)| meta.remote == server)
+                        .map(|(meta, datagram)| (Arc::clone(&flow), meta.ecn, datagram));
+                    shaper.enqueue(Direction::Down, datagrams);
+                    Poll::Ready(())
+                })
+                .await;
+            }
+        })
+    }
+
+    /// Gives every client a new socket towards the server.
+    fn rebind(&mut self) -> Result<(), BindError> {
+        let known: Vec<SocketAddr> = self.clients.keys().copied().collect();
+        for address in known {
+            let upstream = self.open_upstream()?;
+            let Some(client) = self.clients.get(&address) else {
+                continue;
+            };
+            let flow = Arc::clone(&client.flow);
+            flow.set_upstream(Arc::clone(&upstream));
+            let reader = self.spawn_reader(Arc::clone(&flow), upstream);
+            // The old reader ends with the old entry, and with it the old socket.
+            self.clients.insert(address, Client { flow, reader });
+        }
+        self.shaper.note(|counters| counters.rebinds += 1);
+        Ok(())
+    }
+
+    /// Forgets clients for which nothing has passed for too long.
+    fn forget_idle(&mut self) {
+        let now = self.shaper.clock.now();
+        let timeout = self.config.client_timeout;
+        self.clients
+            .retain(|_, client| now.saturating_since(client.flow.active()) < timeout);
+        let clients = self.clients.len();
+        self.shaper.note(|counters| counters.clients = clients);
+    }
+}

@@ -1,0 +1,202 @@
+//! A UDP relay that behaves like an emulated link, in real time.
+//!
+//! Clients send to the relay as if it were the server. Each gets a UDP socket of its own towards the
+//! server, so that the server tells them apart; all share one link up and one link down. Payloads
+//! pass as they are (unless the link corrupts them), ECN codepoints too, and batches are taken
+//! apart: the link sees every datagram.
+//!
+//! The relay runs in two threads of its own, so that busy applications in the same process don't
+//! disturb the emulation. One reads sockets; the other sleeps until the links deliver, on the
+//! system's high-resolution timers: typically delivery is less than 0.1 ms late (the timer slack),
+//! and nothing spins.
+
+mod hub;
+mod shaper;
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use swiftwater_link::{Counters, LinkConfig, LinkConfigError};
+use thiserror::Error;
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::error::BindError;
+use hub::Hub;
+use shaper::Shaper;
+
+/// What a relay is made from.
+#[derive(Clone, Debug)]
+pub struct RelayConfig {
+    /// Where clients send to; port 0 lets the system choose.
+    pub listen: SocketAddr,
+    /// The server.
+    pub to: SocketAddr,
+    /// The link from clients to server.
+    pub up: LinkConfig,
+    /// The link from server to clients.
+    pub down: LinkConfig,
+    /// Seed of everything random on the links.
+    pub seed: u64,
+    /// Clients at once; default 1024. Datagrams of further ones are dropped.
+    pub max_clients: usize,
+    /// A client that neither sends nor gets anything for this long is forgotten; default 60 s.
+    pub client_timeout: Duration,
+}
+
+impl RelayConfig {
+    /// A relay from `listen` to `to` over perfect links.
+    pub fn new(listen: SocketAddr, to: SocketAddr) -> Self {
+        Self {
+            listen,
+            to,
+            up: LinkConfig::default(),
+            down: LinkConfig::default(),
+            seed: 1,
+            max_clients: 1024,
+            client_timeout: Duration::from_secs(60),
+        }
+    }
+}
+
+/// A relay could not be started or changed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RelayError {
+    /// A socket could not be had.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// A link's configuration makes no sense.
+    #[error("link {direction}: {source}")]
+    Link {
+        /// `up` or `down`.
+        direction: &'static str,
+        /// What is wrong.
+        source: LinkConfigError,
+    },
+    /// The system refused a thread or an event queue.
+    #[error("cannot start the relay: {0}")]
+    Start(#[from] io::Error),
+    /// The relay has stopped.
+    #[error("the relay has stopped")]
+    Stopped,
+}
+
+/// What a relay has done so far.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct RelayCounters {
+    /// Link from clients to server.
+    pub up: Counters,
+    /// Link from server to clients.
+    pub down: Counters,
+    /// Clients known now.
+    pub clients: usize,
+    /// Datagrams of clients beyond `max_clients`, dropped before the link.
+    pub refused: u64,
+    /// Datagrams that a socket did not take after the link.
+    pub unsent: u64,
+    /// Times that [`Relay::rebind`] was called.
+    pub rebinds: u64,
+}
+
+/// A running relay; it stops when dropped.
+pub struct Relay {
+    local: SocketAddr,
+    shaper: Arc<Shaper>,
+    commands: UnboundedSender<Command>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What the hub can be asked to do.
+enum Command {
+    /// New sockets towards the server; the answer tells how it went.
+    Rebind(mpsc::Sender<Result<(), BindError>>),
+    Stop,
+}
+
+impl Relay {
+    /// Starts a relay. May be called inside or outside an async runtime.
+    pub fn start(config: RelayConfig) -> Result<Self, RelayError> {
+        let shaper = Arc::new(Shaper::new(&config)?);
+        let (commands, inbox) = tokio::sync::mpsc::unbounded_channel();
+        let (started, start) = mpsc::channel();
+        let mut threads = Vec::with_capacity(2);
+        threads.push({
+            let shaper = Arc::clone(&shaper);
+            thread::Builder::new().name("relay-io".into()).spawn(move || {
+                hub::run(config, &shaper, inbox, &started);
+                shaper.stop();
+            })?
+        });
+        // The thread ends, and with it the channel, only after an answer or in a panic.
+        let local = start.recv().map_err(|_| RelayError::Stopped)??;
+        threads.push({
+            let shaper = Arc::clone(&shaper);
+            thread::Builder::new().name("relay-link".into()).spawn(move || shaper.run())?
+        });
+        Ok(Self {
+            local,
+            shaper,
+            commands,
+            threads,
+        })
+    }
+
+    /// The address for clients to send to.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// What became of the datagrams so far.
+    pub fn counters(&self) -> RelayCounters {
+        self.shaper.counters()
+    }
+
+    /// Behaves like a NAT that forgot its bindings: the server sees all clients at new ports from
+    /// now on, and what it sends to the old ones is lost.
+    pub fn rebind(&self) -> Result<(), RelayError> {
+        let (answer, answered) = mpsc::channel();
+        self.commands
+            .send(Command::Rebind(answer))
+            .map_err(|_| RelayError::Stopped)?;
+        answered.recv().map_err(|_| RelayError::Stopped)??;
+        Ok(())
+    }
+
+    /// Stops the relay and waits, for a moment, until its threads have ended. What is on the links
+    /// is lost.
+    pub fn stop(mut self) -> RelayCounters {
+        self.signal_stop();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has said so on its own.
+            let _ = thread.join();
+        }
+        self.shaper.counters()
+    }
+
+    fn signal_stop(&self) {
+        // If nobody listens any more it has stopped already.
+        let _ = self.commands.send(Command::Stop);
+        self.shaper.stop();
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.signal_stop();
+    }
+}
+
+impl fmt::Debug for Relay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Relay").field("local", &self.local).finish_non_exhaustive()
+    }
+}
+
+/// Runs the hub until it is told to stop; `started` hears whether it could begin.
+type Started = mpsc::Sender<Result<SocketAddr, RelayError>>;

@@ -1,0 +1,206 @@
+//! The application's handle of a stream's sending half.
+
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use swiftwater_quic::units::StreamId;
+use swiftwater_quic::{ConnectionError, WriteError};
+use tokio::io::AsyncWrite;
+
+use crate::error::write_io_error;
+use crate::shared::{Handle, SendEnd, Sender, State, remember};
+
+/// The sending half of a stream.
+///
+/// Dropping it finishes the stream, as [`SendStream::finish`] does; use [`SendStream::reset`] to
+/// tell the peer that the data is incomplete. It keeps its connection open; if it is the last handle
+/// that does, dropping it closes the connection and what is not yet delivered is lost.
+pub struct SendStream {
+    id: StreamId,
+    handle: Handle,
+    /// Finished or reset by us: dropping does nothing more.
+    ended: bool,
+}
+
+impl SendStream {
+    pub(crate) fn new(id: StreamId, handle: Handle) -> Self {
+        handle.lock().senders.insert(id, Sender::default());
+        Self {
+            id,
+            handle,
+            ended: false,
+        }
+    }
+
+    /// The stream's identifier.
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+
+    /// Writes some of `data` and returns how much, at least one byte unless `data` is empty. Waits
+    /// while flow control or the send buffer have no room. Dropping the future loses nothing: what it
+    /// did not return was not written.
+    pub async fn write(&mut self, data: &[u8]) -> Result<usize, WriteError> {
+        std::future::poll_fn(|cx| self.poll_write_some(cx, data)).await
+    }
+
+    /// Writes all of `data`. If the future is dropped, part of it may have been written.
+    pub async fn write_all(&mut self, mut data: &[u8]) -> Result<(), WriteError> {
+        while !data.is_empty() {
+            let written = self.write(data).await?;
+            data = &data[written..];
+        }
+        Ok(())
+    }
+
+    /// Writes all of `data` without copying it. If the future is dropped, part of it may have been
+    /// written.
+    pub async fn write_chunk(&mut self, mut data: Bytes) -> Result<(), WriteError> {
+        while !data.is_empty() {
+            std::future::poll_fn(|cx| self.poll_write_chunk(cx, &mut data)).await?;
+        }
+        Ok(())
+    }
+
+    /// Says that nothing follows. What was written is delivered in the background, as long as the
+    /// connection lives; [`SendStream::stopped`] waits for it.
+    pub fn finish(&mut self) -> Result<(), WriteError> {
+        self.handle.lock().connection.send_stream(self.id).finish()?;
+        self.ended = true;
+        self.handle.touch();
+        Ok(())
+    }
+
+    /// Abandons the stream with the application's `code`: what the peer has not read yet it may never
+    /// read.
+    pub fn reset(&mut self, code: u64) -> Result<(), WriteError> {
+        self.handle.lock().connection.send_stream(self.id).reset(code)?;
+        self.ended = true;
+        self.handle.touch();
+        Ok(())
+    }
+
+    /// Sends this stream's data before that of streams of lower priority; default 0.
+    pub fn set_priority(&mut self, priority: i32) -> Result<(), WriteError> {
+        let mut state = self.handle.lock();
+        state.connection.send_stream(self.id).set_priority(priority)
+    }
+
+    /// Waits until the peer has acknowledged everything, the end included (`None`), or has stopped
+    /// reading (its code). Without [`SendStream::finish`] only the latter can happen.
+    pub async fn stopped(&mut self) -> Result<Option<u64>, ConnectionError> {
+        std::future::poll_fn(|cx| {
+            let mut state = self.handle.lock();
+            let State { senders, closed, .. } = &mut *state;
+            let sender = senders.entry(self.id).or_default();
+            match (sender.end, closed) {
+                (Some(SendEnd::Acknowledged), _) => Poll::Ready(Ok(None)),
+                (Some(SendEnd::Stopped(code)), _) => Poll::Ready(Ok(Some(code))),
+                (None, Some(reason)) => Poll::Ready(Err(reason.clone())),
+                (None, None) => {
+                    remember(&mut sender.end_waiter, cx.waker());
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+
+    fn poll_write_some(
+        &mut self,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<Result<usize, WriteError>> {
+        if data.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        self.poll_with(cx, |state, id| state.connection.send_stream(id).write(data))
+    }
+
+    fn poll_write_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+        data: &mut Bytes,
+    ) -> Poll<Result<usize, WriteError>> {
+        self.poll_with(cx, |state, id| state.connection.send_stream(id).write_chunk(data))
+    }
+
+    /// One try to write; zero bytes mean that there was no room.
+    fn poll_with(
+        &mut self,
+        cx: &mut Context<'_>,
+        write: impl FnOnce(&mut State, StreamId) -> Result<usize, WriteError>,
+    ) -> Poll<Result<usize, WriteError>> {
+        let outcome = {
+            let mut state = self.handle.lock();
+            let outcome = write(&mut state, self.id);
+            if outcome == Ok(0) {
+                let sender = state.senders.entry(self.id).or_default();
+                remember(&mut sender.writer, cx.waker());
+            }
+            outcome
+        };
+        match outcome {
+            Ok(0) => {
+                // The peer is told that its limit is in the way.
+                self.handle.touch();
+                Poll::Pending
+            }
+            Ok(written) => {
+                self.handle.touch();
+                Poll::Ready(Ok(written))
+            }
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+}
+
+impl AsyncWrite for SendStream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.get_mut().poll_write_some(cx, data).map_err(write_io_error)
+    }
+
+    /// Nothing to do: what was written is on its way.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    /// Finishes the stream, without waiting for the peer.
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let stream = self.get_mut();
+        if stream.ended {
+            return Poll::Ready(Ok(()));
+        }
+        Poll::Ready(stream.finish().map_err(write_io_error))
+    }
+}
+
+impl Drop for SendStream {
+    fn drop(&mut self) {
+        {
+            let mut state = self.handle.lock();
+            state.senders.remove(&self.id);
+            if self.ended || state.closed.is_some() {
+                return;
+            }
+            if let Err(WriteError::Stopped(code)) = state.connection.send_stream(self.id).finish() {
+                // The peer wants nothing more of it; the stream ends the way it asked for.
+                let _ = state.connection.send_stream(self.id).reset(code);
+            }
+        }
+        self.handle.touch();
+    }
+}
+
+impl fmt::Debug for SendStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SendStream").field("id", &self.id).finish_non_exhaustive()
+    }
+}

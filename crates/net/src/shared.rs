@@ -1,0 +1,338 @@
+//! What a worker and the application's handles share of one connection.
+//!
+//! The lock is held for single calls, never across an await. Whoever changes the connection from
+//! outside the worker says so with [`Shared::touch`]; whoever has to wait leaves a waker (streams)
+//! or has asked a [`Notify`] for a ticket before it looked (everything else), so that no wake-up is
+//! lost.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use swiftwater_quic::units::{Dir, Instant, StreamId};
+use swiftwater_quic::{Connection, ConnectionError, Event, StreamEvent};
+use tokio::sync::Notify;
+
+use crate::endpoint_shared::EndpointShared;
+
+/// One connection.
+pub(crate) struct Shared {
+    /// Place in the worker's table.
+    index: usize,
+    state: Mutex<State>,
+    pub(crate) endpoint: Arc<EndpointShared>,
+    pub(crate) signals: Signals,
+    /// True while the worker has it on its list of touched connections.
+    touched: AtomicBool,
+    /// Handles of the application: connection and streams.
+    handles: AtomicUsize,
+}
+
+/// What tasks wait for, streams apart.
+#[derive(Default)]
+pub(crate) struct Signals {
+    pub(crate) confirmed: Notify,
+    pub(crate) closed: Notify,
+    pub(crate) datagram_received: Notify,
+    pub(crate) datagram_room: Notify,
+    opened: [Notify; 2],
+    available: [Notify; 2],
+}
+
+impl Signals {
+    /// The peer opened streams of this kind.
+    pub(crate) fn opened(&self, dir: Dir) -> &Notify {
+        &self.opened[dir as usize]
+    }
+
+    /// The peer permits more streams of this kind.
+    pub(crate) fn available(&self, dir: Dir) -> &Notify {
+        &self.available[dir as usize]
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Notify> {
+        [
+            &self.confirmed,
+            &self.closed,
+            &self.datagram_received,
+            &self.datagram_room,
+        ]
+        .into_iter()
+        .chain(&self.opened)
+        .chain(&self.available)
+    }
+}
+
+/// How the sending of a stream ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum SendEnd {
+    /// The peer has everything.
+    Acknowledged,
+    /// The peer stopped reading, with this code.
+    Stopped(u64),
+}
+
+/// A sending half that the application holds.
+#[derive(Default)]
+pub(crate) struct Sender {
+    pub(crate) writer: Option<Waker>,
+    pub(crate) end_waiter: Option<Waker>,
+    pub(crate) end: Option<SendEnd>,
+}
+
+/// What the lock protects.
+pub(crate) struct State {
+    pub(crate) connection: Box<Connection>,
+    /// Sending halves held by the application.
+    pub(crate) senders: HashMap<StreamId, Sender>,
+    /// Tasks that wait to read.
+    pub(crate) readers: HashMap<StreamId, Waker>,
+    /// The task that waits for the handshake.
+    pub(crate) connecting: Option<Waker>,
+    pub(crate) connected: bool,
+    pub(crate) confirmed: bool,
+    pub(crate) closed: Option<ConnectionError>,
+    /// Tokens for later connections that the application has not taken.
+    pub(crate) tokens: Vec<Vec<u8>>,
+}
+
+/// Tokens kept for the application; a server that sends more replaces the oldest.
+const MAX_TOKENS: usize = 4;
+
+/// What came out of draining a connection's events, to be acted on without its lock.
+#[derive(Default)]
+pub(crate) struct Wakeups {
+    wakers: Vec<Waker>,
+    opened: [bool; 2],
+    available: [bool; 2],
+    datagram_received: bool,
+    datagram_room: bool,
+    confirmed: bool,
+    closed: bool,
+    /// The handshake has just completed.
+    pub(crate) connected: bool,
+}
+
+impl Wakeups {
+    /// Wakes everybody and empties itself.
+    pub(crate) fn deliver(&mut self, signals: &Signals) {
+        for waker in self.wakers.drain(..) {
+            waker.wake();
+        }
+        for dir in Dir::ALL {
+            if std::mem::take(&mut self.opened[dir as usize]) {
+                signals.opened(dir).notify_waiters();
+            }
+            if std::mem::take(&mut self.available[dir as usize]) {
+                signals.available(dir).notify_waiters();
+            }
+        }
+        if std::mem::take(&mut self.datagram_received) {
+            signals.datagram_received.notify_waiters();
+        }
+        if std::mem::take(&mut self.datagram_room) {
+            signals.datagram_room.notify_waiters();
+        }
+        if std::mem::take(&mut self.confirmed) {
+            signals.confirmed.notify_waiters();
+        }
+        if std::mem::take(&mut self.closed) {
+            signals.all().for_each(Notify::notify_waiters);
+        }
+        self.connected = false;
+    }
+}
+
+impl State {
+    fn new(connection: Box<Connection>) -> Self {
+        Self {
+            connection,
+            senders: HashMap::new(),
+            readers: HashMap::new(),
+            connecting: None,
+            connected: false,
+            confirmed: false,
+            closed: None,
+            tokens: Vec::new(),
+        }
+    }
+
+    /// Takes the connection's events and notes whom they concern.
+    pub(crate) fn drain_events(&mut self, wakeups: &mut Wakeups) {
+        while let Some(event) = self.connection.poll_event() {
+            match event {
+                Event::Connected => {
+                    self.connected = true;
+                    wakeups.connected = true;
+                    wakeups.wakers.extend(self.connecting.take());
+                }
+                Event::Confirmed => {
+                    self.confirmed = true;
+                    wakeups.confirmed = true;
+                }
+                Event::Stream(event) => self.stream_event(event, wakeups),
+                Event::DatagramReceived => wakeups.datagram_received = true,
+                Event::DatagramsUnblocked => wakeups.datagram_room = true,
+                Event::NewToken { token } => {
+                    if self.tokens.len() >= MAX_TOKENS {
+                        self.tokens.remove(0);
+                    }
+                    self.tokens.push(token);
+                }
+                Event::Closed { reason } => self.note_closed(reason, wakeups),
+                _ => {}
+            }
+        }
+    }
+
+    fn stream_event(&mut self, event: StreamEvent, wakeups: &mut Wakeups) {
+        match event {
+            StreamEvent::Opened { dir } => wakeups.opened[dir as usize] = true,
+            StreamEvent::Available { dir } => wakeups.available[dir as usize] = true,
+            StreamEvent::Readable { id } => wakeups.wakers.extend(self.readers.remove(&id)),
+            StreamEvent::Writable { id } => {
+                let sender = self.senders.get_mut(&id);
+                wakeups.wakers.extend(sender.and_then(|sender| sender.writer.take()));
+            }
+            StreamEvent::Finished { id } => self.end_sending(id, SendEnd::Acknowledged, wakeups),
+            StreamEvent::Stopped { id, code } => {
+                self.end_sending(id, SendEnd::Stopped(code), wakeups);
+            }
+            _ => {}
+        }
+    }
+
+    fn end_sending(&mut self, id: StreamId, end: SendEnd, wakeups: &mut Wakeups) {
+        // Streams whose handle is gone have no entry: nobody will ask.
+        if let Some(sender) = self.senders.get_mut(&id) {
+            sender.end.get_or_insert(end);
+            wakeups.wakers.extend(sender.writer.take());
+            wakeups.wakers.extend(sender.end_waiter.take());
+        }
+    }
+
+    /// Closes from this end.
+    pub(crate) fn close(&mut self, now: Instant, code: u64, reason: &[u8], wakeups: &mut Wakeups) {
+        if self.closed.is_some() {
+            return;
+        }
+        self.connection.close(now, code, reason);
+        let reason = self.connection.close_reason().cloned();
+        self.note_closed(reason.unwrap_or(ConnectionError::LocallyClosed { code }), wakeups);
+    }
+
+    fn note_closed(&mut self, reason: ConnectionError, wakeups: &mut Wakeups) {
+        self.closed.get_or_insert(reason);
+        wakeups.closed = true;
+        wakeups.wakers.extend(self.connecting.take());
+        wakeups.wakers.extend(self.readers.drain().map(|(_, waker)| waker));
+        for sender in self.senders.values_mut() {
+            wakeups.wakers.extend(sender.writer.take());
+            wakeups.wakers.extend(sender.end_waiter.take());
+        }
+    }
+}
+
+/// Puts the waker of the running task into `slot`.
+pub(crate) fn remember(slot: &mut Option<Waker>, waker: &Waker) {
+    match slot {
+        Some(old) => old.clone_from(waker),
+        None => *slot = Some(waker.clone()),
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(
+        index: usize,
+        connection: Box<Connection>,
+        endpoint: Arc<EndpointShared>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            index,
+            state: Mutex::new(State::new(connection)),
+            endpoint,
+            signals: Signals::default(),
+            touched: AtomicBool::new(false),
+            handles: AtomicUsize::new(0),
+        })
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Place in the table of the worker.
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Tells the worker that the application changed the connection.
+    pub(crate) fn touch(&self) {
+        if !self.touched.swap(true, Ordering::AcqRel) {
+            self.endpoint.inbox.post(|news| news.touched.push(self.index));
+        }
+    }
+
+    /// The worker takes note: changes from now on are news again.
+    pub(crate) fn clear_touched(&self) {
+        self.touched.swap(false, Ordering::AcqRel);
+    }
+
+    /// Closes from this end and tells everyone.
+    pub(crate) fn close(&self, code: u64, reason: &[u8]) {
+        let mut wakeups = Wakeups::default();
+        let now = self.endpoint.clock.now();
+        self.lock().close(now, code, reason, &mut wakeups);
+        wakeups.deliver(&self.signals);
+        self.touch();
+    }
+
+    /// Repeats `attempt` whenever `signal` fires, until it yields something.
+    pub(crate) async fn wait_for<T>(
+        &self,
+        signal: &Notify,
+        mut attempt: impl FnMut(&mut State) -> Option<T>,
+    ) -> T {
+        loop {
+            // The ticket comes before the look: what fires in between counts.
+            let ticket = signal.notified();
+            if let Some(result) = attempt(&mut self.lock()) {
+                return result;
+            }
+            ticket.await;
+        }
+    }
+}
+
+/// A counted reference: when the application's last one goes, the connection closes.
+pub(crate) struct Handle(Arc<Shared>);
+
+impl Handle {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        shared.handles.fetch_add(1, Ordering::Relaxed);
+        Self(shared)
+    }
+}
+
+impl Clone for Handle {
+    fn clone(&self) -> Self {
+        Self::new(Arc::clone(&self.0))
+    }
+}
+
+impl std::ops::Deref for Handle {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if self.0.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.close(0, b"");
+        }
+    }
+}

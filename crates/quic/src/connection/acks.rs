@@ -1,0 +1,249 @@
+//! Acknowledgements and losses: facts from the ledger, to recovery and to the owners of what the
+//! packets carried (RFC 9002, sections 5 to 7).
+
+use std::time::Duration;
+
+use swiftwater_congestion::{EcnCounts, LossCause};
+use swiftwater_units::{Instant, PacketNumber, PathId};
+use swiftwater_wire::ErrorCode;
+use swiftwater_wire::frame::Ack;
+
+use crate::crypto::Epoch;
+use crate::error::TransportError;
+use crate::frame_writer::{Carried, Fate};
+use crate::observe::Observation;
+use crate::policy::{Occasion, OutstandingRange};
+
+use super::Connection;
+
+/// Lost packets are remembered for this many PTOs, in case their loss turns out spurious.
+const REMEMBER_LOST_PTOS: u32 = 3;
+
+impl Connection {
+    /// An ACK frame arrived in `epoch`.
+    pub(super) fn on_ack(
+        &mut self,
+        now: Instant,
+        epoch: Epoch,
+        ack: &Ack<'_>,
+    ) -> Result<(), TransportError> {
+        if ack.path.is_some() {
+            return Err(TransportError::new(
+                ErrorCode::PROTOCOL_VIOLATION,
+                "multipath was not negotiated",
+            ));
+        }
+        let mut outcome = std::mem::take(&mut self.scratch.outcome);
+        let Some(space) = self.space_mut(epoch) else { return Ok(()) };
+        let previous_largest = space.ledger.largest_acked();
+        let largest = PacketNumber::new(ack.largest);
+        space.ledger.on_ack(largest, ack.ranges(), &mut outcome);
+        if outcome.bogus {
+            self.scratch.outcome = outcome;
+            return Err(TransportError::new(
+                ErrorCode::PROTOCOL_VIOLATION,
+                "acknowledged a packet that was never sent",
+            ));
+        }
+        if let Some((newly_largest, sent_at)) = outcome.largest {
+            // Only the largest acknowledged packet gives an honest sample (RFC 9002, section 5.1).
+            if newly_largest == largest && outcome.ack_eliciting {
+                let ack_delay = self.ack_delay(epoch, ack.delay);
+                self.paths.first_mut().recovery.on_rtt_sample(now, sent_at, ack_delay);
+            }
+            let path = &mut self.paths.first_mut().path;
+            // Counts in reordered ACKs look like falling ones: only a new largest tells.
+            let ecn = if previous_largest.is_none_or(|previous| largest > previous) {
+                path.ecn.on_ack(outcome.ecn_marked, ack.ecn)
+            } else {
+                EcnCounts::default()
+            };
+            if epoch == Epoch::OneRtt {
+                self.handshake.protection().on_acked(newly_largest);
+            }
+            self.settle(now, epoch, &outcome, ecn);
+            // A client's Initial ACK doesn't prove that the server knows its address (RFC 9002,
+            // section 6.2.1).
+            if self.identity.side.is_server() || epoch != Epoch::Initial {
+                self.paths.first_mut().recovery.reset_pto_count();
+            }
+        }
+        self.scratch.outcome = outcome;
+        self.observe_metrics(now, PathId::ZERO);
+        self.consult_reinjector(now, Occasion::Ack);
+        Ok(())
+    }
+
+    /// The peer's `ack_delay` in time, as far as it counts (RFC 9002, section 5.3).
+    fn ack_delay(&self, epoch: Epoch, coded: u64) -> Duration {
+        if epoch == Epoch::Initial {
+            return Duration::ZERO;
+        }
+        let parameters = self.handshake.peer_parameters();
+        let exponent = parameters.map_or(3, |parameters| parameters.ack_delay_exponent);
+        let micros = coded.saturating_mul(1 << exponent);
+        let delay = Duration::from_micros(micros);
+        if self.handshake.is_confirmed() { delay.min(self.peer_max_ack_delay()) } else { delay }
+    }
+
+    /// Detects what the ACK shows to be lost, tells recovery, then every owner.
+    fn settle(
+        &mut self,
+        now: Instant,
+        epoch: Epoch,
+        outcome: &crate::space::AckOutcome,
+        ecn: EcnCounts,
+    ) {
+        let mut lost = std::mem::take(&mut self.scratch.lost);
+        let mut numbers = std::mem::take(&mut self.scratch.numbers);
+        lost.clear();
+        numbers.clear();
+        let persistent = self.detect_lost(now, epoch, &mut numbers, &mut lost);
+        let recovery = &mut self.paths.first_mut().recovery;
+        let episode =
+            recovery.on_ack_batch(now, &outcome.acked, &lost, persistent, ecn, &mut self.rng);
+        if let (Some(episode), Some(space)) = (episode, self.space_mut(epoch)) {
+            space.ledger.set_episode(&numbers, episode);
+        }
+        for &number in &outcome.numbers {
+            self.replay(epoch, number, Fate::Acked);
+        }
+        self.replay_losses(now, epoch, &numbers);
+        let horizon = now - self.pto() * REMEMBER_LOST_PTOS;
+        if let Some(space) = self.space_mut(epoch) {
+            space.ledger.forget(horizon);
+        }
+        self.scratch.lost = lost;
+        self.scratch.numbers = numbers;
+    }
+
+    /// Runs loss detection on the ledger of `epoch`; true if it shows persistent congestion.
+    fn detect_lost(
+        &mut self,
+        now: Instant,
+        epoch: Epoch,
+        numbers: &mut Vec<PacketNumber>,
+        lost: &mut Vec<crate::recovery::LostRecord>,
+    ) -> bool {
+        let recovery = &self.paths.first().recovery;
+        let thresholds = recovery.loss_thresholds();
+        let first_sample = recovery.first_rtt_sample_at();
+        let period = recovery.persistent_congestion_duration(self.peer_max_ack_delay());
+        let Some(space) = self.space_mut(epoch) else { return false };
+        space.loss_time = space.ledger.detect_lost(now, thresholds, numbers, lost);
+        first_sample.is_some_and(|since| space.ledger.is_persistent(numbers, since, period))
+    }
+
+    /// The loss timer of `epoch` expired.
+    pub(super) fn on_loss_timeout(&mut self, now: Instant, epoch: Epoch) {
+        let mut lost = std::mem::take(&mut self.scratch.lost);
+        let mut numbers = std::mem::take(&mut self.scratch.numbers);
+        lost.clear();
+        numbers.clear();
+        let persistent = self.detect_lost(now, epoch, &mut numbers, &mut lost);
+        let recovery = &mut self.paths.first_mut().recovery;
+        let episode =
+            recovery.on_losses(now, &lost, LossCause::Time, persistent, &mut self.rng);
+        if let (Some(episode), Some(space)) = (episode, self.space_mut(epoch)) {
+            space.ledger.set_episode(&numbers, episode);
+        }
+        self.replay_losses(now, epoch, &numbers);
+        self.scratch.lost = lost;
+        self.scratch.numbers = numbers;
+        self.observe_metrics(now, PathId::ZERO);
+    }
+
+    fn replay_losses(&mut self, now: Instant, epoch: Epoch, numbers: &[PacketNumber]) {
+        if numbers.is_empty() {
+            return;
+        }
+        for &number in numbers {
+            self.replay(epoch, number, Fate::Lost);
+            self.monitor.observe(
+                now,
+                &Observation::PacketLost { path: PathId::ZERO, epoch, number, size: 0 },
+            );
+        }
+        self.consult_reinjector(now, Occasion::LossRetransmitted);
+    }
+
+    /// Tells the owners of what packet `number` carried its fate.
+    fn replay(&mut self, epoch: Epoch, number: PacketNumber, fate: Fate) {
+        let space = match epoch {
+            Epoch::OneRtt => Some(&mut self.paths.first_mut().space),
+            early => self.early[early as usize].as_mut(),
+        };
+        let Some(space) = space else { return };
+        let received = &mut space.received;
+        for carried in space.ledger.carried_by(number) {
+            match carried {
+                Carried::Ack { largest, .. } => {
+                    if fate == Fate::Acked {
+                        received.on_ack_acked(largest);
+                    }
+                }
+                Carried::Crypto { offset, len } => {
+                    self.handshake.on_frame_fate(epoch, offset, len, fate);
+                }
+                Carried::Stream { id, offset, len, fin } => {
+                    self.streams.on_frame_fate(id, offset, len, fin, fate);
+                }
+                Carried::Control { key, version } => {
+                    if self.control.on_frame_fate(key, version, fate) {
+                        self.streams.on_control_acked(key);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sends again what the oldest packets in flight of `epoch` carried, without taking them for
+    /// lost: a probe that repeats is worth more than a PING (RFC 9002, section 6.2.4).
+    pub(super) fn repeat_oldest(&mut self, epoch: Epoch, packets: usize) {
+        let mut numbers = std::mem::take(&mut self.scratch.numbers);
+        numbers.clear();
+        if let Some(space) = self.space(epoch) {
+            numbers.extend(space.ledger.oldest_outstanding().take(packets));
+        }
+        for &number in &numbers {
+            self.replay(epoch, number, Fate::Lost);
+        }
+        self.scratch.numbers = numbers;
+    }
+
+    /// Asks the re-injector what to send a second time.
+    pub(super) fn consult_reinjector(&mut self, now: Instant, occasion: Occasion) {
+        if self.policies.reinjector.is_inert() {
+            return;
+        }
+        self.refresh_path_views(now);
+        let mut out = std::mem::take(&mut self.scratch.reinjections);
+        out.clear();
+        let entry = self.paths.first();
+        let mut outstanding = entry.space.ledger.outstanding().filter_map(
+            |(packet, sent, carried)| match carried {
+                Carried::Stream { id, offset, len, fin } => Some(OutstandingRange {
+                    path: entry.path.id,
+                    packet,
+                    sent_at: sent.sent_at,
+                    stream: id,
+                    offset,
+                    len,
+                    fin,
+                    retransmission: sent.retransmission,
+                }),
+                _ => None,
+            },
+        );
+        self.policies.reinjector.reinject(
+            now,
+            occasion,
+            &mut outstanding,
+            &self.scratch.views,
+            &self.policies.hints,
+            &mut out,
+        );
+        self.policies.reinjections.extend(out.drain(..));
+        self.scratch.reinjections = out;
+    }
+}

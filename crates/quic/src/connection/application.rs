@@ -1,0 +1,301 @@
+//! What an application calls on a connection.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use swiftwater_units::{Dir, Instant, Side, StreamId};
+
+use crate::crypto::{CryptoError, Epoch};
+use crate::error::{ConnectionError, ReadError, SendDatagramError, WriteError};
+use crate::policy::{Hints, Occasion};
+use crate::streams::{ReadOutcome, Streams};
+
+use super::Connection;
+use super::events::{EndpointEvent, Event};
+use super::stats::{ConnectionStats, PathStats};
+
+impl Connection {
+    /// The next event, `None` if there is none.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        if let Some(event) = self.outbox.events.pop_front() {
+            return Some(event);
+        }
+        if let Some(event) = self.streams.poll_event() {
+            return Some(Event::Stream(event));
+        }
+        self.datagrams.take_unblocked().then_some(Event::DatagramsUnblocked)
+    }
+
+    /// The next event for [`Endpoint::handle_event`](crate::Endpoint::handle_event), `None` if there
+    /// is none.
+    pub fn poll_endpoint_event(&mut self) -> Option<EndpointEvent> {
+        self.outbox.endpoint_events.pop_front()
+    }
+
+    /// Opens a stream; `None` while the peer permits no more of that kind
+    /// ([`StreamEvent::Available`](crate::StreamEvent::Available) follows).
+    pub fn open(&mut self, dir: Dir) -> Option<StreamId> {
+        if !self.lifecycle.is_open() {
+            return None;
+        }
+        self.streams.open(dir)
+    }
+
+    /// The next stream that the peer opened; `None` if there is none
+    /// ([`StreamEvent::Opened`](crate::StreamEvent::Opened) follows).
+    pub fn accept(&mut self, dir: Dir) -> Option<StreamId> {
+        self.streams.accept(dir)
+    }
+
+    /// The sending part of stream `id`.
+    pub fn send_stream(&mut self, id: StreamId) -> SendStream<'_> {
+        SendStream { id, streams: &mut self.streams, closed: self.lifecycle.reason() }
+    }
+
+    /// The receiving part of stream `id`.
+    pub fn recv_stream(&mut self, id: StreamId) -> RecvStream<'_> {
+        RecvStream { id, streams: &mut self.streams, closed: self.lifecycle.reason() }
+    }
+
+    /// Queues an unreliable datagram (RFC 9221).
+    pub fn send_datagram(&mut self, data: Bytes) -> Result<(), SendDatagramError> {
+        if let Some(reason) = self.lifecycle.reason() {
+            return Err(reason.clone().into());
+        }
+        let room = self.one_rtt_room();
+        self.datagrams.send(data, room)
+    }
+
+    /// The oldest unread datagram.
+    pub fn recv_datagram(&mut self) -> Option<Bytes> {
+        self.datagrams.recv()
+    }
+
+    /// Largest payload that [`Connection::send_datagram`] accepts now; `None` if the peer accepts no
+    /// datagrams or the handshake is not complete.
+    pub fn max_datagram_size(&self) -> Option<usize> {
+        self.datagrams.max_size(self.one_rtt_room())
+    }
+
+    /// Closes with the application's `code` (below 2^62) and `reason`, which is cut to what fits in
+    /// a packet.
+    pub fn close(&mut self, now: Instant, code: u64, reason: &[u8]) {
+        self.close_for_application(now, code.min((1 << 62) - 1), reason);
+    }
+
+    /// Gives policies new hints.
+    pub fn set_hints(&mut self, now: Instant, hints: Hints) {
+        self.policies.hints = hints;
+        self.consult_reinjector(now, Occasion::Hints);
+    }
+
+    /// Updates the 1-RTT keys as soon as RFC 9001, section 6.1 permits.
+    pub fn update_keys(&mut self) {
+        self.handshake.protection().want_update();
+    }
+
+    /// Asks the peer to use fresh connection IDs, and uses a fresh one of the peer's.
+    pub fn rotate_connection_ids(&mut self) {
+        if !self.handshake.is_complete() || !self.lifecycle.is_open() {
+            return;
+        }
+        self.paths.first_mut().path.local_cids.retire_all();
+        self.issue_cids();
+        self.rotate_remote_cid();
+    }
+
+    /// Sends a PING.
+    pub fn ping(&mut self) {
+        self.paths.first_mut().space.ping = true;
+    }
+
+    /// Which end this is.
+    pub fn side(&self) -> Side {
+        self.identity.side
+    }
+
+    /// The peer's address on the first path.
+    pub fn remote(&self) -> SocketAddr {
+        self.paths.first().path.address.remote
+    }
+
+    /// The negotiated application protocol, once known.
+    pub fn alpn(&self) -> Option<&[u8]> {
+        self.handshake.session().alpn()
+    }
+
+    /// The name of the server that the client wants, once known.
+    pub fn server_name(&self) -> Option<&str> {
+        self.handshake.session().server_name()
+    }
+
+    /// The peer's certificate chain, DER, end-entity first; empty if it sent none.
+    pub fn peer_certificates(&self) -> Vec<Vec<u8>> {
+        self.handshake.session().peer_certificates()
+    }
+
+    /// Keying material for the application (RFC 8446, section 7.5). Fails before the handshake is
+    /// complete.
+    pub fn export_keying_material(
+        &self,
+        out: &mut [u8],
+        label: &[u8],
+        context: &[u8],
+    ) -> Result<(), CryptoError> {
+        self.handshake.session().export_keying_material(out, label, context)
+    }
+
+    /// True until the TLS handshake is complete.
+    pub fn is_handshaking(&self) -> bool {
+        !self.handshake.is_complete()
+    }
+
+    /// True once the connection is closing, draining or gone.
+    pub fn is_closed(&self) -> bool {
+        !self.lifecycle.is_open()
+    }
+
+    /// True once the connection can be dropped.
+    pub fn is_drained(&self) -> bool {
+        self.lifecycle.is_drained()
+    }
+
+    /// Why the connection closed, if it did.
+    pub fn close_reason(&self) -> Option<&ConnectionError> {
+        self.lifecycle.reason()
+    }
+
+    /// Counters and measurements. Costs one small allocation.
+    pub fn stats(&self) -> ConnectionStats {
+        let mut stats = self.monitor.stats.clone();
+        let streams = self.streams.stats();
+        stats.stream_bytes_sent = streams.sent_bytes.into();
+        stats.stream_bytes_retransmitted = streams.retransmitted_bytes.into();
+        stats.stream_bytes_received = streams.received_bytes.into();
+        stats.datagrams_dropped = self.datagrams.dropped();
+        stats.key_updates = self.handshake.protection_ref().generation();
+        stats.paths = self
+            .paths
+            .iter()
+            .map(|entry| {
+                let (path, recovery) = (&entry.path, &entry.recovery);
+                let (rtt, totals) = (recovery.rtt(), recovery.stats());
+                let snapshot = recovery.controller().snapshot();
+                PathStats {
+                    id: path.id,
+                    remote: path.address.remote,
+                    controller: recovery.controller().name(),
+                    smoothed_rtt: rtt.smoothed,
+                    rtt_var: rtt.var,
+                    latest_rtt: rtt.latest,
+                    min_rtt: rtt.min,
+                    mean_rtt: totals.mean_rtt,
+                    cwnd: snapshot.cwnd,
+                    ssthresh: snapshot.ssthresh,
+                    bytes_in_flight: recovery.bytes_in_flight(),
+                    pacing_rate: recovery.pacing_rate(),
+                    delivered: totals.delivered,
+                    lost_packets: totals.lost_packets,
+                    lost_bytes: totals.lost_bytes,
+                    spurious_losses: totals.spurious_packets,
+                    congestion_events: totals.congestion_events,
+                    pto_count: totals.pto_count,
+                    ecn: path.ecn.is_usable(),
+                    ecn_ce: path.ecn.ce_total().into(),
+                    max_datagram_size: path.max_datagram_size,
+                }
+            })
+            .collect();
+        stats
+    }
+
+    /// Bytes for frames in a full 1-RTT packet of the first path.
+    pub(super) fn one_rtt_room(&self) -> usize {
+        let path = &self.paths.first().path;
+        // First byte, connection ID, the longest packet number.
+        let header = 1 + path.remote_cids.current().len() + 4;
+        let tag = self.handshake.protection_ref().tag_len(Epoch::OneRtt).max(16);
+        usize::from(path.max_datagram_size).saturating_sub(header + tag)
+    }
+}
+
+/// The sending part of a stream, borrowed from its connection.
+#[derive(Debug)]
+pub struct SendStream<'a> {
+    id: StreamId,
+    streams: &'a mut Streams,
+    closed: Option<&'a ConnectionError>,
+}
+
+impl SendStream<'_> {
+    /// The stream.
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+
+    fn check(&self) -> Result<(), WriteError> {
+        self.closed.map_or(Ok(()), |reason| Err(reason.clone().into()))
+    }
+
+    /// Copies from `data` into the stream and returns how many bytes were taken; zero means blocked,
+    /// and [`StreamEvent::Writable`](crate::StreamEvent::Writable) follows.
+    pub fn write(&mut self, data: &[u8]) -> Result<usize, WriteError> {
+        self.check()?;
+        self.streams.write(self.id, data)
+    }
+
+    /// Like [`SendStream::write`] without a copy: takes bytes off the front of `data`.
+    pub fn write_chunk(&mut self, data: &mut Bytes) -> Result<usize, WriteError> {
+        self.check()?;
+        self.streams.write_chunk(self.id, data)
+    }
+
+    /// Ends the stream after what was written.
+    pub fn finish(&mut self) -> Result<(), WriteError> {
+        self.check()?;
+        self.streams.finish(self.id)
+    }
+
+    /// Abandons the stream with the application's `code`.
+    pub fn reset(&mut self, code: u64) -> Result<(), WriteError> {
+        self.check()?;
+        self.streams.reset(self.id, code)
+    }
+
+    /// Streams of higher priority are sent first; the default is 0.
+    pub fn set_priority(&mut self, priority: i32) -> Result<(), WriteError> {
+        self.check()?;
+        self.streams.set_priority(self.id, priority)
+    }
+}
+
+/// The receiving part of a stream, borrowed from its connection.
+#[derive(Debug)]
+pub struct RecvStream<'a> {
+    id: StreamId,
+    streams: &'a mut Streams,
+    closed: Option<&'a ConnectionError>,
+}
+
+impl RecvStream<'_> {
+    /// The stream.
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+
+    /// Reads in order into `buf`. What arrived before the connection closed can still be read.
+    pub fn read(&mut self, buf: &mut [u8]) -> Result<ReadOutcome, ReadError> {
+        match (self.streams.read(self.id, buf), self.closed) {
+            (Ok(ReadOutcome::Blocked), Some(reason)) => Err(reason.clone().into()),
+            (outcome, _) => outcome,
+        }
+    }
+
+    /// Tells the peer that nothing more will be read, with the application's `code`.
+    pub fn stop(&mut self, code: u64) -> Result<(), ReadError> {
+        if let Some(reason) = self.closed {
+            return Err(reason.clone().into());
+        }
+        self.streams.stop(self.id, code)
+    }
+}

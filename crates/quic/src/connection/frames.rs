@@ -1,0 +1,246 @@
+//! Frames of an authenticated packet, each to its owner (RFC 9000, sections 12.4 and 19).
+
+use swiftwater_units::{Instant, PathId};
+use swiftwater_wire::frame::{ConnectionClose, FrameIter, NewConnectionId, types};
+use swiftwater_wire::{ErrorCode, Frame};
+
+use crate::control::{ControlKey, ControlValue};
+use crate::crypto::Epoch;
+use crate::error::{ConnectionError, TransportError};
+use crate::observe::Observation;
+
+use super::Connection;
+use super::events::{EndpointEvent, Event};
+use super::receive::Origin;
+
+/// What a packet's frames amount to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Content {
+    pub(super) ack_eliciting: bool,
+    /// Nothing but probing frames (RFC 9000, section 9.1).
+    pub(super) only_probing: bool,
+}
+
+fn violation(reason: &'static str) -> TransportError {
+    TransportError::new(ErrorCode::PROTOCOL_VIOLATION, reason)
+}
+
+/// The frames that Initial and Handshake packets may carry (RFC 9000, section 12.4, table 3).
+fn is_allowed_early(frame: &Frame<'_>) -> bool {
+    matches!(
+        frame,
+        Frame::Padding { .. }
+            | Frame::Ping
+            | Frame::Ack(_)
+            | Frame::Crypto(_)
+            | Frame::ConnectionClose(ConnectionClose::Transport { .. })
+    )
+}
+
+fn is_probing(frame: &Frame<'_>) -> bool {
+    matches!(
+        frame,
+        Frame::Padding { .. }
+            | Frame::PathChallenge { .. }
+            | Frame::PathResponse { .. }
+            | Frame::NewConnectionId(_)
+    )
+}
+
+impl Connection {
+    /// Dispatches every frame of a packet.
+    pub(super) fn on_payload(
+        &mut self,
+        now: Instant,
+        epoch: Epoch,
+        origin: &Origin,
+        payload: &[u8],
+    ) -> Result<Content, TransportError> {
+        if payload.is_empty() {
+            return Err(violation("a packet without frames"));
+        }
+        let mut content = Content { ack_eliciting: false, only_probing: true };
+        for item in FrameIter::new(payload) {
+            let (frame_type, frame) = item.map_err(|error| {
+                TransportError::from(error.error).in_frame(error.frame_type)
+            })?;
+            if epoch != Epoch::OneRtt && !is_allowed_early(&frame) {
+                return Err(violation("a frame that this packet type must not carry")
+                    .in_frame(frame_type));
+            }
+            content.ack_eliciting |= frame.is_ack_eliciting();
+            content.only_probing &= is_probing(&frame);
+            self.on_frame(now, epoch, origin, frame)
+                .map_err(|error| error.in_frame(frame_type))?;
+            if !self.lifecycle.is_open() {
+                break;
+            }
+        }
+        Ok(content)
+    }
+
+    fn on_frame(
+        &mut self,
+        now: Instant,
+        epoch: Epoch,
+        origin: &Origin,
+        frame: Frame<'_>,
+    ) -> Result<(), TransportError> {
+        match frame {
+            Frame::Padding { .. }
+            | Frame::Ping
+            | Frame::DataBlocked { .. }
+            | Frame::StreamsBlocked { .. } => Ok(()),
+            Frame::Ack(ack) => self.on_ack(now, epoch, &ack),
+            Frame::Crypto(crypto) => {
+                let progress = self.handshake.on_crypto(epoch, crypto.offset, crypto.data)?;
+                self.on_progress(now, progress)
+            }
+            Frame::Stream(stream) => self.streams.on_stream(&stream),
+            Frame::ResetStream(reset) => self.streams.on_reset_stream(&reset),
+            Frame::StopSending(stop) => self.streams.on_stop_sending(&stop),
+            Frame::MaxData { limit } => {
+                self.streams.on_max_data(limit);
+                Ok(())
+            }
+            Frame::MaxStreamData { id, limit } => self.streams.on_max_stream_data(id, limit),
+            Frame::MaxStreams { dir, count } => {
+                self.streams.on_max_streams(dir, count);
+                Ok(())
+            }
+            Frame::StreamDataBlocked { id, .. } => self.streams.on_stream_data_blocked(id),
+            Frame::NewToken { token } => self.on_new_token(token),
+            Frame::NewConnectionId(new) => self.on_new_connection_id(&new),
+            Frame::RetireConnectionId { path, sequence } => {
+                self.on_retire_connection_id(path, sequence, origin)
+            }
+            Frame::PathChallenge { data } => {
+                let path = &mut self.paths.first_mut().path;
+                path.on_challenge(data, origin.address, origin.datagram_len);
+                Ok(())
+            }
+            Frame::PathResponse { data } => {
+                self.on_path_response(now, data);
+                Ok(())
+            }
+            Frame::ConnectionClose(close) => {
+                self.on_connection_close(now, &close);
+                Ok(())
+            }
+            Frame::HandshakeDone => self.on_handshake_done(),
+            Frame::Datagram { data } => {
+                if self.datagrams.receive(data)? {
+                    self.outbox.events.push_back(Event::DatagramReceived);
+                }
+                Ok(())
+            }
+            // Multipath was not negotiated; nothing allows its frames.
+            frame => Err(TransportError::new(
+                ErrorCode::PROTOCOL_VIOLATION,
+                format!("frame {:#x} was not negotiated", frame.frame_type()),
+            )),
+        }
+    }
+
+    fn on_new_token(&mut self, token: &[u8]) -> Result<(), TransportError> {
+        if self.identity.side.is_server() {
+            return Err(violation("NEW_TOKEN from a client"));
+        }
+        self.outbox.events.push_back(Event::NewToken { token: token.to_vec() });
+        Ok(())
+    }
+
+    fn on_handshake_done(&mut self) -> Result<(), TransportError> {
+        if self.identity.side.is_server() {
+            return Err(violation("HANDSHAKE_DONE from a client"));
+        }
+        self.on_handshake_confirmed();
+        Ok(())
+    }
+
+    fn on_new_connection_id(&mut self, frame: &NewConnectionId) -> Result<(), TransportError> {
+        if frame.path.is_some() {
+            return Err(violation("multipath was not negotiated")
+                .in_frame(types::PATH_NEW_CONNECTION_ID));
+        }
+        let retirements = self.control.retirements();
+        let entry = self.paths.first_mut();
+        let outcome = entry.path.remote_cids.on_new(frame, retirements)?;
+        self.apply_cid_outcome(outcome);
+        Ok(())
+    }
+
+    /// Uses another of the peer's connection IDs, if there is a spare one.
+    pub(super) fn rotate_remote_cid(&mut self) {
+        let outcome = self.paths.first_mut().path.remote_cids.rotate();
+        self.apply_cid_outcome(outcome);
+    }
+
+    fn apply_cid_outcome(&mut self, outcome: crate::path::NewCidOutcome) {
+        for sequence in outcome.retire {
+            let key = ControlKey::RetireConnectionId(PathId::ZERO, sequence);
+            self.control.set(key, ControlValue::Unit);
+        }
+        let remote = self.paths.first().path.address.remote;
+        let events = &mut self.outbox.endpoint_events;
+        for token in outcome.dropped_tokens {
+            events.push_back(EndpointEvent::PeerResetTokenRetired { remote, token });
+        }
+        if let Some(Some(token)) = outcome.switched {
+            events.push_back(EndpointEvent::PeerResetToken { remote, token });
+        }
+    }
+
+    fn on_retire_connection_id(
+        &mut self,
+        path: Option<PathId>,
+        sequence: u64,
+        origin: &Origin,
+    ) -> Result<(), TransportError> {
+        if path.is_some() {
+            return Err(violation("multipath was not negotiated"));
+        }
+        let cids = &mut self.paths.first_mut().path.local_cids;
+        if let Some(cid) = cids.on_retired(sequence, &origin.dst_cid)? {
+            self.control.cancel(ControlKey::NewConnectionId(PathId::ZERO, sequence));
+            self.outbox.endpoint_events.push_back(EndpointEvent::CidRetired(cid));
+            self.issue_cids();
+        }
+        Ok(())
+    }
+
+    fn on_connection_close(&mut self, now: Instant, close: &ConnectionClose<'_>) {
+        let reason = match *close {
+            ConnectionClose::Transport { error, frame_type, reason } => {
+                ConnectionError::PeerTransport(TransportError {
+                    code: error,
+                    frame_type: (frame_type != 0).then_some(frame_type),
+                    reason: String::from_utf8_lossy(reason).into_owned(),
+                })
+            }
+            ConnectionClose::Application { error, reason } => {
+                ConnectionError::PeerApplication { code: error, reason: reason.to_vec() }
+            }
+        };
+        self.start_draining(now, reason);
+    }
+
+    /// After we closed, only the peer's close still counts: it ends the exchange.
+    pub(super) fn on_payload_after_close(
+        &mut self,
+        now: Instant,
+        _origin: &Origin,
+        payload: &[u8],
+    ) {
+        let closes = FrameIter::new(payload)
+            .map_while(Result::ok)
+            .any(|(_, frame)| matches!(frame, Frame::ConnectionClose(_)));
+        if closes {
+            self.start_draining(now, ConnectionError::Reset);
+            self.monitor.observe(
+                now,
+                &Observation::PacketDropped { reason: "arrived after the connection closed" },
+            );
+        }
+    }
+}

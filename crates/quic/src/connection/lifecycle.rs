@@ -1,0 +1,239 @@
+//! How a connection ends: idle timeout, closing, draining (RFC 9000, section 10).
+
+use std::time::Duration;
+
+use swiftwater_units::Instant;
+use swiftwater_wire::ErrorCode;
+
+use crate::crypto::Epoch;
+use crate::error::{ConnectionError, TransportError};
+use crate::observe::Observation;
+
+use super::Connection;
+use super::events::{EndpointEvent, Event};
+
+/// What our CONNECTION_CLOSE says.
+#[derive(Clone, Debug)]
+pub(super) enum CloseFrame {
+    Transport(TransportError),
+    Application { code: u64, reason: Vec<u8> },
+}
+
+#[derive(Debug)]
+enum State {
+    Open,
+    /// We closed; incoming packets are answered with the close again.
+    Closing {
+        frame: CloseFrame,
+        until: Instant,
+        /// The close is to be sent.
+        pending: bool,
+        /// Packets received since, and the number that triggers the next answer: it doubles, so
+        /// that two ends can't keep each other busy (RFC 9000, section 10.2.1).
+        received: u64,
+        answer_at: u64,
+    },
+    /// The peer closed or vanished; nothing is sent.
+    Draining { until: Instant },
+    Drained,
+}
+
+/// Lifecycle and activity of a connection.
+#[derive(Debug)]
+pub(super) struct Lifecycle {
+    state: State,
+    reason: Option<ConnectionError>,
+    started_at: Instant,
+    /// Last packet received, or first ack-eliciting packet sent after one (RFC 9000, section 10.1).
+    last_activity: Instant,
+    /// Last packet sent or received.
+    pub(super) last_packet_at: Instant,
+    sent_eliciting_since_receive: bool,
+    idle_timeout: Option<Duration>,
+}
+
+impl Lifecycle {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            state: State::Open,
+            reason: None,
+            started_at: now,
+            last_activity: now,
+            last_packet_at: now,
+            sent_eliciting_since_receive: false,
+            idle_timeout: None,
+        }
+    }
+
+    pub(super) fn started_at(&self) -> Instant {
+        self.started_at
+    }
+
+    /// The smaller of both ends' values, zero and absent meaning none.
+    pub(super) fn set_idle_timeout(&mut self, ours: Option<Duration>, peers: Option<Duration>) {
+        let set = |value: Option<Duration>| value.filter(|timeout| !timeout.is_zero());
+        self.idle_timeout = match (set(ours), set(peers)) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+    }
+
+    pub(super) fn on_received(&mut self, now: Instant) {
+        self.last_activity = now;
+        self.last_packet_at = now;
+        self.sent_eliciting_since_receive = false;
+    }
+
+    pub(super) fn on_sent(&mut self, now: Instant, ack_eliciting: bool) {
+        self.last_packet_at = now;
+        if ack_eliciting && !self.sent_eliciting_since_receive {
+            self.sent_eliciting_since_receive = true;
+            self.last_activity = now;
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.state, State::Open)
+    }
+
+    pub(super) fn is_drained(&self) -> bool {
+        matches!(self.state, State::Drained)
+    }
+
+    pub(super) fn reason(&self) -> Option<&ConnectionError> {
+        self.reason.as_ref()
+    }
+
+    /// When the idle timeout strikes: three PTOs away at least.
+    pub(super) fn idle_deadline(&self, pto: Duration) -> Option<Instant> {
+        let timeout = self.idle_timeout.filter(|_| self.is_open())?;
+        Some(self.last_activity + timeout.max(pto * 3))
+    }
+
+    /// When closing or draining ends.
+    pub(super) fn end(&self) -> Option<Instant> {
+        match self.state {
+            State::Closing { until, .. } | State::Draining { until } => Some(until),
+            _ => None,
+        }
+    }
+
+    /// The close to send now.
+    pub(super) fn close_to_send(&self) -> Option<&CloseFrame> {
+        match &self.state {
+            State::Closing { frame, pending: true, .. } => Some(frame),
+            _ => None,
+        }
+    }
+
+    pub(super) fn on_close_sent(&mut self) {
+        if let State::Closing { pending, .. } = &mut self.state {
+            *pending = false;
+        }
+    }
+
+    /// A datagram arrived while closing.
+    fn on_received_closing(&mut self) {
+        if let State::Closing { pending, received, answer_at, .. } = &mut self.state {
+            *received += 1;
+            if *received >= *answer_at {
+                *pending = true;
+                *answer_at = answer_at.saturating_mul(2);
+            }
+        }
+    }
+}
+
+impl Connection {
+    /// Three probe timeouts: how long closing and draining last (RFC 9000, section 10.2).
+    fn closing_period(&self) -> Duration {
+        self.pto() * 3
+    }
+
+    /// Probe timeout of path 0 without back-off (RFC 9002, section 6.2.1).
+    pub(super) fn pto(&self) -> Duration {
+        self.paths.first().recovery.pto_base() + self.peer_max_ack_delay()
+    }
+
+    /// The delay that the peer may add to acknowledgements of 1-RTT packets.
+    pub(super) fn peer_max_ack_delay(&self) -> Duration {
+        self.handshake
+            .peer_parameters()
+            .map_or(Duration::from_millis(25), |parameters| parameters.max_ack_delay)
+    }
+
+    /// Closes because of `error`, telling the peer.
+    pub(super) fn fail(&mut self, now: Instant, error: TransportError) {
+        let reason = ConnectionError::Transport(error.clone());
+        self.start_closing(now, CloseFrame::Transport(error), reason);
+    }
+
+    /// Closes for the application, telling the peer.
+    pub(super) fn close_for_application(&mut self, now: Instant, code: u64, reason: &[u8]) {
+        let frame = CloseFrame::Application { code, reason: reason.to_vec() };
+        self.start_closing(now, frame, ConnectionError::LocallyClosed { code });
+    }
+
+    fn start_closing(&mut self, now: Instant, frame: CloseFrame, reason: ConnectionError) {
+        if !self.lifecycle.is_open() {
+            return;
+        }
+        let until = now + self.closing_period();
+        self.set_closed(now, reason);
+        self.lifecycle.state =
+            State::Closing { frame, until, pending: true, received: 0, answer_at: 1 };
+    }
+
+    /// The peer closed or reset: sends nothing any more.
+    pub(super) fn start_draining(&mut self, now: Instant, reason: ConnectionError) {
+        match self.lifecycle.state {
+            State::Open => {
+                let until = now + self.closing_period();
+                self.set_closed(now, reason);
+                self.lifecycle.state = State::Draining { until };
+            }
+            State::Closing { until, .. } => self.lifecycle.state = State::Draining { until },
+            State::Draining { .. } | State::Drained => {}
+        }
+    }
+
+    /// Ends at once and silently, as on an idle timeout.
+    pub(super) fn vanish(&mut self, now: Instant, reason: ConnectionError) {
+        self.set_closed(now, reason);
+        self.drain();
+    }
+
+    fn set_closed(&mut self, now: Instant, reason: ConnectionError) {
+        if self.lifecycle.reason.is_some() {
+            return;
+        }
+        self.monitor.observe(now, &Observation::Closed { reason: &reason });
+        self.outbox.events.push_back(Event::Closed { reason: reason.clone() });
+        self.lifecycle.reason = Some(reason);
+    }
+
+    /// Closing or draining is over.
+    pub(super) fn drain(&mut self) {
+        if !self.lifecycle.is_drained() {
+            self.lifecycle.state = State::Drained;
+            self.outbox.events.push_back(Event::Drained);
+            self.outbox.endpoint_events.push_back(EndpointEvent::Drained);
+        }
+    }
+
+    /// A datagram arrived after the end; only a close from the peer still matters.
+    pub(super) fn on_datagram_after_close(&mut self) {
+        self.lifecycle.on_received_closing();
+    }
+
+    /// The code and reason to send in `epoch`: what an application says must not travel in packets
+    /// that an observer could read or forge (RFC 9000, section 10.2.3).
+    pub(super) fn close_for_epoch(frame: &CloseFrame, epoch: Epoch) -> CloseFrame {
+        match (frame, epoch) {
+            (CloseFrame::Application { .. }, Epoch::Initial | Epoch::Handshake) => {
+                CloseFrame::Transport(TransportError::new(ErrorCode::APPLICATION_ERROR, ""))
+            }
+            _ => frame.clone(),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Small parts of a connection that hold values and little behaviour.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand_core::Rng;
+use swiftwater_units::{Instant, PacketNumber, PathId, Side};
+use swiftwater_wire::{ConnectionId, MAX_CID_LEN, TransportParameters};
+
+use crate::config::TransportConfig;
+use crate::crypto::EndpointKey;
+use crate::frame_writer::Carried;
+use crate::observe::{Observation, Observer};
+use crate::path::Path;
+use crate::policy::{AckPolicy, Hints, PathView, Reinjection, Reinjector, Scheduler};
+use crate::recovery::{LostRecord, PathRecovery};
+use crate::space::{AckOutcome, Space};
+
+use super::events::{EndpointEvent, Event};
+use super::stats::ConnectionStats;
+
+/// What a connection is and was told at its start.
+pub(super) struct Identity {
+    pub(super) side: Side,
+    pub(super) version: u32,
+    pub(super) config: Arc<TransportConfig>,
+    pub(super) key: Arc<dyn EndpointKey>,
+    pub(super) cid_len: usize,
+    pub(super) local_parameters: TransportParameters,
+    pub(super) original_dst_cid: ConnectionId,
+    /// Source connection ID of the Retry that was sent (server) or followed (client).
+    pub(super) retry_src_cid: Option<ConnectionId>,
+    /// Source connection ID of the peer's first packet.
+    pub(super) peer_handshake_cid: Option<ConnectionId>,
+    /// Token for our Initial packets.
+    pub(super) token: Vec<u8>,
+    pub(super) address_token_lifetime: Option<Duration>,
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity").field("side", &self.side).finish_non_exhaustive()
+    }
+}
+
+/// A path with its recovery and its 1-RTT packet-number space.
+#[derive(Debug)]
+pub(super) struct PathEntry {
+    pub(super) path: Path,
+    pub(super) recovery: PathRecovery,
+    pub(super) space: Space,
+    /// The pacer holds data back until then.
+    pub(super) pacing_until: Option<Instant>,
+}
+
+/// The paths, by identifier. There is always at least one.
+#[derive(Debug)]
+pub(super) struct Paths {
+    first: PathEntry,
+    /// Paths beyond the first, sorted by identifier.
+    others: Vec<PathEntry>,
+}
+
+impl Paths {
+    pub(super) fn new(first: PathEntry) -> Self {
+        Self { first, others: Vec::new() }
+    }
+
+    /// The path of the handshake, which also carries Initial and Handshake packets.
+    pub(super) fn first(&self) -> &PathEntry {
+        &self.first
+    }
+
+    pub(super) fn first_mut(&mut self) -> &mut PathEntry {
+        &mut self.first
+    }
+
+    /// The path `id`; the first one if there is none of that name.
+    pub(super) fn get(&self, id: PathId) -> &PathEntry {
+        self.others.iter().find(|entry| entry.path.id == id).unwrap_or(&self.first)
+    }
+
+    pub(super) fn get_mut(&mut self, id: PathId) -> &mut PathEntry {
+        self.others.iter_mut().find(|entry| entry.path.id == id).unwrap_or(&mut self.first)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &PathEntry> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+}
+
+/// The policies of a connection and what they were told.
+pub(super) struct Policies {
+    pub(super) scheduler: Box<dyn Scheduler>,
+    pub(super) reinjector: Box<dyn Reinjector>,
+    pub(super) ack: Box<dyn AckPolicy>,
+    pub(super) hints: Hints,
+    /// Copies that the re-injector asked for, not sent yet.
+    pub(super) reinjections: VecDeque<Reinjection>,
+}
+
+impl Policies {
+    pub(super) fn new(config: &TransportConfig) -> Self {
+        Self {
+            scheduler: config.policies.scheduler(),
+            reinjector: config.policies.reinjector(),
+            ack: config.policies.ack_policy(config.ack_eliciting_threshold),
+            hints: Hints::default(),
+            reinjections: VecDeque::new(),
+        }
+    }
+}
+
+impl fmt::Debug for Policies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Policies").field("hints", &self.hints).finish_non_exhaustive()
+    }
+}
+
+/// What waits to be polled.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    pub(super) events: VecDeque<Event>,
+    pub(super) endpoint_events: VecDeque<EndpointEvent>,
+}
+
+/// Counters, and the observer if there is one.
+pub(super) struct Monitor {
+    pub(super) stats: ConnectionStats,
+    observer: Option<Box<dyn Observer>>,
+}
+
+impl Monitor {
+    pub(super) fn new(observer: Option<Box<dyn Observer>>) -> Self {
+        Self { stats: ConnectionStats::default(), observer }
+    }
+
+    /// True if anybody listens, so that costly observations need not be made up otherwise.
+    pub(super) fn is_watched(&self) -> bool {
+        self.observer.is_some()
+    }
+
+    pub(super) fn observe(&mut self, now: Instant, observation: &Observation<'_>) {
+        if let Some(observer) = &mut self.observer {
+            observer.observe(now, observation);
+        }
+    }
+
+    /// A packet was thrown away.
+    pub(super) fn dropped(&mut self, now: Instant, reason: &'static str) {
+        self.stats.packets_dropped += 1.into();
+        self.observe(now, &Observation::PacketDropped { reason });
+    }
+}
+
+impl fmt::Debug for Monitor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Monitor").field("stats", &self.stats).finish_non_exhaustive()
+    }
+}
+
+/// Vectors that live on so that no packet allocates.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    pub(super) outcome: AckOutcome,
+    pub(super) lost: Vec<LostRecord>,
+    pub(super) numbers: Vec<PacketNumber>,
+    pub(super) carried: Vec<Carried>,
+    pub(super) views: Vec<PathView>,
+    pub(super) reinjections: Vec<Reinjection>,
+}
+
+/// A connection ID of `len` unpredictable bytes.
+pub(super) fn random_cid(rng: &mut dyn Rng, len: usize) -> ConnectionId {
+    let mut bytes = [0; MAX_CID_LEN];
+    let len = len.min(MAX_CID_LEN);
+    rng.fill_bytes(&mut bytes[..len]);
+    ConnectionId::new(&bytes[..len]).unwrap_or_default()
+}

@@ -1,0 +1,360 @@
+//! Datagrams in: coalesced packets, header protection, decryption, duplicates (RFC 9000, section
+//! 12.2; RFC 9001, section 5).
+
+use swiftwater_units::{Instant, PacketNumber, PathId, Side};
+use swiftwater_wire::{
+    ConnectionId, ErrorCode, PacketType, PartialHeader, PlainFirstByte, ResetToken,
+    TruncatedPacketNumber,
+};
+
+use crate::crypto::Epoch;
+use crate::error::{ConnectionError, TransportError};
+use crate::handshake::{OpenError, Protection};
+use crate::observe::Observation;
+use crate::path::Address;
+use crate::policy::AckPolicy;
+use crate::transmit::{DatagramMeta, EcnCodepoint};
+
+use super::Connection;
+
+/// Packets kept for keys that are not there yet, at most (RFC 9001, section 5.7).
+const MAX_STASHED: usize = 10;
+
+/// Packets that arrived before their keys.
+#[derive(Debug, Default)]
+pub(super) struct Stash {
+    packets: Vec<(DatagramMeta, Vec<u8>)>,
+    /// New keys arrived: try again.
+    pub(super) retry: bool,
+}
+
+impl Stash {
+    pub(super) fn clear(&mut self) {
+        self.packets = Vec::new();
+    }
+}
+
+/// Where a packet came from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin {
+    pub(super) address: Address,
+    pub(super) ecn: Option<EcnCodepoint>,
+    /// Bytes of the whole datagram.
+    pub(super) datagram_len: usize,
+    /// The connection ID it was sent to.
+    pub(super) dst_cid: ConnectionId,
+}
+
+impl Connection {
+    /// Takes a datagram that the endpoint routed here. It is decrypted in place; afterwards its
+    /// bytes mean nothing.
+    pub fn handle_datagram(&mut self, now: Instant, meta: &DatagramMeta, datagram: &mut [u8]) {
+        self.monitor.stats.datagrams_received += 1;
+        self.monitor.stats.bytes_received += (datagram.len() as u64).into();
+        let from = Address { remote: meta.remote, local_ip: meta.local_ip };
+        let known = self.on_bytes_from(&from, datagram.len());
+        if !known {
+            self.monitor.dropped(now, "from an unexpected address");
+            return;
+        }
+        self.streams.on_rtt(now, self.paths.first().recovery.rtt().smoothed);
+        self.handle_packets(now, meta, datagram);
+        while std::mem::take(&mut self.stash.retry) {
+            for (meta, mut packet) in std::mem::take(&mut self.stash.packets) {
+                self.handle_packets(now, &meta, &mut packet);
+            }
+        }
+        self.drain_stream_control();
+    }
+
+    /// Counts the bytes for anti-amplification; false if nothing from there is wanted.
+    fn on_bytes_from(&mut self, from: &Address, len: usize) -> bool {
+        let confirmed = self.handshake.is_confirmed();
+        let path = &mut self.paths.first_mut().path;
+        if path.address.remote == from.remote {
+            path.amplification.on_received(len);
+            return true;
+        }
+        if let Some(previous) = &mut path.previous
+            && previous.address.remote == from.remote
+        {
+            previous.amplification.on_received(len);
+            return true;
+        }
+        // A server's address is fixed; a client may move once the handshake is confirmed (RFC 9000,
+        // section 9).
+        self.identity.side.is_server() && confirmed && self.identity.config.migration
+    }
+
+    fn handle_packets(&mut self, now: Instant, meta: &DatagramMeta, datagram: &mut [u8]) {
+        let datagram_len = datagram.len();
+        let mut rest = datagram;
+        let mut first_cid = None;
+        while !rest.is_empty() {
+            let cid_len = self.identity.cid_len;
+            let Ok(header) = PartialHeader::parse(rest, cid_len) else {
+                self.monitor.dropped(now, "malformed header");
+                return;
+            };
+            if *first_cid.get_or_insert(header.dst_cid) != header.dst_cid {
+                self.monitor.dropped(now, "coalesced packets with different connection IDs");
+                return;
+            }
+            let (packet, tail) = rest.split_at_mut(header.packet_len);
+            let origin = Origin {
+                address: Address { remote: meta.remote, local_ip: meta.local_ip },
+                ecn: meta.ecn,
+                datagram_len,
+                dst_cid: header.dst_cid,
+            };
+            if self.lifecycle.is_open() {
+                self.handle_packet(now, meta, &origin, &header, packet);
+            } else {
+                self.handle_packet_after_close(now, &origin, &header, packet);
+                return;
+            }
+            rest = tail;
+        }
+    }
+
+    fn handle_packet(
+        &mut self,
+        now: Instant,
+        meta: &DatagramMeta,
+        origin: &Origin,
+        header: &PartialHeader,
+        packet: &mut [u8],
+    ) {
+        let epoch = match header.packet_type {
+            PacketType::Initial => Epoch::Initial,
+            PacketType::Handshake => Epoch::Handshake,
+            PacketType::OneRtt => Epoch::OneRtt,
+            PacketType::Retry => return self.on_retry(now, header, packet),
+            PacketType::VersionNegotiation => {
+                return self.on_version_negotiation(now, header, packet);
+            }
+            PacketType::ZeroRtt => return self.monitor.dropped(now, "0-RTT is not offered"),
+        };
+        if epoch != Epoch::OneRtt && header.version != self.identity.version {
+            return self.monitor.dropped(now, "another version");
+        }
+        if !self.can_open(epoch) {
+            // Keys that are gone never come back; keys that are not there yet may.
+            if !self.handshake.is_complete()
+                && epoch != Epoch::Initial
+                && self.stash.packets.len() < MAX_STASHED
+            {
+                self.stash.packets.push((*meta, packet.to_vec()));
+            } else {
+                self.monitor.dropped(now, "no keys");
+            }
+            return;
+        }
+        if epoch == Epoch::Initial && !self.accepts_initial_from(header) {
+            return self.monitor.dropped(now, "Initial with another source connection ID");
+        }
+        match self.unprotect(now, epoch, header, packet) {
+            Ok(Some((number, payload))) => {
+                let size = packet.len();
+                if let Err(error) =
+                    self.on_packet(now, epoch, origin, header, number, &packet[payload], size)
+                {
+                    self.fail(now, error);
+                }
+            }
+            Ok(None) => {}
+            Err(error) => self.fail(now, error),
+        }
+    }
+
+    /// True if there are keys and it is time to use them: a server must not open 1-RTT packets
+    /// before the handshake is complete (RFC 9001, section 5.7).
+    fn can_open(&self, epoch: Epoch) -> bool {
+        self.handshake.protection_ref().has(epoch)
+            && (epoch != Epoch::OneRtt || self.handshake.is_complete())
+    }
+
+    /// A peer keeps its first source connection ID through the handshake (RFC 9000, section 7.2).
+    fn accepts_initial_from(&self, header: &PartialHeader) -> bool {
+        self.identity.peer_handshake_cid.is_none_or(|cid| cid == header.src_cid)
+    }
+
+    /// Removes protection; `None` if the packet is to be dropped. Returns its number and where its
+    /// plaintext lies.
+    fn unprotect(
+        &mut self,
+        now: Instant,
+        epoch: Epoch,
+        header: &PartialHeader,
+        packet: &mut [u8],
+    ) -> Result<Option<(PacketNumber, std::ops::Range<usize>)>, TransportError> {
+        // Decryption destroys the bytes that a stateless reset would end in.
+        let tail = match epoch {
+            Epoch::OneRtt => packet.last_chunk::<16>().copied(),
+            _ => None,
+        };
+        if !self.handshake.protection_ref().unprotect_header(epoch, header.pn_offset, packet) {
+            self.on_unopened(now, tail, "too short");
+            return Ok(None);
+        }
+        let first = PlainFirstByte(packet[0]);
+        let pn_len = first.packet_number_len();
+        let header_len = header.pn_offset + pn_len;
+        let value = packet[header.pn_offset..header_len]
+            .iter()
+            .fold(0, |value, &byte| (value << 8) | u32::from(byte));
+        let Some(space) = self.space(epoch) else { return Ok(None) };
+        let number =
+            TruncatedPacketNumber { value, len: pn_len }.expand(space.received.largest());
+        if space.received.is_duplicate(number) {
+            self.monitor.dropped(now, "duplicate");
+            return Ok(None);
+        }
+        let (head, payload) = packet.split_at_mut(header_len);
+        let opened = self.handshake.protection().open(
+            epoch,
+            PathId::ZERO,
+            number,
+            first.key_phase(),
+            head,
+            payload,
+        );
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(OpenError::Inauthentic | OpenError::NoKeys) => {
+                self.on_unopened(now, tail, "failed authentication");
+                return Ok(None);
+            }
+            Err(OpenError::KeyUpdate) => {
+                return Err(TransportError::new(
+                    ErrorCode::KEY_UPDATE_ERROR,
+                    "old packet numbers with new keys",
+                ));
+            }
+            Err(OpenError::IntegrityLimit) => {
+                return Err(TransportError::new(
+                    ErrorCode::AEAD_LIMIT_REACHED,
+                    "too many packets failed authentication",
+                ));
+            }
+        };
+        if first.reserved_bits() != 0 {
+            return Err(TransportError::new(
+                ErrorCode::PROTOCOL_VIOLATION,
+                "reserved header bits are set",
+            ));
+        }
+        let retain = Protection::retention(self.pto());
+        if opened.key_updated {
+            let next = self.handshake.next_packet_keys();
+            self.handshake.protection().update(next, Some((number, now + retain)));
+            let generation = self.handshake.protection_ref().generation();
+            self.monitor.observe(now, &Observation::KeyUpdated { generation });
+        } else if opened.phase_confirmed {
+            self.handshake.protection().confirm_phase(now + retain);
+        }
+        Ok(Some((number, header_len..header_len + opened.len)))
+    }
+
+    /// A packet could not be opened: noise, or a stateless reset (RFC 9000, section 10.3.1).
+    fn on_unopened(&mut self, now: Instant, tail: Option<[u8; 16]>, why: &'static str) {
+        let cids = &self.paths.first().path.remote_cids;
+        if tail.is_some_and(|tail| cids.is_reset_token(&ResetToken(tail))) {
+            self.start_draining(now, ConnectionError::Reset);
+        } else {
+            self.monitor.dropped(now, why);
+        }
+    }
+
+    /// An authenticated packet.
+    #[allow(clippy::too_many_arguments, reason = "each names one property of the packet")]
+    fn on_packet(
+        &mut self,
+        now: Instant,
+        epoch: Epoch,
+        origin: &Origin,
+        header: &PartialHeader,
+        number: PacketNumber,
+        payload: &[u8],
+        size: usize,
+    ) -> Result<(), TransportError> {
+        self.monitor.stats.packets_received += 1.into();
+        self.lifecycle.on_received(now);
+        self.monitor.observe(
+            now,
+            &Observation::PacketReceived { path: PathId::ZERO, epoch, number, size },
+        );
+        match (self.identity.side, epoch) {
+            (Side::Client, Epoch::Initial) if self.identity.peer_handshake_cid.is_none() => {
+                self.identity.peer_handshake_cid = Some(header.src_cid);
+                self.paths.first_mut().path.remote_cids.set_handshake_cid(header.src_cid);
+            }
+            (Side::Server, Epoch::Handshake) => {
+                // The client has our Handshake keys, so it received what we sent to its address.
+                self.paths.first_mut().path.amplification.set_validated();
+                self.discard(Epoch::Initial);
+            }
+            _ => {}
+        }
+        let content = self.on_payload(now, epoch, origin, payload)?;
+        let newest = self.record(now, epoch, origin, number, content.ack_eliciting);
+        if epoch == Epoch::OneRtt
+            && newest
+            && !content.only_probing
+            && !origin.address.matches(&self.paths.first().path.address)
+        {
+            self.follow_peer(now, origin);
+        }
+        Ok(())
+    }
+
+    /// Notes the packet for acknowledgement; true if it has the largest number so far.
+    fn record(
+        &mut self,
+        now: Instant,
+        epoch: Epoch,
+        origin: &Origin,
+        number: PacketNumber,
+        ack_eliciting: bool,
+    ) -> bool {
+        let max_ack_delay = self.identity.config.max_ack_delay;
+        let entry = self.paths.first_mut();
+        let received = match epoch {
+            Epoch::OneRtt => &mut entry.space.received,
+            early => match &mut self.early[early as usize] {
+                Some(space) => &mut space.received,
+                None => return false,
+            },
+        };
+        let newest = received.largest().is_none_or(|largest| number > largest);
+        let smoothed_rtt = entry.recovery.rtt().smoothed;
+        let policy: Option<(&mut dyn AckPolicy, _, _)> = match epoch {
+            Epoch::OneRtt => Some((&mut *self.policies.ack, max_ack_delay, smoothed_rtt)),
+            _ => None,
+        };
+        received.on_packet(now, number, ack_eliciting, origin.ecn, policy);
+        newest
+    }
+
+    /// After the end only a close from the peer still counts.
+    fn handle_packet_after_close(
+        &mut self,
+        now: Instant,
+        origin: &Origin,
+        header: &PartialHeader,
+        packet: &mut [u8],
+    ) {
+        self.on_datagram_after_close();
+        let epoch = match header.packet_type {
+            PacketType::Initial => Epoch::Initial,
+            PacketType::Handshake => Epoch::Handshake,
+            PacketType::OneRtt => Epoch::OneRtt,
+            _ => return,
+        };
+        if self.can_open(epoch)
+            && let Ok(Some((_, payload))) = self.unprotect(now, epoch, header, packet)
+        {
+            self.on_payload_after_close(now, origin, &packet[payload]);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! When the connection wakes, and what it does then (RFC 9000, section 10; RFC 9002, section 6.2).
+//!
+//! Deadlines are computed from the state that they depend on, a handful per path, so that none can
+//! go stale.
+
+use std::time::Duration;
+
+use swiftwater_units::{Instant, PathId};
+
+use crate::crypto::Epoch;
+use crate::error::ConnectionError;
+use crate::observe::Observation;
+use crate::policy::Occasion;
+
+use super::Connection;
+
+/// Ack-eliciting packets sent when a probe timeout expires.
+const PROBES: u8 = 2;
+/// Back-off exponent at which the probe timeout stops growing.
+const MAX_BACKOFF: u32 = 16;
+
+impl Connection {
+    /// When [`Connection::handle_timeout`] wants to be called, `None` for never.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        if !self.lifecycle.is_open() {
+            return self.lifecycle.end();
+        }
+        let entry = self.paths.first();
+        let ack = if self.handshake.is_complete() {
+            entry.space.received.ack_deadline()
+        } else {
+            None
+        };
+        [
+            self.loss_deadline().map(|(at, _)| at),
+            self.pto_deadline().map(|(at, _)| at),
+            ack,
+            entry.pacing_until,
+            entry.path.validation.timeout(),
+            entry.recovery.next_controller_timer(),
+            self.idle_deadline(),
+            self.handshake_deadline(),
+            self.keep_alive_deadline(),
+            self.handshake.protection_ref().previous_expires(),
+            self.policies.reinjector.next_deadline(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Acts on every deadline that has come.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        let due = |deadline: Option<Instant>| deadline.is_some_and(|at| at <= now);
+        if due(self.lifecycle.end()) {
+            return self.drain();
+        }
+        if !self.lifecycle.is_open() {
+            return;
+        }
+        if due(self.handshake_deadline()) {
+            return self.vanish(now, ConnectionError::HandshakeTimedOut);
+        }
+        if due(self.idle_deadline()) {
+            return self.vanish(now, ConnectionError::TimedOut);
+        }
+        self.handshake.protection().expire_previous(now);
+        if self.paths.first_mut().path.validation.on_timeout(now) {
+            self.on_validation_failed(now);
+        }
+        if due(self.keep_alive_deadline()) {
+            self.ping();
+        }
+        if due(self.paths.first().recovery.next_controller_timer()) {
+            self.paths.first_mut().recovery.on_controller_timer(now, &mut self.rng);
+        }
+        if due(self.policies.reinjector.next_deadline()) {
+            self.consult_reinjector(now, Occasion::Timer);
+        }
+        // A loss deadline replaces the probe timeout while it runs (RFC 9002, section 6.2.1).
+        if let Some((at, epoch)) = self.loss_deadline() {
+            if at <= now {
+                self.on_loss_timeout(now, epoch);
+            }
+        } else if let Some((at, epoch)) = self.pto_deadline()
+            && at <= now
+        {
+            self.on_probe_timeout(now, epoch);
+        }
+        let pacing = &mut self.paths.first_mut().pacing_until;
+        if due(*pacing) {
+            *pacing = None;
+        }
+        self.drain_stream_control();
+    }
+
+    /// The earliest time at which a packet becomes lost by age, and its epoch.
+    fn loss_deadline(&self) -> Option<(Instant, Epoch)> {
+        Epoch::ALL
+            .into_iter()
+            .filter_map(|epoch| Some((self.space(epoch)?.loss_time?, epoch)))
+            .min_by_key(|(at, _)| *at)
+    }
+
+    /// The earliest probe timeout, and the epoch to probe in (RFC 9002, appendix A.8).
+    fn pto_deadline(&self) -> Option<(Instant, Epoch)> {
+        let entry = self.paths.first();
+        if entry.path.amplification.budget() == 0 || self.loss_deadline().is_some() {
+            return None;
+        }
+        let backoff = 1_u32 << entry.recovery.pto_count().min(MAX_BACKOFF);
+        let base = entry.recovery.pto_base();
+        let earliest = Epoch::ALL
+            .into_iter()
+            .filter_map(|epoch| {
+                let ledger = &self.space(epoch)?.ledger;
+                // 1-RTT packets may be beyond what the peer can read yet.
+                if ledger.eliciting_in_flight() == 0
+                    || (epoch == Epoch::OneRtt && !self.handshake.is_confirmed())
+                {
+                    return None;
+                }
+                let delay = match epoch {
+                    Epoch::OneRtt => self.peer_max_ack_delay(),
+                    _ => Duration::ZERO,
+                };
+                Some((ledger.last_eliciting_sent_at()? + (base + delay) * backoff, epoch))
+            })
+            .min_by_key(|(at, _)| *at);
+        if earliest.is_some() {
+            return earliest;
+        }
+        // A client that has nothing in flight may hold the only key to the server's amplification
+        // limit: it probes anyway (RFC 9002, section 6.2.2.1).
+        let may_deadlock = self.identity.side.is_client() && !self.server_knows_address();
+        may_deadlock.then(|| {
+            let epoch = if self.handshake.protection_ref().has(Epoch::Handshake) {
+                Epoch::Handshake
+            } else {
+                Epoch::Initial
+            };
+            (self.lifecycle.last_packet_at + base * backoff, epoch)
+        })
+    }
+
+    /// True once the server has shown that it validated our address: it acknowledged a Handshake
+    /// packet or confirmed the handshake.
+    fn server_knows_address(&self) -> bool {
+        self.handshake.is_confirmed()
+            || self
+                .space(Epoch::Handshake)
+                .is_none_or(|space| space.ledger.largest_acked().is_some())
+    }
+
+    fn on_probe_timeout(&mut self, now: Instant, epoch: Epoch) {
+        let recovery = &mut self.paths.first_mut().recovery;
+        recovery.on_pto(now, &mut self.rng);
+        let count = recovery.pto_count();
+        self.monitor.observe(now, &Observation::ProbeTimeout { path: PathId::ZERO, count });
+        // The other early space may wait for the same lost datagram: probe both at once.
+        for early in [Epoch::Initial, Epoch::Handshake] {
+            if epoch != early && self.handshake.protection_ref().has(early) {
+                self.repeat_oldest(early, 1);
+                if let Some(space) = self.space_mut(early)
+                    && space.ledger.eliciting_in_flight() > 0
+                {
+                    space.probes = 1;
+                }
+            }
+        }
+        self.repeat_oldest(epoch, usize::from(PROBES));
+        if let Some(space) = self.space_mut(epoch) {
+            space.probes = PROBES;
+        }
+        let path = &mut self.paths.first_mut().path;
+        if count >= 3 {
+            // Nothing with a mark got through: perhaps the marks are the reason.
+            path.ecn.on_testing_lost();
+        }
+    }
+
+    fn idle_deadline(&self) -> Option<Instant> {
+        self.lifecycle.idle_deadline(self.pto())
+    }
+
+    fn handshake_deadline(&self) -> Option<Instant> {
+        (!self.handshake.is_complete())
+            .then(|| self.lifecycle.started_at() + self.identity.config.handshake_timeout)
+    }
+
+    fn keep_alive_deadline(&self) -> Option<Instant> {
+        let interval = self.identity.config.keep_alive_interval?;
+        (self.handshake.is_confirmed() && !self.paths.first().space.ping)
+            .then(|| self.lifecycle.last_packet_at + interval)
+    }
+}

@@ -1,0 +1,193 @@
+//! What may be sent now: epochs, acknowledgements, data; within window, pace and amplification
+//! limit.
+
+use swiftwater_units::{ByteCount, Instant};
+
+use crate::crypto::Epoch;
+use crate::policy::{Demand, Occasion};
+
+use super::super::Connection;
+use super::MIN_INITIAL_SIZE;
+
+/// One packet to build.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Packet {
+    pub(super) epoch: Epoch,
+    /// Ack-eliciting frames may be written.
+    pub(super) data: bool,
+    /// It answers a probe timeout: outside the window, and ack-eliciting whatever there is to say.
+    pub(super) probe: bool,
+    /// A challenge to send in it, and nothing else.
+    pub(super) challenge: Option<[u8; 8]>,
+    /// A response to send in it, and nothing else.
+    pub(super) response: Option<[u8; 8]>,
+    /// Bytes that the receiver's address permits.
+    pub(super) amplification_limit: usize,
+}
+
+impl Packet {
+    fn new(epoch: Epoch, data: bool, probe: bool) -> Self {
+        Self {
+            epoch,
+            data,
+            probe,
+            challenge: None,
+            response: None,
+            amplification_limit: usize::MAX,
+        }
+    }
+
+    /// A packet with nothing but a response, for another address.
+    pub(super) fn response(data: [u8; 8], amplification_limit: usize) -> Self {
+        Self {
+            response: Some(data),
+            amplification_limit,
+            ..Self::new(Epoch::OneRtt, false, false)
+        }
+    }
+
+    /// A packet with nothing but a challenge, for another address.
+    pub(super) fn challenge(data: [u8; 8]) -> Self {
+        Self { challenge: Some(data), ..Self::new(Epoch::OneRtt, false, false) }
+    }
+}
+
+/// The packets of one datagram.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    packets: [Packet; 3],
+    len: usize,
+    pads: bool,
+}
+
+impl Plan {
+    fn nothing() -> Self {
+        Self { packets: [Packet::new(Epoch::OneRtt, false, false); 3], len: 0, pads: false }
+    }
+
+    fn push(&mut self, packet: Packet) {
+        self.packets[self.len] = packet;
+        self.len += 1;
+    }
+
+    pub(super) fn packets(&self) -> &[Packet] {
+        &self.packets[..self.len]
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// True if the datagram must have 1200 bytes.
+    pub(super) fn pads(&self) -> bool {
+        self.pads
+    }
+}
+
+impl Connection {
+    /// True if ack-eliciting frames wait in `epoch`.
+    fn has_data(&self, epoch: Epoch) -> bool {
+        let Some(space) = self.space(epoch) else { return false };
+        self.handshake.has_pending(epoch)
+            || space.ping
+            || (epoch == Epoch::OneRtt && self.has_application_data())
+    }
+
+    /// True if control frames, datagrams, stream bytes or path validation wait.
+    fn has_application_data(&self) -> bool {
+        let path = &self.paths.first().path;
+        self.control.has_pending()
+            || self.datagrams.has_pending()
+            || self.streams.can_send()
+            || !self.policies.reinjections.is_empty()
+            || path.validation.challenge_to_send().is_some()
+            || !path.responses.is_empty()
+    }
+
+    pub(super) fn demand(&self) -> Demand {
+        Demand {
+            stream_bytes: ByteCount::new(self.streams.pending_bytes()),
+            control: self.control.has_pending() || self.datagrams.has_pending(),
+        }
+    }
+
+    /// Epochs in which packets can be sent now.
+    fn can_seal(&self, epoch: Epoch) -> bool {
+        self.handshake.protection_ref().has(epoch)
+            && self.space(epoch).is_some()
+            && (epoch != Epoch::OneRtt || self.handshake.is_complete())
+    }
+
+    /// The packets of the next datagram of at most `limit` bytes.
+    pub(super) fn choose_packets(&mut self, now: Instant, limit: usize) -> Plan {
+        let mut plan = Plan::nothing();
+        let budget = self.paths.first().path.amplification.budget();
+        if budget == 0 {
+            return plan;
+        }
+        let may_send_data = self.may_send_data(now, limit);
+        for epoch in Epoch::ALL {
+            if !self.can_seal(epoch) {
+                continue;
+            }
+            let Some(space) = self.space(epoch) else { continue };
+            let probe = space.probes > 0;
+            let data = probe || (may_send_data && self.has_data(epoch));
+            // Acknowledgements of early packets ride along with whatever goes out.
+            let acks = space.received.ack_is_due(now)
+                || (plan.len > 0 && epoch != Epoch::OneRtt && space.received.has_unacked());
+            if data || acks {
+                let mut packet = Packet::new(epoch, data, probe);
+                packet.amplification_limit = usize::try_from(budget).unwrap_or(usize::MAX);
+                plan.push(packet);
+                // Initial packets of a client, and ack-eliciting ones of a server, fill a
+                // datagram (RFC 9000, section 14.1).
+                plan.pads |= epoch == Epoch::Initial && (self.identity.side.is_client() || data);
+            }
+        }
+        if plan.pads && budget < MIN_INITIAL_SIZE as u64 {
+            return Plan::nothing();
+        }
+        // A new address must carry 1200 bytes (section 8.2.1), as far as the budget permits.
+        let path = &self.paths.first().path;
+        if path.validation.challenge_to_send().is_some() || !path.responses.is_empty() {
+            plan.pads = true;
+        }
+        plan
+    }
+
+    /// True if window and pace let a full datagram go. Notes what limits the flow, for congestion
+    /// control.
+    fn may_send_data(&mut self, now: Instant, limit: usize) -> bool {
+        let wants = Epoch::ALL.into_iter().any(|epoch| self.can_seal(epoch) && self.has_data(epoch));
+        let entry = self.paths.first_mut();
+        let has_window = entry.recovery.has_window_for(limit);
+        if !wants {
+            entry.pacing_until = None;
+            if has_window {
+                if self.handshake.is_complete() {
+                    self.consult_reinjector(now, Occasion::SpareRoom);
+                }
+                // Data that only flow control holds back is no sign of an idle application.
+                if self.streams.pending_bytes() == 0 {
+                    self.paths.first_mut().recovery.set_app_limited(now);
+                }
+                return !self.policies.reinjections.is_empty();
+            }
+            return false;
+        }
+        if !has_window {
+            entry.recovery.on_window_blocked();
+            entry.pacing_until = None;
+            return false;
+        }
+        let release = entry.recovery.pacing_release(now);
+        if release > now {
+            entry.pacing_until = Some(release);
+            entry.recovery.on_pacer_blocked(now, ByteCount::new(self.streams.pending_bytes()));
+            return false;
+        }
+        entry.pacing_until = None;
+        true
+    }
+}

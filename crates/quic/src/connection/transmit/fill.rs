@@ -1,0 +1,118 @@
+//! Owners append their frames to a packet, in order of urgency.
+
+use swiftwater_units::{Instant, PathId};
+use swiftwater_wire::{Frame, frame};
+
+use crate::crypto::Epoch;
+use crate::frame_writer::{Carried, FrameWriter};
+
+use super::super::Connection;
+use super::choose::Packet;
+
+/// Least room worth starting a stream frame in.
+const MIN_STREAM_ROOM: usize = 32;
+
+impl Connection {
+    /// Fills one packet.
+    pub(super) fn fill(
+        &mut self,
+        now: Instant,
+        packet: &Packet,
+        writer: &mut FrameWriter<'_, '_>,
+    ) {
+        if let Some(data) = packet.response {
+            writer.frame(&Frame::PathResponse { data });
+            return;
+        }
+        if let Some(data) = packet.challenge {
+            writer.frame(&Frame::PathChallenge { data });
+            return;
+        }
+        self.fill_ack(now, packet.epoch, writer);
+        if !packet.data {
+            return;
+        }
+        if packet.epoch == Epoch::OneRtt {
+            self.fill_validation(now, writer);
+        }
+        self.handshake.fill(packet.epoch, writer);
+        if packet.epoch == Epoch::OneRtt {
+            self.fill_application(writer);
+        }
+        let wants_ping = self.space(packet.epoch).is_some_and(|space| space.ping);
+        if !writer.is_ack_eliciting() && (packet.probe || wants_ping) {
+            writer.frame(&Frame::Ping);
+        }
+        if writer.is_ack_eliciting()
+            && let Some(space) = self.space_mut(packet.epoch)
+        {
+            space.ping = false;
+        }
+    }
+
+    fn fill_ack(&mut self, now: Instant, epoch: Epoch, writer: &mut FrameWriter<'_, '_>) {
+        let exponent = self.identity.config.ack_delay_exponent;
+        let Some(space) = self.space_mut(epoch) else { return };
+        let received = &mut space.received;
+        let Some(largest) = received.largest() else { return };
+        if !received.has_unacked() {
+            return;
+        }
+        let delay = match epoch {
+            Epoch::OneRtt => (received.ack_delay(now).as_micros() as u64) >> exponent,
+            _ => 0,
+        };
+        let room = writer.remaining();
+        let written =
+            frame::write_ack(writer.raw(), None, received.ranges(), delay, received.ecn(), room);
+        if written.is_some() {
+            received.on_ack_sent();
+            writer.wrote(Carried::Ack { path: PathId::ZERO, largest }, false);
+        }
+    }
+
+    /// Challenges and responses for the path's current address.
+    fn fill_validation(&mut self, now: Instant, writer: &mut FrameWriter<'_, '_>) {
+        let pto = self.pto().max(self.identity.config.initial_rtt * 3);
+        let path = &mut self.paths.first_mut().path;
+        if let Some(data) = path.validation.challenge_to_send()
+            && writer.frame(&Frame::PathChallenge { data })
+        {
+            path.validation.on_sent(now, pto);
+        }
+        while let Some(response) = path.responses.front() {
+            if !writer.frame(&Frame::PathResponse { data: response.data }) {
+                break;
+            }
+            path.responses.pop_front();
+        }
+    }
+
+    fn fill_application(&mut self, writer: &mut FrameWriter<'_, '_>) {
+        self.control.fill(writer);
+        if self.datagrams.has_pending() {
+            let room = self.one_rtt_room();
+            self.datagrams.fill(writer, room);
+        }
+        if writer.remaining() >= MIN_STREAM_ROOM && self.streams.can_send() {
+            self.streams.fill(writer);
+        }
+        while writer.remaining() >= MIN_STREAM_ROOM
+            && let Some(copy) = self.policies.reinjections.pop_front()
+        {
+            let range = copy.offset..copy.offset + u64::from(copy.len);
+            let done = self.streams.fill_range(writer, copy.stream, range);
+            if done < u64::from(copy.len) && writer.remaining() < MIN_STREAM_ROOM {
+                let rest = crate::policy::Reinjection {
+                    offset: copy.offset + done,
+                    len: copy.len - done as u32,
+                    ..copy
+                };
+                self.policies.reinjections.push_front(rest);
+            }
+        }
+        // What was just written may have told streams more to say (blocked frames).
+        self.drain_stream_control();
+    }
+
+}

@@ -1,0 +1,198 @@
+//! Header, padding, protection and ledger entry of one packet.
+
+use swiftwater_units::{Instant, PathId};
+use swiftwater_wire::{Header, HeaderLayout, TruncatedPacketNumber, Writer};
+
+use crate::crypto::Epoch;
+use crate::frame_writer::{Carried, FrameWriter};
+use crate::observe::Observation;
+use crate::path::Address;
+use crate::recovery::DeliverySnapshot;
+use crate::space::SentPacket;
+
+use super::super::Connection;
+use super::choose::Packet;
+
+/// Bytes of packet number and payload that header protection needs (RFC 9001, section 5.4.2).
+const MIN_SAMPLED: usize = 4;
+
+/// How a packet must end up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Target {
+    /// Least size on the wire.
+    pub(super) pad_to: usize,
+    /// Another address than the path's.
+    pub(super) address: Option<Address>,
+}
+
+/// A header has been written; frames follow.
+pub(super) struct Started {
+    pub(super) layout: HeaderLayout,
+    pub(super) number: swiftwater_units::PacketNumber,
+    pub(super) pn_len: usize,
+}
+
+impl Connection {
+    /// Builds, protects and records one packet in `out`; returns its size, 0 if it had nothing to
+    /// carry.
+    pub(super) fn build_packet(
+        &mut self,
+        now: Instant,
+        packet: &Packet,
+        target: &Target,
+        out: &mut [u8],
+    ) -> usize {
+        let epoch = packet.epoch;
+        let tag_len = self.handshake.protection_ref().tag_len(epoch);
+        let room = out.len().min(packet.amplification_limit);
+        let mut writer = Writer::new(&mut out[..room]);
+        if room < 64 {
+            return 0;
+        }
+        let Some(started) = self.start_packet(epoch, &mut writer) else { return 0 };
+        let mut carried = std::mem::take(&mut self.scratch.carried);
+        carried.clear();
+        let mut frames = FrameWriter::new(&mut writer, room - tag_len, &mut carried);
+        let before = frames.remaining();
+        let repeated_before = self.streams.stats().retransmitted_bytes;
+        self.fill(now, packet, &mut frames);
+        let ack_eliciting = frames.is_ack_eliciting();
+        let is_empty = frames.remaining() == before;
+        if is_empty {
+            self.scratch.carried = carried;
+            return 0;
+        }
+        let padded = pad(&mut writer, target.pad_to.saturating_sub(tag_len), &started);
+        let size = self.finish_packet(epoch, writer, &started);
+        let packet_size = size as u16;
+        let in_flight = ack_eliciting || padded;
+        let marked = target.address.is_none() && self.paths.first().path.ecn.mark().is_some();
+        let entry = self.paths.first_mut();
+        let snapshot = if in_flight {
+            entry.recovery.on_sent(now, packet_size, packet.probe, &mut self.rng)
+        } else {
+            DeliverySnapshot::default()
+        };
+        let sent = SentPacket {
+            sent_at: now,
+            size: packet_size,
+            ack_eliciting,
+            in_flight,
+            ecn_marked: marked,
+            retransmission: self.streams.stats().retransmitted_bytes > repeated_before,
+            snapshot,
+        };
+        self.on_packet_sent(now, epoch, &started, sent, &carried);
+        self.scratch.carried = carried;
+        size
+    }
+
+    /// Writes the header of the next packet of `epoch`.
+    pub(super) fn start_packet(&mut self, epoch: Epoch, writer: &mut Writer<'_>) -> Option<Started> {
+        let space = self.space(epoch)?;
+        let number = space.ledger.next_number();
+        let truncated = TruncatedPacketNumber::encode(number, space.ledger.largest_acked());
+        let path = &self.paths.first().path;
+        let dst = path.remote_cids.current();
+        let src = path.local_cids.first();
+        let header = match epoch {
+            Epoch::Initial => Header::Initial { dst, src, token: &self.identity.token },
+            Epoch::Handshake => Header::Handshake { dst, src },
+            Epoch::OneRtt => Header::OneRtt {
+                dst,
+                spin: false,
+                key_phase: self.handshake.protection_ref().phase(),
+            },
+        };
+        let tag_len = self.handshake.protection_ref().tag_len(epoch);
+        if header.size(truncated.len) + tag_len + MIN_SAMPLED >= writer.remaining() {
+            return None;
+        }
+        let layout = header.encode(self.identity.version, truncated, writer);
+        Some(Started { layout, number, pn_len: truncated.len })
+    }
+
+    /// Adds the tag and protects the packet; returns its size.
+    pub(super) fn finish_packet(
+        &mut self,
+        epoch: Epoch,
+        mut writer: Writer<'_>,
+        started: &Started,
+    ) -> usize {
+        let tag_len = self.handshake.protection_ref().tag_len(epoch);
+        writer.reserve(tag_len);
+        let packet = writer.filled_mut();
+        let layout = &started.layout;
+        let size = packet.len();
+        layout.patch_length(packet, size - layout.pn_offset);
+        self.handshake.protection().seal(
+            epoch,
+            PathId::ZERO,
+            started.number,
+            layout.pn_offset,
+            layout.header_len,
+            packet,
+        );
+        size
+    }
+
+    /// Records a sealed packet.
+    pub(super) fn on_packet_sent(
+        &mut self,
+        now: Instant,
+        epoch: Epoch,
+        started: &Started,
+        sent: SentPacket,
+        carried: &[Carried],
+    ) {
+        if let Some(space) = self.space_mut(epoch) {
+            space.ledger.on_sent(sent, carried);
+            if sent.ack_eliciting {
+                space.probes = space.probes.saturating_sub(1);
+            }
+        }
+        self.lifecycle.on_sent(now, sent.ack_eliciting);
+        self.monitor.stats.packets_sent += 1.into();
+        self.monitor.observe(
+            now,
+            &Observation::PacketSent {
+                path: PathId::ZERO,
+                epoch,
+                number: started.number,
+                size: usize::from(sent.size),
+                ack_eliciting: sent.ack_eliciting,
+            },
+        );
+        if epoch == Epoch::OneRtt {
+            self.maybe_skip_number(started.number);
+        }
+        if epoch == Epoch::Handshake && self.identity.side.is_client() {
+            // RFC 9001, section 4.9.1.
+            self.discard(Epoch::Initial);
+        }
+    }
+
+    /// Leaves out a packet number now and then: a peer that acknowledges it lies (RFC 9000, section
+    /// 21.4). The distance doubles with the numbers used, so the cost vanishes.
+    fn maybe_skip_number(&mut self, number: swiftwater_units::PacketNumber) {
+        use rand_core::Rng;
+        let n = number.get();
+        let space = &mut self.paths.first_mut().space;
+        if n < space.skip_after {
+            return;
+        }
+        space.ledger.skip_number();
+        space.skip_after = n + 256 + n / 2 + u64::from(self.rng.next_u32() % 256);
+    }
+}
+
+/// Pads to at least `size` bytes before the tag, and to what header protection samples; true if
+/// padding was added.
+pub(super) fn pad(writer: &mut Writer<'_>, size: usize, started: &Started) -> bool {
+    let sampled = started.layout.pn_offset + MIN_SAMPLED;
+    let goal = size.max(sampled);
+    let missing = goal.saturating_sub(writer.written());
+    writer.reserve(missing).fill(0);
+    let _ = started.pn_len;
+    missing > 0
+}

@@ -1,0 +1,135 @@
+//! Unreliable datagrams (RFC 9221): two bounded queues.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use swiftwater_wire::{ErrorCode, Frame};
+
+use crate::error::{SendDatagramError, TransportError};
+use crate::frame_writer::FrameWriter;
+
+/// Type byte of a DATAGRAM frame with a length.
+const TYPE_LEN: usize = 1;
+
+/// Datagrams waiting to be sent and to be read.
+#[derive(Debug)]
+pub(crate) struct Datagrams {
+    outgoing: VecDeque<Bytes>,
+    outgoing_bytes: usize,
+    incoming: VecDeque<Bytes>,
+    incoming_bytes: usize,
+    capacity: usize,
+    /// Largest frame that we accept.
+    accept: Option<u64>,
+    /// Largest frame that the peer accepts.
+    peer_accepts: Option<u64>,
+    /// The application met a full queue.
+    blocked: bool,
+    unblocked: bool,
+    /// Unread datagrams that made room for newer ones.
+    dropped: u64,
+}
+
+impl Datagrams {
+    pub(crate) fn new(capacity: u64, accept: Option<u64>) -> Self {
+        Self {
+            outgoing: VecDeque::new(),
+            outgoing_bytes: 0,
+            incoming: VecDeque::new(),
+            incoming_bytes: 0,
+            capacity: usize::try_from(capacity).unwrap_or(usize::MAX),
+            accept,
+            peer_accepts: None,
+            blocked: false,
+            unblocked: false,
+            dropped: 0,
+        }
+    }
+
+    /// The peer's `max_datagram_frame_size` became known; zero refuses datagrams.
+    pub(crate) fn set_peer_limit(&mut self, limit: u64) {
+        self.peer_accepts = (limit > 0).then_some(limit);
+    }
+
+    /// Largest payload that a packet with `room` bytes for frames can carry.
+    pub(crate) fn max_size(&self, room: usize) -> Option<usize> {
+        let peer = usize::try_from(self.peer_accepts?).unwrap_or(usize::MAX);
+        // The length field takes two bytes for anything that fits in a packet.
+        Some(room.min(peer).saturating_sub(TYPE_LEN + 2))
+    }
+
+    /// Queues a datagram.
+    pub(crate) fn send(&mut self, data: Bytes, room: usize) -> Result<(), SendDatagramError> {
+        let max = self.max_size(room).ok_or(SendDatagramError::Unsupported)?;
+        if data.len() > max {
+            return Err(SendDatagramError::TooLarge { size: data.len(), max });
+        }
+        if self.outgoing_bytes + data.len() > self.capacity && !self.outgoing.is_empty() {
+            self.blocked = true;
+            return Err(SendDatagramError::Blocked);
+        }
+        self.outgoing_bytes += data.len();
+        self.outgoing.push_back(data);
+        Ok(())
+    }
+
+    pub(crate) fn has_pending(&self) -> bool {
+        !self.outgoing.is_empty()
+    }
+
+    /// Writes what fits. A datagram too large even for an empty packet (`room`), as after the path
+    /// shrank, is dropped.
+    pub(crate) fn fill(&mut self, writer: &mut FrameWriter<'_, '_>, room: usize) {
+        while let Some(data) = self.outgoing.front() {
+            let frame = Frame::Datagram { data };
+            let fits = writer.frame(&frame);
+            if !fits && frame.size() <= room {
+                return;
+            }
+            self.outgoing_bytes -= data.len();
+            self.outgoing.pop_front();
+            if std::mem::take(&mut self.blocked) {
+                self.unblocked = true;
+            }
+        }
+    }
+
+    /// Takes a received datagram; drops the oldest unread ones if there is no room. Returns true if
+    /// the queue was empty.
+    pub(crate) fn receive(&mut self, data: &[u8]) -> Result<bool, TransportError> {
+        let size = Frame::Datagram { data }.size() as u64;
+        if self.accept.is_none_or(|limit| size > limit) {
+            return Err(TransportError::new(
+                ErrorCode::PROTOCOL_VIOLATION,
+                "a datagram larger than max_datagram_frame_size",
+            ));
+        }
+        let was_empty = self.incoming.is_empty();
+        while self.incoming_bytes + data.len() > self.capacity
+            && let Some(oldest) = self.incoming.pop_front()
+        {
+            self.incoming_bytes -= oldest.len();
+            self.dropped += 1;
+        }
+        self.incoming_bytes += data.len();
+        self.incoming.push_back(Bytes::copy_from_slice(data));
+        Ok(was_empty)
+    }
+
+    /// The oldest unread datagram.
+    pub(crate) fn recv(&mut self) -> Option<Bytes> {
+        let data = self.incoming.pop_front()?;
+        self.incoming_bytes -= data.len();
+        Some(data)
+    }
+
+    /// True once after a full queue got room.
+    pub(crate) fn take_unblocked(&mut self) -> bool {
+        std::mem::take(&mut self.unblocked)
+    }
+
+    /// Unread datagrams that were dropped.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+}

@@ -1,0 +1,331 @@
+//! What happens to a datagram before, or without, a connection.
+//!
+//! The [`Endpoint`] finds the connection of each datagram, answers those that have none (Version
+//! Negotiation, Retry, refusal, stateless reset), and makes new connections. It keeps bookkeeping
+//! only (connection IDs, reset tokens, counts); the [`Connection`]s belong to the driver.
+//!
+//! It holds no state for a client that it did not admit, and nothing that it sends on its own is
+//! larger than the datagram that asked for it. Sources: RFC 8999; RFC 9000, sections 5.2, 6, 8.1,
+//! 10.3, 14.1 and 17.2.
+
+mod admission;
+mod close;
+mod parameters;
+mod reset;
+mod routing;
+mod stats;
+#[cfg(test)]
+mod tests;
+mod token;
+mod version;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use rand_chacha::ChaCha20Rng;
+use rand_core::{Rng, SeedableRng};
+use swiftwater_units::{Instant, PathId, Side};
+use swiftwater_wire::{ConnectionId, InvariantHeader, MAX_CID_LEN, VERSION_1};
+
+use crate::config::{ClientConfig, EndpointConfig, ServerConfig};
+use crate::connection::{Connection, ConnectionSetup, EndpointEvent};
+use crate::error::ConnectError;
+use crate::transmit::{DatagramMeta, Transmit};
+use routing::Routes;
+
+pub use routing::ConnectionHandle;
+pub use stats::EndpointStats;
+pub(crate) use token::issue_address_token;
+
+/// Smallest datagram that may start a connection, bytes (RFC 9000, section 14.1).
+const MIN_INITIAL_DATAGRAM: usize = 1200;
+
+/// Length of the random destination of a client's first Initial; 8 at least (RFC 9000, section
+/// 7.2).
+const FIRST_DST_CID_LEN: usize = 8;
+
+/// Sorts datagrams to connections and decides about those that belong to none.
+///
+/// Deterministic: the same configuration, seed and calls give the same results.
+#[derive(Debug)]
+pub struct Endpoint {
+    config: EndpointConfig,
+    server: Option<Arc<ServerConfig>>,
+    routes: Routes,
+    rng: ChaCha20Rng,
+    stats: EndpointStats,
+    /// Where the first packet of a would-be connection is opened for a check.
+    scratch: Vec<u8>,
+}
+
+/// What is to be done with a datagram.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Routed {
+    /// Give it to this connection.
+    Connection(ConnectionHandle),
+    /// Keep the new connection under `handle`, then give it the datagram.
+    NewConnection {
+        /// Its handle.
+        handle: ConnectionHandle,
+        /// The connection.
+        connection: Box<Connection>,
+    },
+    /// Send the answer that was written to the lent buffer.
+    Response(Transmit),
+    /// Nothing; [`EndpointStats`] tells why.
+    Dropped,
+}
+
+impl Endpoint {
+    /// An endpoint that accepts connections if there is a `server`. All its randomness comes from
+    /// `seed`: it must be unpredictable wherever peers are real.
+    ///
+    /// A `cid_len` above 20 counts as 20.
+    pub fn new(
+        mut config: EndpointConfig,
+        server: Option<Arc<ServerConfig>>,
+        seed: [u8; 32],
+    ) -> Self {
+        config.cid_len = config.cid_len.min(MAX_CID_LEN);
+        Self {
+            config,
+            server,
+            routes: Routes::default(),
+            rng: ChaCha20Rng::from_seed(seed),
+            stats: EndpointStats::default(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Accepts new connections from now on with this configuration, or with `None` no longer.
+    /// Connections that exist are not affected.
+    pub fn set_server_config(&mut self, server: Option<Arc<ServerConfig>>) {
+        self.server = server;
+    }
+
+    /// Starts a connection to `remote`, which must prove to be `server_name`. The driver keeps the
+    /// connection under the handle.
+    ///
+    /// With zero-length connection IDs there is one connection to an address at a time; another
+    /// is [`ConnectError::InvalidAddress`].
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        config: &ClientConfig,
+        remote: SocketAddr,
+        server_name: &str,
+    ) -> Result<(ConnectionHandle, Connection), ConnectError> {
+        self.connect_with_token(now, config, remote, server_name, Vec::new())
+    }
+
+    /// Like [`Endpoint::connect`], with a token from an earlier connection to the same server
+    /// ([`Event::NewToken`](crate::Event::NewToken)), which saves proving our address again. Each
+    /// token should be used once (RFC 9000, section 8.1.3).
+    pub fn connect_with_token(
+        &mut self,
+        now: Instant,
+        config: &ClientConfig,
+        remote: SocketAddr,
+        server_name: &str,
+        token: Vec<u8>,
+    ) -> Result<(ConnectionHandle, Connection), ConnectError> {
+        let ip = remote.ip();
+        let occupied = self.config.cid_len == 0 && self.routes.has_remote(remote);
+        if remote.port() == 0 || ip.is_unspecified() || ip.is_multicast() || occupied {
+            return Err(ConnectError::InvalidAddress(remote));
+        }
+        if self.routes.connections() >= self.config.max_connections {
+            return Err(ConnectError::TooManyConnections(
+                self.config.max_connections,
+            ));
+        }
+        let local_cid = self
+            .fresh_cid()
+            .ok_or_else(|| ConnectError::TooManyConnections(self.routes.connections()))?;
+        let first_dst = random_cid(&mut self.rng, FIRST_DST_CID_LEN);
+        let version = self.config.versions.first().copied().unwrap_or(VERSION_1);
+        let mut rng = ChaCha20Rng::from_rng(&mut self.rng);
+        let local_parameters = parameters::local_parameters(&config.transport, local_cid);
+        let encoded = parameters::encode(&local_parameters, Side::Client, &mut rng);
+        let session = config
+            .crypto
+            .start_session(version, server_name, &encoded)
+            .map_err(|error| ConnectError::Tls(error.0))?;
+
+        let handle = self.routes.add_outgoing(remote, local_cid);
+        self.stats.opened += 1;
+        let setup = ConnectionSetup {
+            side: Side::Client,
+            version,
+            transport: config.transport.clone(),
+            session,
+            primitives: config.crypto.primitives(),
+            key: self.config.key.clone(),
+            cid_len: self.config.cid_len,
+            local_cid,
+            remote_cid: first_dst,
+            original_dst_cid: first_dst,
+            retry_src_cid: None,
+            initial_keys_cid: first_dst,
+            remote,
+            local_ip: None,
+            address_validated: true,
+            token,
+            local_parameters,
+            rng,
+            address_token_lifetime: None,
+        };
+        Ok((handle, Connection::new(now, setup)))
+    }
+
+    /// Tells what to do with one datagram (of a GRO batch: with each). An answer, if any, is
+    /// written to the start of `out` and is smaller than the datagram; one that doesn't fit is
+    /// dropped. 1200 bytes always suffice.
+    pub fn route(
+        &mut self,
+        now: Instant,
+        meta: &DatagramMeta,
+        datagram: &[u8],
+        out: &mut [u8],
+    ) -> Routed {
+        let header = InvariantHeader::parse(datagram, self.config.cid_len);
+        if let Ok(header) = &header
+            && let Some(handle) = self.routes.find(meta.remote, header)
+        {
+            return Routed::Connection(handle);
+        }
+        // Whatever has no connection may be a reset, even with a long header (section 10.3.1).
+        if let Some(handle) = self.routes.find_reset(meta.remote, datagram) {
+            self.stats.resets_received += 1;
+            return Routed::Connection(handle);
+        }
+        let Ok(header) = header else {
+            return dropped(&mut self.stats.dropped_malformed);
+        };
+        match header.version {
+            None => self.send_reset(meta, datagram, &header, out),
+            // Nothing is ever said to a Version Negotiation packet (section 6.1).
+            Some(0) => dropped(&mut self.stats.dropped_unknown),
+            Some(version) if self.config.versions.contains(&version) => {
+                self.admit(now, meta, datagram, out)
+            }
+            Some(_) => self.negotiate_version(meta, datagram, &header, out),
+        }
+    }
+
+    /// Takes note of what a connection announced. Events of connections that are gone are ignored.
+    #[allow(clippy::needless_pass_by_value, reason = "an event is handled once")]
+    pub fn handle_event(&mut self, handle: ConnectionHandle, event: EndpointEvent) {
+        match event {
+            EndpointEvent::CidIssued(cid) => self.routes.add_cid(handle, cid),
+            EndpointEvent::CidRetired(cid) => self.routes.remove_cid(handle, cid),
+            EndpointEvent::PeerResetToken { remote, token } => {
+                self.routes.add_reset_token(handle, remote, token);
+            }
+            EndpointEvent::PeerResetTokenRetired { remote, token } => {
+                self.routes.remove_reset_token(handle, remote, token);
+            }
+            EndpointEvent::HandshakeDone => self.routes.finish_handshake(handle),
+            EndpointEvent::Drained => self.routes.remove(handle),
+        }
+    }
+
+    /// Connections that are not drained yet, in both directions.
+    pub fn connections(&self) -> usize {
+        self.routes.connections()
+    }
+
+    /// Handshakes of accepted connections that are in progress.
+    pub fn handshakes(&self) -> usize {
+        self.routes.handshakes()
+    }
+
+    /// What the endpoint has done so far.
+    pub fn stats(&self) -> EndpointStats {
+        self.stats
+    }
+
+    /// A connection ID that no connection has, or `None` if the IDs are too short to find one.
+    fn fresh_cid(&mut self) -> Option<ConnectionId> {
+        /// Enough unless nearly all IDs of the length are taken.
+        const TRIES: usize = 64;
+        if self.config.cid_len == 0 {
+            return Some(ConnectionId::EMPTY);
+        }
+        (0..TRIES)
+            .map(|_| random_cid(&mut self.rng, self.config.cid_len))
+            .find(|cid| !self.routes.has_cid(*cid))
+    }
+
+    /// Sends a stateless reset for a packet of an unknown connection, if that is wanted and safe.
+    fn send_reset(
+        &mut self,
+        meta: &DatagramMeta,
+        datagram: &[u8],
+        header: &InvariantHeader<'_>,
+        out: &mut [u8],
+    ) -> Routed {
+        let cid = ConnectionId::new(header.dst_cid).filter(|cid| !cid.is_empty());
+        let (Some(cid), true) = (cid, self.config.stateless_reset) else {
+            return dropped(&mut self.stats.dropped_unknown);
+        };
+        if !reset::deserves_reset(datagram) {
+            return dropped(&mut self.stats.dropped_unknown);
+        }
+        let token = self.config.key.reset_token(&cid);
+        match reset::write(&mut self.rng, token, datagram.len(), out) {
+            Some(size) => respond(&mut self.stats.resets_sent, meta, size),
+            None => dropped(&mut self.stats.dropped_no_room),
+        }
+    }
+
+    /// Tells a client which versions it may try.
+    fn negotiate_version(
+        &mut self,
+        meta: &DatagramMeta,
+        datagram: &[u8],
+        header: &InvariantHeader<'_>,
+        out: &mut [u8],
+    ) -> Routed {
+        if self.server.is_none() {
+            return dropped(&mut self.stats.dropped_not_accepting);
+        }
+        if datagram.len() < MIN_INITIAL_DATAGRAM {
+            return dropped(&mut self.stats.dropped_too_short);
+        }
+        let limit = out.len().min(datagram.len() - 1);
+        let out = &mut out[..limit];
+        match version::write(&mut self.rng, header, &self.config.versions, out) {
+            Some(size) => respond(&mut self.stats.versions_negotiated, meta, size),
+            None => dropped(&mut self.stats.dropped_no_room),
+        }
+    }
+}
+
+/// Counts a datagram that is thrown away.
+fn dropped(counter: &mut u64) -> Routed {
+    *counter += 1;
+    Routed::Dropped
+}
+
+/// Counts an answer of `size` bytes to the sender of a datagram.
+fn respond(counter: &mut u64, meta: &DatagramMeta, size: usize) -> Routed {
+    *counter += 1;
+    Routed::Response(Transmit {
+        path: PathId::ZERO,
+        destination: meta.remote,
+        source_ip: meta.local_ip,
+        ecn: None,
+        size,
+        segment_size: None,
+    })
+}
+
+/// A random connection ID of `len` bytes, 20 at most.
+fn random_cid(rng: &mut ChaCha20Rng, len: usize) -> ConnectionId {
+    let mut bytes = [0; MAX_CID_LEN];
+    let bytes = &mut bytes[..len.min(MAX_CID_LEN)];
+    rng.fill_bytes(bytes);
+    ConnectionId::new(bytes).expect("no longer than a connection ID can be")
+}

@@ -1,0 +1,260 @@
+//! Which connection a datagram belongs to (RFC 9000, section 5.2).
+//!
+//! Maps are looked up, never iterated; each slot lists its entries so that they can be removed.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::net::SocketAddr;
+
+use slab::Slab;
+use swiftwater_wire::{ConnectionId, InvariantHeader, ResetToken};
+
+/// Names a connection of an endpoint.
+///
+/// Indices are used again once a connection is drained, handles are not: one of a drained
+/// connection means nothing to the endpoint any more.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct ConnectionHandle {
+    index: u32,
+    generation: u32,
+}
+
+impl ConnectionHandle {
+    /// A small number that no other connection of the endpoint has before this one is drained.
+    pub const fn index(self) -> usize {
+        self.index as usize
+    }
+}
+
+/// What leads to one connection.
+#[derive(Debug)]
+struct Slot {
+    generation: u32,
+    /// Connection IDs that we issued.
+    cids: Vec<ConnectionId>,
+    /// The client's address and the destination of its first Initial (accepted connections).
+    first_dst: Option<(SocketAddr, ConnectionId)>,
+    /// The peer's address if our connection ID is empty.
+    remote: Option<SocketAddr>,
+    /// Tokens with which the peer may reset the connection.
+    reset_tokens: Vec<(SocketAddr, [u8; 16])>,
+    /// True while an accepted connection counts as a handshake in progress.
+    handshaking: bool,
+}
+
+/// All connections, and what leads to them.
+#[derive(Debug, Default)]
+pub(super) struct Routes {
+    slots: Slab<Slot>,
+    next_generation: u32,
+    by_cid: HashMap<ConnectionId, ConnectionHandle>,
+    /// The client chooses the ID, so that it counts only together with the client's address.
+    by_first_dst: HashMap<(SocketAddr, ConnectionId), ConnectionHandle>,
+    by_remote: HashMap<SocketAddr, ConnectionHandle>,
+    /// Keyed hashing keeps the time of a lookup from telling tokens.
+    by_reset_token: HashMap<(SocketAddr, [u8; 16]), ConnectionHandle>,
+    handshakes: usize,
+}
+
+impl Routes {
+    /// The connection that a header leads to.
+    pub(super) fn find(
+        &self,
+        remote: SocketAddr,
+        header: &InvariantHeader<'_>,
+    ) -> Option<ConnectionHandle> {
+        let cid = ConnectionId::new(header.dst_cid)?;
+        if cid.is_empty() {
+            return self.by_remote.get(&remote).copied();
+        }
+        let mut found = self.by_cid.get(&cid);
+        if found.is_none() && header.is_long {
+            found = self.by_first_dst.get(&(remote, cid));
+        }
+        found.copied()
+    }
+
+    /// The connection that a datagram resets, if it ends in a token known from `remote`
+    /// (RFC 9000, section 10.3.1).
+    pub(super) fn find_reset(
+        &self,
+        remote: SocketAddr,
+        datagram: &[u8],
+    ) -> Option<ConnectionHandle> {
+        if datagram.len() < super::reset::MIN_LEN || self.by_reset_token.is_empty() {
+            return None;
+        }
+        let token = datagram.last_chunk()?;
+        self.by_reset_token.get(&(remote, *token)).copied()
+    }
+
+    pub(super) fn has_cid(&self, cid: ConnectionId) -> bool {
+        self.by_cid.contains_key(&cid)
+    }
+
+    /// True if a connection with an empty connection ID takes all that comes from `remote`.
+    pub(super) fn has_remote(&self, remote: SocketAddr) -> bool {
+        self.by_remote.contains_key(&remote)
+    }
+
+    /// Connections that are not drained.
+    pub(super) fn connections(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// True if nothing leads anywhere.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+            && self.by_cid.is_empty()
+            && self.by_first_dst.is_empty()
+            && self.by_remote.is_empty()
+            && self.by_reset_token.is_empty()
+    }
+
+    /// Accepted connections whose handshake is in progress.
+    pub(super) fn handshakes(&self) -> usize {
+        self.handshakes
+    }
+
+    /// Adds a connection that we open.
+    pub(super) fn add_outgoing(
+        &mut self,
+        remote: SocketAddr,
+        local_cid: ConnectionId,
+    ) -> ConnectionHandle {
+        self.add(remote, local_cid, None)
+    }
+
+    /// Adds a connection that we accept; `first_dst` is the destination of the Initial that it
+    /// starts with.
+    pub(super) fn add_incoming(
+        &mut self,
+        remote: SocketAddr,
+        local_cid: ConnectionId,
+        first_dst: ConnectionId,
+    ) -> ConnectionHandle {
+        self.handshakes += 1;
+        let handle = self.add(remote, local_cid, Some((remote, first_dst)));
+        self.by_first_dst.insert((remote, first_dst), handle);
+        handle
+    }
+
+    fn add(
+        &mut self,
+        remote: SocketAddr,
+        local_cid: ConnectionId,
+        first_dst: Option<(SocketAddr, ConnectionId)>,
+    ) -> ConnectionHandle {
+        let generation = self.next_generation;
+        self.next_generation = generation.wrapping_add(1);
+        let index = self.slots.insert(Slot {
+            generation,
+            cids: Vec::new(),
+            first_dst,
+            remote: local_cid.is_empty().then_some(remote),
+            reset_tokens: Vec::new(),
+            handshaking: first_dst.is_some(),
+        });
+        let handle = ConnectionHandle {
+            index: index as u32,
+            generation,
+        };
+        if local_cid.is_empty() {
+            self.by_remote.insert(remote, handle);
+        }
+        self.add_cid(handle, local_cid);
+        handle
+    }
+
+    fn slot(&mut self, handle: ConnectionHandle) -> Option<&mut Slot> {
+        let slot = self.slots.get_mut(handle.index())?;
+        (slot.generation == handle.generation).then_some(slot)
+    }
+
+    /// Leads `cid` to the connection. An ID that another connection has stays with that one: with
+    /// IDs of reasonable length it doesn't happen, and taking it away would harm a stranger.
+    pub(super) fn add_cid(&mut self, handle: ConnectionHandle, cid: ConnectionId) {
+        if cid.is_empty() || self.by_cid.contains_key(&cid) {
+            return;
+        }
+        if let Some(slot) = self.slot(handle) {
+            slot.cids.push(cid);
+            self.by_cid.insert(cid, handle);
+        }
+    }
+
+    pub(super) fn remove_cid(&mut self, handle: ConnectionHandle, cid: ConnectionId) {
+        if let Some(slot) = self.slot(handle)
+            && let Some(at) = slot.cids.iter().position(|&have| have == cid)
+        {
+            slot.cids.swap_remove(at);
+            self.by_cid.remove(&cid);
+        }
+    }
+
+    pub(super) fn add_reset_token(
+        &mut self,
+        handle: ConnectionHandle,
+        remote: SocketAddr,
+        token: ResetToken,
+    ) {
+        if self.slot(handle).is_none() {
+            return;
+        }
+        let key = (remote, token.0);
+        if let Entry::Vacant(entry) = self.by_reset_token.entry(key) {
+            entry.insert(handle);
+            if let Some(slot) = self.slot(handle) {
+                slot.reset_tokens.push(key);
+            }
+        }
+    }
+
+    pub(super) fn remove_reset_token(
+        &mut self,
+        handle: ConnectionHandle,
+        remote: SocketAddr,
+        token: ResetToken,
+    ) {
+        let key = (remote, token.0);
+        if let Some(slot) = self.slot(handle)
+            && let Some(at) = slot.reset_tokens.iter().position(|&have| have == key)
+        {
+            slot.reset_tokens.swap_remove(at);
+            self.by_reset_token.remove(&key);
+        }
+    }
+
+    /// The connection no longer counts as a handshake in progress. The destination of the client's
+    /// first Initial leads to it until the end: a copy of that packet that the network held back
+    /// must not start a second connection.
+    pub(super) fn finish_handshake(&mut self, handle: ConnectionHandle) {
+        if let Some(slot) = self.slot(handle)
+            && std::mem::take(&mut slot.handshaking)
+        {
+            self.handshakes = self.handshakes.saturating_sub(1);
+        }
+    }
+
+    /// Forgets the connection and all that leads to it.
+    pub(super) fn remove(&mut self, handle: ConnectionHandle) {
+        if self.slot(handle).is_none() {
+            return;
+        }
+        self.finish_handshake(handle);
+        let slot = self.slots.remove(handle.index());
+        for cid in slot.cids {
+            self.by_cid.remove(&cid);
+        }
+        for key in slot.reset_tokens {
+            self.by_reset_token.remove(&key);
+        }
+        if let Some(key) = slot.first_dst {
+            self.by_first_dst.remove(&key);
+        }
+        if let Some(remote) = slot.remote {
+            self.by_remote.remove(&remote);
+        }
+    }
+}

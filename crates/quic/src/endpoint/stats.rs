@@ -1,0 +1,38 @@
+//! Counters of an endpoint.
+
+/// What an endpoint has done with datagrams and connections so far.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct EndpointStats {
+    /// Connections accepted.
+    pub accepted: u64,
+    /// Connections opened by us.
+    pub opened: u64,
+    /// Connections refused because of a limit, or because TLS could not start.
+    pub refused: u64,
+    /// First packets refused because of an invalid token of a Retry.
+    pub invalid_tokens: u64,
+    /// Packets sent to tell a client that it was refused.
+    pub refusals_sent: u64,
+    /// Retry packets sent.
+    pub retries_sent: u64,
+    /// Version Negotiation packets sent.
+    pub versions_negotiated: u64,
+    /// Stateless resets sent.
+    pub resets_sent: u64,
+    /// Datagrams without a known connection ID that ended in a peer's reset token.
+    pub resets_received: u64,
+    /// Datagrams dropped because they are no QUIC, or no valid first packet.
+    pub dropped_malformed: u64,
+    /// Datagrams dropped because they belong to no connection and can't start one.
+    pub dropped_unknown: u64,
+    /// Datagrams dropped because they are too short to start a connection.
+    pub dropped_too_short: u64,
+    /// First packets dropped because they failed authentication.
+    pub dropped_unauthenticated: u64,
+    /// First packets dropped because no connections are accepted.
+    pub dropped_not_accepting: u64,
+    /// Datagrams dropped because the answer didn't fit in the lent buffer, or would have been as
+    /// large as the datagram.
+    pub dropped_no_room: u64,
+}

@@ -1,0 +1,183 @@
+//! Errors of connections and of each operation on them.
+
+use std::fmt;
+
+use swiftwater_wire::{DecodeError, ErrorCode, TransportParameterError};
+use thiserror::Error;
+
+use crate::crypto::TlsError;
+
+/// A violation that closes the connection with `CONNECTION_CLOSE` of type 0x1c.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct TransportError {
+    /// The code sent to the peer.
+    pub code: ErrorCode,
+    /// Type of the frame at fault, if one was.
+    pub frame_type: Option<u64>,
+    /// For people.
+    pub reason: String,
+}
+
+impl TransportError {
+    /// An error with this code and reason, without a frame.
+    pub fn new(code: ErrorCode, reason: impl Into<String>) -> Self {
+        Self { code, frame_type: None, reason: reason.into() }
+    }
+
+    /// The same error, blamed on a frame of type `frame_type`.
+    #[must_use]
+    pub fn in_frame(mut self, frame_type: u64) -> Self {
+        self.frame_type.get_or_insert(frame_type);
+        self
+    }
+}
+
+impl fmt::Display for TransportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.code)?;
+        if let Some(frame_type) = self.frame_type {
+            write!(f, " in frame {frame_type:#x}")?;
+        }
+        if !self.reason.is_empty() {
+            write!(f, ": {}", self.reason)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for TransportError {}
+
+impl From<TlsError> for TransportError {
+    fn from(error: TlsError) -> Self {
+        Self::new(error.code, error.reason)
+    }
+}
+
+impl From<TransportParameterError> for TransportError {
+    fn from(error: TransportParameterError) -> Self {
+        Self::new(ErrorCode::TRANSPORT_PARAMETER_ERROR, error.to_string())
+    }
+}
+
+impl From<DecodeError> for TransportError {
+    fn from(error: DecodeError) -> Self {
+        Self::new(error.error_code(), error.to_string())
+    }
+}
+
+/// Why a connection ended.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[non_exhaustive]
+pub enum ConnectionError {
+    /// The peer speaks none of our versions.
+    #[error("the peer supports none of our QUIC versions")]
+    VersionMismatch,
+    /// We closed because the peer broke the protocol.
+    #[error("the peer broke the protocol: {0}")]
+    Transport(TransportError),
+    /// The peer's transport closed.
+    #[error("closed by the peer's transport: {0}")]
+    PeerTransport(TransportError),
+    /// The peer's application closed.
+    #[error("closed by the peer's application with code {code}{}", reason_suffix(.reason))]
+    PeerApplication {
+        /// The application's code.
+        code: u64,
+        /// The application's reason, any bytes.
+        reason: Vec<u8>,
+    },
+    /// The peer lost its state and sent a stateless reset.
+    #[error("reset by the peer (stateless reset)")]
+    Reset,
+    /// Nothing was heard for the idle timeout.
+    #[error("timed out: nothing was heard from the peer")]
+    TimedOut,
+    /// The handshake did not finish in time.
+    #[error("timed out during the handshake: no usable answer (is UDP blocked?)")]
+    HandshakeTimedOut,
+    /// Our application closed.
+    #[error("closed by this end with code {code}")]
+    LocallyClosed {
+        /// Our code.
+        code: u64,
+    },
+}
+
+/// `: reason` for messages, if there is a reason.
+fn reason_suffix(reason: &[u8]) -> String {
+    if reason.is_empty() {
+        return String::new();
+    }
+    format!(": {}", String::from_utf8_lossy(reason).escape_debug())
+}
+
+/// A connection could not be started.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// TLS refused its input, such as a server name that is no name.
+    #[error("could not start TLS: {0}")]
+    Tls(String),
+    /// The address can't be connected to, such as port 0 or an unspecified address.
+    #[error("{0} is not an address that can be connected to")]
+    InvalidAddress(std::net::SocketAddr),
+    /// The endpoint is closing.
+    #[error("the endpoint is closing")]
+    Closing,
+    /// The endpoint has as many connections as it may.
+    #[error("the endpoint has reached its limit of {0} connections")]
+    TooManyConnections(usize),
+}
+
+/// Writing to a stream failed for good.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// The peer sent `STOP_SENDING`.
+    #[error("the peer stopped reading with code {0}")]
+    Stopped(u64),
+    /// The stream was finished or reset by us, or never existed.
+    #[error("the stream is closed for writing")]
+    Closed,
+    /// The connection is gone.
+    #[error(transparent)]
+    ConnectionLost(#[from] ConnectionError),
+}
+
+/// Reading from a stream failed for good.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The peer reset the stream.
+    #[error("the peer reset the stream with code {0}")]
+    Reset(u64),
+    /// The stream was stopped by us, read to its end, or never existed.
+    #[error("the stream is closed for reading")]
+    Closed,
+    /// The connection is gone.
+    #[error(transparent)]
+    ConnectionLost(#[from] ConnectionError),
+}
+
+/// A datagram was not accepted for sending.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[non_exhaustive]
+pub enum SendDatagramError {
+    /// The peer accepts no datagrams (RFC 9221, section 3), or we have not heard yet.
+    #[error("the peer does not accept datagrams")]
+    Unsupported,
+    /// Larger than the path or the peer permits now.
+    #[error("a datagram of {size} bytes is larger than the {max} that fit now")]
+    TooLarge {
+        /// The datagram's size.
+        size: usize,
+        /// The largest that would be accepted.
+        max: usize,
+    },
+    /// The queue is full; an event tells when there is room.
+    #[error("the datagram queue is full")]
+    Blocked,
+    /// The connection is gone.
+    #[error(transparent)]
+    ConnectionLost(#[from] ConnectionError),
+}

@@ -1,0 +1,115 @@
+//! Where frames are appended to a packet under construction, and the record of what it carries.
+
+use swiftwater_units::{PacketNumber, PathId, StreamId};
+use swiftwater_wire::{Frame, Writer};
+
+use crate::control::ControlKey;
+
+/// What a packet carried that somebody must hear about again. Replayed to the owners as
+/// `on_frame_fate` when the packet is acknowledged, lost or re-injected.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Carried {
+    /// An ACK of the space's (or the named path's) packets up to `largest`.
+    Ack {
+        /// Path whose 1-RTT space was acknowledged; meaningless for other epochs.
+        path: PathId,
+        /// Largest packet number that it acknowledged.
+        largest: PacketNumber,
+    },
+    /// Handshake bytes of the packet's own epoch.
+    Crypto {
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        len: u32,
+    },
+    /// Stream bytes.
+    Stream {
+        /// The stream.
+        id: StreamId,
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        len: u32,
+        /// True if the frame had the FIN bit.
+        fin: bool,
+    },
+    /// A small value of `Control`.
+    Control {
+        /// Which value.
+        key: ControlKey,
+        /// Its version when it was sent.
+        version: u32,
+    },
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Fate {
+    /// The peer has it.
+    Acked,
+    /// It is considered lost.
+    Lost,
+}
+
+/// Appends frames to the packet under construction. It knows the room left and nothing of who
+/// writes; it records what was carried.
+#[derive(Debug)]
+pub(crate) struct FrameWriter<'a, 'b> {
+    writer: &'a mut Writer<'b>,
+    limit: usize,
+    carried: &'a mut Vec<Carried>,
+    ack_eliciting: bool,
+}
+
+impl<'a, 'b> FrameWriter<'a, 'b> {
+    /// Appends to `writer`, not beyond `limit` bytes in total, recording into `carried`.
+    pub(crate) fn new(
+        writer: &'a mut Writer<'b>,
+        limit: usize,
+        carried: &'a mut Vec<Carried>,
+    ) -> Self {
+        Self { writer, limit, carried, ack_eliciting: false }
+    }
+
+    /// Room left for frames, bytes.
+    pub(crate) fn remaining(&self) -> usize {
+        self.limit.saturating_sub(self.writer.written())
+    }
+
+    /// True if an ack-eliciting frame was written.
+    pub(crate) fn is_ack_eliciting(&self) -> bool {
+        self.ack_eliciting
+    }
+
+    /// Writes `frame` if it fits; returns whether it did.
+    pub(crate) fn frame(&mut self, frame: &Frame<'_>) -> bool {
+        if frame.size() > self.remaining() {
+            return false;
+        }
+        frame.encode(self.writer);
+        self.ack_eliciting |= frame.is_ack_eliciting();
+        true
+    }
+
+    /// Writes `frame` if it fits and records `carried` for it; returns whether it did.
+    pub(crate) fn carry(&mut self, frame: &Frame<'_>, carried: Carried) -> bool {
+        let fits = self.frame(frame);
+        if fits {
+            self.carried.push(carried);
+        }
+        fits
+    }
+
+    /// Lends the raw writer for a frame whose payload is copied straight into the packet. The
+    /// caller has checked [`FrameWriter::remaining`] and calls [`FrameWriter::wrote`] afterwards.
+    pub(crate) fn raw(&mut self) -> &mut Writer<'b> {
+        self.writer
+    }
+
+    /// Records a frame that was written through [`FrameWriter::raw`].
+    pub(crate) fn wrote(&mut self, carried: Carried, ack_eliciting: bool) {
+        self.carried.push(carried);
+        self.ack_eliciting |= ack_eliciting;
+    }
+}

@@ -1,0 +1,347 @@
+//! Packet protection by epoch and key phase (RFC 9001, sections 5 and 6).
+
+use std::time::Duration;
+
+use swiftwater_units::{Instant, PacketNumber, PathId};
+
+use crate::crypto::{Epoch, HeaderKey, KeyPair, Keys, PacketKey};
+
+/// 1-RTT keys: one header key for good, packet keys that change phase.
+struct OneRtt {
+    header: KeyPair<dyn HeaderKey>,
+    current: KeyPair<dyn PacketKey>,
+    next: Option<KeyPair<dyn PacketKey>>,
+    /// Receive key of the previous phase, and when to discard it: some time after the peer's first
+    /// packet of the current phase.
+    previous: Option<(Box<dyn PacketKey>, Option<Instant>)>,
+    phase: bool,
+    generation: u64,
+    /// Lowest packet number received in the current phase; packets below it may belong to the
+    /// previous one.
+    first_received: Option<PacketNumber>,
+    /// First packet number sent in the current phase.
+    first_sent: Option<PacketNumber>,
+    /// True once a packet of the current phase was acknowledged.
+    phase_acked: bool,
+    /// Packets protected with the current key.
+    sealed: u64,
+    update_wanted: bool,
+}
+
+/// A packet was opened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opened {
+    /// Bytes of plaintext, at the start of what was the ciphertext.
+    pub(crate) len: usize,
+    /// The peer moved to the next key phase with this packet.
+    pub(crate) key_updated: bool,
+    /// The peer followed our key update with this packet: old keys can be discarded soon.
+    pub(crate) phase_confirmed: bool,
+}
+
+impl Opened {
+    fn plain(len: usize) -> Self {
+        Self { len, key_updated: false, phase_confirmed: false }
+    }
+}
+
+/// A packet was not opened.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum OpenError {
+    /// It failed authentication.
+    Inauthentic,
+    /// The peer used old keys for a packet after one with new keys (RFC 9001, section 6.4).
+    KeyUpdate,
+    /// Too many packets failed authentication (RFC 9001, section 6.6).
+    IntegrityLimit,
+    /// There are no keys for it.
+    NoKeys,
+}
+
+/// The keys of a connection.
+pub(crate) struct Protection {
+    initial: Option<Keys>,
+    handshake: Option<Keys>,
+    one_rtt: Option<OneRtt>,
+    /// Packets that failed authentication.
+    failed: u64,
+}
+
+impl Protection {
+    pub(crate) fn new(initial: Keys) -> Self {
+        Self { initial: Some(initial), handshake: None, one_rtt: None, failed: 0 }
+    }
+
+    pub(crate) fn install_initial(&mut self, keys: Keys) {
+        self.initial = Some(keys);
+    }
+
+    pub(crate) fn install(
+        &mut self,
+        epoch: Epoch,
+        keys: Keys,
+        next: Option<KeyPair<dyn PacketKey>>,
+    ) {
+        match epoch {
+            Epoch::Initial => self.initial = Some(keys),
+            Epoch::Handshake => self.handshake = Some(keys),
+            Epoch::OneRtt => {
+                self.one_rtt = Some(OneRtt {
+                    header: keys.header,
+                    current: keys.packet,
+                    next,
+                    previous: None,
+                    phase: false,
+                    generation: 0,
+                    first_received: None,
+                    first_sent: None,
+                    phase_acked: false,
+                    sealed: 0,
+                    update_wanted: false,
+                });
+            }
+        }
+    }
+
+    pub(crate) fn has(&self, epoch: Epoch) -> bool {
+        match epoch {
+            Epoch::Initial => self.initial.is_some(),
+            Epoch::Handshake => self.handshake.is_some(),
+            Epoch::OneRtt => self.one_rtt.is_some(),
+        }
+    }
+
+    pub(crate) fn discard(&mut self, epoch: Epoch) {
+        match epoch {
+            Epoch::Initial => self.initial = None,
+            Epoch::Handshake => self.handshake = None,
+            Epoch::OneRtt => self.one_rtt = None,
+        }
+    }
+
+    fn headers(&self, epoch: Epoch) -> Option<&KeyPair<dyn HeaderKey>> {
+        match epoch {
+            Epoch::Initial => self.initial.as_ref().map(|keys| &keys.header),
+            Epoch::Handshake => self.handshake.as_ref().map(|keys| &keys.header),
+            Epoch::OneRtt => self.one_rtt.as_ref().map(|keys| &keys.header),
+        }
+    }
+
+    /// Bytes that protection adds in `epoch`.
+    pub(crate) fn tag_len(&self, epoch: Epoch) -> usize {
+        match epoch {
+            Epoch::Initial => self.initial.as_ref().map_or(0, |k| k.packet.local.tag_len()),
+            Epoch::Handshake => self.handshake.as_ref().map_or(0, |k| k.packet.local.tag_len()),
+            Epoch::OneRtt => self.one_rtt.as_ref().map_or(0, |k| k.current.local.tag_len()),
+        }
+    }
+
+    /// The key-phase bit of packets that we send.
+    pub(crate) fn phase(&self) -> bool {
+        self.one_rtt.as_ref().is_some_and(|keys| keys.phase)
+    }
+
+    /// Number of key updates so far.
+    pub(crate) fn generation(&self) -> u64 {
+        self.one_rtt.as_ref().map_or(0, |keys| keys.generation)
+    }
+
+    /// Removes header protection in place; false if there are no keys or the packet is too short.
+    pub(crate) fn unprotect_header(
+        &self,
+        epoch: Epoch,
+        pn_offset: usize,
+        packet: &mut [u8],
+    ) -> bool {
+        let Some(keys) = self.headers(epoch) else { return false };
+        if packet.len() < pn_offset + 4 + keys.remote.sample_len() {
+            return false;
+        }
+        keys.remote.decrypt(pn_offset, packet);
+        true
+    }
+
+    /// Opens a packet whose header protection is removed. `key_phase` is its key-phase bit.
+    pub(crate) fn open(
+        &mut self,
+        epoch: Epoch,
+        path: PathId,
+        number: PacketNumber,
+        key_phase: bool,
+        header: &[u8],
+        payload: &mut [u8],
+    ) -> Result<Opened, OpenError> {
+        let result = match epoch {
+            Epoch::Initial | Epoch::Handshake => {
+                let keys = match epoch {
+                    Epoch::Initial => self.initial.as_ref(),
+                    _ => self.handshake.as_ref(),
+                };
+                let keys = keys.ok_or(OpenError::NoKeys)?;
+                let limit = keys.packet.remote.integrity_limit();
+                keys.packet
+                    .remote
+                    .decrypt(path, number, header, payload)
+                    .map(Opened::plain)
+                    .map_err(|_| limit)
+            }
+            Epoch::OneRtt => {
+                let keys = self.one_rtt.as_mut().ok_or(OpenError::NoKeys)?;
+                let limit = keys.current.remote.integrity_limit();
+                keys.open(path, number, key_phase, header, payload)?.ok_or(limit)
+            }
+        };
+        result.map_err(|limit| {
+            self.failed += 1;
+            if self.failed >= limit { OpenError::IntegrityLimit } else { OpenError::Inauthentic }
+        })
+    }
+
+    /// Protects a packet in place: payload, then header.
+    pub(crate) fn seal(
+        &mut self,
+        epoch: Epoch,
+        path: PathId,
+        number: PacketNumber,
+        pn_offset: usize,
+        header_len: usize,
+        packet: &mut [u8],
+    ) {
+        let (header, body) = match epoch {
+            Epoch::Initial => match &self.initial {
+                Some(keys) => (&keys.header, &keys.packet),
+                None => return,
+            },
+            Epoch::Handshake => match &self.handshake {
+                Some(keys) => (&keys.header, &keys.packet),
+                None => return,
+            },
+            Epoch::OneRtt => match &mut self.one_rtt {
+                Some(keys) => {
+                    keys.first_sent.get_or_insert(number);
+                    keys.sealed += 1;
+                    (&keys.header, &keys.current)
+                }
+                None => return,
+            },
+        };
+        body.local.encrypt(path, number, header_len, packet);
+        header.local.encrypt(pn_offset, packet);
+    }
+
+    /// A 1-RTT packet was acknowledged.
+    pub(crate) fn on_acked(&mut self, largest: PacketNumber) {
+        if let Some(keys) = &mut self.one_rtt
+            && keys.first_sent.is_some_and(|first| largest >= first)
+        {
+            keys.phase_acked = true;
+        }
+    }
+
+    /// Asks for a key update at the next opportunity.
+    pub(crate) fn want_update(&mut self) {
+        if let Some(keys) = &mut self.one_rtt {
+            keys.update_wanted = true;
+        }
+    }
+
+    /// True if an update is due (asked for, or more than `interval` packets were sealed) and
+    /// permitted: the current phase was acknowledged and the keys of the one before are gone (RFC
+    /// 9001, sections 6.1 and 6.5).
+    pub(crate) fn update_is_due(&self, interval: u64) -> bool {
+        self.one_rtt.as_ref().is_some_and(|keys| {
+            let limit = interval.min(keys.current.local.confidentiality_limit() / 2);
+            (keys.update_wanted || keys.sealed >= limit)
+                && keys.phase_acked
+                && keys.previous.is_none()
+                && keys.next.is_some()
+        })
+    }
+
+    /// True if the current key may protect no further packet.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.one_rtt
+            .as_ref()
+            .is_some_and(|keys| keys.sealed >= keys.current.local.confidentiality_limit())
+    }
+
+    /// Moves to the next phase; `next` are the keys of the phase after it. If the peer moved first,
+    /// `received` is its packet and the time until which old receive keys are kept.
+    pub(crate) fn update(
+        &mut self,
+        next: Option<KeyPair<dyn PacketKey>>,
+        received: Option<(PacketNumber, Instant)>,
+    ) {
+        let Some(keys) = &mut self.one_rtt else { return };
+        let Some(new) = std::mem::replace(&mut keys.next, next) else { return };
+        let old = std::mem::replace(&mut keys.current, new);
+        keys.previous = Some((old.remote, received.map(|(_, keep_until)| keep_until)));
+        keys.phase = !keys.phase;
+        keys.generation += 1;
+        keys.first_received = received.map(|(number, _)| number);
+        keys.first_sent = None;
+        keys.phase_acked = false;
+        keys.sealed = 0;
+        keys.update_wanted = false;
+    }
+
+    /// When old receive keys are discarded.
+    pub(crate) fn previous_expires(&self) -> Option<Instant> {
+        self.one_rtt.as_ref()?.previous.as_ref()?.1
+    }
+
+    /// The peer followed our update: old receive keys are kept until `keep_until`.
+    pub(crate) fn confirm_phase(&mut self, keep_until: Instant) {
+        if let Some((_, at)) = self.one_rtt.as_mut().and_then(|keys| keys.previous.as_mut()) {
+            at.get_or_insert(keep_until);
+        }
+    }
+
+    /// Discards old receive keys whose time has come.
+    pub(crate) fn expire_previous(&mut self, now: Instant) {
+        if let Some(keys) = &mut self.one_rtt
+            && keys.previous.as_ref().is_some_and(|(_, at)| at.is_some_and(|at| at <= now))
+        {
+            keys.previous = None;
+        }
+    }
+
+    /// How long old receive keys are kept after an update: three PTOs (RFC 9001, section 6.5).
+    pub(crate) fn retention(pto: Duration) -> Duration {
+        pto * 3
+    }
+}
+
+impl OneRtt {
+    /// `Ok(None)` means failed authentication.
+    fn open(
+        &mut self,
+        path: PathId,
+        number: PacketNumber,
+        key_phase: bool,
+        header: &[u8],
+        payload: &mut [u8],
+    ) -> Result<Option<Opened>, OpenError> {
+        if key_phase == self.phase {
+            let Ok(len) = self.current.remote.decrypt(path, number, header, payload) else {
+                return Ok(None);
+            };
+            let phase_confirmed = self.first_received.is_none() && self.previous.is_some();
+            let first = self.first_received.get_or_insert(number);
+            *first = (*first).min(number);
+            return Ok(Some(Opened { phase_confirmed, ..Opened::plain(len) }));
+        }
+        let is_old = self.first_received.is_none_or(|first| number < first);
+        if let (true, Some((previous, _))) = (is_old, &self.previous) {
+            let opened = previous.decrypt(path, number, header, payload).ok();
+            return Ok(opened.map(Opened::plain));
+        }
+        let Some(next) = &self.next else { return Ok(None) };
+        let Ok(len) = next.remote.decrypt(path, number, header, payload) else { return Ok(None) };
+        if is_old && self.first_received.is_some() {
+            // Newer keys on an older packet number: the peer went back and forth.
+            return Err(OpenError::KeyUpdate);
+        }
+        Ok(Some(Opened { key_updated: true, ..Opened::plain(len) }))
+    }
+}

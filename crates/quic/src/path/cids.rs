@@ -1,0 +1,250 @@
+//! Connection IDs of a path: those we issued and those the peer gave us (RFC 9000, section 5.1).
+
+use std::collections::VecDeque;
+
+use swiftwater_wire::{ConnectionId, ErrorCode, ResetToken, frame};
+
+use crate::error::TransportError;
+
+/// Connection IDs that we keep issued at most, whatever the peer would store.
+const MAX_ISSUED: u64 = 8;
+/// Retirements that may wait for acknowledgement before the peer is at fault, per ID it may give.
+const MAX_RETIREMENTS_PER_ID: usize = 8;
+
+/// A connection ID that we have just issued.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Issued {
+    pub(crate) sequence: u64,
+    pub(crate) cid: ConnectionId,
+    pub(crate) retire_prior_to: u64,
+}
+
+/// Connection IDs that the peer uses to reach us.
+#[derive(Debug)]
+pub(crate) struct LocalCids {
+    active: VecDeque<(u64, ConnectionId)>,
+    next_sequence: u64,
+    retire_prior_to: u64,
+    /// How many the peer stores.
+    limit: u64,
+}
+
+impl LocalCids {
+    /// Starts with the ID of the handshake.
+    pub(crate) fn new(first: ConnectionId) -> Self {
+        Self {
+            active: VecDeque::from([(0, first)]),
+            next_sequence: 1,
+            retire_prior_to: 0,
+            limit: 1,
+        }
+    }
+
+    /// The peer's `active_connection_id_limit` became known.
+    pub(crate) fn set_limit(&mut self, limit: u64) {
+        self.limit = limit.min(MAX_ISSUED);
+    }
+
+    /// True if the peer can store another; never for zero-length IDs.
+    pub(crate) fn wants_more(&self) -> bool {
+        let live = self.active.iter().filter(|(seq, _)| *seq >= self.retire_prior_to).count();
+        (live as u64) < self.limit && self.active.iter().all(|(_, cid)| !cid.is_empty())
+    }
+
+    /// Issues `cid`.
+    pub(crate) fn issue(&mut self, cid: ConnectionId) -> Issued {
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
+        self.active.push_back((sequence, cid));
+        Issued { sequence, cid, retire_prior_to: self.retire_prior_to }
+    }
+
+    /// Asks the peer to stop using every ID issued so far.
+    pub(crate) fn retire_all(&mut self) {
+        if self.active.iter().all(|(_, cid)| !cid.is_empty()) {
+            self.retire_prior_to = self.next_sequence;
+        }
+    }
+
+    /// The peer will use `sequence` no more (RFC 9000, section 19.16). `used` is the ID of the packet
+    /// that said so.
+    pub(crate) fn on_retired(
+        &mut self,
+        sequence: u64,
+        used: &ConnectionId,
+    ) -> Result<Option<ConnectionId>, TransportError> {
+        if sequence >= self.next_sequence {
+            return Err(TransportError::new(
+                ErrorCode::PROTOCOL_VIOLATION,
+                "retired a connection ID that was never issued",
+            ));
+        }
+        let Some(at) = self.active.iter().position(|(have, _)| *have == sequence) else {
+            return Ok(None);
+        };
+        if self.active[at].1 == *used {
+            return Err(TransportError::new(
+                ErrorCode::PROTOCOL_VIOLATION,
+                "retired the connection ID of the packet itself",
+            ));
+        }
+        Ok(self.active.remove(at).map(|(_, cid)| cid))
+    }
+
+    /// The oldest ID that is not retired; the handshake's until the peer retires it.
+    pub(crate) fn first(&self) -> ConnectionId {
+        self.active.front().map(|(_, cid)| *cid).unwrap_or_default()
+    }
+}
+
+/// A connection ID that the peer gave us.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RemoteCid {
+    pub(crate) sequence: u64,
+    pub(crate) cid: ConnectionId,
+    pub(crate) token: Option<ResetToken>,
+}
+
+/// What a NEW_CONNECTION_ID frame brought about.
+#[derive(Debug, Default)]
+pub(crate) struct NewCidOutcome {
+    /// Sequence numbers to retire.
+    pub(crate) retire: Vec<u64>,
+    /// Tokens of IDs that are no longer in use.
+    pub(crate) dropped_tokens: Vec<ResetToken>,
+    /// The ID in use changed; its token, if any.
+    pub(crate) switched: Option<Option<ResetToken>>,
+}
+
+/// Connection IDs that we use to reach the peer.
+#[derive(Debug)]
+pub(crate) struct RemoteCids {
+    current: RemoteCid,
+    spare: VecDeque<RemoteCid>,
+    retire_prior_to: u64,
+    /// How many we promised to store.
+    limit: u64,
+}
+
+impl RemoteCids {
+    /// Starts with the ID of the handshake.
+    pub(crate) fn new(first: ConnectionId, limit: u64) -> Self {
+        Self {
+            current: RemoteCid { sequence: 0, cid: first, token: None },
+            spare: VecDeque::new(),
+            retire_prior_to: 0,
+            limit,
+        }
+    }
+
+    /// The ID in use.
+    pub(crate) fn current(&self) -> ConnectionId {
+        self.current.cid
+    }
+
+    /// The reset token of the ID in use.
+    pub(crate) fn token(&self) -> Option<ResetToken> {
+        self.current.token
+    }
+
+    /// The peer chose its ID in the handshake, or a Retry did.
+    pub(crate) fn set_handshake_cid(&mut self, cid: ConnectionId) {
+        self.current.cid = cid;
+    }
+
+    /// The handshake's ID has this reset token (transport parameter of a server).
+    pub(crate) fn set_handshake_token(&mut self, token: ResetToken) {
+        if self.current.sequence == 0 {
+            self.current.token = Some(token);
+        }
+    }
+
+    /// True if `token` resets the connection.
+    pub(crate) fn is_reset_token(&self, token: &ResetToken) -> bool {
+        self.current.token.as_ref() == Some(token)
+    }
+
+    /// Takes a NEW_CONNECTION_ID frame (RFC 9000, section 19.15). `retirements` counts our
+    /// RETIRE_CONNECTION_ID frames that are not acknowledged yet.
+    pub(crate) fn on_new(
+        &mut self,
+        frame: &frame::NewConnectionId,
+        retirements: usize,
+    ) -> Result<NewCidOutcome, TransportError> {
+        let violation = |reason| Err(TransportError::new(ErrorCode::PROTOCOL_VIOLATION, reason));
+        if self.current.cid.is_empty() {
+            return violation("a connection ID for a peer that uses none");
+        }
+        let new =
+            RemoteCid { sequence: frame.sequence, cid: frame.cid, token: Some(frame.reset_token) };
+        let clashing = self
+            .spare
+            .iter()
+            .chain([&self.current])
+            .find(|have| (have.sequence == new.sequence) != (have.cid == new.cid));
+        if let Some(have) = clashing {
+            return violation(if have.cid == new.cid {
+                "the same connection ID under two sequence numbers"
+            } else {
+                "two connection IDs under the same sequence number"
+            });
+        }
+        let mut outcome = NewCidOutcome::default();
+        let is_known = self.current.sequence == new.sequence
+            || self.spare.iter().any(|have| have.sequence == new.sequence);
+        if frame.retire_prior_to > self.retire_prior_to {
+            self.retire_prior_to = frame.retire_prior_to;
+            let limit = self.retire_prior_to;
+            self.spare.retain(|have| {
+                let keep = have.sequence >= limit;
+                if !keep {
+                    outcome.retire.push(have.sequence);
+                }
+                keep
+            });
+        }
+        if new.sequence < self.retire_prior_to {
+            // Arrived after the order to retire it.
+            if !is_known {
+                outcome.retire.push(new.sequence);
+            }
+        } else if !is_known {
+            let at = self.spare.partition_point(|have| have.sequence < new.sequence);
+            self.spare.insert(at, new);
+        }
+        if self.current.sequence < self.retire_prior_to
+            && let Some(next) = self.spare.pop_front()
+        {
+            self.switch_to(next, &mut outcome);
+        }
+        if self.spare.len() as u64 + 1 > self.limit {
+            return Err(TransportError::new(
+                ErrorCode::CONNECTION_ID_LIMIT_ERROR,
+                "more connection IDs than active_connection_id_limit",
+            ));
+        }
+        if retirements + outcome.retire.len() > MAX_RETIREMENTS_PER_ID * self.limit as usize {
+            return Err(TransportError::new(
+                ErrorCode::CONNECTION_ID_LIMIT_ERROR,
+                "connection IDs are retired faster than they are used",
+            ));
+        }
+        Ok(outcome)
+    }
+
+    fn switch_to(&mut self, next: RemoteCid, outcome: &mut NewCidOutcome) {
+        let old = std::mem::replace(&mut self.current, next);
+        outcome.retire.push(old.sequence);
+        outcome.dropped_tokens.extend(old.token);
+        outcome.switched = Some(next.token);
+    }
+
+    /// Uses another ID from now on, if there is a spare one (RFC 9000, section 9.5).
+    pub(crate) fn rotate(&mut self) -> NewCidOutcome {
+        let mut outcome = NewCidOutcome::default();
+        if let Some(next) = self.spare.pop_front() {
+            self.switch_to(next, &mut outcome);
+        }
+        outcome
+    }
+}

@@ -1,0 +1,105 @@
+//! ECN marks and their validation (RFC 9000, section 13.4 and appendix A.4).
+
+use swiftwater_congestion::EcnCounts;
+use swiftwater_units::PacketCount;
+
+use crate::transmit::EcnCodepoint;
+
+/// Packets marked while testing whether the path carries marks.
+const TESTING_PACKETS: u64 = 10;
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum State {
+    /// Marking the first packets.
+    Testing { sent: u64 },
+    /// The test packets are out; not marking until one is confirmed.
+    Unknown,
+    /// The path carries marks.
+    Capable,
+    /// It doesn't, or ECN is switched off.
+    Failed,
+}
+
+/// ECN state of a path for one direction of sending.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ecn {
+    state: State,
+    /// Counts of the last ACK that raised the largest acknowledged packet.
+    reported: [u64; 3],
+    /// CE marks reported in all.
+    ce_total: u64,
+}
+
+impl Ecn {
+    pub(crate) fn new(enabled: bool) -> Self {
+        let state = if enabled { State::Testing { sent: 0 } } else { State::Failed };
+        Self { state, reported: [0; 3], ce_total: 0 }
+    }
+
+    /// The mark for the next packet.
+    pub(crate) fn mark(&self) -> Option<EcnCodepoint> {
+        matches!(self.state, State::Testing { .. } | State::Capable).then_some(EcnCodepoint::Ect0)
+    }
+
+    /// A packet with a mark was sent.
+    pub(crate) fn on_sent(&mut self) {
+        if let State::Testing { sent } = &mut self.state {
+            *sent += 1;
+            if *sent >= TESTING_PACKETS {
+                self.state = State::Unknown;
+            }
+        }
+    }
+
+    /// True unless validation failed.
+    pub(crate) fn is_usable(&self) -> bool {
+        self.state != State::Failed
+    }
+
+    /// CE marks reported so far.
+    pub(crate) fn ce_total(&self) -> u64 {
+        self.ce_total
+    }
+
+    /// All test packets were lost: the path may drop marked packets.
+    pub(crate) fn on_testing_lost(&mut self) {
+        if matches!(self.state, State::Testing { .. } | State::Unknown) {
+            self.state = State::Failed;
+        }
+    }
+
+    /// An ACK that raised the largest acknowledged packet newly acknowledged `newly_marked` packets
+    /// that we had marked ECT(0). Returns the increases to act on.
+    pub(crate) fn on_ack(&mut self, newly_marked: u64, counts: Option<[u64; 3]>) -> EcnCounts {
+        if self.state == State::Failed {
+            return EcnCounts::default();
+        }
+        let Some(counts) = counts else {
+            if newly_marked > 0 {
+                // Marks were bleached on the way, or the peer doesn't report.
+                self.state = State::Failed;
+            }
+            return EcnCounts::default();
+        };
+        let [ect0, ect1, ce] = std::array::from_fn(|i| counts[i].checked_sub(self.reported[i]));
+        let (Some(ect0), Some(ect1), Some(ce)) = (ect0, ect1, ce) else {
+            self.state = State::Failed;
+            return EcnCounts::default();
+        };
+        // We never send ECT(1): any report of it is a remark or a lie.
+        if ect0.saturating_add(ce) < newly_marked || ect1 > 0 {
+            self.state = State::Failed;
+            return EcnCounts::default();
+        }
+        self.reported = counts;
+        self.ce_total += ce;
+        if newly_marked > 0 {
+            self.state = State::Capable;
+        }
+        EcnCounts {
+            ect0: PacketCount::new(ect0),
+            ect1: PacketCount::new(ect1),
+            ce: PacketCount::new(ce),
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! What an application tells policies, and what policies tell an application.
+
+use std::time::Duration;
+
+use swiftwater_units::{Bandwidth, ByteCount};
+
+/// Hints of the application; every field is optional and none touches recovery.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Hints {
+    /// Media buffered at the player, in playing time.
+    pub buffered_play_time: Option<Duration>,
+    /// Rate that the application wants.
+    pub target_rate: Option<Bandwidth>,
+    /// Bytes of the first video frame, at the start of the first stream.
+    pub first_frame: Option<ByteCount>,
+    /// When the running transfer should be complete, from now.
+    pub expected_time: Option<Duration>,
+}
+
+/// What the transport tells an application; rate-limited.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Feedback {
+    /// Rate at which the peer acknowledged data lately.
+    pub delivery_rate: Bandwidth,
+    /// Estimated time that packets spend in queues.
+    pub queueing_delay: Duration,
+    /// Share of packets lost lately, 0 to 1.
+    pub loss: f64,
+}

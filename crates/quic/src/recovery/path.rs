@@ -1,0 +1,383 @@
+//! `PathRecovery`: one path's numbers, and sending on it. What results from sending is in
+//! `results.rs`.
+
+use std::fmt;
+use std::time::Duration;
+
+use rand_core::Rng;
+use swiftwater_congestion::{Controller, Env, LostPacket, RttView, SentInfo};
+use swiftwater_units::{Bandwidth, ByteCount, Instant, PacketCount, PathId};
+
+use super::episodes::Episodes;
+use super::pacer::Pacer;
+use super::rate_sample::RateSampler;
+use super::rounds::Rounds;
+use super::rtt::RttEstimator;
+use super::{DeliverySnapshot, LossThresholds, RecoveryStats};
+use crate::config::TransportConfig;
+
+/// Lost packets that one run may name without allocating.
+const SCRATCH_PACKETS: usize = 64;
+
+/// What the configuration says about recovery, and the path's present packet size.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    pub(super) path: PathId,
+    pub(super) max_datagram_size: u16,
+    initial_window: Option<ByteCount>,
+    packet_threshold: u64,
+    time_threshold_eighths: u32,
+    persistent_congestion_threshold: u32,
+}
+
+impl Settings {
+    fn new(path: PathId, config: &TransportConfig, max_datagram_size: u16) -> Self {
+        Self {
+            path,
+            max_datagram_size,
+            initial_window: config.initial_window,
+            packet_threshold: config.packet_threshold,
+            time_threshold_eighths: config.time_threshold_eighths,
+            persistent_congestion_threshold: config.persistent_congestion_threshold,
+        }
+    }
+
+    pub(super) fn packet(&self) -> ByteCount {
+        ByteCount::new(u64::from(self.max_datagram_size))
+    }
+
+    fn minimum_window(&self) -> ByteCount {
+        self.packet().times(2)
+    }
+
+    /// RFC 9002, section 7.2, unless configured.
+    pub(super) fn initial_window(&self) -> ByteCount {
+        let packet = self.packet();
+        let usual = packet
+            .times(10)
+            .min(packet.times(2).max(ByteCount::new(14_720)));
+        self.initial_window
+            .unwrap_or(usual)
+            .max(self.minimum_window())
+    }
+
+    pub(super) fn env<'a>(&self, rng: &'a mut dyn Rng) -> Env<'a> {
+        Env {
+            max_datagram_size: self.packet(),
+            initial_window: self.initial_window(),
+            minimum_window: self.minimum_window(),
+            path: self.path,
+            rng,
+        }
+    }
+}
+
+/// RTT, probe timeout, bytes in flight, rate samples, episodes, pacer and controller of one path.
+///
+/// Only packets that count in flight (RFC 9002, section 2) are reported here. Nothing allocates in
+/// steady state.
+pub(crate) struct PathRecovery {
+    pub(super) settings: Settings,
+    pub(super) rtt: RttEstimator,
+    pub(super) pacer: Pacer,
+    pub(super) sampler: RateSampler,
+    pub(super) rounds: Rounds,
+    pub(super) episodes: Episodes,
+    pub(super) controller: Box<dyn Controller>,
+    pub(super) inflight: ByteCount,
+    /// When a packet was last sent, acknowledged or declared lost; `None` before the first.
+    pub(super) active_at: Option<Instant>,
+    pub(super) pto_count: u32,
+    pub(super) stats: RecoveryStats,
+    /// Reused for the packets of a `LossBatch`.
+    pub(super) scratch: Vec<LostPacket>,
+}
+
+impl PathRecovery {
+    /// A path on which nothing was sent yet.
+    pub(crate) fn new(
+        now: Instant,
+        path: PathId,
+        config: &TransportConfig,
+        max_datagram_size: u16,
+        rng: &mut dyn Rng,
+    ) -> Self {
+        let settings = Settings::new(path, config, max_datagram_size);
+        let packet = u64::from(max_datagram_size);
+        let mut new = Self {
+            settings,
+            rtt: RttEstimator::new(now, config.initial_rtt),
+            pacer: Pacer::new(now, config.pacing, packet, settings.initial_window()),
+            sampler: RateSampler::new(now),
+            rounds: Rounds::default(),
+            episodes: Episodes::new(),
+            controller: config.controller.build(now, &mut settings.env(rng)),
+            inflight: ByteCount::ZERO,
+            active_at: None,
+            pto_count: 0,
+            stats: RecoveryStats::default(),
+            scratch: Vec::with_capacity(SCRATCH_PACKETS),
+        };
+        new.refresh_pacer(now);
+        new
+    }
+
+    /// The peer moved to another address (RFC 9000, section 9.4): RTT, controller, pacer and
+    /// samples start afresh. Packets sent before leave flight silently; what later becomes of them
+    /// touches neither window nor RTT. Totals and the numbering of episodes go on.
+    pub(crate) fn reset_for_new_path(
+        &mut self,
+        now: Instant,
+        config: &TransportConfig,
+        rng: &mut dyn Rng,
+    ) {
+        let fresh = Self::new(
+            now,
+            self.settings.path,
+            config,
+            self.settings.max_datagram_size,
+            rng,
+        );
+        let stats = self.stats;
+        let rtt = self.rtt.renewed(now, config.initial_rtt);
+        let mut episodes = std::mem::replace(&mut self.episodes, Episodes::new());
+        episodes.reset();
+        *self = Self {
+            rtt,
+            episodes,
+            stats,
+            ..fresh
+        };
+    }
+
+    // --- RTT and timeouts
+
+    /// An ACK newly acknowledged its largest packet, which was ack-eliciting or came with one that
+    /// is (RFC 9002, section 5.1). `ack_delay` is already capped to the peer's `max_ack_delay`
+    /// where that applies. Call before [`PathRecovery::on_ack_batch`].
+    pub(crate) fn on_rtt_sample(&mut self, now: Instant, sent_at: Instant, ack_delay: Duration) {
+        if self.rtt.on_sample(now, sent_at, ack_delay) {
+            // The rate so far came from an assumed RTT; a flow that is never limited by its window
+            // would keep it for long.
+            self.refresh_pacer(now);
+        }
+    }
+
+    pub(crate) fn rtt(&self) -> RttView {
+        self.rtt.view()
+    }
+
+    /// When the first RTT sample was taken; persistent congestion needs packets sent after it.
+    pub(crate) fn first_rtt_sample_at(&self) -> Option<Instant> {
+        self.rtt.first_sample_at()
+    }
+
+    /// When the ledger has to count a packet as lost (RFC 9002, section 6.1).
+    pub(crate) fn loss_thresholds(&self) -> LossThresholds {
+        LossThresholds {
+            packets: self.settings.packet_threshold,
+            delay: self.rtt.loss_delay(self.settings.time_threshold_eighths),
+        }
+    }
+
+    /// `smoothed_rtt + max(4 * rttvar, kGranularity)`: the probe timeout without `max_ack_delay`
+    /// and without back-off.
+    pub(crate) fn pto_base(&self) -> Duration {
+        self.rtt.pto_base()
+    }
+
+    /// Losses that span this long make persistent congestion (RFC 9002, section 7.6.1).
+    pub(crate) fn persistent_congestion_duration(&self, max_ack_delay: Duration) -> Duration {
+        self.pto_base()
+            .saturating_add(max_ack_delay)
+            .saturating_mul(self.settings.persistent_congestion_threshold)
+    }
+
+    /// Probe timeouts since the last acknowledgement.
+    pub(crate) fn pto_count(&self) -> u32 {
+        self.pto_count
+    }
+
+    /// The probe timeout expired.
+    pub(crate) fn on_pto(&mut self, now: Instant, rng: &mut dyn Rng) {
+        self.pto_count = self.pto_count.saturating_add(1);
+        self.stats.pto_count = self.stats.pto_count.saturating_add(1);
+        self.controller
+            .on_pto(now, self.pto_count, &mut self.settings.env(rng));
+        self.refresh_pacer(now);
+    }
+
+    /// An acknowledgement arrived, or keys were discarded (RFC 9002, sections 6.2.1 and 6.4).
+    pub(crate) fn reset_pto_count(&mut self) {
+        self.pto_count = 0;
+    }
+
+    // --- sending
+
+    pub(crate) fn bytes_in_flight(&self) -> ByteCount {
+        self.inflight
+    }
+
+    pub(crate) fn cwnd(&self) -> ByteCount {
+        self.controller.cwnd()
+    }
+
+    /// True if the window has room for a full-sized packet.
+    pub(crate) fn has_window(&self) -> bool {
+        self.has_window_for(usize::from(self.settings.max_datagram_size))
+    }
+
+    /// True if a packet of `size` bytes may be sent: it fits into the window, or it is the one
+    /// packet that may leave when an episode opens (RFC 9002, section 7.3.2). Probes needn't ask.
+    pub(crate) fn has_window_for(&self, size: usize) -> bool {
+        let after = self.inflight + ByteCount::new(size as u64);
+        after <= self.cwnd() || self.episodes.has_free_packet()
+    }
+
+    /// When the pacer lets a full-sized packet go; not later than `now` means at once.
+    pub(crate) fn pacing_release(&mut self, now: Instant) -> Instant {
+        self.pacer.release(now)
+    }
+
+    /// Bytes that the pacer lets go back to back now; zero unless a full-sized packet may go,
+    /// `usize::MAX` without pacing. The window is another matter.
+    pub(crate) fn pacing_budget(&mut self, now: Instant) -> usize {
+        self.pacer.budget(now)
+    }
+
+    /// The rate that the pacer follows; `None` without pacing.
+    pub(crate) fn pacing_rate(&self) -> Option<Bandwidth> {
+        self.pacer.rate()
+    }
+
+    /// A packet that counts in flight left. Returns what the ledger has to remember of it.
+    pub(crate) fn on_sent(
+        &mut self,
+        now: Instant,
+        size: u16,
+        is_probe: bool,
+        rng: &mut dyn Rng,
+    ) -> DeliverySnapshot {
+        let before = self.inflight;
+        let bytes = ByteCount::new(u64::from(size));
+        let was_idle = match self.active_at {
+            Some(active_at) if before.is_zero() => Some(now.saturating_since(active_at)),
+            _ => None,
+        };
+        if let Some(idle) = was_idle.filter(|idle| !idle.is_zero()) {
+            self.controller
+                .on_idle_restart(now, idle, &mut self.settings.env(rng));
+            self.refresh_pacer(now);
+        }
+        let snapshot =
+            self.sampler
+                .on_sent(now, before, bytes.get(), is_probe, self.episodes.epoch());
+        self.inflight += bytes;
+        self.active_at = Some(now);
+        self.rounds.on_sent(bytes.get());
+        self.episodes.on_sent();
+        self.pacer.on_sent(now, bytes.get());
+        self.stats.sent += bytes;
+        self.stats.sent_packets += PacketCount::new(1);
+        let sent = SentInfo {
+            now,
+            bytes,
+            inflight_before: before,
+            is_probe,
+            is_mtu_probe: false,
+            ack_eliciting: true,
+            was_idle,
+        };
+        self.controller.on_sent(&sent, &mut self.settings.env(rng));
+        if self.inflight + self.settings.packet() > self.cwnd() {
+            self.rounds.mark_window_limited();
+        }
+        snapshot
+    }
+
+    /// Nothing more to send: no stream data, datagrams, lost data or control frames, and none
+    /// refused by flow control. Ignored while the window is full, since then the window is what
+    /// limits.
+    pub(crate) fn set_app_limited(&mut self, now: Instant) {
+        self.pacer.on_drained(now);
+        if self.inflight < self.cwnd() {
+            self.sampler.mark_app_limited(now, self.inflight);
+        }
+    }
+
+    /// Data wait, and the window has no room for them.
+    pub(crate) fn on_window_blocked(&mut self) {
+        self.rounds.mark_window_limited();
+        self.pacer.on_not_held();
+    }
+
+    /// `waiting` bytes wait, the window has room, and the pacer says later. Never a reason to
+    /// count as application-limited (RFC 9002, section 7.8): where `waiting` would fill the window,
+    /// the round counts as limited by it. Credit for a late timer is only given after this call.
+    pub(crate) fn on_pacer_blocked(&mut self, now: Instant, waiting: ByteCount) {
+        if self.inflight + waiting + self.settings.packet() > self.cwnd() {
+            self.rounds.mark_window_limited();
+        }
+        self.pacer.on_held(now);
+    }
+
+    // --- the rest
+
+    /// The path's packet size changed.
+    pub(crate) fn on_max_datagram_size(&mut self, max_datagram_size: u16, rng: &mut dyn Rng) {
+        self.settings.max_datagram_size = max_datagram_size;
+        self.pacer.set_packet_size(u64::from(max_datagram_size));
+        self.controller
+            .on_max_datagram_size_change(&mut self.settings.env(rng));
+    }
+
+    /// When the controller wants to be called next.
+    pub(crate) fn next_controller_timer(&self) -> Option<Instant> {
+        self.controller.next_timer()
+    }
+
+    /// Calls the controller if the time it asked for has come.
+    pub(crate) fn on_controller_timer(&mut self, now: Instant, rng: &mut dyn Rng) {
+        if self.controller.next_timer().is_some_and(|due| due <= now) {
+            self.controller.on_timer(now, &mut self.settings.env(rng));
+            self.refresh_pacer(now);
+        }
+    }
+
+    pub(crate) fn controller(&self) -> &dyn Controller {
+        &*self.controller
+    }
+
+    pub(crate) fn stats(&self) -> RecoveryStats {
+        RecoveryStats {
+            mean_rtt: self.rtt.mean(),
+            ..self.stats
+        }
+    }
+
+    /// Hands the controller's wishes to the pacer.
+    pub(super) fn refresh_pacer(&mut self, now: Instant) {
+        let rtt = self.rtt.view();
+        self.pacer.configure(
+            now,
+            &self.controller.pacing(&rtt),
+            self.controller.cwnd(),
+            &rtt,
+            self.rtt.pto_base(),
+            self.settings.initial_window(),
+        );
+    }
+}
+
+impl fmt::Debug for PathRecovery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PathRecovery")
+            .field("path", &self.settings.path)
+            .field("controller", &self.controller.name())
+            .field("cwnd", &self.cwnd())
+            .field("bytes_in_flight", &self.inflight)
+            .field("rtt", &self.rtt)
+            .field("pto_count", &self.pto_count)
+            .finish_non_exhaustive()
+    }
+}

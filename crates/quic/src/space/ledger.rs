@@ -1,0 +1,400 @@
+//! The ledger of sent packets: what each carried, until its fate is known (RFC 9002, appendix A.1).
+//!
+//! A ring indexed by packet number holds the packets, a second ring what they carried, so that a
+//! packet costs no allocation. Packets leave from the front once they are acknowledged, or lost and
+//! too old for their loss to turn out spurious. Finding newly acknowledged or lost packets costs
+//! O(those packets + ranges), not O(window).
+
+use std::collections::VecDeque;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use swiftwater_congestion::EpisodeId;
+use swiftwater_units::{ByteCount, Instant, PacketNumber};
+
+use crate::frame_writer::Carried;
+use crate::ranges::RangeSet;
+use crate::recovery::{AckedPacket, DeliverySnapshot, LossThresholds, LostRecord};
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum State {
+    Outstanding,
+    Acked,
+    Lost(Option<EpisodeId>),
+    /// The number was never used (RFC 9000, section 21.4: a trap for optimistic ACKs).
+    Skipped,
+}
+
+/// A packet in the ledger.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SentPacket {
+    pub(crate) sent_at: Instant,
+    pub(crate) size: u16,
+    pub(crate) ack_eliciting: bool,
+    /// Counts in `bytes_in_flight`: ack-eliciting or padded.
+    pub(crate) in_flight: bool,
+    pub(crate) ecn_marked: bool,
+    /// It carried stream bytes that had been sent before.
+    pub(crate) retransmission: bool,
+    pub(crate) snapshot: DeliverySnapshot,
+}
+
+#[derive(Debug)]
+struct Entry {
+    packet: SentPacket,
+    state: State,
+    carried_from: u64,
+    carried_len: u16,
+}
+
+/// What one ACK frame newly told about the ledger's packets. Its vectors are scratch space that
+/// the caller keeps.
+#[derive(Debug, Default)]
+pub(crate) struct AckOutcome {
+    /// Newly acknowledged packets that counted in flight when sent, smallest number first in each
+    /// range, ranges largest first.
+    pub(crate) acked: Vec<AckedPacket>,
+    /// Every newly acknowledged packet number, in the same order.
+    pub(crate) numbers: Vec<PacketNumber>,
+    /// The largest newly acknowledged packet: number, send time.
+    pub(crate) largest: Option<(PacketNumber, Instant)>,
+    /// True if any of them was ack-eliciting.
+    pub(crate) ack_eliciting: bool,
+    /// Newly acknowledged packets that were sent with an ECT mark.
+    pub(crate) ecn_marked: u64,
+    /// The frame acknowledged a packet number that was never sent.
+    pub(crate) bogus: bool,
+}
+
+impl AckOutcome {
+    pub(crate) fn clear(&mut self) {
+        self.acked.clear();
+        self.numbers.clear();
+        self.largest = None;
+        self.ack_eliciting = false;
+        self.ecn_marked = 0;
+        self.bogus = false;
+    }
+}
+
+/// Sent packets of one space.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    entries: VecDeque<Entry>,
+    /// Packet number of `entries[0]`.
+    base: u64,
+    carried: VecDeque<Carried>,
+    /// Number of `carried[0]`, counting everything ever carried.
+    carried_base: u64,
+    acked: RangeSet,
+    /// Acknowledged, lost or skipped.
+    settled: RangeSet,
+    largest_acked: Option<PacketNumber>,
+    eliciting_in_flight: u64,
+    last_eliciting_sent_at: Option<Instant>,
+}
+
+impl Ledger {
+    pub(crate) fn new() -> Self {
+        Self {
+            entries: VecDeque::new(),
+            base: 0,
+            carried: VecDeque::new(),
+            carried_base: 0,
+            acked: RangeSet::new(),
+            settled: RangeSet::new(),
+            largest_acked: None,
+            eliciting_in_flight: 0,
+            last_eliciting_sent_at: None,
+        }
+    }
+
+    /// The packet number that the next packet gets.
+    pub(crate) fn next_number(&self) -> PacketNumber {
+        PacketNumber::new(self.base + self.entries.len() as u64)
+    }
+
+    /// The largest packet number that the peer acknowledged.
+    pub(crate) fn largest_acked(&self) -> Option<PacketNumber> {
+        self.largest_acked
+    }
+
+    /// Ack-eliciting packets in flight.
+    pub(crate) fn eliciting_in_flight(&self) -> u64 {
+        self.eliciting_in_flight
+    }
+
+    /// When the last ack-eliciting packet was sent.
+    pub(crate) fn last_eliciting_sent_at(&self) -> Option<Instant> {
+        self.last_eliciting_sent_at
+    }
+
+    /// Leaves out the next packet number.
+    pub(crate) fn skip_number(&mut self) {
+        let number = self.next_number().get();
+        let carried_from = self.carried_base + self.carried.len() as u64;
+        self.entries.push_back(Entry {
+            packet: SentPacket {
+                sent_at: Instant::ZERO,
+                size: 0,
+                ack_eliciting: false,
+                in_flight: false,
+                ecn_marked: false,
+                retransmission: false,
+                snapshot: DeliverySnapshot::default(),
+            },
+            state: State::Skipped,
+            carried_from,
+            carried_len: 0,
+        });
+        self.settled.insert_one(number);
+    }
+
+    /// Records the packet that took [`Ledger::next_number`], and what it carried.
+    pub(crate) fn on_sent(&mut self, packet: SentPacket, carried: &[Carried]) {
+        let carried_from = self.carried_base + self.carried.len() as u64;
+        self.carried.extend(carried);
+        if packet.ack_eliciting {
+            self.eliciting_in_flight += 1;
+            self.last_eliciting_sent_at = Some(packet.sent_at);
+        }
+        self.entries.push_back(Entry {
+            packet,
+            state: State::Outstanding,
+            carried_from,
+            carried_len: carried.len() as u16,
+        });
+    }
+
+    fn entry(&self, number: u64) -> Option<&Entry> {
+        self.entries.get(usize::try_from(number.checked_sub(self.base)?).ok()?)
+    }
+
+    /// What packet `number` carried; nothing if it left the ledger.
+    pub(crate) fn carried_by(&self, number: PacketNumber) -> impl Iterator<Item = Carried> + '_ {
+        let range = self.entry(number.get()).map_or(0..0, |entry| {
+            let from = (entry.carried_from - self.carried_base) as usize;
+            from..from + usize::from(entry.carried_len)
+        });
+        self.carried.range(range).copied()
+    }
+
+    /// Takes an ACK frame's ranges, largest first, and reports what they newly acknowledge.
+    pub(crate) fn on_ack(
+        &mut self,
+        largest: PacketNumber,
+        ranges: impl Iterator<Item = RangeInclusive<u64>>,
+        outcome: &mut AckOutcome,
+    ) {
+        outcome.clear();
+        if largest >= self.next_number() {
+            outcome.bogus = true;
+            return;
+        }
+        for range in ranges {
+            let (start, end) = ((*range.start()).max(self.base), *range.end() + 1);
+            if start >= end {
+                // Ranges come in falling order: the rest is older still.
+                break;
+            }
+            for gap in self.acked.gaps_in(start..end) {
+                for number in gap {
+                    let entry = &mut self.entries[(number - self.base) as usize];
+                    let lost_in = match entry.state {
+                        State::Outstanding => {
+                            if entry.packet.ack_eliciting {
+                                self.eliciting_in_flight -= 1;
+                            }
+                            None
+                        }
+                        // A packet lost outside any episode (its space or path was abandoned)
+                        // can't refute one.
+                        State::Lost(episode) => Some(episode.unwrap_or_default()),
+                        State::Skipped => {
+                            outcome.bogus = true;
+                            continue;
+                        }
+                        State::Acked => continue,
+                    };
+                    entry.state = State::Acked;
+                    let packet = &entry.packet;
+                    let number = PacketNumber::new(number);
+                    outcome.numbers.push(number);
+                    outcome.ack_eliciting |= packet.ack_eliciting;
+                    outcome.ecn_marked += u64::from(packet.ecn_marked);
+                    if outcome.largest.is_none_or(|(largest, _)| number > largest) {
+                        outcome.largest = Some((number, packet.sent_at));
+                    }
+                    if packet.in_flight {
+                        outcome.acked.push(AckedPacket {
+                            number,
+                            sent_at: packet.sent_at,
+                            size: packet.size,
+                            snapshot: packet.snapshot,
+                            lost_in,
+                        });
+                    }
+                }
+            }
+            self.acked.insert(start..end);
+            self.settled.insert(start..end);
+        }
+        self.largest_acked = self.largest_acked.max(Some(largest));
+    }
+
+    /// Declares lost what the thresholds say (RFC 9002, section 6.1), appends it to `lost`, smallest
+    /// number first, and returns when the next packet becomes lost by time. `numbers` gets every
+    /// lost packet number, `lost` those that counted in flight.
+    pub(crate) fn detect_lost(
+        &mut self,
+        now: Instant,
+        thresholds: LossThresholds,
+        numbers: &mut Vec<PacketNumber>,
+        lost: &mut Vec<LostRecord>,
+    ) -> Option<Instant> {
+        let largest = self.largest_acked?.get();
+        let mut loss_time = None;
+        let first_new = numbers.len();
+        'gaps: for gap in self.settled.gaps_in(self.base..largest) {
+            for number in gap {
+                let entry = &mut self.entries[(number - self.base) as usize];
+                let lost_at = entry.packet.sent_at + thresholds.delay;
+                if number + thresholds.packets > largest && lost_at > now {
+                    loss_time = Some(lost_at);
+                    break 'gaps;
+                }
+                mark_lost(entry, number, &mut self.eliciting_in_flight, numbers, lost);
+            }
+        }
+        for number in &numbers[first_new..] {
+            self.settled.insert_one(number.get());
+        }
+        loss_time
+    }
+
+    /// Stamps lost packets with the episode they belong to.
+    pub(crate) fn set_episode(&mut self, numbers: &[PacketNumber], episode: EpisodeId) {
+        for number in numbers {
+            let index = number.get().checked_sub(self.base).and_then(|n| usize::try_from(n).ok());
+            if let Some(entry) = index.and_then(|index| self.entries.get_mut(index))
+                && let State::Lost(slot) = &mut entry.state
+            {
+                *slot = Some(episode);
+            }
+        }
+    }
+
+    /// True if the lost packets `numbers` (rising) span at least `duration` of ack-eliciting packets
+    /// without an acknowledged one between, all sent after `since` (RFC 9002, section 7.6.2).
+    pub(crate) fn is_persistent(
+        &self,
+        numbers: &[PacketNumber],
+        since: Instant,
+        duration: Duration,
+    ) -> bool {
+        let mut from: Option<(u64, Instant)> = None;
+        for number in numbers {
+            let Some(entry) = self.entry(number.get()) else { continue };
+            if !entry.packet.ack_eliciting || entry.packet.sent_at <= since {
+                continue;
+            }
+            let (first, start) = *from.get_or_insert((number.get(), entry.packet.sent_at));
+            // Any acknowledged packet in between ends the period.
+            if !acked_none(&self.acked, first, number.get()) {
+                from = Some((number.get(), entry.packet.sent_at));
+            } else if entry.packet.sent_at - start >= duration {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The oldest ack-eliciting packets in flight, for probes that repeat what they carried.
+    pub(crate) fn oldest_outstanding(&self) -> impl Iterator<Item = PacketNumber> + '_ {
+        self.settled
+            .gaps_in(self.base..self.next_number().get())
+            .flatten()
+            .filter(|&number| self.entry(number).is_some_and(|entry| entry.packet.ack_eliciting))
+            .map(PacketNumber::new)
+    }
+
+    /// Every outstanding packet with its record and what it carried, oldest first.
+    pub(crate) fn outstanding(
+        &self,
+    ) -> impl Iterator<Item = (PacketNumber, &SentPacket, Carried)> + '_ {
+        self.oldest_outstanding().flat_map(move |number| {
+            let packet = self.entry(number.get()).map(|entry| &entry.packet);
+            self.carried_by(number)
+                .filter_map(move |carried| packet.map(|packet| (number, packet, carried)))
+        })
+    }
+
+    /// Takes everything out of flight, as when keys are discarded; returns the bytes.
+    pub(crate) fn abandon(&mut self, numbers: &mut Vec<PacketNumber>) -> ByteCount {
+        let mut lost = Vec::new();
+        let all = self.base..self.next_number().get();
+        for number in self.settled.gaps_in(all.clone()).flatten() {
+            let entry = &mut self.entries[(number - self.base) as usize];
+            mark_lost(entry, number, &mut self.eliciting_in_flight, numbers, &mut lost);
+        }
+        self.settled.insert(all);
+        lost.iter().map(|record| ByteCount::new(u64::from(record.size))).sum()
+    }
+
+    /// Forgets packets whose fate is final: acknowledged ones, and lost ones sent before `horizon`.
+    pub(crate) fn forget(&mut self, horizon: Instant) {
+        while let Some(front) = self.entries.front() {
+            let done = match front.state {
+                State::Acked => true,
+                // An ACK of a skipped number is a violation only while we can prove it.
+                State::Skipped => self.entries.get(1).is_some_and(|n| n.state == State::Acked),
+                State::Lost(_) => front.packet.sent_at < horizon,
+                State::Outstanding => false,
+            };
+            if !done {
+                break;
+            }
+            let carried_end = front.carried_from + u64::from(front.carried_len);
+            let drop = (carried_end - self.carried_base) as usize;
+            self.carried.drain(..drop);
+            self.carried_base = carried_end;
+            self.entries.pop_front();
+            self.base += 1;
+        }
+        self.acked.remove(0..self.base);
+        self.settled.remove(0..self.base);
+    }
+
+    /// Packets remembered, for memory accounting and tests.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+}
+
+/// True if `acked` has no member in `from..to`.
+fn acked_none(acked: &RangeSet, from: u64, to: u64) -> bool {
+    acked.gaps_in(from..to).next().is_none_or(|gap| gap == (from..to))
+}
+
+fn mark_lost(
+    entry: &mut Entry,
+    number: u64,
+    eliciting_in_flight: &mut u64,
+    numbers: &mut Vec<PacketNumber>,
+    lost: &mut Vec<LostRecord>,
+) {
+    entry.state = State::Lost(None);
+    if entry.packet.ack_eliciting {
+        *eliciting_in_flight -= 1;
+    }
+    let number = PacketNumber::new(number);
+    numbers.push(number);
+    if entry.packet.in_flight {
+        lost.push(LostRecord {
+            number,
+            sent_at: entry.packet.sent_at,
+            size: entry.packet.size,
+            snapshot: entry.packet.snapshot,
+        });
+    }
+}

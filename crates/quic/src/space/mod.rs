@@ -1,0 +1,44 @@
+//! One packet-number space: what arrived in it, what was sent in it (RFC 9000, section 12.3).
+//!
+//! Initial and Handshake have one each; every path has its own for 1-RTT. A space knows packet
+//! numbers and what packets carried. RTT, windows and timers are the path's (`recovery`), keys are
+//! the handshake's.
+
+mod ledger;
+mod received;
+
+pub(crate) use ledger::{AckOutcome, Ledger, SentPacket};
+pub(crate) use received::Received;
+
+use swiftwater_units::Instant;
+
+/// A packet-number space.
+#[derive(Debug)]
+pub(crate) struct Space {
+    /// What arrived.
+    pub(crate) received: Received,
+    /// What was sent.
+    pub(crate) ledger: Ledger,
+    /// Ack-eliciting packets to send regardless of the congestion window (RFC 9002, section
+    /// 6.2.4).
+    pub(crate) probes: u8,
+    /// When the oldest packet that is not acknowledged becomes lost by time.
+    pub(crate) loss_time: Option<Instant>,
+    /// A PING was asked for.
+    pub(crate) ping: bool,
+    /// After this packet number one is left out.
+    pub(crate) skip_after: u64,
+}
+
+impl Space {
+    pub(crate) fn new() -> Self {
+        Self {
+            received: Received::new(),
+            ledger: Ledger::new(),
+            probes: 0,
+            loss_time: None,
+            ping: false,
+            skip_after: 0,
+        }
+    }
+}

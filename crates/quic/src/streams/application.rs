@@ -1,0 +1,277 @@
+//! What the application calls.
+
+use bytes::Bytes;
+use swiftwater_units::{Dir, StreamId};
+use swiftwater_wire::VarInt;
+
+use super::send::SendHalf;
+use super::table::Lookup;
+use super::{READABLE, Streams, WRITABLE};
+use crate::connection::StreamEvent;
+use crate::control::{ControlKey, ControlValue};
+use crate::error::{ReadError, WriteError};
+
+/// What a read brought.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ReadOutcome {
+    /// So many bytes.
+    Data(usize),
+    /// Nothing yet; an event tells when there is something.
+    Blocked,
+    /// The end: everything was read. Told once; later reads find the stream closed.
+    Finished,
+}
+
+/// What can be read without a copy.
+#[derive(Debug)]
+pub(crate) enum ReadChunk<'a> {
+    /// The next bytes.
+    Data(Chunk<'a>),
+    /// As [`ReadOutcome::Blocked`].
+    Blocked,
+    /// As [`ReadOutcome::Finished`].
+    Finished,
+}
+
+/// The next bytes of a stream, in place. They stay unread until [`Chunk::consume`].
+#[derive(Debug)]
+pub(crate) struct Chunk<'a> {
+    streams: &'a mut Streams,
+    key: u32,
+}
+
+impl Chunk<'_> {
+    /// The bytes, at least one. More may follow after consuming all of them.
+    pub(crate) fn data(&self) -> &[u8] {
+        let stream = self.streams.slab.get(self.key as usize);
+        stream.and_then(|stream| stream.recv.as_ref()).map_or(&[], |recv| recv.peek())
+    }
+
+    /// Takes the first `n` bytes; more than there are count as all.
+    pub(crate) fn consume(self, n: usize) {
+        let taken = self.streams.with_recv(self.key, |recv| recv.consume(n as u64));
+        self.streams.after_read(self.key, taken.unwrap_or(0));
+    }
+}
+
+impl Streams {
+    /// Opens a stream; `None` at the peer's limit, and `Available` follows when that grows.
+    pub(crate) fn open(&mut self, dir: Dir) -> Option<StreamId> {
+        let Some(id) = self.table.open(dir) else {
+            if self.knows_peer
+                && let Some(limit) = self.table.blocked_at(dir)
+            {
+                self.tell(ControlKey::StreamsBlocked(dir), ControlValue::Limit(limit));
+            }
+            return None;
+        };
+        self.create(id);
+        Some(id)
+    }
+
+    /// The next stream that the peer opened, in the order of identifiers.
+    pub(crate) fn accept(&mut self, dir: Dir) -> Option<StreamId> {
+        let (id, found) = self.table.accept(dir)?;
+        let key = match found {
+            Lookup::Live(key) => key,
+            Lookup::Untouched | Lookup::Closed => self.create(id),
+        };
+        let stream = &mut self.slab[key as usize];
+        stream.accepted = true;
+        // Tell now what would have been told before if the application had known the stream.
+        let stopped = stream.send.as_ref().and_then(SendHalf::stopped_code);
+        self.announce_readable(key);
+        if let Some(code) = stopped {
+            self.events.push_back(StreamEvent::Stopped { id, code });
+        }
+        Some(id)
+    }
+
+    /// Writes as much of `data` as there is room for, and returns how much. Less than all means
+    /// that the send window or the stream's credit is used up; `Writable` follows.
+    pub(crate) fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
+        let (key, room) = self.room_to_write(id)?;
+        let n = data.len().min(room);
+        self.with_send(key, |send, pool| send.buffer.write(&data[..n], pool));
+        self.after_write(key, n < data.len());
+        Ok(n)
+    }
+
+    /// Like [`Streams::write`] without a copy; what was written is split off `data`.
+    pub(crate) fn write_chunk(
+        &mut self,
+        id: StreamId,
+        data: &mut Bytes,
+    ) -> Result<usize, WriteError> {
+        let (key, room) = self.room_to_write(id)?;
+        let n = data.len().min(room);
+        if n > 0 {
+            let part = data.split_to(n);
+            self.with_send(key, |send, pool| send.buffer.push(part, pool));
+        }
+        self.after_write(key, !data.is_empty());
+        Ok(n)
+    }
+
+    /// Ends the stream after what was written.
+    pub(crate) fn finish(&mut self, id: StreamId) -> Result<(), WriteError> {
+        let key = self.sending(id)?.0;
+        self.with_send(key, |send, _| {
+            send.check_writable()?;
+            send.buffer.finish();
+            send.wants_event = false;
+            Ok(())
+        })
+        .unwrap_or(Err(WriteError::Closed))
+    }
+
+    /// Gives the stream up: what isn't acknowledged is dropped, and the peer is told `code` (cut to
+    /// 2^62 - 1).
+    pub(crate) fn reset(&mut self, id: StreamId, code: u64) -> Result<(), WriteError> {
+        let (key, send) = self.sending(id)?;
+        send.check_resettable()?;
+        self.reset_sending(key, id, VarInt::saturating(code).get(), None);
+        Ok(())
+    }
+
+    /// Sets which streams go first: the higher, the earlier. Default 0.
+    pub(crate) fn set_priority(&mut self, id: StreamId, priority: i32) -> Result<(), WriteError> {
+        let (key, _) = self.sending(id)?;
+        self.slab[key as usize].priority = priority;
+        // The lists are brought up to date with every change of the half, even one that is none.
+        self.with_send(key, |_, _| ());
+        Ok(())
+    }
+
+    /// The stream's priority.
+    pub(crate) fn priority(&self, id: StreamId) -> Result<i32, WriteError> {
+        let (_, stream) = self.stream(id).ok_or(WriteError::Closed)?;
+        Ok(stream.priority)
+    }
+
+    /// Reads into `buf`.
+    pub(crate) fn read(&mut self, id: StreamId, buf: &mut [u8]) -> Result<ReadOutcome, ReadError> {
+        let key = match self.start_read(id)? {
+            Ok(key) => key,
+            Err(outcome) => return Ok(outcome),
+        };
+        let n = self.with_recv(key, |recv| recv.read(buf)).unwrap_or(0);
+        self.after_read(key, n as u64);
+        Ok(ReadOutcome::Data(n))
+    }
+
+    /// Reads without a copy.
+    pub(crate) fn read_chunk(&mut self, id: StreamId) -> Result<ReadChunk<'_>, ReadError> {
+        Ok(match self.start_read(id)? {
+            Ok(key) => ReadChunk::Data(Chunk { streams: self, key }),
+            Err(ReadOutcome::Finished) => ReadChunk::Finished,
+            Err(_) => ReadChunk::Blocked,
+        })
+    }
+
+    /// Wants no more of the stream: what is buffered is dropped, and the peer is asked with `code`
+    /// (cut to 2^62 - 1) to stop sending.
+    pub(crate) fn stop(&mut self, id: StreamId, code: u64) -> Result<(), ReadError> {
+        let key = self.table.key(id).ok_or(ReadError::Closed)?;
+        let stopped = self.with_recv(key, |recv| {
+            (!recv.is_stopped()).then(|| (recv.is_expecting_data(), recv.stop()))
+        });
+        let (expecting, outcome) = stopped.flatten().ok_or(ReadError::Closed)?;
+        self.cancel(ControlKey::MaxStreamData(id));
+        if expecting {
+            let code = ControlValue::Code(VarInt::saturating(code).get());
+            self.tell(ControlKey::StopSending(id), code);
+        }
+        self.after_receipt(key, outcome);
+        Ok(())
+    }
+
+    /// The sending half of `id`.
+    fn sending(&self, id: StreamId) -> Result<(u32, &SendHalf), WriteError> {
+        let (key, stream) = self.stream(id).ok_or(WriteError::Closed)?;
+        Ok((key, stream.send.as_ref().ok_or(WriteError::Closed)?))
+    }
+
+    /// How many bytes may be written to `id` now.
+    fn room_to_write(&self, id: StreamId) -> Result<(u32, usize), WriteError> {
+        let (key, send) = self.sending(id)?;
+        send.check_writable()?;
+        let room = send.credit().min(self.outgoing.room());
+        Ok((key, usize::try_from(room).unwrap_or(usize::MAX)))
+    }
+
+    /// Notes who waits for what after a write, which fell `short` or not.
+    fn after_write(&mut self, key: u32, short: bool) {
+        if short {
+            self.await_room(key);
+            self.note_stream_blocked(key);
+        }
+        self.note_connection_blocked();
+    }
+
+    /// The writer of `key` hears when there is room.
+    fn await_room(&mut self, key: u32) {
+        let Some(send) = self.slab.get_mut(key as usize).and_then(|stream| stream.send.as_mut())
+        else {
+            return;
+        };
+        send.wants_event = true;
+        if send.credit() > 0 && !send.is_listed {
+            send.is_listed = true;
+            self.outgoing.waiting.push_back(key);
+        }
+    }
+
+    /// Tells the writer of `key`, if it waits and there is room.
+    pub(super) fn announce_writable(&mut self, key: u32) {
+        let Some(stream) = self.slab.get_mut(key as usize) else {
+            return;
+        };
+        let id = stream.id;
+        let Some(send) = stream.send.as_mut().filter(|send| send.wants_event && send.credit() > 0)
+        else {
+            return;
+        };
+        if self.outgoing.room() == 0 {
+            self.await_room(key);
+            return;
+        }
+        send.wants_event = false;
+        self.queue_event(key, WRITABLE, StreamEvent::Writable { id });
+    }
+
+    /// Tells the reader of `key`, if it waits and there is something to read.
+    pub(super) fn announce_readable(&mut self, key: u32) {
+        let Some(stream) = self.slab.get_mut(key as usize).filter(|stream| stream.accepted) else {
+            return;
+        };
+        let id = stream.id;
+        if let Some(recv) = &mut stream.recv
+            && recv.wants_event
+            && recv.is_readable()
+        {
+            recv.wants_event = false;
+            self.queue_event(key, READABLE, StreamEvent::Readable { id });
+        }
+    }
+
+    /// The stream's key if it has bytes to read, else what a read finds.
+    fn start_read(&mut self, id: StreamId) -> Result<Result<u32, ReadOutcome>, ReadError> {
+        let key = self.table.key(id).ok_or(ReadError::Closed)?;
+        let recv = self.slab.get_mut(key as usize).and_then(|stream| stream.recv.as_mut());
+        let recv = recv.filter(|recv| !recv.is_stopped()).ok_or(ReadError::Closed)?;
+        if let Some(code) = recv.reset_code() {
+            self.close_recv(key);
+            return Err(ReadError::Reset(code));
+        }
+        if recv.is_at_end() {
+            self.close_recv(key);
+            return Ok(Err(ReadOutcome::Finished));
+        }
+        if !recv.is_readable() {
+            recv.wants_event = true;
+            return Ok(Err(ReadOutcome::Blocked));
+        }
+        Ok(Ok(key))
+    }
+}

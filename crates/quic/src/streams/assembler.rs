@@ -1,0 +1,168 @@
+//! Puts the bytes of a stream back in order.
+//!
+//! Bytes live in a ring that starts at the reader's offset, each at its final place as soon as it
+//! arrives, so overlaps and duplicates cost nothing but the check. The ring grows by doubling up to
+//! the room that flow control grants and is never larger than that. Flow control and final sizes
+//! are checked by the caller.
+
+use std::ops::Range;
+
+use crate::ranges::RangeSet;
+
+/// Smallest ring that is allocated, bytes, where the window permits it.
+const MIN_RING: usize = 512;
+
+/// Gaps that are always tolerated in a stream.
+const MIN_GAP_LIMIT: u64 = 1024;
+
+/// Bytes of window for each further gap: with pieces of half a KiB or more the limit can't be
+/// reached, and the ranges take at most 1/64 of the window's memory.
+const WINDOW_PER_GAP: u64 = 1024;
+
+/// The received pieces of a stream are too scattered to keep track of.
+///
+/// The bytes can't be dropped quietly, because the packet that brought them is acknowledged and
+/// the peer would never send them again; so the connection has to end.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct TooManyGaps;
+
+/// The received and unread bytes of one stream.
+#[derive(Debug, Default)]
+pub(super) struct Assembler {
+    ring: Vec<u8>,
+    /// Where in the ring the byte at `read` is.
+    head: usize,
+    /// Bytes that the reader took.
+    read: u64,
+    /// What is in the ring, as stream offsets from `read` on.
+    received: RangeSet,
+}
+
+impl Assembler {
+    /// Takes in `data`, which starts at `offset`. The caller has checked that it ends at or before
+    /// `limit`, the offset that flow control permits.
+    pub(super) fn insert(
+        &mut self,
+        offset: u64,
+        data: &[u8],
+        limit: u64,
+    ) -> Result<(), TooManyGaps> {
+        let end = offset + data.len() as u64;
+        let start = offset.max(self.read);
+        if start >= end {
+            return Ok(());
+        }
+        let data = &data[(start - offset) as usize..];
+        let room = limit.max(end) - self.read;
+        self.grow((end - self.read) as usize, room as usize);
+        if self.received.last().is_none_or(|last| last.end <= start) {
+            // In order, or after a gap: nothing can overlap.
+            copy_in(&mut self.ring, self.head, (start - self.read) as usize, data);
+        } else {
+            for gap in self.received.gaps_in(start..end) {
+                let piece = &data[(gap.start - start) as usize..(gap.end - start) as usize];
+                copy_in(&mut self.ring, self.head, (gap.start - self.read) as usize, piece);
+            }
+        }
+        self.received.insert(start..end);
+        let gap_limit = MIN_GAP_LIMIT.max(room / WINDOW_PER_GAP);
+        if self.received.len() as u64 > gap_limit { Err(TooManyGaps) } else { Ok(()) }
+    }
+
+    /// Bytes that the reader took.
+    pub(super) fn offset(&self) -> u64 {
+        self.read
+    }
+
+    /// Bytes that can be read now.
+    pub(super) fn readable(&self) -> u64 {
+        self.front().map_or(0, |front| front.end - front.start)
+    }
+
+    /// True if nothing is buffered, not even behind a gap.
+    pub(super) fn is_empty(&self) -> bool {
+        self.received.is_empty()
+    }
+
+    /// Bytes allocated.
+    pub(super) fn capacity(&self) -> usize {
+        self.ring.len()
+    }
+
+    /// The next bytes, as many as lie in one piece; more may follow after [`Assembler::consume`].
+    pub(super) fn peek(&self) -> &[u8] {
+        let len = self.readable() as usize;
+        let end = (self.head + len).min(self.ring.len());
+        &self.ring[self.head..end]
+    }
+
+    /// The reader is done with the next `n` bytes; at most [`Assembler::readable`] count.
+    pub(super) fn consume(&mut self, n: u64) {
+        let n = n.min(self.readable());
+        self.received.remove(self.read..self.read + n);
+        self.read += n;
+        if self.received.is_empty() {
+            // Start over at the front, so that the next bytes lie in one piece.
+            self.head = 0;
+        } else {
+            self.head = wrap(self.head, n as usize, self.ring.len());
+        }
+    }
+
+    /// Copies as much as fits into `buf` and consumes it; returns the bytes copied.
+    pub(super) fn read(&mut self, buf: &mut [u8]) -> usize {
+        let mut copied = 0;
+        while copied < buf.len() {
+            let piece = self.peek();
+            let n = piece.len().min(buf.len() - copied);
+            if n == 0 {
+                break;
+            }
+            buf[copied..copied + n].copy_from_slice(&piece[..n]);
+            self.consume(n as u64);
+            copied += n;
+        }
+        copied
+    }
+
+    /// Gives back the memory; what was buffered is gone.
+    pub(super) fn release(&mut self) {
+        self.ring = Vec::new();
+        self.received = RangeSet::new();
+        self.head = 0;
+    }
+
+    fn front(&self) -> Option<Range<u64>> {
+        self.received.first().filter(|first| first.start == self.read)
+    }
+
+    /// Makes the ring hold at least `needed` bytes, and not more than `room` of them.
+    fn grow(&mut self, needed: usize, room: usize) {
+        if needed <= self.ring.len() {
+            return;
+        }
+        let size = needed.max(self.ring.len().saturating_mul(2)).max(MIN_RING).min(room);
+        let mut ring = vec![0; size];
+        if !self.received.is_empty() {
+            let (wrapped, first) = self.ring.split_at(self.head);
+            ring[..first.len()].copy_from_slice(first);
+            ring[first.len()..first.len() + wrapped.len()].copy_from_slice(wrapped);
+        }
+        self.ring = ring;
+        self.head = 0;
+    }
+}
+
+/// Copies `data` to `distance` bytes behind `head`. The ring is large enough for both.
+fn copy_in(ring: &mut [u8], head: usize, distance: usize, data: &[u8]) {
+    let at = wrap(head, distance, ring.len());
+    let first = data.len().min(ring.len() - at);
+    ring[at..at + first].copy_from_slice(&data[..first]);
+    ring[..data.len() - first].copy_from_slice(&data[first..]);
+}
+
+/// The position `distance`, at most `size`, behind `at` in a ring of `size` bytes.
+fn wrap(at: usize, distance: usize, size: usize) -> usize {
+    let sum = at + distance;
+    if sum >= size { sum - size } else { sum }
+}

@@ -1,0 +1,264 @@
+//! Streams: their state, their priorities and flow credit on both levels (RFC 9000, sections 2 to
+//! 4 and 19.4 to 19.14).
+//!
+//! [`Streams`] owns everything about streams and nothing else. Small values for the peer (limits,
+//! resets, "blocked" notices) leave through [`Streams::poll_control`]; the connection hands them to
+//! whoever delivers them. Packets, paths and time are unknown here; the round-trip time only tunes
+//! receive windows.
+//!
+//! Memory that a peer can claim: unread bytes are bounded by the advertised windows, the rings
+//! behind them by three times the connection's window (`received.rs`), the ranges behind gaps by
+//! 1/64 of each stream's window (`assembler.rs`), streams by the advertised counts (`table.rs`).
+//!
+//! - `application.rs`: what the application calls; `received.rs`: what the peer's frames do;
+//!   `sending.rs`: what goes into packets and what became of it.
+//! - `send.rs`, `recv.rs`: the two halves of a stream; `send_buffer.rs`, `assembler.rs`: their bytes.
+//! - `table.rs`: identifiers and counts; `ready.rs`: turns and priorities; `window.rs`: credit given.
+
+mod application;
+mod assembler;
+mod ready;
+mod received;
+mod recv;
+mod send;
+mod send_buffer;
+mod sending;
+mod table;
+#[cfg(test)]
+mod tests;
+mod window;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use slab::Slab;
+use swiftwater_units::{Dir, Instant, Side, StreamId};
+use swiftwater_wire::TransportParameters;
+
+pub use application::ReadOutcome;
+
+use self::received::Incoming;
+use self::recv::RecvHalf;
+use self::send::SendHalf;
+use self::sending::Outgoing;
+use self::table::Table;
+use self::window::{Clock, ReceiveWindow};
+use crate::config::TransportConfig;
+use crate::connection::StreamEvent;
+use crate::control::{ControlKey, ControlValue};
+
+/// Bits of the events of a stream that wait to be polled.
+const READABLE: u8 = 1;
+const WRITABLE: u8 = 2;
+
+/// One stream that is not over.
+#[derive(Debug)]
+struct Stream {
+    id: StreamId,
+    priority: i32,
+    /// The application knows of it.
+    accepted: bool,
+    /// Events that wait to be polled, so that none is queued twice.
+    queued_events: u8,
+    send: Option<SendHalf>,
+    recv: Option<RecvHalf>,
+}
+
+/// What the peer lets us send on a new stream, by transport parameter.
+#[derive(Clone, Copy, Debug, Default)]
+struct InitialLimits {
+    bidi_local: u64,
+    bidi_remote: u64,
+    uni: u64,
+}
+
+/// Totals over all streams.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct StreamsStats {
+    /// Streams that have state.
+    pub(crate) open: usize,
+    /// Bytes written and kept until they are acknowledged.
+    pub(crate) send_buffered: u64,
+    /// Bytes received, or skipped by a gap, and not yet read.
+    pub(crate) receive_buffered: u64,
+    /// Bytes of STREAM frames sent, copies included.
+    pub(crate) sent_bytes: u64,
+    /// Bytes of STREAM frames sent again, after a loss or as copies.
+    pub(crate) retransmitted_bytes: u64,
+    /// Bytes of STREAM frames received, duplicates included.
+    pub(crate) received_bytes: u64,
+}
+
+/// All streams of a connection.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    slab: Slab<Stream>,
+    table: Table,
+    outgoing: Outgoing,
+    incoming: Incoming,
+    initial_limits: InitialLimits,
+    /// False until the peer's limits are known; a blocked open is no news for the peer before.
+    knows_peer: bool,
+    events: VecDeque<StreamEvent>,
+    /// Whether `Opened` or `Available` of each direction waits in `events`.
+    queued_opened: [bool; 2],
+    queued_available: [bool; 2],
+    control: VecDeque<(ControlKey, Option<ControlValue>)>,
+    stats: StreamsStats,
+}
+
+impl Streams {
+    /// No streams. The windows and counts of `config` are what our transport parameters tell the
+    /// peer: every stream starts with `stream_receive_window`, the connection with
+    /// `receive_window`.
+    pub(crate) fn new(side: Side, config: &TransportConfig) -> Self {
+        Self {
+            slab: Slab::new(),
+            table: Table::new(
+                side,
+                config.max_concurrent_bidi_streams,
+                config.max_concurrent_uni_streams,
+            ),
+            outgoing: Outgoing::new(config.send_window.get()),
+            incoming: Incoming::new(config),
+            initial_limits: InitialLimits::default(),
+            knows_peer: false,
+            events: VecDeque::new(),
+            queued_opened: [false; 2],
+            queued_available: [false; 2],
+            control: VecDeque::new(),
+            stats: StreamsStats::default(),
+        }
+    }
+
+    /// The peer's limits have become known. Limits that are lower than known ones change nothing.
+    pub(crate) fn set_peer_parameters(&mut self, parameters: &TransportParameters) {
+        self.knows_peer = true;
+        self.initial_limits = InitialLimits {
+            bidi_local: parameters.initial_max_stream_data_bidi_local,
+            bidi_remote: parameters.initial_max_stream_data_bidi_remote,
+            uni: parameters.initial_max_stream_data_uni,
+        };
+        self.on_max_data(parameters.initial_max_data);
+        self.on_max_streams(Dir::Bi, parameters.initial_max_streams_bidi);
+        self.on_max_streams(Dir::Uni, parameters.initial_max_streams_uni);
+        for key in 0..self.slab.capacity() as u32 {
+            if let Some(stream) = self.slab.get(key as usize) {
+                let limit = self.initial_send_limit(stream.id);
+                self.raise_stream_limit(key, limit);
+            }
+        }
+    }
+
+    /// The next event. Events are edge-triggered: after `Readable`, read until it blocks, after
+    /// `Writable` write until it blocks, after `Opened` and `Available` accept and open until
+    /// `None`. At most one event of a sort waits for each stream.
+    pub(crate) fn poll_event(&mut self) -> Option<StreamEvent> {
+        let event = self.events.pop_front()?;
+        match event {
+            StreamEvent::Opened { dir } => self.queued_opened[dir as usize] = false,
+            StreamEvent::Available { dir } => self.queued_available[dir as usize] = false,
+            StreamEvent::Readable { id } => self.clear_queued(id, READABLE),
+            StreamEvent::Writable { id } => self.clear_queued(id, WRITABLE),
+            StreamEvent::Finished { .. } | StreamEvent::Stopped { .. } => {}
+        }
+        Some(event)
+    }
+
+    /// The next value to deliver, or with `None` to deliver no more. To be drained after every
+    /// call.
+    pub(crate) fn poll_control(&mut self) -> Option<(ControlKey, Option<ControlValue>)> {
+        self.control.pop_front()
+    }
+
+    /// Tells the time and the smoothed round-trip time. Windows are tuned by the latest values, so
+    /// `now` should be told whenever datagrams arrive, even without a new sample.
+    pub(crate) fn on_rtt(&mut self, now: Instant, rtt: Duration) {
+        self.incoming.clock = Clock { now, rtt };
+    }
+
+    /// Totals.
+    pub(crate) fn stats(&self) -> StreamsStats {
+        StreamsStats {
+            open: self.slab.len(),
+            send_buffered: self.outgoing.held(),
+            receive_buffered: self.incoming.unread(),
+            ..self.stats
+        }
+    }
+
+    /// The state of a stream that has some.
+    fn stream(&self, id: StreamId) -> Option<(u32, &Stream)> {
+        let key = self.table.key(id)?;
+        Some((key, self.slab.get(key as usize)?))
+    }
+
+    /// Makes the state of the opened stream `id`.
+    fn create(&mut self, id: StreamId) -> u32 {
+        let local = self.table.is_local(id);
+        let both = id.dir() == Dir::Bi;
+        let send = (local || both).then(|| SendHalf::new(self.initial_send_limit(id)));
+        let recv = (!local || both).then(|| RecvHalf::new(self.incoming.new_window()));
+        let stream =
+            Stream { id, priority: 0, accepted: local, queued_events: 0, send, recv };
+        let key = self.slab.insert(stream) as u32;
+        self.table.insert(id, key);
+        key
+    }
+
+    fn initial_send_limit(&self, id: StreamId) -> u64 {
+        match (id.dir(), self.table.is_local(id)) {
+            (Dir::Uni, _) => self.initial_limits.uni,
+            // The parameters are named from the point of view of their sender.
+            (Dir::Bi, true) => self.initial_limits.bidi_remote,
+            (Dir::Bi, false) => self.initial_limits.bidi_local,
+        }
+    }
+
+    /// Forgets a stream whose halves are both over, and grants the peer another one.
+    fn close_if_done(&mut self, key: u32) {
+        let done = |stream: &Stream| stream.send.is_none() && stream.recv.is_none();
+        if !self.slab.get(key as usize).is_some_and(done) {
+            return;
+        }
+        let id = self.slab.remove(key as usize).id;
+        self.outgoing.forget(key);
+        self.table.remove(id);
+        if !self.table.is_local(id) {
+            self.grant_streams(id.dir());
+        }
+    }
+
+    /// Raises MAX_STREAMS if that is due.
+    fn grant_streams(&mut self, dir: Dir) {
+        if let Some(limit) = self.table.raise_remote(dir) {
+            self.tell(ControlKey::MaxStreams(dir), ControlValue::Limit(limit));
+        }
+    }
+
+    fn tell(&mut self, key: ControlKey, value: ControlValue) {
+        self.control.push_back((key, Some(value)));
+    }
+
+    fn cancel(&mut self, key: ControlKey) {
+        self.control.push_back((key, None));
+    }
+
+    /// Queues `event`, one of the kind `bit`, unless the same one waits already.
+    fn queue_event(&mut self, key: u32, bit: u8, event: StreamEvent) {
+        if let Some(stream) = self.slab.get_mut(key as usize)
+            && stream.queued_events & bit == 0
+        {
+            stream.queued_events |= bit;
+            self.events.push_back(event);
+        }
+    }
+
+    fn clear_queued(&mut self, id: StreamId, bit: u8) {
+        if let Some(key) = self.table.key(id)
+            && let Some(stream) = self.slab.get_mut(key as usize)
+        {
+            stream.queued_events &= !bit;
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! What the peer's frames do, and the credit that it is given.
+
+use swiftwater_units::{ByteCount, Dir, Instant, StreamId};
+use swiftwater_wire::{ErrorCode, frame};
+
+use super::recv::{Received, RecvHalf};
+use super::table::Lookup;
+use super::{Clock, ReceiveWindow, Streams};
+use crate::config::TransportConfig;
+use crate::connection::StreamEvent;
+use crate::control::{ControlKey, ControlValue};
+use crate::error::TransportError;
+
+/// The half of a stream that a frame is about.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Half {
+    Send,
+    Recv,
+}
+
+/// The connection's side of receiving.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    window: ReceiveWindow,
+    /// The highest offsets of all streams, summed.
+    received: u64,
+    /// Memory of all streams' rings. Rings that are empty keep theirs while this is within the
+    /// window, so it stays within the window plus what is in use, and that is at most twice the
+    /// bytes unread.
+    ring_bytes: u64,
+    stream_window: ByteCount,
+    max_stream_window: ByteCount,
+    pub(super) clock: Clock,
+}
+
+impl Incoming {
+    pub(super) fn new(config: &TransportConfig) -> Self {
+        let now = Instant::ZERO;
+        let (window, max_window) = (config.receive_window.get(), config.max_receive_window.get());
+        Self {
+            window: ReceiveWindow::new(window, max_window, now),
+            received: 0,
+            ring_bytes: 0,
+            stream_window: config.stream_receive_window,
+            max_stream_window: config.max_stream_receive_window,
+            clock: Clock { now, rtt: config.initial_rtt },
+        }
+    }
+
+    /// The window of a new stream.
+    pub(super) fn new_window(&self) -> ReceiveWindow {
+        let (window, max_window) = (self.stream_window.get(), self.max_stream_window.get());
+        ReceiveWindow::new(window, max_window, self.clock.now)
+    }
+
+    /// Bytes received, or skipped by a gap, and not yet read.
+    pub(super) fn unread(&self) -> u64 {
+        self.received - self.window.consumed()
+    }
+
+    fn check(&self, grown: u64) -> Result<(), TransportError> {
+        if grown > self.window.limit() - self.received {
+            return Err(TransportError::new(
+                ErrorCode::FLOW_CONTROL_ERROR,
+                "more data than the connection's limit",
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Streams {
+    /// A STREAM frame.
+    pub(crate) fn on_stream(&mut self, frame: &frame::Stream<'_>) -> Result<(), TransportError> {
+        self.stats.received_bytes += frame.data.len() as u64;
+        let Some(key) = self.key_for(frame.id, Half::Recv)? else {
+            return Ok(());
+        };
+        let end = frame.offset.saturating_add(frame.data.len() as u64);
+        if !self.charge(key, end, frame.fin)? {
+            return Ok(());
+        }
+        let outcome = self
+            .with_recv(key, |recv| recv.on_data(frame.offset, frame.data, frame.fin))
+            .unwrap_or(Ok(Received::default()))?;
+        if frame.fin {
+            self.cancel(ControlKey::MaxStreamData(frame.id));
+        }
+        self.after_receipt(key, outcome);
+        Ok(())
+    }
+
+    /// A RESET_STREAM frame.
+    pub(crate) fn on_reset_stream(
+        &mut self,
+        frame: &frame::ResetStream,
+    ) -> Result<(), TransportError> {
+        let Some(key) = self.key_for(frame.id, Half::Recv)? else {
+            return Ok(());
+        };
+        if !self.charge(key, frame.final_size, true)? {
+            return Ok(());
+        }
+        let outcome = self.with_recv(key, |recv| recv.on_reset(frame.error, frame.final_size));
+        self.cancel(ControlKey::MaxStreamData(frame.id));
+        self.after_receipt(key, outcome.unwrap_or_default());
+        Ok(())
+    }
+
+    /// A STOP_SENDING frame: answered with RESET_STREAM, unless the stream was reset already or
+    /// everything was acknowledged.
+    pub(crate) fn on_stop_sending(
+        &mut self,
+        frame: &frame::StopSending,
+    ) -> Result<(), TransportError> {
+        let Some(key) = self.key_for(frame.id, Half::Send)? else {
+            return Ok(());
+        };
+        let stream = &self.slab[key as usize];
+        let accepted = stream.accepted;
+        if stream.send.as_ref().is_some_and(|send| !send.is_reset()) {
+            self.reset_sending(key, frame.id, frame.error, Some(frame.error));
+            if accepted {
+                self.events.push_back(StreamEvent::Stopped { id: frame.id, code: frame.error });
+            }
+        }
+        Ok(())
+    }
+
+    /// A MAX_DATA frame.
+    pub(crate) fn on_max_data(&mut self, limit: u64) {
+        if self.outgoing.raise_limit(limit) {
+            self.cancel(ControlKey::DataBlocked);
+        }
+    }
+
+    /// A MAX_STREAM_DATA frame.
+    pub(crate) fn on_max_stream_data(
+        &mut self,
+        id: StreamId,
+        limit: u64,
+    ) -> Result<(), TransportError> {
+        if let Some(key) = self.key_for(id, Half::Send)? {
+            self.raise_stream_limit(key, limit);
+        }
+        Ok(())
+    }
+
+    /// A MAX_STREAMS frame; the parser has checked that `count` is at most 2^60.
+    pub(crate) fn on_max_streams(&mut self, dir: Dir, count: u64) {
+        if self.table.raise_local(dir, count) {
+            self.cancel(ControlKey::StreamsBlocked(dir));
+            if !std::mem::replace(&mut self.queued_available[dir as usize], true) {
+                self.events.push_back(StreamEvent::Available { dir });
+            }
+        }
+    }
+
+    /// A STREAM_DATA_BLOCKED frame. Limits are raised as the reader reads, so it changes nothing
+    /// but that it opens the stream.
+    pub(crate) fn on_stream_data_blocked(&mut self, id: StreamId) -> Result<(), TransportError> {
+        self.key_for(id, Half::Recv).map(|_| ())
+    }
+
+    /// The stream that a frame about `half` of `id` is for, made if the frame opens it; `None` if
+    /// it is over.
+    fn key_for(&mut self, id: StreamId, half: Half) -> Result<Option<u32>, TransportError> {
+        let local = self.table.is_local(id);
+        if id.dir() == Dir::Uni && local == (half == Half::Recv) {
+            return Err(state_error(format!("{id} has no such direction")));
+        }
+        if local && !self.table.is_opened(id) {
+            return Err(state_error(format!("{id} was never opened")));
+        }
+        if !local && self.table.open_remote(id)? {
+            self.grant_streams(id.dir());
+            if !std::mem::replace(&mut self.queued_opened[id.dir() as usize], true) {
+                self.events.push_back(StreamEvent::Opened { dir: id.dir() });
+            }
+        }
+        Ok(match self.table.find(id) {
+            Lookup::Live(key) => Some(key),
+            Lookup::Untouched => Some(self.create(id)),
+            Lookup::Closed => None,
+        })
+    }
+
+    /// Charges both windows for data up to `end`, the final size if `last`. False if the receiving
+    /// half is over and the frame has no effect.
+    fn charge(&mut self, key: u32, end: u64, last: bool) -> Result<bool, TransportError> {
+        let Some(recv) = &self.slab[key as usize].recv else {
+            return Ok(false);
+        };
+        let grown = recv.check(end, last)?;
+        self.incoming.check(grown)?;
+        self.incoming.received += grown;
+        Ok(true)
+    }
+
+    /// Does what a change of the receiving half entails.
+    pub(super) fn after_receipt(&mut self, key: u32, outcome: Received) {
+        self.credit_connection(outcome.discarded);
+        if outcome.readable {
+            self.announce_readable(key);
+        }
+        if outcome.done {
+            self.close_recv(key);
+        }
+    }
+
+    /// The reader took `n` bytes of `key`.
+    pub(super) fn after_read(&mut self, key: u32, n: u64) {
+        let clock = self.incoming.clock;
+        let crowded = self.incoming.ring_bytes > self.incoming.window.size();
+        let raised = self.with_recv(key, |recv| {
+            if crowded {
+                recv.release_if_empty();
+            }
+            recv.raise_limit(clock)
+        });
+        if let Some(limit) = raised.flatten() {
+            let id = self.slab[key as usize].id;
+            self.tell(ControlKey::MaxStreamData(id), ControlValue::Limit(limit));
+        }
+        self.credit_connection(n);
+    }
+
+    /// `n` bytes were read or discarded.
+    fn credit_connection(&mut self, n: u64) {
+        if n == 0 {
+            return;
+        }
+        self.incoming.window.consume(n);
+        if let Some(limit) = self.incoming.window.raise(self.incoming.clock) {
+            self.tell(ControlKey::MaxData, ControlValue::Limit(limit));
+        }
+    }
+
+    /// Changes the receiving half of `key`, keeping the account of memory.
+    pub(super) fn with_recv<R>(
+        &mut self,
+        key: u32,
+        change: impl FnOnce(&mut RecvHalf) -> R,
+    ) -> Option<R> {
+        let recv = self.slab.get_mut(key as usize)?.recv.as_mut()?;
+        let before = recv.capacity();
+        let result = change(recv);
+        self.incoming.ring_bytes = self.incoming.ring_bytes - before + recv.capacity();
+        Some(result)
+    }
+
+    /// Nobody needs the receiving half of `key` any more.
+    pub(super) fn close_recv(&mut self, key: u32) {
+        if let Some(recv) = self.slab[key as usize].recv.take() {
+            self.incoming.ring_bytes -= recv.capacity();
+            self.close_if_done(key);
+        }
+    }
+}
+
+fn state_error(reason: String) -> TransportError {
+    TransportError::new(ErrorCode::STREAM_STATE_ERROR, reason)
+}

@@ -1,0 +1,208 @@
+//! The receiving half of a stream (RFC 9000, section 3.2).
+
+use swiftwater_wire::{ErrorCode, VarInt};
+
+use super::assembler::Assembler;
+use super::window::{Clock, ReceiveWindow};
+use crate::error::TransportError;
+
+/// What the connection must account for after a frame or a call.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Received {
+    /// Bytes discarded unread; they count as consumed for the connection's window.
+    pub(super) discarded: u64,
+    /// True if the reader can learn something that it could not before.
+    pub(super) readable: bool,
+    /// True if nobody needs this half any more.
+    pub(super) done: bool,
+}
+
+/// The receiving half. It exists until the reader has seen the end (data, reset) or, after
+/// [`RecvHalf::stop`], until the final size is known.
+#[derive(Debug)]
+pub(super) struct RecvHalf {
+    assembler: Assembler,
+    window: ReceiveWindow,
+    /// Where the bytes received so far end; charged to the connection's window.
+    highest: u64,
+    final_size: Option<u64>,
+    /// The peer's code, until the reader has seen it.
+    reset: Option<u64>,
+    /// The reader wants no more.
+    stopped: bool,
+    /// The reader found nothing and wants to hear when there is something.
+    pub(super) wants_event: bool,
+}
+
+impl RecvHalf {
+    pub(super) fn new(window: ReceiveWindow) -> Self {
+        Self {
+            assembler: Assembler::default(),
+            window,
+            highest: 0,
+            final_size: None,
+            reset: None,
+            stopped: false,
+            wants_event: true,
+        }
+    }
+
+    /// Bytes allocated for data.
+    pub(super) fn capacity(&self) -> u64 {
+        self.assembler.capacity() as u64
+    }
+
+    /// True if a read would not be blocked.
+    pub(super) fn is_readable(&self) -> bool {
+        !self.stopped
+            && (self.reset.is_some() || self.assembler.readable() > 0 || self.is_at_end())
+    }
+
+    /// True once [`RecvHalf::stop`] was called.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// The peer's code, if it reset the stream.
+    pub(super) fn reset_code(&self) -> Option<u64> {
+        self.reset
+    }
+
+    /// True if everything up to the final size was read.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.final_size == Some(self.assembler.offset())
+    }
+
+    /// Checks a STREAM or RESET_STREAM frame that ends at `end`, which is the final size if `last`,
+    /// without changing anything; returns by how much the highest offset would grow.
+    pub(super) fn check(&self, end: u64, last: bool) -> Result<u64, TransportError> {
+        if end > VarInt::MAX.get() {
+            return Err(TransportError::new(
+                ErrorCode::FRAME_ENCODING_ERROR,
+                "stream offset beyond 2^62",
+            ));
+        }
+        let wrong_end = match self.final_size {
+            Some(size) => end > size || (last && end != size),
+            None => last && end < self.highest,
+        };
+        if wrong_end {
+            return Err(TransportError::new(
+                ErrorCode::FINAL_SIZE_ERROR,
+                "data beyond the final size, or a final size that changes",
+            ));
+        }
+        if end > self.window.limit() {
+            return Err(TransportError::new(
+                ErrorCode::FLOW_CONTROL_ERROR,
+                "more data than the stream's limit",
+            ));
+        }
+        Ok(end.saturating_sub(self.highest))
+    }
+
+    /// Takes in the data of a frame that passed [`RecvHalf::check`].
+    pub(super) fn on_data(
+        &mut self,
+        offset: u64,
+        data: &[u8],
+        fin: bool,
+    ) -> Result<Received, TransportError> {
+        let end = offset + data.len() as u64;
+        self.highest = self.highest.max(end);
+        if fin {
+            self.final_size = Some(end);
+        }
+        if self.reset.is_some() || self.stopped {
+            // The stop or reset discarded what had come before.
+            let done = self.stopped && self.final_size.is_some();
+            return Ok(Received { discarded: self.discard(), readable: false, done });
+        }
+        let limit = self.window.limit();
+        self.assembler.insert(offset, data, limit).map_err(|_| {
+            TransportError::new(ErrorCode::INTERNAL_ERROR, "stream data in too many pieces")
+        })?;
+        Ok(Received { readable: self.is_readable(), ..Received::default() })
+    }
+
+    /// Takes in a RESET_STREAM that passed [`RecvHalf::check`].
+    pub(super) fn on_reset(&mut self, code: u64, final_size: u64) -> Received {
+        if self.reset.is_some() {
+            return Received::default();
+        }
+        let complete = self.final_size.is_some() && self.is_whole();
+        self.highest = self.highest.max(final_size);
+        self.final_size = Some(final_size);
+        if self.stopped {
+            let discarded = self.discard();
+            return Received { discarded, readable: false, done: true };
+        }
+        if complete {
+            // "Data Recvd": the reader gets all of it and need not hear of the reset.
+            return Received::default();
+        }
+        self.reset = Some(code);
+        Received { discarded: self.discard(), readable: true, done: false }
+    }
+
+    /// The reader wants no more. `done` if the peer needn't be told or has nothing more to say;
+    /// otherwise STOP_SENDING is due and later frames go on being counted.
+    pub(super) fn stop(&mut self) -> Received {
+        self.stopped = true;
+        let discarded = self.discard();
+        Received { discarded, readable: false, done: self.final_size.is_some() }
+    }
+
+    /// True if STOP_SENDING would tell the peer something: it may still be sending.
+    pub(super) fn is_expecting_data(&self) -> bool {
+        self.reset.is_none() && !(self.final_size.is_some() && self.is_whole())
+    }
+
+    /// The next contiguous bytes.
+    pub(super) fn peek(&self) -> &[u8] {
+        self.assembler.peek()
+    }
+
+    /// The reader took `n` of the bytes of [`RecvHalf::peek`]; returns how many it really was.
+    pub(super) fn consume(&mut self, n: u64) -> u64 {
+        let n = n.min(self.assembler.readable());
+        self.assembler.consume(n);
+        self.window.consume(n);
+        n
+    }
+
+    /// Copies what is readable to `buf` and consumes it.
+    pub(super) fn read(&mut self, buf: &mut [u8]) -> usize {
+        let n = self.assembler.read(buf);
+        self.window.consume(n as u64);
+        n
+    }
+
+    /// Gives memory back if nothing is buffered.
+    pub(super) fn release_if_empty(&mut self) {
+        if self.assembler.is_empty() {
+            self.assembler.release();
+        }
+    }
+
+    /// The limit to advertise now, if one is due: never once the final size is known.
+    pub(super) fn raise_limit(&mut self, clock: Clock) -> Option<u64> {
+        if self.stopped || self.final_size.is_some() {
+            return None;
+        }
+        self.window.raise(clock)
+    }
+
+    /// True if everything up to the final size, or to the highest byte, was received.
+    fn is_whole(&self) -> bool {
+        self.assembler.offset() + self.assembler.readable() == self.highest
+    }
+
+    /// Drops what is buffered; returns the bytes received or announced that nobody will read.
+    fn discard(&mut self) -> u64 {
+        self.assembler.release();
+        let unread = self.highest - self.window.consumed();
+        self.window.consume(unread);
+        unread
+    }
+}

@@ -1,0 +1,107 @@
+//! The sending half of a stream (RFC 9000, section 3.1).
+
+use super::send_buffer::SendBuffer;
+use crate::error::WriteError;
+
+/// Where the sending half is. "Ready", "Send", "Data Sent" and "Data Recvd" follow from the buffer;
+/// a half that is "Data Recvd" or "Reset Recvd" exists no more.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum State {
+    Sending,
+    /// We gave up, and RESET_STREAM is on its way.
+    Reset,
+    /// The peer asked us to stop with this code, and RESET_STREAM is on its way.
+    Stopped(u64),
+}
+
+/// The sending half.
+#[derive(Debug)]
+pub(super) struct SendHalf {
+    pub(super) buffer: SendBuffer,
+    state: State,
+    /// The peer's limit (MAX_STREAM_DATA).
+    limit: u64,
+    /// The limit of the last STREAM_DATA_BLOCKED.
+    told_blocked_at: Option<u64>,
+    /// A write fell short and the writer wants to hear when there is room.
+    pub(super) wants_event: bool,
+    /// Listed among the writers that wait for room in the connection's send window.
+    pub(super) is_listed: bool,
+}
+
+impl SendHalf {
+    pub(super) fn new(limit: u64) -> Self {
+        Self {
+            buffer: SendBuffer::new(),
+            state: State::Sending,
+            limit,
+            told_blocked_at: None,
+            wants_event: false,
+            is_listed: false,
+        }
+    }
+
+    /// Bytes that flow control lets the application write.
+    pub(super) fn credit(&self) -> u64 {
+        self.limit.saturating_sub(self.buffer.end())
+    }
+
+    /// Raises the peer's limit; false if it is no more than before.
+    pub(super) fn raise_limit(&mut self, limit: u64) -> bool {
+        let raised = limit > self.limit;
+        self.limit = self.limit.max(limit);
+        raised
+    }
+
+    /// The limit to send in STREAM_DATA_BLOCKED, if the writer wants more than the limit, all that
+    /// it permits was sent, and the peer wasn't told.
+    pub(super) fn blocked_at(&mut self) -> Option<u64> {
+        let blocked = self.wants_event
+            && self.state == State::Sending
+            && self.buffer.sent() == self.limit
+            && self.told_blocked_at != Some(self.limit);
+        blocked.then(|| *self.told_blocked_at.insert(self.limit))
+    }
+
+    /// Ok if the application may write.
+    pub(super) fn check_writable(&self) -> Result<(), WriteError> {
+        match self.state {
+            State::Sending if !self.buffer.is_finished() => Ok(()),
+            State::Stopped(code) => Err(WriteError::Stopped(code)),
+            State::Sending | State::Reset => Err(WriteError::Closed),
+        }
+    }
+
+    /// Ok if the application may reset.
+    pub(super) fn check_resettable(&self) -> Result<(), WriteError> {
+        match self.state {
+            State::Sending => Ok(()),
+            State::Stopped(code) => Err(WriteError::Stopped(code)),
+            State::Reset => Err(WriteError::Closed),
+        }
+    }
+
+    /// The code of the peer's STOP_SENDING.
+    pub(super) fn stopped_code(&self) -> Option<u64> {
+        match self.state {
+            State::Stopped(code) => Some(code),
+            State::Sending | State::Reset => None,
+        }
+    }
+
+    /// True once RESET_STREAM is on its way; frames in flight matter no more.
+    pub(super) fn is_reset(&self) -> bool {
+        self.state != State::Sending
+    }
+
+    /// RESET_STREAM is being sent, on the peer's wish if `stopped` has its code.
+    pub(super) fn set_reset(&mut self, stopped: Option<u64>) {
+        self.state = stopped.map_or(State::Reset, State::Stopped);
+        self.wants_event = false;
+    }
+
+    /// True if everything including the FIN was acknowledged.
+    pub(super) fn is_complete(&self) -> bool {
+        self.state == State::Sending && self.buffer.is_complete()
+    }
+}

@@ -1,0 +1,332 @@
+//! The bytes of one stream that were written and are not yet all acknowledged.
+//!
+//! Keeps apart what was never sent, what was lost and what was acknowledged, so that a copy of any
+//! range can be sent at any time: the first acknowledgement of any copy wins, and the loss of a
+//! copy queues only what nobody acknowledged. Flow control is the caller's.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use crate::ranges::RangeSet;
+
+/// Largest chunk that small writes are gathered in, bytes.
+const MAX_CHUNK: usize = 64 * 1024;
+
+/// Smallest such chunk.
+const MIN_CHUNK: usize = 1024;
+
+/// Largest chunk that a stream keeps while everything is acknowledged.
+const MAX_IDLE_CHUNK: usize = 4096;
+
+/// `Bytes` shorter than this are copied: the bookkeeping of a segment would cost more.
+const MIN_SHARED: usize = 1024;
+
+/// Chunks kept for reuse in each connection: 1 MiB.
+const MAX_FREE_CHUNKS: usize = 16;
+
+/// Chunks of full size that were emptied and wait for the next write.
+#[derive(Debug, Default)]
+pub(super) struct ChunkPool {
+    free: Vec<Vec<u8>>,
+}
+
+impl ChunkPool {
+    /// An empty chunk of `size` bytes.
+    fn take(&mut self, size: usize) -> Vec<u8> {
+        if size >= MAX_CHUNK
+            && let Some(chunk) = self.free.pop()
+        {
+            return chunk;
+        }
+        Vec::with_capacity(size)
+    }
+
+    fn give(&mut self, mut chunk: Vec<u8>) {
+        if chunk.capacity() >= MAX_CHUNK && self.free.len() < MAX_FREE_CHUNKS {
+            chunk.clear();
+            self.free.push(chunk);
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Segment {
+    /// Copied from the application; the last one of a stream is filled up by later writes.
+    Owned(Vec<u8>),
+    /// Lent by the application.
+    Shared(Bytes),
+}
+
+impl Segment {
+    fn as_slice(&self) -> &[u8] {
+        match self {
+            Self::Owned(chunk) => chunk,
+            Self::Shared(bytes) => bytes,
+        }
+    }
+}
+
+/// A frame to write: `len` bytes from `offset`, and whether the stream ends with them.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Piece {
+    pub(super) offset: u64,
+    pub(super) len: usize,
+    pub(super) fin: bool,
+}
+
+/// Where the FIN bit is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Fin {
+    /// The application goes on writing.
+    Open,
+    /// To be sent, for the first time or again.
+    Pending,
+    InFlight,
+    Acked,
+}
+
+/// What was written to one stream.
+#[derive(Debug)]
+pub(super) struct SendBuffer {
+    /// Stream offset and content, in order, without gaps.
+    segments: VecDeque<(u64, Segment)>,
+    /// Everything before it is acknowledged and freed.
+    base: u64,
+    /// Everything from here on was never sent.
+    sent: u64,
+    /// Everything written ends here.
+    end: u64,
+    /// Acknowledged beyond `base`.
+    acked: RangeSet,
+    /// To be sent again; disjoint from `acked`, below `sent`.
+    lost: RangeSet,
+    lost_len: u64,
+    fin: Fin,
+}
+
+impl SendBuffer {
+    pub(super) fn new() -> Self {
+        Self {
+            segments: VecDeque::new(),
+            base: 0,
+            sent: 0,
+            end: 0,
+            acked: RangeSet::new(),
+            lost: RangeSet::new(),
+            lost_len: 0,
+            fin: Fin::Open,
+        }
+    }
+
+    /// Bytes written in all.
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Bytes sent at least once.
+    pub(super) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Bytes kept, because they or bytes before them are not acknowledged.
+    pub(super) fn held(&self) -> u64 {
+        self.end - self.base
+    }
+
+    /// Bytes never sent.
+    pub(super) fn unsent(&self) -> u64 {
+        self.end - self.sent
+    }
+
+    /// Bytes to be sent again.
+    pub(super) fn lost(&self) -> u64 {
+        self.lost_len
+    }
+
+    /// True if [`SendBuffer::finish`] was called.
+    pub(super) fn is_finished(&self) -> bool {
+        self.fin != Fin::Open
+    }
+
+    /// True if everything including the FIN was acknowledged.
+    pub(super) fn is_complete(&self) -> bool {
+        self.fin == Fin::Acked && self.base == self.end
+    }
+
+    /// True if a frame waits that needs no credit: lost bytes or a bare FIN.
+    pub(super) fn has_repair(&self) -> bool {
+        self.lost_len > 0 || (self.fin == Fin::Pending && self.sent == self.end)
+    }
+
+    /// Appends a copy of `data`.
+    pub(super) fn write(&mut self, mut data: &[u8], pool: &mut ChunkPool) {
+        while !data.is_empty() {
+            let chunk = match self.segments.back_mut() {
+                Some((_, Segment::Owned(chunk))) if chunk.len() < chunk.capacity() => chunk,
+                _ => {
+                    // Grow with what the stream holds, so that a short stream stays small.
+                    let wanted = data.len().max(self.held() as usize).next_power_of_two();
+                    let chunk = pool.take(wanted.clamp(MIN_CHUNK, MAX_CHUNK));
+                    self.segments.push_back((self.end, Segment::Owned(chunk)));
+                    continue;
+                }
+            };
+            let n = data.len().min(chunk.capacity() - chunk.len());
+            chunk.extend_from_slice(&data[..n]);
+            self.end += n as u64;
+            data = &data[n..];
+        }
+    }
+
+    /// Appends `data`, without a copy if it is long enough for that to pay.
+    pub(super) fn push(&mut self, data: Bytes, pool: &mut ChunkPool) {
+        if data.len() < MIN_SHARED {
+            self.write(&data, pool);
+            return;
+        }
+        let start = self.end;
+        self.end += data.len() as u64;
+        self.segments.push_back((start, Segment::Shared(data)));
+    }
+
+    /// Nothing more will be written.
+    pub(super) fn finish(&mut self) {
+        if self.fin == Fin::Open {
+            self.fin = Fin::Pending;
+        }
+    }
+
+    /// The next frame that needs no credit, with at most `max` bytes of data.
+    pub(super) fn next_repair(&self, max: usize) -> Option<Piece> {
+        match self.lost.first() {
+            Some(first) => Some(self.piece(first, max)),
+            None => self.has_repair().then(|| self.piece(self.end..self.end, max)),
+        }
+    }
+
+    /// The next frame of new data, with at most `max` bytes of data.
+    pub(super) fn next_fresh(&self, max: usize) -> Option<Piece> {
+        (self.unsent() > 0).then(|| self.piece(self.sent..self.end, max))
+    }
+
+    /// The first part of `range` that can be sent as a copy, with at most `max` bytes of data:
+    /// what was sent and isn't acknowledged. An empty range at the final size stands for the FIN.
+    pub(super) fn next_copy(&self, range: Range<u64>, max: usize) -> Option<Piece> {
+        let unacked = self.acked.gaps_in(range.start.max(self.base)..range.end.min(self.sent)).next();
+        if let Some(unacked) = unacked {
+            return Some(self.piece(unacked, max));
+        }
+        let at_end = range.contains(&self.end) || range.end == self.end;
+        let bare_fin = self.fin == Fin::InFlight && at_end && self.sent == self.end;
+        bare_fin.then(|| self.piece(self.end..self.end, max))
+    }
+
+    fn piece(&self, range: Range<u64>, max: usize) -> Piece {
+        let len = usize::try_from(range.end - range.start).map_or(max, |len| len.min(max));
+        let end = range.start + len as u64;
+        Piece { offset: range.start, len, fin: self.is_finished() && end == self.end }
+    }
+
+    /// `piece` is being sent.
+    pub(super) fn on_sent(&mut self, piece: Piece) {
+        let end = piece.offset + piece.len as u64;
+        self.forget_lost(piece.offset..end);
+        self.sent = self.sent.max(end);
+        if piece.fin && self.fin == Fin::Pending {
+            self.fin = Fin::InFlight;
+        }
+    }
+
+    /// Copies `out.len()` bytes from stream offset `offset` on, which must be held, to `out`.
+    pub(super) fn copy(&self, offset: u64, mut out: &mut [u8]) {
+        let mut at = self.segments.partition_point(|(start, _)| *start <= offset).saturating_sub(1);
+        let mut offset = offset;
+        while !out.is_empty() {
+            let (start, segment) = &self.segments[at];
+            let bytes = &segment.as_slice()[(offset - start) as usize..];
+            let n = bytes.len().min(out.len());
+            let (now, later) = out.split_at_mut(n);
+            now.copy_from_slice(&bytes[..n]);
+            out = later;
+            offset += n as u64;
+            at += 1;
+        }
+    }
+
+    /// A copy of `range`, with the FIN if `fin`, was acknowledged.
+    pub(super) fn on_acked(&mut self, range: Range<u64>, fin: bool, pool: &mut ChunkPool) {
+        if fin {
+            self.fin = Fin::Acked;
+        }
+        let range = range.start.max(self.base)..range.end.min(self.sent);
+        if range.is_empty() {
+            return;
+        }
+        self.forget_lost(range.clone());
+        if range.start > self.base {
+            self.acked.insert(range);
+            return;
+        }
+        self.base = range.end;
+        while let Some(first) = self.acked.first().filter(|first| first.start <= self.base) {
+            self.base = self.base.max(first.end);
+            self.acked.pop_first();
+        }
+        self.free(pool);
+    }
+
+    /// A copy of `range`, with the FIN if `fin`, was lost.
+    pub(super) fn on_lost(&mut self, range: Range<u64>, fin: bool) {
+        if fin && self.fin == Fin::InFlight {
+            self.fin = Fin::Pending;
+        }
+        let range = range.start.max(self.base)..range.end.min(self.sent);
+        for gap in self.acked.gaps_in(range) {
+            self.lost_len += gap.end - gap.start - self.lost.overlap(gap.clone());
+            self.lost.insert(gap);
+        }
+    }
+
+    fn forget_lost(&mut self, range: Range<u64>) {
+        if self.lost_len > 0 {
+            self.lost_len -= self.lost.overlap(range.clone());
+            self.lost.remove(range);
+        }
+    }
+
+    /// Drops the segments that end at or before `base`.
+    fn free(&mut self, pool: &mut ChunkPool) {
+        loop {
+            let count = self.segments.len();
+            let Some((start, segment)) = self.segments.front_mut() else {
+                return;
+            };
+            if *start + segment.as_slice().len() as u64 > self.base {
+                return;
+            }
+            match (segment, count) {
+                // Kept for the next write; idle streams hold no more than this.
+                (Segment::Owned(chunk), 1) if chunk.capacity() <= MAX_IDLE_CHUNK => {
+                    chunk.clear();
+                    *start = self.base;
+                    return;
+                }
+                (Segment::Owned(chunk), _) => pool.give(std::mem::take(chunk)),
+                (Segment::Shared(_), _) => {}
+            }
+            self.segments.pop_front();
+        }
+    }
+
+    /// Drops everything; the memory goes back to `pool`.
+    pub(super) fn discard(&mut self, pool: &mut ChunkPool) {
+        for (_, segment) in self.segments.drain(..) {
+            if let Segment::Owned(chunk) = segment {
+                pool.give(chunk);
+            }
+        }
+        *self = Self { end: self.sent, base: self.sent, sent: self.sent, ..Self::new() };
+    }
+}

@@ -1,0 +1,374 @@
+//! What goes into packets, and what became of it.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use swiftwater_units::StreamId;
+use swiftwater_wire::frame;
+
+use super::Streams;
+use super::ready::Ready;
+use super::send::SendHalf;
+use super::send_buffer::{ChunkPool, Piece};
+use crate::connection::StreamEvent;
+use crate::control::{ControlKey, ControlValue};
+use crate::frame_writer::{Carried, Fate, FrameWriter};
+
+/// A frame isn't cut shorter than this many bytes of data to fill up a packet.
+const MIN_PART: usize = 16;
+
+/// Writers that wait for room are woken when this share of the send window is free, so that a full
+/// window doesn't wake them for every packet acknowledged.
+const WAKE_SHARE: u64 = 8;
+
+/// Why a stream has something to send.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Work {
+    /// Lost bytes or a bare FIN: needs no credit.
+    Repair,
+    /// New bytes: needs the connection's credit.
+    Fresh,
+}
+
+/// What a sending half adds to the totals.
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    held: u64,
+    unsent: u64,
+    lost: u64,
+}
+
+impl Totals {
+    fn of(send: &SendHalf) -> Self {
+        let buffer = &send.buffer;
+        Self { held: buffer.held(), unsent: buffer.unsent(), lost: buffer.lost() }
+    }
+}
+
+/// The connection's side of sending.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    repair: Ready,
+    fresh: Ready,
+    pool: ChunkPool,
+    totals: Totals,
+    send_window: u64,
+    /// The peer's limit (MAX_DATA) and how much of it was sent.
+    limit: u64,
+    sent: u64,
+    /// The limit of the last DATA_BLOCKED.
+    told_blocked_at: Option<u64>,
+    /// Streams whose writers wait for room in the send window; may name streams that are over.
+    pub(super) waiting: VecDeque<u32>,
+}
+
+impl Outgoing {
+    pub(super) fn new(send_window: u64) -> Self {
+        Self {
+            repair: Ready::default(),
+            fresh: Ready::default(),
+            pool: ChunkPool::default(),
+            totals: Totals::default(),
+            send_window,
+            limit: 0,
+            sent: 0,
+            told_blocked_at: None,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// Bytes written and kept.
+    pub(super) fn held(&self) -> u64 {
+        self.totals.held
+    }
+
+    /// Bytes that may be written to all streams together.
+    pub(super) fn room(&self) -> u64 {
+        self.send_window.saturating_sub(self.totals.held)
+    }
+
+    /// Raises the peer's limit; true if it was told that it blocks us.
+    pub(super) fn raise_limit(&mut self, limit: u64) -> bool {
+        if limit <= self.limit {
+            return false;
+        }
+        self.limit = limit;
+        self.told_blocked_at.take().is_some()
+    }
+
+    /// The stream of `key` is over.
+    pub(super) fn forget(&mut self, key: u32) {
+        self.repair.remove(key);
+        self.fresh.remove(key);
+    }
+
+    fn credit(&self) -> u64 {
+        self.limit.saturating_sub(self.sent)
+    }
+
+    /// Whose turn it is. Lost bytes go before new ones of the same priority.
+    fn next(&self) -> Option<(Work, u32)> {
+        let fresh = self.fresh.first().filter(|_| self.credit() > 0);
+        match (self.repair.first(), fresh) {
+            (Some((key, priority)), Some((_, other))) if priority >= other => {
+                Some((Work::Repair, key))
+            }
+            (_, Some((key, _))) => Some((Work::Fresh, key)),
+            (Some((key, _)), None) => Some((Work::Repair, key)),
+            (None, None) => None,
+        }
+    }
+
+    /// Brings totals and lists up to date after a change of the half of `key`.
+    fn account(&mut self, key: u32, priority: i32, before: Totals, send: &SendHalf) {
+        let after = Totals::of(send);
+        self.totals.held = self.totals.held - before.held + after.held;
+        self.totals.unsent = self.totals.unsent - before.unsent + after.unsent;
+        self.totals.lost = self.totals.lost - before.lost + after.lost;
+        let wanted = [
+            (&mut self.repair, send.buffer.has_repair()),
+            (&mut self.fresh, send.buffer.unsent() > 0),
+        ];
+        for (list, wanted) in wanted {
+            if wanted {
+                list.insert(key, priority);
+            } else {
+                list.remove(key);
+            }
+        }
+    }
+}
+
+impl Streams {
+    /// True if [`Streams::fill`] has something to write.
+    pub(crate) fn can_send(&self) -> bool {
+        self.outgoing.next().is_some()
+    }
+
+    /// Stream bytes that could be sent now: lost ones, and new ones that the peer's limits permit.
+    /// A FIN without data counts nothing.
+    pub(crate) fn pending_bytes(&self) -> u64 {
+        self.outgoing.totals.lost + self.outgoing.totals.unsent.min(self.outgoing.credit())
+    }
+
+    /// Writes STREAM frames until room, data or credit ends. An empty packet of any permitted size
+    /// always has room for one.
+    pub(crate) fn fill(&mut self, writer: &mut FrameWriter<'_, '_>) {
+        while let Some((work, key)) = self.outgoing.next() {
+            let Some(stream) = self.slab.get(key as usize) else {
+                break;
+            };
+            let buffer = stream.send.as_ref().map(|send| &send.buffer);
+            let piece = buffer.and_then(|buffer| match work {
+                Work::Repair => buffer.next_repair(usize::MAX),
+                Work::Fresh => {
+                    let credit = self.outgoing.credit();
+                    buffer.next_fresh(usize::try_from(credit).unwrap_or(usize::MAX))
+                }
+            });
+            let Some(piece) = piece.and_then(|piece| fit(piece, stream.id, writer.remaining()))
+            else {
+                break;
+            };
+            let len = piece.len as u64;
+            match work {
+                Work::Repair => {
+                    self.stats.retransmitted_bytes += len;
+                    self.outgoing.repair.spend(key, len);
+                }
+                Work::Fresh => {
+                    self.outgoing.sent += len;
+                    self.outgoing.fresh.spend(key, len);
+                }
+            }
+            self.write_piece(writer, key, piece);
+        }
+        self.note_connection_blocked();
+    }
+
+    /// Writes copies of what is in flight of `range` of a stream, skipping bytes already
+    /// acknowledged; an empty range at the stream's end stands for its FIN. Returns the offset to
+    /// go on from in another packet, the end of the range if nothing is left.
+    pub(crate) fn fill_range(
+        &mut self,
+        writer: &mut FrameWriter<'_, '_>,
+        id: StreamId,
+        range: Range<u64>,
+    ) -> u64 {
+        let Some(key) = self.table.key(id) else {
+            return range.end;
+        };
+        let mut from = range.start;
+        loop {
+            let send = self.slab.get(key as usize).and_then(|stream| stream.send.as_ref());
+            let Some(piece) = send.and_then(|send| send.buffer.next_copy(from..range.end, usize::MAX))
+            else {
+                return range.end;
+            };
+            let Some(piece) = fit(piece, id, writer.remaining()) else {
+                return from;
+            };
+            self.stats.retransmitted_bytes += piece.len as u64;
+            self.write_piece(writer, key, piece);
+            from = piece.offset + piece.len as u64;
+            if piece.fin || from >= range.end {
+                return range.end;
+            }
+        }
+    }
+
+    /// A packet that carried `len` bytes from `offset` on of a stream, with the FIN if `fin`, was
+    /// acknowledged or lost. Several copies of a byte may be in flight.
+    pub(crate) fn on_frame_fate(
+        &mut self,
+        id: StreamId,
+        offset: u64,
+        len: u32,
+        fin: bool,
+        fate: Fate,
+    ) {
+        let Some(key) = self.table.key(id) else {
+            return;
+        };
+        let range = offset..offset + u64::from(len);
+        let complete = self.with_send(key, |send, pool| {
+            if send.is_reset() {
+                return false;
+            }
+            match fate {
+                Fate::Acked => send.buffer.on_acked(range, fin, pool),
+                Fate::Lost => send.buffer.on_lost(range, fin),
+            }
+            send.is_complete()
+        });
+        if complete == Some(true) {
+            self.events.push_back(StreamEvent::Finished { id });
+            self.close_send(key);
+        }
+        self.wake_writers();
+    }
+
+    /// The peer has the value of `key`.
+    pub(crate) fn on_control_acked(&mut self, key: ControlKey) {
+        let ControlKey::ResetStream(id) = key else {
+            return;
+        };
+        if let Some((key, stream)) = self.stream(id)
+            && stream.send.as_ref().is_some_and(SendHalf::is_reset)
+        {
+            self.close_send(key);
+        }
+    }
+
+    /// Drops what the stream has to send and tells the peer; `stopped` has the peer's code if it
+    /// asked for this.
+    pub(super) fn reset_sending(
+        &mut self,
+        key: u32,
+        id: StreamId,
+        code: u64,
+        stopped: Option<u64>,
+    ) {
+        let final_size = self.with_send(key, |send, pool| {
+            send.buffer.discard(pool);
+            send.set_reset(stopped);
+            send.buffer.sent()
+        });
+        let value = ControlValue::Reset { error: code, final_size: final_size.unwrap_or(0) };
+        self.cancel(ControlKey::StreamDataBlocked(id));
+        self.tell(ControlKey::ResetStream(id), value);
+        self.wake_writers();
+    }
+
+    /// Raises the peer's limit on a stream.
+    pub(super) fn raise_stream_limit(&mut self, key: u32, limit: u64) {
+        let Some(stream) = self.slab.get_mut(key as usize) else {
+            return;
+        };
+        let id = stream.id;
+        if stream.send.as_mut().is_some_and(|send| send.raise_limit(limit)) {
+            self.cancel(ControlKey::StreamDataBlocked(id));
+            self.announce_writable(key);
+        }
+    }
+
+    /// Tells the peer, once for each limit, that a stream's limit keeps its writer from writing.
+    pub(super) fn note_stream_blocked(&mut self, key: u32) {
+        let Some(stream) = self.slab.get_mut(key as usize) else {
+            return;
+        };
+        let id = stream.id;
+        if let Some(limit) = stream.send.as_mut().and_then(SendHalf::blocked_at) {
+            self.tell(ControlKey::StreamDataBlocked(id), ControlValue::Limit(limit));
+        }
+    }
+
+    /// Tells the peer, once for each limit, that the connection's limit keeps data from being sent.
+    pub(super) fn note_connection_blocked(&mut self) {
+        let outgoing = &mut self.outgoing;
+        let blocked = !outgoing.fresh.is_empty() && outgoing.credit() == 0;
+        if blocked && outgoing.told_blocked_at != Some(outgoing.limit) {
+            let limit = *outgoing.told_blocked_at.insert(outgoing.limit);
+            self.tell(ControlKey::DataBlocked, ControlValue::Limit(limit));
+        }
+    }
+
+    /// Changes the sending half of `key`, keeping totals and lists.
+    pub(super) fn with_send<R>(
+        &mut self,
+        key: u32,
+        change: impl FnOnce(&mut SendHalf, &mut ChunkPool) -> R,
+    ) -> Option<R> {
+        let stream = self.slab.get_mut(key as usize)?;
+        let send = stream.send.as_mut()?;
+        let before = Totals::of(send);
+        let result = change(send, &mut self.outgoing.pool);
+        self.outgoing.account(key, stream.priority, before, send);
+        Some(result)
+    }
+
+    /// Writes the frame of `piece`, which fits.
+    fn write_piece(&mut self, writer: &mut FrameWriter<'_, '_>, key: u32, piece: Piece) {
+        let id = self.slab[key as usize].id;
+        let Piece { offset, len, fin } = piece;
+        self.with_send(key, |send, _| {
+            frame::write_stream_header(writer.raw(), id, offset, len, fin);
+            send.buffer.copy(offset, writer.raw().reserve(len));
+            send.buffer.on_sent(piece);
+        });
+        writer.wrote(Carried::Stream { id, offset, len: len as u32, fin }, true);
+        self.stats.sent_bytes += len as u64;
+        self.note_stream_blocked(key);
+    }
+
+    /// Everything was delivered, or the peer knows of the reset.
+    fn close_send(&mut self, key: u32) {
+        self.slab[key as usize].send = None;
+        self.close_if_done(key);
+    }
+
+    /// Tells the writers that wait for room in the send window, if enough is free.
+    fn wake_writers(&mut self) {
+        let enough = (self.outgoing.send_window / WAKE_SHARE).max(1);
+        if self.outgoing.waiting.is_empty() || self.outgoing.room() < enough {
+            return;
+        }
+        while let Some(key) = self.outgoing.waiting.pop_front() {
+            let send = self.slab.get_mut(key as usize).and_then(|stream| stream.send.as_mut());
+            if let Some(send) = send.filter(|send| send.is_listed) {
+                send.is_listed = false;
+                self.announce_writable(key);
+            }
+        }
+    }
+}
+
+/// As much of `piece` as a frame of at most `room` bytes can carry, if that is worth a frame.
+fn fit(piece: Piece, id: StreamId, room: usize) -> Option<Piece> {
+    let header = frame::stream_header_size(id, piece.offset, piece.len.min(room));
+    let space = room.checked_sub(header)?;
+    if piece.len <= space {
+        return Some(piece);
+    }
+    (space >= MIN_PART).then_some(Piece { len: space, fin: false, ..piece })
+}

@@ -1,0 +1,237 @@
+//! Which streams exist: identifiers, counts and limits of the four kinds (RFC 9000, sections 2.1
+//! and 4.6).
+//!
+//! A stream of the peer opens all lower ones of its kind. Those that nobody has touched yet exist
+//! as ranges only, so that what a peer can make us remember is bounded by the frames it sends and
+//! by the limit it was given, not by the identifiers it picks.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use swiftwater_units::{Dir, Side, StreamId};
+use swiftwater_wire::ErrorCode;
+use swiftwater_wire::frame::MAX_STREAMS;
+
+use crate::error::TransportError;
+use crate::ranges::RangeSet;
+
+/// Hashes stream identifiers. Identifiers are dense, and multiplying by an odd number keeps their
+/// low bits distinct, so a peer gains nothing from choosing them.
+#[derive(Debug, Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+
+    fn write_u64(&mut self, n: u64) {
+        self.0 = (self.0 ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+/// Streams that we open.
+#[derive(Debug, Default)]
+struct Local {
+    /// Index of the next stream.
+    next: u64,
+    /// The peer's limit.
+    limit: u64,
+    /// The limit of the last STREAMS_BLOCKED.
+    told_blocked_at: Option<u64>,
+    /// The application was refused a stream.
+    wanted: bool,
+}
+
+/// Streams that the peer opens.
+#[derive(Debug)]
+struct Remote {
+    /// How many may be open at once.
+    max_concurrent: u64,
+    /// The limit that the peer was given.
+    advertised: u64,
+    /// All streams below this index were opened.
+    opened: u64,
+    /// All streams below this index were accepted.
+    accepted: u64,
+    /// How many are over.
+    closed: u64,
+    /// Opened, but no frame has named them and nobody has accepted them.
+    untouched: RangeSet,
+}
+
+impl Remote {
+    fn new(max_concurrent: u64) -> Self {
+        let max_concurrent = max_concurrent.min(MAX_STREAMS);
+        Self {
+            max_concurrent,
+            advertised: max_concurrent,
+            opened: 0,
+            accepted: 0,
+            closed: 0,
+            untouched: RangeSet::new(),
+        }
+    }
+
+    /// The limit to advertise, if there is enough to add or the peer will need it soon.
+    fn raise(&mut self) -> Option<u64> {
+        let limit = self.max_concurrent.saturating_add(self.closed).min(MAX_STREAMS);
+        let more = limit - self.advertised;
+        let left = self.advertised - self.opened;
+        let due = more >= self.max_concurrent / 8 || left <= self.max_concurrent / 2;
+        if more == 0 || !due {
+            return None;
+        }
+        self.advertised = limit;
+        Some(limit)
+    }
+}
+
+/// Where a stream stands.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Lookup {
+    /// It has state, under this key.
+    Live(u32),
+    /// The peer opened it, and it has no state yet.
+    Untouched,
+    /// It is over.
+    Closed,
+}
+
+/// All streams of a connection.
+#[derive(Debug)]
+pub(super) struct Table {
+    side: Side,
+    /// Only ever looked up, never iterated.
+    keys: HashMap<u64, u32, BuildHasherDefault<IdHasher>>,
+    local: [Local; 2],
+    remote: [Remote; 2],
+}
+
+impl Table {
+    pub(super) fn new(side: Side, max_bidi: u64, max_uni: u64) -> Self {
+        Self {
+            side,
+            keys: HashMap::default(),
+            local: [Local::default(), Local::default()],
+            remote: [Remote::new(max_bidi), Remote::new(max_uni)],
+        }
+    }
+
+    /// True if we open streams of this kind.
+    pub(super) fn is_local(&self, id: StreamId) -> bool {
+        id.initiator() == self.side
+    }
+
+    /// The key of a stream that has state.
+    pub(super) fn key(&self, id: StreamId) -> Option<u32> {
+        self.keys.get(&id.get()).copied()
+    }
+
+    /// Where a stream that was opened stands.
+    pub(super) fn find(&self, id: StreamId) -> Lookup {
+        match self.key(id) {
+            Some(key) => Lookup::Live(key),
+            None if self.is_local(id) => Lookup::Closed,
+            None if self.remote[id.dir() as usize].untouched.contains(id.index()) => {
+                Lookup::Untouched
+            }
+            None => Lookup::Closed,
+        }
+    }
+
+    /// True if we have opened the local stream `id`.
+    pub(super) fn is_opened(&self, id: StreamId) -> bool {
+        id.index() < self.local[id.dir() as usize].next
+    }
+
+    /// The next stream of ours, or `None` at the peer's limit.
+    pub(super) fn open(&mut self, dir: Dir) -> Option<StreamId> {
+        let local = &mut self.local[dir as usize];
+        if local.next >= local.limit {
+            local.wanted = true;
+            return None;
+        }
+        let id = StreamId::new(self.side, dir, local.next);
+        local.next += 1;
+        Some(id)
+    }
+
+    /// The limit to send in STREAMS_BLOCKED, once per limit.
+    pub(super) fn blocked_at(&mut self, dir: Dir) -> Option<u64> {
+        let local = &mut self.local[dir as usize];
+        let blocked = local.wanted && local.told_blocked_at != Some(local.limit);
+        blocked.then(|| *local.told_blocked_at.insert(local.limit))
+    }
+
+    /// Raises the peer's limit; true if somebody waited for that.
+    pub(super) fn raise_local(&mut self, dir: Dir, limit: u64) -> bool {
+        let local = &mut self.local[dir as usize];
+        if limit <= local.limit {
+            return false;
+        }
+        local.limit = limit;
+        std::mem::take(&mut local.wanted)
+    }
+
+    /// The peer names its stream `id`: opens it and all lower ones of its kind if need be, and
+    /// returns whether that was so.
+    pub(super) fn open_remote(&mut self, id: StreamId) -> Result<bool, TransportError> {
+        let remote = &mut self.remote[id.dir() as usize];
+        if id.index() >= remote.advertised {
+            return Err(TransportError::new(
+                ErrorCode::STREAM_LIMIT_ERROR,
+                format!("{id} is beyond the limit of {}", remote.advertised),
+            ));
+        }
+        if id.index() < remote.opened {
+            return Ok(false);
+        }
+        remote.untouched.insert(remote.opened..id.index() + 1);
+        remote.opened = id.index() + 1;
+        Ok(true)
+    }
+
+    /// The next stream of the peer, in order, that is not over.
+    pub(super) fn accept(&mut self, dir: Dir) -> Option<(StreamId, Lookup)> {
+        loop {
+            let remote = &mut self.remote[dir as usize];
+            if remote.accepted == remote.opened {
+                return None;
+            }
+            let id = StreamId::new(!self.side, dir, remote.accepted);
+            remote.accepted += 1;
+            let found = self.find(id);
+            if found != Lookup::Closed {
+                return Some((id, found));
+            }
+        }
+    }
+
+    /// `id` has state from now on.
+    pub(super) fn insert(&mut self, id: StreamId, key: u32) {
+        if !self.is_local(id) {
+            self.remote[id.dir() as usize].untouched.remove(id.index()..id.index() + 1);
+        }
+        self.keys.insert(id.get(), key);
+    }
+
+    /// `id` is over.
+    pub(super) fn remove(&mut self, id: StreamId) {
+        self.keys.remove(&id.get());
+        if !self.is_local(id) {
+            self.remote[id.dir() as usize].closed += 1;
+        }
+    }
+
+    /// The limit to send in MAX_STREAMS, if one is due.
+    pub(super) fn raise_remote(&mut self, dir: Dir) -> Option<u64> {
+        self.remote[dir as usize].raise()
+    }
+}

@@ -1,0 +1,93 @@
+//! Credit given to the peer: one receive window, used for each stream and for the connection.
+//!
+//! A window advertises `consumed + size` and does so again when half of it was used up. Its size
+//! doubles when the reader uses a window's worth of bytes in less than two round trips, because
+//! then the window, not the network, may be what limits the sender.
+
+use std::time::Duration;
+
+use swiftwater_units::Instant;
+use swiftwater_wire::VarInt;
+
+/// What windows know of time: the latest point that the connection told, and the round-trip time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clock {
+    pub(super) now: Instant,
+    pub(super) rtt: Duration,
+}
+
+/// One receive window (RFC 9000, section 4.1).
+#[derive(Debug)]
+pub(super) struct ReceiveWindow {
+    /// Last limit advertised.
+    limit: u64,
+    /// Bytes that the reader took or that were discarded.
+    consumed: u64,
+    size: u64,
+    max_size: u64,
+    /// When `limit` was last raised, and what had been consumed then.
+    raised_at: Instant,
+    consumed_then: u64,
+}
+
+impl ReceiveWindow {
+    /// A window of `size` bytes that has been advertised and may grow to `max_size`.
+    pub(super) fn new(size: u64, max_size: u64, now: Instant) -> Self {
+        let size = size.min(VarInt::MAX.get());
+        Self {
+            limit: size,
+            consumed: 0,
+            size,
+            max_size: max_size.clamp(size, VarInt::MAX.get()),
+            raised_at: now,
+            consumed_then: 0,
+        }
+    }
+
+    /// The offset up to which the peer may send.
+    pub(super) fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Bytes consumed so far.
+    pub(super) fn consumed(&self) -> u64 {
+        self.consumed
+    }
+
+    /// Bytes that may be outstanding or buffered at once.
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// `n` more bytes were read or discarded.
+    pub(super) fn consume(&mut self, n: u64) {
+        self.consumed = self.consumed.saturating_add(n);
+    }
+
+    /// The limit to advertise now, if half the window has been used since the last time.
+    pub(super) fn raise(&mut self, clock: Clock) -> Option<u64> {
+        let credit = self.next_limit().saturating_sub(self.limit);
+        if credit == 0 || credit < self.size / 2 {
+            return None;
+        }
+        self.tune(clock);
+        self.limit = self.next_limit();
+        Some(self.limit)
+    }
+
+    fn next_limit(&self) -> u64 {
+        self.consumed.saturating_add(self.size).min(VarInt::MAX.get())
+    }
+
+    /// Doubles the window if, at the rate seen since the last time, all of it is used within 2 RTT.
+    fn tune(&mut self, clock: Clock) {
+        let elapsed = clock.now.saturating_since(self.raised_at).as_nanos();
+        let used = u128::from(self.consumed - self.consumed_then);
+        let time_for_all = elapsed.saturating_mul(u128::from(self.size));
+        if time_for_all < clock.rtt.as_nanos().saturating_mul(2 * used) {
+            self.size = self.size.saturating_mul(2).min(self.max_size);
+        }
+        self.raised_at = clock.now;
+        self.consumed_then = self.consumed;
+    }
+}

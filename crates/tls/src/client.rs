@@ -1,0 +1,188 @@
+//! The client's side of TLS: whom it trusts and what it offers.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::client::danger::ServerCertVerifier;
+use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::quic::{ClientConnection, Version};
+use rustls::time_provider::TimeProvider;
+use rustls::{ClientConfig, KeyLogFile, RootCertStore};
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+use swiftwater_quic::crypto::{ClientCrypto, Primitives, Session, SessionError};
+
+use crate::cipher_suite::{self, CipherSuite};
+use crate::config_error::ConfigError;
+use crate::rustls_keys::RustlsPrimitives;
+use crate::rustls_session::{RustlsSession, check_version};
+use crate::verifier::NoVerification;
+
+/// TLS 1.3 for clients.
+///
+/// The server's certificate is verified unless [`ClientTls::dangerous_without_verification`] was
+/// asked for. Resumption and 0-RTT are off; client certificates come later.
+///
+/// ```
+/// # fn main() -> Result<(), swiftwater_tls::ConfigError> {
+/// use swiftwater_tls::{ClientTls, DevCertificate};
+///
+/// let certificate = DevCertificate::generate(["localhost"])?;
+/// let client = ClientTls::with_roots([certificate.certificate_der()])?
+///     .alpn(["hq-interop"])
+///     .key_log_file();
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct ClientTls {
+    config: Arc<ClientConfig>,
+    /// `None` if it came inside a rustls configuration, which doesn't give it back.
+    verifier: Option<Arc<dyn ServerCertVerifier>>,
+    primitives: Arc<RustlsPrimitives>,
+}
+
+impl ClientTls {
+    /// Trusts certificates that lead to one of `roots`, and nothing else. A self-signed certificate
+    /// may be its own root.
+    pub fn with_roots(
+        roots: impl IntoIterator<Item = CertificateDer<'static>>,
+    ) -> Result<Self, ConfigError> {
+        let provider = cipher_suite::provider(&CipherSuite::ALL)?;
+        let mut store = RootCertStore::empty();
+        for root in roots {
+            store.add(root)?;
+        }
+        let verifier =
+            WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider).build()?;
+        Self::with_verifier(verifier)
+    }
+
+    /// Trusts what `verifier` says, for example the platform's own verifier.
+    pub fn with_verifier(verifier: Arc<dyn ServerCertVerifier>) -> Result<Self, ConfigError> {
+        let config = config(&verifier, &CipherSuite::ALL)?;
+        Ok(Self::wrap(config, Some(verifier)))
+    }
+
+    /// Trusts **any** certificate: whoever sits on the path can read and change everything. For
+    /// tests, and for experiments on networks of one's own.
+    pub fn dangerous_without_verification() -> Result<Self, ConfigError> {
+        let provider = cipher_suite::provider(&CipherSuite::ALL)?;
+        Self::with_verifier(Arc::new(NoVerification(provider)))
+    }
+
+    /// Uses a rustls configuration as it is, except that resumption and early data are switched off:
+    /// this stack doesn't yet remember transport parameters beyond a connection.
+    ///
+    /// The configuration must support TLS 1.3 with a suite that supports QUIC, otherwise sessions
+    /// fail to start. Its provider must implement the nonces of multipath QUIC if that extension is
+    /// used; both providers of rustls do.
+    pub fn from_rustls(mut config: ClientConfig) -> Self {
+        config.resumption = Resumption::disabled();
+        config.enable_early_data = false;
+        Self::wrap(config, None)
+    }
+
+    fn wrap(config: ClientConfig, verifier: Option<Arc<dyn ServerCertVerifier>>) -> Self {
+        Self {
+            config: Arc::new(config),
+            verifier,
+            primitives: Arc::new(RustlsPrimitives::new()),
+        }
+    }
+
+    /// Offers these application protocols, best first (ALPN). A server that shares none of them
+    /// ends the connection with `no_application_protocol`.
+    #[must_use]
+    pub fn alpn(mut self, protocols: impl IntoIterator<Item = impl Into<Vec<u8>>>) -> Self {
+        Arc::make_mut(&mut self.config).alpn_protocols =
+            protocols.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Appends the secrets of every connection to the file named by the environment variable
+    /// `SSLKEYLOGFILE`, for Wireshark and friends; without the variable nothing is written.
+    #[must_use]
+    pub fn key_log_file(mut self) -> Self {
+        Arc::make_mut(&mut self.config).key_log = Arc::new(KeyLogFile::new());
+        self
+    }
+
+    /// Offers exactly these cipher suites, best first. The default is [`CipherSuite::ALL`].
+    pub fn with_cipher_suites(mut self, suites: &[CipherSuite]) -> Result<Self, ConfigError> {
+        let verifier = self
+            .verifier
+            .as_ref()
+            .ok_or(ConfigError::FixedCipherSuites)?;
+        let mut config = config(verifier, suites)?;
+        config
+            .alpn_protocols
+            .clone_from(&self.config.alpn_protocols);
+        config.key_log = Arc::clone(&self.config.key_log);
+        config.time_provider = Arc::clone(&self.config.time_provider);
+        self.config = Arc::new(config);
+        Ok(self)
+    }
+
+    /// Judges the validity of certificates as of this time after the Unix epoch instead of the
+    /// system's clock: simulations must not depend on the day they run.
+    #[must_use]
+    pub fn at_unix_time(mut self, since_epoch: Duration) -> Self {
+        Arc::make_mut(&mut self.config).time_provider =
+            Arc::new(FixedTime(UnixTime::since_unix_epoch(since_epoch)));
+        self
+    }
+}
+
+impl fmt::Debug for ClientTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientTls")
+            .field("alpn", &self.config.alpn_protocols)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ClientCrypto for ClientTls {
+    fn start_session(
+        &self,
+        version: u32,
+        server_name: &str,
+        parameters: &[u8],
+    ) -> Result<Box<dyn Session>, SessionError> {
+        check_version(version)?;
+        let name = ServerName::try_from(server_name.to_owned())
+            .map_err(|_| SessionError(format!("{server_name:?} is not a server name")))?;
+        let config = Arc::clone(&self.config);
+        let connection = ClientConnection::new(config, Version::V1, name, parameters.to_vec())
+            .map_err(|error| SessionError(error.to_string()))?;
+        let asked_name = Some(server_name.to_owned());
+        Ok(Box::new(RustlsSession::new(connection.into(), asked_name)))
+    }
+
+    fn primitives(&self) -> Arc<dyn Primitives> {
+        Arc::clone(&self.primitives) as Arc<dyn Primitives>
+    }
+}
+
+fn config(
+    verifier: &Arc<dyn ServerCertVerifier>,
+    suites: &[CipherSuite],
+) -> Result<ClientConfig, ConfigError> {
+    let mut config = ClientConfig::builder_with_provider(cipher_suite::provider(suites)?)
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::clone(verifier))
+        .with_no_client_auth();
+    config.resumption = Resumption::disabled();
+    Ok(config)
+}
+
+/// A clock that stands still.
+#[derive(Debug)]
+struct FixedTime(UnixTime);
+
+impl TimeProvider for FixedTime {
+    fn current_time(&self) -> Option<UnixTime> {
+        Some(self.0)
+    }
+}

@@ -1,0 +1,317 @@
+//! The TLS handshake through the session traits.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper that fails is a test that fails"
+)]
+
+mod common;
+
+use std::process::Command;
+
+use common::{
+    CLIENT_PARAMETERS, Peer, SERVER_PARAMETERS, assert_agree, assert_phases_agree, converse,
+    handshake, peers,
+};
+use proptest::prelude::*;
+use swiftwater_quic::crypto::{ClientCrypto, Epoch, ServerCrypto};
+use swiftwater_tls::{CipherSuite, ClientTls, DevCertificate, RustlsSession, ServerTls};
+use swiftwater_wire::{ErrorCode, VERSION_1};
+
+const NO_APPLICATION_PROTOCOL: ErrorCode = ErrorCode::crypto(120);
+const MISSING_EXTENSION: ErrorCode = ErrorCode::crypto(109);
+const UNEXPECTED_MESSAGE: ErrorCode = ErrorCode::crypto(10);
+
+fn certificate() -> DevCertificate {
+    DevCertificate::deterministic(["server.example"]).unwrap()
+}
+
+fn client() -> ClientTls {
+    ClientTls::with_roots([certificate().certificate_der()])
+        .unwrap()
+        .alpn(["hq-interop", "h3"])
+}
+
+fn server() -> ServerTls {
+    ServerTls::from_dev_certificate(&certificate())
+        .unwrap()
+        .alpn(["h3"])
+}
+
+#[test]
+fn both_sides_learn_what_was_negotiated() {
+    let (client, server) = handshake(&client(), &server(), "server.example").unwrap();
+    let (client, server) = (&client.session, &server.session);
+    assert_eq!(client.alpn(), Some(b"h3".as_slice()));
+    assert_eq!(server.alpn(), Some(b"h3".as_slice()));
+    assert_eq!(client.server_name(), Some("server.example"));
+    assert_eq!(server.server_name(), Some("server.example"));
+    assert_eq!(client.peer_transport_parameters(), Some(SERVER_PARAMETERS));
+    assert_eq!(server.peer_transport_parameters(), Some(CLIENT_PARAMETERS));
+    let chain = vec![certificate().certificate_der().to_vec()];
+    assert_eq!(client.peer_certificates(), chain);
+    assert!(server.peer_certificates().is_empty());
+}
+
+#[test]
+fn exported_keying_material_agrees_and_depends_on_label_and_context() {
+    let (client, server) = handshake(&client(), &server(), "server.example").unwrap();
+    let export = |peer: &Peer, label: &[u8], context: &[u8]| {
+        let mut out = [0; 40];
+        peer.session
+            .export_keying_material(&mut out, label, context)
+            .unwrap();
+        out
+    };
+    let ours = export(&client, b"label", b"context");
+    assert_eq!(ours, export(&server, b"label", b"context"));
+    assert_ne!(ours, export(&server, b"other", b"context"));
+    assert_ne!(ours, export(&server, b"label", b"other"));
+}
+
+#[test]
+fn keying_material_before_the_handshake_is_an_error() {
+    let (client, _) = peers(&client(), &server(), "server.example");
+    let result = client
+        .session
+        .export_keying_material(&mut [0; 8], b"label", b"");
+    assert!(result.is_err());
+}
+
+#[test]
+fn keys_of_every_epoch_agree_and_three_updates_too() {
+    for suite in CipherSuite::ALL {
+        let client = client().with_cipher_suites(&[suite]).unwrap();
+        let (mut client, mut server) = handshake(&client, &server(), "server.example").unwrap();
+        let session = client.session.as_any().downcast_ref::<RustlsSession>();
+        assert_eq!(session.unwrap().cipher_suite(), Some(suite));
+        for epoch in [Epoch::Handshake, Epoch::OneRtt] {
+            assert_agree(client.keys(epoch), server.keys(epoch));
+            assert_agree(server.keys(epoch), client.keys(epoch));
+        }
+        assert_phases_agree(&mut client, &mut server, 3);
+    }
+}
+
+#[test]
+fn no_key_phase_before_one_rtt_keys() {
+    let (mut client, mut server) = peers(&client(), &server(), "server.example");
+    assert!(client.session.next_packet_keys().is_none());
+    assert!(server.session.next_packet_keys().is_none());
+}
+
+#[test]
+fn without_a_common_protocol_the_alert_is_no_application_protocol() {
+    let refused = [
+        (client(), server().alpn(["other"])),
+        (client(), server().alpn([""; 0])),
+        (client().alpn([""; 0]), server()),
+    ];
+    for (client, server) in refused {
+        let error = handshake(&client, &server, "server.example").err().unwrap();
+        assert_eq!(error.code, NO_APPLICATION_PROTOCOL);
+    }
+}
+
+#[test]
+fn without_a_common_suite_the_handshake_fails() {
+    let client = client()
+        .with_cipher_suites(&[CipherSuite::Aes256Gcm])
+        .unwrap();
+    let server = server()
+        .with_cipher_suites(&[CipherSuite::Aes128Gcm])
+        .unwrap();
+    let error = handshake(&client, &server, "server.example").err().unwrap();
+    assert_eq!(error.code, ErrorCode::crypto(40));
+}
+
+#[test]
+fn a_client_without_transport_parameters_is_told_so() {
+    // A client for TLS over TCP doesn't send them.
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    let config = rustls::ClientConfig::builder_with_provider(provider.into())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth();
+    let name = "server.example".try_into().unwrap();
+    let mut tcp = rustls::ClientConnection::new(config.into(), name).unwrap();
+    let mut record = Vec::new();
+    tcp.write_tls(&mut record).unwrap();
+
+    let server = server().alpn([""; 0]);
+    let mut session = server.start_session(VERSION_1, SERVER_PARAMETERS).unwrap();
+    let error = session
+        .read_handshake(Epoch::Initial, &record[5..])
+        .unwrap_err();
+    assert_eq!(error.code, MISSING_EXTENSION);
+}
+
+#[test]
+fn bytes_in_the_wrong_epoch_are_a_protocol_violation() {
+    for epoch in [Epoch::Handshake, Epoch::OneRtt] {
+        let (client, mut server) = peers(&client(), &server(), "server.example");
+        let hello = &client.said[Epoch::Initial as usize];
+        let error = server.session.read_handshake(epoch, hello).unwrap_err();
+        assert_eq!(error.code, ErrorCode::PROTOCOL_VIOLATION);
+    }
+
+    // New bytes in an epoch that has ended, on either side.
+    let (mut client, mut server) = peers(&client(), &server(), "server.example");
+    server.listen(&client, usize::MAX).unwrap();
+    let error = server
+        .session
+        .read_handshake(Epoch::Initial, &[1])
+        .unwrap_err();
+    assert_eq!(error.code, ErrorCode::PROTOCOL_VIOLATION);
+    let hello = &server.said[Epoch::Initial as usize];
+    client
+        .session
+        .read_handshake(Epoch::Initial, hello)
+        .unwrap();
+    let error = client
+        .session
+        .read_handshake(Epoch::Initial, &[8])
+        .unwrap_err();
+    assert_eq!(error.code, ErrorCode::PROTOCOL_VIOLATION);
+}
+
+#[test]
+fn messages_of_the_next_epoch_in_the_same_bytes_are_refused() {
+    let (mut client, mut server) = peers(&client(), &server(), "server.example");
+    server.listen(&client, usize::MAX).unwrap();
+    let mut joined = server.said[Epoch::Initial as usize].clone();
+    joined.extend_from_slice(&server.said[Epoch::Handshake as usize]);
+    let error = client
+        .session
+        .read_handshake(Epoch::Initial, &joined)
+        .unwrap_err();
+    assert_eq!(error.code, UNEXPECTED_MESSAGE);
+}
+
+#[test]
+fn key_update_messages_of_tls_are_refused() {
+    let (mut client, mut server) = handshake(&client(), &server(), "server.example").unwrap();
+    for peer in [&mut client, &mut server] {
+        let error = peer
+            .session
+            .read_handshake(Epoch::OneRtt, &[24, 0, 0, 1, 0])
+            .unwrap_err();
+        assert_eq!(error.code, UNEXPECTED_MESSAGE);
+    }
+}
+
+/// The resumption tickets of other servers are fine, and unused.
+#[test]
+fn tickets_after_the_handshake_are_accepted() {
+    let dev = certificate();
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    let mut config = rustls::ServerConfig::builder_with_provider(provider.into())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![dev.certificate_der()], dev.private_key_der())
+        .unwrap();
+    config.alpn_protocols = vec![b"h3".to_vec()];
+    config.send_tls13_tickets = 2;
+    let version = rustls::quic::Version::V1;
+    let mut server = rustls::quic::ServerConnection::new(config.into(), version, vec![]).unwrap();
+    let session = client().start_session(VERSION_1, "server.example", b"");
+    let mut client = Peer::new(session.unwrap());
+
+    server.read_hs(&client.said[0]).unwrap();
+    let (mut initial, mut rest, mut tickets) = (vec![], vec![], vec![]);
+    assert!(server.write_hs(&mut initial).is_some());
+    assert!(server.write_hs(&mut rest).is_some());
+    client
+        .session
+        .read_handshake(Epoch::Initial, &initial)
+        .unwrap();
+    client.speak();
+    client
+        .session
+        .read_handshake(Epoch::Handshake, &rest)
+        .unwrap();
+    client.speak();
+    server.read_hs(&client.said[1]).unwrap();
+    assert!(server.write_hs(&mut tickets).is_none());
+    assert!(!tickets.is_empty());
+    client
+        .session
+        .read_handshake(Epoch::OneRtt, &tickets)
+        .unwrap();
+}
+
+#[test]
+fn unsupported_versions_and_bad_names_start_no_session() {
+    assert!(client().start_session(2, "server.example", b"").is_err());
+    assert!(server().start_session(2, b"").is_err());
+    for name in ["", "no such name", "-"] {
+        assert!(client().start_session(VERSION_1, name, b"").is_err());
+    }
+    for name in ["127.0.0.1", "::1", "localhost"] {
+        assert!(client().start_session(VERSION_1, name, b"").is_ok());
+    }
+}
+
+#[test]
+fn key_log_file_gets_the_secrets() {
+    let path = concat!(env!("CARGO_TARGET_TMPDIR"), "/key-log-test.txt");
+    let _ = std::fs::remove_file(path);
+    // The variable can't be set safely inside a process with threads.
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "handshake_with_key_log"])
+        .env("SSLKEYLOGFILE", path)
+        .output()
+        .unwrap()
+        .status;
+    assert!(status.success());
+    let log = std::fs::read_to_string(path).unwrap();
+    for label in [
+        "CLIENT_HANDSHAKE_TRAFFIC_SECRET",
+        "SERVER_HANDSHAKE_TRAFFIC_SECRET",
+        "CLIENT_TRAFFIC_SECRET_0",
+        "SERVER_TRAFFIC_SECRET_0",
+    ] {
+        // Both sides log, and agree.
+        let lines: Vec<_> = log.lines().filter(|line| line.starts_with(label)).collect();
+        assert_eq!(lines.len(), 2, "{label}");
+        assert_eq!(lines[0], lines[1]);
+    }
+}
+
+#[test]
+fn handshake_with_key_log() {
+    let (client, server) = (client().key_log_file(), server().key_log_file());
+    handshake(&client, &server, "server.example").unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn fragments_of_any_length_lead_to_the_same_end(
+        fragments in prop::collection::vec(1_usize..400, 1..6)
+    ) {
+        let (mut client, mut server) = peers(&client(), &server(), "server.example");
+        converse(&mut client, &mut server, &fragments).unwrap();
+        prop_assert!(!client.session.is_handshaking() && !server.session.is_handshaking());
+        assert_agree(client.keys(Epoch::OneRtt), server.keys(Epoch::OneRtt));
+        assert_agree(server.keys(Epoch::OneRtt), client.keys(Epoch::OneRtt));
+    }
+
+    #[test]
+    fn bytes_from_anywhere_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let (mut client, mut server) = peers(&client(), &server(), "server.example");
+        let _ = client.session.read_handshake(Epoch::Initial, &bytes);
+        let _ = server.session.read_handshake(Epoch::Initial, &bytes);
+    }
+
+    #[test]
+    fn a_changed_hello_never_panics_and_never_completes(at in 0_usize..200, change in 1_u8..) {
+        let (mut client, mut server) = peers(&client(), &server(), "server.example");
+        client.said[0][at] ^= change;
+        let _ = converse(&mut client, &mut server, &[usize::MAX]);
+        prop_assert!(client.session.is_handshaking());
+    }
+}

@@ -1,0 +1,304 @@
+//! Frames into a packet's payload, and the exact room that each takes.
+
+use swiftwater_units::{Dir, StreamId};
+
+use super::{ConnectionClose, Frame, NewConnectionId, Stream};
+use super::{STREAM_FIN, STREAM_LEN, STREAM_OFF, types};
+use crate::coding::Writer;
+use crate::varint::VarInt;
+
+/// Bytes of the shortest encoding of `n`.
+pub(super) const fn varint_size(n: u64) -> usize {
+    VarInt::saturating(n).size()
+}
+
+/// Bytes of `n` as a varint and `n` bytes behind it.
+const fn prefixed_size(n: usize) -> usize {
+    varint_size(n as u64) + n
+}
+
+/// Bytes before the data of a `STREAM` frame that states its length.
+pub const fn stream_header_size(id: StreamId, offset: u64, len: usize) -> usize {
+    stream_header_size_to_end(id, offset) + varint_size(len as u64)
+}
+
+/// Bytes before the data of a `STREAM` frame that fills its packet and states no length.
+pub const fn stream_header_size_to_end(id: StreamId, offset: u64) -> usize {
+    let offset_size = if offset == 0 { 0 } else { varint_size(offset) };
+    1 + varint_size(id.get()) + offset_size
+}
+
+/// Writes all of a `STREAM` frame but its `len` bytes of data, which must follow directly.
+/// `offset + len` must be below 2^62.
+pub fn write_stream_header(w: &mut Writer<'_>, id: StreamId, offset: u64, len: usize, fin: bool) {
+    write_stream_start(w, stream_type(offset, fin) | STREAM_LEN, id, offset);
+    w.varint(len as u64);
+}
+
+/// Like [`write_stream_header`] without the length: the data must end with the packet.
+pub fn write_stream_header_to_end(w: &mut Writer<'_>, id: StreamId, offset: u64, fin: bool) {
+    write_stream_start(w, stream_type(offset, fin), id, offset);
+}
+
+const fn stream_type(offset: u64, fin: bool) -> u64 {
+    let off = if offset == 0 { 0 } else { STREAM_OFF };
+    let fin = if fin { STREAM_FIN } else { 0 };
+    types::STREAM | off | fin
+}
+
+fn write_stream_start(w: &mut Writer<'_>, frame_type: u64, id: StreamId, offset: u64) {
+    w.varint(frame_type);
+    w.varint(id.get());
+    if offset != 0 {
+        w.varint(offset);
+    }
+}
+
+/// Bytes before the data of a `CRYPTO` frame.
+pub const fn crypto_header_size(offset: u64, len: usize) -> usize {
+    1 + varint_size(offset) + varint_size(len as u64)
+}
+
+/// Writes all of a `CRYPTO` frame but its `len` bytes of data, which must follow directly.
+/// `offset + len` must be below 2^62.
+pub fn write_crypto_header(w: &mut Writer<'_>, offset: u64, len: usize) {
+    put(w, &[types::CRYPTO, offset, len as u64]);
+}
+
+impl Stream<'_> {
+    /// Writes the frame without its length, so that it must be the last of the packet.
+    pub fn encode_to_end(&self, w: &mut Writer<'_>) {
+        write_stream_header_to_end(w, self.id, self.offset, self.fin);
+        w.bytes(self.data);
+    }
+}
+
+fn put(w: &mut Writer<'_>, fields: &[u64]) {
+    for &field in fields {
+        w.varint(field);
+    }
+}
+
+fn sum(fields: &[u64]) -> usize {
+    fields.iter().map(|&field| varint_size(field)).sum()
+}
+
+/// What follows a frame's leading varints.
+enum Tail<'a> {
+    Nothing,
+    Bytes(&'a [u8]),
+    Prefixed(&'a [u8]),
+    NewCid(&'a NewConnectionId),
+}
+
+impl Tail<'_> {
+    fn size(&self) -> usize {
+        match self {
+            Tail::Nothing => 0,
+            Tail::Bytes(bytes) => bytes.len(),
+            Tail::Prefixed(bytes) => prefixed_size(bytes.len()),
+            Tail::NewCid(new) => 1 + new.cid.len() + new.reset_token.0.len(),
+        }
+    }
+
+    fn encode(&self, w: &mut Writer<'_>) {
+        match self {
+            Tail::Nothing => {}
+            Tail::Bytes(bytes) => w.bytes(bytes),
+            Tail::Prefixed(bytes) => w.length_prefixed(bytes),
+            Tail::NewCid(new) => {
+                w.u8(new.cid.len() as u8);
+                w.bytes(new.cid.as_bytes());
+                w.bytes(&new.reset_token.0);
+            }
+        }
+    }
+}
+
+impl Frame<'_> {
+    /// Appends the frame. `STREAM` and `DATAGRAM` state their length, so any frame may follow.
+    /// The room must have been checked with [`Frame::size`].
+    pub fn encode(&self, w: &mut Writer<'_>) {
+        match self {
+            Frame::Padding { length } => w.reserve(*length).fill(0),
+            Frame::Ack(ack) => ack.encode(w),
+            _ => self.with_layout(|fields, tail| {
+                put(w, fields);
+                tail.encode(w);
+            }),
+        }
+    }
+
+    /// Bytes that [`Frame::encode`] writes.
+    pub fn size(&self) -> usize {
+        match self {
+            Frame::Padding { length } => *length,
+            Frame::Ack(ack) => ack.size(),
+            _ => self.with_layout(|fields, tail| sum(fields) + tail.size()),
+        }
+    }
+
+    /// The type that [`Frame::encode`] writes.
+    pub fn frame_type(&self) -> u64 {
+        match self {
+            Frame::Padding { .. } => types::PADDING,
+            Frame::Ack(ack) => ack.frame_type(),
+            _ => self.with_layout(|fields, _| fields[0]),
+        }
+    }
+
+    /// Whether the frame makes its packet ack-eliciting: all but `PADDING`, `ACK`, `PATH_ACK` and
+    /// `CONNECTION_CLOSE` do (RFC 9002, section 2).
+    pub const fn is_ack_eliciting(&self) -> bool {
+        !matches!(
+            self,
+            Frame::Padding { .. } | Frame::Ack(_) | Frame::ConnectionClose(_)
+        )
+    }
+
+    /// Every frame but padding and acknowledgements is its type, some varints and a tail; this
+    /// table is what sizes and bytes both come from, so they cannot differ.
+    fn with_layout<T>(&self, f: impl FnOnce(&[u64], Tail<'_>) -> T) -> T {
+        use Tail::{Bytes, NewCid, Nothing, Prefixed};
+        match *self {
+            Frame::Padding { .. } | Frame::Ack(_) => {
+                unreachable!("padding and acknowledgements have layouts of their own")
+            }
+            Frame::Ping => f(&[types::PING], Nothing),
+            Frame::ResetStream(ref reset) => f(
+                &[
+                    types::RESET_STREAM,
+                    reset.id.get(),
+                    reset.error,
+                    reset.final_size,
+                ],
+                Nothing,
+            ),
+            Frame::StopSending(ref stop) => {
+                f(&[types::STOP_SENDING, stop.id.get(), stop.error], Nothing)
+            }
+            Frame::Crypto(ref crypto) => f(&[types::CRYPTO, crypto.offset], Prefixed(crypto.data)),
+            Frame::NewToken { token } => f(&[types::NEW_TOKEN], Prefixed(token)),
+            Frame::Stream(ref stream) => {
+                let frame_type = stream_type(stream.offset, stream.fin) | STREAM_LEN;
+                let fields = [frame_type, stream.id.get(), stream.offset];
+                let used = if stream.offset == 0 { 2 } else { 3 };
+                f(&fields[..used], Prefixed(stream.data))
+            }
+            Frame::PathChallenge { ref data } => f(&[types::PATH_CHALLENGE], Bytes(data)),
+            Frame::PathResponse { ref data } => f(&[types::PATH_RESPONSE], Bytes(data)),
+            Frame::ConnectionClose(ConnectionClose::Transport {
+                error,
+                frame_type,
+                reason,
+            }) => f(
+                &[types::CONNECTION_CLOSE, error.0, frame_type],
+                Prefixed(reason),
+            ),
+            Frame::ConnectionClose(ConnectionClose::Application { error, reason }) => {
+                f(&[types::CONNECTION_CLOSE_APP, error], Prefixed(reason))
+            }
+            Frame::HandshakeDone => f(&[types::HANDSHAKE_DONE], Nothing),
+            Frame::Datagram { data } => f(&[types::DATAGRAM_LEN], Prefixed(data)),
+            Frame::NewConnectionId(ref new) => match new.path {
+                None => {
+                    let fields = [types::NEW_CONNECTION_ID, new.sequence, new.retire_prior_to];
+                    f(&fields, NewCid(new))
+                }
+                Some(path) => {
+                    let frame_type = types::PATH_NEW_CONNECTION_ID;
+                    let path = u64::from(path.get());
+                    f(
+                        &[frame_type, path, new.sequence, new.retire_prior_to],
+                        NewCid(new),
+                    )
+                }
+            },
+            Frame::MaxData { .. }
+            | Frame::MaxStreamData { .. }
+            | Frame::MaxStreams { .. }
+            | Frame::DataBlocked { .. }
+            | Frame::StreamDataBlocked { .. }
+            | Frame::StreamsBlocked { .. } => self.with_limit_fields(|fields| f(fields, Nothing)),
+            Frame::RetireConnectionId { .. }
+            | Frame::PathAbandon { .. }
+            | Frame::PathStatus { .. }
+            | Frame::MaxPathId { .. }
+            | Frame::PathsBlocked { .. }
+            | Frame::PathCidsBlocked { .. } => self.with_path_fields(|fields| f(fields, Nothing)),
+        }
+    }
+
+    /// The flow-control rows of [`Frame::with_layout`].
+    fn with_limit_fields<T>(&self, f: impl FnOnce(&[u64]) -> T) -> T {
+        match *self {
+            Frame::MaxData { limit } => f(&[types::MAX_DATA, limit]),
+            Frame::MaxStreamData { id, limit } => f(&[types::MAX_STREAM_DATA, id.get(), limit]),
+            Frame::MaxStreams {
+                dir: Dir::Bi,
+                count,
+            } => f(&[types::MAX_STREAMS_BIDI, count]),
+            Frame::MaxStreams {
+                dir: Dir::Uni,
+                count,
+            } => f(&[types::MAX_STREAMS_UNI, count]),
+            Frame::DataBlocked { limit } => f(&[types::DATA_BLOCKED, limit]),
+            Frame::StreamDataBlocked { id, limit } => {
+                f(&[types::STREAM_DATA_BLOCKED, id.get(), limit])
+            }
+            Frame::StreamsBlocked {
+                dir: Dir::Bi,
+                limit,
+            } => f(&[types::STREAMS_BLOCKED_BIDI, limit]),
+            Frame::StreamsBlocked {
+                dir: Dir::Uni,
+                limit,
+            } => f(&[types::STREAMS_BLOCKED_UNI, limit]),
+            _ => unreachable!("with_layout sends only flow-control frames here"),
+        }
+    }
+
+    /// The rows of [`Frame::with_layout`] about connection IDs and paths.
+    fn with_path_fields<T>(&self, f: impl FnOnce(&[u64]) -> T) -> T {
+        match *self {
+            Frame::RetireConnectionId {
+                path: None,
+                sequence,
+            } => f(&[types::RETIRE_CONNECTION_ID, sequence]),
+            Frame::RetireConnectionId {
+                path: Some(path),
+                sequence,
+            } => f(&[
+                types::PATH_RETIRE_CONNECTION_ID,
+                u64::from(path.get()),
+                sequence,
+            ]),
+            Frame::PathAbandon { path, error } => {
+                f(&[types::PATH_ABANDON, u64::from(path.get()), error.0])
+            }
+            Frame::PathStatus {
+                path,
+                sequence,
+                backup,
+            } => {
+                let frame_type = if backup {
+                    types::PATH_STATUS_BACKUP
+                } else {
+                    types::PATH_STATUS_AVAILABLE
+                };
+                f(&[frame_type, u64::from(path.get()), sequence])
+            }
+            Frame::MaxPathId { max } => f(&[types::MAX_PATH_ID, u64::from(max.get())]),
+            Frame::PathsBlocked { max } => f(&[types::PATHS_BLOCKED, u64::from(max.get())]),
+            Frame::PathCidsBlocked {
+                path,
+                next_sequence,
+            } => f(&[
+                types::PATH_CIDS_BLOCKED,
+                u64::from(path.get()),
+                next_sequence,
+            ]),
+            _ => unreachable!("with_layout sends only path frames here"),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Reading and checking transport parameters.
+
+use std::net::{SocketAddrV4, SocketAddrV6};
+use std::time::Duration;
+
+use swiftwater_units::Side;
+
+use super::{PreferredAddress, TransportParameterError, TransportParameters, id};
+use crate::coding::Reader;
+use crate::connection_id::{ConnectionId, ResetToken};
+use crate::error::DecodeError;
+use crate::frame::MAX_STREAMS;
+
+use TransportParameterError::{Duplicate, Invalid, Malformed, ServerOnly};
+
+pub(super) fn decode(
+    bytes: &[u8],
+    sender: Side,
+) -> Result<TransportParameters, TransportParameterError> {
+    let mut params = TransportParameters::default();
+    let mut seen_small = 0_u64;
+    let mut seen_large = Vec::new();
+    let mut r = Reader::new(bytes);
+    while !r.is_empty() {
+        let id = r.varint().map_err(malformed)?;
+        let value = r.length_prefixed().map_err(malformed)?;
+        if id < 64 {
+            if seen_small & (1 << id) != 0 {
+                return Err(Duplicate(id));
+            }
+            seen_small |= 1 << id;
+        } else {
+            seen_large.push(id);
+        }
+        if sender.is_client() && id::is_server_only(id) {
+            return Err(ServerOnly(id));
+        }
+        set(
+            &mut params,
+            id,
+            Value {
+                id,
+                r: Reader::new(value),
+            },
+        )?;
+    }
+    // Every parameter known here has a small identifier; the others are of no interest but must
+    // not repeat. Sorting keeps a long list from costing quadratic time.
+    seen_large.sort_unstable();
+    match seen_large.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(Duplicate(pair[0])),
+        None => Ok(params),
+    }
+}
+
+fn malformed(_: DecodeError) -> TransportParameterError {
+    Malformed
+}
+
+fn set(
+    params: &mut TransportParameters,
+    id: u64,
+    value: Value<'_>,
+) -> Result<(), TransportParameterError> {
+    match id {
+        id::ORIGINAL_DESTINATION_CONNECTION_ID => {
+            params.original_destination_connection_id = Some(value.cid()?);
+        }
+        id::MAX_IDLE_TIMEOUT => {
+            params.max_idle_timeout = Duration::from_millis(value.integer()?);
+        }
+        id::STATELESS_RESET_TOKEN => params.stateless_reset_token = Some(value.token()?),
+        id::MAX_UDP_PAYLOAD_SIZE => {
+            params.max_udp_payload_size = value.at_least(1200, "below 1200 bytes")?;
+        }
+        id::INITIAL_MAX_DATA => params.initial_max_data = value.integer()?,
+        id::INITIAL_MAX_STREAM_DATA_BIDI_LOCAL => {
+            params.initial_max_stream_data_bidi_local = value.integer()?;
+        }
+        id::INITIAL_MAX_STREAM_DATA_BIDI_REMOTE => {
+            params.initial_max_stream_data_bidi_remote = value.integer()?;
+        }
+        id::INITIAL_MAX_STREAM_DATA_UNI => params.initial_max_stream_data_uni = value.integer()?,
+        id::INITIAL_MAX_STREAMS_BIDI => {
+            params.initial_max_streams_bidi = value.at_most(MAX_STREAMS, "above 2^60 streams")?;
+        }
+        id::INITIAL_MAX_STREAMS_UNI => {
+            params.initial_max_streams_uni = value.at_most(MAX_STREAMS, "above 2^60 streams")?;
+        }
+        id::ACK_DELAY_EXPONENT => {
+            params.ack_delay_exponent = value.at_most(20, "above 20")? as u8;
+        }
+        id::MAX_ACK_DELAY => {
+            let millis = value.at_most((1 << 14) - 1, "2^14 milliseconds or more")?;
+            params.max_ack_delay = Duration::from_millis(millis);
+        }
+        id::DISABLE_ACTIVE_MIGRATION => {
+            value.end()?;
+            params.disable_active_migration = true;
+        }
+        id::PREFERRED_ADDRESS => params.preferred_address = Some(value.preferred_address()?),
+        id::ACTIVE_CONNECTION_ID_LIMIT => {
+            params.active_connection_id_limit = value.at_least(2, "below 2")?;
+        }
+        id::INITIAL_SOURCE_CONNECTION_ID => {
+            params.initial_source_connection_id = Some(value.cid()?);
+        }
+        id::RETRY_SOURCE_CONNECTION_ID => params.retry_source_connection_id = Some(value.cid()?),
+        id::MAX_DATAGRAM_FRAME_SIZE => params.max_datagram_frame_size = value.integer()?,
+        id::INITIAL_MAX_PATH_ID => {
+            let max = value.at_most(u64::from(u32::MAX), "above 2^32 - 1")?;
+            params.initial_max_path_id = Some(max as u32);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// The value of one parameter, which must be used up.
+struct Value<'a> {
+    id: u64,
+    r: Reader<'a>,
+}
+
+impl Value<'_> {
+    fn invalid(&self, reason: &'static str) -> TransportParameterError {
+        Invalid {
+            id: self.id,
+            reason,
+        }
+    }
+
+    fn end(self) -> Result<(), TransportParameterError> {
+        if self.r.is_empty() {
+            Ok(())
+        } else {
+            Err(Malformed)
+        }
+    }
+
+    fn integer(mut self) -> Result<u64, TransportParameterError> {
+        let n = self.r.varint().map_err(malformed)?;
+        self.end()?;
+        Ok(n)
+    }
+
+    fn at_most(self, max: u64, reason: &'static str) -> Result<u64, TransportParameterError> {
+        let invalid = self.invalid(reason);
+        self.integer()
+            .and_then(|n| if n <= max { Ok(n) } else { Err(invalid) })
+    }
+
+    fn at_least(self, min: u64, reason: &'static str) -> Result<u64, TransportParameterError> {
+        let invalid = self.invalid(reason);
+        self.integer()
+            .and_then(|n| if n >= min { Ok(n) } else { Err(invalid) })
+    }
+
+    fn cid(mut self) -> Result<ConnectionId, TransportParameterError> {
+        ConnectionId::new(self.r.take_rest())
+            .ok_or_else(|| self.invalid("a connection ID of more than 20 bytes"))
+    }
+
+    fn token(mut self) -> Result<ResetToken, TransportParameterError> {
+        let token = ResetToken(self.r.array().map_err(malformed)?);
+        self.end()?;
+        Ok(token)
+    }
+
+    /// All zeros stand for no address. An empty connection ID is an error: a server with one has
+    /// nothing to tell the connection by at the other address.
+    fn preferred_address(mut self) -> Result<PreferredAddress, TransportParameterError> {
+        let ipv4 = self.r.array::<4>().map_err(malformed)?;
+        let ipv4 = SocketAddrV4::new(ipv4.into(), self.r.u16().map_err(malformed)?);
+        let ipv6 = self.r.array::<16>().map_err(malformed)?;
+        let ipv6 = SocketAddrV6::new(ipv6.into(), self.r.u16().map_err(malformed)?, 0, 0);
+        let length = usize::from(self.r.u8().map_err(malformed)?);
+        if length == 0 {
+            return Err(self.invalid("an empty connection ID"));
+        }
+        let cid = ConnectionId::new(self.r.bytes(length).map_err(malformed)?)
+            .ok_or_else(|| self.invalid("a connection ID of more than 20 bytes"))?;
+        Ok(PreferredAddress {
+            ipv4: Some(ipv4).filter(|addr| !addr.ip().is_unspecified() || addr.port() != 0),
+            ipv6: Some(ipv6).filter(|addr| !addr.ip().is_unspecified() || addr.port() != 0),
+            cid,
+            reset_token: self.token()?,
+        })
+    }
+}

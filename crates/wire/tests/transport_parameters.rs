@@ -1,0 +1,427 @@
+//! Transport parameters: defaults, ranges, roles and repetition.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper that fails is a test that fails"
+)]
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use swiftwater_units::Side;
+use swiftwater_wire::{
+    ConnectionId, ErrorCode, PreferredAddress, ResetToken, TransportParameterError,
+    TransportParameters, Writer,
+};
+
+type Decoded = Result<TransportParameters, TransportParameterError>;
+
+const MAX: u64 = (1 << 62) - 1;
+
+fn varint(n: u64) -> Vec<u8> {
+    let mut buf = [0; 8];
+    let mut w = Writer::new(&mut buf);
+    w.varint(n);
+    let len = w.written();
+    buf[..len].to_vec()
+}
+
+fn parameter(id: u64, value: &[u8]) -> Vec<u8> {
+    [varint(id), varint(value.len() as u64), value.to_vec()].concat()
+}
+
+fn integer(id: u64, value: u64) -> Vec<u8> {
+    parameter(id, &varint(value))
+}
+
+fn decode(bytes: &[u8]) -> Decoded {
+    TransportParameters::decode(bytes, Side::Server)
+}
+
+fn encode(params: &TransportParameters, side: Side) -> Vec<u8> {
+    let mut out = Vec::new();
+    params.encode(side, &mut out, None);
+    out
+}
+
+fn assert_invalid(id: u64, decoded: &Decoded) {
+    match decoded {
+        Err(error @ TransportParameterError::Invalid { id: found, .. }) => {
+            assert_eq!(*found, id);
+            assert_eq!(error.error_code(), ErrorCode::TRANSPORT_PARAMETER_ERROR);
+        }
+        other => panic!("{id:#x}: {other:?}"),
+    }
+}
+
+fn preferred() -> PreferredAddress {
+    PreferredAddress {
+        ipv4: Some("192.0.2.1:4433".parse().unwrap()),
+        ipv6: Some("[2001:db8::1]:4434".parse().unwrap()),
+        cid: ConnectionId::new(&[9, 8, 7]).unwrap(),
+        reset_token: ResetToken([6; 16]),
+    }
+}
+
+fn all_set() -> TransportParameters {
+    TransportParameters {
+        original_destination_connection_id: ConnectionId::new(&[1; 8]),
+        max_idle_timeout: Duration::from_secs(30),
+        stateless_reset_token: Some(ResetToken([2; 16])),
+        max_udp_payload_size: 1472,
+        initial_max_data: 4,
+        initial_max_stream_data_bidi_local: 5,
+        initial_max_stream_data_bidi_remote: 6,
+        initial_max_stream_data_uni: 7,
+        initial_max_streams_bidi: 8,
+        initial_max_streams_uni: 9,
+        ack_delay_exponent: 10,
+        max_ack_delay: Duration::from_millis(11),
+        disable_active_migration: true,
+        preferred_address: Some(preferred()),
+        active_connection_id_limit: 14,
+        initial_source_connection_id: ConnectionId::new(&[]),
+        retry_source_connection_id: ConnectionId::new(&[3; 20]),
+        max_datagram_frame_size: 1200,
+        initial_max_path_id: Some(4),
+    }
+}
+
+#[test]
+fn defaults_are_those_of_the_rfc_and_take_no_bytes() {
+    let defaults = TransportParameters::default();
+    assert_eq!(decode(&[]), Ok(defaults));
+    assert!(encode(&defaults, Side::Server).is_empty());
+    assert_eq!(defaults.max_udp_payload_size, 65_527);
+    assert_eq!(defaults.ack_delay_exponent, 3);
+    assert_eq!(defaults.max_ack_delay, Duration::from_millis(25));
+    assert_eq!(defaults.active_connection_id_limit, 2);
+    assert_eq!(defaults.max_idle_timeout, Duration::ZERO);
+    assert_eq!(defaults.max_datagram_frame_size, 0);
+    assert_eq!(defaults.initial_max_path_id, None);
+}
+
+#[test]
+fn every_parameter_round_trips() {
+    assert_eq!(decode(&encode(&all_set(), Side::Server)), Ok(all_set()));
+}
+
+#[test]
+fn each_field_has_its_own_identifier() {
+    let read = |id, value| decode(&integer(id, value)).unwrap();
+    assert_eq!(
+        read(0x01, 1500).max_idle_timeout,
+        Duration::from_millis(1500)
+    );
+    assert_eq!(read(0x03, 1200).max_udp_payload_size, 1200);
+    assert_eq!(read(0x04, 1).initial_max_data, 1);
+    assert_eq!(read(0x05, 1).initial_max_stream_data_bidi_local, 1);
+    assert_eq!(read(0x06, 1).initial_max_stream_data_bidi_remote, 1);
+    assert_eq!(read(0x07, 1).initial_max_stream_data_uni, 1);
+    assert_eq!(read(0x08, 1).initial_max_streams_bidi, 1);
+    assert_eq!(read(0x09, 1).initial_max_streams_uni, 1);
+    assert_eq!(read(0x0a, 1).ack_delay_exponent, 1);
+    assert_eq!(read(0x0b, 1).max_ack_delay, Duration::from_millis(1));
+    assert_eq!(read(0x0e, 3).active_connection_id_limit, 3);
+    assert_eq!(read(0x20, 1).max_datagram_frame_size, 1);
+    assert_eq!(read(0x3e, 0).initial_max_path_id, Some(0));
+    let cid = ConnectionId::new(&[5]);
+    let read = |id| decode(&parameter(id, &[5])).unwrap();
+    assert_eq!(read(0x00).original_destination_connection_id, cid);
+    assert_eq!(read(0x0f).initial_source_connection_id, cid);
+    assert_eq!(read(0x10).retry_source_connection_id, cid);
+    let token = decode(&parameter(0x02, &[5; 16]))
+        .unwrap()
+        .stateless_reset_token;
+    assert_eq!(token, Some(ResetToken([5; 16])));
+    assert!(
+        decode(&parameter(0x0c, &[]))
+            .unwrap()
+            .disable_active_migration
+    );
+}
+
+#[test]
+fn identifiers_rise_in_what_is_written() {
+    let params = TransportParameters {
+        max_idle_timeout: Duration::from_millis(64),
+        initial_max_data: 1,
+        disable_active_migration: true,
+        initial_source_connection_id: ConnectionId::new(&[7]),
+        initial_max_path_id: Some(0),
+        ..TransportParameters::default()
+    };
+    let expected = [1, 2, 0x40, 64, 4, 1, 1, 0x0c, 0, 0x0f, 1, 7, 0x3e, 1, 0];
+    assert_eq!(encode(&params, Side::Client), expected);
+}
+
+#[test]
+fn a_reserved_parameter_is_added_and_ignored() {
+    let mut out = Vec::new();
+    TransportParameters::default().encode(Side::Client, &mut out, Some((31 * 2 + 27, &[1, 2])));
+    assert_eq!(out, [0x40, 89, 2, 1, 2]);
+    assert_eq!(decode(&out), Ok(TransportParameters::default()));
+}
+
+#[test]
+fn clients_neither_send_nor_may_send_what_servers_may() {
+    let bytes = encode(&all_set(), Side::Client);
+    let expected = TransportParameters {
+        original_destination_connection_id: None,
+        stateless_reset_token: None,
+        preferred_address: None,
+        retry_source_connection_id: None,
+        ..all_set()
+    };
+    assert_eq!(
+        TransportParameters::decode(&bytes, Side::Client),
+        Ok(expected)
+    );
+
+    for (id, value) in [
+        (0x00, &[1; 8][..]),
+        (0x02, &[1; 16]),
+        (0x0d, &[1; 60]),
+        (0x10, &[]),
+    ] {
+        let decoded = TransportParameters::decode(&parameter(id, value), Side::Client);
+        assert_eq!(decoded, Err(TransportParameterError::ServerOnly(id)));
+    }
+}
+
+#[test]
+fn no_parameter_may_repeat() {
+    for id in [0x04, 0x3e, 0x11, 27, 63, 64, 89, MAX] {
+        let twice = [integer(id, 5), integer(0x01, 9), integer(id, 6)].concat();
+        assert_eq!(decode(&twice), Err(TransportParameterError::Duplicate(id)));
+    }
+}
+
+#[test]
+fn unknown_parameters_are_ignored_however_many() {
+    let bytes: Vec<u8> = (0..10_000).flat_map(|n| parameter(1000 + n, &[])).collect();
+    assert_eq!(decode(&bytes), Ok(TransportParameters::default()));
+    let again = [bytes, parameter(1000, &[])].concat();
+    assert_eq!(
+        decode(&again),
+        Err(TransportParameterError::Duplicate(1000))
+    );
+}
+
+/// `valid` and `invalid` are neighbours at the edge of the range.
+fn edge(id: u64, valid: u64, invalid: u64) {
+    assert!(decode(&integer(id, valid)).is_ok(), "{id:#x}: {valid}");
+    assert_invalid(id, &decode(&integer(id, invalid)));
+}
+
+#[test]
+fn max_udp_payload_size_is_at_least_1200() {
+    edge(0x03, 1200, 1199);
+    assert!(decode(&integer(0x03, MAX)).is_ok());
+}
+
+#[test]
+fn stream_limits_end_at_2_to_the_60() {
+    edge(0x08, 1 << 60, (1 << 60) + 1);
+    edge(0x09, 1 << 60, (1 << 60) + 1);
+}
+
+#[test]
+fn ack_delay_exponent_ends_at_20() {
+    edge(0x0a, 20, 21);
+    // Not only its low byte counts.
+    assert_invalid(0x0a, &decode(&integer(0x0a, 256)));
+}
+
+#[test]
+fn max_ack_delay_is_below_2_to_the_14() {
+    edge(0x0b, (1 << 14) - 1, 1 << 14);
+}
+
+#[test]
+fn active_connection_id_limit_is_at_least_2() {
+    edge(0x0e, 2, 1);
+}
+
+#[test]
+fn initial_max_path_id_has_32_bits() {
+    edge(0x3e, u64::from(u32::MAX), u64::from(u32::MAX) + 1);
+}
+
+#[test]
+fn connection_ids_end_at_20_bytes() {
+    for id in [0x00, 0x0f, 0x10] {
+        assert!(decode(&parameter(id, &[1; 20])).is_ok());
+        assert_invalid(id, &decode(&parameter(id, &[1; 21])));
+    }
+}
+
+#[test]
+fn flags_are_empty_and_other_values_end_with_their_length() {
+    let malformed = Err(TransportParameterError::Malformed);
+    assert_eq!(decode(&parameter(0x0c, &[0])), malformed);
+    assert_eq!(decode(&parameter(0x02, &[1; 15])), malformed);
+    assert_eq!(decode(&parameter(0x02, &[1; 17])), malformed);
+    assert_eq!(decode(&parameter(0x04, &[])), malformed);
+    assert_eq!(decode(&parameter(0x04, &[1, 0])), malformed);
+    assert_eq!(decode(&parameter(0x04, &[0x40])), malformed);
+    assert_eq!(decode(&[0x04]), malformed);
+    assert_eq!(decode(&[0x04, 2, 1]), malformed);
+}
+
+#[test]
+fn integers_need_not_be_shortest() {
+    assert_eq!(
+        decode(&parameter(0x04, &[0x40, 5]))
+            .unwrap()
+            .initial_max_data,
+        5
+    );
+}
+
+#[test]
+fn durations_are_rounded_up_to_milliseconds() {
+    let params = TransportParameters {
+        max_idle_timeout: Duration::from_micros(1),
+        max_ack_delay: Duration::from_micros(25_001),
+        ..TransportParameters::default()
+    };
+    let decoded = decode(&encode(&params, Side::Client)).unwrap();
+    assert_eq!(decoded.max_idle_timeout, Duration::from_millis(1));
+    assert_eq!(decoded.max_ack_delay, Duration::from_millis(26));
+    let forever = TransportParameters {
+        max_idle_timeout: Duration::MAX,
+        ..TransportParameters::default()
+    };
+    let decoded = decode(&encode(&forever, Side::Client)).unwrap();
+    assert_eq!(decoded.max_idle_timeout, Duration::from_millis(MAX));
+}
+
+#[test]
+fn preferred_address_layout() {
+    let mut value = vec![192, 0, 2, 1, 0x11, 0x51];
+    value.extend([
+        0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0x11, 0x52,
+    ]);
+    value.extend([3, 9, 8, 7]);
+    value.extend([6; 16]);
+    let bytes = parameter(0x0d, &value);
+    assert_eq!(decode(&bytes).unwrap().preferred_address, Some(preferred()));
+    let params = TransportParameters {
+        preferred_address: Some(preferred()),
+        ..TransportParameters::default()
+    };
+    assert_eq!(encode(&params, Side::Server), bytes);
+
+    for end in 0..value.len() {
+        let cut = decode(&parameter(0x0d, &value[..end]));
+        assert_eq!(cut, Err(TransportParameterError::Malformed), "{end}");
+    }
+    value.push(0);
+    assert_eq!(
+        decode(&parameter(0x0d, &value)),
+        Err(TransportParameterError::Malformed)
+    );
+}
+
+#[test]
+fn preferred_address_may_lack_a_family() {
+    for (v4, v6) in [(true, false), (false, true), (false, false)] {
+        let full = preferred();
+        let address = PreferredAddress {
+            ipv4: full.ipv4.filter(|_| v4),
+            ipv6: full.ipv6.filter(|_| v6),
+            ..full
+        };
+        let params = TransportParameters {
+            preferred_address: Some(address),
+            ..TransportParameters::default()
+        };
+        assert_eq!(decode(&encode(&params, Side::Server)), Ok(params));
+    }
+}
+
+#[test]
+fn preferred_address_has_a_connection_id_of_1_to_20_bytes() {
+    let with_cid = |len: u8| {
+        let mut value = vec![1; 24];
+        value.push(len);
+        value.extend(vec![1; usize::from(len) + 16]);
+        decode(&parameter(0x0d, &value))
+    };
+    assert_invalid(0x0d, &with_cid(0));
+    assert!(with_cid(1).is_ok());
+    assert!(with_cid(20).is_ok());
+    assert_invalid(0x0d, &with_cid(21));
+}
+
+fn cid() -> impl Strategy<Value = Option<ConnectionId>> {
+    let bytes = prop::collection::vec(any::<u8>(), 0..=20);
+    prop::option::of(bytes.prop_map(|bytes| ConnectionId::new(&bytes).unwrap()))
+}
+
+prop_compose! {
+    fn any_params()(
+        cids in (cid(), cid(), cid()),
+        token in prop::option::of(any::<[u8; 16]>().prop_map(ResetToken)),
+        data in [0..=MAX, 0..=MAX, 0..=MAX, 0..=MAX, 0..=MAX],
+        streams in [0..=1_u64 << 60, 0..=1_u64 << 60],
+        idle in 0..=MAX,
+        payload in 1200..=MAX,
+        delay in (0..=20_u8, 0..1_u64 << 14),
+        flag in any::<bool>(),
+        limit in 2..=MAX,
+        paths in any::<Option<u32>>(),
+    ) -> TransportParameters {
+        TransportParameters {
+            original_destination_connection_id: cids.0,
+            max_idle_timeout: Duration::from_millis(idle),
+            stateless_reset_token: token,
+            max_udp_payload_size: payload,
+            initial_max_data: data[0],
+            initial_max_stream_data_bidi_local: data[1],
+            initial_max_stream_data_bidi_remote: data[2],
+            initial_max_stream_data_uni: data[3],
+            initial_max_streams_bidi: streams[0],
+            initial_max_streams_uni: streams[1],
+            ack_delay_exponent: delay.0,
+            max_ack_delay: Duration::from_millis(delay.1),
+            disable_active_migration: flag,
+            preferred_address: flag.then(preferred),
+            active_connection_id_limit: limit,
+            initial_source_connection_id: cids.1,
+            retry_source_connection_id: cids.2,
+            max_datagram_frame_size: data[4],
+            initial_max_path_id: paths,
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn round_trip(params in any_params()) {
+        prop_assert_eq!(decode(&encode(&params, Side::Server)), Ok(params));
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = decode(&bytes);
+        let _ = TransportParameters::decode(&bytes, Side::Client);
+    }
+
+    /// What is accepted, however oddly coded, is written and read alike.
+    #[test]
+    fn damaged_parameters_are_read_without_panic(
+        params in any_params(),
+        at in any::<prop::sample::Index>(),
+        value in any::<u8>(),
+    ) {
+        let mut bytes = encode(&params, Side::Server);
+        prop_assume!(!bytes.is_empty());
+        let at = at.index(bytes.len());
+        bytes[at] = value;
+        if let Ok(decoded) = decode(&bytes) {
+            prop_assert_eq!(decode(&encode(&decoded, Side::Server)), Ok(decoded));
+        }
+    }
+}
