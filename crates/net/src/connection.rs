@@ -9,8 +9,8 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use swiftwater_quic::crypto::CryptoError;
 use swiftwater_quic::policy::Hints;
-use swiftwater_quic::units::{Dir, Side, StreamId};
 use swiftwater_quic::{ConnectionError, ConnectionStats, SendDatagramError};
+use swiftwater_units::{Dir, Side, StreamId};
 
 use crate::recv_stream::RecvStream;
 use crate::send_stream::SendStream;
@@ -81,11 +81,10 @@ impl Connection {
         let signal = self.handle.signals.opened(dir);
         let id = self
             .handle
-            .wait_for(signal, |state| {
-                if let Some(reason) = &state.closed {
-                    return Some(Err(reason.clone()));
-                }
-                state.connection.accept(dir).map(Ok)
+            .wait_for(signal, |state| match state.connection.accept(dir) {
+                // Streams that came before the end can still be read.
+                Some(id) => Some(Ok(id)),
+                None => state.closed.clone().map(Err),
             })
             .await?;
         self.handle.touch();
@@ -103,9 +102,11 @@ impl Connection {
     pub async fn send_datagram(&self, data: Bytes) -> Result<(), SendDatagramError> {
         let signal = &self.handle.signals.datagram_room;
         self.handle
-            .wait_for(signal, |state| match state.connection.send_datagram(data.clone()) {
-                Err(SendDatagramError::Blocked) => None,
-                other => Some(other),
+            .wait_for(signal, |state| {
+                match state.connection.send_datagram(data.clone()) {
+                    Err(SendDatagramError::Blocked) => None,
+                    other => Some(other),
+                }
             })
             .await?;
         self.handle.touch();
@@ -147,7 +148,9 @@ impl Connection {
     /// Waits until the connection is closed, by whomever, and tells why.
     pub async fn closed(&self) -> ConnectionError {
         let signal = &self.handle.signals.closed;
-        self.handle.wait_for(signal, |state| state.closed.clone()).await
+        self.handle
+            .wait_for(signal, |state| state.closed.clone())
+            .await
     }
 
     /// Why the connection is closed; `None` while it isn't.
@@ -184,7 +187,11 @@ impl Connection {
 
     /// The server name that the client asked for.
     pub fn server_name(&self) -> Option<String> {
-        self.handle.lock().connection.server_name().map(str::to_owned)
+        self.handle
+            .lock()
+            .connection
+            .server_name()
+            .map(str::to_owned)
     }
 
     /// The peer's certificate chain, DER, end-entity first; empty if it sent none.
@@ -215,7 +222,8 @@ impl Connection {
 
     /// Tells the policies what the application needs.
     pub fn set_hints(&self, hints: Hints) {
-        self.handle.lock().connection.set_hints(hints);
+        let now = self.handle.endpoint.clock.now();
+        self.handle.lock().connection.set_hints(now, hints);
         self.handle.touch();
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use swiftwater_quic::{
-    ClientConfig, ConnectError, ConnectionHandle, Connection as Core, Endpoint as EndpointCore,
+    ClientConfig, ConnectError, Connection as Core, ConnectionHandle, Endpoint as EndpointCore,
     EndpointConfig, ServerConfig,
 };
 
@@ -96,6 +96,10 @@ pub struct Endpoint {
 impl Endpoint {
     /// Binds a UDP socket and starts the task that serves it. `[::]` takes IPv4 and IPv6. Must be
     /// called inside a tokio runtime.
+    ///
+    /// # Panics
+    ///
+    /// If the runtime was built without I/O or time.
     pub fn bind(address: SocketAddr, options: EndpointOptions) -> Result<Self, BindError> {
         let buffers = SocketBuffers {
             send: options.send_buffer,
@@ -164,7 +168,9 @@ impl Endpoint {
             return Err(ConnectError::Closing);
         }
         let (handle, connection) =
-            state.core.connect_with_token(now, config, remote, server_name, token)?;
+            state
+                .core
+                .connect_with_token(now, config, remote, server_name, token)?;
         Ok(self.add(&mut state, handle, connection))
     }
 
@@ -179,7 +185,9 @@ impl Endpoint {
         let shared = Shared::new(handle.index(), Box::new(connection), endpoint);
         let connecting = Connecting::new(Handle::new(Arc::clone(&shared)));
         // Still under the endpoint's lock, so that a `close` after it finds the connection.
-        self.shared.inbox.post(|news| news.added.push((handle, shared)));
+        self.shared
+            .inbox
+            .post(|news| news.added.push((handle, shared)));
         connecting
     }
 

@@ -18,8 +18,8 @@ pub enum BindError {
         /// What the system said.
         source: io::Error,
     },
-    /// The call came from outside a tokio runtime, or from one without I/O or timers.
-    #[error("an endpoint must be made inside a tokio runtime with I/O and time enabled: {0}")]
+    /// The call came from outside a tokio runtime.
+    #[error("an endpoint must be made inside a tokio runtime: {0}")]
     NoRuntime(String),
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn read_io_error(error: ReadError) -> io::Error {
     match error {
         ReadError::ConnectionLost(error) => connection_io_error(error),
         ReadError::Reset(_) => io::Error::new(io::ErrorKind::ConnectionReset, error),
-        ReadError::Closed => io::Error::new(io::ErrorKind::NotConnected, error),
+        _ => io::Error::new(io::ErrorKind::NotConnected, error),
     }
 }
 
@@ -73,6 +73,6 @@ pub(crate) fn write_io_error(error: WriteError) -> io::Error {
     match error {
         WriteError::ConnectionLost(error) => connection_io_error(error),
         WriteError::Stopped(_) => io::Error::new(io::ErrorKind::BrokenPipe, error),
-        WriteError::Closed => io::Error::new(io::ErrorKind::NotConnected, error),
+        _ => io::Error::new(io::ErrorKind::NotConnected, error),
     }
 }

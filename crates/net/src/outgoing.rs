@@ -66,7 +66,11 @@ impl Outgoing {
             let transmit = &pending.transmit;
             let rest = &self.buffer[pending.done..transmit.size.min(self.buffer.len())];
             let segment = transmit.segment_size.unwrap_or(rest.len()).max(1);
-            let len = if pending.split { segment.min(rest.len()) } else { rest.len() };
+            let len = if pending.split {
+                segment.min(rest.len())
+            } else {
+                rest.len()
+            };
             if len == 0 {
                 self.pending = None;
                 break;

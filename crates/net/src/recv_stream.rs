@@ -6,8 +6,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
-use swiftwater_quic::units::StreamId;
 use swiftwater_quic::{ReadError, ReadOutcome};
+use swiftwater_units::StreamId;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::error::{ReadExactError, ReadToEndError, read_io_error};
@@ -93,7 +93,11 @@ impl RecvStream {
 
     /// Tells the peer, with the application's `code`, that nothing more will be read.
     pub fn stop(&mut self, code: u64) -> Result<(), ReadError> {
-        self.handle.lock().connection.recv_stream(self.id).stop(code)?;
+        self.handle
+            .lock()
+            .connection
+            .recv_stream(self.id)
+            .stop(code)?;
         self.ended = Some(Err(ReadError::Closed));
         self.handle.touch();
         Ok(())
@@ -172,6 +176,8 @@ impl Drop for RecvStream {
 
 impl fmt::Debug for RecvStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RecvStream").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("RecvStream")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
     }
 }

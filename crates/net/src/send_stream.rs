@@ -6,8 +6,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use swiftwater_quic::units::StreamId;
 use swiftwater_quic::{ConnectionError, WriteError};
+use swiftwater_units::StreamId;
 use tokio::io::AsyncWrite;
 
 use crate::error::write_io_error;
@@ -68,7 +68,11 @@ impl SendStream {
     /// Says that nothing follows. What was written is delivered in the background, as long as the
     /// connection lives; [`SendStream::stopped`] waits for it.
     pub fn finish(&mut self) -> Result<(), WriteError> {
-        self.handle.lock().connection.send_stream(self.id).finish()?;
+        self.handle
+            .lock()
+            .connection
+            .send_stream(self.id)
+            .finish()?;
         self.ended = true;
         self.handle.touch();
         Ok(())
@@ -77,7 +81,11 @@ impl SendStream {
     /// Abandons the stream with the application's `code`: what the peer has not read yet it may never
     /// read.
     pub fn reset(&mut self, code: u64) -> Result<(), WriteError> {
-        self.handle.lock().connection.send_stream(self.id).reset(code)?;
+        self.handle
+            .lock()
+            .connection
+            .send_stream(self.id)
+            .reset(code)?;
         self.ended = true;
         self.handle.touch();
         Ok(())
@@ -94,7 +102,9 @@ impl SendStream {
     pub async fn stopped(&mut self) -> Result<Option<u64>, ConnectionError> {
         std::future::poll_fn(|cx| {
             let mut state = self.handle.lock();
-            let State { senders, closed, .. } = &mut *state;
+            let State {
+                senders, closed, ..
+            } = &mut *state;
             let sender = senders.entry(self.id).or_default();
             match (sender.end, closed) {
                 (Some(SendEnd::Acknowledged), _) => Poll::Ready(Ok(None)),
@@ -125,7 +135,9 @@ impl SendStream {
         cx: &mut Context<'_>,
         data: &mut Bytes,
     ) -> Poll<Result<usize, WriteError>> {
-        self.poll_with(cx, |state, id| state.connection.send_stream(id).write_chunk(data))
+        self.poll_with(cx, |state, id| {
+            state.connection.send_stream(id).write_chunk(data)
+        })
     }
 
     /// One try to write; zero bytes mean that there was no room.
@@ -164,7 +176,9 @@ impl AsyncWrite for SendStream {
         cx: &mut Context<'_>,
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.get_mut().poll_write_some(cx, data).map_err(write_io_error)
+        self.get_mut()
+            .poll_write_some(cx, data)
+            .map_err(write_io_error)
     }
 
     /// Nothing to do: what was written is on its way.
@@ -201,6 +215,8 @@ impl Drop for SendStream {
 
 impl fmt::Debug for SendStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SendStream").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("SendStream")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
     }
 }

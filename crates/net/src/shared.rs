@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-use swiftwater_quic::units::{Dir, Instant, StreamId};
 use swiftwater_quic::{Connection, ConnectionError, Event, StreamEvent};
+use swiftwater_units::{Dir, Instant, StreamId};
 use tokio::sync::Notify;
 
 use crate::endpoint_shared::EndpointShared;
@@ -193,7 +193,9 @@ impl State {
             StreamEvent::Readable { id } => wakeups.wakers.extend(self.readers.remove(&id)),
             StreamEvent::Writable { id } => {
                 let sender = self.senders.get_mut(&id);
-                wakeups.wakers.extend(sender.and_then(|sender| sender.writer.take()));
+                wakeups
+                    .wakers
+                    .extend(sender.and_then(|sender| sender.writer.take()));
             }
             StreamEvent::Finished { id } => self.end_sending(id, SendEnd::Acknowledged, wakeups),
             StreamEvent::Stopped { id, code } => {
@@ -219,14 +221,19 @@ impl State {
         }
         self.connection.close(now, code, reason);
         let reason = self.connection.close_reason().cloned();
-        self.note_closed(reason.unwrap_or(ConnectionError::LocallyClosed { code }), wakeups);
+        self.note_closed(
+            reason.unwrap_or(ConnectionError::LocallyClosed { code }),
+            wakeups,
+        );
     }
 
     fn note_closed(&mut self, reason: ConnectionError, wakeups: &mut Wakeups) {
         self.closed.get_or_insert(reason);
         wakeups.closed = true;
         wakeups.wakers.extend(self.connecting.take());
-        wakeups.wakers.extend(self.readers.drain().map(|(_, waker)| waker));
+        wakeups
+            .wakers
+            .extend(self.readers.drain().map(|(_, waker)| waker));
         for sender in self.senders.values_mut() {
             wakeups.wakers.extend(sender.writer.take());
             wakeups.wakers.extend(sender.end_waiter.take());
@@ -270,7 +277,9 @@ impl Shared {
     /// Tells the worker that the application changed the connection.
     pub(crate) fn touch(&self) {
         if !self.touched.swap(true, Ordering::AcqRel) {
-            self.endpoint.inbox.post(|news| news.touched.push(self.index));
+            self.endpoint
+                .inbox
+                .post(|news| news.touched.push(self.index));
         }
     }
 

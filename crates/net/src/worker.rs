@@ -10,8 +10,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use swiftwater_quic::units::{Instant, Side};
 use swiftwater_quic::{ConnectionHandle, EndpointEvent, Routed};
+use swiftwater_units::{Instant, Side};
 use tokio::time::Sleep;
 
 use crate::connection::Connection;
@@ -206,7 +206,11 @@ impl Worker {
                 Routed::Connection(handle) => {
                     let index = handle.index();
                     if let Some(entry) = self.table.get(index) {
-                        entry.shared.lock().connection.handle_datagram(now, &meta, datagram);
+                        entry
+                            .shared
+                            .lock()
+                            .connection
+                            .handle_datagram(now, &meta, datagram);
                         self.table.mark(index);
                     }
                 }
@@ -224,8 +228,7 @@ impl Worker {
                         endpoint.overflows += 1;
                         connection.close(now, 0, b"");
                     }
-                    let shared =
-                        Shared::new(handle.index(), connection, Arc::clone(&self.shared));
+                    let shared = Shared::new(handle.index(), connection, Arc::clone(&self.shared));
                     self.table.insert(handle, shared, admitted);
                 }
                 Routed::Response(transmit) => {
@@ -292,7 +295,8 @@ impl Worker {
     }
 
     fn flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.outgoing.poll_flush(cx, &self.socket, &self.shared.counters)
+        self.outgoing
+            .poll_flush(cx, &self.socket, &self.shared.counters)
     }
 
     /// Takes one batch from connection `index`, then its events. False if it had nothing to send.
@@ -457,7 +461,12 @@ impl Drop for Worker {
         drop(waiting);
         self.shared.inbox.take(&mut self.news);
         let added = self.news.added.drain(..).map(|(_, shared)| shared);
-        let known = self.table.entries.drain(..).flatten().map(|entry| entry.shared);
+        let known = self
+            .table
+            .entries
+            .drain(..)
+            .flatten()
+            .map(|entry| entry.shared);
         for shared in known.chain(added) {
             let wakeups = &mut self.scratch.wakeups;
             shared.lock().close(now, 0, b"", wakeups);

@@ -12,10 +12,11 @@ use rustls::{ClientConfig, KeyLogFile, RootCertStore};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use swiftwater_quic::crypto::{ClientCrypto, Primitives, Session, SessionError};
 
+use crate::checks::check_version;
 use crate::cipher_suite::{self, CipherSuite};
 use crate::config_error::ConfigError;
 use crate::rustls_keys::RustlsPrimitives;
-use crate::rustls_session::{RustlsSession, check_version};
+use crate::rustls_session::RustlsSession;
 use crate::verifier::NoVerification;
 
 /// TLS 1.3 for clients.

@@ -18,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+mod checks;
 mod cipher_suite;
 mod client;
 mod config_error;

@@ -4,11 +4,10 @@ use std::any::Any;
 use std::fmt;
 
 use rustls::quic::{Connection, KeyChange, Secrets};
-use swiftwater_quic::crypto::{
-    CryptoError, Epoch, KeyPair, NewKeys, PacketKey, Session, SessionError, TlsError,
-};
+use swiftwater_quic::crypto::{CryptoError, Epoch, KeyPair, NewKeys, PacketKey, Session, TlsError};
 use swiftwater_wire::ErrorCode;
 
+use crate::checks::check_epoch;
 use crate::cipher_suite::CipherSuite;
 use crate::outbox::Outbox;
 use crate::rustls_keys;
@@ -173,26 +172,4 @@ impl Session for RustlsSession {
     fn as_any(&self) -> &dyn Any {
         self
     }
-}
-
-/// Refuses handshake bytes that came under other keys than TLS reads from now: new bytes in an old
-/// epoch, or bytes ahead of the keys (RFC 9001, section 4.1.3).
-pub(crate) fn check_epoch(expected: Epoch, got: Epoch) -> Result<(), TlsError> {
-    if expected == got {
-        return Ok(());
-    }
-    Err(TlsError {
-        code: ErrorCode::PROTOCOL_VIOLATION,
-        reason: format!("handshake bytes in epoch {got:?}, expected in {expected:?}"),
-    })
-}
-
-/// Refuses a version whose keys we don't derive.
-pub(crate) fn check_version(version: u32) -> Result<(), SessionError> {
-    if version == swiftwater_wire::VERSION_1 {
-        return Ok(());
-    }
-    Err(SessionError(format!(
-        "QUIC version {version:#x} is not supported"
-    )))
 }

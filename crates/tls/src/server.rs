@@ -11,11 +11,12 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use swiftwater_quic::crypto::{Primitives, ServerCrypto, Session, SessionError};
 
+use crate::checks::check_version;
 use crate::cipher_suite::{self, CipherSuite};
 use crate::config_error::ConfigError;
 use crate::dev_cert::DevCertificate;
 use crate::rustls_keys::RustlsPrimitives;
-use crate::rustls_session::{RustlsSession, check_version};
+use crate::rustls_session::RustlsSession;
 
 /// TLS 1.3 for servers. Resumption and 0-RTT are off: no tickets are sent.
 #[derive(Clone)]

@@ -121,7 +121,11 @@ impl Hub {
     }
 
     /// The flow of this client, made now if it is new and there is room.
-    fn flow(&mut self, client: SocketAddr, local_ip: Option<std::net::IpAddr>) -> Option<Arc<Flow>> {
+    fn flow(
+        &mut self,
+        client: SocketAddr,
+        local_ip: Option<std::net::IpAddr>,
+    ) -> Option<Arc<Flow>> {
         if let Some(known) = self.clients.get(&client) {
             return Some(Arc::clone(&known.flow));
         }

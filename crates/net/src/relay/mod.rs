@@ -26,7 +26,6 @@ use thiserror::Error;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::error::BindError;
-use hub::Hub;
 use shaper::Shaper;
 
 /// What a relay is made from.
@@ -128,16 +127,20 @@ impl Relay {
         let mut threads = Vec::with_capacity(2);
         threads.push({
             let shaper = Arc::clone(&shaper);
-            thread::Builder::new().name("relay-io".into()).spawn(move || {
-                hub::run(config, &shaper, inbox, &started);
-                shaper.stop();
-            })?
+            thread::Builder::new()
+                .name("relay-io".into())
+                .spawn(move || {
+                    hub::run(config, &shaper, inbox, &started);
+                    shaper.stop();
+                })?
         });
         // The thread ends, and with it the channel, only after an answer or in a panic.
         let local = start.recv().map_err(|_| RelayError::Stopped)??;
         threads.push({
             let shaper = Arc::clone(&shaper);
-            thread::Builder::new().name("relay-link".into()).spawn(move || shaper.run())?
+            thread::Builder::new()
+                .name("relay-link".into())
+                .spawn(move || shaper.run())?
         });
         Ok(Self {
             local,
@@ -194,9 +197,11 @@ impl Drop for Relay {
 
 impl fmt::Debug for Relay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Relay").field("local", &self.local).finish_non_exhaustive()
+        f.debug_struct("Relay")
+            .field("local", &self.local)
+            .finish_non_exhaustive()
     }
 }
 
-/// Runs the hub until it is told to stop; `started` hears whether it could begin.
+/// Hears whether the relay could start, and where it listens.
 type Started = mpsc::Sender<Result<SocketAddr, RelayError>>;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use swiftwater_link::{Ecn, Link, Packet, Payload};
 use swiftwater_quic::EcnCodepoint;
-use swiftwater_quic::units::Instant;
+use swiftwater_units::Instant;
 
 use super::{RelayConfig, RelayCounters, RelayError};
 use crate::clock::Clock;
@@ -195,7 +195,9 @@ impl Shaper {
                 direction,
                 data,
             };
-            let dropped = links.of(direction).enqueue(now, Packet::with_ecn(frame, ecn));
+            let dropped = links
+                .of(direction)
+                .enqueue(now, Packet::with_ecn(frame, ecn));
             if let Some(dropped) = dropped {
                 links.recycle(dropped.packet.payload.data);
             }
@@ -216,7 +218,9 @@ impl Shaper {
             links.collect(now, &mut arrived);
             if !arrived.is_empty() {
                 drop(links);
-                let unsent = arrived.iter().filter(|packet| !packet.payload.deliver(packet.ecn));
+                let unsent = arrived
+                    .iter()
+                    .filter(|packet| !packet.payload.deliver(packet.ecn));
                 let unsent = unsent.count() as u64;
                 links = self.lock();
                 links.counters.unsent += unsent;
@@ -226,7 +230,10 @@ impl Shaper {
                 continue;
             }
             links = match links.next_event() {
-                None => self.changed.wait(links).unwrap_or_else(PoisonError::into_inner),
+                None => self
+                    .changed
+                    .wait(links)
+                    .unwrap_or_else(PoisonError::into_inner),
                 Some(next) => {
                     let pause = next.saturating_since(self.clock.now());
                     self.changed

@@ -222,11 +222,6 @@ impl PathRecovery {
         self.controller.cwnd()
     }
 
-    /// True if the window has room for a full-sized packet.
-    pub(crate) fn has_window(&self) -> bool {
-        self.has_window_for(usize::from(self.settings.max_datagram_size))
-    }
-
     /// True if a packet of `size` bytes may be sent: it fits into the window, or it is the one
     /// packet that may leave when an episode opens (RFC 9002, section 7.3.2). Probes needn't ask.
     pub(crate) fn has_window_for(&self, size: usize) -> bool {
@@ -241,6 +236,13 @@ impl PathRecovery {
 
     /// Bytes that the pacer lets go back to back now; zero unless a full-sized packet may go,
     /// `usize::MAX` without pacing. The window is another matter.
+    #[cfg_attr(
+        not(test),
+        expect(
+            dead_code,
+            reason = "sizes GSO batches; sending asks packet by packet so far"
+        )
+    )]
     pub(crate) fn pacing_budget(&mut self, now: Instant) -> usize {
         self.pacer.budget(now)
     }

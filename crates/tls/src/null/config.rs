@@ -8,7 +8,7 @@ use swiftwater_quic::crypto::{ClientCrypto, Primitives, ServerCrypto, Session, S
 use super::handshake::{NullSession, ServerSettings};
 use super::keys::NullPrimitives;
 use super::messages::{ClientHello, EncryptedExtensions};
-use crate::rustls_session::check_version;
+use crate::checks::check_version;
 
 /// A certificate as long as a small one of the web, bytes.
 const DEFAULT_CHAIN_LEN: usize = 800;

@@ -23,8 +23,8 @@ use swiftwater_units::Side;
 
 use super::keys::Secret;
 use super::messages::{self, ClientHello, EncryptedExtensions, Kind, alert, failure};
+use crate::checks::check_epoch;
 use crate::outbox::Outbox;
-use crate::rustls_session::check_epoch;
 
 /// What a server says whatever the client asks.
 pub(super) struct ServerSettings {

@@ -9,6 +9,9 @@ use super::checksum::Checksum;
 /// Bytes of a tag and of a header sample, as of the AEADs of TLS 1.3.
 const TAG_LEN: usize = 16;
 
+/// Most bytes that a packet number takes; samples start behind them (RFC 9001, section 5.4.2).
+const MAX_PACKET_NUMBER_LEN: usize = 4;
+
 /// From which keys are derived: those of an epoch and key phase, or those of one direction.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub(super) struct Secret(pub(super) u64);
@@ -110,7 +113,10 @@ impl PacketKey for NullPacketKey {
 struct NullHeaderKey;
 
 impl HeaderKey for NullHeaderKey {
-    fn encrypt(&self, _pn_offset: usize, _packet: &mut [u8]) {}
+    fn encrypt(&self, pn_offset: usize, packet: &mut [u8]) {
+        // Real header protection could not sample a shorter packet; simulations must notice.
+        debug_assert!(packet.len() >= pn_offset + MAX_PACKET_NUMBER_LEN + self.sample_len());
+    }
 
     fn decrypt(&self, _pn_offset: usize, _packet: &mut [u8]) {}
 

@@ -286,12 +286,15 @@ fn one_packet_may_leave_when_an_episode_opens() {
     let mut bench = Bench::new();
     bench.set_cwnd(packets(10));
     let mut sent = bench.send_many(10);
-    assert!(!bench.path.has_window());
+    assert!(!bench.path.has_window_for(1_200));
     bench.lose(&mut sent[..1], false);
     bench.set_cwnd(packets(5));
-    assert!(bench.path.has_window(), "the retransmission needn't wait");
+    assert!(
+        bench.path.has_window_for(1_200),
+        "the retransmission needn't wait"
+    );
     bench.send();
-    assert!(!bench.path.has_window());
+    assert!(!bench.path.has_window_for(1_200));
     bench.lose(&mut sent[1..2], false);
-    assert!(!bench.path.has_window(), "once per episode");
+    assert!(!bench.path.has_window_for(1_200), "once per episode");
 }

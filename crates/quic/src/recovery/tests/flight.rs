@@ -32,9 +32,9 @@ fn the_window_is_never_exceeded_by_part_of_a_packet() {
     let mut bench = Bench::new();
     bench.set_cwnd(ByteCount::new(2_500));
     bench.send();
-    assert!(bench.path.has_window());
+    assert!(bench.path.has_window_for(1_200));
     bench.send();
-    assert!(!bench.path.has_window());
+    assert!(!bench.path.has_window_for(1_200));
     assert!(bench.path.has_window_for(100));
     assert!(!bench.path.has_window_for(101));
 }

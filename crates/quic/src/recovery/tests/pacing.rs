@@ -279,3 +279,18 @@ fn probes_are_debited_but_the_debt_is_bounded() {
     // at most the depth (two packets) in debt, and one packet's credit
     assert!(bench.path.pacing_release(bench.now) - bench.now <= us(3 * 9_600 + 1));
 }
+
+#[test]
+fn credit_for_lateness_is_still_owed_a_moment_later() {
+    let mut bench = paced(Bandwidth::from_mbps(100), None);
+    bench.path.on_pacer_blocked(bench.now, packets(1_000));
+    bench.wait(ms(4));
+    let owed = bench.path.pacing_budget(bench.now);
+    assert!(owed > 40_000, "{owed}");
+    bench.wait(us(10));
+    assert_eq!(
+        bench.path.pacing_budget(bench.now),
+        owed,
+        "neither cut to the depth nor grown"
+    );
+}

@@ -1,9 +1,12 @@
 //! The `hq-interop` protocol: HTTP/0.9 on QUIC streams, as QUIC implementations use it for
-//! interoperability tests. Parsing and codes only; `serve` and `get` do the moving.
+//! interoperability tests. Parsing and codes are here; [`service`] and [`client`] do the moving.
 //!
 //! Each bidirectional stream opened by the client carries one request, `GET /path` and a line end;
 //! the answer is the bare file and the end of the stream. There is no way to say that something went
 //! wrong but to reset the stream; the codes of [`Refusal`] are our own choice.
+
+pub mod client;
+pub mod service;
 
 use std::str;
 

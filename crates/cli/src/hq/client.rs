@@ -1,0 +1,85 @@
+//! The client's side of `hq-interop`: one request, its answer written to a file.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use tokio::task;
+
+use super::{Refusal, request};
+use crate::exit::{Exit, Failure};
+use crate::part_file::{PartFile, PartFileError};
+use crate::transport::{Connection, ReadError, SendStream, connection_failure};
+
+/// Bytes read from the stream at once.
+const BLOCK: usize = 256 * 1024;
+
+/// A download that was completed.
+#[derive(Clone, Copy, Debug)]
+pub struct Fetched {
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// When its first byte was there; for an empty file, its end.
+    pub first_byte: Instant,
+    /// From the request to the file having its final name.
+    pub elapsed: Duration,
+}
+
+/// Requests `path` (percent-encoded) and writes the answer to `target`, which gets its name only
+/// when the file is complete. `progress` is told the number of bytes of each step.
+pub async fn fetch(
+    connection: &Connection,
+    path: &str,
+    target: &Path,
+    overwrite: bool,
+    mut progress: impl FnMut(u64),
+) -> Result<Fetched, Failure> {
+    let start = Instant::now();
+    let mut part = PartFile::create(target, overwrite)?;
+    let (mut send, mut recv) =
+        connection.open_bi().await.map_err(|error| connection_failure(&error, "the server"))?;
+    ask(&mut send, path).await?;
+    let mut buffer = vec![0; BLOCK];
+    let mut bytes = 0;
+    let mut first_byte = None;
+    while let Some(read) = recv.read(&mut buffer).await.map_err(|error| read_failure(&error))? {
+        first_byte.get_or_insert_with(Instant::now);
+        // A disk that stalls must not stall the other downloads of this thread for long; blocks
+        // are small and go to the page cache, so a hand-over to another thread would cost more.
+        part.write_all(&buffer[..read])?;
+        bytes += read as u64;
+        progress(read as u64);
+    }
+    let first_byte = first_byte.unwrap_or_else(Instant::now);
+    complete(part).await?;
+    Ok(Fetched { bytes, first_byte, elapsed: start.elapsed() })
+}
+
+async fn ask(send: &mut SendStream, path: &str) -> Result<(), Failure> {
+    let failed = |error: &dyn std::fmt::Display| {
+        Failure::new(Exit::Connection, format_args!("cannot send the request: {error}"))
+    };
+    send.write_all(&request(path)).await.map_err(|error| failed(&error))?;
+    send.finish().map_err(|error| failed(&error))
+}
+
+/// Flushing to disk may take long.
+async fn complete(part: PartFile) -> Result<(), Failure> {
+    let done: Result<Result<_, PartFileError>, _> =
+        task::spawn_blocking(move || part.complete()).await;
+    done.map_err(|error| Failure::new(Exit::Failure, error))??;
+    Ok(())
+}
+
+fn read_failure(error: &ReadError) -> Failure {
+    match error {
+        ReadError::Reset(code) => match Refusal::from_code(*code) {
+            Some(refusal) => Failure::new(Exit::Refused, refusal.describe()),
+            None => Failure::new(
+                Exit::Refused,
+                format_args!("the server gave up the request with code {code}"),
+            ),
+        },
+        ReadError::ConnectionLost(error) => connection_failure(error, "the server"),
+        other => Failure::new(Exit::Connection, other),
+    }
+}

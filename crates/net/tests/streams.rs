@@ -1,0 +1,325 @@
+//! Streams between two endpoints on loopback.
+
+mod common;
+
+use common::{Pair, echo, guard, noise};
+use swiftwater_net::quic::{ReadError, TransportConfig, WriteError};
+use swiftwater_net::{Connection, ReadExactError, ReadToEndError};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+async fn round_trip(connection: &Connection, data: Vec<u8>) {
+    let (mut send, mut recv) = connection.open_bi().await.unwrap();
+    let expected = data.clone();
+    let writer = tokio::spawn(async move {
+        send.write_all(&data).await.unwrap();
+        send.finish().unwrap();
+        assert_eq!(send.stopped().await, Ok(None));
+    });
+    let received = recv.read_to_end(expected.len()).await.unwrap();
+    assert!(received == expected, "the echo differs");
+    writer.await.unwrap();
+}
+
+async fn echoes_a_megabyte() {
+    guard(async {
+        let pair = Pair::new();
+        let (client, server) = pair.connect().await;
+        tokio::spawn(echo(server));
+        round_trip(&client, noise(3 << 20, 7)).await;
+        pair.shut_down().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn echo_on_many_threads() {
+    echoes_a_megabyte().await;
+}
+
+#[tokio::test]
+async fn echo_on_one_thread() {
+    echoes_a_megabyte().await;
+}
+
+#[tokio::test]
+async fn empty_stream_ends_at_once() {
+    guard(async {
+        let pair = Pair::new();
+        let (client, server) = pair.connect().await;
+        let mut send = client.open_uni().await.unwrap();
+        send.finish().unwrap();
+        let mut recv = server.accept_uni().await.unwrap();
+        assert_eq!(recv.read(&mut [0; 8]).await, Ok(None));
+        // The end stays the end.
+        assert_eq!(recv.read(&mut [0; 8]).await, Ok(None));
+        pair.shut_down().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn chunks_and_io_traits() {
+    guard(async {
+        let pair = Pair::new();
+        let (client, server) = pair.connect().await;
+        let data = noise(300_000, 3);
+        let chunk = bytes::Bytes::from(data.clone());
+        let writer = tokio::spawn(async move {
+            let mut send = client.open_uni().await.unwrap();
+            send.write_chunk(chunk.slice(..100_000)).await.unwrap();
+            AsyncWriteExt::write_all(&mut send, &chunk[100_000..])
+                .await
+                .unwrap();
+            send.shutdown().await.unwrap();
+            send.shutdown().await.unwrap();
+            send.stopped().await.unwrap();
+            client
+        });
+        let mut recv = server.accept_uni().await.unwrap();
+        let mut head = vec![0; 1000];
+        recv.read_exact(&mut head).await.unwrap();
+        let second = recv.read_chunk(10).await.unwrap().unwrap();
+        assert!((1..=10).contains(&second.len()));
+        let mut rest = Vec::new();
+        AsyncReadExt::read_to_end(&mut recv, &mut rest)
+            .await
+            .unwrap();
+        assert!([&head[..], &second[..], &rest[..]].concat() == data);
+        writer.await.unwrap();
+        pair.shut_down().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn too_long_and_too_short() {
+    guard(async {
+        let pair = Pair::new();
+        let (client, server) = pair.connect().await;
+        for _ in 0..2 {
+            let mut send = client.open_uni().await.unwrap();
+            send.write_all(&[1; 100]).await.unwrap();
+            // Dropped: finished.
+        }
+        let mut recv = server.accept_uni().await.unwrap();
+        assert_eq!(
+            recv.read_to_end(99).await,
+            Err(ReadToEndError::TooLong { limit: 99 })
+        );
+        let mut recv = server.accept_uni().await.unwrap();
+        let read = recv.read_exact(&mut [0; 101]).await;
+        assert_eq!(read, Err(ReadExactError::FinishedEarly { read: 100 }));
+        pair.shut_down().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn exactly_the_limit_is_not_too_long() {
+    guard(async {
+        let pair = Pair::new();
+        let (client, server) = pair.connect().await;
+        let mut send = client.open_uni().await.unwrap();
+        send.write_all(&[1; 100]).await.unwrap();
+        send.finish().unwrap();
+        let mut recv = server.accept_uni().await.unwrap();
+        assert_eq!(recv.read_to_end(100).await, Ok(vec![1; 100]));
+        pair.shut_down().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn reset_reaches_the_reader() {
+    guard(async {
+        let pair = Pair::new();
+        let (client, server) = pair.connect().await;
+        let mut send = client.open_uni().await.unwrap();
+        send.write_all(b"half of it").await.unwrap();
+        let mut recv = server.accept_uni().await.unwrap();
+        recv.read_exact(&mut [0; 10]).await.unwrap();
+        send.reset(77).unwrap();
+        assert_eq!(recv.read(&mut [0; 8]).await, Err(ReadError::Reset(77)));
+        assert_eq!(send.write(b"more").await, Err(WriteError::Closed));
+        pair.shut_down().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn stop_reaches_the_writer() {
+    guard(async {
+        let pair = Pair::new();
+        let (client, server) = pair.connect().await;
+        let mut send = client.open_uni().await.unwrap();
+        send.write_all(b"unwanted").await.unwrap();
+        let mut recv = server.accept_uni().await.unwrap();
+        recv.stop(5).unwrap();
+        assert_eq!(send.stopped().await, Ok(Some(5)));
+        assert_eq!(send.write(b"more").await, Err(WriteError::Stopped(5)));
+        assert_eq!(recv.read(&mut [0; 8]).await, Err(ReadError::Closed));
+        pair.shut_down().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn dropping_a_reader_stops_the_writer() {
+    guard(async {
+        let pair = Pair::new();
+        let (client, server) = pair.connect().await;
+        let mut send = client.open_uni().await.unwrap();
+        send.write_all(b"unwanted").await.unwrap();
+        drop(server.accept_uni().await.unwrap());
+        assert_eq!(send.stopped().await, Ok(Some(0)));
+        pair.shut_down().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_streams() {
+    guard(async {
+        let pair = Pair::new();
+        let (client, server) = pair.connect().await;
+        tokio::spawn(echo(server));
+        let tasks: Vec<_> = (0..1000)
+            .map(|n| {
+                let client = client.clone();
+                tokio::spawn(
+                    async move { round_trip(&client, noise(1 + n % 5000, n as u64)).await },
+                )
+            })
+            .collect();
+        for task in tasks {
+            task.await.unwrap();
+        }
+        pair.shut_down().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn opening_waits_for_the_peers_limit() {
+    guard(async {
+        let transport = TransportConfig {
+            max_concurrent_uni_streams: 2,
+            ..TransportConfig::default()
+        };
+        let pair = Pair::with(transport);
+        let (client, server) = pair.connect().await;
+        let first = client.open_uni().await.unwrap();
+        let _second = client.open_uni().await.unwrap();
+        let mut third = Box::pin(client.open_uni());
+        tokio::select! {
+            biased;
+            opened = &mut third => panic!("the limit is 2, yet {opened:?}"),
+            () = tokio::task::yield_now() => {}
+        }
+        // Its end makes room for another.
+        drop(first);
+        let mut recv = server.accept_uni().await.unwrap();
+        assert_eq!(recv.read_to_end(0).await, Ok(vec![]));
+        drop(recv);
+        third.await.unwrap();
+        pair.shut_down().await;
+    })
+    .await;
+}
+
+/// A reader that doesn't read holds the writer at the flow-control window.
+#[tokio::test]
+async fn a_slow_reader_holds_the_writer() {
+    guard(async {
+        let window = 64 * 1024;
+        let transport = TransportConfig {
+            stream_receive_window: (window as u64).into(),
+            max_stream_receive_window: (window as u64).into(),
+            receive_window: (window as u64).into(),
+            max_receive_window: (window as u64).into(),
+            send_window: (window as u64).into(),
+            ..TransportConfig::default()
+        };
+        let pair = Pair::with(transport);
+        let (client, server) = pair.connect().await;
+        let data = noise(1 << 20, 5);
+        let mut send = client.open_uni().await.unwrap();
+        let written = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let writer = tokio::spawn({
+            let (written, data) = (written.clone(), data.clone());
+            async move {
+                let mut rest = &data[..];
+                while !rest.is_empty() {
+                    let n = send.write(rest).await.unwrap();
+                    rest = &rest[n..];
+                    written.fetch_add(n, std::sync::atomic::Ordering::SeqCst);
+                }
+                send.finish().unwrap();
+                send.stopped().await.unwrap();
+            }
+        });
+        let mut recv = server.accept_uni().await.unwrap();
+        let mut received = Vec::new();
+        let mut buffer = vec![0; 1000];
+        while let Some(n) = recv.read(&mut buffer).await.unwrap() {
+            received.extend_from_slice(&buffer[..n]);
+            // Never more on the way than the sender may hold plus the receiver's window.
+            let ahead = written.load(std::sync::atomic::Ordering::SeqCst) - received.len();
+            assert!(ahead <= 2 * window, "{ahead} bytes ahead of the reader");
+        }
+        assert!(received == data);
+        writer.await.unwrap();
+        pair.shut_down().await;
+    })
+    .await;
+}
+
+/// Futures that are dropped while they wait lose nothing.
+#[tokio::test]
+async fn dropped_futures_lose_nothing() {
+    guard(async {
+        let pair = Pair::new();
+        let (client, server) = pair.connect().await;
+        let (mut send, mut recv) = {
+            // Give up accepting, then accept.
+            tokio::select! {
+                biased;
+                _ = server.accept_bi() => panic!("nobody opened a stream"),
+                () = tokio::task::yield_now() => {}
+            }
+            client.open_bi().await.unwrap()
+        };
+        let data = noise(200_000, 11);
+        let expected = data.clone();
+        let echoing = tokio::spawn(echo(server));
+        let writer = tokio::spawn(async move {
+            let mut rest = &data[..];
+            while !rest.is_empty() {
+                tokio::select! {
+                    biased;
+                    () = tokio::task::yield_now() => {}
+                    n = send.write(&rest[..rest.len().min(7000)]) => rest = &rest[n.unwrap()..],
+                }
+            }
+            send.finish().unwrap();
+            send
+        });
+        let mut received = Vec::new();
+        let mut buffer = vec![0; 3000];
+        loop {
+            tokio::select! {
+                biased;
+                () = tokio::task::yield_now() => {}
+                n = recv.read(&mut buffer) => match n.unwrap() {
+                    Some(n) => received.extend_from_slice(&buffer[..n]),
+                    None => break,
+                },
+            }
+        }
+        assert!(received == expected);
+        drop(writer.await.unwrap());
+        pair.shut_down().await;
+        echoing.await.unwrap();
+    })
+    .await;
+}
