@@ -1,3 +1,7 @@
-//! The `swiftwater` command: argument parsing and printing only.
+//! The `swiftwater` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    swiftwater_cli::run(std::env::args_os())
+}

@@ -6,7 +6,8 @@
 //! wants, a pacing rate. It never sees a frame, a stream, a packet or another path, reads no clock,
 //! and draws randomness only from the generator in [`Env`].
 //!
-//! Inside one ACK the transport calls, each at most once and in this order: `on_loss`, `on_ce`,
+//! Inside one ACK the transport calls, in this order and at most once each (`on_spurious` once per refuted
+//! episode): `on_loss`, `on_ce`,
 //! `on_spurious`, `on_ack`; the pacer then re-reads [`Controller::pacing`].
 //!
 //! Choose an algorithm with [`by_name`], or make a factory with parameters of your own, such as

@@ -62,7 +62,10 @@ impl Datagrams {
     pub(crate) fn send(&mut self, data: Bytes, room: usize) -> Result<(), SendDatagramError> {
         let max = self.max_size(room).ok_or(SendDatagramError::Unsupported)?;
         if data.len() > max {
-            return Err(SendDatagramError::TooLarge { size: data.len(), max });
+            return Err(SendDatagramError::TooLarge {
+                size: data.len(),
+                max,
+            });
         }
         if self.outgoing_bytes + data.len() > self.capacity && !self.outgoing.is_empty() {
             self.blocked = true;

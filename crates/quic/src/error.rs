@@ -21,7 +21,11 @@ pub struct TransportError {
 impl TransportError {
     /// An error with this code and reason, without a frame.
     pub fn new(code: ErrorCode, reason: impl Into<String>) -> Self {
-        Self { code, frame_type: None, reason: reason.into() }
+        Self {
+            code,
+            frame_type: None,
+            reason: reason.into(),
+        }
     }
 
     /// The same error, blamed on a frame of type `frame_type`.

@@ -69,7 +69,12 @@ impl<'a, 'b> FrameWriter<'a, 'b> {
         limit: usize,
         carried: &'a mut Vec<Carried>,
     ) -> Self {
-        Self { writer, limit, carried, ack_eliciting: false }
+        Self {
+            writer,
+            limit,
+            carried,
+            ack_eliciting: false,
+        }
     }
 
     /// Room left for frames, bytes.

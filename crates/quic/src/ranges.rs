@@ -13,7 +13,9 @@ pub struct RangeSet {
 impl RangeSet {
     /// The empty set.
     pub const fn new() -> Self {
-        Self { ranges: VecDeque::new() }
+        Self {
+            ranges: VecDeque::new(),
+        }
     }
 
     /// True if nothing is in the set.
@@ -93,8 +95,11 @@ impl RangeSet {
         }
         first.start = first.start.min(range.start);
         let mut end = first.end.max(range.end);
-        let swallowed =
-            self.ranges.range(at + 1..).take_while(|next| next.start <= range.end).count();
+        let swallowed = self
+            .ranges
+            .range(at + 1..)
+            .take_while(|next| next.start <= range.end)
+            .count();
         if swallowed > 0 {
             end = end.max(self.ranges[at + swallowed].end);
             self.ranges.drain(at + 1..=at + swallowed);
@@ -108,7 +113,11 @@ impl RangeSet {
             return;
         }
         let mut from = self.ranges.partition_point(|have| have.end <= range.start);
-        let Some(first) = self.ranges.get_mut(from).filter(|first| first.start < range.end) else {
+        let Some(first) = self
+            .ranges
+            .get_mut(from)
+            .filter(|first| first.start < range.end)
+        else {
             return;
         };
         if first.start < range.start {
@@ -120,8 +129,11 @@ impl RangeSet {
                 return;
             }
         }
-        let covered =
-            self.ranges.range(from..).take_while(|have| have.end <= range.end).count();
+        let covered = self
+            .ranges
+            .range(from..)
+            .take_while(|have| have.end <= range.end)
+            .count();
         self.ranges.drain(from..from + covered);
         if let Some(last) = self.ranges.get_mut(from) {
             last.start = last.start.max(range.end);
@@ -277,7 +289,8 @@ mod tests {
                 let inside = model.iter().filter(|n| probe.contains(n)).count();
                 prop_assert_eq!(set.overlap(probe.clone()), inside as u64);
                 let missing = probe.clone().filter(|n| !model.contains(n)).collect();
-                prop_assert_eq!(set.gaps_in(probe.clone()).collect::<Vec<_>>(), ranges_of(&missing));
+                let gaps: Vec<_> = set.gaps_in(probe.clone()).collect();
+                prop_assert_eq!(gaps, ranges_of(&missing));
             }
             set.clear();
             prop_assert!(set.is_empty());

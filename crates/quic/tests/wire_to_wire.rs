@@ -1,6 +1,8 @@
 //! Two endpoints joined by a perfect wire: the smallest driver that keeps the crate's contract.
 //! Everything with delay, loss or hostility is tested on `swiftwater-sim`.
 
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,7 +12,10 @@ use swiftwater_quic::{
     ClientConfig, Connection, ConnectionHandle, DatagramMeta, Endpoint, EndpointConfig, Event,
     ReadOutcome, RetryPolicy, Routed, ServerConfig, StreamEvent, TransportConfig,
 };
-use swiftwater_tls::{ClientTls, DevCertificate, EndpointSecrets, ServerTls, null::{NullClient, NullServer}};
+use swiftwater_tls::{
+    ClientTls, DevCertificate, EndpointSecrets, ServerTls,
+    null::{NullClient, NullServer},
+};
 use swiftwater_units::{Dir, Instant};
 
 const ALPN: &str = "test";
@@ -46,7 +51,11 @@ impl Wire {
         let certificate = DevCertificate::deterministic(["localhost"]).unwrap();
         let server = ServerConfig {
             crypto: if real_tls {
-                Arc::new(ServerTls::from_dev_certificate(&certificate).unwrap().alpn([ALPN]))
+                Arc::new(
+                    ServerTls::from_dev_certificate(&certificate)
+                        .unwrap()
+                        .alpn([ALPN]),
+                )
             } else {
                 Arc::new(NullServer::new([ALPN]))
             },
@@ -57,7 +66,11 @@ impl Wire {
         };
         let client_config = ClientConfig {
             crypto: if real_tls {
-                Arc::new(ClientTls::with_roots([certificate.certificate_der()]).unwrap().alpn([ALPN]))
+                Arc::new(
+                    ClientTls::with_roots([certificate.certificate_der()])
+                        .unwrap()
+                        .alpn([ALPN]),
+                )
             } else {
                 Arc::new(NullClient::new([ALPN]))
             },
@@ -70,7 +83,10 @@ impl Wire {
         };
         let remote = wire.server.address;
         wire.client.connection = Some(
-            wire.client.endpoint.connect(wire.now, &client_config, remote, "localhost").unwrap(),
+            wire.client
+                .endpoint
+                .connect(wire.now, &client_config, remote, "localhost")
+                .unwrap(),
         );
         wire
     }
@@ -117,13 +133,16 @@ impl Peer {
     }
 
     fn flush(&mut self, now: Instant, to: &mut Peer) -> bool {
-        let Some((handle, connection)) = &mut self.connection else { return false };
+        let Some((handle, connection)) = &mut self.connection else {
+            return false;
+        };
         let mut buf = vec![0; 15_000];
         let mut any = false;
         while let Some(transmit) = connection.poll_transmit(now, 10, &mut buf) {
             assert_eq!(transmit.destination, to.address);
             let segment = transmit.segment_size.unwrap_or(transmit.size);
-            to.inbox.extend(buf[..transmit.size].chunks(segment).map(<[u8]>::to_vec));
+            to.inbox
+                .extend(buf[..transmit.size].chunks(segment).map(<[u8]>::to_vec));
             any = true;
         }
         while let Some(event) = connection.poll_event() {
@@ -140,7 +159,11 @@ impl Peer {
         let mut any = false;
         while let Some(mut datagram) = self.inbox.pop_front() {
             any = true;
-            let meta = DatagramMeta { remote: from, local_ip: None, ecn: None };
+            let meta = DatagramMeta {
+                remote: from,
+                local_ip: None,
+                ecn: None,
+            };
             let mut out = [0; 1500];
             match self.endpoint.route(now, &meta, &datagram, &mut out) {
                 Routed::Connection(_) => {}
@@ -166,7 +189,11 @@ fn establish(wire: &mut Wire) {
             break;
         }
     }
-    assert!(wire.client.events.contains(&Event::Connected), "{:?}", wire.client.events);
+    assert!(
+        wire.client.events.contains(&Event::Connected),
+        "{:?}",
+        wire.client.events
+    );
     assert!(wire.client.events.contains(&Event::Confirmed));
     assert!(wire.server.events.contains(&Event::Connected));
     assert_eq!(wire.client.connection().alpn(), Some(ALPN.as_bytes()));
@@ -188,10 +215,23 @@ fn transfer(wire: &mut Wire, len: usize) -> Vec<u8> {
             }
         }
         wire.step(Duration::from_secs(1));
-        accepted |= wire.server.connection().accept(Dir::Bi).is_some_and(|have| have == id);
+        accepted |= wire
+            .server
+            .connection()
+            .accept(Dir::Bi)
+            .is_some_and(|have| have == id);
         let mut buf = [0; 4096];
-        while accepted {
-            match wire.server.connection().recv_stream(id).read(&mut buf).unwrap() {
+        if !accepted {
+            continue;
+        }
+        loop {
+            match wire
+                .server
+                .connection()
+                .recv_stream(id)
+                .read(&mut buf)
+                .unwrap()
+            {
                 ReadOutcome::Data(n) => got.extend_from_slice(&buf[..n]),
                 ReadOutcome::Blocked => break,
                 ReadOutcome::Finished => {
@@ -235,7 +275,10 @@ fn the_peer_hears_why_the_application_closed() {
     let now = wire.now;
     wire.client.connection().close(now, 42, b"done");
     while wire.step(Duration::from_secs(60)) {}
-    let reason = swiftwater_quic::ConnectionError::PeerApplication { code: 42, reason: b"done".to_vec() };
+    let reason = swiftwater_quic::ConnectionError::PeerApplication {
+        code: 42,
+        reason: b"done".to_vec(),
+    };
     assert!(wire.server.events.contains(&Event::Closed { reason }));
     assert!(wire.server.connection().is_drained());
     assert!(wire.client.connection().is_drained());

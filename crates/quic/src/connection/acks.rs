@@ -13,6 +13,8 @@ use crate::error::TransportError;
 use crate::frame_writer::{Carried, Fate};
 use crate::observe::Observation;
 use crate::policy::{Occasion, OutstandingRange};
+use crate::recovery::LostRecord;
+use crate::space::AckOutcome;
 
 use super::Connection;
 
@@ -34,7 +36,9 @@ impl Connection {
             ));
         }
         let mut outcome = std::mem::take(&mut self.scratch.outcome);
-        let Some(space) = self.space_mut(epoch) else { return Ok(()) };
+        let Some(space) = self.space_mut(epoch) else {
+            return Ok(());
+        };
         let previous_largest = space.ledger.largest_acked();
         let largest = PacketNumber::new(ack.largest);
         space.ledger.on_ack(largest, ack.ranges(), &mut outcome);
@@ -49,7 +53,10 @@ impl Connection {
             // Only the largest acknowledged packet gives an honest sample (RFC 9002, section 5.1).
             if newly_largest == largest && outcome.ack_eliciting {
                 let ack_delay = self.ack_delay(epoch, ack.delay);
-                self.paths.first_mut().recovery.on_rtt_sample(now, sent_at, ack_delay);
+                self.paths
+                    .first_mut()
+                    .recovery
+                    .on_rtt_sample(now, sent_at, ack_delay);
             }
             let path = &mut self.paths.first_mut().path;
             // Counts in reordered ACKs look like falling ones: only a new largest tells.
@@ -83,17 +90,15 @@ impl Connection {
         let exponent = parameters.map_or(3, |parameters| parameters.ack_delay_exponent);
         let micros = coded.saturating_mul(1 << exponent);
         let delay = Duration::from_micros(micros);
-        if self.handshake.is_confirmed() { delay.min(self.peer_max_ack_delay()) } else { delay }
+        if self.handshake.is_confirmed() {
+            delay.min(self.peer_max_ack_delay())
+        } else {
+            delay
+        }
     }
 
     /// Detects what the ACK shows to be lost, tells recovery, then every owner.
-    fn settle(
-        &mut self,
-        now: Instant,
-        epoch: Epoch,
-        outcome: &crate::space::AckOutcome,
-        ecn: EcnCounts,
-    ) {
+    fn settle(&mut self, now: Instant, epoch: Epoch, outcome: &AckOutcome, ecn: EcnCounts) {
         let mut lost = std::mem::take(&mut self.scratch.lost);
         let mut numbers = std::mem::take(&mut self.scratch.numbers);
         lost.clear();
@@ -108,7 +113,7 @@ impl Connection {
         for &number in &outcome.numbers {
             self.replay(epoch, number, Fate::Acked);
         }
-        self.replay_losses(now, epoch, &numbers);
+        self.replay_losses(now, epoch, &numbers, &lost);
         let horizon = now - self.pto() * REMEMBER_LOST_PTOS;
         if let Some(space) = self.space_mut(epoch) {
             space.ledger.forget(horizon);
@@ -123,13 +128,15 @@ impl Connection {
         now: Instant,
         epoch: Epoch,
         numbers: &mut Vec<PacketNumber>,
-        lost: &mut Vec<crate::recovery::LostRecord>,
+        lost: &mut Vec<LostRecord>,
     ) -> bool {
         let recovery = &self.paths.first().recovery;
         let thresholds = recovery.loss_thresholds();
         let first_sample = recovery.first_rtt_sample_at();
         let period = recovery.persistent_congestion_duration(self.peer_max_ack_delay());
-        let Some(space) = self.space_mut(epoch) else { return false };
+        let Some(space) = self.space_mut(epoch) else {
+            return false;
+        };
         space.loss_time = space.ledger.detect_lost(now, thresholds, numbers, lost);
         first_sample.is_some_and(|since| space.ledger.is_persistent(numbers, since, period))
     }
@@ -142,26 +149,39 @@ impl Connection {
         numbers.clear();
         let persistent = self.detect_lost(now, epoch, &mut numbers, &mut lost);
         let recovery = &mut self.paths.first_mut().recovery;
-        let episode =
-            recovery.on_losses(now, &lost, LossCause::Time, persistent, &mut self.rng);
+        let episode = recovery.on_losses(now, &lost, LossCause::Time, persistent, &mut self.rng);
         if let (Some(episode), Some(space)) = (episode, self.space_mut(epoch)) {
             space.ledger.set_episode(&numbers, episode);
         }
-        self.replay_losses(now, epoch, &numbers);
+        self.replay_losses(now, epoch, &numbers, &lost);
         self.scratch.lost = lost;
         self.scratch.numbers = numbers;
         self.observe_metrics(now, PathId::ZERO);
     }
 
-    fn replay_losses(&mut self, now: Instant, epoch: Epoch, numbers: &[PacketNumber]) {
+    fn replay_losses(
+        &mut self,
+        now: Instant,
+        epoch: Epoch,
+        numbers: &[PacketNumber],
+        lost: &[LostRecord],
+    ) {
         if numbers.is_empty() {
             return;
         }
         for &number in numbers {
             self.replay(epoch, number, Fate::Lost);
+        }
+        for &LostRecord { number, size, .. } in lost {
+            let (path, size) = (PathId::ZERO, usize::from(size));
             self.monitor.observe(
                 now,
-                &Observation::PacketLost { path: PathId::ZERO, epoch, number, size: 0 },
+                &Observation::PacketLost {
+                    path,
+                    epoch,
+                    number,
+                    size,
+                },
             );
         }
         self.consult_reinjector(now, Occasion::LossRetransmitted);
@@ -185,7 +205,12 @@ impl Connection {
                 Carried::Crypto { offset, len } => {
                     self.handshake.on_frame_fate(epoch, offset, len, fate);
                 }
-                Carried::Stream { id, offset, len, fin } => {
+                Carried::Stream {
+                    id,
+                    offset,
+                    len,
+                    fin,
+                } => {
                     self.streams.on_frame_fate(id, offset, len, fin, fate);
                 }
                 Carried::Control { key, version } => {
@@ -220,21 +245,29 @@ impl Connection {
         let mut out = std::mem::take(&mut self.scratch.reinjections);
         out.clear();
         let entry = self.paths.first();
-        let mut outstanding = entry.space.ledger.outstanding().filter_map(
-            |(packet, sent, carried)| match carried {
-                Carried::Stream { id, offset, len, fin } => Some(OutstandingRange {
-                    path: entry.path.id,
-                    packet,
-                    sent_at: sent.sent_at,
-                    stream: id,
-                    offset,
-                    len,
-                    fin,
-                    retransmission: sent.retransmission,
-                }),
-                _ => None,
-            },
-        );
+        let mut outstanding =
+            entry
+                .space
+                .ledger
+                .outstanding()
+                .filter_map(|(packet, sent, carried)| match carried {
+                    Carried::Stream {
+                        id,
+                        offset,
+                        len,
+                        fin,
+                    } => Some(OutstandingRange {
+                        path: entry.path.id,
+                        packet,
+                        sent_at: sent.sent_at,
+                        stream: id,
+                        offset,
+                        len,
+                        fin,
+                        retransmission: sent.retransmission,
+                    }),
+                    _ => None,
+                });
         self.policies.reinjector.reinject(
             now,
             occasion,

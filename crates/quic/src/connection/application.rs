@@ -23,7 +23,9 @@ impl Connection {
         if let Some(event) = self.streams.poll_event() {
             return Some(Event::Stream(event));
         }
-        self.datagrams.take_unblocked().then_some(Event::DatagramsUnblocked)
+        self.datagrams
+            .take_unblocked()
+            .then_some(Event::DatagramsUnblocked)
     }
 
     /// The next event for [`Endpoint::handle_event`](crate::Endpoint::handle_event), `None` if there
@@ -49,12 +51,20 @@ impl Connection {
 
     /// The sending part of stream `id`.
     pub fn send_stream(&mut self, id: StreamId) -> SendStream<'_> {
-        SendStream { id, streams: &mut self.streams, closed: self.lifecycle.reason() }
+        SendStream {
+            id,
+            streams: &mut self.streams,
+            closed: self.lifecycle.reason(),
+        }
     }
 
     /// The receiving part of stream `id`.
     pub fn recv_stream(&mut self, id: StreamId) -> RecvStream<'_> {
-        RecvStream { id, streams: &mut self.streams, closed: self.lifecycle.reason() }
+        RecvStream {
+            id,
+            streams: &mut self.streams,
+            closed: self.lifecycle.reason(),
+        }
     }
 
     /// Queues an unreliable datagram (RFC 9221).
@@ -142,7 +152,9 @@ impl Connection {
         label: &[u8],
         context: &[u8],
     ) -> Result<(), CryptoError> {
-        self.handshake.session().export_keying_material(out, label, context)
+        self.handshake
+            .session()
+            .export_keying_material(out, label, context)
     }
 
     /// True until the TLS handshake is complete.
@@ -188,7 +200,11 @@ impl Connection {
                     smoothed_rtt: rtt.smoothed,
                     rtt_var: rtt.var,
                     latest_rtt: rtt.latest,
-                    min_rtt: rtt.min,
+                    min_rtt: if rtt.has_sample {
+                        rtt.min
+                    } else {
+                        std::time::Duration::ZERO
+                    },
                     mean_rtt: totals.mean_rtt,
                     cwnd: snapshot.cwnd,
                     ssthresh: snapshot.ssthresh,
@@ -214,7 +230,11 @@ impl Connection {
         let path = &self.paths.first().path;
         // First byte, connection ID, the longest packet number.
         let header = 1 + path.remote_cids.current().len() + 4;
-        let tag = self.handshake.protection_ref().tag_len(Epoch::OneRtt).max(16);
+        let tag = self
+            .handshake
+            .protection_ref()
+            .tag_len(Epoch::OneRtt)
+            .max(16);
         usize::from(path.max_datagram_size).saturating_sub(header + tag)
     }
 }
@@ -234,7 +254,8 @@ impl SendStream<'_> {
     }
 
     fn check(&self) -> Result<(), WriteError> {
-        self.closed.map_or(Ok(()), |reason| Err(reason.clone().into()))
+        self.closed
+            .map_or(Ok(()), |reason| Err(reason.clone().into()))
     }
 
     /// Copies from `data` into the stream and returns how many bytes were taken; zero means blocked,

@@ -100,8 +100,8 @@ pub enum EndpointEvent {
         /// The token.
         token: ResetToken,
     },
-    /// The handshake is over: it no longer counts as in progress, and the client's first
-    /// destination ID is forgotten.
+    /// The handshake is over: it no longer counts as in progress. The client's first destination ID
+    /// stays routed, so that a late duplicate of its Initial starts no second connection.
     HandshakeDone,
     /// The connection is gone.
     Drained,

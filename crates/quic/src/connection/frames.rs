@@ -59,14 +59,17 @@ impl Connection {
         if payload.is_empty() {
             return Err(violation("a packet without frames"));
         }
-        let mut content = Content { ack_eliciting: false, only_probing: true };
+        let mut content = Content {
+            ack_eliciting: false,
+            only_probing: true,
+        };
         for item in FrameIter::new(payload) {
-            let (frame_type, frame) = item.map_err(|error| {
-                TransportError::from(error.error).in_frame(error.frame_type)
-            })?;
+            let (frame_type, frame) =
+                item.map_err(|error| TransportError::from(error.error).in_frame(error.frame_type))?;
             if epoch != Epoch::OneRtt && !is_allowed_early(&frame) {
-                return Err(violation("a frame that this packet type must not carry")
-                    .in_frame(frame_type));
+                return Err(
+                    violation("a frame that this packet type must not carry").in_frame(frame_type)
+                );
             }
             content.ack_eliciting |= frame.is_ack_eliciting();
             content.only_probing &= is_probing(&frame);
@@ -93,7 +96,9 @@ impl Connection {
             | Frame::StreamsBlocked { .. } => Ok(()),
             Frame::Ack(ack) => self.on_ack(now, epoch, &ack),
             Frame::Crypto(crypto) => {
-                let progress = self.handshake.on_crypto(epoch, crypto.offset, crypto.data)?;
+                let progress = self
+                    .handshake
+                    .on_crypto(epoch, crypto.offset, crypto.data)?;
                 self.on_progress(now, progress)
             }
             Frame::Stream(stream) => self.streams.on_stream(&stream),
@@ -146,7 +151,9 @@ impl Connection {
         if self.identity.side.is_server() {
             return Err(violation("NEW_TOKEN from a client"));
         }
-        self.outbox.events.push_back(Event::NewToken { token: token.to_vec() });
+        self.outbox.events.push_back(Event::NewToken {
+            token: token.to_vec(),
+        });
         Ok(())
     }
 
@@ -160,8 +167,9 @@ impl Connection {
 
     fn on_new_connection_id(&mut self, frame: &NewConnectionId) -> Result<(), TransportError> {
         if frame.path.is_some() {
-            return Err(violation("multipath was not negotiated")
-                .in_frame(types::PATH_NEW_CONNECTION_ID));
+            return Err(
+                violation("multipath was not negotiated").in_frame(types::PATH_NEW_CONNECTION_ID)
+            );
         }
         let retirements = self.control.retirements();
         let entry = self.paths.first_mut();
@@ -186,7 +194,7 @@ impl Connection {
         for token in outcome.dropped_tokens {
             events.push_back(EndpointEvent::PeerResetTokenRetired { remote, token });
         }
-        if let Some(Some(token)) = outcome.switched {
+        if let Some(token) = outcome.new_token {
             events.push_back(EndpointEvent::PeerResetToken { remote, token });
         }
     }
@@ -202,8 +210,11 @@ impl Connection {
         }
         let cids = &mut self.paths.first_mut().path.local_cids;
         if let Some(cid) = cids.on_retired(sequence, &origin.dst_cid)? {
-            self.control.cancel(ControlKey::NewConnectionId(PathId::ZERO, sequence));
-            self.outbox.endpoint_events.push_back(EndpointEvent::CidRetired(cid));
+            self.control
+                .cancel(ControlKey::NewConnectionId(PathId::ZERO, sequence));
+            self.outbox
+                .endpoint_events
+                .push_back(EndpointEvent::CidRetired(cid));
             self.issue_cids();
         }
         Ok(())
@@ -211,16 +222,19 @@ impl Connection {
 
     fn on_connection_close(&mut self, now: Instant, close: &ConnectionClose<'_>) {
         let reason = match *close {
-            ConnectionClose::Transport { error, frame_type, reason } => {
-                ConnectionError::PeerTransport(TransportError {
-                    code: error,
-                    frame_type: (frame_type != 0).then_some(frame_type),
-                    reason: String::from_utf8_lossy(reason).into_owned(),
-                })
-            }
-            ConnectionClose::Application { error, reason } => {
-                ConnectionError::PeerApplication { code: error, reason: reason.to_vec() }
-            }
+            ConnectionClose::Transport {
+                error,
+                frame_type,
+                reason,
+            } => ConnectionError::PeerTransport(TransportError {
+                code: error,
+                frame_type: (frame_type != 0).then_some(frame_type),
+                reason: String::from_utf8_lossy(reason).into_owned(),
+            }),
+            ConnectionClose::Application { error, reason } => ConnectionError::PeerApplication {
+                code: error,
+                reason: reason.to_vec(),
+            },
         };
         self.start_draining(now, reason);
     }
@@ -239,7 +253,9 @@ impl Connection {
             self.start_draining(now, ConnectionError::Reset);
             self.monitor.observe(
                 now,
-                &Observation::PacketDropped { reason: "arrived after the connection closed" },
+                &Observation::PacketDropped {
+                    reason: "arrived after the connection closed",
+                },
             );
         }
     }

@@ -34,7 +34,9 @@ enum State {
         answer_at: u64,
     },
     /// The peer closed or vanished; nothing is sent.
-    Draining { until: Instant },
+    Draining {
+        until: Instant,
+    },
     Drained,
 }
 
@@ -121,7 +123,11 @@ impl Lifecycle {
     /// The close to send now.
     pub(super) fn close_to_send(&self) -> Option<&CloseFrame> {
         match &self.state {
-            State::Closing { frame, pending: true, .. } => Some(frame),
+            State::Closing {
+                frame,
+                pending: true,
+                ..
+            } => Some(frame),
             _ => None,
         }
     }
@@ -134,7 +140,13 @@ impl Lifecycle {
 
     /// A datagram arrived while closing.
     fn on_received_closing(&mut self) {
-        if let State::Closing { pending, received, answer_at, .. } = &mut self.state {
+        if let State::Closing {
+            pending,
+            received,
+            answer_at,
+            ..
+        } = &mut self.state
+        {
             *received += 1;
             if *received >= *answer_at {
                 *pending = true;
@@ -159,7 +171,9 @@ impl Connection {
     pub(super) fn peer_max_ack_delay(&self) -> Duration {
         self.handshake
             .peer_parameters()
-            .map_or(Duration::from_millis(25), |parameters| parameters.max_ack_delay)
+            .map_or(Duration::from_millis(25), |parameters| {
+                parameters.max_ack_delay
+            })
     }
 
     /// Closes because of `error`, telling the peer.
@@ -170,7 +184,10 @@ impl Connection {
 
     /// Closes for the application, telling the peer.
     pub(super) fn close_for_application(&mut self, now: Instant, code: u64, reason: &[u8]) {
-        let frame = CloseFrame::Application { code, reason: reason.to_vec() };
+        let frame = CloseFrame::Application {
+            code,
+            reason: reason.to_vec(),
+        };
         self.start_closing(now, frame, ConnectionError::LocallyClosed { code });
     }
 
@@ -180,8 +197,13 @@ impl Connection {
         }
         let until = now + self.closing_period();
         self.set_closed(now, reason);
-        self.lifecycle.state =
-            State::Closing { frame, until, pending: true, received: 0, answer_at: 1 };
+        self.lifecycle.state = State::Closing {
+            frame,
+            until,
+            pending: true,
+            received: 0,
+            answer_at: 1,
+        };
     }
 
     /// The peer closed or reset: sends nothing any more.
@@ -207,8 +229,11 @@ impl Connection {
         if self.lifecycle.reason.is_some() {
             return;
         }
-        self.monitor.observe(now, &Observation::Closed { reason: &reason });
-        self.outbox.events.push_back(Event::Closed { reason: reason.clone() });
+        self.monitor
+            .observe(now, &Observation::Closed { reason: &reason });
+        self.outbox.events.push_back(Event::Closed {
+            reason: reason.clone(),
+        });
         self.lifecycle.reason = Some(reason);
     }
 
@@ -217,7 +242,9 @@ impl Connection {
         if !self.lifecycle.is_drained() {
             self.lifecycle.state = State::Drained;
             self.outbox.events.push_back(Event::Drained);
-            self.outbox.endpoint_events.push_back(EndpointEvent::Drained);
+            self.outbox
+                .endpoint_events
+                .push_back(EndpointEvent::Drained);
         }
     }
 

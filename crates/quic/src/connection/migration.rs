@@ -27,7 +27,11 @@ impl Connection {
             entry.path.address.local_ip = from.local_ip;
             return;
         }
-        if entry.path.previous.as_ref().is_some_and(|previous| previous.address.remote == from.remote)
+        if entry
+            .path
+            .previous
+            .as_ref()
+            .is_some_and(|previous| previous.address.remote == from.remote)
         {
             // The old address is back: the move was a forgery or a route flapping.
             entry.path.move_back();
@@ -36,7 +40,9 @@ impl Connection {
         entry.path.move_to(from, challenge, old_challenge);
         entry.path.amplification.on_received(origin.datagram_len);
         if old.remote.ip() != from.remote.ip() {
-            entry.recovery.reset_for_new_path(now, &self.identity.config, &mut self.rng);
+            entry
+                .recovery
+                .reset_for_new_path(now, &self.identity.config, &mut self.rng);
             let usable = self.identity.config.ecn;
             entry.path.ecn = crate::path::Ecn::new(usable);
             // Another connection ID keeps observers from linking the two addresses (section 9.5).

@@ -80,7 +80,10 @@ impl Connection {
         );
         let path = Path {
             id: PathId::ZERO,
-            address: Address { remote: setup.remote, local_ip: setup.local_ip },
+            address: Address {
+                remote: setup.remote,
+                local_ip: setup.local_ip,
+            },
             // A client chose the address itself.
             amplification: if side.is_client() || setup.address_validated {
                 Amplification::validated()
@@ -100,14 +103,24 @@ impl Connection {
         let mut connection = Self {
             handshake,
             early: [Some(Space::new()), Some(Space::new())],
-            paths: Paths::new(PathEntry { path, recovery, space: Space::new(), pacing_until: None }),
+            paths: Paths::new(PathEntry {
+                path,
+                recovery,
+                space: Space::new(),
+                pacing_until: None,
+            }),
             streams: Streams::new(side, &config),
             control: Control::default(),
             datagrams: Datagrams::new(config.datagram_queue.get(), config.max_datagram_frame_size),
             policies: Policies::new(&config),
             lifecycle: Lifecycle::new(now),
             outbox: Outbox::default(),
-            monitor: Monitor::new(config.observer.as_ref().and_then(|make| make.observer(side))),
+            monitor: Monitor::new(
+                config
+                    .observer
+                    .as_ref()
+                    .and_then(|make| make.observer(side)),
+            ),
             stash: Stash::default(),
             scratch: Scratch::default(),
             identity: Identity {
@@ -116,7 +129,6 @@ impl Connection {
                 config,
                 key: setup.key,
                 cid_len: setup.cid_len,
-                local_parameters: setup.local_parameters,
                 original_dst_cid: setup.original_dst_cid,
                 retry_src_cid: setup.retry_src_cid,
                 peer_handshake_cid: side.is_server().then_some(setup.remote_cid),
@@ -165,7 +177,8 @@ impl Connection {
         self.monitor.stats.handshake_duration = Some(now - self.lifecycle.started_at());
         self.outbox.events.push_back(Event::Connected);
         if self.identity.side.is_server() {
-            self.control.set(ControlKey::HandshakeDone, ControlValue::Unit);
+            self.control
+                .set(ControlKey::HandshakeDone, ControlValue::Unit);
             if let Some(lifetime) = self.identity.address_token_lifetime
                 && !lifetime.is_zero()
             {
@@ -176,7 +189,8 @@ impl Connection {
                     now,
                     ip,
                 );
-                self.control.set(ControlKey::NewToken, ControlValue::Token(token));
+                self.control
+                    .set(ControlKey::NewToken, ControlValue::Token(token));
             }
             self.on_handshake_confirmed();
         }
@@ -192,15 +206,22 @@ impl Connection {
         self.discard(Epoch::Initial);
         self.discard(Epoch::Handshake);
         self.stash.clear();
-        self.outbox.endpoint_events.push_back(EndpointEvent::HandshakeDone);
+        self.outbox
+            .endpoint_events
+            .push_back(EndpointEvent::HandshakeDone);
         self.outbox.events.push_back(Event::Confirmed);
     }
 
     /// Checks the peer's transport parameters (RFC 9000, section 7.3) and puts them to use.
     fn apply_peer_parameters(&mut self) -> Result<(), TransportError> {
-        let Some(peer) = self.handshake.peer_parameters() else { return Ok(()) };
+        let Some(peer) = self.handshake.peer_parameters() else {
+            return Ok(());
+        };
         let bad = |reason: &str| {
-            Err(TransportError::new(ErrorCode::TRANSPORT_PARAMETER_ERROR, reason.to_owned()))
+            Err(TransportError::new(
+                ErrorCode::TRANSPORT_PARAMETER_ERROR,
+                reason.to_owned(),
+            ))
         };
         if peer.initial_source_connection_id.is_none()
             || peer.initial_source_connection_id != self.identity.peer_handshake_cid
@@ -222,13 +243,18 @@ impl Connection {
             Some(peer.max_idle_timeout),
         );
         let entry = self.paths.first_mut();
-        entry.path.local_cids.set_limit(peer.active_connection_id_limit);
+        entry
+            .path
+            .local_cids
+            .set_limit(peer.active_connection_id_limit);
         if let Some(token) = peer.stateless_reset_token {
             entry.path.remote_cids.set_handshake_token(token);
-            self.outbox.endpoint_events.push_back(EndpointEvent::PeerResetToken {
-                remote: entry.path.address.remote,
-                token,
-            });
+            self.outbox
+                .endpoint_events
+                .push_back(EndpointEvent::PeerResetToken {
+                    remote: entry.path.address.remote,
+                    token,
+                });
         }
         let peer_max = u16::try_from(peer.max_udp_payload_size).unwrap_or(u16::MAX);
         if entry.path.max_datagram_size > peer_max {
@@ -251,14 +277,21 @@ impl Connection {
                 reset_token: identity.key.reset_token(&cid),
                 retire_prior_to: issued.retire_prior_to,
             };
-            self.control.set(ControlKey::NewConnectionId(PathId::ZERO, issued.sequence), value);
-            self.outbox.endpoint_events.push_back(EndpointEvent::CidIssued(cid));
+            self.control.set(
+                ControlKey::NewConnectionId(PathId::ZERO, issued.sequence),
+                value,
+            );
+            self.outbox
+                .endpoint_events
+                .push_back(EndpointEvent::CidIssued(cid));
         }
     }
 
     /// Forgets the keys and the space of an early epoch (RFC 9001, section 4.9).
     fn discard(&mut self, epoch: Epoch) {
-        let Some(mut space) = self.early[epoch as usize].take() else { return };
+        let Some(mut space) = self.early[epoch as usize].take() else {
+            return;
+        };
         self.handshake.discard(epoch);
         let bytes = space.ledger.abandon(&mut self.scratch.numbers);
         self.scratch.numbers.clear();
@@ -302,4 +335,3 @@ impl Connection {
         self.monitor.observe(now, &observation);
     }
 }
-

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rand_core::Rng;
 use swiftwater_units::{Instant, PacketNumber, PathId, Side};
-use swiftwater_wire::{ConnectionId, MAX_CID_LEN, TransportParameters};
+use swiftwater_wire::{ConnectionId, MAX_CID_LEN};
 
 use crate::config::TransportConfig;
 use crate::crypto::EndpointKey;
@@ -28,7 +28,6 @@ pub(super) struct Identity {
     pub(super) config: Arc<TransportConfig>,
     pub(super) key: Arc<dyn EndpointKey>,
     pub(super) cid_len: usize,
-    pub(super) local_parameters: TransportParameters,
     pub(super) original_dst_cid: ConnectionId,
     /// Source connection ID of the Retry that was sent (server) or followed (client).
     pub(super) retry_src_cid: Option<ConnectionId>,
@@ -41,7 +40,9 @@ pub(super) struct Identity {
 
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Identity").field("side", &self.side).finish_non_exhaustive()
+        f.debug_struct("Identity")
+            .field("side", &self.side)
+            .finish_non_exhaustive()
     }
 }
 
@@ -65,7 +66,10 @@ pub(super) struct Paths {
 
 impl Paths {
     pub(super) fn new(first: PathEntry) -> Self {
-        Self { first, others: Vec::new() }
+        Self {
+            first,
+            others: Vec::new(),
+        }
     }
 
     /// The path of the handshake, which also carries Initial and Handshake packets.
@@ -79,11 +83,17 @@ impl Paths {
 
     /// The path `id`; the first one if there is none of that name.
     pub(super) fn get(&self, id: PathId) -> &PathEntry {
-        self.others.iter().find(|entry| entry.path.id == id).unwrap_or(&self.first)
+        self.others
+            .iter()
+            .find(|entry| entry.path.id == id)
+            .unwrap_or(&self.first)
     }
 
     pub(super) fn get_mut(&mut self, id: PathId) -> &mut PathEntry {
-        self.others.iter_mut().find(|entry| entry.path.id == id).unwrap_or(&mut self.first)
+        self.others
+            .iter_mut()
+            .find(|entry| entry.path.id == id)
+            .unwrap_or(&mut self.first)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &PathEntry> {
@@ -115,7 +125,9 @@ impl Policies {
 
 impl fmt::Debug for Policies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Policies").field("hints", &self.hints).finish_non_exhaustive()
+        f.debug_struct("Policies")
+            .field("hints", &self.hints)
+            .finish_non_exhaustive()
     }
 }
 
@@ -134,7 +146,10 @@ pub(super) struct Monitor {
 
 impl Monitor {
     pub(super) fn new(observer: Option<Box<dyn Observer>>) -> Self {
-        Self { stats: ConnectionStats::default(), observer }
+        Self {
+            stats: ConnectionStats::default(),
+            observer,
+        }
     }
 
     /// True if anybody listens, so that costly observations need not be made up otherwise.
@@ -157,7 +172,9 @@ impl Monitor {
 
 impl fmt::Debug for Monitor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Monitor").field("stats", &self.stats).finish_non_exhaustive()
+        f.debug_struct("Monitor")
+            .field("stats", &self.stats)
+            .finish_non_exhaustive()
     }
 }
 

@@ -16,6 +16,7 @@ use crate::policy::AckPolicy;
 use crate::transmit::{DatagramMeta, EcnCodepoint};
 
 use super::Connection;
+use super::transmit::MIN_INITIAL_SIZE;
 
 /// Packets kept for keys that are not there yet, at most (RFC 9001, section 5.7).
 const MAX_STASHED: usize = 10;
@@ -51,13 +52,17 @@ impl Connection {
     pub fn handle_datagram(&mut self, now: Instant, meta: &DatagramMeta, datagram: &mut [u8]) {
         self.monitor.stats.datagrams_received += 1;
         self.monitor.stats.bytes_received += (datagram.len() as u64).into();
-        let from = Address { remote: meta.remote, local_ip: meta.local_ip };
+        let from = Address {
+            remote: meta.remote,
+            local_ip: meta.local_ip,
+        };
         let known = self.on_bytes_from(&from, datagram.len());
         if !known {
             self.monitor.dropped(now, "from an unexpected address");
             return;
         }
-        self.streams.on_rtt(now, self.paths.first().recovery.rtt().smoothed);
+        self.streams
+            .on_rtt(now, self.paths.first().recovery.rtt().smoothed);
         self.handle_packets(now, meta, datagram);
         while std::mem::take(&mut self.stash.retry) {
             for (meta, mut packet) in std::mem::take(&mut self.stash.packets) {
@@ -97,12 +102,16 @@ impl Connection {
                 return;
             };
             if *first_cid.get_or_insert(header.dst_cid) != header.dst_cid {
-                self.monitor.dropped(now, "coalesced packets with different connection IDs");
+                self.monitor
+                    .dropped(now, "coalesced packets with different connection IDs");
                 return;
             }
             let (packet, tail) = rest.split_at_mut(header.packet_len);
             let origin = Origin {
-                address: Address { remote: meta.remote, local_ip: meta.local_ip },
+                address: Address {
+                    remote: meta.remote,
+                    local_ip: meta.local_ip,
+                },
                 ecn: meta.ecn,
                 datagram_len,
                 dst_cid: header.dst_cid,
@@ -138,6 +147,12 @@ impl Connection {
         if epoch != Epoch::OneRtt && header.version != self.identity.version {
             return self.monitor.dropped(now, "another version");
         }
+        if epoch == Epoch::Initial
+            && self.identity.side.is_server()
+            && origin.datagram_len < MIN_INITIAL_SIZE
+        {
+            return self.monitor.dropped(now, "Initial in a small datagram");
+        }
         if !self.can_open(epoch) {
             // Keys that are gone never come back; keys that are not there yet may.
             if !self.handshake.is_complete()
@@ -151,7 +166,9 @@ impl Connection {
             return;
         }
         if epoch == Epoch::Initial && !self.accepts_initial_from(header) {
-            return self.monitor.dropped(now, "Initial with another source connection ID");
+            return self
+                .monitor
+                .dropped(now, "Initial with another source connection ID");
         }
         match self.unprotect(now, epoch, header, packet) {
             Ok(Some((number, payload))) => {
@@ -176,7 +193,9 @@ impl Connection {
 
     /// A peer keeps its first source connection ID through the handshake (RFC 9000, section 7.2).
     fn accepts_initial_from(&self, header: &PartialHeader) -> bool {
-        self.identity.peer_handshake_cid.is_none_or(|cid| cid == header.src_cid)
+        self.identity
+            .peer_handshake_cid
+            .is_none_or(|cid| cid == header.src_cid)
     }
 
     /// Removes protection; `None` if the packet is to be dropped. Returns its number and where its
@@ -193,7 +212,11 @@ impl Connection {
             Epoch::OneRtt => packet.last_chunk::<16>().copied(),
             _ => None,
         };
-        if !self.handshake.protection_ref().unprotect_header(epoch, header.pn_offset, packet) {
+        if !self
+            .handshake
+            .protection_ref()
+            .unprotect_header(epoch, header.pn_offset, packet)
+        {
             self.on_unopened(now, tail, "too short");
             return Ok(None);
         }
@@ -203,9 +226,10 @@ impl Connection {
         let value = packet[header.pn_offset..header_len]
             .iter()
             .fold(0, |value, &byte| (value << 8) | u32::from(byte));
-        let Some(space) = self.space(epoch) else { return Ok(None) };
-        let number =
-            TruncatedPacketNumber { value, len: pn_len }.expand(space.received.largest());
+        let Some(space) = self.space(epoch) else {
+            return Ok(None);
+        };
+        let number = TruncatedPacketNumber { value, len: pn_len }.expand(space.received.largest());
         if space.received.is_duplicate(number) {
             self.monitor.dropped(now, "duplicate");
             return Ok(None);
@@ -247,9 +271,12 @@ impl Connection {
         let retain = Protection::retention(self.pto());
         if opened.key_updated {
             let next = self.handshake.next_packet_keys();
-            self.handshake.protection().update(next, Some((number, now + retain)));
+            self.handshake
+                .protection()
+                .update(next, Some((number, now + retain)));
             let generation = self.handshake.protection_ref().generation();
-            self.monitor.observe(now, &Observation::KeyUpdated { generation });
+            self.monitor
+                .observe(now, &Observation::KeyUpdated { generation });
         } else if opened.phase_confirmed {
             self.handshake.protection().confirm_phase(now + retain);
         }
@@ -267,7 +294,10 @@ impl Connection {
     }
 
     /// An authenticated packet.
-    #[allow(clippy::too_many_arguments, reason = "each names one property of the packet")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "each names one property of the packet"
+    )]
     fn on_packet(
         &mut self,
         now: Instant,
@@ -282,12 +312,21 @@ impl Connection {
         self.lifecycle.on_received(now);
         self.monitor.observe(
             now,
-            &Observation::PacketReceived { path: PathId::ZERO, epoch, number, size },
+            &Observation::PacketReceived {
+                path: PathId::ZERO,
+                epoch,
+                number,
+                size,
+            },
         );
         match (self.identity.side, epoch) {
             (Side::Client, Epoch::Initial) if self.identity.peer_handshake_cid.is_none() => {
                 self.identity.peer_handshake_cid = Some(header.src_cid);
-                self.paths.first_mut().path.remote_cids.set_handshake_cid(header.src_cid);
+                self.paths
+                    .first_mut()
+                    .path
+                    .remote_cids
+                    .set_handshake_cid(header.src_cid);
             }
             (Side::Server, Epoch::Handshake) => {
                 // The client has our Handshake keys, so it received what we sent to its address.

@@ -22,7 +22,9 @@ impl Connection {
             || header.version != self.identity.version
             || header.src_cid == used
             || header.token.is_empty()
-            || !self.handshake.retry_is_authentic(&self.identity.original_dst_cid, packet)
+            || !self
+                .handshake
+                .retry_is_authentic(&self.identity.original_dst_cid, packet)
         {
             return self.monitor.dropped(now, "unexpected or inauthentic Retry");
         }
@@ -55,7 +57,9 @@ impl Connection {
         if !self.awaits_first_packet()
             || self.identity.retry_src_cid.is_some()
             || header.src_cid != path.remote_cids.current()
-            || header.supported_versions(packet).any(|offered| offered == version)
+            || header
+                .supported_versions(packet)
+                .any(|offered| offered == version)
         {
             return self.monitor.dropped(now, "unexpected Version Negotiation");
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rand_chacha::ChaCha20Rng;
 use swiftwater_units::Side;
-use swiftwater_wire::{ConnectionId, TransportParameters};
+use swiftwater_wire::ConnectionId;
 
 use crate::config::TransportConfig;
 use crate::crypto::{EndpointKey, Primitives, Session};
@@ -17,7 +17,7 @@ pub(crate) struct ConnectionSetup {
     pub(crate) side: Side,
     pub(crate) version: u32,
     pub(crate) transport: Arc<TransportConfig>,
-    /// Started with `local_parameters`.
+    /// Started with our transport parameters.
     pub(crate) session: Box<dyn Session>,
     pub(crate) primitives: Arc<dyn Primitives>,
     pub(crate) key: Arc<dyn EndpointKey>,
@@ -39,7 +39,6 @@ pub(crate) struct ConnectionSetup {
     pub(crate) address_validated: bool,
     /// Token for the client's Initial packets.
     pub(crate) token: Vec<u8>,
-    pub(crate) local_parameters: TransportParameters,
     pub(crate) rng: ChaCha20Rng,
     /// Lifetime of the tokens for later connections that a server issues; `None` issues none.
     pub(crate) address_token_lifetime: Option<Duration>,

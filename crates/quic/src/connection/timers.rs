@@ -72,7 +72,10 @@ impl Connection {
             self.ping();
         }
         if due(self.paths.first().recovery.next_controller_timer()) {
-            self.paths.first_mut().recovery.on_controller_timer(now, &mut self.rng);
+            self.paths
+                .first_mut()
+                .recovery
+                .on_controller_timer(now, &mut self.rng);
         }
         if due(self.policies.reinjector.next_deadline()) {
             self.consult_reinjector(now, Occasion::Timer);
@@ -124,7 +127,10 @@ impl Connection {
                     Epoch::OneRtt => self.peer_max_ack_delay(),
                     _ => Duration::ZERO,
                 };
-                Some((ledger.last_eliciting_sent_at()? + (base + delay) * backoff, epoch))
+                Some((
+                    ledger.last_eliciting_sent_at()? + (base + delay) * backoff,
+                    epoch,
+                ))
             })
             .min_by_key(|(at, _)| *at);
         if earliest.is_some() {
@@ -156,7 +162,13 @@ impl Connection {
         let recovery = &mut self.paths.first_mut().recovery;
         recovery.on_pto(now, &mut self.rng);
         let count = recovery.pto_count();
-        self.monitor.observe(now, &Observation::ProbeTimeout { path: PathId::ZERO, count });
+        self.monitor.observe(
+            now,
+            &Observation::ProbeTimeout {
+                path: PathId::ZERO,
+                count,
+            },
+        );
         // The other early space may wait for the same lost datagram: probe both at once.
         for early in [Epoch::Initial, Epoch::Handshake] {
             if epoch != early && self.handshake.protection_ref().has(early) {

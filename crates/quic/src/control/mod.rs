@@ -92,17 +92,8 @@ impl Control {
     pub(crate) fn set(&mut self, key: ControlKey, value: ControlValue) {
         self.next_version = self.next_version.wrapping_add(1);
         let version = self.next_version;
-        let queued = match self.slots.get_mut(&key) {
-            Some(slot) => {
-                let queued = slot.pending;
-                *slot = Slot { value, version, pending: true };
-                queued
-            }
-            None => {
-                self.slots.insert(key, Slot { value, version, pending: true });
-                false
-            }
-        };
+        let slot = Slot { value, version, pending: true };
+        let queued = self.slots.insert(key, slot).is_some_and(|old| old.pending);
         if !queued {
             self.queue.push_back(key);
         }
@@ -131,7 +122,10 @@ impl Control {
             if let Some(slot) = self.slots.get_mut(&key)
                 && slot.pending
             {
-                let carried = Carried::Control { key, version: slot.version };
+                let carried = Carried::Control {
+                    key,
+                    version: slot.version,
+                };
                 if !writer.carry(&frame_of(key, &slot.value), carried) {
                     return;
                 }
@@ -144,7 +138,11 @@ impl Control {
     /// The packet that carried `version` of `key` was acknowledged or lost; true if the latest value
     /// was delivered with it.
     pub(crate) fn on_frame_fate(&mut self, key: ControlKey, version: u32, fate: Fate) -> bool {
-        let Some(slot) = self.slots.get_mut(&key).filter(|slot| slot.version == version) else {
+        let Some(slot) = self
+            .slots
+            .get_mut(&key)
+            .filter(|slot| slot.version == version)
+        else {
             return false;
         };
         match fate {
@@ -168,12 +166,17 @@ impl Control {
 fn frame_of(key: ControlKey, value: &ControlValue) -> Frame<'_> {
     match (key, value) {
         (ControlKey::HandshakeDone, _) => Frame::HandshakeDone,
-        (ControlKey::RetireConnectionId(path, sequence), _) => {
-            Frame::RetireConnectionId { path: multipath(path), sequence }
-        }
+        (ControlKey::RetireConnectionId(path, sequence), _) => Frame::RetireConnectionId {
+            path: multipath(path),
+            sequence,
+        },
         (
             ControlKey::NewConnectionId(path, sequence),
-            &ControlValue::ConnectionId { cid, reset_token, retire_prior_to },
+            &ControlValue::ConnectionId {
+                cid,
+                reset_token,
+                retire_prior_to,
+            },
         ) => Frame::NewConnectionId(frame::NewConnectionId {
             path: multipath(path),
             sequence,
@@ -196,7 +199,11 @@ fn frame_of(key: ControlKey, value: &ControlValue) -> Frame<'_> {
             Frame::StreamsBlocked { dir, limit }
         }
         (ControlKey::ResetStream(id), &ControlValue::Reset { error, final_size }) => {
-            Frame::ResetStream(frame::ResetStream { id, error, final_size })
+            Frame::ResetStream(frame::ResetStream {
+                id,
+                error,
+                final_size,
+            })
         }
         (ControlKey::StopSending(id), &ControlValue::Code(error)) => {
             Frame::StopSending(frame::StopSending { id, error })

@@ -229,7 +229,6 @@ impl Endpoint {
             local_ip: meta.local_ip,
             address_validated: *verdict != Verdict::Nothing,
             token: Vec::new(),
-            local_parameters,
             rng,
             address_token_lifetime: Some(server.address_token_lifetime)
                 .filter(|lifetime| !lifetime.is_zero()),

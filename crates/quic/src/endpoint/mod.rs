@@ -172,7 +172,6 @@ impl Endpoint {
             local_ip: None,
             address_validated: true,
             token,
-            local_parameters,
             rng,
             address_token_lifetime: None,
         };

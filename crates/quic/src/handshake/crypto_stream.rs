@@ -55,12 +55,20 @@ impl CryptoStream {
             if len == 0 {
                 return;
             }
-            let Some(range) = self.to_send.take_first(len) else { return };
+            let Some(range) = self.to_send.take_first(len) else {
+                return;
+            };
             let data = &self.sent[range.start as usize..range.end as usize];
             let out = writer.raw();
             frame::write_crypto_header(out, range.start, data.len());
             out.bytes(data);
-            writer.wrote(Carried::Crypto { offset: range.start, len: len as u32 }, true);
+            writer.wrote(
+                Carried::Crypto {
+                    offset: range.start,
+                    len: len as u32,
+                },
+                true,
+            );
         }
     }
 

@@ -41,7 +41,11 @@ pub(crate) struct Opened {
 
 impl Opened {
     fn plain(len: usize) -> Self {
-        Self { len, key_updated: false, phase_confirmed: false }
+        Self {
+            len,
+            key_updated: false,
+            phase_confirmed: false,
+        }
     }
 }
 
@@ -69,7 +73,12 @@ pub(crate) struct Protection {
 
 impl Protection {
     pub(crate) fn new(initial: Keys) -> Self {
-        Self { initial: Some(initial), handshake: None, one_rtt: None, failed: 0 }
+        Self {
+            initial: Some(initial),
+            handshake: None,
+            one_rtt: None,
+            failed: 0,
+        }
     }
 
     pub(crate) fn install_initial(&mut self, keys: Keys) {
@@ -130,9 +139,18 @@ impl Protection {
     /// Bytes that protection adds in `epoch`.
     pub(crate) fn tag_len(&self, epoch: Epoch) -> usize {
         match epoch {
-            Epoch::Initial => self.initial.as_ref().map_or(0, |k| k.packet.local.tag_len()),
-            Epoch::Handshake => self.handshake.as_ref().map_or(0, |k| k.packet.local.tag_len()),
-            Epoch::OneRtt => self.one_rtt.as_ref().map_or(0, |k| k.current.local.tag_len()),
+            Epoch::Initial => self
+                .initial
+                .as_ref()
+                .map_or(0, |k| k.packet.local.tag_len()),
+            Epoch::Handshake => self
+                .handshake
+                .as_ref()
+                .map_or(0, |k| k.packet.local.tag_len()),
+            Epoch::OneRtt => self
+                .one_rtt
+                .as_ref()
+                .map_or(0, |k| k.current.local.tag_len()),
         }
     }
 
@@ -153,7 +171,9 @@ impl Protection {
         pn_offset: usize,
         packet: &mut [u8],
     ) -> bool {
-        let Some(keys) = self.headers(epoch) else { return false };
+        let Some(keys) = self.headers(epoch) else {
+            return false;
+        };
         if packet.len() < pn_offset + 4 + keys.remote.sample_len() {
             return false;
         }
@@ -188,12 +208,17 @@ impl Protection {
             Epoch::OneRtt => {
                 let keys = self.one_rtt.as_mut().ok_or(OpenError::NoKeys)?;
                 let limit = keys.current.remote.integrity_limit();
-                keys.open(path, number, key_phase, header, payload)?.ok_or(limit)
+                keys.open(path, number, key_phase, header, payload)?
+                    .ok_or(limit)
             }
         };
         result.map_err(|limit| {
             self.failed += 1;
-            if self.failed >= limit { OpenError::IntegrityLimit } else { OpenError::Inauthentic }
+            if self.failed >= limit {
+                OpenError::IntegrityLimit
+            } else {
+                OpenError::Inauthentic
+            }
         })
     }
 
@@ -272,8 +297,12 @@ impl Protection {
         next: Option<KeyPair<dyn PacketKey>>,
         received: Option<(PacketNumber, Instant)>,
     ) {
-        let Some(keys) = &mut self.one_rtt else { return };
-        let Some(new) = std::mem::replace(&mut keys.next, next) else { return };
+        let Some(keys) = &mut self.one_rtt else {
+            return;
+        };
+        let Some(new) = std::mem::replace(&mut keys.next, next) else {
+            return;
+        };
         let old = std::mem::replace(&mut keys.current, new);
         keys.previous = Some((old.remote, received.map(|(_, keep_until)| keep_until)));
         keys.phase = !keys.phase;
@@ -292,7 +321,11 @@ impl Protection {
 
     /// The peer followed our update: old receive keys are kept until `keep_until`.
     pub(crate) fn confirm_phase(&mut self, keep_until: Instant) {
-        if let Some((_, at)) = self.one_rtt.as_mut().and_then(|keys| keys.previous.as_mut()) {
+        if let Some((_, at)) = self
+            .one_rtt
+            .as_mut()
+            .and_then(|keys| keys.previous.as_mut())
+        {
             at.get_or_insert(keep_until);
         }
     }
@@ -300,7 +333,10 @@ impl Protection {
     /// Discards old receive keys whose time has come.
     pub(crate) fn expire_previous(&mut self, now: Instant) {
         if let Some(keys) = &mut self.one_rtt
-            && keys.previous.as_ref().is_some_and(|(_, at)| at.is_some_and(|at| at <= now))
+            && keys
+                .previous
+                .as_ref()
+                .is_some_and(|(_, at)| at.is_some_and(|at| at <= now))
         {
             keys.previous = None;
         }
@@ -329,19 +365,29 @@ impl OneRtt {
             let phase_confirmed = self.first_received.is_none() && self.previous.is_some();
             let first = self.first_received.get_or_insert(number);
             *first = (*first).min(number);
-            return Ok(Some(Opened { phase_confirmed, ..Opened::plain(len) }));
+            return Ok(Some(Opened {
+                phase_confirmed,
+                ..Opened::plain(len)
+            }));
         }
         let is_old = self.first_received.is_none_or(|first| number < first);
         if let (true, Some((previous, _))) = (is_old, &self.previous) {
             let opened = previous.decrypt(path, number, header, payload).ok();
             return Ok(opened.map(Opened::plain));
         }
-        let Some(next) = &self.next else { return Ok(None) };
-        let Ok(len) = next.remote.decrypt(path, number, header, payload) else { return Ok(None) };
+        let Some(next) = &self.next else {
+            return Ok(None);
+        };
+        let Ok(len) = next.remote.decrypt(path, number, header, payload) else {
+            return Ok(None);
+        };
         if is_old && self.first_received.is_some() {
             // Newer keys on an older packet number: the peer went back and forth.
             return Err(OpenError::KeyUpdate);
         }
-        Ok(Some(Opened { key_updated: true, ..Opened::plain(len) }))
+        Ok(Some(Opened {
+            key_updated: true,
+            ..Opened::plain(len)
+        }))
     }
 }

@@ -112,7 +112,9 @@ impl Handshake {
 
     /// Derives new Initial keys after a Retry and sends the first flight again.
     pub(crate) fn restart(&mut self, initial_keys_cid: &ConnectionId) {
-        let keys = self.primitives.initial_keys(self.version, initial_keys_cid, self.side);
+        let keys = self
+            .primitives
+            .initial_keys(self.version, initial_keys_cid, self.side);
         self.protection.install_initial(keys);
         self.streams[Epoch::Initial as usize].send_all_again();
     }
@@ -124,8 +126,12 @@ impl Handshake {
         original_dst_cid: &ConnectionId,
         packet: &[u8],
     ) -> bool {
-        let Some((body, tag)) = packet.split_last_chunk::<16>() else { return false };
-        self.primitives.retry_tag(self.version, original_dst_cid, body) == *tag
+        let Some((body, tag)) = packet.split_last_chunk::<16>() else {
+            return false;
+        };
+        self.primitives
+            .retry_tag(self.version, original_dst_cid, body)
+            == *tag
     }
 
     /// Lets the session write its first flight (client).
@@ -153,7 +159,11 @@ impl Handshake {
             self.streams[epoch as usize].consume(len);
             progressed = true;
         }
-        if progressed { self.advance() } else { Ok(Progress::default()) }
+        if progressed {
+            self.advance()
+        } else {
+            Ok(Progress::default())
+        }
     }
 
     /// Drains the session: bytes to send, new keys, the peer's parameters, completion.

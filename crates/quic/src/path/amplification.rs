@@ -13,11 +13,18 @@ impl Amplification {
     const FACTOR: u64 = 3;
 
     pub(crate) fn unvalidated() -> Self {
-        Self { validated: false, received: 0, sent: 0 }
+        Self {
+            validated: false,
+            received: 0,
+            sent: 0,
+        }
     }
 
     pub(crate) fn validated() -> Self {
-        Self { validated: true, ..Self::unvalidated() }
+        Self {
+            validated: true,
+            ..Self::unvalidated()
+        }
     }
 
     pub(crate) fn is_validated(&self) -> bool {

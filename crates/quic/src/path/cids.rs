@@ -15,7 +15,6 @@ const MAX_RETIREMENTS_PER_ID: usize = 8;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Issued {
     pub(crate) sequence: u64,
-    pub(crate) cid: ConnectionId,
     pub(crate) retire_prior_to: u64,
 }
 
@@ -47,7 +46,11 @@ impl LocalCids {
 
     /// True if the peer can store another; never for zero-length IDs.
     pub(crate) fn wants_more(&self) -> bool {
-        let live = self.active.iter().filter(|(seq, _)| *seq >= self.retire_prior_to).count();
+        let live = self
+            .active
+            .iter()
+            .filter(|(seq, _)| *seq >= self.retire_prior_to)
+            .count();
         (live as u64) < self.limit && self.active.iter().all(|(_, cid)| !cid.is_empty())
     }
 
@@ -56,7 +59,10 @@ impl LocalCids {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         self.active.push_back((sequence, cid));
-        Issued { sequence, cid, retire_prior_to: self.retire_prior_to }
+        Issued {
+            sequence,
+            retire_prior_to: self.retire_prior_to,
+        }
     }
 
     /// Asks the peer to stop using every ID issued so far.
@@ -112,8 +118,8 @@ pub(crate) struct NewCidOutcome {
     pub(crate) retire: Vec<u64>,
     /// Tokens of IDs that are no longer in use.
     pub(crate) dropped_tokens: Vec<ResetToken>,
-    /// The ID in use changed; its token, if any.
-    pub(crate) switched: Option<Option<ResetToken>>,
+    /// Token of the ID that is in use from now on, if that changed.
+    pub(crate) new_token: Option<ResetToken>,
 }
 
 /// Connection IDs that we use to reach the peer.
@@ -130,7 +136,11 @@ impl RemoteCids {
     /// Starts with the ID of the handshake.
     pub(crate) fn new(first: ConnectionId, limit: u64) -> Self {
         Self {
-            current: RemoteCid { sequence: 0, cid: first, token: None },
+            current: RemoteCid {
+                sequence: 0,
+                cid: first,
+                token: None,
+            },
             spare: VecDeque::new(),
             retire_prior_to: 0,
             limit,
@@ -175,8 +185,11 @@ impl RemoteCids {
         if self.current.cid.is_empty() {
             return violation("a connection ID for a peer that uses none");
         }
-        let new =
-            RemoteCid { sequence: frame.sequence, cid: frame.cid, token: Some(frame.reset_token) };
+        let new = RemoteCid {
+            sequence: frame.sequence,
+            cid: frame.cid,
+            token: Some(frame.reset_token),
+        };
         let clashing = self
             .spare
             .iter()
@@ -209,7 +222,9 @@ impl RemoteCids {
                 outcome.retire.push(new.sequence);
             }
         } else if !is_known {
-            let at = self.spare.partition_point(|have| have.sequence < new.sequence);
+            let at = self
+                .spare
+                .partition_point(|have| have.sequence < new.sequence);
             self.spare.insert(at, new);
         }
         if self.current.sequence < self.retire_prior_to
@@ -236,7 +251,7 @@ impl RemoteCids {
         let old = std::mem::replace(&mut self.current, next);
         outcome.retire.push(old.sequence);
         outcome.dropped_tokens.extend(old.token);
-        outcome.switched = Some(next.token);
+        outcome.new_token = next.token;
     }
 
     /// Uses another ID from now on, if there is a spare one (RFC 9000, section 9.5).

@@ -32,8 +32,16 @@ pub(crate) struct Ecn {
 
 impl Ecn {
     pub(crate) fn new(enabled: bool) -> Self {
-        let state = if enabled { State::Testing { sent: 0 } } else { State::Failed };
-        Self { state, reported: [0; 3], ce_total: 0 }
+        let state = if enabled {
+            State::Testing { sent: 0 }
+        } else {
+            State::Failed
+        };
+        Self {
+            state,
+            reported: [0; 3],
+            ce_total: 0,
+        }
     }
 
     /// The mark for the next packet.

@@ -82,7 +82,11 @@ impl Path {
         if self.responses.len() == MAX_RESPONSES {
             self.responses.pop_front();
         }
-        self.responses.push_back(Response { data, to: from, received });
+        self.responses.push_back(Response {
+            data,
+            to: from,
+            received,
+        });
     }
 
     /// The peer sends from `address` now: start over with validation, remember the old address.
@@ -93,8 +97,12 @@ impl Path {
         let left = std::mem::replace(&mut self.address, address);
         if was_validated {
             // Only a validated address is worth going back to.
-            self.previous =
-                Some(Previous { address: left, amplification, challenge: Some(old), sent: false });
+            self.previous = Some(Previous {
+                address: left,
+                amplification,
+                challenge: Some(old),
+                sent: false,
+            });
         }
         self.validation.start(challenge);
     }

@@ -28,8 +28,13 @@ pub(crate) struct Validation {
 impl Validation {
     /// Starts with the unpredictable `data`.
     pub(crate) fn start(&mut self, data: [u8; 8]) {
-        self.attempt =
-            Some(Attempt { data, to_send: true, sent: 0, resend_at: None, expires_at: None });
+        self.attempt = Some(Attempt {
+            data,
+            to_send: true,
+            sent: 0,
+            resend_at: None,
+            expires_at: None,
+        });
     }
 
     /// Gives up.
@@ -37,13 +42,11 @@ impl Validation {
         self.attempt = None;
     }
 
-    pub(crate) fn is_running(&self) -> bool {
-        self.attempt.is_some()
-    }
-
     /// The challenge to send now.
     pub(crate) fn challenge_to_send(&self) -> Option<[u8; 8]> {
-        self.attempt.filter(|attempt| attempt.to_send).map(|attempt| attempt.data)
+        self.attempt
+            .filter(|attempt| attempt.to_send)
+            .map(|attempt| attempt.data)
     }
 
     /// The challenge was sent; `pto` is the path's probe timeout, a new path's if that is longer
@@ -61,12 +64,16 @@ impl Validation {
     /// When something is to be done.
     pub(crate) fn timeout(&self) -> Option<Instant> {
         let attempt = self.attempt?;
-        attempt.expires_at.min(attempt.resend_at.or(attempt.expires_at))
+        attempt
+            .expires_at
+            .min(attempt.resend_at.or(attempt.expires_at))
     }
 
     /// Time passed; true if the validation failed.
     pub(crate) fn on_timeout(&mut self, now: Instant) -> bool {
-        let Some(attempt) = &mut self.attempt else { return false };
+        let Some(attempt) = &mut self.attempt else {
+            return false;
+        };
         if attempt.expires_at.is_some_and(|at| at <= now) {
             self.attempt = None;
             return true;

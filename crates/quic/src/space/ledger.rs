@@ -167,7 +167,8 @@ impl Ledger {
     }
 
     fn entry(&self, number: u64) -> Option<&Entry> {
-        self.entries.get(usize::try_from(number.checked_sub(self.base)?).ok()?)
+        self.entries
+            .get(usize::try_from(number.checked_sub(self.base)?).ok()?)
     }
 
     /// What packet `number` carried; nothing if it left the ledger.
@@ -275,7 +276,10 @@ impl Ledger {
     /// Stamps lost packets with the episode they belong to.
     pub(crate) fn set_episode(&mut self, numbers: &[PacketNumber], episode: EpisodeId) {
         for number in numbers {
-            let index = number.get().checked_sub(self.base).and_then(|n| usize::try_from(n).ok());
+            let index = number
+                .get()
+                .checked_sub(self.base)
+                .and_then(|n| usize::try_from(n).ok());
             if let Some(entry) = index.and_then(|index| self.entries.get_mut(index))
                 && let State::Lost(slot) = &mut entry.state
             {
@@ -294,7 +298,9 @@ impl Ledger {
     ) -> bool {
         let mut from: Option<(u64, Instant)> = None;
         for number in numbers {
-            let Some(entry) = self.entry(number.get()) else { continue };
+            let Some(entry) = self.entry(number.get()) else {
+                continue;
+            };
             if !entry.packet.ack_eliciting || entry.packet.sent_at <= since {
                 continue;
             }
@@ -314,7 +320,10 @@ impl Ledger {
         self.settled
             .gaps_in(self.base..self.next_number().get())
             .flatten()
-            .filter(|&number| self.entry(number).is_some_and(|entry| entry.packet.ack_eliciting))
+            .filter(|&number| {
+                self.entry(number)
+                    .is_some_and(|entry| entry.packet.ack_eliciting)
+            })
             .map(PacketNumber::new)
     }
 
@@ -335,10 +344,18 @@ impl Ledger {
         let all = self.base..self.next_number().get();
         for number in self.settled.gaps_in(all.clone()).flatten() {
             let entry = &mut self.entries[(number - self.base) as usize];
-            mark_lost(entry, number, &mut self.eliciting_in_flight, numbers, &mut lost);
+            mark_lost(
+                entry,
+                number,
+                &mut self.eliciting_in_flight,
+                numbers,
+                &mut lost,
+            );
         }
         self.settled.insert(all);
-        lost.iter().map(|record| ByteCount::new(u64::from(record.size))).sum()
+        lost.iter()
+            .map(|record| ByteCount::new(u64::from(record.size)))
+            .sum()
     }
 
     /// Forgets packets whose fate is final: acknowledged ones, and lost ones sent before `horizon`.
@@ -349,7 +366,8 @@ impl Ledger {
                 // An ACK of a skipped number is a violation only while we can prove it.
                 State::Skipped => self.entries.get(1).is_some_and(|n| n.state == State::Acked),
                 State::Lost(_) => front.packet.sent_at < horizon,
-                State::Outstanding => false,
+                // Nobody waits for it, and perhaps nobody will ever acknowledge it.
+                State::Outstanding => !front.packet.in_flight && front.packet.sent_at < horizon,
             };
             if !done {
                 break;
@@ -364,16 +382,14 @@ impl Ledger {
         self.acked.remove(0..self.base);
         self.settled.remove(0..self.base);
     }
-
-    /// Packets remembered, for memory accounting and tests.
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
-    }
 }
 
 /// True if `acked` has no member in `from..to`.
 fn acked_none(acked: &RangeSet, from: u64, to: u64) -> bool {
-    acked.gaps_in(from..to).next().is_none_or(|gap| gap == (from..to))
+    acked
+        .gaps_in(from..to)
+        .next()
+        .is_none_or(|gap| gap == (from..to))
 }
 
 fn mark_lost(

@@ -28,6 +28,8 @@ pub(crate) struct Space {
     pub(crate) ping: bool,
     /// After this packet number one is left out.
     pub(crate) skip_after: u64,
+    /// Packets sent since the last ack-eliciting one.
+    pub(crate) silent_run: u32,
 }
 
 impl Space {
@@ -39,6 +41,7 @@ impl Space {
             loss_time: None,
             ping: false,
             skip_after: 0,
+            silent_run: 0,
         }
     }
 }

@@ -87,12 +87,15 @@ impl Received {
             return;
         }
         self.unacked_eliciting += 1;
-        let max_delay = policy.as_ref().map_or(Duration::ZERO, |(_, max_delay, _)| *max_delay);
+        let max_delay = policy
+            .as_ref()
+            .map_or(Duration::ZERO, |(_, max_delay, _)| *max_delay);
         let decision = match policy {
             None => AckDecision::Now,
             Some((policy, max_ack_delay, smoothed_rtt)) => policy.on_ack_eliciting(&AckView {
                 unacked: self.unacked_eliciting,
-                out_of_order: previous.map_or(number.get() != 0, |largest| number != largest.next()),
+                out_of_order: previous
+                    .map_or(number.get() != 0, |largest| number != largest.next()),
                 ce: ecn == Some(EcnCodepoint::Ce),
                 max_ack_delay,
                 smoothed_rtt,
@@ -121,8 +124,13 @@ impl Received {
     }
 
     /// The ranges to acknowledge, largest first.
-    pub(crate) fn ranges(&self) -> impl Iterator<Item = std::ops::RangeInclusive<u64>> + Clone + '_ {
-        self.to_ack.iter().rev().map(|range| range.start..=range.end - 1)
+    pub(crate) fn ranges(
+        &self,
+    ) -> impl Iterator<Item = std::ops::RangeInclusive<u64>> + Clone + '_ {
+        self.to_ack
+            .iter()
+            .rev()
+            .map(|range| range.start..=range.end - 1)
     }
 
     /// Time since the largest packet arrived.

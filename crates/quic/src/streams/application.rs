@@ -24,6 +24,10 @@ pub enum ReadOutcome {
 
 /// What can be read without a copy.
 #[derive(Debug)]
+#[allow(
+    dead_code,
+    reason = "the public API copies on reading until it lends chunks"
+)]
 pub(crate) enum ReadChunk<'a> {
     /// The next bytes.
     Data(Chunk<'a>),
@@ -40,16 +44,24 @@ pub(crate) struct Chunk<'a> {
     key: u32,
 }
 
+#[allow(
+    dead_code,
+    reason = "the public API copies on reading until it lends chunks"
+)]
 impl Chunk<'_> {
     /// The bytes, at least one. More may follow after consuming all of them.
     pub(crate) fn data(&self) -> &[u8] {
         let stream = self.streams.slab.get(self.key as usize);
-        stream.and_then(|stream| stream.recv.as_ref()).map_or(&[], |recv| recv.peek())
+        stream
+            .and_then(|stream| stream.recv.as_ref())
+            .map_or(&[], |recv| recv.peek())
     }
 
     /// Takes the first `n` bytes; more than there are count as all.
     pub(crate) fn consume(self, n: usize) {
-        let taken = self.streams.with_recv(self.key, |recv| recv.consume(n as u64));
+        let taken = self
+            .streams
+            .with_recv(self.key, |recv| recv.consume(n as u64));
         self.streams.after_read(self.key, taken.unwrap_or(0));
     }
 }
@@ -144,6 +156,7 @@ impl Streams {
     }
 
     /// The stream's priority.
+    #[allow(dead_code, reason = "asked for by tests only so far")]
     pub(crate) fn priority(&self, id: StreamId) -> Result<i32, WriteError> {
         let (_, stream) = self.stream(id).ok_or(WriteError::Closed)?;
         Ok(stream.priority)
@@ -161,6 +174,10 @@ impl Streams {
     }
 
     /// Reads without a copy.
+    #[allow(
+        dead_code,
+        reason = "the public API copies on reading until it lends chunks"
+    )]
     pub(crate) fn read_chunk(&mut self, id: StreamId) -> Result<ReadChunk<'_>, ReadError> {
         Ok(match self.start_read(id)? {
             Ok(key) => ReadChunk::Data(Chunk { streams: self, key }),
@@ -211,7 +228,10 @@ impl Streams {
 
     /// The writer of `key` hears when there is room.
     fn await_room(&mut self, key: u32) {
-        let Some(send) = self.slab.get_mut(key as usize).and_then(|stream| stream.send.as_mut())
+        let Some(send) = self
+            .slab
+            .get_mut(key as usize)
+            .and_then(|stream| stream.send.as_mut())
         else {
             return;
         };
@@ -228,7 +248,10 @@ impl Streams {
             return;
         };
         let id = stream.id;
-        let Some(send) = stream.send.as_mut().filter(|send| send.wants_event && send.credit() > 0)
+        let Some(send) = stream
+            .send
+            .as_mut()
+            .filter(|send| send.wants_event && send.credit() > 0)
         else {
             return;
         };
@@ -242,7 +265,11 @@ impl Streams {
 
     /// Tells the reader of `key`, if it waits and there is something to read.
     pub(super) fn announce_readable(&mut self, key: u32) {
-        let Some(stream) = self.slab.get_mut(key as usize).filter(|stream| stream.accepted) else {
+        let Some(stream) = self
+            .slab
+            .get_mut(key as usize)
+            .filter(|stream| stream.accepted)
+        else {
             return;
         };
         let id = stream.id;
@@ -258,8 +285,13 @@ impl Streams {
     /// The stream's key if it has bytes to read, else what a read finds.
     fn start_read(&mut self, id: StreamId) -> Result<Result<u32, ReadOutcome>, ReadError> {
         let key = self.table.key(id).ok_or(ReadError::Closed)?;
-        let recv = self.slab.get_mut(key as usize).and_then(|stream| stream.recv.as_mut());
-        let recv = recv.filter(|recv| !recv.is_stopped()).ok_or(ReadError::Closed)?;
+        let recv = self
+            .slab
+            .get_mut(key as usize)
+            .and_then(|stream| stream.recv.as_mut());
+        let recv = recv
+            .filter(|recv| !recv.is_stopped())
+            .ok_or(ReadError::Closed)?;
         if let Some(code) = recv.reset_code() {
             self.close_recv(key);
             return Err(ReadError::Reset(code));

@@ -12,6 +12,9 @@ use crate::ranges::RangeSet;
 /// Smallest ring that is allocated, bytes, where the window permits it.
 const MIN_RING: usize = 512;
 
+/// A ring is trimmed when it is larger than what it holds by more than this factor.
+const TRIM_RATIO: usize = 4;
+
 /// Gaps that are always tolerated in a stream.
 const MIN_GAP_LIMIT: u64 = 1024;
 
@@ -57,16 +60,30 @@ impl Assembler {
         self.grow((end - self.read) as usize, room as usize);
         if self.received.last().is_none_or(|last| last.end <= start) {
             // In order, or after a gap: nothing can overlap.
-            copy_in(&mut self.ring, self.head, (start - self.read) as usize, data);
+            copy_in(
+                &mut self.ring,
+                self.head,
+                (start - self.read) as usize,
+                data,
+            );
         } else {
             for gap in self.received.gaps_in(start..end) {
                 let piece = &data[(gap.start - start) as usize..(gap.end - start) as usize];
-                copy_in(&mut self.ring, self.head, (gap.start - self.read) as usize, piece);
+                copy_in(
+                    &mut self.ring,
+                    self.head,
+                    (gap.start - self.read) as usize,
+                    piece,
+                );
             }
         }
         self.received.insert(start..end);
         let gap_limit = MIN_GAP_LIMIT.max(room / WINDOW_PER_GAP);
-        if self.received.len() as u64 > gap_limit { Err(TooManyGaps) } else { Ok(()) }
+        if self.received.len() as u64 > gap_limit {
+            Err(TooManyGaps)
+        } else {
+            Ok(())
+        }
     }
 
     /// Bytes that the reader took.
@@ -132,8 +149,22 @@ impl Assembler {
         self.head = 0;
     }
 
+    /// Gives back memory if most of it isn't needed for what is buffered.
+    pub(super) fn trim(&mut self) {
+        let Some(last) = self.received.last() else {
+            self.release();
+            return;
+        };
+        let used = (last.end - self.read) as usize;
+        if self.ring.len() / TRIM_RATIO > used.max(MIN_RING) {
+            self.move_to(used);
+        }
+    }
+
     fn front(&self) -> Option<Range<u64>> {
-        self.received.first().filter(|first| first.start == self.read)
+        self.received
+            .first()
+            .filter(|first| first.start == self.read)
     }
 
     /// Makes the ring hold at least `needed` bytes, and not more than `room` of them.
@@ -141,12 +172,22 @@ impl Assembler {
         if needed <= self.ring.len() {
             return;
         }
-        let size = needed.max(self.ring.len().saturating_mul(2)).max(MIN_RING).min(room);
+        let size = needed
+            .max(self.ring.len().saturating_mul(2))
+            .max(MIN_RING)
+            .min(room);
+        self.move_to(size);
+    }
+
+    /// Moves what is buffered to a ring of `size` bytes, which is enough for it.
+    fn move_to(&mut self, size: usize) {
         let mut ring = vec![0; size];
         if !self.received.is_empty() {
             let (wrapped, first) = self.ring.split_at(self.head);
-            ring[..first.len()].copy_from_slice(first);
-            ring[first.len()..first.len() + wrapped.len()].copy_from_slice(wrapped);
+            let split = first.len().min(size);
+            let rest = wrapped.len().min(size - split);
+            ring[..split].copy_from_slice(&first[..split]);
+            ring[split..split + rest].copy_from_slice(&wrapped[..rest]);
         }
         self.ring = ring;
         self.head = 0;

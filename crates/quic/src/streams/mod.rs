@@ -7,13 +7,16 @@
 //! receive windows.
 //!
 //! Memory that a peer can claim: unread bytes are bounded by the advertised windows, the rings
-//! behind them by three times the connection's window (`received.rs`), the ranges behind gaps by
-//! 1/64 of each stream's window (`assembler.rs`), streams by the advertised counts (`table.rs`).
+//! behind them by five times the connection's window and 2 KiB a stream (`received.rs`), the ranges
+//! behind gaps by 1/64 of each stream's window (`assembler.rs`), streams by the advertised counts
+//! (`table.rs`).
 //!
 //! - `application.rs`: what the application calls; `received.rs`: what the peer's frames do;
 //!   `sending.rs`: what goes into packets and what became of it.
-//! - `send.rs`, `recv.rs`: the two halves of a stream; `send_buffer.rs`, `assembler.rs`: their bytes.
-//! - `table.rs`: identifiers and counts; `ready.rs`: turns and priorities; `window.rs`: credit given.
+//! - `send.rs`, `recv.rs`: the two halves of a stream; `send_buffer.rs`, `assembler.rs`: their
+//!   bytes.
+//! - `table.rs`: identifiers and counts; `ready.rs`: turns and priorities; `window.rs`: credit
+//!   given.
 
 mod application;
 mod assembler;
@@ -199,8 +202,14 @@ impl Streams {
         let both = id.dir() == Dir::Bi;
         let send = (local || both).then(|| SendHalf::new(self.initial_send_limit(id)));
         let recv = (!local || both).then(|| RecvHalf::new(self.incoming.new_window()));
-        let stream =
-            Stream { id, priority: 0, accepted: local, queued_events: 0, send, recv };
+        let stream = Stream {
+            id,
+            priority: 0,
+            accepted: local,
+            queued_events: 0,
+            send,
+            recv,
+        };
         let key = self.slab.insert(stream) as u32;
         self.table.insert(id, key);
         key
@@ -229,7 +238,7 @@ impl Streams {
         }
     }
 
-    /// Raises MAX_STREAMS if that is due.
+    /// Raises `MAX_STREAMS` if that is due.
     fn grant_streams(&mut self, dir: Dir) {
         if let Some(limit) = self.table.raise_remote(dir) {
             self.tell(ControlKey::MaxStreams(dir), ControlValue::Limit(limit));

@@ -19,7 +19,12 @@ struct Node {
     linked: bool,
 }
 
-const UNLINKED: Node = Node { prev: NONE, next: NONE, priority: 0, linked: false };
+const UNLINKED: Node = Node {
+    prev: NONE,
+    next: NONE,
+    priority: 0,
+    linked: false,
+};
 
 /// The streams of one priority, a doubly linked list.
 #[derive(Debug)]
@@ -63,7 +68,12 @@ impl Ready {
         let at = match self.level(priority) {
             Ok(at) => at,
             Err(at) => {
-                let level = Level { priority, head: NONE, tail: NONE, turn: QUANTUM };
+                let level = Level {
+                    priority,
+                    head: NONE,
+                    tail: NONE,
+                    turn: QUANTUM,
+                };
                 self.levels.insert(at, level);
                 at
             }
@@ -88,7 +98,11 @@ impl Ready {
     /// The stream whose turn it is, `key`, has sent `bytes`; the next one follows if that used up
     /// its turn.
     pub(super) fn spend(&mut self, key: u32, bytes: u64) {
-        let Some(at) = self.levels.len().checked_sub(1).filter(|&at| self.levels[at].head == key)
+        let Some(at) = self
+            .levels
+            .len()
+            .checked_sub(1)
+            .filter(|&at| self.levels[at].head == key)
         else {
             return;
         };
@@ -103,7 +117,8 @@ impl Ready {
     }
 
     fn level(&self, priority: i32) -> Result<usize, usize> {
-        self.levels.binary_search_by_key(&priority, |level| level.priority)
+        self.levels
+            .binary_search_by_key(&priority, |level| level.priority)
     }
 
     fn link_last(&mut self, at: usize, key: u32) {
@@ -115,8 +130,12 @@ impl Ready {
         } else {
             self.nodes[last as usize].next = key;
         }
-        self.nodes[key as usize] =
-            Node { prev: last, next: NONE, priority: level.priority, linked: true };
+        self.nodes[key as usize] = Node {
+            prev: last,
+            next: NONE,
+            priority: level.priority,
+            linked: true,
+        };
     }
 
     fn unlink(&mut self, at: usize, key: u32) {

@@ -24,9 +24,8 @@ pub(super) struct Incoming {
     window: ReceiveWindow,
     /// The highest offsets of all streams, summed.
     received: u64,
-    /// Memory of all streams' rings. Rings that are empty keep theirs while this is within the
-    /// window, so it stays within the window plus what is in use, and that is at most twice the
-    /// bytes unread.
+    /// Memory of all streams' rings. While it is beyond the window, rings are trimmed to four times
+    /// what they are used for whenever they are read from.
     ring_bytes: u64,
     stream_window: ByteCount,
     max_stream_window: ByteCount,
@@ -43,7 +42,10 @@ impl Incoming {
             ring_bytes: 0,
             stream_window: config.stream_receive_window,
             max_stream_window: config.max_stream_receive_window,
-            clock: Clock { now, rtt: config.initial_rtt },
+            clock: Clock {
+                now,
+                rtt: config.initial_rtt,
+            },
         }
     }
 
@@ -81,7 +83,9 @@ impl Streams {
             return Ok(());
         }
         let outcome = self
-            .with_recv(key, |recv| recv.on_data(frame.offset, frame.data, frame.fin))
+            .with_recv(key, |recv| {
+                recv.on_data(frame.offset, frame.data, frame.fin)
+            })
             .unwrap_or(Ok(Received::default()))?;
         if frame.fin {
             self.cancel(ControlKey::MaxStreamData(frame.id));
@@ -90,7 +94,7 @@ impl Streams {
         Ok(())
     }
 
-    /// A RESET_STREAM frame.
+    /// A `RESET_STREAM` frame.
     pub(crate) fn on_reset_stream(
         &mut self,
         frame: &frame::ResetStream,
@@ -107,7 +111,7 @@ impl Streams {
         Ok(())
     }
 
-    /// A STOP_SENDING frame: answered with RESET_STREAM, unless the stream was reset already or
+    /// A `STOP_SENDING` frame: answered with `RESET_STREAM`, unless the stream was reset already or
     /// everything was acknowledged.
     pub(crate) fn on_stop_sending(
         &mut self,
@@ -121,20 +125,23 @@ impl Streams {
         if stream.send.as_ref().is_some_and(|send| !send.is_reset()) {
             self.reset_sending(key, frame.id, frame.error, Some(frame.error));
             if accepted {
-                self.events.push_back(StreamEvent::Stopped { id: frame.id, code: frame.error });
+                self.events.push_back(StreamEvent::Stopped {
+                    id: frame.id,
+                    code: frame.error,
+                });
             }
         }
         Ok(())
     }
 
-    /// A MAX_DATA frame.
+    /// A `MAX_DATA` frame.
     pub(crate) fn on_max_data(&mut self, limit: u64) {
         if self.outgoing.raise_limit(limit) {
             self.cancel(ControlKey::DataBlocked);
         }
     }
 
-    /// A MAX_STREAM_DATA frame.
+    /// A `MAX_STREAM_DATA` frame.
     pub(crate) fn on_max_stream_data(
         &mut self,
         id: StreamId,
@@ -146,7 +153,7 @@ impl Streams {
         Ok(())
     }
 
-    /// A MAX_STREAMS frame; the parser has checked that `count` is at most 2^60.
+    /// A `MAX_STREAMS` frame; the parser has checked that `count` is at most 2^60.
     pub(crate) fn on_max_streams(&mut self, dir: Dir, count: u64) {
         if self.table.raise_local(dir, count) {
             self.cancel(ControlKey::StreamsBlocked(dir));
@@ -156,7 +163,7 @@ impl Streams {
         }
     }
 
-    /// A STREAM_DATA_BLOCKED frame. Limits are raised as the reader reads, so it changes nothing
+    /// A `STREAM_DATA_BLOCKED` frame. Limits are raised as the reader reads, so it changes nothing
     /// but that it opens the stream.
     pub(crate) fn on_stream_data_blocked(&mut self, id: StreamId) -> Result<(), TransportError> {
         self.key_for(id, Half::Recv).map(|_| ())
@@ -214,7 +221,7 @@ impl Streams {
         let crowded = self.incoming.ring_bytes > self.incoming.window.size();
         let raised = self.with_recv(key, |recv| {
             if crowded {
-                recv.release_if_empty();
+                recv.trim();
             }
             recv.raise_limit(clock)
         });

@@ -54,8 +54,7 @@ impl RecvHalf {
 
     /// True if a read would not be blocked.
     pub(super) fn is_readable(&self) -> bool {
-        !self.stopped
-            && (self.reset.is_some() || self.assembler.readable() > 0 || self.is_at_end())
+        !self.stopped && (self.reset.is_some() || self.assembler.readable() > 0 || self.is_at_end())
     }
 
     /// True once [`RecvHalf::stop`] was called.
@@ -73,8 +72,8 @@ impl RecvHalf {
         self.final_size == Some(self.assembler.offset())
     }
 
-    /// Checks a STREAM or RESET_STREAM frame that ends at `end`, which is the final size if `last`,
-    /// without changing anything; returns by how much the highest offset would grow.
+    /// Checks a STREAM or `RESET_STREAM` frame that ends at `end`, which is the final size if
+    /// `last`, without changing anything; returns by how much the highest offset would grow.
     pub(super) fn check(&self, end: u64, last: bool) -> Result<u64, TransportError> {
         if end > VarInt::MAX.get() {
             return Err(TransportError::new(
@@ -116,16 +115,23 @@ impl RecvHalf {
         if self.reset.is_some() || self.stopped {
             // The stop or reset discarded what had come before.
             let done = self.stopped && self.final_size.is_some();
-            return Ok(Received { discarded: self.discard(), readable: false, done });
+            return Ok(Received {
+                discarded: self.discard(),
+                readable: false,
+                done,
+            });
         }
         let limit = self.window.limit();
         self.assembler.insert(offset, data, limit).map_err(|_| {
             TransportError::new(ErrorCode::INTERNAL_ERROR, "stream data in too many pieces")
         })?;
-        Ok(Received { readable: self.is_readable(), ..Received::default() })
+        Ok(Received {
+            readable: self.is_readable(),
+            ..Received::default()
+        })
     }
 
-    /// Takes in a RESET_STREAM that passed [`RecvHalf::check`].
+    /// Takes in a `RESET_STREAM` that passed [`RecvHalf::check`].
     pub(super) fn on_reset(&mut self, code: u64, final_size: u64) -> Received {
         if self.reset.is_some() {
             return Received::default();
@@ -135,25 +141,37 @@ impl RecvHalf {
         self.final_size = Some(final_size);
         if self.stopped {
             let discarded = self.discard();
-            return Received { discarded, readable: false, done: true };
+            return Received {
+                discarded,
+                readable: false,
+                done: true,
+            };
         }
         if complete {
             // "Data Recvd": the reader gets all of it and need not hear of the reset.
             return Received::default();
         }
         self.reset = Some(code);
-        Received { discarded: self.discard(), readable: true, done: false }
+        Received {
+            discarded: self.discard(),
+            readable: true,
+            done: false,
+        }
     }
 
     /// The reader wants no more. `done` if the peer needn't be told or has nothing more to say;
-    /// otherwise STOP_SENDING is due and later frames go on being counted.
+    /// otherwise `STOP_SENDING` is due and later frames go on being counted.
     pub(super) fn stop(&mut self) -> Received {
         self.stopped = true;
         let discarded = self.discard();
-        Received { discarded, readable: false, done: self.final_size.is_some() }
+        Received {
+            discarded,
+            readable: false,
+            done: self.final_size.is_some(),
+        }
     }
 
-    /// True if STOP_SENDING would tell the peer something: it may still be sending.
+    /// True if `STOP_SENDING` would tell the peer something: it may still be sending.
     pub(super) fn is_expecting_data(&self) -> bool {
         self.reset.is_none() && !(self.final_size.is_some() && self.is_whole())
     }
@@ -178,11 +196,9 @@ impl RecvHalf {
         n
     }
 
-    /// Gives memory back if nothing is buffered.
-    pub(super) fn release_if_empty(&mut self) {
-        if self.assembler.is_empty() {
-            self.assembler.release();
-        }
+    /// Gives memory back that what is buffered doesn't need.
+    pub(super) fn trim(&mut self) {
+        self.assembler.trim();
     }
 
     /// The limit to advertise now, if one is due: never once the final size is known.

@@ -8,9 +8,9 @@ use crate::error::WriteError;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum State {
     Sending,
-    /// We gave up, and RESET_STREAM is on its way.
+    /// We gave up, and `RESET_STREAM` is on its way.
     Reset,
-    /// The peer asked us to stop with this code, and RESET_STREAM is on its way.
+    /// The peer asked us to stop with this code, and `RESET_STREAM` is on its way.
     Stopped(u64),
 }
 
@@ -19,9 +19,9 @@ enum State {
 pub(super) struct SendHalf {
     pub(super) buffer: SendBuffer,
     state: State,
-    /// The peer's limit (MAX_STREAM_DATA).
+    /// The peer's limit (`MAX_STREAM_DATA`).
     limit: u64,
-    /// The limit of the last STREAM_DATA_BLOCKED.
+    /// The limit of the last `STREAM_DATA_BLOCKED`.
     told_blocked_at: Option<u64>,
     /// A write fell short and the writer wants to hear when there is room.
     pub(super) wants_event: bool,
@@ -53,8 +53,8 @@ impl SendHalf {
         raised
     }
 
-    /// The limit to send in STREAM_DATA_BLOCKED, if the writer wants more than the limit, all that
-    /// it permits was sent, and the peer wasn't told.
+    /// The limit to send in `STREAM_DATA_BLOCKED`, if the writer wants more than the limit, all
+    /// that it permits was sent, and the peer wasn't told.
     pub(super) fn blocked_at(&mut self) -> Option<u64> {
         let blocked = self.wants_event
             && self.state == State::Sending
@@ -81,7 +81,7 @@ impl SendHalf {
         }
     }
 
-    /// The code of the peer's STOP_SENDING.
+    /// The code of the peer's `STOP_SENDING`.
     pub(super) fn stopped_code(&self) -> Option<u64> {
         match self.state {
             State::Stopped(code) => Some(code),
@@ -89,12 +89,12 @@ impl SendHalf {
         }
     }
 
-    /// True once RESET_STREAM is on its way; frames in flight matter no more.
+    /// True once `RESET_STREAM` is on its way; frames in flight matter no more.
     pub(super) fn is_reset(&self) -> bool {
         self.state != State::Sending
     }
 
-    /// RESET_STREAM is being sent, on the peer's wish if `stopped` has its code.
+    /// `RESET_STREAM` is being sent, on the peer's wish if `stopped` has its code.
     pub(super) fn set_reset(&mut self, stopped: Option<u64>) {
         self.state = stopped.map_or(State::Reset, State::Stopped);
         self.wants_event = false;

@@ -202,7 +202,9 @@ impl SendBuffer {
     pub(super) fn next_repair(&self, max: usize) -> Option<Piece> {
         match self.lost.first() {
             Some(first) => Some(self.piece(first, max)),
-            None => self.has_repair().then(|| self.piece(self.end..self.end, max)),
+            None => self
+                .has_repair()
+                .then(|| self.piece(self.end..self.end, max)),
         }
     }
 
@@ -214,7 +216,10 @@ impl SendBuffer {
     /// The first part of `range` that can be sent as a copy, with at most `max` bytes of data:
     /// what was sent and isn't acknowledged. An empty range at the final size stands for the FIN.
     pub(super) fn next_copy(&self, range: Range<u64>, max: usize) -> Option<Piece> {
-        let unacked = self.acked.gaps_in(range.start.max(self.base)..range.end.min(self.sent)).next();
+        let unacked = self
+            .acked
+            .gaps_in(range.start.max(self.base)..range.end.min(self.sent))
+            .next();
         if let Some(unacked) = unacked {
             return Some(self.piece(unacked, max));
         }
@@ -226,7 +231,11 @@ impl SendBuffer {
     fn piece(&self, range: Range<u64>, max: usize) -> Piece {
         let len = usize::try_from(range.end - range.start).map_or(max, |len| len.min(max));
         let end = range.start + len as u64;
-        Piece { offset: range.start, len, fin: self.is_finished() && end == self.end }
+        Piece {
+            offset: range.start,
+            len,
+            fin: self.is_finished() && end == self.end,
+        }
     }
 
     /// `piece` is being sent.
@@ -241,7 +250,10 @@ impl SendBuffer {
 
     /// Copies `out.len()` bytes from stream offset `offset` on, which must be held, to `out`.
     pub(super) fn copy(&self, offset: u64, mut out: &mut [u8]) {
-        let mut at = self.segments.partition_point(|(start, _)| *start <= offset).saturating_sub(1);
+        let mut at = self
+            .segments
+            .partition_point(|(start, _)| *start <= offset)
+            .saturating_sub(1);
         let mut offset = offset;
         while !out.is_empty() {
             let (start, segment) = &self.segments[at];
@@ -327,6 +339,11 @@ impl SendBuffer {
                 pool.give(chunk);
             }
         }
-        *self = Self { end: self.sent, base: self.sent, sent: self.sent, ..Self::new() };
+        *self = Self {
+            end: self.sent,
+            base: self.sent,
+            sent: self.sent,
+            ..Self::new()
+        };
     }
 }

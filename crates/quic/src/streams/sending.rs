@@ -14,8 +14,9 @@ use crate::connection::StreamEvent;
 use crate::control::{ControlKey, ControlValue};
 use crate::frame_writer::{Carried, Fate, FrameWriter};
 
-/// A frame isn't cut shorter than this many bytes of data to fill up a packet.
-const MIN_PART: usize = 16;
+/// A frame isn't cut shorter than this many bytes of data to fill up a packet. With the longest
+/// header it fits in 32 bytes.
+const MIN_PART: usize = 12;
 
 /// Writers that wait for room are woken when this share of the send window is free, so that a full
 /// window doesn't wake them for every packet acknowledged.
@@ -41,7 +42,11 @@ struct Totals {
 impl Totals {
     fn of(send: &SendHalf) -> Self {
         let buffer = &send.buffer;
-        Self { held: buffer.held(), unsent: buffer.unsent(), lost: buffer.lost() }
+        Self {
+            held: buffer.held(),
+            unsent: buffer.unsent(),
+            lost: buffer.lost(),
+        }
     }
 }
 
@@ -53,10 +58,10 @@ pub(super) struct Outgoing {
     pool: ChunkPool,
     totals: Totals,
     send_window: u64,
-    /// The peer's limit (MAX_DATA) and how much of it was sent.
+    /// The peer's limit (`MAX_DATA`) and how much of it was sent.
     limit: u64,
     sent: u64,
-    /// The limit of the last DATA_BLOCKED.
+    /// The limit of the last `DATA_BLOCKED`.
     told_blocked_at: Option<u64>,
     /// Streams whose writers wait for room in the send window; may name streams that are over.
     pub(super) waiting: VecDeque<u32>,
@@ -187,34 +192,37 @@ impl Streams {
     }
 
     /// Writes copies of what is in flight of `range` of a stream, skipping bytes already
-    /// acknowledged; an empty range at the stream's end stands for its FIN. Returns the offset to
-    /// go on from in another packet, the end of the range if nothing is left.
+    /// acknowledged; an empty range at the stream's end stands for its FIN. Returns how many of the
+    /// range's bytes are dealt with, written or not in need of a copy; less than all means that the
+    /// rest needs another packet.
     pub(crate) fn fill_range(
         &mut self,
         writer: &mut FrameWriter<'_, '_>,
         id: StreamId,
         range: Range<u64>,
     ) -> u64 {
+        let all = range.end.saturating_sub(range.start);
         let Some(key) = self.table.key(id) else {
-            return range.end;
+            return all;
         };
         let mut from = range.start;
-        loop {
-            let send = self.slab.get(key as usize).and_then(|stream| stream.send.as_ref());
-            let Some(piece) = send.and_then(|send| send.buffer.next_copy(from..range.end, usize::MAX))
-            else {
-                return range.end;
-            };
+        while let Some(send) = self
+            .slab
+            .get(key as usize)
+            .and_then(|stream| stream.send.as_ref())
+            && let Some(piece) = send.buffer.next_copy(from..range.end, usize::MAX)
+        {
             let Some(piece) = fit(piece, id, writer.remaining()) else {
-                return from;
+                return from - range.start;
             };
             self.stats.retransmitted_bytes += piece.len as u64;
             self.write_piece(writer, key, piece);
             from = piece.offset + piece.len as u64;
             if piece.fin || from >= range.end {
-                return range.end;
+                break;
             }
         }
+        all
     }
 
     /// A packet that carried `len` bytes from `offset` on of a stream, with the FIN if `fin`, was
@@ -274,7 +282,10 @@ impl Streams {
             send.set_reset(stopped);
             send.buffer.sent()
         });
-        let value = ControlValue::Reset { error: code, final_size: final_size.unwrap_or(0) };
+        let value = ControlValue::Reset {
+            error: code,
+            final_size: final_size.unwrap_or(0),
+        };
         self.cancel(ControlKey::StreamDataBlocked(id));
         self.tell(ControlKey::ResetStream(id), value);
         self.wake_writers();
@@ -286,7 +297,11 @@ impl Streams {
             return;
         };
         let id = stream.id;
-        if stream.send.as_mut().is_some_and(|send| send.raise_limit(limit)) {
+        if stream
+            .send
+            .as_mut()
+            .is_some_and(|send| send.raise_limit(limit))
+        {
             self.cancel(ControlKey::StreamDataBlocked(id));
             self.announce_writable(key);
         }
@@ -299,7 +314,10 @@ impl Streams {
         };
         let id = stream.id;
         if let Some(limit) = stream.send.as_mut().and_then(SendHalf::blocked_at) {
-            self.tell(ControlKey::StreamDataBlocked(id), ControlValue::Limit(limit));
+            self.tell(
+                ControlKey::StreamDataBlocked(id),
+                ControlValue::Limit(limit),
+            );
         }
     }
 
@@ -336,7 +354,15 @@ impl Streams {
             send.buffer.copy(offset, writer.raw().reserve(len));
             send.buffer.on_sent(piece);
         });
-        writer.wrote(Carried::Stream { id, offset, len: len as u32, fin }, true);
+        writer.wrote(
+            Carried::Stream {
+                id,
+                offset,
+                len: len as u32,
+                fin,
+            },
+            true,
+        );
         self.stats.sent_bytes += len as u64;
         self.note_stream_blocked(key);
     }
@@ -354,7 +380,10 @@ impl Streams {
             return;
         }
         while let Some(key) = self.outgoing.waiting.pop_front() {
-            let send = self.slab.get_mut(key as usize).and_then(|stream| stream.send.as_mut());
+            let send = self
+                .slab
+                .get_mut(key as usize)
+                .and_then(|stream| stream.send.as_mut());
             if let Some(send) = send.filter(|send| send.is_listed) {
                 send.is_listed = false;
                 self.announce_writable(key);
@@ -370,5 +399,9 @@ fn fit(piece: Piece, id: StreamId, room: usize) -> Option<Piece> {
     if piece.len <= space {
         return Some(piece);
     }
-    (space >= MIN_PART).then_some(Piece { len: space, fin: false, ..piece })
+    (space >= MIN_PART).then_some(Piece {
+        len: space,
+        fin: false,
+        ..piece
+    })
 }

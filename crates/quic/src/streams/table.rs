@@ -43,7 +43,7 @@ struct Local {
     next: u64,
     /// The peer's limit.
     limit: u64,
-    /// The limit of the last STREAMS_BLOCKED.
+    /// The limit of the last `STREAMS_BLOCKED`.
     told_blocked_at: Option<u64>,
     /// The application was refused a stream.
     wanted: bool,
@@ -81,7 +81,10 @@ impl Remote {
 
     /// The limit to advertise, if there is enough to add or the peer will need it soon.
     fn raise(&mut self) -> Option<u64> {
-        let limit = self.max_concurrent.saturating_add(self.closed).min(MAX_STREAMS);
+        let limit = self
+            .max_concurrent
+            .saturating_add(self.closed)
+            .min(MAX_STREAMS);
         let more = limit - self.advertised;
         let left = self.advertised - self.opened;
         let due = more >= self.max_concurrent / 8 || left <= self.max_concurrent / 2;
@@ -139,7 +142,10 @@ impl Table {
         match self.key(id) {
             Some(key) => Lookup::Live(key),
             None if self.is_local(id) => Lookup::Closed,
-            None if self.remote[id.dir() as usize].untouched.contains(id.index()) => {
+            None if self.remote[id.dir() as usize]
+                .untouched
+                .contains(id.index()) =>
+            {
                 Lookup::Untouched
             }
             None => Lookup::Closed,
@@ -163,7 +169,7 @@ impl Table {
         Some(id)
     }
 
-    /// The limit to send in STREAMS_BLOCKED, once per limit.
+    /// The limit to send in `STREAMS_BLOCKED`, once per limit.
     pub(super) fn blocked_at(&mut self, dir: Dir) -> Option<u64> {
         let local = &mut self.local[dir as usize];
         let blocked = local.wanted && local.told_blocked_at != Some(local.limit);
@@ -217,7 +223,9 @@ impl Table {
     /// `id` has state from now on.
     pub(super) fn insert(&mut self, id: StreamId, key: u32) {
         if !self.is_local(id) {
-            self.remote[id.dir() as usize].untouched.remove(id.index()..id.index() + 1);
+            self.remote[id.dir() as usize]
+                .untouched
+                .remove(id.index()..id.index() + 1);
         }
         self.keys.insert(id.get(), key);
     }
@@ -230,7 +238,7 @@ impl Table {
         }
     }
 
-    /// The limit to send in MAX_STREAMS, if one is due.
+    /// The limit to send in `MAX_STREAMS`, if one is due.
     pub(super) fn raise_remote(&mut self, dir: Dir) -> Option<u64> {
         self.remote[dir as usize].raise()
     }

@@ -76,7 +76,9 @@ impl ReceiveWindow {
     }
 
     fn next_limit(&self) -> u64 {
-        self.consumed.saturating_add(self.size).min(VarInt::MAX.get())
+        self.consumed
+            .saturating_add(self.size)
+            .min(VarInt::MAX.get())
     }
 
     /// Doubles the window if, at the rate seen since the last time, all of it is used within 2 RTT.

@@ -15,6 +15,8 @@ pub(super) struct Packet {
     pub(super) epoch: Epoch,
     /// Ack-eliciting frames may be written.
     pub(super) data: bool,
+    /// Only path validation may be written of them: the window is full.
+    pub(super) only_validation: bool,
     /// It answers a probe timeout: outside the window, and ack-eliciting whatever there is to say.
     pub(super) probe: bool,
     /// A challenge to send in it, and nothing else.
@@ -30,6 +32,7 @@ impl Packet {
         Self {
             epoch,
             data,
+            only_validation: false,
             probe,
             challenge: None,
             response: None,
@@ -48,7 +51,10 @@ impl Packet {
 
     /// A packet with nothing but a challenge, for another address.
     pub(super) fn challenge(data: [u8; 8]) -> Self {
-        Self { challenge: Some(data), ..Self::new(Epoch::OneRtt, false, false) }
+        Self {
+            challenge: Some(data),
+            ..Self::new(Epoch::OneRtt, false, false)
+        }
     }
 }
 
@@ -58,11 +64,17 @@ pub(super) struct Plan {
     packets: [Packet; 3],
     len: usize,
     pads: bool,
+    budget: usize,
 }
 
 impl Plan {
     fn nothing() -> Self {
-        Self { packets: [Packet::new(Epoch::OneRtt, false, false); 3], len: 0, pads: false }
+        Self {
+            packets: [Packet::new(Epoch::OneRtt, false, false); 3],
+            len: 0,
+            pads: false,
+            budget: 0,
+        }
     }
 
     fn push(&mut self, packet: Packet) {
@@ -78,6 +90,11 @@ impl Plan {
         self.len == 0
     }
 
+    /// Bytes that the receiver's address permits.
+    pub(super) fn budget(&self) -> usize {
+        self.budget
+    }
+
     /// True if the datagram must have 1200 bytes.
     pub(super) fn pads(&self) -> bool {
         self.pads
@@ -87,21 +104,20 @@ impl Plan {
 impl Connection {
     /// True if ack-eliciting frames wait in `epoch`.
     fn has_data(&self, epoch: Epoch) -> bool {
-        let Some(space) = self.space(epoch) else { return false };
+        let Some(space) = self.space(epoch) else {
+            return false;
+        };
         self.handshake.has_pending(epoch)
             || space.ping
             || (epoch == Epoch::OneRtt && self.has_application_data())
     }
 
-    /// True if control frames, datagrams, stream bytes or path validation wait.
+    /// True if control frames, datagrams or stream bytes wait.
     fn has_application_data(&self) -> bool {
-        let path = &self.paths.first().path;
         self.control.has_pending()
             || self.datagrams.has_pending()
             || self.streams.can_send()
             || !self.policies.reinjections.is_empty()
-            || path.validation.challenge_to_send().is_some()
-            || !path.responses.is_empty()
     }
 
     pub(super) fn demand(&self) -> Demand {
@@ -118,28 +134,41 @@ impl Connection {
             && (epoch != Epoch::OneRtt || self.handshake.is_complete())
     }
 
+    /// True if a challenge or a response waits.
+    fn has_validation(&self) -> bool {
+        let path = &self.paths.first().path;
+        path.validation.challenge_to_send().is_some() || !path.responses.is_empty()
+    }
+
     /// The packets of the next datagram of at most `limit` bytes.
-    pub(super) fn choose_packets(&mut self, now: Instant, limit: usize) -> Plan {
+    pub(super) fn choose_packets(&mut self, now: Instant, limit: usize, data_may_go: bool) -> Plan {
         let mut plan = Plan::nothing();
         let budget = self.paths.first().path.amplification.budget();
         if budget == 0 {
             return plan;
         }
-        let may_send_data = self.may_send_data(now, limit);
+        plan.budget = usize::try_from(budget).unwrap_or(usize::MAX);
+        let may_send_data = data_may_go && self.may_send_data(now, limit);
         for epoch in Epoch::ALL {
             if !self.can_seal(epoch) {
                 continue;
             }
-            let Some(space) = self.space(epoch) else { continue };
+            let Some(space) = self.space(epoch) else {
+                continue;
+            };
             let probe = space.probes > 0;
-            let data = probe || (may_send_data && self.has_data(epoch));
+            let full = probe || (may_send_data && self.has_data(epoch));
+            let validation = epoch == Epoch::OneRtt && self.has_validation();
+            let data = full || validation;
             // Acknowledgements of early packets ride along with whatever goes out.
             let acks = space.received.ack_is_due(now)
                 || (plan.len > 0 && epoch != Epoch::OneRtt && space.received.has_unacked());
             if data || acks {
-                let mut packet = Packet::new(epoch, data, probe);
-                packet.amplification_limit = usize::try_from(budget).unwrap_or(usize::MAX);
-                plan.push(packet);
+                let only_validation = validation && !full;
+                plan.push(Packet {
+                    only_validation,
+                    ..Packet::new(epoch, data, probe)
+                });
                 // Initial packets of a client, and ack-eliciting ones of a server, fill a
                 // datagram (RFC 9000, section 14.1).
                 plan.pads |= epoch == Epoch::Initial && (self.identity.side.is_client() || data);
@@ -149,17 +178,16 @@ impl Connection {
             return Plan::nothing();
         }
         // A new address must carry 1200 bytes (section 8.2.1), as far as the budget permits.
-        let path = &self.paths.first().path;
-        if path.validation.challenge_to_send().is_some() || !path.responses.is_empty() {
-            plan.pads = true;
-        }
+        plan.pads |= plan.len > 0 && self.has_validation();
         plan
     }
 
     /// True if window and pace let a full datagram go. Notes what limits the flow, for congestion
     /// control.
     fn may_send_data(&mut self, now: Instant, limit: usize) -> bool {
-        let wants = Epoch::ALL.into_iter().any(|epoch| self.can_seal(epoch) && self.has_data(epoch));
+        let wants = Epoch::ALL
+            .into_iter()
+            .any(|epoch| self.can_seal(epoch) && self.has_data(epoch));
         let entry = self.paths.first_mut();
         let has_window = entry.recovery.has_window_for(limit);
         if !wants {
@@ -184,7 +212,9 @@ impl Connection {
         let release = entry.recovery.pacing_release(now);
         if release > now {
             entry.pacing_until = Some(release);
-            entry.recovery.on_pacer_blocked(now, ByteCount::new(self.streams.pending_bytes()));
+            entry
+                .recovery
+                .on_pacer_blocked(now, ByteCount::new(self.streams.pending_bytes()));
             return false;
         }
         entry.pacing_until = None;

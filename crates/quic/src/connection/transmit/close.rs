@@ -24,7 +24,9 @@ impl Connection {
         let frame = self.lifecycle.close_to_send()?.clone();
         let path = &self.paths.first().path;
         let budget = usize::try_from(path.amplification.budget()).unwrap_or(usize::MAX);
-        let limit = usize::from(path.max_datagram_size).min(buf.len()).min(budget);
+        let limit = usize::from(path.max_datagram_size)
+            .min(buf.len())
+            .min(budget);
         let epochs = Epoch::ALL.into_iter().filter(|&epoch| {
             self.handshake.protection_ref().has(epoch)
                 && self.space(epoch).is_some()
@@ -36,7 +38,11 @@ impl Connection {
         for (nth, &epoch) in epochs.iter().enumerate() {
             let is_last = nth + 1 == epochs.len();
             let pads = is_last && epochs[0] == Epoch::Initial && limit >= MIN_INITIAL_SIZE;
-            let pad_to = if pads { MIN_INITIAL_SIZE.saturating_sub(size) } else { 0 };
+            let pad_to = if pads {
+                MIN_INITIAL_SIZE.saturating_sub(size)
+            } else {
+                0
+            };
             size += self.build_close(now, epoch, &frame, pad_to, &mut buf[size..limit]);
         }
         if size == 0 {
@@ -65,7 +71,9 @@ impl Connection {
         let room = out.len();
         let tag_len = self.handshake.protection_ref().tag_len(epoch);
         let mut writer = Writer::new(out);
-        let Some(started) = self.start_packet(epoch, &mut writer) else { return 0 };
+        let Some(started) = self.start_packet(epoch, &mut writer) else {
+            return 0;
+        };
         let frame = Self::close_for_epoch(frame, epoch);
         let mut carried = Vec::new();
         let mut frames = FrameWriter::new(&mut writer, room - tag_len, &mut carried);
@@ -99,8 +107,9 @@ fn encode_close(frame: &CloseFrame) -> Frame<'_> {
                 reason: &reason[..cut(reason)],
             }
         }
-        CloseFrame::Application { code, reason } => {
-            ConnectionClose::Application { error: *code, reason: &reason[..cut(reason)] }
-        }
+        CloseFrame::Application { code, reason } => ConnectionClose::Application {
+            error: *code,
+            reason: &reason[..cut(reason)],
+        },
     })
 }

@@ -14,12 +14,7 @@ const MIN_STREAM_ROOM: usize = 32;
 
 impl Connection {
     /// Fills one packet.
-    pub(super) fn fill(
-        &mut self,
-        now: Instant,
-        packet: &Packet,
-        writer: &mut FrameWriter<'_, '_>,
-    ) {
+    pub(super) fn fill(&mut self, now: Instant, packet: &Packet, writer: &mut FrameWriter<'_, '_>) {
         if let Some(data) = packet.response {
             writer.frame(&Frame::PathResponse { data });
             return;
@@ -34,6 +29,9 @@ impl Connection {
         }
         if packet.epoch == Epoch::OneRtt {
             self.fill_validation(now, writer);
+        }
+        if packet.only_validation {
+            return;
         }
         self.handshake.fill(packet.epoch, writer);
         if packet.epoch == Epoch::OneRtt {
@@ -52,9 +50,13 @@ impl Connection {
 
     fn fill_ack(&mut self, now: Instant, epoch: Epoch, writer: &mut FrameWriter<'_, '_>) {
         let exponent = self.identity.config.ack_delay_exponent;
-        let Some(space) = self.space_mut(epoch) else { return };
+        let Some(space) = self.space_mut(epoch) else {
+            return;
+        };
         let received = &mut space.received;
-        let Some(largest) = received.largest() else { return };
+        let Some(largest) = received.largest() else {
+            return;
+        };
         if !received.has_unacked() {
             return;
         }
@@ -63,11 +65,23 @@ impl Connection {
             _ => 0,
         };
         let room = writer.remaining();
-        let written =
-            frame::write_ack(writer.raw(), None, received.ranges(), delay, received.ecn(), room);
+        let written = frame::write_ack(
+            writer.raw(),
+            None,
+            received.ranges(),
+            delay,
+            received.ecn(),
+            room,
+        );
         if written.is_some() {
             received.on_ack_sent();
-            writer.wrote(Carried::Ack { path: PathId::ZERO, largest }, false);
+            writer.wrote(
+                Carried::Ack {
+                    path: PathId::ZERO,
+                    largest,
+                },
+                false,
+            );
         }
     }
 
@@ -81,7 +95,9 @@ impl Connection {
             path.validation.on_sent(now, pto);
         }
         while let Some(response) = path.responses.front() {
-            if !writer.frame(&Frame::PathResponse { data: response.data }) {
+            if !writer.frame(&Frame::PathResponse {
+                data: response.data,
+            }) {
                 break;
             }
             path.responses.pop_front();
@@ -114,5 +130,4 @@ impl Connection {
         // What was just written may have told streams more to say (blocked frames).
         self.drain_stream_control();
     }
-
 }

@@ -7,7 +7,9 @@ mod fill;
 mod seal;
 
 use swiftwater_units::{Instant, PathId};
+use swiftwater_wire::ErrorCode;
 
+use crate::error::TransportError;
 use crate::path::Response;
 use crate::policy::{Decision, PathView};
 use crate::transmit::Transmit;
@@ -38,15 +40,21 @@ impl Connection {
             return Some(transmit);
         }
         self.update_keys_if_due(now);
-        let path = self.choose_path(now)?;
+        if !self.lifecycle.is_open() {
+            return self.transmit_close(now, buf);
+        }
+        let (path, data_may_go) = self.choose_path(now);
+        let ecn = self.paths.get(path).path.ecn.mark();
         let (mut size, mut segment) = (0, 0);
         for nth in 0..max_segments.max(1) {
             let limit = match nth {
                 0 => usize::from(self.paths.get(path).path.max_datagram_size),
                 _ => segment,
             };
-            let Some(out) = buf.get_mut(size..size + limit) else { break };
-            let plan = self.choose_packets(now, limit);
+            let Some(out) = buf.get_mut(size..size + limit) else {
+                break;
+            };
+            let plan = self.choose_packets(now, limit, data_may_go);
             if plan.is_empty() {
                 break;
             }
@@ -59,8 +67,9 @@ impl Connection {
             if nth == 0 {
                 segment = len;
             }
-            // Only full datagrams can be followed by others of the same size.
-            if len < limit {
+            // Only full datagrams can be followed by others of the same size, and all of a batch
+            // have the same mark.
+            if len < limit || self.paths.get(path).path.ecn.mark() != ecn {
                 break;
             }
         }
@@ -72,7 +81,7 @@ impl Connection {
             path: path.id,
             destination: path.address.remote,
             source_ip: path.address.local_ip,
-            ecn: path.ecn.mark(),
+            ecn,
             size,
             segment_size: (size > segment).then_some(segment),
         })
@@ -90,6 +99,8 @@ impl Connection {
 
     /// Builds one datagram of the planned packets; returns its length, 0 if nothing came of it.
     fn build_datagram(&mut self, now: Instant, plan: &Plan, out: &mut [u8]) -> usize {
+        let permitted = out.len().min(plan.budget());
+        let out = &mut out[..permitted];
         let mut len = 0;
         for (nth, packet) in plan.packets().iter().enumerate() {
             let is_last = nth + 1 == plan.packets().len();
@@ -113,7 +124,10 @@ impl Connection {
         }
         let path = &mut self.paths.first_mut().path;
         let here = path.address.remote;
-        let off_path = path.responses.iter().position(|response| response.to.remote != here);
+        let off_path = path
+            .responses
+            .iter()
+            .position(|response| response.to.remote != here);
         let (address, packet) = if let Some(at) = off_path {
             let Response { data, to, received } = path.responses.remove(at)?;
             (to, choose::Packet::response(data, received * 3))
@@ -126,8 +140,14 @@ impl Connection {
             previous.sent = true;
             (previous.address, choose::Packet::challenge(data))
         };
-        let limit = packet.amplification_limit.min(MIN_INITIAL_SIZE).min(buf.len());
-        let target = Target { pad_to: limit, address: Some(address) };
+        let limit = packet
+            .amplification_limit
+            .min(MIN_INITIAL_SIZE)
+            .min(buf.len());
+        let target = Target {
+            pad_to: limit,
+            address: Some(address),
+        };
         let size = self.build_packet(now, &packet, &target, &mut buf[..limit]);
         if size == 0 {
             return None;
@@ -144,16 +164,25 @@ impl Connection {
         })
     }
 
-    /// Initiates a key update if one is due and permitted (RFC 9001, section 6.1).
+    /// Closes if the key may protect nothing more, else initiates a key update if one is due and permitted (RFC 9001, section 6.1).
     fn update_keys_if_due(&mut self, now: Instant) {
+        if self.handshake.protection_ref().is_exhausted() {
+            return self.fail(
+                now,
+                TransportError::new(
+                    ErrorCode::AEAD_LIMIT_REACHED,
+                    "the key may protect no more packets and could not be updated",
+                ),
+            );
+        }
         let interval = self.identity.config.key_update_interval;
-        if self.handshake.is_confirmed()
-            && self.handshake.protection_ref().update_is_due(interval)
+        if self.handshake.is_confirmed() && self.handshake.protection_ref().update_is_due(interval)
         {
             let next = self.handshake.next_packet_keys();
             self.handshake.protection().update(next, None);
             let generation = self.handshake.protection_ref().generation();
-            self.monitor.observe(now, &crate::observe::Observation::KeyUpdated { generation });
+            self.monitor
+                .observe(now, &crate::observe::Observation::KeyUpdated { generation });
         }
     }
 
@@ -177,20 +206,25 @@ impl Connection {
         self.scratch.views = views;
     }
 
-    /// Asks the scheduler; validates its answer.
-    fn choose_path(&mut self, now: Instant) -> Option<PathId> {
+    /// Asks the scheduler and validates its answer: the path of the next packets, and whether they
+    /// may carry data. Acknowledgements never wait.
+    fn choose_path(&mut self, now: Instant) -> (PathId, bool) {
         self.refresh_path_views(now);
         let demand = self.demand();
-        match self.policies.scheduler.choose(now, &self.scratch.views, &demand) {
-            Decision::Path(id) if self.scratch.views.iter().any(|view| view.id == id) => Some(id),
+        match self
+            .policies
+            .scheduler
+            .choose(now, &self.scratch.views, &demand)
+        {
+            Decision::Path(id) if self.scratch.views.iter().any(|view| view.id == id) => (id, true),
             Decision::Path(_) => {
                 self.monitor.stats.invalid_decisions += 1;
-                Some(self.paths.first().path.id)
+                (self.paths.first().path.id, true)
             }
             Decision::Wait(until) => {
                 let wait = &mut self.paths.first_mut().pacing_until;
                 *wait = Some(wait.map_or(until, |at| at.min(until)));
-                None
+                (self.paths.first().path.id, false)
             }
         }
     }

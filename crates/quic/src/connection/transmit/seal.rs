@@ -16,6 +16,9 @@ use super::choose::Packet;
 /// Bytes of packet number and payload that header protection needs (RFC 9001, section 5.4.2).
 const MIN_SAMPLED: usize = 4;
 
+/// Packets in a row that ask for no acknowledgement, at most.
+const MAX_SILENT_RUN: u32 = 100;
+
 /// How a packet must end up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Target {
@@ -49,7 +52,9 @@ impl Connection {
         if room < 64 {
             return 0;
         }
-        let Some(started) = self.start_packet(epoch, &mut writer) else { return 0 };
+        let Some(started) = self.start_packet(epoch, &mut writer) else {
+            return 0;
+        };
         let mut carried = std::mem::take(&mut self.scratch.carried);
         carried.clear();
         let mut frames = FrameWriter::new(&mut writer, room - tag_len, &mut carried);
@@ -69,7 +74,9 @@ impl Connection {
         let marked = target.address.is_none() && self.paths.first().path.ecn.mark().is_some();
         let entry = self.paths.first_mut();
         let snapshot = if in_flight {
-            entry.recovery.on_sent(now, packet_size, packet.probe, &mut self.rng)
+            entry
+                .recovery
+                .on_sent(now, packet_size, packet.probe, &mut self.rng)
         } else {
             DeliverySnapshot::default()
         };
@@ -88,7 +95,11 @@ impl Connection {
     }
 
     /// Writes the header of the next packet of `epoch`.
-    pub(super) fn start_packet(&mut self, epoch: Epoch, writer: &mut Writer<'_>) -> Option<Started> {
+    pub(super) fn start_packet(
+        &mut self,
+        epoch: Epoch,
+        writer: &mut Writer<'_>,
+    ) -> Option<Started> {
         let space = self.space(epoch)?;
         let number = space.ledger.next_number();
         let truncated = TruncatedPacketNumber::encode(number, space.ledger.largest_acked());
@@ -96,7 +107,11 @@ impl Connection {
         let dst = path.remote_cids.current();
         let src = path.local_cids.first();
         let header = match epoch {
-            Epoch::Initial => Header::Initial { dst, src, token: &self.identity.token },
+            Epoch::Initial => Header::Initial {
+                dst,
+                src,
+                token: &self.identity.token,
+            },
             Epoch::Handshake => Header::Handshake { dst, src },
             Epoch::OneRtt => Header::OneRtt {
                 dst,
@@ -109,7 +124,11 @@ impl Connection {
             return None;
         }
         let layout = header.encode(self.identity.version, truncated, writer);
-        Some(Started { layout, number, pn_len: truncated.len })
+        Some(Started {
+            layout,
+            number,
+            pn_len: truncated.len,
+        })
     }
 
     /// Adds the tag and protects the packet; returns its size.
@@ -145,10 +164,20 @@ impl Connection {
         sent: SentPacket,
         carried: &[Carried],
     ) {
+        let horizon = now - self.pto() * 3;
         if let Some(space) = self.space_mut(epoch) {
             space.ledger.on_sent(sent, carried);
             if sent.ack_eliciting {
                 space.probes = space.probes.saturating_sub(1);
+                space.silent_run = 0;
+            } else {
+                space.silent_run += 1;
+                if space.silent_run >= MAX_SILENT_RUN {
+                    // The peer acknowledges our ACKs only if something asks it to (RFC 9000,
+                    // section 13.2.4).
+                    space.ping = true;
+                }
+                space.ledger.forget(horizon);
             }
         }
         self.lifecycle.on_sent(now, sent.ack_eliciting);

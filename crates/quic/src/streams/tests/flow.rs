@@ -10,10 +10,12 @@ const ID: StreamId = StreamId::new(Side::Server, Dir::Bi, 0);
 const MS: Duration = Duration::from_millis(1);
 
 fn limit_of(streams: &mut Streams, key: ControlKey) -> Option<u64> {
-    controls(streams).into_iter().find_map(|(other, value)| match value {
-        ControlValue::Limit(limit) if other == key => Some(limit),
-        _ => None,
-    })
+    controls(streams)
+        .into_iter()
+        .find_map(|(other, value)| match value {
+            ControlValue::Limit(limit) if other == key => Some(limit),
+            _ => None,
+        })
 }
 
 #[test]
@@ -37,7 +39,7 @@ fn data_beyond_the_connections_limit_is_an_error() {
     deliver(&mut streams, server_bidi(2), 499, 1, false).unwrap();
     assert_eq!(streams.stats().receive_buffered, 2500);
     // What was counted once isn't again.
-    deliver(&mut streams, server_bidi(0), 0, 999, true).unwrap();
+    deliver(&mut streams, server_bidi(0), 0, 1000, true).unwrap();
 }
 
 #[test]
@@ -49,7 +51,10 @@ fn limits_rise_when_half_the_window_was_read() {
     streams.read(ID, &mut [0; 1]).unwrap();
     let raised = (ControlKey::MaxStreamData(ID), ControlValue::Limit(1500));
     assert_eq!(controls(&mut streams), [raised]);
-    assert_code(deliver(&mut streams, ID, 1500, 1, false), ErrorCode::FLOW_CONTROL_ERROR);
+    assert_code(
+        deliver(&mut streams, ID, 1500, 1, false),
+        ErrorCode::FLOW_CONTROL_ERROR,
+    );
     deliver(&mut streams, ID, 1000, 500, false).unwrap();
     // The connection's window of 2500 follows at 1250.
     streams.read(ID, &mut [0; 749]).unwrap();
@@ -79,7 +84,10 @@ fn dropped_data_is_credited_to_the_connection() {
     streams.stop(server_bidi(0), 0).unwrap();
     deliver(&mut streams, server_bidi(1), 0, 300, false).unwrap();
     reset(&mut streams, server_bidi(1), 0, 350).unwrap();
-    assert_eq!(limit_of(&mut streams, ControlKey::MaxData), Some(900 + 350 + 2500));
+    assert_eq!(
+        limit_of(&mut streams, ControlKey::MaxData),
+        Some(900 + 350 + 2500)
+    );
     // Also what comes after the stop.
     deliver(&mut streams, server_bidi(0), 900, 100, false).unwrap();
     assert_eq!(streams.stats().receive_buffered, 0);
@@ -115,10 +123,16 @@ fn windows(step: Duration, rounds: u64) -> Vec<u64> {
 
 #[test]
 fn a_fast_reader_gets_a_larger_window_up_to_the_ceiling() {
-    let windows = windows(90 * MS, 30);
+    let windows = windows(10 * MS, 60);
     assert!(windows.is_sorted(), "{windows:?}");
     assert!(windows.contains(&2000), "{windows:?}");
     assert_eq!(windows.last(), Some(&4000));
+}
+
+#[test]
+fn a_window_grows_no_further_than_the_reader_needs() {
+    // A window of 1000 takes 180 ms, one of 2000 takes 360 ms.
+    assert_eq!(windows(90 * MS, 60).last(), Some(&2000));
 }
 
 #[test]
@@ -126,7 +140,19 @@ fn a_slow_reader_keeps_its_window() {
     // A whole window takes 2 * 110 ms, more than two round trips.
     let windows = windows(110 * MS, 30);
     // The first interval began with the stream and was no time at all.
-    assert!(windows[1..].iter().all(|&window| window == windows[0]), "{windows:?}");
+    assert!(
+        windows[1..].iter().all(|&window| window == windows[0]),
+        "{windows:?}"
+    );
+}
+
+/// Memory for data of the first `count` streams.
+fn ring_bytes(streams: &Streams, count: u64) -> u64 {
+    let capacity = |index| {
+        let (_, stream) = streams.stream(server_bidi(index)).unwrap();
+        stream.recv.as_ref().unwrap().capacity()
+    };
+    (0..count).map(capacity).sum()
 }
 
 #[test]
@@ -136,31 +162,61 @@ fn memory_stays_within_the_windows() {
     for index in 0..2 {
         deliver(&mut streams, server_bidi(index), 999, 1, false).unwrap();
     }
-    let rings: u64 = (0..2)
-        .map(|index| {
-            let (_, stream) = streams.stream(server_bidi(index)).unwrap();
-            stream.recv.as_ref().unwrap().capacity()
-        })
-        .sum();
+    let rings = ring_bytes(&streams, 2);
     assert_eq!(rings, 2000);
 }
 
 #[test]
 fn idle_streams_give_memory_back_when_it_adds_up() {
-    let config = TransportConfig { max_concurrent_bidi_streams: 1000, ..config() };
+    let config = TransportConfig {
+        max_concurrent_bidi_streams: 1000,
+        ..config()
+    };
     let mut streams = client_with(&config);
     for index in 0..1000 {
         let id = server_bidi(index);
         deliver(&mut streams, id, 0, 1000, false).unwrap();
         assert_eq!(read_all(&mut streams, id, 0), (1000, ReadOutcome::Blocked));
     }
-    let rings: u64 = (0..1000)
-        .map(|index| {
-            let (_, stream) = streams.stream(server_bidi(index)).unwrap();
-            stream.recv.as_ref().unwrap().capacity()
-        })
-        .sum();
-    assert!(rings <= 2500 + 1000, "{rings} bytes for streams without data");
+    let rings = ring_bytes(&streams, 1000);
+    assert!(
+        rings <= 2500 + 1000,
+        "{rings} bytes for streams without data"
+    );
+}
+
+#[test]
+fn a_byte_behind_a_gap_does_not_hold_a_window_of_memory() {
+    let large = ByteCount::new(100_000);
+    let config = TransportConfig {
+        max_concurrent_bidi_streams: 100,
+        stream_receive_window: large,
+        max_stream_receive_window: large,
+        receive_window: large,
+        max_receive_window: large,
+        ..config()
+    };
+    let mut streams = client_with(&config);
+    for index in 0..100 {
+        let id = server_bidi(index);
+        deliver(&mut streams, id, 0, 60_000, false).unwrap();
+        deliver(&mut streams, id, 60_001, 1, false).unwrap();
+        assert_eq!(
+            read_all(&mut streams, id, 0),
+            (60_000, ReadOutcome::Blocked)
+        );
+    }
+    let rings = ring_bytes(&streams, 100);
+    assert!(
+        rings <= 5 * 100_000 + 100 * 2048,
+        "{rings} bytes for a byte each"
+    );
+    // The byte is still there.
+    deliver(&mut streams, server_bidi(99), 60_000, 1, false).unwrap();
+    assert_eq!(
+        read_all(&mut streams, server_bidi(99), 60_000),
+        (2, ReadOutcome::Blocked)
+    );
 }
 
 #[test]
@@ -169,7 +225,11 @@ fn a_writer_is_stopped_by_the_streams_limit() {
     let id = streams.open(Dir::Bi).unwrap();
     assert_eq!(streams.write(id, &[0; 1500]), Ok(1000));
     assert_eq!(streams.write(id, &[0; 500]), Ok(0));
-    assert_eq!(controls(&mut streams), [], "there are bytes to send before anything is blocked");
+    assert_eq!(
+        controls(&mut streams),
+        [],
+        "there are bytes to send before anything is blocked"
+    );
     send_all(&mut streams);
     let blocked = (ControlKey::StreamDataBlocked(id), ControlValue::Limit(1000));
     assert_eq!(controls(&mut streams), [blocked.clone()]);
@@ -216,7 +276,10 @@ fn sending_stops_at_the_connections_limit() {
         })
         .sum();
     assert_eq!(sent, 2500);
-    assert_eq!(controls(&mut streams), [(ControlKey::DataBlocked, ControlValue::Limit(2500))]);
+    assert_eq!(
+        controls(&mut streams),
+        [(ControlKey::DataBlocked, ControlValue::Limit(2500))]
+    );
     assert!(!streams.can_send());
     assert_eq!(streams.pending_bytes(), 0);
 
@@ -231,7 +294,10 @@ fn sending_stops_at_the_connections_limit() {
     streams.on_max_data(2700);
     assert_eq!(streams.pending_bytes(), 200);
     send_all(&mut streams);
-    assert_eq!(controls(&mut streams), [(ControlKey::DataBlocked, ControlValue::Limit(2700))]);
+    assert_eq!(
+        controls(&mut streams),
+        [(ControlKey::DataBlocked, ControlValue::Limit(2700))]
+    );
     fate(&mut streams, &again, Fate::Acked);
 }
 
@@ -267,9 +333,15 @@ fn bytes_that_a_reset_dropped_are_not_charged() {
 
 #[test]
 fn the_send_window_bounds_what_is_kept() {
-    let config = TransportConfig { send_window: ByteCount::new(1500), ..config() };
+    let config = TransportConfig {
+        send_window: ByteCount::new(1500),
+        ..config()
+    };
     let mut streams = client_with(&config);
-    let (a, b) = (streams.open(Dir::Bi).unwrap(), streams.open(Dir::Bi).unwrap());
+    let (a, b) = (
+        streams.open(Dir::Bi).unwrap(),
+        streams.open(Dir::Bi).unwrap(),
+    );
     assert_eq!(streams.write(a, &[0; 1000]), Ok(1000));
     assert_eq!(streams.write(b, &[0; 1000]), Ok(500));
     assert_eq!(streams.write(b, &[0; 1000]), Ok(0));
@@ -288,9 +360,15 @@ fn the_send_window_bounds_what_is_kept() {
 
 #[test]
 fn a_reset_makes_room_for_other_writers() {
-    let config = TransportConfig { send_window: ByteCount::new(1000), ..config() };
+    let config = TransportConfig {
+        send_window: ByteCount::new(1000),
+        ..config()
+    };
     let mut streams = client_with(&config);
-    let (a, b) = (streams.open(Dir::Bi).unwrap(), streams.open(Dir::Bi).unwrap());
+    let (a, b) = (
+        streams.open(Dir::Bi).unwrap(),
+        streams.open(Dir::Bi).unwrap(),
+    );
     streams.write(a, &[0; 1000]).unwrap();
     assert_eq!(streams.write(b, &[0; 10]), Ok(0));
     streams.reset(a, 0).unwrap();

@@ -91,11 +91,25 @@ fn deliver(
     fin: bool,
 ) -> Result<(), TransportError> {
     let data = bytes_at(offset, len);
-    streams.on_stream(&frame::Stream { id, offset, fin, data: &data })
+    streams.on_stream(&frame::Stream {
+        id,
+        offset,
+        fin,
+        data: &data,
+    })
 }
 
-fn reset(streams: &mut Streams, id: StreamId, error: u64, final_size: u64) -> Result<(), TransportError> {
-    streams.on_reset_stream(&frame::ResetStream { id, error, final_size })
+fn reset(
+    streams: &mut Streams,
+    id: StreamId,
+    error: u64,
+    final_size: u64,
+) -> Result<(), TransportError> {
+    streams.on_reset_stream(&frame::ResetStream {
+        id,
+        error,
+        final_size,
+    })
 }
 
 fn stop_sending(streams: &mut Streams, id: StreamId, error: u64) -> Result<(), TransportError> {
@@ -162,7 +176,10 @@ fn send_all(streams: &mut Streams) -> Vec<Carried> {
     let mut all = Vec::new();
     while streams.can_send() {
         let (carried, _) = packet(streams, 1200);
-        assert!(!carried.is_empty(), "can_send, but an empty packet stays empty");
+        assert!(
+            !carried.is_empty(),
+            "can_send, but an empty packet stays empty"
+        );
         all.extend(carried);
     }
     all
@@ -170,12 +187,23 @@ fn send_all(streams: &mut Streams) -> Vec<Carried> {
 
 fn fate(streams: &mut Streams, carried: &[Carried], fate: Fate) {
     for carried in carried {
-        if let &Carried::Stream { id, offset, len, fin } = carried {
+        if let &Carried::Stream {
+            id,
+            offset,
+            len,
+            fin,
+        } = carried
+        {
             streams.on_frame_fate(id, offset, len, fin, fate);
         }
     }
 }
 
 fn stream_frame(id: StreamId, offset: u64, len: u32, fin: bool) -> Carried {
-    Carried::Stream { id, offset, len, fin }
+    Carried::Stream {
+        id,
+        offset,
+        len,
+        fin,
+    }
 }

@@ -30,9 +30,16 @@ fn data_is_delivered_in_order() {
 fn readable_is_told_once_for_each_wait() {
     let mut streams = accepted();
     let readable = StreamEvent::Readable { id: ID };
-    assert_eq!(events(&mut streams), [StreamEvent::Opened { dir: Dir::Uni }, readable]);
+    assert_eq!(
+        events(&mut streams),
+        [StreamEvent::Opened { dir: Dir::Uni }, readable]
+    );
     deliver(&mut streams, ID, 1, 1, false).unwrap();
-    assert_eq!(events(&mut streams), [], "the reader hasn't had to wait since");
+    assert_eq!(
+        events(&mut streams),
+        [],
+        "the reader hasn't had to wait since"
+    );
     assert_eq!(read_all(&mut streams, ID, 0), (2, ReadOutcome::Blocked));
     deliver(&mut streams, ID, 5, 5, false).unwrap();
     assert_eq!(events(&mut streams), [], "a gap comes first");
@@ -111,8 +118,16 @@ fn a_final_size_cannot_change_after_a_stop_either() {
 fn offsets_beyond_62_bits_are_an_error() {
     let mut streams = accepted();
     let end = VarInt::MAX.get();
-    assert_code(deliver(&mut streams, ID, end, 1, false), ErrorCode::FRAME_ENCODING_ERROR);
-    let frame = frame::Stream { id: ID, offset: u64::MAX, fin: false, data: &[1] };
+    assert_code(
+        deliver(&mut streams, ID, end, 1, false),
+        ErrorCode::FRAME_ENCODING_ERROR,
+    );
+    let frame = frame::Stream {
+        id: ID,
+        offset: u64::MAX,
+        fin: false,
+        data: &[1],
+    };
     assert_code(streams.on_stream(&frame), ErrorCode::FRAME_ENCODING_ERROR);
 }
 
@@ -124,7 +139,11 @@ fn a_reset_discards_what_was_not_read() {
     events(&mut streams);
     reset(&mut streams, ID, 77, 500).unwrap();
     reset(&mut streams, ID, 78, 500).unwrap();
-    assert_eq!(streams.stats().receive_buffered, 0, "all of the final size is credited");
+    assert_eq!(
+        streams.stats().receive_buffered,
+        0,
+        "all of the final size is credited"
+    );
     assert_eq!(streams.read(ID, &mut [0; 9]), Err(ReadError::Reset(77)));
     assert_eq!(streams.read(ID, &mut [0; 9]), Err(ReadError::Closed));
     assert_eq!(streams.stats().open, 0);
@@ -160,7 +179,10 @@ fn a_stop_drops_data_and_tells_the_peer() {
     let mut streams = accepted();
     deliver(&mut streams, ID, 0, 400, false).unwrap();
     streams.stop(ID, 5).unwrap();
-    assert_eq!(controls(&mut streams), [(ControlKey::StopSending(ID), ControlValue::Code(5))]);
+    assert_eq!(
+        controls(&mut streams),
+        [(ControlKey::StopSending(ID), ControlValue::Code(5))]
+    );
     assert_eq!(streams.stats().receive_buffered, 0);
     assert_eq!(streams.read(ID, &mut [0; 9]), Err(ReadError::Closed));
     assert_eq!(streams.stop(ID, 5), Err(ReadError::Closed));
@@ -204,5 +226,8 @@ fn too_many_gaps_end_the_connection() {
     };
     let mut streams = client_with(&config);
     let error = (0..1 << 15).find_map(|n| deliver(&mut streams, ID, 2 * n + 1, 1, false).err());
-    assert_eq!(error.map(|error| error.code), Some(ErrorCode::INTERNAL_ERROR));
+    assert_eq!(
+        error.map(|error| error.code),
+        Some(ErrorCode::INTERNAL_ERROR)
+    );
 }

@@ -133,7 +133,10 @@ impl Model {
         assert_eq!(buffer.sent(), self.sent as u64);
         assert_eq!(buffer.held(), (end - base) as u64);
         assert_eq!(buffer.unsent(), (end - self.sent) as u64);
-        assert_eq!(buffer.lost(), self.lost.iter().filter(|&&lost| lost).count() as u64);
+        assert_eq!(
+            buffer.lost(),
+            self.lost.iter().filter(|&&lost| lost).count() as u64
+        );
         assert_eq!(buffer.is_complete(), self.fin_acked && base == end);
     }
 
@@ -141,7 +144,10 @@ impl Model {
     fn on_sent(&mut self, buffer: &mut SendBuffer, piece: Piece) {
         assert_eq!(content(buffer, piece), bytes_at(piece.offset, piece.len));
         let range = piece.offset as usize..piece.offset as usize + piece.len;
-        assert!(!self.acked[range.clone()].contains(&true), "{piece:?} was acknowledged");
+        assert!(
+            !self.acked[range.clone()].contains(&true),
+            "{piece:?} was acknowledged"
+        );
         assert_eq!(piece.fin, self.finished && range.end == self.acked.len());
         self.lost[range.clone()].fill(false);
         self.sent = self.sent.max(range.end);

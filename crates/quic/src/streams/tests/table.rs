@@ -15,7 +15,10 @@ fn opens_up_to_the_peers_limit_and_hears_when_it_grows() {
     streams.on_max_streams(Dir::Uni, 1);
     assert_eq!(events(&mut streams), [], "a lower limit is ignored");
     streams.on_max_streams(Dir::Uni, 3);
-    assert_eq!(events(&mut streams), [StreamEvent::Available { dir: Dir::Uni }]);
+    assert_eq!(
+        events(&mut streams),
+        [StreamEvent::Available { dir: Dir::Uni }]
+    );
     assert_eq!(streams.open(Dir::Uni), Some(client_uni(2)));
     streams.on_max_streams(Dir::Uni, 4);
     assert_eq!(events(&mut streams), [], "nobody waited");
@@ -26,9 +29,16 @@ fn nothing_can_be_opened_before_the_peer_is_known() {
     let config = config();
     let mut streams = Streams::new(Side::Client, &config);
     assert_eq!(streams.open(Dir::Bi), None);
-    assert_eq!(controls(&mut streams), [], "no limit is known that could be reported");
+    assert_eq!(
+        controls(&mut streams),
+        [],
+        "no limit is known that could be reported"
+    );
     streams.set_peer_parameters(&parameters(&config));
-    assert_eq!(events(&mut streams), [StreamEvent::Available { dir: Dir::Bi }]);
+    assert_eq!(
+        events(&mut streams),
+        [StreamEvent::Available { dir: Dir::Bi }]
+    );
     assert_eq!(streams.open(Dir::Bi), Some(client_bidi(0)));
 }
 
@@ -63,11 +73,17 @@ fn a_stream_opens_all_lower_ones_of_its_kind() {
     assert_eq!(streams.accept(Dir::Uni), None);
     let accepted: Vec<_> = std::iter::from_fn(|| streams.accept(Dir::Bi)).collect();
     assert_eq!(accepted, [server_bidi(0), server_bidi(1), server_bidi(2)]);
-    assert_eq!(events(&mut streams), [StreamEvent::Readable { id: server_bidi(2) }]);
+    assert_eq!(
+        events(&mut streams),
+        [StreamEvent::Readable { id: server_bidi(2) }]
+    );
     // They really are open.
     assert_eq!(streams.write(server_bidi(0), b"x"), Ok(1));
     deliver(&mut streams, server_bidi(1), 0, 5, false).unwrap();
-    assert_eq!(read_all(&mut streams, server_bidi(1), 0), (5, ReadOutcome::Blocked));
+    assert_eq!(
+        read_all(&mut streams, server_bidi(1), 0),
+        (5, ReadOutcome::Blocked)
+    );
 }
 
 #[test]
@@ -79,13 +95,19 @@ fn streams_beyond_the_limit_are_an_error() {
     assert_code(stop_sending(&mut streams, server_bidi(4), 0), limit);
     assert_code(streams.on_max_stream_data(server_bidi(4), 1), limit);
     assert_code(streams.on_stream_data_blocked(server_bidi(4)), limit);
-    assert_code(deliver(&mut streams, server_bidi((1 << 60) - 1), 0, 1, false), limit);
+    assert_code(
+        deliver(&mut streams, server_bidi((1 << 60) - 1), 0, 1, false),
+        limit,
+    );
     deliver(&mut streams, server_bidi(3), 0, 1, false).unwrap();
 }
 
 #[test]
 fn a_huge_limit_costs_nothing_until_it_is_used() {
-    let config = TransportConfig { max_concurrent_uni_streams: u64::MAX, ..config() };
+    let config = TransportConfig {
+        max_concurrent_uni_streams: u64::MAX,
+        ..config()
+    };
     let mut streams = client_with(&config);
     deliver(&mut streams, server_uni((1 << 60) - 1), 0, 1, false).unwrap();
     deliver(&mut streams, server_uni(1 << 59), 0, 1, false).unwrap();
@@ -124,13 +146,19 @@ fn frames_for_streams_that_are_over_are_ignored() {
     let mut streams = client();
     deliver(&mut streams, server_uni(0), 0, 10, true).unwrap();
     streams.accept(Dir::Uni).unwrap();
-    assert_eq!(read_all(&mut streams, server_uni(0), 0), (10, ReadOutcome::Finished));
+    assert_eq!(
+        read_all(&mut streams, server_uni(0), 0),
+        (10, ReadOutcome::Finished)
+    );
     assert_eq!(streams.stats().open, 0);
     deliver(&mut streams, server_uni(0), 0, 10, true).unwrap();
     reset(&mut streams, server_uni(0), 0, 10).unwrap();
     streams.on_stream_data_blocked(server_uni(0)).unwrap();
     assert_eq!(streams.stats().open, 0);
-    assert_eq!(streams.read(server_uni(0), &mut [0; 1]), Err(crate::ReadError::Closed));
+    assert_eq!(
+        streams.read(server_uni(0), &mut [0; 1]),
+        Err(crate::ReadError::Closed)
+    );
 }
 
 #[test]
@@ -146,7 +174,10 @@ fn streams_that_end_are_replaced() {
             ErrorCode::STREAM_LIMIT_ERROR,
         );
         assert_eq!(read_all(&mut streams, id, 0), (10, ReadOutcome::Finished));
-        let granted = (ControlKey::MaxStreams(Dir::Uni), ControlValue::Limit(index + 3));
+        let granted = (
+            ControlKey::MaxStreams(Dir::Uni),
+            ControlValue::Limit(index + 3),
+        );
         assert!(controls(&mut streams).contains(&granted));
     }
     assert_eq!(streams.stats().open, 0);
@@ -154,7 +185,10 @@ fn streams_that_end_are_replaced() {
 
 #[test]
 fn one_open_stream_does_not_keep_short_ones_from_being_replaced() {
-    let config = TransportConfig { max_concurrent_uni_streams: 100, ..config() };
+    let config = TransportConfig {
+        max_concurrent_uni_streams: 100,
+        ..config()
+    };
     let mut streams = client_with(&config);
     // 95 streams stay open, so only five at a time come and go.
     deliver(&mut streams, server_uni(94), 0, 1, false).unwrap();

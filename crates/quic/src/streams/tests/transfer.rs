@@ -12,7 +12,10 @@ struct Dice(u64);
 
 impl Dice {
     fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
         (self.0 >> 33) % sides
     }
 }
@@ -36,7 +39,12 @@ impl End {
     fn new(side: Side, config: &TransportConfig) -> Self {
         let mut streams = Streams::new(side, config);
         streams.set_peer_parameters(&parameters(config));
-        Self { streams, control: Control::default(), writing: vec![], reading: vec![] }
+        Self {
+            streams,
+            control: Control::default(),
+            writing: vec![],
+            reading: vec![],
+        }
     }
 
     fn drain_control(&mut self) {
@@ -86,7 +94,12 @@ impl End {
     fn learn(&mut self, carried: &[Carried], fate: Fate) {
         for &carried in carried {
             match carried {
-                Carried::Stream { id, offset, len, fin } => {
+                Carried::Stream {
+                    id,
+                    offset,
+                    len,
+                    fin,
+                } => {
                     self.streams.on_frame_fate(id, offset, len, fin, fate);
                 }
                 Carried::Control { key, version } => {
@@ -136,13 +149,18 @@ impl End {
 /// 100 packets vanish; one in ten is repeated, and packets overtake each other.
 fn transfer(sizes: &[u64], config: &TransportConfig, loss: u64, seed: u64) {
     let dice = &mut Dice(seed);
-    let mut ends = [End::new(Side::Client, config), End::new(Side::Server, config)];
+    let mut ends = [
+        End::new(Side::Client, config),
+        End::new(Side::Server, config),
+    ];
     let mut flying: [Vec<Packet>; 2] = [vec![], vec![]];
     let mut unopened = sizes.to_vec();
     for _ in 0..200_000 {
         while let Some(&size) = unopened.last() {
             let dir = Dir::ALL[unopened.len() % 2];
-            let Some(id) = ends[0].streams.open(dir) else { break };
+            let Some(id) = ends[0].streams.open(dir) else {
+                break;
+            };
             unopened.pop();
             ends[0].writing.push((id, 0, size));
             if size == 0 {
@@ -178,12 +196,21 @@ fn transfer(sizes: &[u64], config: &TransportConfig, loss: u64, seed: u64) {
             if *ended && id.dir() == Dir::Bi {
                 let _ = server.streams.finish(*id);
             }
-            assert!(!ended || client.writing.iter().any(|(other, _, end)| other == id && end == read));
+            assert!(
+                !ended
+                    || client
+                        .writing
+                        .iter()
+                        .any(|(other, _, end)| other == id && end == read)
+            );
         }
         for (id, ..) in &client.writing {
             let _ = client.streams.read(*id, &mut [0; 1]);
         }
-        if client.streams.stats().open == 0 && server.streams.stats().open == 0 && unopened.is_empty() {
+        if client.streams.stats().open == 0
+            && server.streams.stats().open == 0
+            && unopened.is_empty()
+        {
             assert!(server.reading.iter().all(|(_, _, ended)| *ended));
             assert_eq!(server.reading.len(), sizes.len());
             assert_eq!(client.streams.stats().send_buffered, 0);
@@ -191,7 +218,11 @@ fn transfer(sizes: &[u64], config: &TransportConfig, loss: u64, seed: u64) {
             return;
         }
     }
-    panic!("stuck: {:?} {:?}", ends[0].streams.stats(), ends[1].streams.stats());
+    panic!(
+        "stuck: {:?} {:?}",
+        ends[0].streams.stats(),
+        ends[1].streams.stats()
+    );
 }
 
 #[test]

@@ -1,0 +1,204 @@
+//! The certificate that a server shows: the user's own, or a self-signed one for development that
+//! is made on first use and kept.
+
+use std::env;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use swiftwater_tls::pki_types::CertificateDer;
+use swiftwater_tls::pki_types::pem::PemObject;
+use swiftwater_tls::{DevCertificate, ServerTls};
+use tempfile::NamedTempFile;
+
+use crate::digest::{hex, sha256};
+use crate::exit::{Exit, Failure, plain_io_error};
+
+/// Names that a development certificate always has.
+const DEV_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// A development certificate is replaced this long after it was made; it is valid for a year.
+const DEV_LIFETIME: Duration = Duration::from_secs(330 * 24 * 60 * 60);
+
+/// Certificate and private key.
+const IDENTITY_FILE: &str = "dev-identity.pem";
+
+/// The certificate alone, for clients.
+const CERTIFICATE_FILE: &str = "dev-cert.pem";
+
+/// A certificate chain with its key, ready for a server.
+#[derive(Debug)]
+pub struct Identity {
+    /// TLS with this certificate; application protocols are not set.
+    pub tls: ServerTls,
+    /// SHA-256 of the end-entity certificate.
+    pub fingerprint: [u8; 32],
+    /// Where the certificate is, for `--ca` of a client.
+    pub certificate_path: PathBuf,
+    /// True for a development certificate.
+    pub development: bool,
+    /// True if the development certificate was made just now.
+    pub created: bool,
+}
+
+impl Identity {
+    /// The fingerprint as people compare it.
+    pub fn fingerprint_text(&self) -> String {
+        hex(&self.fingerprint, Some(':'))
+    }
+
+    /// Reads a chain and its key from PEM files, which may be the same file.
+    pub fn from_files(chain: &Path, key: &Path) -> Result<Self, Failure> {
+        Self::from_pem(&read(chain)?, &read(key)?, chain, chain)
+    }
+
+    /// The development certificate kept in `state_dir`, for `localhost` and `names`. It is made if
+    /// there is none, if it is about to expire, or if it lacks one of the names.
+    pub fn development(state_dir: &Path, names: &[String]) -> Result<Self, Failure> {
+        let path = state_dir.join(IDENTITY_FILE);
+        let mut wanted: Vec<String> = DEV_NAMES.map(str::to_owned).to_vec();
+        for name in names {
+            if !wanted.contains(name) {
+                wanted.push(name.clone());
+            }
+        }
+        let kept = fs::read_to_string(&path).ok().filter(|text| is_current(text, &wanted));
+        let created = kept.is_none();
+        let text = match kept {
+            Some(text) => text,
+            None => create(state_dir, &path, &wanted)?,
+        };
+        let certificate_path = state_dir.join(CERTIFICATE_FILE);
+        let mut identity = Self::from_pem(text.as_bytes(), text.as_bytes(), &path, &certificate_path)
+            .map_err(|error| error.context("development certificate (delete the file to renew it)"))?;
+        let certificate = certificate_part(&text);
+        if fs::read_to_string(&certificate_path).ok().as_deref() != Some(certificate) {
+            replace(state_dir, &certificate_path, certificate, 0o644)?;
+        }
+        identity.development = true;
+        identity.created = created;
+        Ok(identity)
+    }
+
+    fn from_pem(
+        chain: &[u8],
+        key: &[u8],
+        read_from: &Path,
+        certificate_path: &Path,
+    ) -> Result<Self, Failure> {
+        let unusable = |error: &dyn std::fmt::Display| {
+            let path = read_from.display();
+            Failure::new(Exit::LocalFile, format_args!("{path}: no usable certificate: {error}"))
+        };
+        let tls = ServerTls::from_pem(chain, key).map_err(|error| unusable(&error))?;
+        let certificate = CertificateDer::from_pem_slice(chain).map_err(|error| unusable(&error))?;
+        Ok(Self {
+            tls,
+            fingerprint: sha256(&certificate),
+            certificate_path: certificate_path.to_owned(),
+            development: false,
+            created: false,
+        })
+    }
+}
+
+/// Where state is kept unless the user says otherwise: `$XDG_STATE_HOME/swiftwater`, else
+/// `~/.local/state/swiftwater`, on Windows `%LOCALAPPDATA%\swiftwater`.
+pub fn default_state_dir() -> Result<PathBuf, Failure> {
+    let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let base = absolute("XDG_STATE_HOME")
+        .or_else(|| absolute("LOCALAPPDATA").filter(|_| cfg!(windows)))
+        .or_else(|| absolute("HOME").map(|home| home.join(".local").join("state")))
+        .ok_or_else(|| {
+            Failure::new(Exit::LocalFile, "there is no home directory: give --state-dir DIR")
+        })?;
+    Ok(base.join("swiftwater"))
+}
+
+/// Reads the certificates of a PEM file for `--ca`.
+pub fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
+    let unusable = |reason: &dyn std::fmt::Display| {
+        Failure::new(Exit::LocalFile, format_args!("{}: {reason}", path.display()))
+    };
+    let text = read(path)?;
+    let certificates = CertificateDer::pem_slice_iter(&text)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| unusable(&error))?;
+    if certificates.is_empty() {
+        return Err(unusable(&"it holds no certificate (PEM)"));
+    }
+    Ok(certificates)
+}
+
+/// What is written before the PEM blocks of an identity: when it was made, and for whom. (Text
+/// outside the blocks is a comment in PEM.)
+fn header(created: u64, names: &[String]) -> String {
+    format!("swiftwater development certificate\ncreated: {created}\nnames: {}\n\n", names.join(" "))
+}
+
+/// Whether a kept identity is young enough and has every name in `wanted`.
+fn is_current(text: &str, wanted: &[String]) -> bool {
+    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let Some(created) = field("created:").and_then(|seconds| seconds.parse().ok()) else {
+        return false;
+    };
+    let age = now().checked_sub(created);
+    let names: Vec<&str> = field("names:").unwrap_or_default().split(' ').collect();
+    age.is_some_and(|age| age < DEV_LIFETIME.as_secs())
+        && wanted.iter().all(|name| names.contains(&name.as_str()))
+}
+
+fn create(state_dir: &Path, path: &Path, names: &[String]) -> Result<String, Failure> {
+    let certificate = DevCertificate::generate(names.iter().map(String::as_str)).map_err(|error| {
+        Failure::new(Exit::Usage, format_args!("cannot make a certificate for these names: {error}"))
+    })?;
+    let text = format!(
+        "{}{}{}",
+        header(now(), names),
+        certificate.certificate_pem(),
+        certificate.private_key_pem()
+    );
+    replace(state_dir, path, &text, 0o600)?;
+    Ok(text)
+}
+
+/// The first PEM block of an identity: its certificate.
+fn certificate_part(text: &str) -> &str {
+    const END: &str = "-----END CERTIFICATE-----\n";
+    let start = text.find("-----BEGIN CERTIFICATE-----").unwrap_or(0);
+    let end = text.find(END).map_or(text.len(), |end| end + END.len());
+    text.get(start..end).unwrap_or(text)
+}
+
+/// Writes a file in one step, readable by whom `mode` permits.
+fn replace(directory: &Path, path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
+    let write = || -> io::Result<()> {
+        fs::create_dir_all(directory)?;
+        let mut file = NamedTempFile::new_in(directory)?;
+        file.write_all(text.as_bytes())?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
+        }
+        #[cfg(not(unix))]
+        let _ = mode;
+        file.persist(path)?;
+        Ok(())
+    };
+    write().map_err(|error| local(path, &error))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    fs::read(path).map_err(|error| local(path, &error))
+}
+
+fn local(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(Exit::LocalFile, format_args!("{}: {}", path.display(), plain_io_error(error)))
+}
+
+/// Seconds since 1970.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}

@@ -1,0 +1,94 @@
+//! The `swiftwater` command: arguments, printing, and the small protocols that the commands speak
+//! over QUIC. The transport itself is in the crates below this one.
+//!
+//! This library exists so that the command's parts can be tested; it promises nothing to other
+//! programs. Programs use the `swiftwater` crate.
+//!
+//! - [`cli`]: the command line; [`exit`]: exit codes and failures.
+//! - `commands`: one module per command, the larger ones in [`perf`] and [`demo`].
+//! - [`hq`]: the `hq-interop` protocol; [`site`]: which files may be served; [`part_file`]: files
+//!   that are never seen half-written.
+//! - [`transport`]: the only place where configurations of the stack are made.
+
+#![forbid(unsafe_code)]
+
+pub mod cli;
+mod commands;
+pub mod cpu;
+pub mod demo;
+pub mod digest;
+pub mod exit;
+pub mod hq;
+pub mod identity;
+pub mod link_args;
+pub mod output;
+pub mod part_file;
+pub mod perf;
+pub mod progress;
+mod runtime;
+pub mod site;
+pub mod size;
+pub mod table;
+pub mod transport;
+pub mod url;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use crate::cli::{Cli, Command, PerfCommand};
+use crate::exit::{Exit, Failure};
+
+/// Runs the command that `args` (program name first) describe and returns its exit code.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let outcome = match Cli::from_args(args) {
+        Ok(cli) => {
+            start_logging(cli.verbose);
+            dispatch(cli.command)
+        }
+        Err(outcome) => outcome,
+    };
+    match outcome {
+        Ok(()) => Exit::Success.into(),
+        Err(failure) => {
+            if !failure.message().is_empty() {
+                output::note(&format!("error: {failure}"));
+            }
+            failure.exit.into()
+        }
+    }
+}
+
+fn dispatch(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Serve(args) => runtime::block_on(commands::serve::run(args)),
+        Command::Get(args) => runtime::block_on(commands::get::run(args)),
+        Command::Perf(args) => match args.command {
+            PerfCommand::Server(args) => runtime::block_on(perf::server::run(args)),
+            PerfCommand::Client(args) => runtime::block_on(perf::client::run(args)),
+            PerfCommand::Loopback(args) => perf::loopback::run(&args),
+        },
+        Command::Relay(args) => runtime::block_on(commands::relay::run(args)),
+        Command::Sim(args) => commands::sim::run(&args),
+        Command::Demo(args) => runtime::block_on(demo::run(args)),
+        Command::Completions(args) => commands::generate::completions(args.shell),
+        Command::Man(args) => commands::generate::man(args.directory.as_deref()),
+    }
+}
+
+/// Logs go to standard error: warnings by default, more with each `-v`; `RUST_LOG` overrides.
+fn start_logging(verbose: u8) {
+    use tracing_subscriber::EnvFilter;
+    let default = match verbose {
+        0 => "error",
+        1 => "info",
+        2 => "debug",
+        _ => "trace",
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
+    // Fails only if a subscriber is set already, as in tests that run several commands.
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(output::interactive())
+        .try_init();
+}

@@ -1,0 +1,96 @@
+//! Progress of transfers: bars on a terminal, nothing otherwise (finished transfers are reported as
+//! plain lines by the commands).
+
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::output;
+
+/// Redraws per second.
+const REDRAWS: u8 = 10;
+
+/// The bars of a command.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    bars: Option<MultiProgress>,
+}
+
+impl Progress {
+    /// Bars if standard error is a terminal and `wanted`.
+    pub fn new(wanted: bool) -> Self {
+        let bars = (wanted && output::interactive()).then(|| {
+            MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(REDRAWS))
+        });
+        Self { bars }
+    }
+
+    /// A bar for a transfer called `name` of `total` bytes; `None` if nobody knows how many.
+    pub fn transfer(&self, name: &str, total: Option<u64>) -> Bar {
+        let Some(bars) = &self.bars else {
+            return Bar { bar: None };
+        };
+        let (bar, template) = match total {
+            Some(total) => (
+                ProgressBar::new(total),
+                "{prefix:24!} {bar:24} {bytes:>11} {bytes_per_sec:>13}  {msg}",
+            ),
+            None => (
+                ProgressBar::new_spinner(),
+                "{spinner} {prefix:32!} {bytes:>11} {bytes_per_sec:>13}  {msg}",
+            ),
+        };
+        // A template that doesn't parse would only cost the looks.
+        let style = ProgressStyle::with_template(template).unwrap_or(ProgressStyle::default_bar());
+        let bar = bars.add(bar.with_style(style).with_prefix(name.to_owned()));
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Bar { bar: Some(bar) }
+    }
+
+    /// Prints a line for people on standard error, above the bars.
+    pub fn note(&self, text: &str) {
+        match &self.bars {
+            // Nothing sensible can be done if standard error is gone.
+            Some(bars) => drop(bars.println(text)),
+            None => output::note(text),
+        }
+    }
+
+    /// Runs `print`, which writes to standard output, without bars in its way.
+    pub fn suspended<T>(&self, print: impl FnOnce() -> T) -> T {
+        match &self.bars {
+            Some(bars) => bars.suspend(print),
+            None => print(),
+        }
+    }
+}
+
+/// The bar of one transfer; it disappears when dropped.
+#[derive(Debug)]
+pub struct Bar {
+    bar: Option<ProgressBar>,
+}
+
+impl Bar {
+    /// Another `bytes` have arrived.
+    pub fn advance(&self, bytes: u64) {
+        if let Some(bar) = &self.bar {
+            bar.inc(bytes);
+        }
+    }
+
+    /// Says what is happening.
+    pub fn say(&self, text: &'static str) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(text);
+        }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
