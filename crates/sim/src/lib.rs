@@ -1,1 +1,67 @@
 //! Virtual time: many links and hosts running the real stack, deterministic.
+//!
+//! A [`Network`] is hosts, routers and links. Hosts run the real `swiftwater-quic` endpoint and
+//! connections with real packets, protected by TLS or by the null cipher ([`Cipher`]); links are
+//! those of `swiftwater-link`. Nothing waits: the network jumps from event to event, and a run of a
+//! minute takes as long as its packets take to process.
+//!
+//! Everything random comes from one seed. The same seed and the same calls give the same run: bit
+//! for bit with [`Cipher::Null`], and the same times and sizes with [`Cipher::Tls`], whose keys are
+//! random. [`PacketLog`] makes that checkable.
+//!
+//! - [`Pair`]: a client and a server over two links, for protocol tests.
+//! - [`Dumbbell`]: flows that share a bottleneck, for questions about congestion control.
+//! - [`Application`]: what runs on a host; [`apps`] has the usual ones.
+//!
+//! ```
+//! use std::time::Duration;
+//! use swiftwater_sim::{Cipher, Direction, Pair};
+//! use swiftwater_link::LinkConfig;
+//!
+//! let mut pair = Pair::builder()
+//!     .seed(7)
+//!     .cipher(Cipher::Null)
+//!     .link(LinkConfig::default().delay(Duration::from_millis(20)))
+//!     .build()?;
+//! assert!(pair.connect());
+//! pair.drop_next(Direction::ToServer);
+//! assert!(pair.transfer(100_000, Direction::ToServer).verified);
+//! # Ok::<(), swiftwater_sim::SimError>(())
+//! ```
+//!
+//! No real clock is read and no socket is opened here. Experiments as data, sweeps and claims are
+//! not here either.
+
+#![forbid(unsafe_code)]
+
+mod agenda;
+mod application;
+pub mod apps;
+mod cipher;
+mod datagram;
+mod dumbbell;
+mod error;
+mod fabric;
+mod host;
+mod log;
+mod network;
+mod pair;
+mod pattern;
+mod report;
+mod routes;
+mod seed;
+mod slots;
+mod tap;
+
+pub use application::{Application, HostContext, Idle};
+pub use cipher::{Cipher, SERVER_NAME};
+pub use dumbbell::{Dumbbell, DumbbellRun, FlowSpec};
+pub use error::SimError;
+pub use fabric::{FabricStats, InterfaceId, LinkId, NodeId};
+pub use host::HostConfig;
+pub use log::{LogDetail, LogEntry, LogFate, PacketLog};
+pub use network::{HostId, Network, OldAddress};
+pub use pair::{Direction, Pair, PairBuilder, TransferId, TransferReport};
+pub use pattern::Pattern;
+pub use report::{FlowReport, QueueReport, Report};
+pub use tap::{Captured, Recording, TapDatagram, Verdict};

@@ -1,1 +1,78 @@
 //! Swiftwater: a QUIC transport for services that must feel instant.
+//!
+//! # A first program
+//!
+//! A server that echoes, and a client:
+//!
+//! ```
+//! use swiftwater::{Client, DevCertificate, Server};
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let certificate = DevCertificate::generate(["localhost"])?;
+//!     let trusted = certificate.certificate_der();
+//!     let server = Server::builder().dev_certificate(&certificate).alpn(["echo"]);
+//!     let server = server.bind("127.0.0.1:0".parse()?)?;
+//!     let address = server.local_addr();
+//!     tokio::spawn(async move {
+//!         let connection = server.accept().await.expect("not closed");
+//!         while let Ok((mut send, mut recv)) = connection.accept_bi().await {
+//!             tokio::io::copy(&mut recv, &mut send).await.expect("echo");
+//!         }
+//!     });
+//!
+//!     let client = Client::builder().trust_only([trusted]).alpn(["echo"]).build()?;
+//!     let connection = client.connect_to(address, "localhost").await?;
+//!     let (mut send, mut recv) = connection.open_bi().await?;
+//!     send.write_all(b"hello").await?;
+//!     send.finish()?;
+//!     assert_eq!(recv.read_to_end(1000).await?, b"hello");
+//!     println!("round trip: {:?}", connection.stats().paths[0].smoothed_rtt);
+//!     client.close().await;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # Where things are
+//!
+//! - [`Client`] and [`Server`]: sockets with sensible settings; [`Profile`] chooses them by purpose.
+//! - [`Connection`], [`SendStream`], [`RecvStream`]: streams are `AsyncRead` and `AsyncWrite`;
+//!   unreliable datagrams; closing with code and reason; [`Connection::stats`].
+//! - [`net`]: endpoints with every option, and [`net::relay`], an emulated link between real
+//!   programs.
+//! - [`quic`]: the protocol without I/O, for drivers and simulators of your own.
+//! - [`congestion`], [`policies`], [`link`], [`tls`], [`units`]: the other parts.
+//!
+//! A client verifies certificates against the platform's authorities unless told otherwise.
+
+#![forbid(unsafe_code)]
+
+mod client;
+mod error;
+mod profile;
+mod server;
+mod settings;
+
+pub use client::{Client, ClientBuilder};
+pub use error::{BuildError, ClientError};
+pub use profile::{Profile, UnknownProfile};
+pub use server::{Server, ServerBuilder};
+
+pub use swiftwater_net::{
+    BindError, Connecting, Connection, Endpoint, EndpointOptions, EndpointStats, ReadExactError,
+    ReadToEndError, RecvStream, SendStream,
+};
+pub use swiftwater_quic::{
+    ConnectError, ConnectionError, ConnectionStats, PathStats, ReadError, RetryPolicy,
+    SendDatagramError, TransportConfig, WriteError,
+};
+pub use swiftwater_tls::pki_types::CertificateDer;
+pub use swiftwater_tls::{CipherSuite, DevCertificate};
+
+pub use swiftwater_congestion as congestion;
+pub use swiftwater_link as link;
+pub use swiftwater_net as net;
+pub use swiftwater_policies as policies;
+pub use swiftwater_quic as quic;
+pub use swiftwater_tls as tls;
+pub use swiftwater_units as units;

@@ -1,0 +1,94 @@
+//! Datagrams on their way, in buffers that are used again.
+
+use std::net::SocketAddr;
+
+use swiftwater_link::{Ecn, Packet, Payload};
+use swiftwater_quic::EcnCodepoint;
+
+/// A UDP datagram with its addresses.
+#[derive(Clone, Debug)]
+pub(crate) struct Datagram {
+    pub(crate) source: SocketAddr,
+    pub(crate) destination: SocketAddr,
+    /// The interface that had the destination's address when the datagram was sent.
+    pub(crate) interface: u32,
+    pub(crate) data: Vec<u8>,
+}
+
+/// What links carry: a pointer, so that passing it on is cheap.
+#[derive(Debug)]
+pub(crate) struct Parcel(pub(crate) Box<Datagram>);
+
+impl Payload for Parcel {
+    fn len(&self) -> usize {
+        self.0.data.len()
+    }
+
+    fn corrupt(&mut self, at: usize, mask: u8) {
+        if let Some(byte) = self.0.data.get_mut(at) {
+            *byte ^= mask;
+        }
+    }
+
+    fn duplicate(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+/// Datagrams that nobody uses now.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    #[allow(clippy::vec_box, reason = "the boxes are what is kept: links carry pointers")]
+    free: Vec<Box<Datagram>>,
+}
+
+impl Pool {
+    /// A datagram with this content.
+    pub(crate) fn parcel(
+        &mut self,
+        source: SocketAddr,
+        destination: SocketAddr,
+        interface: u32,
+        data: &[u8],
+    ) -> Parcel {
+        let mut datagram = self.free.pop().unwrap_or_else(|| {
+            Box::new(Datagram {
+                source,
+                destination,
+                interface,
+                data: Vec::with_capacity(data.len().max(1500)),
+            })
+        });
+        datagram.source = source;
+        datagram.destination = destination;
+        datagram.interface = interface;
+        datagram.data.clear();
+        datagram.data.extend_from_slice(data);
+        Parcel(datagram)
+    }
+
+    /// Takes back a datagram that has arrived or was dropped.
+    pub(crate) fn recycle(&mut self, packet: Packet<Parcel>) {
+        self.free.push(packet.payload.0);
+    }
+}
+
+/// The ECN field as links see it.
+pub(crate) fn ecn_to_link(ecn: Option<EcnCodepoint>) -> Ecn {
+    match ecn {
+        None => Ecn::NotEct,
+        Some(EcnCodepoint::Ect0) => Ecn::Ect0,
+        Some(EcnCodepoint::Ect1) => Ecn::Ect1,
+        Some(EcnCodepoint::Ce) => Ecn::Ce,
+    }
+}
+
+/// The ECN field as the stack sees it.
+pub(crate) fn ecn_from_link(ecn: Ecn) -> Option<EcnCodepoint> {
+    match ecn {
+        Ecn::NotEct => None,
+        Ecn::Ect0 => Some(EcnCodepoint::Ect0),
+        Ecn::Ect1 => Some(EcnCodepoint::Ect1),
+        Ecn::Ce => Some(EcnCodepoint::Ce),
+    }
+}

@@ -1,0 +1,396 @@
+//! Everything between hosts: nodes, links, addresses, routes, taps, the agenda and the log.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+
+use swiftwater_link::{Dropped, Link, Packet};
+use swiftwater_quic::Transmit;
+use swiftwater_units::Instant;
+
+use crate::agenda::{Agenda, Task};
+use crate::datagram::{Datagram, Parcel, Pool, ecn_to_link};
+use crate::log::{LogEntry, LogFate, PacketLog};
+use crate::routes::{Edge, Routes};
+use crate::tap::{Tap, TapDatagram, Verdict};
+
+/// Room for one batch of datagrams.
+const BUFFER_LEN: usize = 1 << 16;
+
+/// A host or a router.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct NodeId(pub(crate) u32);
+
+/// A link, one way.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct LinkId(pub(crate) u32);
+
+/// Where a host meets the network: an address and a link each way.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct InterfaceId(pub(crate) u32);
+
+/// What happened to datagrams outside links.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct FabricStats {
+    /// Tasks done: arrivals at the end of a link, timers.
+    pub tasks: u64,
+    /// Datagrams to addresses that nobody has, or to which no route leads.
+    pub unroutable: u64,
+    /// Datagrams that arrived at a host which no longer had the address.
+    pub misdelivered: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct LinkState {
+    pub(crate) link: Link<Parcel>,
+    edge: Edge,
+    taps: Vec<Tap>,
+    offered: u64,
+    /// When the agenda looks at the link next.
+    scheduled: Option<Instant>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Interface {
+    pub(crate) host: u32,
+    /// The address that the host believes to have.
+    pub(crate) inner: SocketAddr,
+    /// The address that the rest of the world sees.
+    pub(crate) outer: SocketAddr,
+    uplink: u32,
+    downlink: u32,
+}
+
+/// What a node is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Node {
+    Host(u32),
+    Router,
+}
+
+/// What a link's end has for whom.
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    pub(crate) host: u32,
+    pub(crate) packet: Packet<Parcel>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Fabric {
+    pub(crate) now: Instant,
+    pub(crate) agenda: Agenda,
+    pub(crate) pool: Pool,
+    pub(crate) log: Option<PacketLog>,
+    pub(crate) stats: FabricStats,
+    /// Hosts with something to do, in the order in which they got it.
+    pub(crate) busy: VecDeque<u32>,
+    nodes: Vec<Node>,
+    links: Vec<LinkState>,
+    interfaces: Vec<Interface>,
+    addresses: BTreeMap<SocketAddr, u32>,
+    /// `None` after a change of topology, until needed again.
+    routes: Option<Routes>,
+    /// Datagrams held back by taps, and the places of those that have gone on.
+    held: Vec<Option<(u32, Packet<Parcel>)>>,
+    free_held: Vec<u32>,
+    /// Lent to connections for the datagrams that they send.
+    buffer: Vec<u8>,
+}
+
+impl Fabric {
+    pub(crate) fn add_node(&mut self, node: Node) -> u32 {
+        self.routes = None;
+        self.nodes.push(node);
+        (self.nodes.len() - 1) as u32
+    }
+
+    pub(crate) fn node(&self, node: u32) -> Node {
+        self.nodes[node as usize]
+    }
+
+    pub(crate) fn links(&self) -> usize {
+        self.links.len()
+    }
+
+    pub(crate) fn add_link(&mut self, link: Link<Parcel>, from: u32, to: u32) -> u32 {
+        self.routes = None;
+        self.links.push(LinkState {
+            link,
+            edge: Edge { from, to },
+            taps: Vec::new(),
+            offered: 0,
+            scheduled: None,
+        });
+        (self.links.len() - 1) as u32
+    }
+
+    pub(crate) fn edge(&self, link: u32) -> Edge {
+        self.links[link as usize].edge
+    }
+
+    pub(crate) fn link(&self, link: u32) -> &LinkState {
+        &self.links[link as usize]
+    }
+
+    pub(crate) fn link_mut(&mut self, link: u32) -> &mut LinkState {
+        &mut self.links[link as usize]
+    }
+
+    /// `None` if the address is taken.
+    pub(crate) fn add_interface(
+        &mut self,
+        host: u32,
+        address: SocketAddr,
+        uplink: u32,
+        downlink: u32,
+    ) -> Option<u32> {
+        let id = self.interfaces.len() as u32;
+        if self.addresses.contains_key(&address) {
+            return None;
+        }
+        self.routes = None;
+        self.addresses.insert(address, id);
+        self.interfaces.push(Interface {
+            host,
+            inner: address,
+            outer: address,
+            uplink,
+            downlink,
+        });
+        Some(id)
+    }
+
+    pub(crate) fn interface(&self, id: u32) -> &Interface {
+        &self.interfaces[id as usize]
+    }
+
+    /// Gives an interface another address to the outside; false if it is taken.
+    pub(crate) fn rebind(&mut self, id: u32, address: SocketAddr, keep_old: bool) -> bool {
+        match self.addresses.get(&address) {
+            Some(&owner) if owner != id => return false,
+            _ => {}
+        }
+        let interface = &mut self.interfaces[id as usize];
+        if !keep_old && interface.outer != address {
+            self.addresses.remove(&interface.outer);
+        }
+        interface.outer = address;
+        self.addresses.insert(address, id);
+        true
+    }
+
+    /// The interface that has `address` now.
+    pub(crate) fn owner(&self, address: SocketAddr) -> Option<u32> {
+        self.addresses.get(&address).copied()
+    }
+
+    pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        if buffer.is_empty() {
+            buffer.resize(BUFFER_LEN, 0);
+        }
+        buffer
+    }
+
+    pub(crate) fn return_buffer(&mut self, buffer: Vec<u8>) {
+        self.buffer = buffer;
+    }
+
+    /// Sends the datagrams of `transmit`, which lie in `buffer`, from one of `interfaces`.
+    pub(crate) fn transmit(&mut self, interfaces: &[u32], transmit: &Transmit, buffer: &[u8]) {
+        let batch = &buffer[..transmit.size];
+        let segment = transmit.segment_size.unwrap_or(batch.len()).max(1);
+        let (from, to) = (
+            self.pick_interface(interfaces, transmit.source_ip),
+            self.owner(transmit.destination),
+        );
+        let (Some(from), Some(to)) = (from, to) else {
+            self.stats.unroutable += batch.chunks(segment).len() as u64;
+            return;
+        };
+        let Interface { outer, uplink, .. } = self.interfaces[from as usize];
+        for data in batch.chunks(segment) {
+            let parcel = self.pool.parcel(outer, transmit.destination, to, data);
+            let packet = Packet::with_ecn(parcel, ecn_to_link(transmit.ecn));
+            self.offer(uplink, packet);
+        }
+    }
+
+    /// The interface with this address, or the first one.
+    fn pick_interface(&self, interfaces: &[u32], source: Option<IpAddr>) -> Option<u32> {
+        let with_source = source.and_then(|ip| {
+            let mut ids = interfaces.iter();
+            ids.find(|&&id| self.interfaces[id as usize].inner.ip() == ip)
+        });
+        with_source.or(interfaces.first()).copied()
+    }
+
+    /// Shows a datagram to the taps of a link, then sends it in.
+    pub(crate) fn offer(&mut self, link: u32, mut packet: Packet<Parcel>) {
+        let state = &mut self.links[link as usize];
+        let index = state.offered;
+        state.offered += 1;
+        let mut delay = None;
+        for Tap(tap) in &mut state.taps {
+            let Datagram {
+                source,
+                destination,
+                data,
+                ..
+            } = &mut *packet.payload.0;
+            let verdict = tap(&mut TapDatagram {
+                now: self.now,
+                index,
+                source: *source,
+                destination: *destination,
+                ecn: &mut packet.ecn,
+                data,
+            });
+            match verdict {
+                Verdict::Pass => {}
+                Verdict::Drop => {
+                    self.note(link, &packet, LogFate::Tapped);
+                    self.pool.recycle(packet);
+                    return;
+                }
+                Verdict::Delay(by) => {
+                    delay = Some(by);
+                    break;
+                }
+            }
+        }
+        match delay {
+            None => self.enter(link, packet),
+            Some(by) => self.hold(link, packet, self.now + by),
+        }
+    }
+
+    fn hold(&mut self, link: u32, packet: Packet<Parcel>, until: Instant) {
+        let place = self.free_held.pop().unwrap_or_else(|| {
+            self.held.push(None);
+            (self.held.len() - 1) as u32
+        });
+        self.held[place as usize] = Some((link, packet));
+        self.agenda.push(until, Task::Release(place));
+    }
+
+    /// Lets a datagram go on that a tap held back.
+    pub(crate) fn release(&mut self, place: u32) {
+        if let Some((link, packet)) = self.held[place as usize].take() {
+            self.free_held.push(place);
+            self.enter(link, packet);
+        }
+    }
+
+    fn enter(&mut self, link: u32, packet: Packet<Parcel>) {
+        if self.log.is_some() {
+            return self.enter_logged(link, packet);
+        }
+        let now = self.now;
+        if let Some(Dropped { packet, .. }) = self.link_mut(link).link.enqueue(now, packet) {
+            self.pool.recycle(packet);
+        }
+        self.schedule(link);
+    }
+
+    /// As [`Fabric::enter`]; the fate is known only after the link has the datagram, which it may
+    /// have changed, so what is logged is noted before.
+    fn enter_logged(&mut self, link: u32, packet: Packet<Parcel>) {
+        let now = self.now;
+        let (size, ecn) = (packet.payload.0.data.len() as u32, packet.ecn);
+        let content = self.link_content(&packet);
+        let dropped = self.link_mut(link).link.enqueue(now, packet);
+        let fate = dropped
+            .as_ref()
+            .map_or(LogFate::Accepted, |dropped| LogFate::Dropped(dropped.reason));
+        let entry = LogEntry {
+            at: now,
+            link: LinkId(link),
+            size,
+            ecn,
+            fate,
+        };
+        if let Some(log) = &mut self.log {
+            log.add(entry, content);
+        }
+        if let Some(Dropped { packet, .. }) = dropped {
+            self.pool.recycle(packet);
+        }
+        self.schedule(link);
+    }
+
+    /// Makes sure that the agenda looks at the link when its next datagram arrives.
+    fn schedule(&mut self, link: u32) {
+        let state = &mut self.links[link as usize];
+        if let Some(next) = state.link.next_event()
+            && state.scheduled.is_none_or(|at| next < at)
+        {
+            state.scheduled = Some(next);
+            self.agenda.push(next.max(self.now), Task::Link(link));
+        }
+    }
+
+    /// The next datagram at the end of a link that is for a host; those for routers are passed on.
+    /// To be called until `None`.
+    pub(crate) fn arrival(&mut self, link: u32) -> Option<Arrival> {
+        loop {
+            let now = self.now;
+            let state = self.link_mut(link);
+            let Some(packet) = state.link.poll(now) else {
+                if state.scheduled.is_some_and(|at| at <= now) {
+                    state.scheduled = None;
+                }
+                self.schedule(link);
+                return None;
+            };
+            let to = state.edge.to;
+            self.note(link, &packet, LogFate::Arrived);
+            match self.nodes[to as usize] {
+                Node::Host(host) => return Some(Arrival { host, packet }),
+                Node::Router => self.forward(to, packet),
+            }
+        }
+    }
+
+    fn forward(&mut self, router: u32, packet: Packet<Parcel>) {
+        let interface = packet.payload.0.interface;
+        match self.routes().next(router, interface) {
+            Some(link) => self.offer(link, packet),
+            None => {
+                self.stats.unroutable += 1;
+                self.pool.recycle(packet);
+            }
+        }
+    }
+
+    fn routes(&mut self) -> &Routes {
+        let (nodes, links, interfaces) = (&self.nodes, &self.links, &self.interfaces);
+        self.routes.get_or_insert_with(|| {
+            let forwards: Vec<_> = nodes.iter().map(|node| matches!(node, Node::Router)).collect();
+            let edges: Vec<_> = links.iter().map(|state| state.edge).collect();
+            let downlinks: Vec<_> = interfaces.iter().map(|each| each.downlink).collect();
+            Routes::new(nodes.len(), &forwards, &edges, &downlinks)
+        })
+    }
+
+    fn note(&mut self, link: u32, packet: &Packet<Parcel>, fate: LogFate) {
+        if let Some(log) = &mut self.log {
+            let data = &packet.payload.0.data;
+            let entry = LogEntry {
+                at: self.now,
+                link: LinkId(link),
+                size: data.len() as u32,
+                ecn: packet.ecn,
+                fate,
+            };
+            log.add(entry, data);
+        }
+    }
+
+    pub(crate) fn add_tap(&mut self, link: u32, tap: Tap) {
+        self.links[link as usize].taps.push(tap);
+    }
+
+    pub(crate) fn offered(&self, link: u32) -> u64 {
+        self.links[link as usize].offered
+    }
+}

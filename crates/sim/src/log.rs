@@ -1,0 +1,128 @@
+//! The packet log: what happened to every datagram on every link, and a digest of it.
+
+use swiftwater_link::{DropReason, Ecn};
+use swiftwater_units::Instant;
+
+use crate::fabric::LinkId;
+
+/// How much a [`PacketLog`] takes in.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct LogDetail {
+    /// Keep every entry, not only the digest.
+    pub entries: bool,
+    /// Let the bytes of the datagrams count in the digest. Meaningful with the null cipher only:
+    /// TLS makes fresh random keys.
+    pub content: bool,
+}
+
+/// What became of a datagram.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum LogFate {
+    /// It entered the link and will arrive.
+    Accepted,
+    /// The link dropped it.
+    Dropped(DropReason),
+    /// A tap dropped it.
+    Tapped,
+    /// It reached the end of the link.
+    Arrived,
+}
+
+impl LogFate {
+    fn code(self) -> u64 {
+        match self {
+            Self::Accepted => 0,
+            Self::Dropped(DropReason::Queue) => 1,
+            Self::Dropped(DropReason::Random) => 2,
+            Self::Dropped(DropReason::Mtu) => 3,
+            Self::Tapped => 4,
+            Self::Arrived => 5,
+        }
+    }
+}
+
+/// One line of the log.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct LogEntry {
+    /// When.
+    pub at: Instant,
+    /// On which link.
+    pub link: LinkId,
+    /// UDP payload, bytes.
+    pub size: u32,
+    /// ECN field.
+    pub ecn: Ecn,
+    /// What happened.
+    pub fate: LogFate,
+}
+
+/// Everything that happened to datagrams, as a digest and, if wanted, line by line.
+#[derive(Clone, Debug)]
+pub struct PacketLog {
+    detail: LogDetail,
+    entries: Vec<LogEntry>,
+    count: u64,
+    digest: u64,
+}
+
+impl PacketLog {
+    pub(crate) fn new(detail: LogDetail) -> Self {
+        Self {
+            detail,
+            entries: Vec::new(),
+            count: 0,
+            digest: 0x5377_6966_7477_6174,
+        }
+    }
+
+    /// The lines so far; empty unless [`LogDetail::entries`] was asked for.
+    pub fn entries(&self) -> &[LogEntry] {
+        &self.entries
+    }
+
+    /// How many lines there were, kept or not.
+    pub fn len(&self) -> u64 {
+        self.count
+    }
+
+    /// True if nothing has happened yet.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// A number that two runs share if, and nearly only if, the same happened in both. No defence
+    /// against people who want a collision.
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    pub(crate) fn add(&mut self, entry: LogEntry, data: &[u8]) {
+        self.count += 1;
+        self.mix(entry.at.as_nanos());
+        let link = u64::from(entry.link.0) << 32;
+        self.mix(link | u64::from(entry.size));
+        self.mix(u64::from(entry.ecn.bits()) << 8 | entry.fate.code());
+        if self.detail.content && entry.fate != LogFate::Arrived {
+            self.mix_bytes(data);
+        }
+        if self.detail.entries {
+            self.entries.push(entry);
+        }
+    }
+
+    fn mix_bytes(&mut self, data: &[u8]) {
+        let mut words = data.chunks_exact(8);
+        for word in &mut words {
+            self.mix(word.iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte)));
+        }
+        let rest = words.remainder();
+        self.mix(rest.iter().fold(1, |sum, &byte| sum << 8 | u64::from(byte)));
+    }
+
+    /// One step of a multiply-and-fold hash; every step depends on all before it.
+    fn mix(&mut self, word: u64) {
+        let product = u128::from(self.digest ^ word) * 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
+        self.digest = (product >> 64) as u64 ^ product as u64;
+        self.digest = self.digest.rotate_left(23).wrapping_add(word ^ 0xd6e8_feb8_6659_fd93);
+    }
+}

@@ -1,0 +1,235 @@
+//! Connecting, with few decisions to make.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use rustls::crypto::aws_lc_rs;
+use rustls_platform_verifier::Verifier;
+use swiftwater_net::{Connection, Endpoint};
+use swiftwater_quic::{ClientConfig, TransportConfig};
+use swiftwater_tls::pki_types::CertificateDer;
+use swiftwater_tls::{CipherSuite, ClientTls};
+
+use crate::error::{BuildError, ClientError};
+use crate::profile::Profile;
+use crate::settings::{Settings, endpoint_options};
+
+/// Connects to servers from one UDP socket.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use swiftwater::{Client, Profile};
+///
+/// let client = Client::builder()
+///     .profile(Profile::Live)
+///     .alpn(["hq-interop"])
+///     .congestion("cubic")
+///     .build()?;
+/// // let connection = client.connect("example.com:443").await?;
+/// # client.close().await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Client {
+    endpoint: Endpoint,
+    config: ClientConfig,
+}
+
+/// Whose certificates are believed.
+#[derive(Clone, Debug)]
+enum Trust {
+    /// The platform's authorities, and these.
+    PlatformAnd(Vec<CertificateDer<'static>>),
+    Only(Vec<CertificateDer<'static>>),
+    Anyone,
+}
+
+/// Makes a [`Client`].
+#[derive(Clone, Debug)]
+pub struct ClientBuilder {
+    settings: Settings,
+    trust: Trust,
+    bind: Option<SocketAddr>,
+}
+
+impl Client {
+    /// A client that trusts whom the platform trusts, with the profile [`Profile::Web`].
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder {
+            settings: Settings::new(),
+            trust: Trust::PlatformAnd(Vec::new()),
+            bind: None,
+        }
+    }
+
+    /// Connects to `address`, a `host:port` whose host is a name or an IP address (IPv6 in brackets),
+    /// and which must prove to be that host. All addresses of the host are tried, one after another.
+    pub async fn connect(&self, address: &str) -> Result<Connection, ClientError> {
+        let malformed = || ClientError::Address(address.to_owned());
+        let (host, port) = address.rsplit_once(':').ok_or_else(malformed)?;
+        let port: u16 = port.parse().map_err(|_| malformed())?;
+        let host = host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'))
+            .unwrap_or(host);
+        if host.is_empty() {
+            return Err(malformed());
+        }
+        let addresses: Vec<SocketAddr> = match host.parse::<IpAddr>() {
+            Ok(ip) => vec![(ip, port).into()],
+            Err(_) => tokio::net::lookup_host((host, port))
+                .await
+                .map_err(|source| ClientError::Resolve {
+                    host: host.to_owned(),
+                    source,
+                })?
+                .collect(),
+        };
+        let mut failure = ClientError::NoAddress(host.to_owned());
+        for address in addresses {
+            match self.connect_to(address, host).await {
+                Ok(connection) => return Ok(connection),
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
+    }
+
+    /// Connects to the server at `address`, which must prove to be `server_name`.
+    pub async fn connect_to(
+        &self,
+        address: SocketAddr,
+        server_name: &str,
+    ) -> Result<Connection, ClientError> {
+        let connecting = self.endpoint.connect(&self.config, address, server_name)?;
+        Ok(connecting.await?)
+    }
+
+    /// The endpoint below, for everything else.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// The configuration of the client's connections.
+    pub fn config(&self) -> &ClientConfig {
+        &self.config
+    }
+
+    /// Closes all connections with code 0 and waits until the peers could hear of it.
+    pub async fn close(&self) {
+        self.endpoint.close(0, b"");
+        self.endpoint.wait_idle().await;
+    }
+}
+
+impl ClientBuilder {
+    /// Takes the settings of `profile`, replacing what was set of the transport before.
+    #[must_use]
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.settings.transport = profile.transport();
+        self
+    }
+
+    /// Changes single settings of the transport.
+    #[must_use]
+    pub fn transport(mut self, change: impl FnOnce(&mut TransportConfig)) -> Self {
+        change(&mut self.settings.transport);
+        self
+    }
+
+    /// Chooses the congestion controller by name, see [`congestion::names`](crate::congestion::names).
+    #[must_use]
+    pub fn congestion(mut self, name: &str) -> Self {
+        self.settings.congestion = Some(name.to_owned());
+        self
+    }
+
+    /// Offers these application protocols, best first (ALPN). Most servers insist on one they know.
+    #[must_use]
+    pub fn alpn(mut self, protocols: impl IntoIterator<Item = impl Into<Vec<u8>>>) -> Self {
+        self.settings.alpn = protocols.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Trusts this certificate too, as an authority or, if it is self-signed, as itself.
+    #[must_use]
+    pub fn trust(mut self, certificate: CertificateDer<'static>) -> Self {
+        match &mut self.trust {
+            Trust::PlatformAnd(extra) | Trust::Only(extra) => extra.push(certificate),
+            Trust::Anyone => {}
+        }
+        self
+    }
+
+    /// Trusts these certificates and not those of the platform.
+    #[must_use]
+    pub fn trust_only(
+        mut self,
+        certificates: impl IntoIterator<Item = CertificateDer<'static>>,
+    ) -> Self {
+        self.trust = Trust::Only(certificates.into_iter().collect());
+        self
+    }
+
+    /// Believes **any** server, and thereby whoever sits on the path. For tests, and for experiments
+    /// on networks of one's own.
+    #[must_use]
+    pub fn dangerous_accept_any_certificate(mut self) -> Self {
+        self.trust = Trust::Anyone;
+        self
+    }
+
+    /// Offers exactly these cipher suites, best first.
+    #[must_use]
+    pub fn cipher_suites(mut self, suites: &[CipherSuite]) -> Self {
+        self.settings.suites = suites.to_vec();
+        self
+    }
+
+    /// Appends TLS secrets to the file named by `SSLKEYLOGFILE`, if that is set, for Wireshark.
+    #[must_use]
+    pub fn key_log(mut self) -> Self {
+        self.settings.key_log = true;
+        self
+    }
+
+    /// Sends from this address instead of any address and port of the system's choice.
+    #[must_use]
+    pub fn bind(mut self, address: SocketAddr) -> Self {
+        self.bind = Some(address);
+        self
+    }
+
+    /// Binds the socket. Must be called inside a tokio runtime.
+    pub fn build(self) -> Result<Client, BuildError> {
+        let tls = match self.trust {
+            Trust::PlatformAnd(extra) => {
+                let provider = Arc::new(aws_lc_rs::default_provider());
+                let verifier = Verifier::new_with_extra_roots(extra, provider);
+                ClientTls::with_verifier(Arc::new(verifier.map_err(BuildError::Platform)?))?
+            }
+            Trust::Only(roots) => ClientTls::with_roots(roots)?,
+            Trust::Anyone => ClientTls::dangerous_without_verification()?,
+        };
+        let mut tls = tls
+            .with_cipher_suites(&self.settings.suites)?
+            .alpn(self.settings.alpn.iter().cloned());
+        if self.settings.key_log {
+            tls = tls.key_log_file();
+        }
+        let config = ClientConfig {
+            crypto: Arc::new(tls),
+            transport: self.settings.transport()?,
+        };
+        let endpoint = match self.bind {
+            Some(address) => Endpoint::bind(address, endpoint_options())?,
+            // Systems without IPv6 exist.
+            None => Endpoint::bind((Ipv6Addr::UNSPECIFIED, 0).into(), endpoint_options()).or_else(
+                |_| Endpoint::bind((Ipv4Addr::UNSPECIFIED, 0).into(), endpoint_options()),
+            )?,
+        };
+        Ok(Client { endpoint, config })
+    }
+}

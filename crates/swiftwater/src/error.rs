@@ -1,0 +1,65 @@
+//! Errors of building and connecting.
+
+use std::io;
+use std::path::PathBuf;
+
+use swiftwater_congestion::UnknownController;
+use swiftwater_net::BindError;
+use swiftwater_quic::{ConnectError, ConnectionError};
+use swiftwater_tls::ConfigError;
+use thiserror::Error;
+
+/// A client or server could not be made.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The socket could not be had.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// Certificates or keys are unusable.
+    #[error(transparent)]
+    Tls(#[from] ConfigError),
+    /// A certificate or key could not be read.
+    #[error("cannot read {}: {source}", path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The platform's trust store could not be used.
+    #[error("the platform's certificates cannot be used: {0}")]
+    Platform(rustls::Error),
+    /// There is no such congestion controller.
+    #[error(transparent)]
+    Congestion(#[from] UnknownController),
+    /// A server was given no certificate.
+    #[error("a server needs a certificate")]
+    NoCertificate,
+}
+
+/// A client could not connect.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The address is not of the form `host:port`.
+    #[error("`{0}` is not of the form host:port")]
+    Address(String),
+    /// The host is unknown, or the resolver can't be asked.
+    #[error("cannot resolve {host}: {source}")]
+    Resolve {
+        /// The host.
+        host: String,
+        /// What the resolver said.
+        source: io::Error,
+    },
+    /// The host has no address that this client's socket reaches.
+    #[error("{0} has no address that can be reached from here")]
+    NoAddress(String),
+    /// The attempt could not be started.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The handshake failed.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+}

@@ -1,0 +1,57 @@
+//! What client and server builders have in common.
+
+use std::sync::Arc;
+
+use swiftwater_net::EndpointOptions;
+use swiftwater_quic::{EndpointConfig, TransportConfig};
+use swiftwater_tls::{CipherSuite, EndpointSecrets};
+
+use crate::error::BuildError;
+use crate::profile::Profile;
+
+/// Behaviour and protocols, whichever the side.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) transport: TransportConfig,
+    pub(crate) congestion: Option<String>,
+    pub(crate) alpn: Vec<Vec<u8>>,
+    pub(crate) suites: Vec<CipherSuite>,
+    pub(crate) key_log: bool,
+}
+
+impl Settings {
+    pub(crate) fn new() -> Self {
+        Self {
+            transport: Profile::default().transport(),
+            congestion: None,
+            alpn: Vec::new(),
+            suites: CipherSuite::ALL.to_vec(),
+            key_log: false,
+        }
+    }
+
+    /// The transport configuration, with the controller that was asked for.
+    pub(crate) fn transport(&self) -> Result<Arc<TransportConfig>, BuildError> {
+        let mut transport = self.transport.clone();
+        if let Some(name) = &self.congestion {
+            transport.controller = swiftwater_congestion::by_name(name)?;
+        }
+        Ok(Arc::new(transport))
+    }
+}
+
+/// Options of an endpoint with fresh secrets.
+pub(crate) fn endpoint_options() -> EndpointOptions {
+    let secrets = Arc::new(EndpointSecrets::random());
+    EndpointOptions::new(EndpointConfig::new(secrets), random_seed())
+}
+
+/// Unpredictable bytes from the system.
+fn random_seed() -> [u8; 32] {
+    let mut seed = [0; 32];
+    rustls::crypto::aws_lc_rs::default_provider()
+        .secure_random
+        .fill(&mut seed)
+        .expect("the generator of aws-lc never fails, it aborts");
+    seed
+}

@@ -1,0 +1,237 @@
+//! Client and server as a stranger uses them.
+
+use std::future::Future;
+use std::time::Duration;
+
+use swiftwater::congestion;
+use swiftwater::{
+    BuildError, CertificateDer, Client, ClientBuilder, ClientError, Connection, ConnectionError,
+    DevCertificate, Profile, Server, ServerBuilder,
+};
+
+async fn guard<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), work)
+        .await
+        .expect("the test hangs")
+}
+
+fn server(
+    change: impl FnOnce(ServerBuilder) -> ServerBuilder,
+) -> (Server, CertificateDer<'static>) {
+    let certificate = DevCertificate::generate(["localhost", "127.0.0.1"]).unwrap();
+    let builder = Server::builder()
+        .dev_certificate(&certificate)
+        .alpn(["test"]);
+    let server = change(builder)
+        .bind("127.0.0.1:0".parse().unwrap())
+        .unwrap();
+    (server, certificate.certificate_der())
+}
+
+fn client() -> ClientBuilder {
+    Client::builder().alpn(["test"])
+}
+
+async fn connect(
+    server: &Server,
+    client: &Client,
+) -> Result<(Connection, Connection), ClientError> {
+    let address = format!("127.0.0.1:{}", server.local_addr().port());
+    let ours = client.connect(&address).await?;
+    Ok((
+        ours,
+        server.accept().await.expect("the server is not closed"),
+    ))
+}
+
+#[tokio::test]
+async fn every_profile_and_controller_carries_data() {
+    guard(async {
+        for profile in Profile::ALL {
+            for name in congestion::names() {
+                let (server, certificate) =
+                    server(|builder| builder.profile(profile).congestion(name));
+                let client = client()
+                    .profile(profile)
+                    .congestion(name)
+                    .trust_only([certificate]);
+                let client = client.build().unwrap();
+                let (ours, theirs) = connect(&server, &client).await.unwrap();
+                let mut send = ours.open_uni().await.unwrap();
+                send.write_all(&[3; 50_000]).await.unwrap();
+                send.finish().unwrap();
+                let mut recv = theirs.accept_uni().await.unwrap();
+                assert_eq!(recv.read_to_end(50_000).await.unwrap(), [3; 50_000]);
+                assert_eq!(ours.stats().paths[0].controller, name);
+                client.close().await;
+                server.close().await;
+            }
+        }
+    })
+    .await;
+}
+
+#[test]
+fn live_starts_with_32_packets_and_250_ms() {
+    let live = Profile::Live.transport();
+    assert_eq!(live.initial_window, Some((32 * 1200).into()));
+    assert_eq!(live.initial_rtt, Duration::from_millis(250));
+    let web = Profile::Web.transport();
+    assert_eq!(
+        (web.initial_window, web.initial_rtt),
+        (None, Duration::from_millis(333))
+    );
+}
+
+#[test]
+fn profiles_have_names() {
+    for profile in Profile::ALL {
+        assert_eq!(profile.to_string().parse(), Ok(profile));
+    }
+    assert_eq!("LIVE".parse(), Ok(Profile::Live));
+    assert!("fast".parse::<Profile>().is_err());
+}
+
+#[tokio::test]
+async fn certificates_are_verified_by_default() {
+    guard(async {
+        let (server, certificate) = server(|builder| builder);
+        // A platform without any authority is allowed to refuse earlier.
+        if let Ok(stranger) = client().build() {
+            let error = connect(&server, &stranger).await.unwrap_err();
+            assert!(matches!(
+                error,
+                ClientError::Connection(ConnectionError::Transport(_))
+            ));
+        }
+        for builder in [
+            client().trust(certificate),
+            client().dangerous_accept_any_certificate(),
+        ] {
+            let client = builder.build().unwrap();
+            connect(&server, &client).await.unwrap();
+            client.close().await;
+        }
+        server.close().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_name_is_part_of_the_proof() {
+    guard(async {
+        let (server, certificate) = server(|builder| builder);
+        let client = client().trust_only([certificate]).build().unwrap();
+        let error = client
+            .connect_to(server.local_addr(), "example.org")
+            .await
+            .unwrap_err();
+        assert!(matches!(
+            error,
+            ClientError::Connection(ConnectionError::Transport(_))
+        ));
+        client
+            .connect_to(server.local_addr(), "localhost")
+            .await
+            .unwrap();
+        server.close().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn protocols_must_match() {
+    guard(async {
+        let (server, certificate) = server(|builder| builder);
+        let client = Client::builder()
+            .alpn(["other"])
+            .trust_only([certificate])
+            .build()
+            .unwrap();
+        let error = client
+            .connect_to(server.local_addr(), "localhost")
+            .await
+            .unwrap_err();
+        let ClientError::Connection(ConnectionError::PeerTransport(error)) = error else {
+            panic!("{error}");
+        };
+        // no_application_protocol (RFC 7301), as a QUIC code.
+        assert_eq!(error.code, swiftwater::quic::wire::ErrorCode::crypto(120));
+        server.close().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn retry_is_transparent() {
+    guard(async {
+        let (server, certificate) =
+            server(|builder| builder.retry(swiftwater::RetryPolicy::Always));
+        let client = client().trust_only([certificate]).build().unwrap();
+        connect(&server, &client).await.unwrap();
+        assert_eq!(server.endpoint().stats().routing.retries_sent, 1);
+        server.close().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn mistakes_are_told() {
+    guard(async {
+        let any = "127.0.0.1:0".parse().unwrap();
+        let error = Server::builder().bind(any).unwrap_err();
+        assert!(matches!(error, BuildError::NoCertificate));
+        let missing = Server::builder().certificate_files("no/such.pem", "no/such.key");
+        let error = missing.bind(any).unwrap_err();
+        assert!(error.to_string().contains("no/such.pem"), "{error}");
+        let garbage = Server::builder()
+            .certificate_pem("nothing", "nothing")
+            .bind(any);
+        assert!(matches!(garbage, Err(BuildError::Tls(_))));
+        let error = client().congestion("warp").build().unwrap_err();
+        assert!(error.to_string().contains("cubic"), "{error}");
+
+        let (server, certificate) = server(|builder| builder);
+        let taken = Server::builder().tls(
+            swiftwater::tls::ServerTls::from_dev_certificate(
+                &DevCertificate::generate(["localhost"]).unwrap(),
+            )
+            .unwrap(),
+        );
+        let error = taken.bind(server.local_addr()).unwrap_err();
+        assert!(
+            error.to_string().contains(&server.local_addr().to_string()),
+            "{error}"
+        );
+
+        let client = client().trust_only([certificate]).build().unwrap();
+        for address in ["localhost", "localhost:http", ":4433"] {
+            let error = client.connect(address).await.unwrap_err();
+            assert!(matches!(error, ClientError::Address(_)), "{error}");
+        }
+        let error = client.connect("no-such-host.invalid:1").await.unwrap_err();
+        assert!(matches!(error, ClientError::Resolve { .. }), "{error}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn pem_files_work() {
+    guard(async {
+        let certificate = DevCertificate::generate(["localhost"]).unwrap();
+        let builder = Server::builder()
+            .certificate_pem(certificate.certificate_pem(), certificate.private_key_pem())
+            .alpn(["test"]);
+        let server = builder.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let client = client()
+            .trust_only([certificate.certificate_der()])
+            .build()
+            .unwrap();
+        client
+            .connect_to(server.local_addr(), "localhost")
+            .await
+            .unwrap();
+        server.close().await;
+    })
+    .await;
+}
