@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{ArgAction, Args, Parser, Subcommand};
 use clap_complete::Shell;
-use swiftwater_link::parse_duration;
+use swiftwater::link::parse_duration;
 
 use crate::commands::sim::SimArgs;
 use crate::demo::DemoArgs;

@@ -2,14 +2,15 @@
 //! is made on first use and kept.
 
 use std::env;
+use std::fmt;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use swiftwater_tls::pki_types::CertificateDer;
-use swiftwater_tls::pki_types::pem::PemObject;
-use swiftwater_tls::{DevCertificate, ServerTls};
+use swiftwater::tls::ServerTls;
+use swiftwater::tls::pki_types::pem::PemObject;
+use swiftwater::{CertificateDer, DevCertificate};
 use tempfile::NamedTempFile;
 
 use crate::digest::{hex, sha256};
@@ -28,10 +29,12 @@ const IDENTITY_FILE: &str = "dev-identity.pem";
 const CERTIFICATE_FILE: &str = "dev-cert.pem";
 
 /// A certificate chain with its key, ready for a server.
-#[derive(Debug)]
+#[derive(Clone)]
 pub struct Identity {
-    /// TLS with this certificate; application protocols are not set.
-    pub tls: ServerTls,
+    /// The chain, PEM.
+    pub chain: Vec<u8>,
+    /// The private key, PEM.
+    pub key: Vec<u8>,
     /// SHA-256 of the end-entity certificate.
     pub fingerprint: [u8; 32],
     /// Where the certificate is, for `--ca` of a client.
@@ -46,6 +49,18 @@ impl Identity {
     /// The fingerprint as people compare it.
     pub fn fingerprint_text(&self) -> String {
         hex(&self.fingerprint, Some(':'))
+    }
+
+    /// A certificate that lives in memory only.
+    pub fn of(certificate: &DevCertificate) -> Self {
+        Self {
+            chain: certificate.certificate_pem().into(),
+            key: certificate.private_key_pem().into(),
+            fingerprint: sha256(&certificate.certificate_der()),
+            certificate_path: PathBuf::new(),
+            development: true,
+            created: true,
+        }
     }
 
     /// Reads a chain and its key from PEM files, which may be the same file.
@@ -91,15 +106,26 @@ impl Identity {
             let path = read_from.display();
             Failure::new(Exit::LocalFile, format_args!("{path}: no usable certificate: {error}"))
         };
-        let tls = ServerTls::from_pem(chain, key).map_err(|error| unusable(&error))?;
+        // Found out here rather than later, when nobody knows any more which file it was.
+        ServerTls::from_pem(chain, key).map_err(|error| unusable(&error))?;
         let certificate = CertificateDer::from_pem_slice(chain).map_err(|error| unusable(&error))?;
         Ok(Self {
-            tls,
+            chain: chain.to_vec(),
+            key: key.to_vec(),
             fingerprint: sha256(&certificate),
             certificate_path: certificate_path.to_owned(),
             development: false,
             created: false,
         })
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity")
+            .field("certificate_path", &self.certificate_path)
+            .field("development", &self.development)
+            .finish_non_exhaustive()
     }
 }
 

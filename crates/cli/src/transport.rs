@@ -1,50 +1,55 @@
 //! What all networking commands share: transport settings from flags, TLS, sockets, connecting, and
-//! failures in words. The only module that builds configurations of the stack.
+//! failures in words.
 
 use std::io::ErrorKind;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use swiftwater_net::{BindError, EndpointOptions};
-use swiftwater_quic::wire::ErrorCode;
-use swiftwater_quic::{ConnectError, EndpointConfig, TransportError};
-use swiftwater_tls::pki_types::CertificateDer;
-use swiftwater_tls::rustls;
-use swiftwater_tls::{CipherSuite, ClientTls, EndpointSecrets, ServerTls};
+use swiftwater::congestion::{self, UnknownController};
+use swiftwater::quic::TransportError;
+use swiftwater::quic::wire::ErrorCode;
+use swiftwater::{
+    BindError, BuildError, CertificateDer, CipherSuite, Client, ClientBuilder, ClientError,
+    Connection, ConnectionError, Profile, RetryPolicy, Server, ServerBuilder, TransportConfig,
+};
 use tokio::net::lookup_host;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-pub use swiftwater_net::{Connection, Endpoint, RecvStream, SendStream};
-pub use swiftwater_quic::{
-    ClientConfig, ConnectionError, ConnectionStats, ReadError, RetryPolicy, ServerConfig,
-    TransportConfig, WriteError,
-};
-
+use crate::cli::DEFAULT_LISTEN;
 use crate::exit::{Exit, Failure, plain_io_error};
+use crate::identity::Identity;
 
 /// How long the next address of a host waits while the one before hasn't answered (RFC 8305,
 /// section 5).
 const NEXT_ADDRESS: Duration = Duration::from_millis(250);
 
+/// How long the end of a program waits for its farewells to be sent. (The closing time, in which late
+/// packets are answered, may be longer; nobody needs to sit through it.)
+const FAREWELL: Duration = Duration::from_millis(500);
+
 /// Settings of the transport, as flags.
 #[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Transport")]
 pub struct Tuning {
-    /// Congestion controller of this end (cubic, newreno)
-    #[arg(long, value_name = "NAME", value_parser = parse_controller, help_heading = "Transport")]
+    /// Congestion controller of this end: cubic, newreno [default: cubic]
+    #[arg(long, value_name = "NAME", value_parser = parse_controller)]
     pub cc: Option<String>,
 
+    /// Settings for a kind of traffic: web, live, interactive, bulk
+    #[arg(long, value_name = "NAME", default_value = "web")]
+    pub profile: Profile,
+
     /// Cipher suites to allow
-    #[arg(long, value_enum, default_value_t, value_name = "SUITE", help_heading = "Transport")]
+    #[arg(long, value_enum, default_value_t, value_name = "SUITE")]
     pub suite: Suite,
 }
 
 /// Which cipher suites are allowed.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
 pub enum Suite {
-    /// All of TLS 1.3, in our order of preference
+    /// All of TLS 1.3
     #[default]
     Any,
     /// AES-128-GCM only
@@ -67,21 +72,9 @@ impl Suite {
 }
 
 /// Checks the name of a congestion controller.
-pub fn parse_controller(name: &str) -> Result<String, swiftwater_congestion::UnknownController> {
-    swiftwater_congestion::by_name(name)?;
+pub fn parse_controller(name: &str) -> Result<String, UnknownController> {
+    congestion::by_name(name)?;
     Ok(name.to_ascii_lowercase())
-}
-
-impl Tuning {
-    /// The transport's configuration with these settings.
-    pub fn transport(&self) -> Result<TransportConfig, Failure> {
-        let mut config = TransportConfig::default();
-        if let Some(name) = &self.cc {
-            config.controller = swiftwater_congestion::by_name(name)
-                .map_err(|error| Failure::new(Exit::Usage, error))?;
-        }
-        Ok(config)
-    }
 }
 
 /// Whom a client trusts.
@@ -95,99 +88,78 @@ pub enum Trust {
     Anybody,
 }
 
-/// A client's configuration.
-pub fn client_config(
-    trust: &Trust,
-    alpn: &[u8],
-    suite: Suite,
-    transport: TransportConfig,
-) -> Result<ClientConfig, Failure> {
-    let tls = match trust {
-        Trust::Platform => platform_tls()?,
-        Trust::Roots(roots) => ClientTls::with_roots(roots.iter().cloned()).map_err(tls_failure)?,
-        Trust::Anybody => ClientTls::dangerous_without_verification().map_err(tls_failure)?,
+/// A client with these settings, to be built. Must be built inside the runtime that it runs in.
+pub fn client(trust: &Trust, alpn: &[u8], tuning: &Tuning) -> ClientBuilder {
+    let mut builder = Client::builder()
+        .profile(tuning.profile)
+        .cipher_suites(tuning.suite.list())
+        .alpn([alpn])
+        .key_log();
+    if let Some(name) = &tuning.cc {
+        builder = builder.congestion(name);
+    }
+    match trust {
+        Trust::Platform => builder,
+        Trust::Roots(roots) => builder.trust_only(roots.iter().cloned()),
+        Trust::Anybody => builder.dangerous_accept_any_certificate(),
+    }
+}
+
+/// A server with these settings, to be bound.
+pub fn server(identity: &Identity, alpn: &[u8], tuning: &Tuning) -> ServerBuilder {
+    let builder = Server::builder()
+        .certificate_pem(identity.chain.clone(), identity.key.clone())
+        .profile(tuning.profile)
+        .cipher_suites(tuning.suite.list())
+        .alpn([alpn])
+        .key_log();
+    match &tuning.cc {
+        Some(name) => builder.congestion(name),
+        None => builder,
+    }
+}
+
+/// Binds a server. A machine without IPv6 can't bind the default address; then all IPv4 addresses
+/// are meant.
+pub fn listen(server: &ServerBuilder, address: SocketAddr) -> Result<Server, Failure> {
+    match server.clone().bind(address) {
+        Ok(server) => Ok(server),
+        Err(BuildError::Bind(BindError::Address { source, .. }))
+            if source.kind() != ErrorKind::AddrInUse && DEFAULT_LISTEN.parse() == Ok(address) =>
+        {
+            let all = SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port()));
+            server.clone().bind(all).map_err(|error| build_failure(&error))
+        }
+        Err(error) => Err(build_failure(&error)),
+    }
+}
+
+/// Waits, for a moment, until the peers of a closed server could hear of it.
+pub async fn farewell(server: &Server) {
+    server.endpoint().close(0, b"server is shutting down");
+    // Late is late: the peers find out by their idle timeouts.
+    let _ = timeout(FAREWELL, server.endpoint().wait_idle()).await;
+}
+
+/// Why a client or server could not be made, with what to do about it.
+pub fn build_failure(error: &BuildError) -> Failure {
+    let exit = match error {
+        BuildError::Bind(error) => return bind_failure(error),
+        BuildError::Tls(_) | BuildError::NoCertificate => Exit::Certificate,
+        BuildError::File { .. } => Exit::LocalFile,
+        BuildError::Platform(_) => {
+            let hint = "trust the server with --ca FILE";
+            return Failure::new(Exit::Certificate, format_args!("{error} ({hint})"));
+        }
+        BuildError::Congestion(_) => Exit::Usage,
+        _ => Exit::Failure,
     };
-    let tls = if suite == Suite::Any {
-        tls
-    } else {
-        tls.with_cipher_suites(suite.list()).map_err(tls_failure)?
-    };
-    let crypto = Arc::new(tls.alpn([alpn]).key_log_file());
-    Ok(ClientConfig { crypto, transport: Arc::new(transport) })
-}
-
-/// A server's configuration.
-pub fn server_config(
-    tls: ServerTls,
-    alpn: &[u8],
-    suite: Suite,
-    transport: TransportConfig,
-    retry: RetryPolicy,
-) -> Result<ServerConfig, Failure> {
-    let tls = if suite == Suite::Any {
-        tls
-    } else {
-        tls.with_cipher_suites(suite.list()).map_err(tls_failure)?
-    };
-    let crypto = Arc::new(tls.alpn([alpn]).key_log_file());
-    Ok(ServerConfig {
-        crypto,
-        transport: Arc::new(transport),
-        retry,
-        retry_token_lifetime: Duration::from_secs(15),
-        address_token_lifetime: Duration::from_secs(14 * 24 * 60 * 60),
-    })
-}
-
-/// Trust as the operating system has it configured.
-fn platform_tls() -> Result<ClientTls, Failure> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let verifier = rustls_platform_verifier::Verifier::new(provider).map_err(|error| {
-        Failure::new(
-            Exit::Certificate,
-            format_args!("cannot use the system's certificates ({error}): give --ca FILE"),
-        )
-    })?;
-    ClientTls::with_verifier(Arc::new(verifier)).map_err(tls_failure)
-}
-
-fn tls_failure(error: swiftwater_tls::ConfigError) -> Failure {
-    Failure::new(Exit::Certificate, error)
-}
-
-/// Binds a server's socket.
-pub fn listen(address: SocketAddr, config: ServerConfig) -> Result<Endpoint, Failure> {
-    let options = EndpointOptions::new(endpoint_config(), random_seed()?).server(config);
-    Endpoint::bind(address, options).map_err(|error| bind_failure(&error))
-}
-
-/// Binds a client's socket.
-fn client_endpoint(family: IpAddr) -> Result<Endpoint, Failure> {
-    let any: IpAddr = match family {
-        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let options = EndpointOptions::new(endpoint_config(), random_seed()?);
-    Endpoint::bind((any, 0).into(), options).map_err(|error| bind_failure(&error))
-}
-
-fn endpoint_config() -> EndpointConfig {
-    EndpointConfig::new(Arc::new(EndpointSecrets::random()))
-}
-
-/// An unpredictable seed from the system's generator.
-fn random_seed() -> Result<[u8; 32], Failure> {
-    let mut seed = [0; 32];
-    rustls::crypto::aws_lc_rs::default_provider()
-        .secure_random
-        .fill(&mut seed)
-        .map_err(|_| Failure::new(Exit::Failure, "the system gives no random numbers"))?;
-    Ok(seed)
+    Failure::new(exit, error)
 }
 
 /// A failure to bind, with what to do about it.
 pub fn bind_failure(error: &BindError) -> Failure {
-    let BindError::Address { address, source, .. } = error else {
+    let BindError::Address { address, source } = error else {
         return Failure::new(Exit::Failure, error);
     };
     let why = match source.kind() {
@@ -201,80 +173,43 @@ pub fn bind_failure(error: &BindError) -> Failure {
     Failure::new(Exit::Listen, format_args!("cannot listen on UDP {address}: {why}"))
 }
 
-/// Connects to hosts by name. Keeps one socket per address family, made when needed.
-#[derive(Debug)]
-pub struct Dialer {
-    config: ClientConfig,
-    v4: Option<Endpoint>,
-    v6: Option<Endpoint>,
-}
-
-impl Dialer {
-    /// Connections with this configuration.
-    pub fn new(config: ClientConfig) -> Self {
-        Self { config, v4: None, v6: None }
+/// Connects `client` to the first address of `host` that answers. Addresses are tried in the
+/// resolver's order, each 250 ms after the one before, without giving that up.
+pub async fn connect(client: &Client, host: &str, port: u16) -> Result<Connection, Failure> {
+    let target = format!("{host}:{port}");
+    let mut attempts = JoinSet::new();
+    for (index, address) in resolve(host, port).await?.into_iter().enumerate() {
+        let (client, host, target) = (client.clone(), host.to_owned(), target.clone());
+        attempts.spawn(async move {
+            sleep(NEXT_ADDRESS * index as u32).await;
+            let connection = client.connect_to(address, &host).await;
+            connection.map_err(|error| client_failure(&error, &target))
+        });
     }
-
-    /// Connects to the first address of `host` that answers. Addresses are tried in the resolver's
-    /// order, each 250 ms after the one before, without giving that up.
-    pub async fn connect(&mut self, host: &str, port: u16) -> Result<Connection, Failure> {
-        let target = format!("{host}:{port}");
-        let addresses = resolve(host, port).await?;
-        let mut attempts = JoinSet::new();
-        for (index, address) in addresses.into_iter().enumerate() {
-            let endpoint = match self.endpoint(address) {
-                Ok(endpoint) => endpoint.clone(),
-                // A machine without IPv6 can't bind to it; the other addresses may do.
-                Err(failure) => {
-                    attempts.spawn(async move { Err(failure) });
-                    continue;
-                }
-            };
-            let (config, host, target) = (self.config.clone(), host.to_owned(), target.clone());
-            attempts.spawn(async move {
-                sleep(NEXT_ADDRESS * index as u32).await;
-                let connecting = endpoint
-                    .connect(&config, address, &host)
-                    .map_err(|error| connect_failure(&error, &target))?;
-                connecting.await.map_err(|error| connection_failure(&error, &target))
-            });
-        }
-        let mut first_failure = None;
-        while let Some(attempt) = attempts.join_next().await {
-            match attempt {
-                Ok(Ok(connection)) => return Ok(connection),
-                // A certificate that isn't trusted says more than an address that is silent.
-                Ok(Err(failure)) if failure.exit == Exit::Certificate => return Err(failure),
-                Ok(Err(failure)) => {
-                    first_failure.get_or_insert(failure);
-                }
-                Err(error) => return Err(Failure::new(Exit::Failure, error)),
+    let mut first_failure = None;
+    while let Some(attempt) = attempts.join_next().await {
+        match attempt {
+            Ok(Ok(connection)) => return Ok(connection),
+            // A certificate that isn't trusted says more than an address that is silent.
+            Ok(Err(failure)) if failure.exit == Exit::Certificate => return Err(failure),
+            Ok(Err(failure)) => {
+                first_failure.get_or_insert(failure);
             }
-        }
-        Err(first_failure.unwrap_or_else(|| unknown_host(host, "it has no address")))
-    }
-
-    /// The socket for `address`'s family.
-    fn endpoint(&mut self, address: SocketAddr) -> Result<&Endpoint, Failure> {
-        let slot = if address.is_ipv4() { &mut self.v4 } else { &mut self.v6 };
-        match slot {
-            Some(endpoint) => Ok(endpoint),
-            None => Ok(slot.insert(client_endpoint(address.ip())?)),
+            Err(error) => return Err(Failure::new(Exit::Failure, error)),
         }
     }
-
-    /// Closes all connections and waits until the servers had a chance to hear of it.
-    pub async fn close(self) {
-        for endpoint in [self.v4, self.v6].into_iter().flatten() {
-            endpoint.close(0, b"done");
-            // The closing time protects against stray packets; nobody needs to sit through a long
-            // one at the end of a program.
-            let _ = timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
-        }
-    }
+    Err(first_failure.unwrap_or_else(|| unknown_host(host, "it has no address")))
 }
 
-async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Failure> {
+/// Closes a client's connections and waits, for a moment, until the servers could hear of it.
+pub async fn hang_up(client: &Client) {
+    client.endpoint().close(0, b"done");
+    // As in `farewell`.
+    let _ = timeout(FAREWELL, client.endpoint().wait_idle()).await;
+}
+
+/// The addresses of `host`, in the resolver's order.
+pub async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Failure> {
     let mut addresses = Vec::new();
     let found = lookup_host((host, port))
         .await
@@ -283,6 +218,9 @@ async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Failure> {
         if !addresses.contains(&address) {
             addresses.push(address);
         }
+    }
+    if addresses.is_empty() {
+        return Err(unknown_host(host, "it has no address"));
     }
     Ok(addresses)
 }
@@ -293,8 +231,13 @@ fn unknown_host(host: &str, why: &str) -> Failure {
     Failure::new(Exit::UnknownHost, format_args!("unknown host '{host}': the name has no address"))
 }
 
-fn connect_failure(error: &ConnectError, target: &str) -> Failure {
-    Failure::new(Exit::Connection, format_args!("cannot connect to {target}: {error}"))
+fn client_failure(error: &ClientError, target: &str) -> Failure {
+    match error {
+        ClientError::Connection(error) => connection_failure(error, target),
+        other => {
+            Failure::new(Exit::Connection, format_args!("cannot connect to {target}: {other}"))
+        }
+    }
 }
 
 /// Why a connection to `target` failed or was lost, with what to do about it.

@@ -7,9 +7,8 @@ use swiftwater_quic::Transmit;
 use crate::endpoint_shared::{IoCounters, count};
 use crate::socket::{MAX_UDP_PAYLOAD, Parcel, Socket};
 
-/// UDP payload that a datagram is assumed to have at most when segments are counted; larger ones
-/// make smaller batches, since all must fit the buffer.
-const USUAL_DATAGRAM: usize = 1452;
+/// Largest UDP payload of all, over IPv6, bytes.
+const BUFFER: usize = 65_527;
 
 /// The send buffer and what of it still has to go.
 pub(crate) struct Outgoing {
@@ -28,7 +27,7 @@ struct Pending {
 impl Outgoing {
     pub(crate) fn new() -> Self {
         Self {
-            buffer: vec![0; MAX_UDP_PAYLOAD].into_boxed_slice(),
+            buffer: vec![0; BUFFER].into_boxed_slice(),
             pending: None,
         }
     }
@@ -46,8 +45,7 @@ impl Outgoing {
         write: impl FnOnce(usize, &mut [u8]) -> Option<Transmit>,
     ) -> bool {
         debug_assert!(self.pending.is_none());
-        let segments = socket.max_segments().min(MAX_UDP_PAYLOAD / USUAL_DATAGRAM);
-        self.pending = write(segments, &mut self.buffer).map(|transmit| Pending {
+        self.pending = write(socket.max_segments(), &mut self.buffer).map(|transmit| Pending {
             split: transmit.size > MAX_UDP_PAYLOAD,
             transmit,
             done: 0,
@@ -101,5 +99,77 @@ impl Outgoing {
             }
         }
         Poll::Ready(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::net::SocketAddr;
+    use std::sync::atomic::Ordering;
+    use std::time::Duration;
+
+    use swiftwater_units::PathId;
+
+    use super::*;
+    use crate::socket::SocketBuffers;
+
+    const BUFFERS: SocketBuffers = SocketBuffers {
+        send: 1 << 20,
+        receive: 1 << 20,
+    };
+
+    /// Sends `size` bytes in segments and returns the counters: sends, datagrams, errors.
+    async fn send(to: SocketAddr, size: usize, segment: usize) -> [u64; 3] {
+        let socket = Socket::bind("127.0.0.1:0".parse().unwrap(), BUFFERS).unwrap();
+        let counters = IoCounters::default();
+        let mut outgoing = Outgoing::new();
+        let filled = outgoing.fill(&socket, |_, buffer| {
+            for (n, datagram) in buffer[..size].chunks_mut(segment).enumerate() {
+                datagram.fill(n as u8);
+            }
+            Some(Transmit {
+                path: PathId::ZERO,
+                destination: to,
+                source_ip: None,
+                ecn: None,
+                size,
+                segment_size: (segment < size).then_some(segment),
+            })
+        });
+        assert!(filled);
+        poll_fn(|cx| outgoing.poll_flush(cx, &socket, &counters)).await;
+        assert!(!outgoing.is_blocked());
+        [
+            &counters.sends,
+            &counters.datagrams_sent,
+            &counters.send_errors,
+        ]
+        .map(|counter| counter.load(Ordering::Relaxed))
+    }
+
+    /// A batch that the system refuses goes out datagram by datagram.
+    #[tokio::test]
+    async fn refused_batches_are_taken_apart() {
+        let receiver = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        receiver
+            .set_read_timeout(Some(Duration::from_secs(30)))
+            .unwrap();
+        // More segments than any kernel takes.
+        let [_, datagrams, errors] = send(receiver.local_addr().unwrap(), 20_050, 100).await;
+        assert_eq!((datagrams, errors), (201, 0));
+        let mut buffer = [0; 2000];
+        for n in 0..201 {
+            let len = receiver.recv(&mut buffer).unwrap();
+            assert_eq!(len, if n == 200 { 50 } else { 100 });
+            assert_eq!(buffer[0], n as u8);
+        }
+    }
+
+    /// What can't be sent is given up and counted, not tried forever.
+    #[tokio::test]
+    async fn refused_datagrams_are_given_up() {
+        let elsewhere = "[::1]:9".parse().unwrap();
+        assert_eq!(send(elsewhere, 300, 100).await, [0, 0, 3]);
     }
 }

@@ -15,7 +15,7 @@ use tokio::net::UdpSocket;
 
 use crate::error::BindError;
 
-/// Largest UDP payload over IPv4, and thus of one GSO send.
+/// Largest UDP payload over IPv4, and thus of one GSO send, bytes.
 pub(crate) const MAX_UDP_PAYLOAD: usize = 65_507;
 
 /// Room for one GRO batch; the kernel makes none larger than an IP packet can be.

@@ -1,10 +1,15 @@
 //! The relay between two endpoints.
 
+#![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
+
 mod common;
 
+use std::io::IoSliceMut;
+use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use common::{LOOPBACK, NAME, Pair, echo, guard, noise};
+use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use swiftwater_link::{EcnThreshold, LinkConfig, LossModel};
 use swiftwater_net::Connection;
 use swiftwater_net::relay::{Relay, RelayConfig, RelayError};
@@ -142,9 +147,102 @@ async fn a_connection_survives_rebinding() {
     .await;
 }
 
-/// Marks made by the link arrive at the peer, which reports them.
+/// A bare UDP socket that sees ECN codepoints.
+struct Bare {
+    socket: UdpSocket,
+    state: UdpSocketState,
+}
+
+impl Bare {
+    fn new() -> Self {
+        let socket = UdpSocket::bind(LOOPBACK).unwrap();
+        socket
+            .set_read_timeout(Some(Duration::from_secs(30)))
+            .unwrap();
+        let state = UdpSocketState::new((&socket).into()).unwrap();
+        // Which is what the state has just turned on.
+        socket.set_nonblocking(false).unwrap();
+        Self { socket, state }
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.socket.local_addr().unwrap()
+    }
+
+    fn send(&self, destination: SocketAddr, contents: &[u8], ecn: Option<EcnCodepoint>) {
+        let transmit = Transmit {
+            destination,
+            ecn,
+            contents,
+            segment_size: None,
+            src_ip: None,
+        };
+        self.state
+            .try_send((&self.socket).into(), &transmit)
+            .unwrap();
+    }
+
+    fn receive(&self) -> (Vec<u8>, SocketAddr, Option<EcnCodepoint>) {
+        let mut buffer = vec![0; 65_535];
+        let mut meta = [RecvMeta::default()];
+        let mut slots = [IoSliceMut::new(&mut buffer)];
+        self.state
+            .recv((&self.socket).into(), &mut slots, &mut meta)
+            .unwrap();
+        buffer.truncate(meta[0].len.min(meta[0].stride));
+        (buffer, meta[0].addr, meta[0].ecn)
+    }
+}
+
+#[test]
+fn payloads_and_ecn_codepoints_pass_both_ways() {
+    let (server, client) = (Bare::new(), Bare::new());
+    let config = RelayConfig::new(LOOPBACK.parse().unwrap(), server.address());
+    let relay = Relay::start(config).unwrap();
+    let codepoints = [
+        None,
+        Some(EcnCodepoint::Ect0),
+        Some(EcnCodepoint::Ect1),
+        Some(EcnCodepoint::Ce),
+    ];
+    for (n, ecn) in codepoints.into_iter().enumerate() {
+        let up = noise(100 + n, 1);
+        client.send(relay.local_addr(), &up, ecn);
+        let (data, seen_as, marked) = server.receive();
+        assert_eq!((data, marked), (up, ecn));
+        assert_ne!(seen_as, client.address());
+        let down = noise(200 + n, 2);
+        server.send(seen_as, &down, ecn);
+        let (data, from, marked) = client.receive();
+        assert_eq!((data, from, marked), (down, relay.local_addr(), ecn));
+    }
+    let counters = relay.stop();
+    assert_eq!(counters.up.delivered.packets.get(), 4);
+    assert_eq!(counters.down.delivered.packets.get(), 4);
+    assert_eq!((counters.refused, counters.unsent), (0, 0));
+}
+
+/// After rebinding the server hears from another port, and what it sends to the old one is lost.
+#[test]
+fn rebinding_forgets_the_old_port() {
+    let (server, client) = (Bare::new(), Bare::new());
+    let config = RelayConfig::new(LOOPBACK.parse().unwrap(), server.address());
+    let relay = Relay::start(config).unwrap();
+    client.send(relay.local_addr(), b"before", None);
+    let (_, old, _) = server.receive();
+    relay.rebind().unwrap();
+    client.send(relay.local_addr(), b"after", None);
+    let (data, new, _) = server.receive();
+    assert_eq!(data, b"after");
+    assert_ne!(new, old);
+    server.send(old, b"lost", None);
+    server.send(new, b"found", None);
+    assert_eq!(client.receive().0, b"found");
+}
+
+/// The link's marks arrive at the peer, which reports them.
 #[tokio::test]
-async fn ecn_marks_pass() {
+async fn congestion_marks_are_reported() {
     guard(async {
         let (pair, relay) = through(|config| {
             config.up = LinkConfig::default()

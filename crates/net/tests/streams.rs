@@ -1,5 +1,7 @@
 //! Streams between two endpoints on loopback.
 
+#![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
+
 mod common;
 
 use common::{Pair, echo, guard, noise};

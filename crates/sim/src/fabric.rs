@@ -282,35 +282,16 @@ impl Fabric {
     }
 
     fn enter(&mut self, link: u32, packet: Packet<Parcel>) {
-        if self.log.is_some() {
-            return self.enter_logged(link, packet);
-        }
-        let now = self.now;
-        if let Some(Dropped { packet, .. }) = self.link_mut(link).link.enqueue(now, packet) {
-            self.pool.recycle(packet);
-        }
-        self.schedule(link);
-    }
-
-    /// As [`Fabric::enter`]; the fate is known only after the link has the datagram, which it may
-    /// have changed, so what is logged is noted before.
-    fn enter_logged(&mut self, link: u32, packet: Packet<Parcel>) {
-        let now = self.now;
-        let (size, ecn) = (packet.payload.0.data.len() as u32, packet.ecn);
-        let content = self.link_content(&packet);
-        let dropped = self.link_mut(link).link.enqueue(now, packet);
-        let fate = dropped
-            .as_ref()
-            .map_or(LogFate::Accepted, |dropped| LogFate::Dropped(dropped.reason));
-        let entry = LogEntry {
-            at: now,
-            link: LinkId(link),
-            size,
-            ecn,
-            fate,
-        };
+        let (now, size, ecn) = (self.now, packet.payload.0.data.len() as u32, packet.ecn);
         if let Some(log) = &mut self.log {
-            log.add(entry, content);
+            // Now, because the link may damage it.
+            log.add_content(&packet.payload.0.data);
+        }
+        let dropped = self.link_mut(link).link.enqueue(now, packet);
+        if let Some(log) = &mut self.log {
+            let reason = dropped.as_ref().map(|dropped| dropped.reason);
+            let fate = reason.map_or(LogFate::Accepted, LogFate::Dropped);
+            log.add(LogEntry { at: now, link: LinkId(link), size, ecn, fate });
         }
         if let Some(Dropped { packet, .. }) = dropped {
             self.pool.recycle(packet);
@@ -375,14 +356,14 @@ impl Fabric {
     fn note(&mut self, link: u32, packet: &Packet<Parcel>, fate: LogFate) {
         if let Some(log) = &mut self.log {
             let data = &packet.payload.0.data;
-            let entry = LogEntry {
+            log.add_content(data);
+            log.add(LogEntry {
                 at: self.now,
                 link: LinkId(link),
                 size: data.len() as u32,
                 ecn: packet.ecn,
                 fate,
-            };
-            log.add(entry, data);
+            });
         }
     }
 

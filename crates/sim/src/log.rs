@@ -96,21 +96,22 @@ impl PacketLog {
         self.digest
     }
 
-    pub(crate) fn add(&mut self, entry: LogEntry, data: &[u8]) {
+    pub(crate) fn add(&mut self, entry: LogEntry) {
         self.count += 1;
         self.mix(entry.at.as_nanos());
         let link = u64::from(entry.link.0) << 32;
         self.mix(link | u64::from(entry.size));
         self.mix(u64::from(entry.ecn.bits()) << 8 | entry.fate.code());
-        if self.detail.content && entry.fate != LogFate::Arrived {
-            self.mix_bytes(data);
-        }
         if self.detail.entries {
             self.entries.push(entry);
         }
     }
 
-    fn mix_bytes(&mut self, data: &[u8]) {
+    /// Takes in the bytes of a datagram, if content counts.
+    pub(crate) fn add_content(&mut self, data: &[u8]) {
+        if !self.detail.content {
+            return;
+        }
         let mut words = data.chunks_exact(8);
         for word in &mut words {
             self.mix(word.iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte)));

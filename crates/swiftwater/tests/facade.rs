@@ -1,5 +1,7 @@
 //! Client and server as a stranger uses them.
 
+#![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
+
 use std::future::Future;
 use std::time::Duration;
 

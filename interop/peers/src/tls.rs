@@ -58,7 +58,7 @@ fn provider(suite: Suite) -> Arc<CryptoProvider> {
 
 /// The suite of Initial packets, which is AES-128-GCM whatever is negotiated.
 fn initial_suite() -> Option<rustls::quic::Suite> {
-    aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256.tls13().and_then(|suite| suite.quic_suite())
+    aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256.tls13().and_then(rustls::Tls13CipherSuite::quic_suite)
 }
 
 /// A server's certificate chain and key, from PEM files.

@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use swiftwater::{Connection, ReadError, SendStream};
 use tokio::task;
 
 use super::{Refusal, request};
 use crate::exit::{Exit, Failure};
 use crate::part_file::{PartFile, PartFileError};
-use crate::transport::{Connection, ReadError, SendStream, connection_failure};
+use crate::transport::connection_failure;
 
 /// Bytes read from the stream at once.
 const BLOCK: usize = 256 * 1024;

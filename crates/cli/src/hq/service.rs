@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
+use swiftwater::{Connection, RecvStream, SendStream};
 use tokio::fs::File;
 use tokio::io::AsyncReadExt;
 use tokio::sync::watch;
@@ -15,7 +16,7 @@ use tokio::time::timeout;
 use super::{MAX_REQUEST, Refusal, parse_request};
 use crate::exit::plain_io_error;
 use crate::site::{Site, SiteError, site_error};
-use crate::transport::{Connection, RecvStream, SendStream};
+
 
 /// Bytes read from a file at once.
 const BLOCK: usize = 256 * 1024;

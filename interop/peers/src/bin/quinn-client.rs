@@ -11,7 +11,6 @@ use quinn::{ClientConfig, Connection, Endpoint, IdleTimeout, TransportConfig, Va
 use serde_json::json;
 use swiftwater_interop_peers::hq::{self, Url};
 use swiftwater_interop_peers::tls::{self, Suite};
-use tokio::io::AsyncWriteExt;
 use tokio::task::JoinSet;
 
 /// Bytes after which a client that was told to updates its keys.
@@ -127,8 +126,6 @@ async fn download(
             updates += 1;
         }
     }
-    let mut file = tokio::fs::File::create(target).await?;
-    file.write_all(&content).await?;
-    file.flush().await?;
+    tokio::fs::write(target, &content).await?;
     Ok((content.len() as u64, updates))
 }

@@ -1,1 +1,259 @@
-fn main() {}
+//! Bulk transfer on quinn, for a comparison of speed and processor time with `swiftwater perf`.
+//!
+//! The protocol is that of `swiftwater perf` (ALPN `perf`): on a stream, the client sends the number
+//! of bytes it wants (8 bytes, big-endian), then as many as it likes, then the end; the server
+//! answers with what was asked for. Both programs therefore also talk to each other.
+//!
+//! Set up to be quinn at its best on loopback: GSO and GRO, large socket buffers and windows, a fixed
+//! packet size without search, chunks handed over without copying. Each side prints one JSON object
+//! for a transfer.
+
+use std::error::Error;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use quinn::{
+    Connection, ConnectionError, Endpoint, EndpointConfig, RecvStream, SendStream, TransportConfig,
+    VarInt,
+};
+use serde_json::{Value, json};
+use socket2::{Domain, Protocol, Socket, Type};
+use swiftwater_interop_peers::cpu::process_time;
+use swiftwater_interop_peers::tls::{self, Suite};
+
+/// The protocol's name in ALPN.
+const ALPN: &[u8] = b"perf";
+
+/// Handed to quinn at once when sending, bytes.
+const BLOCK: usize = 256 * 1024;
+
+/// Kernel buffers to ask for, bytes; the system may give less.
+const SOCKET_BUFFER: usize = 4 << 20;
+
+/// Most received chunks taken from a stream at once.
+const CHUNKS: usize = 64;
+
+static ZEROS: [u8; BLOCK] = [0; BLOCK];
+
+/// Measures quinn.
+#[derive(Debug, Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    role: Role,
+}
+
+#[derive(Debug, Subcommand)]
+enum Role {
+    /// Answer measurements until killed
+    Server {
+        /// UDP address
+        #[arg(long)]
+        listen: SocketAddr,
+        #[command(flatten)]
+        tuning: Tuning,
+    },
+    /// Measure one transfer
+    Client {
+        /// Address of the server
+        server: SocketAddr,
+        /// Which way the bytes go
+        direction: Direction,
+        /// How many
+        #[arg(long, default_value_t = 1_000_000_000)]
+        bytes: u64,
+        #[command(flatten)]
+        tuning: Tuning,
+    },
+}
+
+#[derive(Args, Clone, Copy, Debug)]
+struct Tuning {
+    /// UDP payload of full packets, bytes
+    #[arg(long, default_value_t = 1452)]
+    mtu: u16,
+    /// Flow control window of a stream and send buffer, bytes
+    #[arg(long, default_value_t = 16 << 20)]
+    window: u32,
+    /// Cipher suite
+    #[arg(long, value_enum, default_value_t = Suite::Aes128)]
+    suite: Suite,
+    /// Threads; 0 is one per core
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+enum Direction {
+    /// From client to server
+    Upload,
+    /// From server to client
+    Download,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let role = Arguments::parse().role;
+    let (Role::Server { tuning, .. } | Role::Client { tuning, .. }) = &role;
+    let mut builder = match tuning.threads {
+        1 => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    if tuning.threads > 1 {
+        builder.worker_threads(tuning.threads);
+    }
+    builder.enable_all().build()?.block_on(run(role))
+}
+
+async fn run(role: Role) -> Result<(), Box<dyn Error>> {
+    match role {
+        Role::Server { listen, tuning } => {
+            let crypto = tls::server(tls::make_identity()?, ALPN, tuning.suite)?;
+            let mut config = quinn::ServerConfig::with_crypto(crypto);
+            config.transport_config(transport(tuning));
+            serve(&endpoint(listen, Some(config), tuning)?).await
+        }
+        Role::Client { server, direction, bytes, tuning } => {
+            let crypto = tls::client(None, ALPN, tuning.suite)?;
+            let mut config = quinn::ClientConfig::new(crypto);
+            config.transport_config(transport(tuning));
+            let any = match server {
+                SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+                SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+            };
+            let endpoint = endpoint(any, None, tuning)?;
+            let connection = endpoint.connect_with(config, server, "localhost")?.await?;
+            let report = measure(&connection, direction, bytes).await?;
+            connection.close(VarInt::from_u32(0), b"");
+            endpoint.wait_idle().await;
+            println!("{report}");
+            Ok(())
+        }
+    }
+}
+
+fn transport(tuning: Tuning) -> Arc<TransportConfig> {
+    let mut config = TransportConfig::default();
+    config
+        .initial_mtu(tuning.mtu)
+        .min_mtu(tuning.mtu.min(1452))
+        .mtu_discovery_config(None)
+        .stream_receive_window(tuning.window.into())
+        .send_window(tuning.window.into());
+    Arc::new(config)
+}
+
+fn endpoint(
+    address: SocketAddr,
+    server: Option<quinn::ServerConfig>,
+    tuning: Tuning,
+) -> Result<Endpoint, Box<dyn Error>> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    socket.set_send_buffer_size(SOCKET_BUFFER)?;
+    socket.set_recv_buffer_size(SOCKET_BUFFER)?;
+    socket.bind(&address.into())?;
+    let mut config = EndpointConfig::default();
+    config.max_udp_payload_size(tuning.mtu.max(1472))?;
+    Ok(Endpoint::new(config, server, socket.into(), Arc::new(quinn::TokioRuntime))?)
+}
+
+async fn serve(endpoint: &Endpoint) -> Result<(), Box<dyn Error>> {
+    println!("{}", json!({ "event": "listening", "address": endpoint.local_addr()?.to_string() }));
+    while let Some(incoming) = endpoint.accept().await {
+        tokio::spawn(async move {
+            if let Err(error) = answer_all(incoming.await).await {
+                println!("{}", json!({ "event": "failed", "error": error.to_string() }));
+            }
+        });
+    }
+    Ok(())
+}
+
+/// Answers a client's requests until it closes.
+async fn answer_all(connection: Result<Connection, ConnectionError>) -> Result<(), Box<dyn Error>> {
+    let connection = connection?;
+    loop {
+        let (send, receive) = match connection.accept_bi().await {
+            Err(ConnectionError::ApplicationClosed(_)) => return Ok(()),
+            accepted => accepted?,
+        };
+        let cpu = process_time();
+        let (received, sent) = answer(send, receive).await?;
+        let cpu = process_time().saturating_sub(cpu);
+        let mut report = summary(received.max(sent), cpu, &connection);
+        report["event"] = json!("served");
+        println!("{report}");
+    }
+}
+
+async fn answer(mut send: SendStream, mut receive: RecvStream) -> Result<(u64, u64), Box<dyn Error>> {
+    let mut wanted = [0; 8];
+    receive.read_exact(&mut wanted).await?;
+    let wanted = u64::from_be_bytes(wanted);
+    let received = drain(&mut receive).await?;
+    supply(&mut send, wanted).await?;
+    // Until the client has everything, so that the processor time is complete.
+    send.stopped().await?;
+    Ok((received, wanted))
+}
+
+/// Moves `bytes` in `direction` and reports.
+async fn measure(
+    connection: &Connection,
+    direction: Direction,
+    bytes: u64,
+) -> Result<Value, Box<dyn Error>> {
+    let (up, down) = match direction {
+        Direction::Upload => (bytes, 0),
+        Direction::Download => (0, bytes),
+    };
+    let (cpu, start) = (process_time(), Instant::now());
+    let (mut send, mut receive) = connection.open_bi().await?;
+    send.write_all(&down.to_be_bytes()).await?;
+    supply(&mut send, up).await?;
+    let received = drain(&mut receive).await?;
+    let (elapsed, cpu) = (start.elapsed(), process_time().saturating_sub(cpu));
+    if received != down {
+        return Err(format!("received {received} bytes of {down}").into());
+    }
+    let mut report = summary(bytes, cpu, connection);
+    report["seconds"] = json!(elapsed.as_secs_f64());
+    report["goodput_bps"] = json!(bytes as f64 * 8.0 / elapsed.as_secs_f64());
+    Ok(report)
+}
+
+/// Sends `bytes` zeros and the end of the stream.
+async fn supply(send: &mut SendStream, bytes: u64) -> Result<(), Box<dyn Error>> {
+    let mut left = bytes;
+    while left > 0 {
+        let block = usize::try_from(left).unwrap_or(BLOCK).min(BLOCK);
+        send.write_chunk(Bytes::from_static(&ZEROS[..block])).await?;
+        left -= block as u64;
+    }
+    send.finish()?;
+    Ok(())
+}
+
+/// Reads to the end and counts.
+async fn drain(receive: &mut RecvStream) -> Result<u64, Box<dyn Error>> {
+    let mut chunks: [Bytes; CHUNKS] = std::array::from_fn(|_| Bytes::new());
+    let mut bytes = 0;
+    while let Some(count) = receive.read_chunks(&mut chunks).await? {
+        bytes += chunks[..count].iter().map(|chunk| chunk.len() as u64).sum::<u64>();
+    }
+    Ok(bytes)
+}
+
+fn summary(bytes: u64, cpu: Duration, connection: &Connection) -> Value {
+    let path = connection.stats().path;
+    json!({
+        "bytes": bytes,
+        "cpu_s": cpu.as_secs_f64(),
+        "cpu_s_per_gb": cpu.as_secs_f64() / (bytes as f64 / 1e9),
+        "mtu": path.current_mtu,
+        "sent_packets": path.sent_packets,
+        "lost_packets": path.lost_packets,
+        "rtt_ms": path.rtt.as_secs_f64() * 1e3,
+    })
+}

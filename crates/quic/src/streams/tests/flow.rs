@@ -199,11 +199,11 @@ fn a_byte_behind_a_gap_does_not_hold_a_window_of_memory() {
     let mut streams = client_with(&config);
     for index in 0..100 {
         let id = server_bidi(index);
-        deliver(&mut streams, id, 0, 60_000, false).unwrap();
-        deliver(&mut streams, id, 60_001, 1, false).unwrap();
+        deliver(&mut streams, id, 0, 49_000, false).unwrap();
+        deliver(&mut streams, id, 49_001, 1, false).unwrap();
         assert_eq!(
             read_all(&mut streams, id, 0),
-            (60_000, ReadOutcome::Blocked)
+            (49_000, ReadOutcome::Blocked)
         );
     }
     let rings = ring_bytes(&streams, 100);
@@ -212,9 +212,9 @@ fn a_byte_behind_a_gap_does_not_hold_a_window_of_memory() {
         "{rings} bytes for a byte each"
     );
     // The byte is still there.
-    deliver(&mut streams, server_bidi(99), 60_000, 1, false).unwrap();
+    deliver(&mut streams, server_bidi(99), 49_000, 1, false).unwrap();
     assert_eq!(
-        read_all(&mut streams, server_bidi(99), 60_000),
+        read_all(&mut streams, server_bidi(99), 49_000),
         (2, ReadOutcome::Blocked)
     );
 }

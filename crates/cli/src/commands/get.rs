@@ -1,0 +1,268 @@
+//! `get`: downloads over `hq-interop`, many at once, one connection per server.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use swiftwater::{Client, Connection};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
+
+use crate::cli::{GetArgs, TrustArgs};
+use crate::exit::{Exit, Failure, plain_io_error};
+use crate::hq;
+use crate::hq::client::{Fetched, fetch};
+use crate::identity::read_certificates;
+use crate::output;
+use crate::progress::Progress;
+use crate::runtime::{interrupted, stop_requested};
+use crate::table;
+use crate::transport::{Trust, build_failure, client, connect, hang_up};
+use crate::url::Url;
+
+pub(crate) async fn run(args: GetArgs) -> Result<(), Failure> {
+    let plan = plan(&args)?;
+    let client = client_for(&args)?;
+    fs::create_dir_all(&args.output).map_err(|error| {
+        let why = plain_io_error(&error);
+        Failure::new(
+            Exit::LocalFile,
+            format_args!("cannot write to {}: {why}", args.output.display()),
+        )
+    })?;
+    let start = Instant::now();
+    let progress = Progress::new(!args.json);
+    let slots = Arc::new(Semaphore::new(usize::from(args.parallel)));
+    let (results, mut finished) = mpsc::channel(64);
+    let mut servers = JoinSet::new();
+    for downloads in plan.into_values() {
+        let context = Context {
+            results: results.clone(),
+            slots: Arc::clone(&slots),
+            progress: progress.clone(),
+            overwrite: args.force,
+        };
+        servers.spawn(download_from(client.clone(), downloads, context));
+    }
+    drop(results);
+
+    let mut summary = Summary::new(args.json, progress);
+    let mut stop = std::pin::pin!(stop_requested());
+    loop {
+        tokio::select! {
+            result = finished.recv() => match result {
+                Some(result) => summary.add(&result)?,
+                None => break,
+            },
+            stopped = &mut stop => {
+                stopped?;
+                // Dropping the downloads removes what they have written.
+                servers.shutdown().await;
+                return Err(interrupted());
+            }
+        }
+    }
+    let elapsed = start.elapsed();
+    hang_up(&client).await;
+    summary.finish(elapsed)
+}
+
+/// One file to fetch.
+#[derive(Clone, Debug)]
+struct Download {
+    url: Url,
+    target: PathBuf,
+}
+
+/// How it went.
+struct Outcome {
+    download: Download,
+    fetched: Result<Fetched, Failure>,
+}
+
+/// What the downloads share.
+#[derive(Clone)]
+struct Context {
+    results: mpsc::Sender<Outcome>,
+    slots: Arc<Semaphore>,
+    progress: Progress,
+    overwrite: bool,
+}
+
+/// The downloads by server. Each must have a file name of its own.
+fn plan(args: &GetArgs) -> Result<BTreeMap<(String, u16), Vec<Download>>, Failure> {
+    let mut plan: BTreeMap<_, Vec<Download>> = BTreeMap::new();
+    let mut names = BTreeSet::new();
+    for url in &args.urls {
+        let name = url.file_name().map_err(|error| Failure::new(Exit::Usage, error))?;
+        let target = args.output.join(&name);
+        if !names.insert(name.clone()) {
+            let message = format!("two addresses would be written to the same file '{name}'");
+            return Err(Failure::new(Exit::Usage, message));
+        }
+        let server = (url.host().to_owned(), url.port());
+        plan.entry(server).or_default().push(Download { url: url.clone(), target });
+    }
+    Ok(plan)
+}
+
+fn client_for(args: &GetArgs) -> Result<Client, Failure> {
+    client(&trust(&args.trust)?, hq::ALPN, &args.tuning)
+        .transport(|transport| transport.handshake_timeout = args.trust.connect_timeout)
+        .build()
+        .map_err(|error| build_failure(&error))
+}
+
+/// Whom the flags say to trust.
+pub(crate) fn trust(args: &TrustArgs) -> Result<Trust, Failure> {
+    match &args.ca {
+        _ if args.insecure => Ok(Trust::Anybody),
+        Some(path) => read_certificates(path).map(Trust::Roots),
+        None => Ok(Trust::Platform),
+    }
+}
+
+/// Fetches everything from one server.
+async fn download_from(client: Client, downloads: Vec<Download>, context: Context) {
+    let Some(first) = downloads.first() else { return };
+    match connect(&client, first.url.host(), first.url.port()).await {
+        Err(failure) => {
+            for download in downloads {
+                let outcome = Outcome { download, fetched: Err(failure.clone()) };
+                // Nobody listens any more only if the program is ending.
+                let _ = context.results.send(outcome).await;
+            }
+        }
+        Ok(connection) => {
+            let mut running = JoinSet::new();
+            for download in downloads {
+                running.spawn(download_one(connection.clone(), download, context.clone()));
+            }
+            while running.join_next().await.is_some() {}
+        }
+    }
+}
+
+async fn download_one(connection: Connection, download: Download, context: Context) {
+    let Ok(_slot) = context.slots.acquire().await else { return };
+    let name = download.target.file_name().unwrap_or_default().to_string_lossy();
+    let bar = context.progress.transfer(&name, None);
+    let path = download.url.path();
+    let fetched = fetch(&connection, path, &download.target, context.overwrite, |bytes| {
+        bar.advance(bytes);
+    })
+    .await
+    .map_err(|failure| match failure.exit {
+        // These name the file already.
+        Exit::LocalFile => failure,
+        _ => failure.context(&download.url),
+    });
+    drop(bar);
+    let _ = context.results.send(Outcome { download, fetched }).await;
+}
+
+#[derive(Serialize)]
+struct FileRow<'a> {
+    url: String,
+    file: Option<&'a Path>,
+    bytes: u64,
+    seconds: f64,
+    goodput_bps: f64,
+    error: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct TotalRow {
+    files: u64,
+    failed: u64,
+    bytes: u64,
+    seconds: f64,
+    goodput_bps: f64,
+}
+
+/// Reports each download and remembers the totals.
+struct Summary {
+    json: bool,
+    progress: Progress,
+    files: u64,
+    failed: u64,
+    bytes: u64,
+    first_failure: Option<Exit>,
+    /// Messages about whole servers, said once and not for each file.
+    said: BTreeSet<String>,
+}
+
+impl Summary {
+    fn new(json: bool, progress: Progress) -> Self {
+        let said = BTreeSet::new();
+        Self { json, progress, files: 0, failed: 0, bytes: 0, first_failure: None, said }
+    }
+
+    fn add(&mut self, outcome: &Outcome) -> Result<(), Failure> {
+        let Outcome { download, fetched } = outcome;
+        let (bytes, elapsed) = match fetched {
+            Ok(fetched) => (fetched.bytes, fetched.elapsed),
+            Err(_) => (0, Duration::ZERO),
+        };
+        self.bytes += bytes;
+        match fetched {
+            Ok(_) => self.files += 1,
+            Err(failure) => self.fail(failure),
+        }
+        let goodput_bps = table::bits_per_second(bytes, elapsed);
+        if self.json {
+            return output::json(&FileRow {
+                url: download.url.to_string(),
+                file: fetched.is_ok().then_some(&*download.target),
+                bytes,
+                seconds: elapsed.as_secs_f64(),
+                goodput_bps,
+                error: fetched.as_ref().err().map(Failure::message),
+            });
+        }
+        if fetched.is_ok() {
+            let text = format!(
+                "{}: {} in {} ({})",
+                crate::exit::one_line(&download.target.display().to_string()),
+                table::bytes(bytes),
+                table::time(elapsed),
+                table::rate(goodput_bps)
+            );
+            return self.progress.suspended(|| output::line(&text));
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, failure: &Failure) {
+        self.failed += 1;
+        self.first_failure.get_or_insert(failure.exit);
+        let text = format!("error: {failure}");
+        if self.said.insert(text.clone()) {
+            self.progress.note(&text);
+        }
+    }
+
+    fn finish(self, elapsed: Duration) -> Result<(), Failure> {
+        let Self { files, failed, bytes, .. } = self;
+        let goodput_bps = table::bits_per_second(bytes, elapsed);
+        if self.json {
+            let seconds = elapsed.as_secs_f64();
+            output::json(&TotalRow { files, failed, bytes, seconds, goodput_bps })?;
+        } else if files + failed > 1 {
+            let failures = if failed > 0 { format!(", {failed} failed") } else { String::new() };
+            output::line(&format!(
+                "{files} files{failures}, {} in {} ({})",
+                table::bytes(bytes),
+                table::time(elapsed),
+                table::rate(goodput_bps)
+            ))?;
+        }
+        match self.first_failure {
+            None => Ok(()),
+            Some(exit) => Err(Failure::reported(exit)),
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! One module per command.
+
+pub(crate) mod generate;
+pub(crate) mod get;
+pub(crate) mod relay;
+pub(crate) mod serve;
+pub mod sim;

@@ -1,0 +1,88 @@
+//! `perf loopback`: both ends in one process, each with a thread and a runtime of its own, so that
+//! the processor time of each is known.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use swiftwater::{CertificateDer, DevCertificate};
+use tokio::sync::oneshot;
+
+use super::client::{Target, measure, print};
+use super::server::serve;
+use crate::cli::PerfLoopbackArgs;
+use crate::cpu::thread_time;
+use crate::exit::{Exit, Failure};
+use crate::identity::Identity;
+use crate::runtime::{interrupted, single_threaded, stop_requested};
+use crate::transport::{Trust, Tuning, build_failure, client, farewell, hang_up, listen, server};
+
+pub(crate) fn run(args: &PerfLoopbackArgs) -> Result<(), Failure> {
+    let certificate = DevCertificate::generate(["localhost", "127.0.0.1"])
+        .map_err(|error| Failure::new(Exit::Certificate, error))?;
+    let identity = Identity::of(&certificate);
+    let trusted = certificate.certificate_der();
+    let (started, start) = mpsc::channel();
+    let (stop, stopped) = oneshot::channel();
+    let tuning = args.tuning.clone();
+    let server = thread::Builder::new()
+        .name("perf-server".into())
+        .spawn(move || serve_until(&identity, &tuning, &started, stopped))
+        .map_err(Failure::from)?;
+    let measured = match start.recv() {
+        Ok(address) => run_client(args, address, trusted),
+        // The thread ended without an address: joining it tells why.
+        Err(_) => Err(Failure::new(Exit::Failure, "the server did not start")),
+    };
+    drop(stop);
+    let server_cpu = server
+        .join()
+        .map_err(|_| Failure::new(Exit::Failure, "the server's thread failed"))??;
+    let mut measurement = measured?;
+    measurement.server_cpu(server_cpu);
+    print(&measurement, args.json)
+}
+
+/// The server's thread: serves until told to stop and returns the processor time used for that.
+fn serve_until(
+    identity: &Identity,
+    tuning: &Tuning,
+    started: &mpsc::Sender<SocketAddr>,
+    stopped: oneshot::Receiver<()>,
+) -> Result<Option<Duration>, Failure> {
+    single_threaded()?.block_on(async {
+        let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let server = listen(&server(identity, super::ALPN, tuning), any_port)?;
+        let start = thread_time();
+        // If nobody waits for the address any more, `stopped` says so too.
+        let _ = started.send(server.local_addr());
+        tokio::select! {
+            () = serve(&server, |_| {}) => {}
+            _ = stopped => {}
+        }
+        let used = thread_time().zip(start).map(|(end, start)| end.saturating_sub(start));
+        farewell(&server).await;
+        Ok(used)
+    })
+}
+
+/// The client's thread is the calling one.
+fn run_client(
+    args: &PerfLoopbackArgs,
+    address: SocketAddr,
+    trusted: CertificateDer<'static>,
+) -> Result<super::report::Measurement, Failure> {
+    single_threaded()?.block_on(async {
+        let client = client(&Trust::Roots(vec![trusted]), super::ALPN, &args.tuning)
+            .build()
+            .map_err(|error| build_failure(&error))?;
+        let server = Target { host: address.ip().to_string(), port: address.port() };
+        let measured = tokio::select! {
+            measured = measure(&client, &server, &args.load, thread_time) => measured,
+            stopped = stop_requested() => stopped.and(Err(interrupted())),
+        };
+        hang_up(&client).await;
+        measured
+    })
+}

@@ -1,0 +1,136 @@
+//! `perf server`.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use swiftwater::{Connection, Server};
+use tokio::task::JoinSet;
+
+use super::protocol::answer;
+use crate::cli::PerfServerArgs;
+use crate::commands::serve::{announce, identity};
+use crate::cpu::{process_time, seconds_per_gigabyte};
+use crate::exit::Failure;
+use crate::output;
+use crate::runtime::stop_requested;
+use crate::table;
+use crate::transport::{farewell, listen, server};
+
+pub(crate) async fn run(args: PerfServerArgs) -> Result<(), Failure> {
+    let identity = identity(&args.identity)?;
+    let server = listen(&server(&identity, super::ALPN, &args.tuning), args.listen)?;
+    announce(&server, &identity, "answering measurements", args.json)?;
+    let json = args.json;
+    tokio::select! {
+        () = serve(&server, move |row| report(&row, json)) => {}
+        stopped = stop_requested() => stopped?,
+    }
+    farewell(&server).await;
+    Ok(())
+}
+
+/// What a connection moved and cost.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(tag = "event", rename = "connection")]
+pub(crate) struct ConnectionRow {
+    client: SocketAddr,
+    requests: u64,
+    up_bytes: u64,
+    down_bytes: u64,
+    seconds: f64,
+    /// Of the whole process while the connection lasted.
+    cpu_s: Option<f64>,
+    cpu_s_per_gb: Option<f64>,
+}
+
+/// Answers everybody until the server is closed; tells `log` about each connection at its end.
+pub(crate) async fn serve<F>(server: &Server, log: F)
+where
+    F: Fn(ConnectionRow) + Clone + Send + 'static,
+{
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            connection = server.accept() => {
+                let Some(connection) = connection else { break };
+                let log = log.clone();
+                connections.spawn(async move { log(serve_connection(connection).await) });
+            }
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+#[derive(Default)]
+struct Totals {
+    requests: AtomicU64,
+    up: AtomicU64,
+    down: AtomicU64,
+}
+
+async fn serve_connection(connection: Connection) -> ConnectionRow {
+    let client = connection.remote_address();
+    let (start, cpu_start) = (Instant::now(), process_time());
+    let totals = Arc::new(Totals::default());
+    let mut streams = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = connection.accept_bi() => {
+                let Ok((send, recv)) = accepted else { break };
+                let totals = Arc::clone(&totals);
+                streams.spawn(async move {
+                    match answer(send, recv).await {
+                        Ok((up, down)) => {
+                            totals.requests.fetch_add(1, Ordering::Relaxed);
+                            totals.up.fetch_add(up, Ordering::Relaxed);
+                            totals.down.fetch_add(down, Ordering::Relaxed);
+                        }
+                        Err(failure) => tracing::debug!(%failure, "request not answered"),
+                    }
+                });
+            }
+            Some(_) = streams.join_next() => {}
+        }
+    }
+    let cpu = process_time().zip(cpu_start).map(|(end, start)| end.saturating_sub(start));
+    while streams.join_next().await.is_some() {}
+    let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let (up_bytes, down_bytes) = (get(&totals.up), get(&totals.down));
+    ConnectionRow {
+        client,
+        requests: get(&totals.requests),
+        up_bytes,
+        down_bytes,
+        seconds: start.elapsed().as_secs_f64(),
+        cpu_s: cpu.map(|cpu| cpu.as_secs_f64()),
+        cpu_s_per_gb: seconds_per_gigabyte(cpu, up_bytes.saturating_add(down_bytes)),
+    }
+}
+
+fn report(row: &ConnectionRow, json: bool) {
+    let printed = if json {
+        output::json(row)
+    } else if row.requests == 0 {
+        // One line for each of thousands of handshakes would help nobody.
+        Ok(())
+    } else {
+        let cpu = match (row.cpu_s, row.cpu_s_per_gb) {
+            (Some(cpu), Some(per_gb)) => format!(", {cpu:.2} s of CPU time ({per_gb:.3} s per GB)"),
+            _ => String::new(),
+        };
+        output::line(&format!(
+            "{}: {} requests, {} up, {} down in {}{cpu}",
+            row.client,
+            row.requests,
+            table::bytes(row.up_bytes),
+            table::bytes(row.down_bytes),
+            table::time(Duration::from_secs_f64(row.seconds)),
+        ))
+    };
+    if let Err(failure) = printed {
+        tracing::warn!(%failure, "log line lost");
+    }
+}

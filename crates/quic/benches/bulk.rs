@@ -1,0 +1,26 @@
+//! Bulk transfer over a perfect wire: what the protocol logic and the cipher cost per byte, without
+//! sockets. One iteration moves a megabyte from client to server, both ends in one thread.
+
+#![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark")]
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+#[path = "support/bulk.rs"]
+mod transfer;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+
+use transfer::{Bulk, MEGABYTE};
+
+fn bulk(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("bulk_1MB");
+    group.throughput(Throughput::Bytes(MEGABYTE as u64));
+    for (name, real_tls) in [("aes128gcm", true), ("null_cipher", false)] {
+        let mut bulk = Bulk::new(real_tls);
+        group.bench_function(name, |bencher| bencher.iter(|| bulk.megabyte()));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, bulk);
+criterion_main!(benches);

@@ -1,0 +1,83 @@
+//! One endless stream over the perfect wire.
+
+use std::time::Duration;
+
+use swiftwater_quic::{ReadOutcome, RetryPolicy, TransportConfig};
+use swiftwater_units::{Dir, StreamId};
+
+use crate::support::{Wire, establish};
+
+/// Bytes moved at a time.
+pub(crate) const MEGABYTE: usize = 1 << 20;
+
+/// A connection with one stream that never ends.
+pub(crate) struct Bulk {
+    wire: Wire,
+    id: StreamId,
+    data: Vec<u8>,
+    sink: Vec<u8>,
+}
+
+impl Bulk {
+    pub(crate) fn new(real_tls: bool) -> Self {
+        let config = TransportConfig {
+            initial_max_datagram_size: 1452,
+            pacing: false,
+            ..TransportConfig::default()
+        };
+        let mut wire = Wire::with(real_tls, RetryPolicy::Never, config);
+        establish(&mut wire);
+        let id = wire.client.connection().open(Dir::Bi).unwrap();
+        wire.client
+            .connection()
+            .send_stream(id)
+            .write(b"x")
+            .unwrap();
+        while wire.server.connection().accept(Dir::Bi).is_none() {
+            wire.step(Duration::from_secs(1));
+        }
+        let mut bulk = Self {
+            wire,
+            id,
+            data: vec![7; 1 << 16],
+            sink: vec![0; 1 << 16],
+        };
+        // Past slow start, window growth and every buffer's growth.
+        for _ in 0..64 {
+            bulk.megabyte();
+        }
+        bulk
+    }
+
+    /// Packets sent by client and server so far.
+    pub(crate) fn packets(&mut self) -> (u64, u64) {
+        let sent = |stats: swiftwater_quic::ConnectionStats| stats.packets_sent.get();
+        (
+            sent(self.wire.client.connection().stats()),
+            sent(self.wire.server.connection().stats()),
+        )
+    }
+
+    /// Writes and reads a megabyte.
+    pub(crate) fn megabyte(&mut self) {
+        let (mut written, mut read) = (0, 0);
+        while read < MEGABYTE {
+            while written < MEGABYTE {
+                let want = self.data.len().min(MEGABYTE - written);
+                let stream = &mut self.wire.client.connection().send_stream(self.id);
+                match stream.write(&self.data[..want]).unwrap() {
+                    0 => break,
+                    n => written += n,
+                }
+            }
+            self.wire.step(Duration::from_millis(100));
+            loop {
+                let stream = &mut self.wire.server.connection().recv_stream(self.id);
+                match stream.read(&mut self.sink).unwrap() {
+                    ReadOutcome::Data(n) => read += n,
+                    _ => break,
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Bulk transfers: one stream from a client to a server, without end or of a given size.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use swiftwater_quic::{
+    ClientConfig, ConnectionError, ConnectionHandle, ConnectionStats, Event, StreamEvent,
+};
+use swiftwater_units::{Dir, Instant, StreamId};
+
+use super::stream::{Sink, Source};
+use crate::application::{Application, HostContext};
+use crate::cipher::SERVER_NAME;
+use crate::pattern::Pattern;
+
+/// Timer of the start.
+const START: u64 = 0;
+/// Timer of the samples.
+const SAMPLE: u64 = 1;
+
+/// Smoothed round-trip times of a connection, sampled at fixed intervals: the mean is one over time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RttSamples {
+    sum: Duration,
+    count: u32,
+}
+
+impl RttSamples {
+    fn add(&mut self, rtt: Duration) {
+        self.sum += rtt;
+        self.count += 1;
+    }
+
+    /// Mean over time; `None` without samples.
+    pub fn mean(&self) -> Option<Duration> {
+        self.sum.checked_div(self.count)
+    }
+}
+
+/// Opens a connection at a given time and sends a pattern over one stream. Closes the connection
+/// once all is acknowledged.
+#[derive(Debug)]
+pub struct BulkSender {
+    config: ClientConfig,
+    remote: SocketAddr,
+    start: Instant,
+    sample_every: Duration,
+    source: Source,
+    handle: Option<ConnectionHandle>,
+    stream: Option<StreamId>,
+    acknowledged: Option<Instant>,
+    error: Option<ConnectionError>,
+    rtt: RttSamples,
+}
+
+impl BulkSender {
+    /// Sends `bytes` of pattern 0, or without end, to `remote`, beginning with the handshake at
+    /// `start`.
+    pub fn new(
+        config: ClientConfig,
+        remote: SocketAddr,
+        start: Instant,
+        bytes: Option<u64>,
+    ) -> Self {
+        Self {
+            config,
+            remote,
+            start,
+            sample_every: Duration::from_millis(10),
+            source: Source::new(Pattern::new(0), bytes),
+            handle: None,
+            stream: None,
+            acknowledged: None,
+            error: None,
+            rtt: RttSamples::default(),
+        }
+    }
+
+    /// The connection, once begun.
+    pub fn handle(&self) -> Option<ConnectionHandle> {
+        self.handle
+    }
+
+    /// When the handshake begins.
+    pub fn start(&self) -> Instant {
+        self.start
+    }
+
+    /// When the last byte was acknowledged.
+    pub fn acknowledged(&self) -> Option<Instant> {
+        self.acknowledged
+    }
+
+    /// Why the connection ended, if not because everything was done.
+    pub fn error(&self) -> Option<&ConnectionError> {
+        self.error.as_ref()
+    }
+
+    /// Round-trip times every 10 ms from the handshake to the end.
+    pub fn rtt(&self) -> &RttSamples {
+        &self.rtt
+    }
+
+    /// Statistics of the connection, if it exists.
+    pub fn stats(&self, host: &HostContext<'_>) -> Option<ConnectionStats> {
+        Some(host.view(self.handle?)?.stats())
+    }
+
+    fn pump(&mut self, host: &mut HostContext<'_>) {
+        let Some(connection) = self.handle.and_then(|handle| host.connection(handle)) else {
+            return;
+        };
+        if self.stream.is_none() {
+            self.stream = connection.open(Dir::Uni);
+        }
+        if let Some(id) = self.stream {
+            // An error means that the connection is closed, which an event tells.
+            let _ = self.source.pump(connection, id);
+        }
+    }
+
+    fn sample(&mut self, host: &mut HostContext<'_>) {
+        let Some(connection) = self.handle.and_then(|handle| host.view(handle)) else {
+            return;
+        };
+        if connection.is_closed() {
+            return;
+        }
+        let stats = connection.stats();
+        if let Some(path) = stats.paths.first().filter(|path| !path.min_rtt.is_zero()) {
+            self.rtt.add(path.smoothed_rtt);
+        }
+        host.set_timer(host.now() + self.sample_every, SAMPLE);
+    }
+}
+
+impl Application for BulkSender {
+    fn on_start(&mut self, host: &mut HostContext<'_>) {
+        host.set_timer(self.start, START);
+    }
+
+    fn on_event(&mut self, host: &mut HostContext<'_>, handle: ConnectionHandle, event: Event) {
+        match event {
+            Event::Connected => {
+                self.pump(host);
+                self.sample(host);
+            }
+            Event::Stream(StreamEvent::Writable { .. } | StreamEvent::Available { .. }) => {
+                self.pump(host);
+            }
+            Event::Stream(StreamEvent::Finished { .. }) => {
+                self.acknowledged = Some(host.now());
+                let now = host.now();
+                if let Some(connection) = host.connection(handle) {
+                    connection.close(now, 0, b"done");
+                }
+            }
+            Event::Closed { reason } if self.acknowledged.is_none() => self.error = Some(reason),
+            _ => {}
+        }
+    }
+
+    fn on_timer(&mut self, host: &mut HostContext<'_>, token: u64) {
+        if token == SAMPLE {
+            return self.sample(host);
+        }
+        match host.connect(&self.config, self.remote, SERVER_NAME) {
+            Ok(handle) => self.handle = Some(handle),
+            Err(error) => {
+                debug_assert!(false, "a simulated connection could not be started: {error}");
+            }
+        }
+    }
+}
+
+/// What arrived on one stream.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Received {
+    /// Bytes handed to the application, in order.
+    pub bytes: u64,
+    /// True if all of them were right.
+    pub intact: bool,
+    /// When the first byte was read.
+    pub first_byte: Option<Instant>,
+    /// When the end of the stream was read.
+    pub finish: Option<Instant>,
+}
+
+/// Reads and checks every stream that clients open, at once.
+#[derive(Debug, Default)]
+pub struct BulkReceiver {
+    streams: BTreeMap<(ConnectionHandle, StreamId), (Sink, Received)>,
+}
+
+impl BulkReceiver {
+    /// A receiver that expects pattern 0 on each stream.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What arrived, by connection and stream.
+    pub fn received(&self) -> impl Iterator<Item = &Received> {
+        self.streams.values().map(|(_, received)| received)
+    }
+
+    fn read(&mut self, host: &mut HostContext<'_>, handle: ConnectionHandle, id: StreamId) {
+        let now = host.now();
+        let Some(connection) = host.connection(handle) else {
+            return;
+        };
+        let (sink, received) = self.streams.entry((handle, id)).or_insert_with(|| {
+            let received = Received {
+                bytes: 0,
+                intact: true,
+                first_byte: None,
+                finish: None,
+            };
+            (Sink::new(Pattern::new(0)), received)
+        });
+        // A reset or a lost connection leaves the stream unfinished, which shows.
+        let _ = sink.drain(connection, id);
+        received.bytes = sink.received();
+        received.intact = sink.is_intact();
+        if received.bytes > 0 {
+            received.first_byte.get_or_insert(now);
+        }
+        if sink.is_finished() {
+            received.finish.get_or_insert(now);
+        }
+    }
+}
+
+impl Application for BulkReceiver {
+    fn on_event(&mut self, host: &mut HostContext<'_>, handle: ConnectionHandle, event: Event) {
+        match event {
+            Event::Stream(StreamEvent::Opened { dir }) => {
+                while let Some(id) = host
+                    .connection(handle)
+                    .and_then(|connection| connection.accept(dir))
+                {
+                    self.read(host, handle, id);
+                }
+            }
+            Event::Stream(StreamEvent::Readable { id }) => self.read(host, handle, id),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Requests and responses: a bidirectional stream for each exchange.
+//!
+//! A request begins with 16 bytes in network order, the length of the response and the number of
+//! its pattern; the rest of the request is the same pattern. The response is that pattern.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use swiftwater_quic::{ClientConfig, ConnectionHandle, Event, ReadOutcome, StreamEvent};
+use swiftwater_units::{Dir, Instant, StreamId};
+
+use super::stream::{Sink, Source};
+use crate::application::{Application, HostContext};
+use crate::cipher::SERVER_NAME;
+use crate::pattern::Pattern;
+
+/// Length of what a request begins with.
+const HEAD_LEN: usize = 16;
+
+/// One request and its response.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Exchange {
+    /// When the request was due.
+    pub due: Instant,
+    /// When the first byte of the response was read.
+    pub first_byte: Option<Instant>,
+    /// When the end of the response was read.
+    pub finish: Option<Instant>,
+    /// True if the response was complete and right.
+    pub verified: bool,
+}
+
+impl Exchange {
+    /// Time from the request to the whole response.
+    pub fn duration(&self) -> Option<Duration> {
+        Some(self.finish? - self.due)
+    }
+}
+
+#[derive(Debug)]
+struct Pending {
+    exchange: usize,
+    source: Source,
+    sink: Sink,
+}
+
+/// Opens a connection and sends requests over it at fixed intervals, without waiting for responses.
+#[derive(Debug)]
+pub struct Requester {
+    config: ClientConfig,
+    remote: SocketAddr,
+    /// Bytes of a request, its head not counted.
+    request_len: u64,
+    response_len: u64,
+    interval: Duration,
+    count: usize,
+    handle: Option<ConnectionHandle>,
+    connected: bool,
+    exchanges: Vec<Exchange>,
+    /// Requests that have a stream.
+    begun: usize,
+    pending: BTreeMap<StreamId, Pending>,
+}
+
+impl Requester {
+    /// Sends `count` requests to `remote`, one every `interval` from the start on (all at once if
+    /// that is zero). Requests that are due before the handshake is done wait for it.
+    pub fn new(
+        config: ClientConfig,
+        remote: SocketAddr,
+        (count, interval): (usize, Duration),
+        (request_len, response_len): (u64, u64),
+    ) -> Self {
+        Self {
+            config,
+            remote,
+            request_len,
+            response_len,
+            interval,
+            count,
+            handle: None,
+            connected: false,
+            exchanges: Vec::new(),
+            begun: 0,
+            pending: BTreeMap::new(),
+        }
+    }
+
+    /// The connection, once begun.
+    pub fn handle(&self) -> Option<ConnectionHandle> {
+        self.handle
+    }
+
+    /// What became of the requests that were due, in their order.
+    pub fn exchanges(&self) -> &[Exchange] {
+        &self.exchanges
+    }
+
+    /// True once all requests were answered.
+    pub fn is_done(&self) -> bool {
+        let mut exchanges = self.exchanges.iter();
+        self.exchanges.len() == self.count && exchanges.all(|each| each.finish.is_some())
+    }
+
+    /// Opens streams for all requests that are due, as far as the peer permits.
+    fn begin(&mut self, host: &mut HostContext<'_>) {
+        if !self.connected {
+            return;
+        }
+        let Some(connection) = self.handle.and_then(|handle| host.connection(handle)) else {
+            return;
+        };
+        while self.begun < self.exchanges.len()
+            && let Some(id) = connection.open(Dir::Bi)
+        {
+            let pattern = Pattern::new(self.begun as u64);
+            let mut pending = Pending {
+                exchange: self.begun,
+                source: Source::new(pattern, Some(self.request_len)),
+                sink: Sink::new(pattern),
+            };
+            let mut head = [0; HEAD_LEN];
+            head[..8].copy_from_slice(&self.response_len.to_be_bytes());
+            head[8..].copy_from_slice(&(self.begun as u64).to_be_bytes());
+            // The windows of a fresh stream have room for a head.
+            let _ = connection.send_stream(id).write(&head);
+            let _ = pending.source.pump(connection, id);
+            // A first read, so that an event tells when there is something.
+            let _ = pending.sink.drain(connection, id);
+            self.pending.insert(id, pending);
+            self.begun += 1;
+        }
+    }
+
+    fn read(&mut self, host: &mut HostContext<'_>, handle: ConnectionHandle, id: StreamId) {
+        let now = host.now();
+        let (Some(connection), Some(pending)) =
+            (host.connection(handle), self.pending.get_mut(&id))
+        else {
+            return;
+        };
+        let result = pending.sink.drain(connection, id);
+        let exchange = &mut self.exchanges[pending.exchange];
+        let sink = &pending.sink;
+        if sink.received() > 0 {
+            exchange.first_byte.get_or_insert(now);
+        }
+        if sink.is_finished() {
+            exchange.finish = Some(now);
+            exchange.verified = sink.is_intact() && sink.received() == self.response_len;
+        }
+        if sink.is_finished() || result.is_err() {
+            self.pending.remove(&id);
+        }
+    }
+}
+
+impl Application for Requester {
+    fn on_start(&mut self, host: &mut HostContext<'_>) {
+        let start = host.now();
+        for nth in 0..self.count as u32 {
+            host.set_timer(start + self.interval * nth, 0);
+        }
+        match host.connect(&self.config, self.remote, SERVER_NAME) {
+            Ok(handle) => self.handle = Some(handle),
+            Err(error) => {
+                debug_assert!(false, "a simulated connection could not be started: {error}");
+            }
+        }
+    }
+
+    fn on_event(&mut self, host: &mut HostContext<'_>, handle: ConnectionHandle, event: Event) {
+        match event {
+            Event::Connected => {
+                self.connected = true;
+                self.begin(host);
+            }
+            Event::Stream(StreamEvent::Available { dir: Dir::Bi }) => self.begin(host),
+            Event::Stream(StreamEvent::Writable { id }) => {
+                if let Some(pending) = self.pending.get_mut(&id)
+                    && let Some(connection) = host.connection(handle)
+                {
+                    let _ = pending.source.pump(connection, id);
+                }
+            }
+            Event::Stream(StreamEvent::Readable { id }) => self.read(host, handle, id),
+            _ => {}
+        }
+    }
+
+    fn on_timer(&mut self, host: &mut HostContext<'_>, _token: u64) {
+        self.exchanges.push(Exchange {
+            due: host.now(),
+            first_byte: None,
+            finish: None,
+            verified: false,
+        });
+        self.begin(host);
+    }
+}
+
+#[derive(Debug, Default)]
+struct Request {
+    head: Vec<u8>,
+    body: Option<Sink>,
+    response: Option<Source>,
+}
+
+/// Answers requests once they are complete.
+#[derive(Debug, Default)]
+pub struct Responder {
+    requests: BTreeMap<(ConnectionHandle, StreamId), Request>,
+    answered: u64,
+    damaged: u64,
+}
+
+impl Responder {
+    /// A responder.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Requests answered so far, the answers perhaps still on their way.
+    pub fn answered(&self) -> u64 {
+        self.answered
+    }
+
+    /// Requests whose content was wrong; they are answered all the same.
+    pub fn damaged(&self) -> u64 {
+        self.damaged
+    }
+
+    fn serve(&mut self, host: &mut HostContext<'_>, handle: ConnectionHandle, id: StreamId) {
+        let Some(connection) = host.connection(handle) else {
+            return;
+        };
+        let request = self.requests.entry((handle, id)).or_default();
+        while request.body.is_none() {
+            let mut rest = [0; HEAD_LEN];
+            let missing = HEAD_LEN - request.head.len();
+            match connection.recv_stream(id).read(&mut rest[..missing]) {
+                Ok(ReadOutcome::Data(len)) => request.head.extend_from_slice(&rest[..len]),
+                Ok(ReadOutcome::Blocked) => return,
+                Ok(ReadOutcome::Finished) | Err(_) => {
+                    self.requests.remove(&(handle, id));
+                    return;
+                }
+            }
+            if let Some((len, pattern)) = parse_head(&request.head) {
+                request.body = Some(Sink::new(pattern));
+                request.response = Some(Source::new(pattern, Some(len)));
+            }
+        }
+        let (Some(body), Some(response)) = (&mut request.body, &mut request.response) else {
+            return;
+        };
+        if !body.is_finished() {
+            if body.drain(connection, id).is_err() {
+                self.requests.remove(&(handle, id));
+                return;
+            }
+            if !body.is_finished() {
+                return;
+            }
+            self.answered += 1;
+            self.damaged += u64::from(!body.is_intact());
+        }
+        if response.pump(connection, id).is_err() || response.is_finished() {
+            self.requests.remove(&(handle, id));
+        }
+    }
+}
+
+/// Length and pattern of the response, once the head is complete.
+fn parse_head(head: &[u8]) -> Option<(u64, Pattern)> {
+    let (len, rest) = head.split_first_chunk()?;
+    let id = rest.first_chunk()?;
+    Some((
+        u64::from_be_bytes(*len),
+        Pattern::new(u64::from_be_bytes(*id)),
+    ))
+}
+
+impl Application for Responder {
+    fn on_event(&mut self, host: &mut HostContext<'_>, handle: ConnectionHandle, event: Event) {
+        match event {
+            Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
+                while let Some(id) = host
+                    .connection(handle)
+                    .and_then(|connection| connection.accept(Dir::Bi))
+                {
+                    self.serve(host, handle, id);
+                }
+            }
+            Event::Stream(StreamEvent::Readable { id } | StreamEvent::Writable { id })
+                if id.dir() == Dir::Bi =>
+            {
+                self.serve(host, handle, id);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! One host: an endpoint, its connections and its application.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rand_chacha::ChaCha20Rng;
+use swiftwater_link::Packet;
+use swiftwater_quic::{
+    ConnectionHandle, DatagramMeta, Endpoint, EndpointConfig, Routed, ServerConfig,
+};
+
+use crate::application::{Application, HostContext, Idle};
+use crate::datagram::{Parcel, ecn_from_link};
+use crate::fabric::Fabric;
+use crate::slots::Slots;
+
+/// What a host is made from.
+#[derive(Clone, Debug)]
+pub struct HostConfig {
+    /// The endpoint's configuration; `None` takes the defaults with a key made from the seed.
+    pub endpoint: Option<EndpointConfig>,
+    /// Accepts connections with this configuration; default: none are accepted.
+    pub server: Option<Arc<ServerConfig>>,
+    /// Most datagrams that a connection sends in one batch; default 10.
+    pub max_segments: usize,
+    /// Keep drained connections, so that they can still be looked at; default false.
+    pub keep_drained: bool,
+}
+
+impl Default for HostConfig {
+    fn default() -> Self {
+        Self {
+            endpoint: None,
+            server: None,
+            max_segments: 10,
+            keep_drained: false,
+        }
+    }
+}
+
+/// The host without its application, which holds on to it in its calls.
+#[derive(Debug)]
+pub(crate) struct HostCore {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) slots: Slots,
+    pub(crate) rng: ChaCha20Rng,
+    pub(crate) interfaces: Vec<u32>,
+    pub(crate) max_segments: usize,
+}
+
+pub(crate) struct Host {
+    pub(crate) id: u32,
+    pub(crate) core: HostCore,
+    pub(crate) application: Box<dyn Application>,
+    /// It is in the fabric's list of those with something to do.
+    pub(crate) is_listed: bool,
+    /// What a new endpoint would be made from.
+    pub(crate) config: (EndpointConfig, Option<Arc<ServerConfig>>),
+    /// How often the host lost its state.
+    pub(crate) restarts: u64,
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host")
+            .field("id", &self.id)
+            .field("core", &self.core)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Host {
+    pub(crate) fn new(
+        id: u32,
+        config: HostConfig,
+        endpoint: EndpointConfig,
+        seed: [u8; 32],
+        rng: ChaCha20Rng,
+    ) -> Self {
+        Self {
+            id,
+            core: HostCore {
+                endpoint: Endpoint::new(endpoint.clone(), config.server.clone(), seed),
+                slots: Slots::new(config.keep_drained),
+                rng,
+                interfaces: Vec::new(),
+                max_segments: config.max_segments.max(1),
+            },
+            application: Box::new(Idle),
+            is_listed: false,
+            config: (endpoint, config.server),
+            restarts: 0,
+        }
+    }
+
+    /// Gives a datagram that arrived to the connection it is for.
+    pub(crate) fn receive(&mut self, fabric: &mut Fabric, mut packet: Packet<Parcel>) {
+        let datagram = &mut packet.payload.0;
+        let interface = fabric.interface(datagram.interface);
+        if fabric.owner(datagram.destination) != Some(datagram.interface)
+            || interface.host != self.id
+        {
+            fabric.stats.misdelivered += 1;
+            fabric.pool.recycle(packet);
+            return;
+        }
+        let meta = DatagramMeta {
+            remote: datagram.source,
+            local_ip: Some(interface.inner.ip()),
+            ecn: ecn_from_link(packet.ecn),
+        };
+        let now = fabric.now;
+        let mut buffer = fabric.take_buffer();
+        let core = &mut self.core;
+        match core.endpoint.route(now, &meta, &datagram.data, &mut buffer) {
+            Routed::Connection(handle) => {
+                if let Some(connection) = core.slots.get_mut(handle) {
+                    connection.handle_datagram(now, &meta, &mut datagram.data);
+                }
+            }
+            Routed::NewConnection {
+                handle,
+                mut connection,
+            } => {
+                connection.handle_datagram(now, &meta, &mut datagram.data);
+                core.slots.insert(handle, connection);
+            }
+            Routed::Response(transmit) => fabric.transmit(&core.interfaces, &transmit, &buffer),
+            _ => {}
+        }
+        fabric.return_buffer(buffer);
+        fabric.pool.recycle(packet);
+        self.list(fabric);
+    }
+
+    /// Puts the host in the list of those with something to do, if it has.
+    pub(crate) fn list(&mut self, fabric: &mut Fabric) {
+        if self.core.slots.is_busy() && !self.is_listed {
+            self.is_listed = true;
+            fabric.busy.push_back(self.id);
+        }
+    }
+
+    /// Lets all connections that have something to do send and tell.
+    pub(crate) fn drive(&mut self, fabric: &mut Fabric) {
+        let mut buffer = fabric.take_buffer();
+        while let Some(handle) = self.core.slots.next_busy() {
+            self.drive_connection(fabric, handle, &mut buffer);
+        }
+        fabric.return_buffer(buffer);
+    }
+
+    /// The drain of the contract: transmits, events, endpoint events, timeout.
+    fn drive_connection(
+        &mut self,
+        fabric: &mut Fabric,
+        handle: ConnectionHandle,
+        buffer: &mut [u8],
+    ) {
+        let now = fabric.now;
+        let max_segments = self.core.max_segments;
+        while let Some(connection) = self.core.slots.serve(handle)
+            && let Some(transmit) = connection.poll_transmit(now, max_segments, buffer)
+        {
+            fabric.transmit(&self.core.interfaces, &transmit, buffer);
+        }
+        while let Some(connection) = self.core.slots.serve(handle)
+            && let Some(event) = connection.poll_event()
+        {
+            let (application, mut context) = self.context(fabric);
+            application.on_event(&mut context, handle, event);
+        }
+        while let Some(connection) = self.core.slots.serve(handle)
+            && let Some(event) = connection.poll_endpoint_event()
+        {
+            self.core.endpoint.handle_event(handle, event);
+        }
+        let Some(connection) = self.core.slots.serve(handle) else {
+            return;
+        };
+        if connection.is_drained() {
+            self.core.slots.remove(handle);
+        } else {
+            self.core.slots.arm(handle, self.id, &mut fabric.agenda);
+        }
+    }
+
+    /// The application, and what it acts through.
+    pub(crate) fn context<'a>(
+        &'a mut self,
+        fabric: &'a mut Fabric,
+    ) -> (&'a mut dyn Application, HostContext<'a>) {
+        let context = HostContext {
+            now: fabric.now,
+            host: self.id,
+            core: &mut self.core,
+            agenda: &mut fabric.agenda,
+        };
+        (&mut *self.application, context)
+    }
+
+    /// Loses all state but the configuration.
+    pub(crate) fn restart(&mut self, seed: [u8; 32]) {
+        let (endpoint, server) = self.config.clone();
+        self.core.endpoint = Endpoint::new(endpoint, server, seed);
+        self.core.slots.clear();
+    }
+}

@@ -1,0 +1,160 @@
+//! The connections of a host, by handle, and which of them have something to do.
+
+use std::collections::VecDeque;
+
+use swiftwater_quic::{Connection, ConnectionHandle};
+use swiftwater_units::Instant;
+
+use crate::agenda::{Agenda, Task};
+
+#[derive(Debug)]
+struct Slot {
+    handle: ConnectionHandle,
+    connection: Box<Connection>,
+    /// It is in the list of those with something to do.
+    busy: bool,
+    /// When the agenda looks at its timer next.
+    armed: Option<Instant>,
+}
+
+/// Connections by [`ConnectionHandle`].
+#[derive(Debug, Default)]
+pub(crate) struct Slots {
+    slots: Vec<Option<Slot>>,
+    busy: VecDeque<u32>,
+    /// Drained connections, if they are kept.
+    drained: Vec<(ConnectionHandle, Box<Connection>)>,
+    keep_drained: bool,
+}
+
+impl Slots {
+    pub(crate) fn new(keep_drained: bool) -> Self {
+        Self {
+            keep_drained,
+            ..Self::default()
+        }
+    }
+
+    /// Takes in a new connection, which has something to do.
+    pub(crate) fn insert(&mut self, handle: ConnectionHandle, connection: Box<Connection>) {
+        let index = handle.index();
+        if self.slots.len() <= index {
+            self.slots.resize_with(index + 1, || None);
+        }
+        self.slots[index] = Some(Slot {
+            handle,
+            connection,
+            busy: true,
+            armed: None,
+        });
+        self.busy.push_back(index as u32);
+    }
+
+    /// The connection, also a drained one that was kept.
+    pub(crate) fn get(&self, handle: ConnectionHandle) -> Option<&Connection> {
+        let slot = self.slots.get(handle.index()).and_then(Option::as_ref);
+        if let Some(slot) = slot.filter(|slot| slot.handle == handle) {
+            return Some(&slot.connection);
+        }
+        let mut drained = self.drained.iter();
+        let (_, connection) = drained.find(|(each, _)| *each == handle)?;
+        Some(connection)
+    }
+
+    /// The connection, which will be asked afterwards what it has to do.
+    pub(crate) fn get_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
+        let slot = self.slots.get_mut(handle.index()).and_then(Option::as_mut);
+        if let Some(slot) = slot.filter(|slot| slot.handle == handle) {
+            if !slot.busy {
+                slot.busy = true;
+                self.busy.push_back(handle.index() as u32);
+            }
+            return Some(&mut slot.connection);
+        }
+        let mut drained = self.drained.iter_mut();
+        let (_, connection) = drained.find(|(each, _)| *each == handle)?;
+        Some(connection)
+    }
+
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.busy.is_empty()
+    }
+
+    /// The next connection with something to do.
+    pub(crate) fn next_busy(&mut self) -> Option<ConnectionHandle> {
+        while let Some(index) = self.busy.pop_front() {
+            if let Some(Some(slot)) = self.slots.get_mut(index as usize)
+                && slot.busy
+            {
+                slot.busy = false;
+                return Some(slot.handle);
+            }
+        }
+        None
+    }
+
+    /// The connection of a handle that [`Slots::next_busy`] gave, without making it busy again.
+    pub(crate) fn serve(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
+        let slot = self.slots.get_mut(handle.index())?.as_mut()?;
+        (slot.handle == handle).then_some(&mut *slot.connection)
+    }
+
+    /// Makes sure that the agenda looks at the connection when its next timer expires.
+    pub(crate) fn arm(&mut self, handle: ConnectionHandle, host: u32, agenda: &mut Agenda) {
+        let index = handle.index();
+        let Some(Some(slot)) = self.slots.get_mut(index) else {
+            return;
+        };
+        // A timer that moved back is looked at when it was due at first, and armed anew then.
+        if let Some(deadline) = slot.connection.poll_timeout()
+            && slot.armed.is_none_or(|at| deadline < at)
+        {
+            slot.armed = Some(deadline);
+            let slot = index as u32;
+            agenda.push(deadline, Task::Connection { host, slot });
+        }
+    }
+
+    /// A timer of the connection in slot `index` was due at `now`: lets it expire, or arms it anew.
+    pub(crate) fn expire(&mut self, now: Instant, index: u32, host: u32, agenda: &mut Agenda) {
+        let Some(Some(slot)) = self.slots.get_mut(index as usize) else {
+            return;
+        };
+        if slot.armed.is_none_or(|at| at > now) {
+            return;
+        }
+        slot.armed = None;
+        let handle = slot.handle;
+        if slot.connection.poll_timeout().is_some_and(|deadline| deadline <= now) {
+            slot.connection.handle_timeout(now);
+            self.get_mut(handle);
+        } else {
+            self.arm(handle, host, agenda);
+        }
+    }
+
+    /// Lets a drained connection go.
+    pub(crate) fn remove(&mut self, handle: ConnectionHandle) {
+        let Some(place) = self.slots.get_mut(handle.index()) else {
+            return;
+        };
+        if let Some(slot) = place.take_if(|slot| slot.handle == handle)
+            && self.keep_drained
+        {
+            self.drained.push((handle, slot.connection));
+        }
+    }
+
+    /// Forgets all connections, as a crash would.
+    pub(crate) fn clear(&mut self) {
+        for slot in &mut self.slots {
+            *slot = None;
+        }
+        self.busy.clear();
+    }
+
+    /// The connections that aren't drained, in the order of their slots.
+    pub(crate) fn handles(&self) -> impl Iterator<Item = ConnectionHandle> {
+        self.slots.iter().flatten().map(|slot| slot.handle)
+    }
+}
