@@ -66,12 +66,18 @@ impl Failure {
     /// A failure with this code and message. Control characters in the message, line breaks among
     /// them, are replaced: parts of it may come from a peer or a file name.
     pub fn new(exit: Exit, message: impl fmt::Display) -> Self {
-        Self { exit, message: one_line(&message.to_string()) }
+        Self {
+            exit,
+            message: one_line(&message.to_string()),
+        }
     }
 
     /// A failure that was reported already and only sets the exit code.
     pub fn reported(exit: Exit) -> Self {
-        Self { exit, message: String::new() }
+        Self {
+            exit,
+            message: String::new(),
+        }
     }
 
     /// The message; empty if it has been reported already.

@@ -78,15 +78,19 @@ impl Identity {
                 wanted.push(name.clone());
             }
         }
-        let kept = fs::read_to_string(&path).ok().filter(|text| is_current(text, &wanted));
+        let kept = fs::read_to_string(&path)
+            .ok()
+            .filter(|text| is_current(text, &wanted));
         let created = kept.is_none();
         let text = match kept {
             Some(text) => text,
             None => create(state_dir, &path, &wanted)?,
         };
         let certificate_path = state_dir.join(CERTIFICATE_FILE);
-        let mut identity = Self::from_pem(text.as_bytes(), text.as_bytes(), &path, &certificate_path)
-            .map_err(|error| error.context("development certificate (delete the file to renew it)"))?;
+        let mut identity =
+            Self::from_pem(text.as_bytes(), text.as_bytes(), &path, &certificate_path).map_err(
+                |error| error.context("development certificate (delete the file to renew it)"),
+            )?;
         let certificate = certificate_part(&text);
         if fs::read_to_string(&certificate_path).ok().as_deref() != Some(certificate) {
             replace(state_dir, &certificate_path, certificate, 0o644)?;
@@ -104,11 +108,15 @@ impl Identity {
     ) -> Result<Self, Failure> {
         let unusable = |error: &dyn std::fmt::Display| {
             let path = read_from.display();
-            Failure::new(Exit::LocalFile, format_args!("{path}: no usable certificate: {error}"))
+            Failure::new(
+                Exit::LocalFile,
+                format_args!("{path}: no usable certificate: {error}"),
+            )
         };
         // Found out here rather than later, when nobody knows any more which file it was.
         ServerTls::from_pem(chain, key).map_err(|error| unusable(&error))?;
-        let certificate = CertificateDer::from_pem_slice(chain).map_err(|error| unusable(&error))?;
+        let certificate =
+            CertificateDer::from_pem_slice(chain).map_err(|error| unusable(&error))?;
         Ok(Self {
             chain: chain.to_vec(),
             key: key.to_vec(),
@@ -132,12 +140,19 @@ impl fmt::Debug for Identity {
 /// Where state is kept unless the user says otherwise: `$XDG_STATE_HOME/swiftwater`, else
 /// `~/.local/state/swiftwater`, on Windows `%LOCALAPPDATA%\swiftwater`.
 pub fn default_state_dir() -> Result<PathBuf, Failure> {
-    let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let absolute = |name: &str| {
+        env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|p| p.is_absolute())
+    };
     let base = absolute("XDG_STATE_HOME")
         .or_else(|| absolute("LOCALAPPDATA").filter(|_| cfg!(windows)))
         .or_else(|| absolute("HOME").map(|home| home.join(".local").join("state")))
         .ok_or_else(|| {
-            Failure::new(Exit::LocalFile, "there is no home directory: give --state-dir DIR")
+            Failure::new(
+                Exit::LocalFile,
+                "there is no home directory: give --state-dir DIR",
+            )
         })?;
     Ok(base.join("swiftwater"))
 }
@@ -145,7 +160,10 @@ pub fn default_state_dir() -> Result<PathBuf, Failure> {
 /// Reads the certificates of a PEM file for `--ca`.
 pub fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
     let unusable = |reason: &dyn std::fmt::Display| {
-        Failure::new(Exit::LocalFile, format_args!("{}: {reason}", path.display()))
+        Failure::new(
+            Exit::LocalFile,
+            format_args!("{}: {reason}", path.display()),
+        )
     };
     let text = read(path)?;
     let certificates = CertificateDer::pem_slice_iter(&text)
@@ -160,12 +178,19 @@ pub fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Fa
 /// What is written before the PEM blocks of an identity: when it was made, and for whom. (Text
 /// outside the blocks is a comment in PEM.)
 fn header(created: u64, names: &[String]) -> String {
-    format!("swiftwater development certificate\ncreated: {created}\nnames: {}\n\n", names.join(" "))
+    format!(
+        "swiftwater development certificate\ncreated: {created}\nnames: {}\n\n",
+        names.join(" ")
+    )
 }
 
 /// Whether a kept identity is young enough and has every name in `wanted`.
 fn is_current(text: &str, wanted: &[String]) -> bool {
-    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let field = |name: &str| {
+        text.lines()
+            .find_map(|line| line.strip_prefix(name))
+            .map(str::trim)
+    };
     let Some(created) = field("created:").and_then(|seconds| seconds.parse().ok()) else {
         return false;
     };
@@ -176,9 +201,13 @@ fn is_current(text: &str, wanted: &[String]) -> bool {
 }
 
 fn create(state_dir: &Path, path: &Path, names: &[String]) -> Result<String, Failure> {
-    let certificate = DevCertificate::generate(names.iter().map(String::as_str)).map_err(|error| {
-        Failure::new(Exit::Usage, format_args!("cannot make a certificate for these names: {error}"))
-    })?;
+    let certificate =
+        DevCertificate::generate(names.iter().map(String::as_str)).map_err(|error| {
+            Failure::new(
+                Exit::Usage,
+                format_args!("cannot make a certificate for these names: {error}"),
+            )
+        })?;
     let text = format!(
         "{}{}{}",
         header(now(), names),
@@ -206,7 +235,8 @@ fn replace(directory: &Path, path: &Path, text: &str, mode: u32) -> Result<(), F
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
+            file.as_file()
+                .set_permissions(fs::Permissions::from_mode(mode))?;
         }
         #[cfg(not(unix))]
         let _ = mode;
@@ -221,10 +251,16 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
 }
 
 fn local(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(Exit::LocalFile, format_args!("{}: {}", path.display(), plain_io_error(error)))
+    Failure::new(
+        Exit::LocalFile,
+        format_args!("{}: {}", path.display(), plain_io_error(error)),
+    )
 }
 
 /// Seconds since 1970.
 fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs()
 }

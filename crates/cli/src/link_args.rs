@@ -111,16 +111,29 @@ impl RelayLinkArgs {
         if let Some(trace) = &trace {
             let columns = TraceUse::all(trace);
             down = down.trace(trace, columns);
-            up = up.trace(trace, TraceUse { rate: false, loss: false, ..columns });
+            up = up.trace(
+                trace,
+                TraceUse {
+                    rate: false,
+                    loss: false,
+                    ..columns
+                },
+            );
             rtt += trace.mean_rtt().unwrap_or_default();
         }
         down.bdp_rtt = Some(rtt);
         up.bdp_rtt = Some(rtt);
         down.buffer = self.buffer.unwrap_or_else(|| default_buffer(&down));
-        up.buffer = self.up_buffer.or(self.buffer).unwrap_or_else(|| default_buffer(&up));
+        up.buffer = self
+            .up_buffer
+            .or(self.buffer)
+            .unwrap_or_else(|| default_buffer(&up));
         for (direction, link) in [("to the server", &up), ("to the clients", &down)] {
             link.validate().map_err(|error| {
-                Failure::new(Exit::Usage, format_args!("the link {direction} can't be: {error}"))
+                Failure::new(
+                    Exit::Usage,
+                    format_args!("the link {direction} can't be: {error}"),
+                )
             })?;
         }
         Ok(Links { up, down })
@@ -158,9 +171,8 @@ pub fn read_trace(path: &Path) -> Result<Trace, Failure> {
         let why = plain_io_error(&error);
         Failure::new(Exit::LocalFile, format_args!("{}: {why}", path.display()))
     })?;
-    Trace::detect(&text).map_err(|error| {
-        Failure::new(Exit::LocalFile, format_args!("{}: {error}", path.display()))
-    })
+    Trace::detect(&text)
+        .map_err(|error| Failure::new(Exit::LocalFile, format_args!("{}: {error}", path.display())))
 }
 
 /// A value of one of the flags that was not understood.
@@ -182,7 +194,10 @@ pub fn parse_jitter(input: &str) -> Result<Jitter, LinkArgError> {
         None => duration(input).map(Jitter::Uniform),
         Some(parameters) => {
             let (mean, deviation) = parameters.split_once(',').ok_or_else(fail)?;
-            Ok(Jitter::Normal { mean: duration(mean)?, deviation: duration(deviation)? })
+            Ok(Jitter::Normal {
+                mean: duration(mean)?,
+                deviation: duration(deviation)?,
+            })
         }
     }
 }
@@ -197,7 +212,11 @@ pub fn parse_reorder(input: &str) -> Result<Reorder, LinkArgError> {
     let probability = parse_probability(share).map_err(|_| fail())?;
     let by = match by.trim().strip_suffix('p') {
         Some(count) => ReorderBy::Packets {
-            count: count.parse().ok().filter(|count| *count > 0).ok_or_else(fail)?,
+            count: count
+                .parse()
+                .ok()
+                .filter(|count| *count > 0)
+                .ok_or_else(fail)?,
             at_most: REORDER_AT_MOST,
         },
         None => ReorderBy::Delay(parse_duration(by).map_err(|_| fail())?),
@@ -212,8 +231,10 @@ pub fn parse_ecn_threshold(input: &str) -> Result<EcnThreshold, LinkArgError> {
         Ok(Buffer::Packets(packets)) => return Ok(EcnThreshold::Packets(packets)),
         _ => {}
     }
-    parse_duration(input).map(EcnThreshold::Delay).map_err(|_| LinkArgError {
-        input: input.to_owned(),
-        expected: "bytes (30kB), packets (20p) or a waiting time (5ms)",
-    })
+    parse_duration(input)
+        .map(EcnThreshold::Delay)
+        .map_err(|_| LinkArgError {
+            input: input.to_owned(),
+            expected: "bytes (30kB), packets (20p) or a waiting time (5ms)",
+        })
 }

@@ -9,13 +9,18 @@ use crate::exit::{Exit, Failure};
 /// Prints one line. A reader that went away (`| head`) ends the command quietly.
 pub fn line(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
-    writeln!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(failure)
+    writeln!(stdout, "{text}")
+        .and_then(|()| stdout.flush())
+        .map_err(failure)
 }
 
 /// Prints `text` as it is.
 pub fn raw(text: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(text).and_then(|()| stdout.flush()).map_err(failure)
+    stdout
+        .write_all(text)
+        .and_then(|()| stdout.flush())
+        .map_err(failure)
 }
 
 /// Prints `row` as one line of JSON.

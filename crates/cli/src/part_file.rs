@@ -56,8 +56,13 @@ impl PartFile {
             return Err(PartFileError::Exists(path.to_owned()));
         }
         let directory = directory_of(path);
-        let name = path.file_name().unwrap_or(OsStr::new("download")).to_string_lossy();
-        let end = (0..=NAME_EXCERPT.min(name.len())).rev().find(|end| name.is_char_boundary(*end));
+        let name = path
+            .file_name()
+            .unwrap_or(OsStr::new("download"))
+            .to_string_lossy();
+        let end = (0..=NAME_EXCERPT.min(name.len()))
+            .rev()
+            .find(|end| name.is_char_boundary(*end));
         let excerpt = &name[..end.unwrap_or(0)];
         let mut builder = Builder::new();
         let prefix = format!(".{excerpt}.part-");
@@ -69,13 +74,21 @@ impl PartFile {
             // As any new file: readable by whom the user's mask permits.
             builder.permissions(Permissions::from_mode(0o666));
         }
-        let file = builder.tempfile_in(directory).map_err(|error| failed(path, error))?;
-        Ok(Self { path: path.to_owned(), overwrite, file })
+        let file = builder
+            .tempfile_in(directory)
+            .map_err(|error| failed(path, error))?;
+        Ok(Self {
+            path: path.to_owned(),
+            overwrite,
+            file,
+        })
     }
 
     /// Appends `data`.
     pub fn write_all(&mut self, data: &[u8]) -> Result<(), PartFileError> {
-        self.file.write_all(data).map_err(|error| failed(&self.path, error))
+        self.file
+            .write_all(data)
+            .map_err(|error| failed(&self.path, error))
     }
 
     /// The name that the file will have.
@@ -91,9 +104,19 @@ impl PartFile {
     /// Flushes everything to disk and gives the file its name, in one step: at any time the name
     /// means the whole file or what it meant before.
     pub fn complete(self) -> Result<PathBuf, PartFileError> {
-        let Self { path, overwrite, file } = self;
-        file.as_file().sync_all().map_err(|error| failed(&path, error))?;
-        let renamed = if overwrite { file.persist(&path) } else { file.persist_noclobber(&path) };
+        let Self {
+            path,
+            overwrite,
+            file,
+        } = self;
+        file.as_file()
+            .sync_all()
+            .map_err(|error| failed(&path, error))?;
+        let renamed = if overwrite {
+            file.persist(&path)
+        } else {
+            file.persist_noclobber(&path)
+        };
         renamed.map_err(|error| failed(&path, error.error))?;
         sync_directory(directory_of(&path));
         Ok(path)

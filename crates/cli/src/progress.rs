@@ -19,9 +19,8 @@ pub struct Progress {
 impl Progress {
     /// Bars if standard error is a terminal and `wanted`.
     pub fn new(wanted: bool) -> Self {
-        let bars = (wanted && output::interactive()).then(|| {
-            MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(REDRAWS))
-        });
+        let bars = (wanted && output::interactive())
+            .then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(REDRAWS)));
         Self { bars }
     }
 

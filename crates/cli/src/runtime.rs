@@ -8,9 +8,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::exit::{Exit, Failure};
 
 /// Runs `command` on a runtime of its own with one thread per core.
-pub(crate) fn block_on(
-    command: impl Future<Output = Result<(), Failure>>,
-) -> Result<(), Failure> {
+pub(crate) fn block_on(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     let runtime = started(Builder::new_multi_thread().enable_all().build())?;
     let outcome = runtime.block_on(command);
     // A file operation that hangs must not keep the program.

@@ -66,7 +66,11 @@ impl Site {
         }
         // Opening a pipe or a device may block or worse.
         let metadata = fs::metadata(&target).map_err(|error| site_error(&error))?;
-        if metadata.is_file() { Ok(target) } else { Err(SiteError::NotFound) }
+        if metadata.is_file() {
+            Ok(target)
+        } else {
+            Err(SiteError::NotFound)
+        }
     }
 }
 

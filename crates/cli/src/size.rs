@@ -12,7 +12,9 @@ pub struct SizeError(String);
 pub fn parse_size(input: &str) -> Result<u64, SizeError> {
     let fail = || SizeError(input.chars().take(40).collect());
     let text = input.trim();
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     let factor: u64 = match unit.trim_start().to_ascii_lowercase().as_str() {
         "" | "b" => 1,
@@ -31,5 +33,9 @@ pub fn parse_size(input: &str) -> Result<u64, SizeError> {
     }
     let bytes = number.parse::<f64>().map_err(|_| fail())? * factor as f64;
     // 2^53: beyond it fractions mean nothing.
-    if factor > 1 && bytes < 9e15 { Ok(bytes.round() as u64) } else { Err(fail()) }
+    if factor > 1 && bytes < 9e15 {
+        Ok(bytes.round() as u64)
+    } else {
+        Err(fail())
+    }
 }

@@ -11,7 +11,9 @@ pub struct Table {
 impl Table {
     /// A table with these column titles.
     pub fn new<const N: usize>(titles: [&str; N]) -> Self {
-        Self { rows: vec![titles.map(str::to_owned).to_vec()] }
+        Self {
+            rows: vec![titles.map(str::to_owned).to_vec()],
+        }
     }
 
     /// Appends a row.
@@ -30,9 +32,17 @@ impl Table {
             })
             .collect();
         let lines = self.rows.iter().map(|row| {
-            let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
-                if column == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
-            });
+            let cells = row
+                .iter()
+                .zip(&widths)
+                .enumerate()
+                .map(|(column, (cell, width))| {
+                    if column == 0 {
+                        format!("{cell:<width$}")
+                    } else {
+                        format!("{cell:>width$}")
+                    }
+                });
             cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
         });
         lines.collect::<Vec<_>>().join("\n")
@@ -68,7 +78,11 @@ pub fn rate(bps: f64) -> String {
 /// Milliseconds or seconds, whichever reads better.
 pub fn time(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
-    if seconds < 1.0 { format!("{:.1} ms", seconds * 1e3) } else { format!("{seconds:.2} s") }
+    if seconds < 1.0 {
+        format!("{:.1} ms", seconds * 1e3)
+    } else {
+        format!("{seconds:.2} s")
+    }
 }
 
 /// A share from 0 to 1 as a percentage.
@@ -79,5 +93,9 @@ pub fn percent(share: f64) -> String {
 /// Bits per second of `bytes` in `elapsed`; zero if no time passed.
 pub fn bits_per_second(bytes: u64, elapsed: Duration) -> f64 {
     let seconds = elapsed.as_secs_f64();
-    if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 }
+    if seconds > 0.0 {
+        bytes as f64 * 8.0 / seconds
+    } else {
+        0.0
+    }
 }

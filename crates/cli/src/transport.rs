@@ -11,7 +11,7 @@ use swiftwater::quic::TransportError;
 use swiftwater::quic::wire::ErrorCode;
 use swiftwater::{
     BindError, BuildError, CertificateDer, CipherSuite, Client, ClientBuilder, ClientError,
-    Connection, ConnectionError, Profile, RetryPolicy, Server, ServerBuilder, TransportConfig,
+    Connection, ConnectionError, Profile, Server, ServerBuilder,
 };
 use tokio::net::lookup_host;
 use tokio::task::JoinSet;
@@ -128,7 +128,10 @@ pub fn listen(server: &ServerBuilder, address: SocketAddr) -> Result<Server, Fai
             if source.kind() != ErrorKind::AddrInUse && DEFAULT_LISTEN.parse() == Ok(address) =>
         {
             let all = SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port()));
-            server.clone().bind(all).map_err(|error| build_failure(&error))
+            server
+                .clone()
+                .bind(all)
+                .map_err(|error| build_failure(&error))
         }
         Err(error) => Err(build_failure(&error)),
     }
@@ -170,7 +173,10 @@ pub fn bind_failure(error: &BindError) -> Failure {
         ErrorKind::AddrNotAvailable => "this machine has no such address".to_owned(),
         _ => plain_io_error(source),
     };
-    Failure::new(Exit::Listen, format_args!("cannot listen on UDP {address}: {why}"))
+    Failure::new(
+        Exit::Listen,
+        format_args!("cannot listen on UDP {address}: {why}"),
+    )
 }
 
 /// Connects `client` to the first address of `host` that answers. Addresses are tried in the
@@ -228,15 +234,19 @@ pub async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Failure> 
 fn unknown_host(host: &str, why: &str) -> Failure {
     // Resolvers' words differ and say little beyond this.
     tracing::debug!(host, why, "name resolution failed");
-    Failure::new(Exit::UnknownHost, format_args!("unknown host '{host}': the name has no address"))
+    Failure::new(
+        Exit::UnknownHost,
+        format_args!("unknown host '{host}': the name has no address"),
+    )
 }
 
 fn client_failure(error: &ClientError, target: &str) -> Failure {
     match error {
         ClientError::Connection(error) => connection_failure(error, target),
-        other => {
-            Failure::new(Exit::Connection, format_args!("cannot connect to {target}: {other}"))
-        }
+        other => Failure::new(
+            Exit::Connection,
+            format_args!("cannot connect to {target}: {other}"),
+        ),
     }
 }
 
@@ -249,9 +259,10 @@ pub fn connection_failure(error: &ConnectionError, target: &str) -> Failure {
                 "no answer from {target}: no QUIC server is there, or UDP is blocked on the way"
             ),
         ),
-        ConnectionError::TimedOut => {
-            (Exit::Connection, format!("connection to {target} lost: nothing heard for too long"))
-        }
+        ConnectionError::TimedOut => (
+            Exit::Connection,
+            format!("connection to {target} lost: nothing heard for too long"),
+        ),
         ConnectionError::Transport(error) if is_tls(error) => {
             let hint = "trust its certificate with --ca FILE, or skip the check with --insecure";
             (
@@ -263,13 +274,18 @@ pub fn connection_failure(error: &ConnectionError, target: &str) -> Failure {
             Exit::Certificate,
             format!("{target} does not speak the protocol asked for (ALPN)"),
         ),
-        ConnectionError::PeerTransport(error) if is_tls(error) => {
-            (Exit::Certificate, format!("{target} refused the TLS handshake: {error}"))
-        }
-        ConnectionError::PeerTransport(error) if error.code == ErrorCode::CONNECTION_REFUSED => {
-            (Exit::Connection, format!("{target} refuses connections now"))
-        }
-        other => (Exit::Connection, format!("connection to {target} lost: {other}")),
+        ConnectionError::PeerTransport(error) if is_tls(error) => (
+            Exit::Certificate,
+            format!("{target} refused the TLS handshake: {error}"),
+        ),
+        ConnectionError::PeerTransport(error) if error.code == ErrorCode::CONNECTION_REFUSED => (
+            Exit::Connection,
+            format!("{target} refuses connections now"),
+        ),
+        other => (
+            Exit::Connection,
+            format!("connection to {target} lost: {other}"),
+        ),
     };
     Failure::new(exit, text)
 }

@@ -45,9 +45,14 @@ impl Url {
             .and_then(|bytes| String::from_utf8(bytes).ok())
             .ok_or_else(|| UrlError::new(&self.to_string(), "its path is badly encoded"))?;
         let harmless = !name.starts_with('.')
-            && !name.chars().any(|c| matches!(c, '/' | '\\' | ':') || c.is_control());
+            && !name
+                .chars()
+                .any(|c| matches!(c, '/' | '\\' | ':') || c.is_control());
         if name.is_empty() || !harmless || name.len() > 255 {
-            return Err(UrlError::new(&self.to_string(), "its path ends in no usable file name"));
+            return Err(UrlError::new(
+                &self.to_string(),
+                "its path ends in no usable file name",
+            ));
         }
         Ok(name)
     }
@@ -74,7 +79,11 @@ impl FromStr for Url {
         let (host, port) = split_authority(authority).map_err(fail)?;
         let path = path.split('#').next().unwrap_or_default();
         let slash = if path.starts_with('/') { "" } else { "/" };
-        Ok(Self { host, port, path: format!("{slash}{}", percent_encode(path)) })
+        Ok(Self {
+            host,
+            port,
+            path: format!("{slash}{}", percent_encode(path)),
+        })
     }
 }
 
@@ -99,7 +108,10 @@ pub struct UrlError {
 
 impl UrlError {
     fn new(url: &str, reason: &'static str) -> Self {
-        Self { url: url.chars().take(200).collect(), reason }
+        Self {
+            url: url.chars().take(200).collect(),
+            reason,
+        }
     }
 }
 
@@ -109,7 +121,9 @@ fn split_authority(authority: &str) -> Result<(String, u16), &'static str> {
         return Err("user names and passwords are not supported");
     }
     let (host, port) = if let Some(rest) = authority.strip_prefix('[') {
-        let (host, after) = rest.split_once(']').ok_or("an IPv6 address lacks its ']'")?;
+        let (host, after) = rest
+            .split_once(']')
+            .ok_or("an IPv6 address lacks its ']'")?;
         if host.parse::<Ipv6Addr>().is_err() {
             return Err("between the brackets there is no IPv6 address");
         }

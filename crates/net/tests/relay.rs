@@ -29,7 +29,7 @@ async fn transfer(connection: &Connection, len: usize) {
 }
 
 /// A pair whose client can connect through the relay to an echoing server.
-async fn through(relay: impl FnOnce(&mut RelayConfig)) -> (Pair, Relay) {
+fn through(relay: impl FnOnce(&mut RelayConfig)) -> (Pair, Relay) {
     let pair = Pair::new();
     let mut config = RelayConfig::new(LOOPBACK.parse().unwrap(), pair.server.local_addr());
     relay(&mut config);
@@ -62,8 +62,7 @@ async fn a_transfer_survives_five_percent_loss() {
             config.up = link.clone();
             config.down = link;
             config.seed = 3;
-        })
-        .await;
+        });
         let connection = connect(&pair, &relay).await;
         transfer(&connection, 1 << 20).await;
         let path = connection.stats().paths[0].clone();
@@ -85,7 +84,7 @@ async fn a_transfer_survives_five_percent_loss() {
 #[tokio::test]
 async fn clients_are_told_apart() {
     guard(async {
-        let (pair, relay) = through(|_| {}).await;
+        let (pair, relay) = through(|_| {});
         let other = Pair::new();
         let a = connect(&pair, &relay).await;
         let connecting = other
@@ -104,7 +103,7 @@ async fn clients_are_told_apart() {
 #[tokio::test]
 async fn no_more_clients_than_allowed() {
     guard(async {
-        let (pair, relay) = through(|config| config.max_clients = 1).await;
+        let (pair, relay) = through(|config| config.max_clients = 1);
         let other = Pair::new();
         let a = connect(&pair, &relay).await;
         let connecting = other
@@ -248,8 +247,7 @@ async fn congestion_marks_are_reported() {
             config.up = LinkConfig::default()
                 .rate(Bandwidth::from_mbps(20))
                 .ecn_threshold(EcnThreshold::Packets(2.into()));
-        })
-        .await;
+        });
         let connection = connect(&pair, &relay).await;
         transfer(&connection, 300_000).await;
         let path = connection.stats().paths[0].clone();

@@ -308,6 +308,6 @@ mod tests {
             assert_eq!(set.overlap(range.clone()), 0);
             assert_eq!(set.gaps_in(range).count(), 0);
         }
-        assert_eq!(set.iter().collect::<Vec<_>>(), [3..9]);
+        assert!(set.iter().eq(std::iter::once(3..9)));
     }
 }

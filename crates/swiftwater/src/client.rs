@@ -1,12 +1,16 @@
 //! Connecting, with few decisions to make.
 
+use std::future::{Future, poll_fn};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
 use rustls::crypto::aws_lc_rs;
 use rustls_platform_verifier::Verifier;
-use swiftwater_net::{Connection, Endpoint};
-use swiftwater_quic::{ClientConfig, TransportConfig};
+use swiftwater_net::{Connecting, Connection, Endpoint};
+use swiftwater_quic::{ClientConfig, ConnectionError, TransportConfig};
 use swiftwater_tls::pki_types::CertificateDer;
 use swiftwater_tls::{CipherSuite, ClientTls};
 
@@ -37,6 +41,29 @@ pub struct Client {
     config: ClientConfig,
 }
 
+/// How long an attempt may take before another address is tried beside it (RFC 8305, section 5).
+const STAGGER: Duration = Duration::from_millis(250);
+
+/// The outcome of the first attempt that has one; `None` if `patience` runs out.
+async fn first(
+    attempts: &mut Vec<Connecting>,
+    patience: Option<Duration>,
+) -> Option<Result<Connection, ConnectionError>> {
+    let any = poll_fn(|cx| {
+        for n in 0..attempts.len() {
+            if let Poll::Ready(outcome) = Pin::new(&mut attempts[n]).poll(cx) {
+                drop(attempts.swap_remove(n));
+                return Poll::Ready(outcome);
+            }
+        }
+        Poll::Pending
+    });
+    match patience {
+        Some(patience) => tokio::time::timeout(patience, any).await.ok(),
+        None => Some(any.await),
+    }
+}
+
 /// Whose certificates are believed.
 #[derive(Clone, Debug)]
 enum Trust {
@@ -65,7 +92,8 @@ impl Client {
     }
 
     /// Connects to `address`, a `host:port` whose host is a name or an IP address (IPv6 in brackets),
-    /// and which must prove to be that host. All addresses of the host are tried, one after another.
+    /// and which must prove to be that host. If it has several addresses, a slow one doesn't hold up the
+    /// others.
     pub async fn connect(&self, address: &str) -> Result<Connection, ClientError> {
         let malformed = || ClientError::Address(address.to_owned());
         let (host, port) = address.rsplit_once(':').ok_or_else(malformed)?;
@@ -87,14 +115,42 @@ impl Client {
                 })?
                 .collect(),
         };
-        let mut failure = ClientError::NoAddress(host.to_owned());
-        for address in addresses {
-            match self.connect_to(address, host).await {
-                Ok(connection) => return Ok(connection),
-                Err(error) => failure = error,
+        self.connect_any(addresses, host).await
+    }
+
+    /// Connects to whichever of `addresses` answers first, which must prove to be `server_name`.
+    /// Starts with the first address and adds another whenever one fails or takes 250 ms (after
+    /// RFC 8305).
+    pub async fn connect_any(
+        &self,
+        addresses: Vec<SocketAddr>,
+        server_name: &str,
+    ) -> Result<Connection, ClientError> {
+        let mut addresses = addresses.into_iter();
+        let mut attempts = Vec::new();
+        let mut failure = ClientError::NoAddress(server_name.to_owned());
+        loop {
+            match addresses.next() {
+                Some(address) => match self.endpoint.connect(&self.config, address, server_name) {
+                    Ok(attempt) => attempts.push(attempt),
+                    Err(error) => {
+                        failure = error.into();
+                        continue;
+                    }
+                },
+                None if attempts.is_empty() => return Err(failure),
+                None => {}
+            }
+            let patience = (addresses.len() > 0).then_some(STAGGER);
+            match first(&mut attempts, patience).await {
+                Some(Ok(connection)) => return Ok(connection),
+                // Any other reason says more than that nobody answered.
+                Some(Err(ConnectionError::HandshakeTimedOut))
+                    if matches!(failure, ClientError::Connection(_)) => {}
+                Some(Err(error)) => failure = error.into(),
+                None => {}
             }
         }
-        Err(failure)
     }
 
     /// Connects to the server at `address`, which must prove to be `server_name`.

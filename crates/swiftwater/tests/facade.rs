@@ -60,10 +60,10 @@ async fn every_profile_and_controller_carries_data() {
                 let client = client.build().unwrap();
                 let (ours, theirs) = connect(&server, &client).await.unwrap();
                 let mut send = ours.open_uni().await.unwrap();
-                send.write_all(&[3; 50_000]).await.unwrap();
+                send.write_all(&vec![3; 50_000]).await.unwrap();
                 send.finish().unwrap();
                 let mut recv = theirs.accept_uni().await.unwrap();
-                assert_eq!(recv.read_to_end(50_000).await.unwrap(), [3; 50_000]);
+                assert_eq!(recv.read_to_end(50_000).await.unwrap(), vec![3; 50_000]);
                 assert_eq!(ours.stats().paths[0].controller, name);
                 client.close().await;
                 server.close().await;
@@ -136,6 +136,33 @@ async fn the_name_is_part_of_the_proof() {
             .connect_to(server.local_addr(), "localhost")
             .await
             .unwrap();
+        server.close().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn addresses_that_do_not_answer_are_passed_over() {
+    guard(async {
+        let (server, certificate) = server(|builder| builder);
+        let client = client().trust_only([certificate]);
+        // Without passing over, nothing would happen for an hour.
+        let client = client
+            .transport(|transport| transport.handshake_timeout = Duration::from_secs(3600))
+            .build()
+            .unwrap();
+        let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let nowhere = "0.0.0.0:1".parse().unwrap();
+        let addresses = vec![nowhere, silent.local_addr().unwrap(), server.local_addr()];
+        let connection = client.connect_any(addresses, "localhost").await.unwrap();
+        assert_eq!(connection.remote_address(), server.local_addr());
+        let error = client
+            .connect_any(vec![nowhere], "localhost")
+            .await
+            .unwrap_err();
+        assert!(matches!(error, ClientError::Connect(_)), "{error}");
+        let error = client.connect_any(vec![], "localhost").await.unwrap_err();
+        assert!(matches!(error, ClientError::NoAddress(_)), "{error}");
         server.close().await;
     })
     .await;

@@ -18,9 +18,13 @@ pub const NOT_FOUND: u32 = 404;
 /// The file in `root` that a request asks for; `None` if it isn't a request or leaves `root`.
 #[must_use]
 pub fn requested_file(root: &Path, request: &[u8]) -> Option<PathBuf> {
-    let line = std::str::from_utf8(request).ok()?.trim_end_matches(['\r', '\n']);
+    let line = std::str::from_utf8(request)
+        .ok()?
+        .trim_end_matches(['\r', '\n']);
     let path = Path::new(line.strip_prefix("GET /")?);
-    let inside = path.components().all(|part| matches!(part, Component::Normal(_)));
+    let inside = path
+        .components()
+        .all(|part| matches!(part, Component::Normal(_)));
     inside.then(|| root.join(path))
 }
 
@@ -50,9 +54,16 @@ impl std::str::FromStr for Url {
         let rest = url.strip_prefix("https://").ok_or(UrlError::Form)?;
         let (authority, path) = rest.split_once('/').ok_or(UrlError::Form)?;
         let (host, port) = authority.rsplit_once(':').ok_or(UrlError::Form)?;
-        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let host = host
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .to_owned();
         let port = port.parse().map_err(|_| UrlError::Form)?;
-        Ok(Self { host, port, path: format!("/{path}") })
+        Ok(Self {
+            host,
+            port,
+            path: format!("/{path}"),
+        })
     }
 }
 
@@ -60,7 +71,9 @@ impl Url {
     /// The first address that the host's name stands for.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         let mut addresses = (self.host.as_str(), self.port).to_socket_addrs()?;
-        addresses.next().ok_or_else(|| std::io::ErrorKind::AddrNotAvailable.into())
+        addresses
+            .next()
+            .ok_or_else(|| std::io::ErrorKind::AddrNotAvailable.into())
     }
 
     /// The last part of the path, under which the answer is stored.

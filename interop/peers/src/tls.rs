@@ -58,7 +58,9 @@ fn provider(suite: Suite) -> Arc<CryptoProvider> {
 
 /// The suite of Initial packets, which is AES-128-GCM whatever is negotiated.
 fn initial_suite() -> Option<rustls::quic::Suite> {
-    aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256.tls13().and_then(rustls::Tls13CipherSuite::quic_suite)
+    aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256
+        .tls13()
+        .and_then(rustls::Tls13CipherSuite::quic_suite)
 }
 
 /// A server's certificate chain and key, from PEM files.
@@ -89,7 +91,10 @@ pub fn server(
         .with_single_cert(identity.0, identity.1)?;
     config.alpn_protocols = vec![alpn.to_vec()];
     let initial = initial_suite().ok_or_else(no_suite)?;
-    Ok(Arc::new(QuicServerConfig::with_initial(Arc::new(config), initial)?))
+    Ok(Arc::new(QuicServerConfig::with_initial(
+        Arc::new(config),
+        initial,
+    )?))
 }
 
 /// quinn's TLS settings of a client that trusts the certificates of `ca`, or anybody if `None`.
@@ -115,11 +120,16 @@ pub fn client(
     };
     config.alpn_protocols = vec![alpn.to_vec()];
     let initial = initial_suite().ok_or_else(no_suite)?;
-    Ok(Arc::new(QuicClientConfig::with_initial(Arc::new(config), initial)?))
+    Ok(Arc::new(QuicClientConfig::with_initial(
+        Arc::new(config),
+        initial,
+    )?))
 }
 
 fn no_suite() -> TlsError {
-    TlsError::Pem(pem::Error::Io(io::Error::other("AES-128-GCM has no QUIC keys")))
+    TlsError::Pem(pem::Error::Io(io::Error::other(
+        "AES-128-GCM has no QUIC keys",
+    )))
 }
 
 /// Accepts every certificate: the speed comparison talks to itself on one machine.

@@ -27,7 +27,10 @@ pub(crate) fn man(directory: Option<&Path>) -> Result<(), Failure> {
         None => output::raw(&page(&command)?),
         Some(directory) => write_pages(&command, directory).map_err(|error| {
             let why = plain_io_error(&error);
-            Failure::new(Exit::LocalFile, format_args!("{}: {why}", directory.display()))
+            Failure::new(
+                Exit::LocalFile,
+                format_args!("{}: {why}", directory.display()),
+            )
         }),
     }
 }
@@ -43,7 +46,10 @@ fn write_pages(command: &clap::Command, directory: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     let name = command.get_display_name().unwrap_or(command.get_name());
     fs::write(directory.join(format!("{name}.1")), page(command)?)?;
-    for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
+    for inner in command
+        .get_subcommands()
+        .filter(|inner| inner.get_name() != "help")
+    {
         write_pages(inner, directory)?;
     }
     Ok(())

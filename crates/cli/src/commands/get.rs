@@ -97,14 +97,19 @@ fn plan(args: &GetArgs) -> Result<BTreeMap<(String, u16), Vec<Download>>, Failur
     let mut plan: BTreeMap<_, Vec<Download>> = BTreeMap::new();
     let mut names = BTreeSet::new();
     for url in &args.urls {
-        let name = url.file_name().map_err(|error| Failure::new(Exit::Usage, error))?;
+        let name = url
+            .file_name()
+            .map_err(|error| Failure::new(Exit::Usage, error))?;
         let target = args.output.join(&name);
         if !names.insert(name.clone()) {
             let message = format!("two addresses would be written to the same file '{name}'");
             return Err(Failure::new(Exit::Usage, message));
         }
         let server = (url.host().to_owned(), url.port());
-        plan.entry(server).or_default().push(Download { url: url.clone(), target });
+        plan.entry(server).or_default().push(Download {
+            url: url.clone(),
+            target,
+        });
     }
     Ok(plan)
 }
@@ -127,11 +132,16 @@ pub(crate) fn trust(args: &TrustArgs) -> Result<Trust, Failure> {
 
 /// Fetches everything from one server.
 async fn download_from(client: Client, downloads: Vec<Download>, context: Context) {
-    let Some(first) = downloads.first() else { return };
+    let Some(first) = downloads.first() else {
+        return;
+    };
     match connect(&client, first.url.host(), first.url.port()).await {
         Err(failure) => {
             for download in downloads {
-                let outcome = Outcome { download, fetched: Err(failure.clone()) };
+                let outcome = Outcome {
+                    download,
+                    fetched: Err(failure.clone()),
+                };
                 // Nobody listens any more only if the program is ending.
                 let _ = context.results.send(outcome).await;
             }
@@ -147,13 +157,25 @@ async fn download_from(client: Client, downloads: Vec<Download>, context: Contex
 }
 
 async fn download_one(connection: Connection, download: Download, context: Context) {
-    let Ok(_slot) = context.slots.acquire().await else { return };
-    let name = download.target.file_name().unwrap_or_default().to_string_lossy();
+    let Ok(_slot) = context.slots.acquire().await else {
+        return;
+    };
+    let name = download
+        .target
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy();
     let bar = context.progress.transfer(&name, None);
     let path = download.url.path();
-    let fetched = fetch(&connection, path, &download.target, context.overwrite, |bytes| {
-        bar.advance(bytes);
-    })
+    let fetched = fetch(
+        &connection,
+        path,
+        &download.target,
+        context.overwrite,
+        |bytes| {
+            bar.advance(bytes);
+        },
+    )
     .await
     .map_err(|failure| match failure.exit {
         // These name the file already.
@@ -198,7 +220,15 @@ struct Summary {
 impl Summary {
     fn new(json: bool, progress: Progress) -> Self {
         let said = BTreeSet::new();
-        Self { json, progress, files: 0, failed: 0, bytes: 0, first_failure: None, said }
+        Self {
+            json,
+            progress,
+            files: 0,
+            failed: 0,
+            bytes: 0,
+            first_failure: None,
+            said,
+        }
     }
 
     fn add(&mut self, outcome: &Outcome) -> Result<(), Failure> {
@@ -246,13 +276,28 @@ impl Summary {
     }
 
     fn finish(self, elapsed: Duration) -> Result<(), Failure> {
-        let Self { files, failed, bytes, .. } = self;
+        let Self {
+            files,
+            failed,
+            bytes,
+            ..
+        } = self;
         let goodput_bps = table::bits_per_second(bytes, elapsed);
         if self.json {
             let seconds = elapsed.as_secs_f64();
-            output::json(&TotalRow { files, failed, bytes, seconds, goodput_bps })?;
+            output::json(&TotalRow {
+                files,
+                failed,
+                bytes,
+                seconds,
+                goodput_bps,
+            })?;
         } else if files + failed > 1 {
-            let failures = if failed > 0 { format!(", {failed} failed") } else { String::new() };
+            let failures = if failed > 0 {
+                format!(", {failed} failed")
+            } else {
+                String::new()
+            };
             output::line(&format!(
                 "{files} files{failures}, {} in {} ({})",
                 table::bytes(bytes),

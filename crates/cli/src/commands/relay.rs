@@ -24,7 +24,11 @@ pub(crate) async fn run(args: RelayArgs) -> Result<(), Failure> {
     if args.stats.is_some_and(|interval| interval.is_zero()) {
         return Err(Failure::new(Exit::Usage, "--stats needs more than no time"));
     }
-    let description = format!("up: {}; down: {}", describe(&links.up), describe(&links.down));
+    let description = format!(
+        "up: {}; down: {}",
+        describe(&links.up),
+        describe(&links.down)
+    );
     let config = RelayConfig {
         up: links.up,
         down: links.down,
@@ -70,13 +74,21 @@ async fn target(text: &str) -> Result<SocketAddr, Failure> {
 pub(crate) fn host_and_port(text: &str) -> Result<(String, u16), Failure> {
     let fail = || Failure::new(Exit::Usage, format_args!("'{text}' is not host:port"));
     let (host, port) = text.rsplit_once(':').ok_or_else(fail)?;
-    let port: u16 = port.parse().ok().filter(|port| *port > 0).ok_or_else(fail)?;
+    let port: u16 = port
+        .parse()
+        .ok()
+        .filter(|port| *port > 0)
+        .ok_or_else(fail)?;
     let host = match host.strip_prefix('[') {
         Some(rest) => rest.strip_suffix(']').ok_or_else(fail)?,
         None if host.contains(':') => return Err(fail()),
         None => host,
     };
-    if host.is_empty() { Err(fail()) } else { Ok((host.to_owned(), port)) }
+    if host.is_empty() {
+        Err(fail())
+    } else {
+        Ok((host.to_owned(), port))
+    }
 }
 
 fn relay_failure(error: &RelayError) -> Failure {
@@ -88,14 +100,30 @@ fn relay_failure(error: &RelayError) -> Failure {
 }
 
 fn describe(link: &LinkConfig) -> String {
-    format!("{}, {} delay, queue {}, loss {}", link.rate, table::time(link.delay), link.buffer, link.loss)
+    format!(
+        "{}, {} delay, queue {}, loss {}",
+        link.rate,
+        table::time(link.delay),
+        link.buffer,
+        link.loss
+    )
 }
 
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Event {
-    Listening { listen: SocketAddr, to: SocketAddr },
-    Counters { seconds: f64, clients: usize, refused: u64, unsent: u64, up: Fates, down: Fates },
+    Listening {
+        listen: SocketAddr,
+        to: SocketAddr,
+    },
+    Counters {
+        seconds: f64,
+        clients: usize,
+        refused: u64,
+        unsent: u64,
+        up: Fates,
+        down: Fates,
+    },
 }
 
 /// What became of the packets on one link.
@@ -135,12 +163,35 @@ impl From<&Counters> for Fates {
 fn report(counters: &RelayCounters, elapsed: Duration, json: bool) -> Result<(), Failure> {
     let (up, down) = (Fates::from(&counters.up), Fates::from(&counters.down));
     if json {
-        let RelayCounters { clients, refused, unsent, .. } = *counters;
+        let RelayCounters {
+            clients,
+            refused,
+            unsent,
+            ..
+        } = *counters;
         let seconds = elapsed.as_secs_f64();
-        return output::json(&Event::Counters { seconds, clients, refused, unsent, up, down });
+        return output::json(&Event::Counters {
+            seconds,
+            clients,
+            refused,
+            unsent,
+            up,
+            down,
+        });
     }
-    let mut table = Table::new(["after", "packets", "bytes", "delivered", "queue full", "lost",
-        "too large", "twice", "late", "corrupt", "marked"]);
+    let mut table = Table::new([
+        "after",
+        "packets",
+        "bytes",
+        "delivered",
+        "queue full",
+        "lost",
+        "too large",
+        "twice",
+        "late",
+        "corrupt",
+        "marked",
+    ]);
     for (direction, fates) in [("up", up), ("down", down)] {
         table.row([
             format!("{} {direction}", table::time(elapsed)),

@@ -34,7 +34,12 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
         builder = builder.retry(RetryPolicy::Always);
     }
     let server = listen(&builder, args.listen)?;
-    announce(&server, &identity, &format!("serving {}", site.root().display()), args.json)?;
+    announce(
+        &server,
+        &identity,
+        &format!("serving {}", site.root().display()),
+        args.json,
+    )?;
 
     let (drain, draining) = watch::channel(false);
     let mut connections = JoinSet::new();
@@ -98,8 +103,18 @@ pub(crate) fn identity(args: &IdentityArgs) -> Result<Identity, Failure> {
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Event<'a> {
-    Listening { address: SocketAddr, certificate: &'a str, sha256: String },
-    Served { client: SocketAddr, path: &'a str, bytes: u64, seconds: f64, error: Option<String> },
+    Listening {
+        address: SocketAddr,
+        certificate: &'a str,
+        sha256: String,
+    },
+    Served {
+        client: SocketAddr,
+        path: &'a str,
+        bytes: u64,
+        seconds: f64,
+        error: Option<String>,
+    },
 }
 
 /// Says where the server listens and how to trust it.
@@ -113,11 +128,19 @@ pub(crate) fn announce(
     let certificate = identity.certificate_path.display().to_string();
     if json {
         let sha256 = identity.fingerprint_text();
-        return output::json(&Event::Listening { address, certificate: &certificate, sha256 });
+        return output::json(&Event::Listening {
+            address,
+            certificate: &certificate,
+            sha256,
+        });
     }
     output::line(&format!("{what} on UDP {address}"))?;
     if identity.development {
-        let made = if identity.created { ", made just now" } else { "" };
+        let made = if identity.created {
+            ", made just now"
+        } else {
+            ""
+        };
         output::line(&format!("development certificate{made}: {certificate}"))?;
         output::line(&format!("  clients trust it with --ca {certificate}"))?;
     } else {
@@ -133,7 +156,13 @@ fn report(client: SocketAddr, served: &Served, json: bool) {
     let seconds = served.elapsed.as_secs_f64();
     let printed = if json {
         let bytes = served.bytes;
-        output::json(&Event::Served { client, path: &path, bytes, seconds, error })
+        output::json(&Event::Served {
+            client,
+            path: &path,
+            bytes,
+            seconds,
+            error,
+        })
     } else {
         let size = table::bytes(served.bytes);
         let time = table::time(served.elapsed);

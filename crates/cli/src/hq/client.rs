@@ -21,6 +21,8 @@ pub struct Fetched {
     pub bytes: u64,
     /// When its first byte was there; for an empty file, its end.
     pub first_byte: Instant,
+    /// When the end was there.
+    pub last_byte: Instant,
     /// From the request to the file having its final name.
     pub elapsed: Duration,
 }
@@ -36,13 +38,19 @@ pub async fn fetch(
 ) -> Result<Fetched, Failure> {
     let start = Instant::now();
     let mut part = PartFile::create(target, overwrite)?;
-    let (mut send, mut recv) =
-        connection.open_bi().await.map_err(|error| connection_failure(&error, "the server"))?;
+    let (mut send, mut recv) = connection
+        .open_bi()
+        .await
+        .map_err(|error| connection_failure(&error, "the server"))?;
     ask(&mut send, path).await?;
     let mut buffer = vec![0; BLOCK];
     let mut bytes = 0;
     let mut first_byte = None;
-    while let Some(read) = recv.read(&mut buffer).await.map_err(|error| read_failure(&error))? {
+    while let Some(read) = recv
+        .read(&mut buffer)
+        .await
+        .map_err(|error| read_failure(&error))?
+    {
         first_byte.get_or_insert_with(Instant::now);
         // A disk that stalls must not stall the other downloads of this thread for long; blocks
         // are small and go to the page cache, so a hand-over to another thread would cost more.
@@ -50,16 +58,27 @@ pub async fn fetch(
         bytes += read as u64;
         progress(read as u64);
     }
-    let first_byte = first_byte.unwrap_or_else(Instant::now);
+    let last_byte = Instant::now();
+    let first_byte = first_byte.unwrap_or(last_byte);
     complete(part).await?;
-    Ok(Fetched { bytes, first_byte, elapsed: start.elapsed() })
+    Ok(Fetched {
+        bytes,
+        first_byte,
+        last_byte,
+        elapsed: start.elapsed(),
+    })
 }
 
 async fn ask(send: &mut SendStream, path: &str) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| {
-        Failure::new(Exit::Connection, format_args!("cannot send the request: {error}"))
+        Failure::new(
+            Exit::Connection,
+            format_args!("cannot send the request: {error}"),
+        )
     };
-    send.write_all(&request(path)).await.map_err(|error| failed(&error))?;
+    send.write_all(&request(path))
+        .await
+        .map_err(|error| failed(&error))?;
     send.finish().map_err(|error| failed(&error))
 }
 

@@ -33,7 +33,11 @@ pub fn parse_request(input: &[u8], finished: bool) -> Result<Option<&str>, Reque
     let path = line.strip_prefix(b"GET ").ok_or(RequestError::NotGet)?;
     let path = str::from_utf8(path).map_err(|_| RequestError::BadPath)?;
     let plain = path.chars().all(|c| !c.is_control() && !c.is_whitespace());
-    if path.starts_with('/') && plain { Ok(Some(path)) } else { Err(RequestError::BadPath) }
+    if path.starts_with('/') && plain {
+        Ok(Some(path))
+    } else {
+        Err(RequestError::BadPath)
+    }
 }
 
 /// The request line for `path`, which must be percent-encoded.
@@ -72,8 +76,13 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    const ALL: [Self; 5] =
-        [Self::BadRequest, Self::Forbidden, Self::NotFound, Self::Internal, Self::Unavailable];
+    const ALL: [Self; 5] = [
+        Self::BadRequest,
+        Self::Forbidden,
+        Self::NotFound,
+        Self::Internal,
+        Self::Unavailable,
+    ];
 
     /// The stream's error code.
     pub const fn code(self) -> u64 {

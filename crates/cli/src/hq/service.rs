@@ -17,7 +17,6 @@ use super::{MAX_REQUEST, Refusal, parse_request};
 use crate::exit::plain_io_error;
 use crate::site::{Site, SiteError, site_error};
 
-
 /// Bytes read from a file at once.
 const BLOCK: usize = 256 * 1024;
 
@@ -55,7 +54,10 @@ pub enum ServeError {
 
 impl ServeError {
     fn refused(refusal: Refusal, reason: impl ToString) -> Self {
-        Self::Refused { refusal, reason: reason.to_string() }
+        Self::Refused {
+            refusal,
+            reason: reason.to_string(),
+        }
     }
 }
 
@@ -88,14 +90,13 @@ pub async fn serve_connection<F>(
                     continue;
                 }
                 let (site, log) = (Arc::clone(&site), log.clone());
-                requests.spawn(async move { log(answer(send, recv, &site).await) });
+                requests.spawn(async move {
+                    let served = answer(send, recv, &site).await;
+                    log(served);
+                });
             }
             Some(_) = requests.join_next() => {}
-            changed = draining.wait_for(|draining| *draining), if !*draining.borrow() => {
-                if changed.is_err() {
-                    break;
-                }
-            }
+            () = drain_begins(&mut draining), if !*draining.borrow() => {}
         }
         if *draining.borrow() && requests.is_empty() {
             connection.close(0, b"server is shutting down");
@@ -105,10 +106,21 @@ pub async fn serve_connection<F>(
     while requests.join_next().await.is_some() {}
 }
 
+/// Waits until `draining` is true; for ever if nobody can set it any more.
+async fn drain_begins(draining: &mut watch::Receiver<bool>) {
+    if draining.wait_for(|draining| *draining).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
 /// Answers one request and waits until the client has everything.
 async fn answer(mut send: SendStream, mut recv: RecvStream, site: &Site) -> Served {
-    let mut served =
-        Served { path: String::new(), bytes: 0, elapsed: Duration::ZERO, outcome: Ok(()) };
+    let mut served = Served {
+        path: String::new(),
+        bytes: 0,
+        elapsed: Duration::ZERO,
+        outcome: Ok(()),
+    };
     let start = Instant::now();
     served.outcome = match try_answer(&mut send, &mut recv, site, &mut served).await {
         Err(ServeError::Refused { refusal, reason }) => {
@@ -131,21 +143,30 @@ async fn try_answer(
         .await
         .map_err(|_| ServeError::refused(Refusal::BadRequest, "no request within 30 s"))??;
     let path = resolve(site, &served.path).await?;
-    let mut file = File::open(&path).await.map_err(|error| site_error(&error))?;
+    let mut file = File::open(&path)
+        .await
+        .map_err(|error| site_error(&error))?;
     let mut block = BytesMut::new();
     loop {
         block.reserve(BLOCK);
-        let read = file.read_buf(&mut block).await.map_err(|error| unreadable(&path, &error))?;
+        let read = file
+            .read_buf(&mut block)
+            .await
+            .map_err(|error| unreadable(&path, &error))?;
         if read == 0 {
             break;
         }
         served.bytes += read as u64;
-        send.write_chunk(block.split().freeze()).await.map_err(lost)?;
+        send.write_chunk(block.split().freeze())
+            .await
+            .map_err(lost)?;
     }
     send.finish().map_err(lost)?;
     match send.stopped().await {
         Ok(None) => Ok(()),
-        Ok(Some(code)) => Err(lost(format_args!("the client stopped reading with code {code}"))),
+        Ok(Some(code)) => Err(lost(format_args!(
+            "the client stopped reading with code {code}"
+        ))),
         Err(error) => Err(lost(error)),
     }
 }

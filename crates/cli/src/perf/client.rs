@@ -34,7 +34,11 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<(), Failure> {
 
 /// Prints a measurement.
 pub(crate) fn print(measurement: &Measurement, json: bool) -> Result<(), Failure> {
-    if json { output::json(measurement) } else { output::line(&measurement.text()) }
+    if json {
+        output::json(measurement)
+    } else {
+        output::line(&measurement.text())
+    }
 }
 
 /// The server to measure against.
@@ -64,7 +68,11 @@ pub(crate) async fn measure(
         Load::Requests(args) => requests(client, server, args).await?,
         Load::Handshakes(args) => handshakes(client, server, args).await?,
     };
-    measurement.cpu(cpu().zip(cpu_start).map(|(end, start)| end.saturating_sub(start)));
+    measurement.cpu(
+        cpu()
+            .zip(cpu_start)
+            .map(|(end, start)| end.saturating_sub(start)),
+    );
     Ok(measurement)
 }
 
@@ -102,8 +110,12 @@ async fn volume(
         Way::Up => "upload",
         Way::Down => "download",
     };
-    let mut measurement =
-        Measurement { load, bytes: args.bytes, completed: streams, ..Measurement::default() };
+    let mut measurement = Measurement {
+        load,
+        bytes: args.bytes,
+        completed: streams,
+        ..Measurement::default()
+    };
     measurement.finish(start.elapsed());
     measurement.connection(&connection.stats());
     Ok(measurement)
@@ -168,11 +180,7 @@ async fn handshakes(
 
 /// Keeps `in_flight` of what `make` makes going for `duration`; returns how long each took. The first
 /// failure ends it.
-async fn repeat<F, T>(
-    in_flight: u16,
-    duration: Duration,
-    make: F,
-) -> Result<Vec<Duration>, Failure>
+async fn repeat<F, T>(in_flight: u16, duration: Duration, make: F) -> Result<Vec<Duration>, Failure>
 where
     F: Fn() -> T + Clone + Send + 'static,
     T: Future<Output = Result<(), Failure>> + Send + 'static,

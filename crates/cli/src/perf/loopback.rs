@@ -61,7 +61,9 @@ fn serve_until(
             () = serve(&server, |_| {}) => {}
             _ = stopped => {}
         }
-        let used = thread_time().zip(start).map(|(end, start)| end.saturating_sub(start));
+        let used = thread_time()
+            .zip(start)
+            .map(|(end, start)| end.saturating_sub(start));
         farewell(&server).await;
         Ok(used)
     })
@@ -77,7 +79,10 @@ fn run_client(
         let client = client(&Trust::Roots(vec![trusted]), super::ALPN, &args.tuning)
             .build()
             .map_err(|error| build_failure(&error))?;
-        let server = Target { host: address.ip().to_string(), port: address.port() };
+        let server = Target {
+            host: address.ip().to_string(),
+            port: address.port(),
+        };
         let measured = tokio::select! {
             measured = measure(&client, &server, &args.load, thread_time) => measured,
             stopped = stop_requested() => stopped.and(Err(interrupted())),

@@ -31,10 +31,7 @@ pub async fn request(connection: &Connection, up: u64, down: u64) -> Result<(), 
 }
 
 /// Answers one request; returns the bytes received, without the number, and sent.
-pub async fn answer(
-    mut send: SendStream,
-    mut recv: RecvStream,
-) -> Result<(u64, u64), Failure> {
+pub async fn answer(mut send: SendStream, mut recv: RecvStream) -> Result<(u64, u64), Failure> {
     let mut number = [0; 8];
     recv.read_exact(&mut number).await.map_err(broken)?;
     let down = u64::from_be_bytes(number);
@@ -48,7 +45,9 @@ async fn send_zeroes(send: &mut SendStream, count: u64) -> Result<(), Failure> {
     let mut left = count;
     while left > 0 {
         let step = usize::try_from(left).unwrap_or(BLOCK).min(BLOCK);
-        send.write_chunk(Bytes::from_static(&ZEROES[..step])).await.map_err(broken)?;
+        send.write_chunk(Bytes::from_static(&ZEROES[..step]))
+            .await
+            .map_err(broken)?;
         left -= step as u64;
     }
     Ok(())

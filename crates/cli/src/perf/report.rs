@@ -82,14 +82,22 @@ impl Measurement {
     pub fn finish(&mut self, elapsed: Duration) {
         self.seconds = elapsed.as_secs_f64();
         self.goodput_bps = table::bits_per_second(self.bytes, elapsed);
-        self.per_second =
-            if self.seconds > 0.0 { self.completed as f64 / self.seconds } else { 0.0 };
+        self.per_second = if self.seconds > 0.0 {
+            self.completed as f64 / self.seconds
+        } else {
+            0.0
+        };
     }
 
     /// Fills in what the connection knows.
     pub fn connection(&mut self, stats: &ConnectionStats) {
-        self.handshake_ms = stats.handshake_duration.map(|time| time.as_secs_f64() * 1e3);
-        self.srtt_ms = stats.paths.first().map(|path| path.smoothed_rtt.as_secs_f64() * 1e3);
+        self.handshake_ms = stats
+            .handshake_duration
+            .map(|time| time.as_secs_f64() * 1e3);
+        self.srtt_ms = stats
+            .paths
+            .first()
+            .map(|path| path.smoothed_rtt.as_secs_f64() * 1e3);
         self.retransmitted_share = Some(retransmitted_share(stats));
     }
 
@@ -138,7 +146,11 @@ impl Measurement {
             ));
         }
         lines.extend(cpu_text("client", self.cpu_s, self.cpu_s_per_gb));
-        lines.extend(cpu_text("server", self.server_cpu_s, self.server_cpu_s_per_gb));
+        lines.extend(cpu_text(
+            "server",
+            self.server_cpu_s,
+            self.server_cpu_s_per_gb,
+        ));
         lines.join("\n")
     }
 }

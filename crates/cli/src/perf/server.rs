@@ -57,7 +57,10 @@ where
             connection = server.accept() => {
                 let Some(connection) = connection else { break };
                 let log = log.clone();
-                connections.spawn(async move { log(serve_connection(connection).await) });
+                connections.spawn(async move {
+                    let row = serve_connection(connection).await;
+                    log(row);
+                });
             }
             Some(_) = connections.join_next() => {}
         }
@@ -95,7 +98,9 @@ async fn serve_connection(connection: Connection) -> ConnectionRow {
             Some(_) = streams.join_next() => {}
         }
     }
-    let cpu = process_time().zip(cpu_start).map(|(end, start)| end.saturating_sub(start));
+    let cpu = process_time()
+        .zip(cpu_start)
+        .map(|(end, start)| end.saturating_sub(start));
     while streams.join_next().await.is_some() {}
     let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let (up_bytes, down_bytes) = (get(&totals.up), get(&totals.down));

@@ -97,6 +97,7 @@ impl Assembler {
     }
 
     /// True if nothing is buffered, not even behind a gap.
+    #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.received.is_empty()
     }

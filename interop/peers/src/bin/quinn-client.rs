@@ -54,7 +54,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     let endpoint = Endpoint::client(local)?;
     let start = Instant::now();
-    let connection = endpoint.connect_with(configuration(&arguments)?, address, &server.host)?.await?;
+    let connection = endpoint
+        .connect_with(configuration(&arguments)?, address, &server.host)?
+        .await?;
     let handshake = start.elapsed();
     let (bytes, key_updates) = download_all(&connection, &arguments).await?;
     let path = connection.stats().path;

@@ -114,7 +114,12 @@ async fn run(role: Role) -> Result<(), Box<dyn Error>> {
             config.transport_config(transport(tuning));
             serve(&endpoint(listen, Some(config), tuning)?).await
         }
-        Role::Client { server, direction, bytes, tuning } => {
+        Role::Client {
+            server,
+            direction,
+            bytes,
+            tuning,
+        } => {
             let crypto = tls::client(None, ALPN, tuning.suite)?;
             let mut config = quinn::ClientConfig::new(crypto);
             config.transport_config(transport(tuning));
@@ -149,21 +154,36 @@ fn endpoint(
     server: Option<quinn::ServerConfig>,
     tuning: Tuning,
 ) -> Result<Endpoint, Box<dyn Error>> {
-    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::DGRAM,
+        Some(Protocol::UDP),
+    )?;
     socket.set_send_buffer_size(SOCKET_BUFFER)?;
     socket.set_recv_buffer_size(SOCKET_BUFFER)?;
     socket.bind(&address.into())?;
     let mut config = EndpointConfig::default();
     config.max_udp_payload_size(tuning.mtu.max(1472))?;
-    Ok(Endpoint::new(config, server, socket.into(), Arc::new(quinn::TokioRuntime))?)
+    Ok(Endpoint::new(
+        config,
+        server,
+        socket.into(),
+        Arc::new(quinn::TokioRuntime),
+    )?)
 }
 
 async fn serve(endpoint: &Endpoint) -> Result<(), Box<dyn Error>> {
-    println!("{}", json!({ "event": "listening", "address": endpoint.local_addr()?.to_string() }));
+    println!(
+        "{}",
+        json!({ "event": "listening", "address": endpoint.local_addr()?.to_string() })
+    );
     while let Some(incoming) = endpoint.accept().await {
         tokio::spawn(async move {
             if let Err(error) = answer_all(incoming.await).await {
-                println!("{}", json!({ "event": "failed", "error": error.to_string() }));
+                println!(
+                    "{}",
+                    json!({ "event": "failed", "error": error.to_string() })
+                );
             }
         });
     }
@@ -187,7 +207,10 @@ async fn answer_all(connection: Result<Connection, ConnectionError>) -> Result<(
     }
 }
 
-async fn answer(mut send: SendStream, mut receive: RecvStream) -> Result<(u64, u64), Box<dyn Error>> {
+async fn answer(
+    mut send: SendStream,
+    mut receive: RecvStream,
+) -> Result<(u64, u64), Box<dyn Error>> {
     let mut wanted = [0; 8];
     receive.read_exact(&mut wanted).await?;
     let wanted = u64::from_be_bytes(wanted);
@@ -228,7 +251,8 @@ async fn supply(send: &mut SendStream, bytes: u64) -> Result<(), Box<dyn Error>>
     let mut left = bytes;
     while left > 0 {
         let block = usize::try_from(left).unwrap_or(BLOCK).min(BLOCK);
-        send.write_chunk(Bytes::from_static(&ZEROS[..block])).await?;
+        send.write_chunk(Bytes::from_static(&ZEROS[..block]))
+            .await?;
         left -= block as u64;
     }
     send.finish()?;
@@ -240,7 +264,10 @@ async fn drain(receive: &mut RecvStream) -> Result<u64, Box<dyn Error>> {
     let mut chunks: [Bytes; CHUNKS] = std::array::from_fn(|_| Bytes::new());
     let mut bytes = 0;
     while let Some(count) = receive.read_chunks(&mut chunks).await? {
-        bytes += chunks[..count].iter().map(|chunk| chunk.len() as u64).sum::<u64>();
+        bytes += chunks[..count]
+            .iter()
+            .map(|chunk| chunk.len() as u64)
+            .sum::<u64>();
     }
     Ok(bytes)
 }

@@ -82,7 +82,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-async fn serve(incoming: Incoming, root: Arc<Path>, key_update: bool) -> Result<(), Box<dyn Error>> {
+async fn serve(
+    incoming: Incoming,
+    root: Arc<Path>,
+    key_update: bool,
+) -> Result<(), Box<dyn Error>> {
     let connection = incoming.await?;
     println!("connection from {}", connection.remote_address());
     let until_update = key_update.then(|| Arc::new(AtomicU64::new(0)));

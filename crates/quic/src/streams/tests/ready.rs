@@ -59,6 +59,12 @@ fn higher_priority_goes_first() {
     assert!(ready.is_empty());
 }
 
+fn forget(model: &mut BTreeMap<i32, VecDeque<u32>>, key: u32) {
+    for queue in model.values_mut() {
+        queue.retain(|&other| other != key);
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Op {
     Insert(u32, i32),
@@ -85,13 +91,13 @@ proptest! {
                 Op::Insert(key, priority) => {
                     ready.insert(key, priority);
                     if !model.get(&priority).is_some_and(|queue| queue.contains(&key)) {
-                        model.values_mut().for_each(|queue| queue.retain(|&other| other != key));
+                        forget(&mut model, key);
                         model.entry(priority).or_default().push_back(key);
                     }
                 }
                 Op::Remove(key) => {
                     ready.remove(key);
-                    model.values_mut().for_each(|queue| queue.retain(|&other| other != key));
+                    forget(&mut model, key);
                 }
                 Op::Spend(bytes) => {
                     if let Some((key, priority)) = ready.first() {

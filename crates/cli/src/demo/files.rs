@@ -1,0 +1,113 @@
+//! What the demo moves: a short video that comes with the program and a random file made on the
+//! spot.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::digest::sha256;
+use crate::exit::{Exit, Failure, plain_io_error};
+use crate::table;
+
+/// See `assets/README.md`.
+const VIDEO: &[u8] = include_bytes!(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../assets/fractal.mp4"
+));
+
+/// Bytes of the random file.
+const RANDOM_SIZE: usize = 20_000_000;
+
+/// Bytes of the random file when time is short.
+const QUICK_SIZE: usize = 2_000_000;
+
+/// A file to move.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Its name, in the served directory and in reports.
+    pub name: &'static str,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// What must arrive.
+    pub sha256: [u8; 32],
+}
+
+/// The files and a temporary directory for them and their copies; removed when dropped.
+#[derive(Debug)]
+pub struct Files {
+    directory: TempDir,
+    sources: [Source; 2],
+}
+
+impl Files {
+    /// Writes the files.
+    pub fn prepare(quick: bool, seed: u64) -> Result<Self, Failure> {
+        let failed = |error: io::Error| {
+            let why = plain_io_error(&error);
+            Failure::new(
+                Exit::LocalFile,
+                format_args!("cannot write temporary files: {why}"),
+            )
+        };
+        let directory = tempfile::Builder::new()
+            .prefix("swiftwater-demo-")
+            .tempdir();
+        let directory = directory.map_err(failed)?;
+        let site = directory.path().join("site");
+        fs::create_dir(&site).map_err(failed)?;
+        let random = pseudo_random(if quick { QUICK_SIZE } else { RANDOM_SIZE }, seed);
+        let write = |name: &'static str, data: &[u8]| {
+            fs::write(site.join(name), data).map_err(failed)?;
+            Ok::<_, Failure>(Source {
+                name,
+                bytes: data.len() as u64,
+                sha256: sha256(data),
+            })
+        };
+        let sources = [write("fractal.mp4", VIDEO)?, write("random.bin", &random)?];
+        Ok(Self { directory, sources })
+    }
+
+    /// The directory that servers serve.
+    pub fn site(&self) -> PathBuf {
+        self.directory.path().join("site")
+    }
+
+    /// A directory for what arrives; made if missing.
+    pub fn arrivals(&self, name: &str) -> io::Result<PathBuf> {
+        let path = Path::join(self.directory.path(), name);
+        fs::create_dir_all(&path)?;
+        Ok(path)
+    }
+
+    /// The files.
+    pub fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    /// The files in words.
+    pub fn describe(&self) -> String {
+        let [video, random] = self
+            .sources
+            .each_ref()
+            .map(|source| table::bytes(source.bytes));
+        format!("a video ({video}) and a random file ({random})")
+    }
+}
+
+/// `size` bytes that don't compress and are the same for the same seed (`SplitMix64`).
+fn pseudo_random(size: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed;
+    let mut data = Vec::with_capacity(size + 8);
+    while data.len() < size {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        data.extend_from_slice(&(z ^ (z >> 31)).to_le_bytes());
+    }
+    data.truncate(size);
+    data
+}

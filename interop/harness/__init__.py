@@ -1,0 +1,1 @@
+"""Runs Swiftwater and foreign QUIC stacks against each other, case by case."""

@@ -1,0 +1,264 @@
+"""The cases. Each runs one server and one client and raises `Failure` if anything is not as it must
+be; what it returns is a note for the table."""
+
+import json
+import time
+from dataclasses import dataclass
+
+from .packets import RESERVED_VERSION, VERSION_1
+from .programs import Client, Failure, Server, Unsupported, text
+from .tap import Tap
+
+# Seconds that a client may take.
+SHORT = 20
+LONG = 60
+# A version that quinn knows and nobody else needs to: draft 29.
+DRAFT_29 = 0xFF00001D
+# A client that is told "no common version" must not sit out its time limits, seconds.
+PROMPT = 4
+
+
+@dataclass
+class Setting:
+    """What a case works with."""
+
+    bench: object
+    site: object
+    identity: object
+    big_identity: object
+    server: object
+    client: object
+    swiftwater: object
+
+
+def fetch(setting, address, names, seconds=SHORT, **options):
+    """Lets the client get files, compares them, and returns the client and the seconds it took."""
+    start = time.monotonic()
+    running = attempt(setting, address, names, seconds, **options)
+    elapsed = time.monotonic() - start
+    if running.process.returncode != 0:
+        raise Failure(f"client exit {running.process.returncode}: {running.last_words()}")
+    wrong = setting.site.differences(names, setting.bench.folder / "received")
+    if wrong:
+        raise Failure("; ".join(wrong[:5]))
+    return running, elapsed
+
+
+def attempt(setting, address, names, seconds=SHORT, **options):
+    """Runs the client, whatever comes of it."""
+    ca = options.pop("identity", setting.identity).ca
+    urls = [f"https://{text(address)}/{name}" for name in names]
+    task = Client(urls, setting.bench.folder / "received", ca, **options)
+    return setting.bench.run_client(setting.client, task, seconds)
+
+
+def serve(setting, host="127.0.0.1", **options):
+    identity = options.pop("identity", setting.identity)
+    task = Server(setting.site.root, identity, **options)
+    running, address = setting.bench.start_server(setting.server, task, host)
+    if not options.get("version"):
+        if VERSION_1 not in running.versions:
+            raise Failure(f"versions offered: {running.versions}")
+        if RESERVED_VERSION in running.versions:
+            raise Failure("the server offers the version that it was asked to negotiate away")
+    return running, address
+
+
+def check_alive(server):
+    """A server must outlive its clients and not have panicked."""
+    if not server.alive():
+        raise Failure(f"{server.name} ended: {server.last_words()}")
+    if "panicked at" in server.everything():
+        raise Failure(f"{server.name} panicked")
+
+
+def check_tap(tap):
+    if tap.faults:
+        raise Failure("; ".join(tap.faults[:3]))
+
+
+def speed(setting, names, elapsed):
+    size = sum((setting.site.root / name).stat().st_size for name in names)
+    return f"{size / elapsed / 1e6:.1f} MB/s"
+
+
+def handshake(setting):
+    """One small file. From outside: full-size Initials, the amplification limit, no detours."""
+    server, address = serve(setting)
+    with Tap(address) as tap:
+        _, elapsed = fetch(setting, ("127.0.0.1", tap.port), ["one"])
+    check_tap(tap)
+    for kind in ("Retry", "Version Negotiation"):
+        if tap.saw("server", kind):
+            raise Failure(f"the server sent {kind} unasked")
+    check_alive(server)
+    return f"{elapsed * 1e3:.0f} ms with start of client"
+
+
+def transfer(setting):
+    """Files of 0 bytes, 1 byte, 100 kB and 5 MB on one connection."""
+    server, address = serve(setting)
+    names = ["empty", "one", "hundred-kb", "five-mb"]
+    _, elapsed = fetch(setting, address, names)
+    check_alive(server)
+    return speed(setting, names, elapsed)
+
+
+def streams(setting):
+    """150 small files on one connection: more streams than either side allows at first."""
+    server, address = serve(setting)
+    _, elapsed = fetch(setting, address, setting.site.small)
+    check_alive(server)
+    return f"{len(setting.site.small)} files in {elapsed:.2f} s"
+
+
+def missing(setting):
+    """A file that isn't there: the stream is reset, the client fails, nothing is written."""
+    server, address = serve(setting)
+    running = attempt(setting, address, ["absent"])
+    if running.process.returncode == 0:
+        raise Failure("the client reports success")
+    left = [path.name for path in (setting.bench.folder / "received").iterdir()]
+    if left:
+        raise Failure(f"the client has written {left}")
+    check_alive(server)
+    return running.last_words()[:60]
+
+
+def chacha20(setting):
+    """The cipher suite with its own header protection."""
+    server, address = serve(setting, suite="chacha20")
+    fetch(setting, address, ["hundred-kb"], suite="chacha20")
+    check_alive(server)
+
+
+def retry(setting):
+    """The server sends Retry; the client comes back with the token."""
+    server, address = serve(setting, retry=True)
+    with Tap(address) as tap:
+        fetch(setting, ("127.0.0.1", tap.port), ["one", "hundred-kb"])
+    check_tap(tap)
+    if not tap.saw("server", "Retry"):
+        raise Failure("the server sent no Retry packet")
+    if not tap.initial_with_token:
+        raise Failure("the client sent no token")
+    check_alive(server)
+
+
+def keyupdate(setting):
+    """The foreign side updates keys again and again during a transfer."""
+    from_client = setting.client is not setting.swiftwater
+    server, address = serve(setting, key_update=not from_client)
+    running, _ = fetch(setting, address, ["five-mb"], LONG, key_update=from_client)
+    if from_client:
+        updates = json.loads(running.output())["key_updates"]
+    else:
+        updates = server.everything().count("key update")
+    if not updates:
+        raise Failure("no key update was made")
+    check_alive(server)
+    return f"{updates} updates"
+
+
+def versions(setting):
+    """Version Negotiation: a foreign client starts with another version; ours meets a server
+    without a version in common."""
+    if setting.client is setting.swiftwater:
+        return no_common_version(setting)
+    server, address = serve(setting)
+    recovers = setting.client.name == "aioquic"
+    with Tap(address) as tap:
+        near = ("127.0.0.1", tap.port)
+        if recovers:
+            fetch(setting, near, ["one"], version=RESERVED_VERSION)
+        elif attempt(setting, near, ["one"], version=DRAFT_29).process.returncode == 0:
+            raise Failure("the client spoke a version that the server doesn't know")
+    if VERSION_1 not in tap.versions:
+        raise Failure(f"Version Negotiation offers {tap.versions}")
+    check_alive(server)
+    return "came back with version 1" if recovers else "client gave up, as it does"
+
+
+def no_common_version(setting):
+    server, address = serve(setting, version=DRAFT_29)
+    with Tap(address) as tap:
+        start = time.monotonic()
+        running = attempt(setting, ("127.0.0.1", tap.port), ["one"])
+        elapsed = time.monotonic() - start
+    if running.process.returncode == 0:
+        raise Failure("the client reports success")
+    if not tap.saw("server", "Version Negotiation"):
+        raise Failure("the server sent no Version Negotiation")
+    if elapsed > PROMPT:
+        raise Failure(f"the client took {elapsed:.1f} s to give up: {running.last_words()}")
+    check_alive(server)
+    return running.last_words()[-60:]
+
+
+def bigcert(setting):
+    """A certificate of 10 kB: the server's first flight exceeds the amplification limit."""
+    server, address = serve(setting, identity=setting.big_identity)
+    with Tap(address) as tap:
+        fetch(setting, ("127.0.0.1", tap.port), ["one"], identity=setting.big_identity)
+    check_tap(tap)
+    check_alive(server)
+    return f"{tap.budget_used:.2f} times what came in, before validation"
+
+
+def ipv6(setting):
+    """Over ::1."""
+    try:
+        server, address = serve(setting, host="::1")
+    except OSError as error:
+        raise Unsupported(f"no IPv6 here ({error.strerror})") from error
+    fetch(setting, address, ["hundred-kb"])
+    check_alive(server)
+
+
+def impaired(setting, names, link):
+    """Gets files through a relay with the given link, and returns a note."""
+    if setting.swiftwater is None:
+        raise Unsupported("the relay is swiftwater's")
+    server, address = serve(setting)
+    relay, near = setting.bench.start_relay(setting.swiftwater, address, link)
+    _, elapsed = fetch(setting, near, names, LONG)
+    check_alive(server)
+    check_alive(relay)
+    return f"{elapsed:.1f} s"
+
+
+def loss(setting):
+    """2 % of the packets lost both ways, 20 ms round trip."""
+    names = ["empty", "one", "hundred-kb", "five-mb"]
+    return impaired(setting, names, ["--loss", "2%", "--delay", "10ms"])
+
+
+def harsh(setting):
+    """Loss, corruption, duplication and reordering together."""
+    link = ["--loss", "5%", "--corrupt", "2%", "--duplicate", "2%"]
+    link += ["--reorder", "5%,5ms", "--delay", "10ms"]
+    return impaired(setting, ["one", "hundred-kb", *setting.site.small[:20]], link)
+
+
+def far(setting):
+    """A round trip of 600 ms and 10 Mbit/s."""
+    link = ["--delay", "300ms", "--rate", "10mbit"]
+    return impaired(setting, ["one", "hundred-kb"], link)
+
+
+# In the order of the table; the second value tells whether --quick runs it.
+CASES = [
+    (handshake, True),
+    (transfer, True),
+    (streams, True),
+    (missing, True),
+    (chacha20, False),
+    (retry, True),
+    (keyupdate, True),
+    (versions, True),
+    (bigcert, True),
+    (ipv6, False),
+    (loss, True),
+    (harsh, False),
+    (far, False),
+]
