@@ -44,7 +44,7 @@ pub enum Command {
     /// Measure throughput, requests and handshakes
     Perf(PerfArgs),
     /// Put any UDP program behind an emulated link
-    Relay(RelayArgs),
+    Relay(Box<RelayArgs>),
     /// Simulate flows on a bottleneck in virtual time
     Sim(SimArgs),
     /// Watch real files cross emulated networks, all in one process

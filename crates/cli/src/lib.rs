@@ -67,7 +67,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
             PerfCommand::Client(args) => runtime::block_on(perf::client::run(args)),
             PerfCommand::Loopback(args) => perf::loopback::run(&args),
         },
-        Command::Relay(args) => runtime::block_on(commands::relay::run(args)),
+        Command::Relay(args) => runtime::block_on(commands::relay::run(*args)),
         Command::Sim(args) => commands::sim::run(&args),
         Command::Demo(args) => runtime::block_on(demo::run(args)),
         Command::Completions(args) => commands::generate::completions(args.shell),

@@ -18,7 +18,7 @@ impl Table {
 
     /// Appends a row.
     pub fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.rows.push(cells.to_vec());
+        self.rows.push(cells.into());
     }
 
     /// The table as text without a line break at the end. The first column is aligned to the left,

@@ -1,6 +1,6 @@
 //! The addresses that `get` accepts, and percent-encoding (RFC 3986, the parts needed here).
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::net::Ipv6Addr;
 use std::str::FromStr;
 
@@ -158,7 +158,8 @@ pub fn percent_encode(path: &str) -> String {
         if byte.is_ascii_graphic() {
             encoded.push(char::from(byte));
         } else {
-            encoded.push_str(&format!("%{byte:02X}"));
+            // Writing to a string can't fail.
+            let _ = write!(encoded, "%{byte:02X}");
         }
     }
     encoded

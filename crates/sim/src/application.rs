@@ -17,12 +17,7 @@ pub trait Application: Any {
     fn on_start(&mut self, _host: &mut HostContext<'_>) {}
 
     /// Something happened on a connection, one that was opened or one that was accepted.
-    fn on_event(
-        &mut self,
-        host: &mut HostContext<'_>,
-        connection: ConnectionHandle,
-        event: Event,
-    );
+    fn on_event(&mut self, host: &mut HostContext<'_>, connection: ConnectionHandle, event: Event);
 
     /// A timer set with [`HostContext::set_timer`] expired.
     fn on_timer(&mut self, _host: &mut HostContext<'_>, _token: u64) {}

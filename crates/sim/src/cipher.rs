@@ -30,7 +30,10 @@ pub enum Cipher {
 
 impl Cipher {
     /// Both sides' configurations, with a certificate that is always the same.
-    #[allow(clippy::type_complexity, reason = "a pair of trait objects, taken apart at once")]
+    #[allow(
+        clippy::type_complexity,
+        reason = "a pair of trait objects, taken apart at once"
+    )]
     pub fn crypto(self) -> Result<(Arc<dyn ClientCrypto>, Arc<dyn ServerCrypto>), SimError> {
         let certificate = DevCertificate::deterministic([SERVER_NAME])?;
         match self {

@@ -38,7 +38,10 @@ impl Payload for Parcel {
 /// Datagrams that nobody uses now.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    #[allow(clippy::vec_box, reason = "the boxes are what is kept: links carry pointers")]
+    #[allow(
+        clippy::vec_box,
+        reason = "the boxes are what is kept: links carry pointers"
+    )]
     free: Vec<Box<Datagram>>,
 }
 

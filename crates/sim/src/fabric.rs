@@ -103,10 +103,6 @@ impl Fabric {
         (self.nodes.len() - 1) as u32
     }
 
-    pub(crate) fn node(&self, node: u32) -> Node {
-        self.nodes[node as usize]
-    }
-
     pub(crate) fn links(&self) -> usize {
         self.links.len()
     }
@@ -291,7 +287,13 @@ impl Fabric {
         if let Some(log) = &mut self.log {
             let reason = dropped.as_ref().map(|dropped| dropped.reason);
             let fate = reason.map_or(LogFate::Accepted, LogFate::Dropped);
-            log.add(LogEntry { at: now, link: LinkId(link), size, ecn, fate });
+            log.add(LogEntry {
+                at: now,
+                link: LinkId(link),
+                size,
+                ecn,
+                fate,
+            });
         }
         if let Some(Dropped { packet, .. }) = dropped {
             self.pool.recycle(packet);
@@ -334,19 +336,21 @@ impl Fabric {
 
     fn forward(&mut self, router: u32, packet: Packet<Parcel>) {
         let interface = packet.payload.0.interface;
-        match self.routes().next(router, interface) {
-            Some(link) => self.offer(link, packet),
-            None => {
-                self.stats.unroutable += 1;
-                self.pool.recycle(packet);
-            }
+        if let Some(link) = self.routes().next(router, interface) {
+            self.offer(link, packet);
+        } else {
+            self.stats.unroutable += 1;
+            self.pool.recycle(packet);
         }
     }
 
     fn routes(&mut self) -> &Routes {
         let (nodes, links, interfaces) = (&self.nodes, &self.links, &self.interfaces);
         self.routes.get_or_insert_with(|| {
-            let forwards: Vec<_> = nodes.iter().map(|node| matches!(node, Node::Router)).collect();
+            let forwards: Vec<_> = nodes
+                .iter()
+                .map(|node| matches!(node, Node::Router))
+                .collect();
             let edges: Vec<_> = links.iter().map(|state| state.edge).collect();
             let downlinks: Vec<_> = interfaces.iter().map(|each| each.downlink).collect();
             Routes::new(nodes.len(), &forwards, &edges, &downlinks)

@@ -122,8 +122,10 @@ impl PacketLog {
 
     /// One step of a multiply-and-fold hash; every step depends on all before it.
     fn mix(&mut self, word: u64) {
-        let product = u128::from(self.digest ^ word) * 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
-        self.digest = (product >> 64) as u64 ^ product as u64;
-        self.digest = self.digest.rotate_left(23).wrapping_add(word ^ 0xd6e8_feb8_6659_fd93);
+        let product = u128::from(self.digest ^ word) * 0x9e37_79b9_7f4a_7c15;
+        let folded = (product >> 64) as u64 ^ product as u64;
+        self.digest = folded
+            .rotate_left(23)
+            .wrapping_add(word ^ 0xd6e8_feb8_6659_fd93);
     }
 }

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use swiftwater_link::{Counters, Ecn, Link, LinkConfig, Packet, QueueStats, Tally};
-use swiftwater_quic::{
-    Connection, ConnectionHandle, EndpointConfig, EndpointStats, ServerConfig,
-};
+use swiftwater_quic::{Connection, ConnectionHandle, EndpointConfig, EndpointStats, ServerConfig};
 use swiftwater_tls::EndpointSecrets;
 use swiftwater_units::Instant;
 
@@ -162,11 +160,7 @@ impl Network {
     }
 
     /// Acts on a host from outside, as its application would.
-    pub fn with_host<R>(
-        &mut self,
-        host: HostId,
-        act: impl FnOnce(&mut HostContext<'_>) -> R,
-    ) -> R {
+    pub fn with_host<R>(&mut self, host: HostId, act: impl FnOnce(&mut HostContext<'_>) -> R) -> R {
         let host = &mut self.hosts[host.0 as usize];
         let (_, mut context) = host.context(&mut self.fabric);
         let result = act(&mut context);
@@ -252,7 +246,10 @@ impl Network {
     pub fn inject(&mut self, interface: InterfaceId, source: SocketAddr, ecn: Ecn, data: &[u8]) {
         let to = self.fabric.interface(interface.0);
         let (host, destination) = (to.host, to.outer);
-        let parcel = self.fabric.pool.parcel(source, destination, interface.0, data);
+        let parcel = self
+            .fabric
+            .pool
+            .parcel(source, destination, interface.0, data);
         let packet = Packet::with_ecn(parcel, ecn);
         self.hosts[host as usize].receive(&mut self.fabric, packet);
     }
@@ -372,7 +369,12 @@ impl Network {
         while let Some(task) = self.fabric.agenda.pop_due(self.fabric.now) {
             self.perform(task);
             tasks += 1;
-            if self.fabric.agenda.next_at().is_none_or(|at| at > self.fabric.now) {
+            if self
+                .fabric
+                .agenda
+                .next_at()
+                .is_none_or(|at| at > self.fabric.now)
+            {
                 self.settle();
             }
             assert!(tasks < MAX_TASKS_AT_ONCE, "virtual time stands still");
@@ -393,7 +395,9 @@ impl Network {
             Task::Connection { host, slot } => {
                 let now = fabric.now;
                 let host = &mut self.hosts[host as usize];
-                host.core.slots.expire(now, slot, host.id, &mut fabric.agenda);
+                host.core
+                    .slots
+                    .expire(now, slot, host.id, &mut fabric.agenda);
                 host.list(fabric);
             }
             Task::Application { host, token } => {

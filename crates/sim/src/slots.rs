@@ -20,7 +20,7 @@ struct Slot {
 /// Connections by [`ConnectionHandle`].
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
-    slots: Vec<Option<Slot>>,
+    places: Vec<Option<Slot>>,
     busy: VecDeque<u32>,
     /// Drained connections, if they are kept.
     drained: Vec<(ConnectionHandle, Box<Connection>)>,
@@ -38,10 +38,10 @@ impl Slots {
     /// Takes in a new connection, which has something to do.
     pub(crate) fn insert(&mut self, handle: ConnectionHandle, connection: Box<Connection>) {
         let index = handle.index();
-        if self.slots.len() <= index {
-            self.slots.resize_with(index + 1, || None);
+        if self.places.len() <= index {
+            self.places.resize_with(index + 1, || None);
         }
-        self.slots[index] = Some(Slot {
+        self.places[index] = Some(Slot {
             handle,
             connection,
             busy: true,
@@ -52,7 +52,7 @@ impl Slots {
 
     /// The connection, also a drained one that was kept.
     pub(crate) fn get(&self, handle: ConnectionHandle) -> Option<&Connection> {
-        let slot = self.slots.get(handle.index()).and_then(Option::as_ref);
+        let slot = self.places.get(handle.index()).and_then(Option::as_ref);
         if let Some(slot) = slot.filter(|slot| slot.handle == handle) {
             return Some(&slot.connection);
         }
@@ -63,7 +63,7 @@ impl Slots {
 
     /// The connection, which will be asked afterwards what it has to do.
     pub(crate) fn get_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
-        let slot = self.slots.get_mut(handle.index()).and_then(Option::as_mut);
+        let slot = self.places.get_mut(handle.index()).and_then(Option::as_mut);
         if let Some(slot) = slot.filter(|slot| slot.handle == handle) {
             if !slot.busy {
                 slot.busy = true;
@@ -83,7 +83,7 @@ impl Slots {
     /// The next connection with something to do.
     pub(crate) fn next_busy(&mut self) -> Option<ConnectionHandle> {
         while let Some(index) = self.busy.pop_front() {
-            if let Some(Some(slot)) = self.slots.get_mut(index as usize)
+            if let Some(Some(slot)) = self.places.get_mut(index as usize)
                 && slot.busy
             {
                 slot.busy = false;
@@ -95,14 +95,14 @@ impl Slots {
 
     /// The connection of a handle that [`Slots::next_busy`] gave, without making it busy again.
     pub(crate) fn serve(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
-        let slot = self.slots.get_mut(handle.index())?.as_mut()?;
+        let slot = self.places.get_mut(handle.index())?.as_mut()?;
         (slot.handle == handle).then_some(&mut *slot.connection)
     }
 
     /// Makes sure that the agenda looks at the connection when its next timer expires.
     pub(crate) fn arm(&mut self, handle: ConnectionHandle, host: u32, agenda: &mut Agenda) {
         let index = handle.index();
-        let Some(Some(slot)) = self.slots.get_mut(index) else {
+        let Some(Some(slot)) = self.places.get_mut(index) else {
             return;
         };
         // A timer that moved back is looked at when it was due at first, and armed anew then.
@@ -117,7 +117,7 @@ impl Slots {
 
     /// A timer of the connection in slot `index` was due at `now`: lets it expire, or arms it anew.
     pub(crate) fn expire(&mut self, now: Instant, index: u32, host: u32, agenda: &mut Agenda) {
-        let Some(Some(slot)) = self.slots.get_mut(index as usize) else {
+        let Some(Some(slot)) = self.places.get_mut(index as usize) else {
             return;
         };
         if slot.armed.is_none_or(|at| at > now) {
@@ -125,7 +125,11 @@ impl Slots {
         }
         slot.armed = None;
         let handle = slot.handle;
-        if slot.connection.poll_timeout().is_some_and(|deadline| deadline <= now) {
+        if slot
+            .connection
+            .poll_timeout()
+            .is_some_and(|deadline| deadline <= now)
+        {
             slot.connection.handle_timeout(now);
             self.get_mut(handle);
         } else {
@@ -135,7 +139,7 @@ impl Slots {
 
     /// Lets a drained connection go.
     pub(crate) fn remove(&mut self, handle: ConnectionHandle) {
-        let Some(place) = self.slots.get_mut(handle.index()) else {
+        let Some(place) = self.places.get_mut(handle.index()) else {
             return;
         };
         if let Some(slot) = place.take_if(|slot| slot.handle == handle)
@@ -147,14 +151,14 @@ impl Slots {
 
     /// Forgets all connections, as a crash would.
     pub(crate) fn clear(&mut self) {
-        for slot in &mut self.slots {
-            *slot = None;
+        for place in &mut self.places {
+            *place = None;
         }
         self.busy.clear();
     }
 
     /// The connections that aren't drained, in the order of their slots.
     pub(crate) fn handles(&self) -> impl Iterator<Item = ConnectionHandle> {
-        self.slots.iter().flatten().map(|slot| slot.handle)
+        self.places.iter().flatten().map(|slot| slot.handle)
     }
 }

@@ -83,7 +83,10 @@ impl Recording {
     /// UDP payload bytes in all of them.
     pub fn bytes(&self) -> u64 {
         let captured = self.0.borrow();
-        captured.iter().map(|datagram| datagram.data.len() as u64).sum()
+        captured
+            .iter()
+            .map(|datagram| datagram.data.len() as u64)
+            .sum()
     }
 
     pub(crate) fn tap(&self) -> impl FnMut(&mut TapDatagram<'_>) -> Verdict + 'static {

@@ -4,4 +4,4 @@ pub(crate) mod generate;
 pub(crate) mod get;
 pub(crate) mod relay;
 pub(crate) mod serve;
-pub mod sim;
+pub(crate) mod sim;

@@ -88,16 +88,14 @@ async fn finish(connections: &mut JoinSet<()>, grace: Duration) -> Result<(), Fa
 
 /// The certificate that the flags ask for.
 pub(crate) fn identity(args: &IdentityArgs) -> Result<Identity, Failure> {
-    match (&args.cert, &args.key) {
-        (Some(cert), Some(key)) => Identity::from_files(cert, key),
-        _ => {
-            let state_dir = match &args.state_dir {
-                Some(directory) => directory.clone(),
-                None => default_state_dir()?,
-            };
-            Identity::development(&state_dir, &args.names)
-        }
+    if let (Some(cert), Some(key)) = (&args.cert, &args.key) {
+        return Identity::from_files(cert, key);
     }
+    let state_dir = match &args.state_dir {
+        Some(directory) => directory.clone(),
+        None => default_state_dir()?,
+    };
+    Identity::development(&state_dir, &args.names)
 }
 
 #[derive(Serialize)]

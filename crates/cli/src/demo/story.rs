@@ -128,7 +128,7 @@ impl Set {
         let arrived = stage.files.arrivals(self.preset.slug())?.join(source.name);
         let path = format!("/{}", source.name);
         let fetched = fetch(&connection, &path, &arrived, true, |bytes| {
-            bar.advance(bytes)
+            bar.advance(bytes);
         })
         .await;
         self.server_side(row, fetched.is_ok()).await;

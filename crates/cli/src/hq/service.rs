@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use swiftwater::{Connection, RecvStream, SendStream};
+use swiftwater::{Connection, ConnectionError, RecvStream, SendStream};
 use tokio::fs::File;
 use tokio::io::AsyncReadExt;
 use tokio::sync::watch;
@@ -53,7 +53,7 @@ pub enum ServeError {
 }
 
 impl ServeError {
-    fn refused(refusal: Refusal, reason: impl ToString) -> Self {
+    fn refused(refusal: Refusal, reason: &impl ToString) -> Self {
         Self::Refused {
             refusal,
             reason: reason.to_string(),
@@ -63,7 +63,7 @@ impl ServeError {
 
 impl From<SiteError> for ServeError {
     fn from(error: SiteError) -> Self {
-        Self::refused(error.into(), error)
+        Self::refused(error.into(), &error)
     }
 }
 
@@ -141,7 +141,7 @@ async fn try_answer(
 ) -> Result<(), ServeError> {
     served.path = timeout(REQUEST_TIME, read_request(recv))
         .await
-        .map_err(|_| ServeError::refused(Refusal::BadRequest, "no request within 30 s"))??;
+        .map_err(|_| ServeError::refused(Refusal::BadRequest, &"no request within 30 s"))??;
     let path = resolve(site, &served.path).await?;
     let mut file = File::open(&path)
         .await
@@ -159,28 +159,32 @@ async fn try_answer(
         served.bytes += read as u64;
         send.write_chunk(block.split().freeze())
             .await
-            .map_err(lost)?;
+            .map_err(|error| lost(&error))?;
     }
-    send.finish().map_err(lost)?;
+    send.finish().map_err(|error| lost(&error))?;
     match send.stopped().await {
-        Ok(None) => Ok(()),
-        Ok(Some(code)) => Err(lost(format_args!(
+        // Clients that have what they want hang up, often before the last acknowledgement.
+        Ok(None) | Err(ConnectionError::PeerApplication { code: 0, .. }) => Ok(()),
+        Ok(Some(code)) => Err(lost(&format_args!(
             "the client stopped reading with code {code}"
         ))),
-        Err(error) => Err(lost(error)),
+        Err(error) => Err(lost(&error)),
     }
 }
 
 async fn read_request(recv: &mut RecvStream) -> Result<String, ServeError> {
     let mut line = Vec::new();
     loop {
-        let chunk = recv.read_chunk(MAX_REQUEST).await.map_err(lost)?;
+        let chunk = recv
+            .read_chunk(MAX_REQUEST)
+            .await
+            .map_err(|error| lost(&error))?;
         let finished = chunk.is_none();
         line.extend_from_slice(&chunk.unwrap_or_default());
         match parse_request(&line, finished) {
             Ok(Some(path)) => return Ok(path.to_owned()),
             Ok(None) => {}
-            Err(error) => return Err(ServeError::refused(error.into(), error)),
+            Err(error) => return Err(ServeError::refused(error.into(), &error)),
         }
     }
 }
@@ -189,14 +193,14 @@ async fn read_request(recv: &mut RecvStream) -> Result<String, ServeError> {
 async fn resolve(site: &Site, request: &str) -> Result<PathBuf, ServeError> {
     let (site, request) = (site.clone(), request.to_owned());
     let resolved = tokio::task::spawn_blocking(move || site.resolve(&request)).await;
-    Ok(resolved.map_err(|error| ServeError::refused(Refusal::Internal, error))??)
+    Ok(resolved.map_err(|error| ServeError::refused(Refusal::Internal, &error))??)
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> ServeError {
     let reason = format!("{}: {}", path.display(), plain_io_error(error));
-    ServeError::refused(Refusal::Internal, reason)
+    ServeError::refused(Refusal::Internal, &reason)
 }
 
-fn lost(error: impl ToString) -> ServeError {
+fn lost(error: &impl ToString) -> ServeError {
     ServeError::Lost(error.to_string())
 }

@@ -168,7 +168,10 @@ impl Application for BulkSender {
         match host.connect(&self.config, self.remote, SERVER_NAME) {
             Ok(handle) => self.handle = Some(handle),
             Err(error) => {
-                debug_assert!(false, "a simulated connection could not be started: {error}");
+                debug_assert!(
+                    false,
+                    "a simulated connection could not be started: {error}"
+                );
             }
         }
     }

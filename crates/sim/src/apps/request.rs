@@ -165,7 +165,10 @@ impl Application for Requester {
         match host.connect(&self.config, self.remote, SERVER_NAME) {
             Ok(handle) => self.handle = Some(handle),
             Err(error) => {
-                debug_assert!(false, "a simulated connection could not be started: {error}");
+                debug_assert!(
+                    false,
+                    "a simulated connection could not be started: {error}"
+                );
             }
         }
     }

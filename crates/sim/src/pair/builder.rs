@@ -1,15 +1,12 @@
 //! How a pair is made.
 
 use std::cell::RefCell;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use swiftwater_link::LinkConfig;
-use swiftwater_quic::{
-    ClientConfig, EndpointConfig, RetryPolicy, ServerConfig, TransportConfig,
-};
+use swiftwater_quic::{ClientConfig, EndpointConfig, RetryPolicy, ServerConfig, TransportConfig};
 use swiftwater_units::Side;
 
 use super::board::Board;
@@ -237,6 +234,3 @@ impl PairBuilder {
 /// Addresses of documentation networks (RFC 5737).
 const CLIENT: ([u8; 4], u16) = ([192, 0, 2, 1], 49_152);
 const SERVER: ([u8; 4], u16) = ([198, 51, 100, 1], 443);
-
-#[allow(dead_code, reason = "says what the constants become")]
-const fn _assert(_: fn(([u8; 4], u16)) -> SocketAddr) {}

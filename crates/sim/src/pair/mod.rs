@@ -131,7 +131,8 @@ impl Pair {
     ///
     /// If none was begun.
     pub fn client(&mut self) -> &mut Connection {
-        self.connection(Side::Client).expect("a connection was begun")
+        self.connection(Side::Client)
+            .expect("a connection was begun")
     }
 
     /// The server's connection.
@@ -140,7 +141,8 @@ impl Pair {
     ///
     /// If none was accepted, or if the server was restarted.
     pub fn server(&mut self) -> &mut Connection {
-        self.connection(Side::Server).expect("a connection was accepted")
+        self.connection(Side::Server)
+            .expect("a connection was accepted")
     }
 
     /// A side's connection, if there is one.
@@ -248,9 +250,11 @@ impl Pair {
 
     /// Drops the `index`-th datagram (from 0, counted from the very first) of a direction.
     pub fn drop_datagram(&mut self, direction: Direction, index: u64) {
-        self.tap(direction, move |datagram| match datagram.index == index {
-            true => Verdict::Drop,
-            false => Verdict::Pass,
+        self.tap(direction, move |datagram| {
+            if datagram.index == index {
+                return Verdict::Drop;
+            }
+            Verdict::Pass
         });
     }
 

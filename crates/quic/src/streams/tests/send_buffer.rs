@@ -10,6 +10,10 @@ fn content(buffer: &SendBuffer, piece: Piece) -> Vec<u8> {
     out
 }
 
+#[allow(
+    clippy::unnecessary_wraps,
+    reason = "it is compared with what may be nothing"
+)]
 fn piece(offset: u64, len: usize, fin: bool) -> Option<Piece> {
     Some(Piece { offset, len, fin })
 }

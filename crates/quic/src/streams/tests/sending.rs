@@ -260,7 +260,7 @@ fn the_loss_of_a_copy_of_acknowledged_bytes_changes_nothing() {
     let id = open_with(&mut streams, 1000);
     let carried = send_all(&mut streams);
     let (copies, _) = write_packet(1200, |w| {
-        assert_eq!(streams.fill_range(w, id, 0..1000), 1000)
+        assert_eq!(streams.fill_range(w, id, 0..1000), 1000);
     });
     fate(&mut streams, &carried, Fate::Acked);
     fate(&mut streams, &copies, Fate::Lost);

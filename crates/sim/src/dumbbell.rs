@@ -1,0 +1,431 @@
+//! Flows that share one bottleneck.
+//!
+//! ```text
+//! sender 0 --\                               /-- receiver 0
+//! sender 1 ---- router == bottleneck == router -- receiver 1
+//! sender n --/                               \-- receiver n
+//! ```
+//!
+//! Every flow has a sender and a receiver of its own, on fast access links. Queue, random loss and
+//! ECN marks are those of the bottleneck towards the receivers; the way back has its rate, but an
+//! unlimited queue and no loss.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand_core::Rng;
+use swiftwater_congestion::ControllerFactory;
+use swiftwater_link::{Buffer, EcnThreshold, Jitter, LinkConfig, LossModel, Rate};
+use swiftwater_quic::{ClientConfig, RetryPolicy, ServerConfig, TransportConfig};
+use swiftwater_units::{Bandwidth, ByteCount, Instant};
+
+use crate::apps::{BulkReceiver, BulkSender};
+use crate::cipher::Cipher;
+use crate::error::SimError;
+use crate::fabric::{LinkId, NodeId};
+use crate::host::HostConfig;
+use crate::network::{HostId, Network};
+use crate::report::{FlowReport, QueueReport, Report};
+use crate::seed::{Purpose, Seed};
+
+/// Most flows of a run: what the address plan has room for.
+const MAX_FLOWS: usize = 60_000;
+
+/// Bytes of IPv4 and UDP headers.
+const HEADERS: u16 = 28;
+
+/// One flow of a [`Dumbbell`].
+#[derive(Clone, Debug)]
+pub struct FlowSpec {
+    /// Its congestion controller.
+    pub controller: Arc<dyn ControllerFactory>,
+    /// When it starts, before the random part ([`Dumbbell::start_jitter`]).
+    pub start: Duration,
+    /// Bytes to send; `None` sends until the end of the run.
+    pub bytes: Option<u64>,
+    /// Round-trip time in addition to the run's, on its access links.
+    pub extra_rtt: Duration,
+}
+
+impl FlowSpec {
+    /// An endless flow from the beginning, with the controller of this name and its default
+    /// parameters.
+    pub fn new(controller: &str) -> Result<Self, SimError> {
+        Ok(Self {
+            controller: swiftwater_congestion::by_name(controller)?,
+            start: Duration::ZERO,
+            bytes: None,
+            extra_rtt: Duration::ZERO,
+        })
+    }
+
+    /// Sends so many bytes.
+    #[must_use]
+    pub fn bytes(mut self, bytes: u64) -> Self {
+        self.bytes = Some(bytes);
+        self
+    }
+
+    /// Starts so long after the run.
+    #[must_use]
+    pub fn start(mut self, start: Duration) -> Self {
+        self.start = start;
+        self
+    }
+
+    /// Has a round-trip time so much longer than the run's.
+    #[must_use]
+    pub fn extra_rtt(mut self, extra_rtt: Duration) -> Self {
+        self.extra_rtt = extra_rtt;
+        self
+    }
+}
+
+/// A run with a shared bottleneck: set the fields, then [`Dumbbell::run`].
+#[derive(Clone, Debug)]
+pub struct Dumbbell {
+    /// The flows.
+    pub flows: Vec<FlowSpec>,
+    /// Rate of the bottleneck, constant or a trace; default 100 Mbit/s.
+    pub rate: Rate,
+    /// Round-trip propagation delay of the path, half of it each way, all of it on the bottleneck;
+    /// default 30 ms.
+    pub rtt: Duration,
+    /// The bottleneck's queue; default one bandwidth-delay product.
+    pub buffer: Buffer,
+    /// Random loss behind the bottleneck's queue; default none.
+    pub loss: LossModel,
+    /// Random delay behind the bottleneck; default none.
+    pub jitter: Jitter,
+    /// Queue above which the bottleneck marks ECN-capable packets; default never.
+    pub ecn_threshold: Option<EcnThreshold>,
+    /// Rate of the access links; default 1 Gbit/s. Their queues are unlimited.
+    pub access_rate: Bandwidth,
+    /// Length of the run, at most; default 10 s. It ends early when all flows are finished.
+    pub duration: Duration,
+    /// Each flow starts later than it should by a random time up to this, so that flows don't run in
+    /// step; default 10 ms.
+    pub start_jitter: Duration,
+    /// UDP payload of full packets, 1200 to 65507; default 1472, packets of 1500 bytes.
+    pub datagram_size: u16,
+    /// Packet protection; default null.
+    pub cipher: Cipher,
+    /// Where all randomness comes from; default 1.
+    pub seed: u64,
+    /// What the flows have in common beyond the above. Controller, datagram size, windows and idle
+    /// timeout are set by the run.
+    pub transport: TransportConfig,
+}
+
+impl Default for Dumbbell {
+    fn default() -> Self {
+        Self {
+            flows: Vec::new(),
+            rate: Rate::Constant(Bandwidth::from_mbps(100)),
+            rtt: Duration::from_millis(30),
+            buffer: Buffer::Bdp(1.0),
+            loss: LossModel::None,
+            jitter: Jitter::None,
+            ecn_threshold: None,
+            access_rate: Bandwidth::from_mbps(1_000),
+            duration: Duration::from_secs(10),
+            start_jitter: Duration::from_millis(10),
+            datagram_size: 1_500 - HEADERS,
+            cipher: Cipher::Null,
+            seed: 1,
+            transport: TransportConfig::default(),
+        }
+    }
+}
+
+/// One flow of a run.
+#[derive(Debug)]
+struct Flow {
+    sender: HostId,
+    receiver: HostId,
+    start: Instant,
+    controller: &'static str,
+}
+
+/// A [`Dumbbell`] on its way, for those who want to look at it while it runs.
+#[derive(Debug)]
+pub struct DumbbellRun {
+    network: Network,
+    bottleneck: LinkId,
+    flows: Vec<Flow>,
+    end: Instant,
+    mean_rate: Option<Bandwidth>,
+}
+
+impl Dumbbell {
+    /// Runs to the end.
+    pub fn run(&self) -> Result<Report, SimError> {
+        let mut run = self.build()?;
+        run.advance_to(run.end());
+        Ok(run.report())
+    }
+
+    /// Builds the network, at time zero.
+    pub fn build(&self) -> Result<DumbbellRun, SimError> {
+        self.check()?;
+        let mut network = Network::new(self.seed);
+        let (left, right) = (network.add_router(), network.add_router());
+        let bottleneck = network.add_link(left, right, self.bottleneck())?;
+        network.add_link(right, left, self.way_back())?;
+
+        let (client_crypto, server_crypto) = self.cipher.crypto()?;
+        let mut flows = Vec::with_capacity(self.flows.len());
+        for (index, spec) in self.flows.iter().enumerate() {
+            let transport = Arc::new(self.transport_of(spec));
+            let client = ClientConfig {
+                crypto: client_crypto.clone(),
+                transport: transport.clone(),
+            };
+            let server = ServerConfig {
+                crypto: server_crypto.clone(),
+                transport,
+                retry: RetryPolicy::Never,
+                retry_token_lifetime: Duration::from_secs(15),
+                address_token_lifetime: Duration::ZERO,
+            };
+            flows.push(self.add_flow(&mut network, (left, right), index, (client, server))?);
+        }
+        Ok(DumbbellRun {
+            network,
+            bottleneck,
+            flows,
+            end: Instant::ZERO + self.duration,
+            mean_rate: self.rate.mean(),
+        })
+    }
+
+    fn check(&self) -> Result<(), SimError> {
+        let out_of_range = |what, why| Err(SimError::OutOfRange { what, why });
+        if self.flows.is_empty() || self.flows.len() > MAX_FLOWS {
+            return out_of_range("the number of flows", "1 to 60000");
+        }
+        if !(1_200..=65_507).contains(&self.datagram_size) {
+            return out_of_range("the datagram size", "1200 to 65507 bytes");
+        }
+        if self.duration.is_zero() {
+            return out_of_range("the duration", "it must be above zero");
+        }
+        Ok(())
+    }
+
+    fn bottleneck(&self) -> LinkConfig {
+        let mut link = LinkConfig::default()
+            .rate(self.rate.clone())
+            .delay(self.rtt / 2)
+            .buffer(self.buffer)
+            .bdp_rtt(self.rtt)
+            .loss(self.loss)
+            .jitter(self.jitter);
+        link.ecn_threshold = self.ecn_threshold;
+        link
+    }
+
+    fn way_back(&self) -> LinkConfig {
+        LinkConfig::default()
+            .rate(self.rate.clone())
+            .delay(self.rtt / 2)
+    }
+
+    fn add_flow(
+        &self,
+        network: &mut Network,
+        (left, right): (NodeId, NodeId),
+        index: usize,
+        (client, server): (ClientConfig, ServerConfig),
+    ) -> Result<Flow, SimError> {
+        let spec = &self.flows[index];
+        let access = LinkConfig::default()
+            .rate(self.access_rate)
+            .delay(spec.extra_rtt / 4);
+        let (from, to) = (address(1, index, 49_152), address(2, index, 443));
+        let sender = network.add_host(HostConfig::default());
+        network.attach(sender, from, left, access.clone(), access.clone())?;
+        let receiver = network.add_host(HostConfig {
+            server: Some(Arc::new(server)),
+            ..HostConfig::default()
+        });
+        network.attach(receiver, to, right, access.clone(), access)?;
+
+        let start = Instant::ZERO + spec.start + self.random_delay(index);
+        network.install(sender, BulkSender::new(client, to, start, spec.bytes));
+        network.install(receiver, BulkReceiver::new());
+        Ok(Flow {
+            sender,
+            receiver,
+            start,
+            controller: spec.controller.name(),
+        })
+    }
+
+    /// The random part of a flow's start.
+    fn random_delay(&self, index: usize) -> Duration {
+        let random = Seed(self.seed)
+            .rng(Purpose::FlowStart, index as u64)
+            .next_u64();
+        let nanos = (self.start_jitter.as_nanos() * u128::from(random)) >> 64;
+        Duration::from_nanos(nanos as u64)
+    }
+
+    /// Windows that never limit the flow: congestion control does.
+    fn transport_of(&self, spec: &FlowSpec) -> TransportConfig {
+        let window = self.window(spec);
+        let mut transport = self.transport.clone();
+        transport.controller = Arc::clone(&spec.controller);
+        transport.initial_max_datagram_size = self.datagram_size;
+        transport.stream_receive_window = window.times(2);
+        transport.max_stream_receive_window = window.times(2);
+        transport.receive_window = window.times(2);
+        transport.max_receive_window = window.times(2);
+        transport.send_window = window.times(2);
+        transport.max_idle_timeout = None;
+        transport
+    }
+
+    /// What can be on its way at most: the path and the queue full; 64 MiB if there is no limit.
+    fn window(&self, spec: &FlowSpec) -> ByteCount {
+        const UNKNOWN: ByteCount = ByteCount::new(64 << 20);
+        let rtt = self.rtt + spec.extra_rtt;
+        let path = match &self.rate {
+            Rate::Unlimited => self.access_rate.bytes_in(rtt),
+            // A trace may be far above its mean for a while.
+            rate => rate.mean().map_or(0, |mean| mean.bytes_in(rtt)) * 4,
+        };
+        let queue = match self.bottleneck().resolved_buffer() {
+            Ok(Buffer::Bytes(bytes)) => bytes,
+            Ok(Buffer::Packets(packets)) => {
+                ByteCount::new(u64::from(self.datagram_size)).times(packets.get())
+            }
+            _ => UNKNOWN,
+        };
+        let jitter = ByteCount::new(1 << 20);
+        (ByteCount::new(path) + queue + jitter).min(UNKNOWN.times(16))
+    }
+}
+
+/// The address of a flow's host: 10.1.x.y for senders, 10.2.x.y for receivers.
+fn address(side: u8, index: usize, port: u16) -> SocketAddr {
+    let host = index as u16 + 1;
+    let [high, low] = host.to_be_bytes();
+    (Ipv4Addr::new(10, side, high, low), port).into()
+}
+
+impl DumbbellRun {
+    /// When the run ends.
+    pub fn end(&self) -> Instant {
+        self.end
+    }
+
+    /// The network, to look at or to tap.
+    pub fn network(&mut self) -> &mut Network {
+        &mut self.network
+    }
+
+    /// The bottleneck's link towards the receivers.
+    pub fn bottleneck(&self) -> LinkId {
+        self.bottleneck
+    }
+
+    /// The hosts of a flow: sender and receiver.
+    pub fn hosts(&self, flow: usize) -> (HostId, HostId) {
+        (self.flows[flow].sender, self.flows[flow].receiver)
+    }
+
+    /// Runs up to `time`, or to the end of the run, or until all flows are finished.
+    pub fn advance_to(&mut self, time: Instant) {
+        let time = time.min(self.end);
+        while !self.is_finished() && self.network.step_until(time) {}
+    }
+
+    /// True if all flows are finished: everything is acknowledged, or the connection is lost.
+    pub fn is_finished(&self) -> bool {
+        self.flows.iter().all(|flow| {
+            let sender = self.network.application::<BulkSender>(flow.sender);
+            sender.is_none_or(|sender| sender.acknowledged().is_some() || sender.error().is_some())
+        })
+    }
+
+    /// The results so far.
+    pub fn report(&mut self) -> Report {
+        let now = self.network.now();
+        let flows = (0..self.flows.len())
+            .map(|index| self.flow_report(index))
+            .collect();
+        let queue = self.network.queue_stats(self.bottleneck);
+        let counters = *self.network.counters(self.bottleneck);
+        Report {
+            flows,
+            queue: QueueReport {
+                mean_bytes: queue.mean_bytes,
+                max_bytes: queue.max_bytes.get(),
+                dropped_packets: counters.dropped_queue.packets.get(),
+            },
+            wall_s: 0.0,
+            simulated_s: now.as_secs_f64(),
+            random_losses: counters.dropped_random.packets.get(),
+            ecn_marks: counters.ecn_marked.packets.get(),
+            utilisation: self.utilisation(now),
+            tasks: self.network.stats().tasks,
+        }
+    }
+
+    fn utilisation(&self, now: Instant) -> Option<f64> {
+        let could = self.mean_rate?.bytes_in(now - Instant::ZERO);
+        let counters = self.network.counters(self.bottleneck);
+        let carried = counters.delivered.bytes + counters.dropped_random.bytes;
+        (could > 0).then(|| carried.get() as f64 / could as f64)
+    }
+
+    fn flow_report(&mut self, index: usize) -> FlowReport {
+        let now = self.network.now();
+        let &Flow {
+            sender,
+            receiver,
+            start,
+            controller,
+        } = &self.flows[index];
+        let mut report = FlowReport {
+            cc: controller.to_owned(),
+            goodput_bps: 0.0,
+            bytes: 0,
+            finish_s: None,
+            retransmitted_share: 0.0,
+            srtt_ms_mean: 0.0,
+            start_s: start.as_secs_f64(),
+            intact: true,
+        };
+        let mut finish = None;
+        if let Some(app) = self.network.application::<BulkReceiver>(receiver) {
+            for received in app.received() {
+                report.bytes += received.bytes;
+                report.intact &= received.intact;
+                finish = finish.max(received.finish);
+            }
+        }
+        let lasted = finish.unwrap_or(now) - start;
+        if !lasted.is_zero() {
+            report.goodput_bps = report.bytes as f64 * 8.0 / lasted.as_secs_f64();
+        }
+        report.finish_s = finish.map(Instant::as_secs_f64);
+        if let Some(app) = self.network.application::<BulkSender>(sender) {
+            let rtt = app.rtt().mean().unwrap_or_default();
+            report.srtt_ms_mean = rtt.as_secs_f64() * 1e3;
+        }
+        let stats = self
+            .network
+            .with_application(sender, |app: &mut BulkSender, host| app.stats(host));
+        if let Some(stats) = stats.flatten() {
+            let sent = stats.stream_bytes_sent.get();
+            if sent > 0 {
+                let again = stats.stream_bytes_retransmitted.get();
+                report.retransmitted_share = again as f64 / sent as f64;
+            }
+        }
+        report
+    }
+}

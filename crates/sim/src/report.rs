@@ -1,0 +1,67 @@
+//! What a dumbbell run brought, in the form in which it is printed.
+
+use serde::Serialize;
+
+/// The result of a dumbbell run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// One entry for each flow, in the order in which they were described.
+    pub flows: Vec<FlowReport>,
+    /// The queue of the bottleneck.
+    pub queue: QueueReport,
+    /// Seconds of real time that the run took. The simulator reads no clock: it leaves 0 here, for
+    /// the caller to fill.
+    pub wall_s: f64,
+    /// Virtual seconds that were simulated.
+    #[serde(skip)]
+    pub simulated_s: f64,
+    /// Packets that the bottleneck lost at random.
+    #[serde(skip)]
+    pub random_losses: u64,
+    /// Packets that the bottleneck marked CE.
+    #[serde(skip)]
+    pub ecn_marks: u64,
+    /// Bytes that the bottleneck delivered, IP and UDP headers included, over what it could have
+    /// delivered, 0 to 1; `None` for a link without a rate.
+    #[serde(skip)]
+    pub utilisation: Option<f64>,
+    /// Tasks that the simulator did: a measure of work that doesn't depend on the machine.
+    #[serde(skip)]
+    pub tasks: u64,
+}
+
+/// One flow.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FlowReport {
+    /// Name of the congestion controller.
+    pub cc: String,
+    /// Application bytes handed over in order at the receiver, in bit/s, from the start of the
+    /// handshake to the end of the flow or of the run.
+    pub goodput_bps: f64,
+    /// Application bytes handed over in order at the receiver.
+    pub bytes: u64,
+    /// When the receiver had the last byte, in seconds since the start of the run; `None` if it
+    /// hasn't.
+    pub finish_s: Option<f64>,
+    /// Share of stream bytes sent that were sent again, 0 to 1.
+    pub retransmitted_share: f64,
+    /// Mean over time of the sender's smoothed round-trip time, in milliseconds; 0 if there is none.
+    pub srtt_ms_mean: f64,
+    /// When the flow started, in seconds since the start of the run.
+    #[serde(skip)]
+    pub start_s: f64,
+    /// False if a byte arrived that was not the one sent. Never.
+    #[serde(skip)]
+    pub intact: bool,
+}
+
+/// The queue of the bottleneck, the packet in service included.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct QueueReport {
+    /// Mean over time, bytes (IP and UDP headers included).
+    pub mean_bytes: f64,
+    /// Maximum, bytes.
+    pub max_bytes: u64,
+    /// Packets dropped because it was full; random losses don't count.
+    pub dropped_packets: u64,
+}
