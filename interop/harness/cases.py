@@ -15,7 +15,7 @@ LONG = 60
 # A version that quinn knows and nobody else needs to: draft 29.
 DRAFT_29 = 0xFF00001D
 # A client that is told "no common version" must not sit out its time limits, seconds.
-PROMPT = 4
+PROMPT = 10
 
 
 @dataclass

@@ -17,6 +17,8 @@ INTEROP = Path(__file__).resolve().parent.parent
 REPOSITORY = INTEROP.parent
 # A server must answer this soon after its start, seconds.
 READY = 15
+# Swiftwater's client gives up a handshake after this, seconds; far more than any case needs.
+CONNECT = 18
 
 
 class Failure(Exception):
@@ -81,8 +83,9 @@ class Swiftwater:
         return command + identity + retry + self.options(task)
 
     def client(self, task):
-        trust = ["--ca", str(task.ca), "-o", str(task.output), "-j", "100", "--json", "-v"]
-        return [self.program, "get", *task.urls, *trust, *self.options(task)]
+        trust = ["--ca", str(task.ca), "--connect-timeout", f"{CONNECT}s"]
+        place = ["-o", str(task.output), "-j", "100", "--json", "-v"]
+        return [self.program, "get", *task.urls, *trust, *place, *self.options(task)]
 
     def relay(self, listen, to, link):
         return [self.program, "relay", "--listen", listen, "--to", to, "--json", *link]

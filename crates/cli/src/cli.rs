@@ -162,15 +162,16 @@ pub struct GetArgs {
 #[derive(Args, Clone, Debug, Default)]
 pub struct TrustArgs {
     /// Trust the certificates in this PEM file and what they signed, nothing else
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE")]
     pub ca: Option<PathBuf>,
 
     /// Don't check the server's certificate: anybody on the way can read and change everything
-    #[arg(long, conflicts_with = "ca")]
+    #[arg(long, global = true, conflicts_with = "ca")]
     pub insecure: bool,
 
     /// Give up a connection attempt after this long
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    #[arg(long, global = true, value_name = "TIME", default_value = "10s",
+          value_parser = parse_duration)]
     pub connect_timeout: Duration,
 }
 

@@ -34,15 +34,15 @@ const FAREWELL: Duration = Duration::from_millis(500);
 #[command(next_help_heading = "Transport")]
 pub struct Tuning {
     /// Congestion controller of this end: cubic, newreno [default: cubic]
-    #[arg(long, value_name = "NAME", value_parser = parse_controller)]
+    #[arg(long, global = true, value_name = "NAME", value_parser = parse_controller)]
     pub cc: Option<String>,
 
     /// Settings for a kind of traffic: web, live, interactive, bulk
-    #[arg(long, value_name = "NAME", default_value = "web")]
+    #[arg(long, global = true, value_name = "NAME", default_value = "web")]
     pub profile: Profile,
 
     /// Cipher suites to allow
-    #[arg(long, value_enum, default_value_t, value_name = "SUITE")]
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "SUITE")]
     pub suite: Suite,
 }
 

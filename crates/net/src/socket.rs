@@ -138,11 +138,12 @@ impl Socket {
 
     /// Sends without waiting. Errors other than `WouldBlock` mean that this datagram is lost, no
     /// more.
+    ///
+    /// Asks the system, not tokio: to tokio a socket is not writable until its event loop has turned
+    /// once, which would drop the first datagrams of a new socket.
     pub(crate) fn try_send(&self, parcel: &Parcel<'_>) -> io::Result<()> {
         let transmit = self.transmit(parcel);
-        self.io.try_io(Interest::WRITABLE, || {
-            self.state.try_send((&self.io).into(), &transmit)
-        })
+        self.state.try_send((&self.io).into(), &transmit)
     }
 
     /// Sends, or waits until the socket takes datagrams again.
@@ -153,7 +154,8 @@ impl Socket {
     ) -> Poll<io::Result<()>> {
         loop {
             ready!(self.io.poll_send_ready(cx))?;
-            match self.try_send(parcel) {
+            let sent = self.io.try_io(Interest::WRITABLE, || self.try_send(parcel));
+            match sent {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 other => return Poll::Ready(other),
             }

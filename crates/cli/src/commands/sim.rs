@@ -1,13 +1,255 @@
 //! `sim`: flows that share a bottleneck, in virtual time, from flags alone.
 
-use clap::Args;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
 
-use crate::exit::Failure;
+use clap::{Args, ValueEnum};
+use swiftwater::link::{Buffer, EcnThreshold, Jitter, LossModel, Rate, parse_duration, parse_rate};
+use swiftwater::units::Bandwidth;
+use swiftwater_sim::{Cipher, Dumbbell, FlowSpec, Report, SimError};
+use thiserror::Error;
+
+use crate::exit::{Exit, Failure};
+use crate::link_args::{parse_ecn_threshold, parse_jitter, read_trace};
+use crate::output;
+use crate::size::parse_size;
+use crate::table::{self, Table};
+use crate::transport::parse_controller;
 
 /// `sim`.
 #[derive(Args, Debug)]
-pub struct SimArgs {}
+#[command(after_help = "\
+Examples:
+  swiftwater sim --flow cubic --rate 100mbit --rtt 30.6ms --buffer 1bdp --duration 40s
+  swiftwater sim --flow cubic --flow newreno,start=5s --loss 0.1% --seed 1 --json
+  swiftwater sim --flow cubic,bytes=10MB --trace lte.csv --rtt 60ms
 
-pub(crate) fn run(_args: &SimArgs) -> Result<(), Failure> {
-    Ok(())
+Flows run from senders to receivers of their own through one bottleneck, on the real stack, in virtual
+time. The same flags and seed give the same result on every machine.")]
+pub struct SimArgs {
+    /// A flow: NAME[,start=TIME][,bytes=SIZE][,extra-rtt=TIME] (repeat for several); without bytes
+    /// it goes on to the end
+    #[arg(long = "flow", value_name = "FLOW", default_value = "cubic")]
+    pub flows: Vec<FlowArg>,
+
+    /// Rate of the bottleneck
+    #[arg(
+        long,
+        value_name = "RATE",
+        default_value = "100mbit",
+        conflicts_with = "trace"
+    )]
+    pub rate: Rate,
+
+    /// Round-trip time without queues
+    #[arg(long, value_name = "TIME", default_value = "30ms", value_parser = parse_duration)]
+    pub rtt: Duration,
+
+    /// Queue of the bottleneck: 1bdp, bytes (64kB), packets (100p), unlimited
+    #[arg(long, value_name = "SIZE", default_value = "1bdp")]
+    pub buffer: Buffer,
+
+    /// Random loss behind the queue: 0.1%, 0.001, ge:p,r[,h[,k]]
+    #[arg(long, value_name = "LOSS", default_value = "none")]
+    pub loss: LossModel,
+
+    /// Random delay: 5ms (uniform) or normal:MEAN,DEVIATION
+    #[arg(long, value_name = "JITTER", value_parser = parse_jitter)]
+    pub jitter: Option<Jitter>,
+
+    /// Mark ECN-capable packets that find more than this in the queue: 30kB, 20p or 5ms
+    #[arg(long, value_name = "THRESHOLD", value_parser = parse_ecn_threshold)]
+    pub ecn_threshold: Option<EcnThreshold>,
+
+    /// Follow the rates of a trace file instead of a constant rate
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+
+    /// Rate of the access links
+    #[arg(long, value_name = "RATE", default_value = "1gbit", value_parser = parse_rate)]
+    pub access_rate: Bandwidth,
+
+    /// Length of the run; it ends early when all flows are finished
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    pub duration: Duration,
+
+    /// Seed of all random choices
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+
+    /// Packet protection: the results hardly differ, the speed does
+    #[arg(long, value_enum, default_value_t, value_name = "CIPHER")]
+    pub cipher: CipherArg,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Packet protection of simulated packets.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub enum CipherArg {
+    /// None, with packets of the same size: fast
+    #[default]
+    Null,
+    /// TLS 1.3 with AES-128-GCM
+    Aes,
+}
+
+/// A `--flow`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct FlowArg {
+    /// Congestion controller.
+    pub controller: String,
+    /// When it starts.
+    pub start: Duration,
+    /// Bytes to send; `None` sends to the end.
+    pub bytes: Option<u64>,
+    /// Round-trip time in addition to `--rtt`.
+    pub extra_rtt: Duration,
+}
+
+impl FromStr for FlowArg {
+    type Err = FlowArgError;
+
+    fn from_str(input: &str) -> Result<Self, FlowArgError> {
+        let mut parts = input.split(',');
+        let name = parts.next().unwrap_or_default().trim();
+        let controller = parse_controller(name).map_err(|error| FlowArgError(error.to_string()))?;
+        let mut flow = Self {
+            controller,
+            start: Duration::ZERO,
+            bytes: None,
+            extra_rtt: Duration::ZERO,
+        };
+        for part in parts {
+            let (key, value) = part.split_once('=').unwrap_or((part, ""));
+            let duration =
+                || parse_duration(value).map_err(|error| FlowArgError(error.to_string()));
+            match key.trim() {
+                "start" => flow.start = duration()?,
+                "extra-rtt" => flow.extra_rtt = duration()?,
+                "bytes" => {
+                    let bytes =
+                        parse_size(value).map_err(|error| FlowArgError(error.to_string()))?;
+                    flow.bytes = Some(bytes);
+                }
+                other => {
+                    let text = format!(
+                        "'{other}' is no property of a flow: write start=, bytes= or extra-rtt="
+                    );
+                    return Err(FlowArgError(text));
+                }
+            }
+        }
+        Ok(flow)
+    }
+}
+
+/// A `--flow` that was not understood.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[error("{0}")]
+pub struct FlowArgError(String);
+
+pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
+    let dumbbell = dumbbell(args)?;
+    let start = Instant::now();
+    let mut report = dumbbell.run().map_err(|error| sim_failure(&error))?;
+    report.wall_s = start.elapsed().as_secs_f64();
+    if args.json {
+        output::json(&report)?;
+    } else {
+        output::line(&text(&report))?;
+    }
+    if report.flows.iter().all(|flow| flow.intact) {
+        Ok(())
+    } else {
+        Err(Failure::new(
+            Exit::Differs,
+            "bytes arrived that were not sent: this is a bug",
+        ))
+    }
+}
+
+fn dumbbell(args: &SimArgs) -> Result<Dumbbell, Failure> {
+    let flows = args.flows.iter().map(|flow| {
+        let spec = FlowSpec::new(&flow.controller)?
+            .start(flow.start)
+            .extra_rtt(flow.extra_rtt);
+        Ok(match flow.bytes {
+            Some(bytes) => spec.bytes(bytes),
+            None => spec,
+        })
+    });
+    let flows = flows
+        .collect::<Result<_, _>>()
+        .map_err(|error| sim_failure(&error))?;
+    let rate = match &args.trace {
+        Some(path) => Rate::Trace(read_trace(path)?),
+        None => args.rate.clone(),
+    };
+    Ok(Dumbbell {
+        flows,
+        rate,
+        rtt: args.rtt,
+        buffer: args.buffer,
+        loss: args.loss,
+        jitter: args.jitter.unwrap_or_default(),
+        ecn_threshold: args.ecn_threshold,
+        access_rate: args.access_rate,
+        duration: args.duration,
+        cipher: match args.cipher {
+            CipherArg::Null => Cipher::Null,
+            CipherArg::Aes => Cipher::Tls,
+        },
+        seed: args.seed,
+        ..Dumbbell::default()
+    })
+}
+
+fn sim_failure(error: &SimError) -> Failure {
+    let exit = match error {
+        SimError::Link(_) | SimError::Controller(_) | SimError::OutOfRange { .. } => Exit::Usage,
+        _ => Exit::Failure,
+    };
+    Failure::new(exit, error)
+}
+
+fn text(report: &Report) -> String {
+    let mut table = Table::new([
+        "flow",
+        "start",
+        "bytes",
+        "finished",
+        "goodput",
+        "sent again",
+        "mean RTT",
+    ]);
+    for (index, flow) in report.flows.iter().enumerate() {
+        table.row([
+            format!("{} {}", index + 1, flow.cc),
+            format!("{:.3} s", flow.start_s),
+            table::bytes(flow.bytes),
+            flow.finish_s
+                .map_or_else(|| "-".to_owned(), |finish| format!("{finish:.3} s")),
+            table::rate(flow.goodput_bps),
+            table::percent(flow.retransmitted_share),
+            format!("{:.1} ms", flow.srtt_ms_mean),
+        ]);
+    }
+    let queue = &report.queue;
+    let used = report.utilisation.map_or_else(String::new, |share| {
+        format!(", {:.1} % of the rate used", share * 100.0)
+    });
+    format!(
+        "{}\n\nqueue: {} on average, {} at most, {} packets dropped{used}\n\
+         {:.1} s simulated in {:.2} s",
+        table.render(),
+        table::bytes(queue.mean_bytes.round() as u64),
+        table::bytes(queue.max_bytes),
+        queue.dropped_packets,
+        report.simulated_s,
+        report.wall_s
+    )
 }

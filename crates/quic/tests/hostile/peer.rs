@@ -1,0 +1,731 @@
+//! A QUIC peer driven by hand: it does the handshake as it should, and then says whatever a test
+//! wants, in whichever packet the test wants.
+//!
+//! It has no recovery, no timers and no opinions. Also used by the fuzz targets.
+
+#![allow(
+    clippy::unwrap_used,
+    dead_code,
+    reason = "each user takes a part; a failed unwrap is a failed test"
+)]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use swiftwater_quic::crypto::{
+    ClientCrypto, Epoch, KeyPair, Keys, NewKeys, PacketKey, Primitives, ServerCrypto, Session,
+};
+use swiftwater_quic::wire::frame::{self, Ack, ConnectionClose, FrameIter};
+use swiftwater_quic::wire::{
+    ConnectionId, Frame, Header, PacketType, PartialHeader, PlainFirstByte, ResetToken,
+    TransportParameters, TruncatedPacketNumber, VERSION_1, Writer, write_retry,
+};
+use swiftwater_units::{PacketNumber, PathId, Side};
+
+/// What the peer is, and how it differs from a well-behaved one.
+pub(crate) struct Persona {
+    /// Its connection ID.
+    pub(crate) cid: ConnectionId,
+    /// Its transport parameters; connection IDs of the handshake are filled in.
+    pub(crate) parameters: TransportParameters,
+    /// Parameters to replace (`Some`) or to leave out (`None`) in the encoded bytes, whatever they
+    /// mean. A parameter may be given more than once.
+    pub(crate) edits: Vec<(u64, Option<Vec<u8>>)>,
+    /// Sent instead of all that.
+    pub(crate) encoded: Option<Vec<u8>>,
+}
+
+impl Default for Persona {
+    fn default() -> Self {
+        Self {
+            cid: cid(b"raw peer"),
+            parameters: TransportParameters {
+                initial_max_data: 1 << 20,
+                initial_max_stream_data_bidi_local: 1 << 18,
+                initial_max_stream_data_bidi_remote: 1 << 18,
+                initial_max_stream_data_uni: 1 << 18,
+                initial_max_streams_bidi: 10,
+                initial_max_streams_uni: 10,
+                active_connection_id_limit: 4,
+                max_datagram_frame_size: 65_535,
+                ..TransportParameters::default()
+            },
+            edits: Vec::new(),
+            encoded: None,
+        }
+    }
+}
+
+impl Persona {
+    /// The parameter `id` with these bytes, or without it.
+    pub(crate) fn edit(mut self, id: u64, value: Option<&[u8]>) -> Self {
+        self.edits.push((id, value.map(<[u8]>::to_vec)));
+        self
+    }
+
+    fn encode(&self, side: Side) -> Vec<u8> {
+        if let Some(encoded) = &self.encoded {
+            return encoded.clone();
+        }
+        let mut encoded = Vec::new();
+        self.parameters.encode(side, &mut encoded, None);
+        let mut reader = swiftwater_quic::wire::Reader::new(&encoded);
+        let mut out = Vec::new();
+        let mut put = |id: u64, value: &[u8]| {
+            out.extend(varint(id));
+            out.extend(varint(value.len() as u64));
+            out.extend_from_slice(value);
+        };
+        while !reader.is_empty() {
+            let (id, value) = (reader.varint().unwrap(), reader.length_prefixed().unwrap());
+            if self.edits.iter().all(|(edited, _)| *edited != id) {
+                put(id, value);
+            }
+        }
+        for (id, value) in &self.edits {
+            if let Some(value) = value {
+                put(*id, value);
+            }
+        }
+        out
+    }
+}
+
+/// One packet to send; everything but the payload has a well-behaved default.
+#[derive(Clone)]
+pub(crate) struct Packet<'a> {
+    pub(crate) epoch: Epoch,
+    pub(crate) payload: &'a [u8],
+    /// Instead of the next packet number.
+    pub(crate) number: Option<u64>,
+    /// Instead of the victim's connection ID.
+    pub(crate) dst: Option<ConnectionId>,
+    /// Instead of our own connection ID.
+    pub(crate) src: Option<ConnectionId>,
+    pub(crate) token: &'a [u8],
+    /// Bits set in the first byte before protection.
+    pub(crate) bits: u8,
+    /// 1-RTT keys of this generation instead of the newest.
+    pub(crate) generation: Option<usize>,
+    /// Send as 0-RTT, with the keys of `epoch`.
+    pub(crate) zero_rtt: bool,
+}
+
+impl<'a> Packet<'a> {
+    pub(crate) fn new(epoch: Epoch, payload: &'a [u8]) -> Self {
+        Self {
+            epoch,
+            payload,
+            number: None,
+            dst: None,
+            src: None,
+            token: &[],
+            bits: 0,
+            generation: None,
+            zero_rtt: false,
+        }
+    }
+}
+
+/// A packet of the victim that was opened.
+#[derive(Clone, Debug)]
+pub(crate) struct Opened {
+    pub(crate) epoch: Epoch,
+    pub(crate) number: u64,
+    pub(crate) payload: Vec<u8>,
+    pub(crate) generation: usize,
+    pub(crate) dst: ConnectionId,
+}
+
+impl Opened {
+    /// Its frames, each with its type.
+    pub(crate) fn frames(&self) -> impl Iterator<Item = (u64, Frame<'_>)> {
+        FrameIter::new(&self.payload).map(Result::unwrap)
+    }
+}
+
+/// A CONNECTION_CLOSE of the victim.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Close {
+    pub(crate) epoch: Epoch,
+    /// Error code.
+    pub(crate) code: u64,
+    /// Frame type at fault; `None` for an application's close.
+    pub(crate) frame_type: Option<u64>,
+}
+
+/// Handshake bytes of one epoch.
+#[derive(Default)]
+struct CryptoBytes {
+    arrived: BTreeMap<u64, Vec<u8>>,
+    read: u64,
+    to_send: Vec<u8>,
+    sent: u64,
+}
+
+/// The peer.
+pub(crate) struct RawPeer {
+    side: Side,
+    session: Box<dyn Session>,
+    primitives: Arc<dyn Primitives>,
+    early: [Option<Keys>; 2],
+    header: Option<KeyPair<dyn swiftwater_quic::crypto::HeaderKey>>,
+    /// 1-RTT packet keys by generation.
+    generations: Vec<KeyPair<dyn PacketKey>>,
+    /// Generation used for sending.
+    pub(crate) generation: usize,
+    write_epoch: Epoch,
+    crypto: [CryptoBytes; 3],
+    next: [u64; 3],
+    largest: [Option<u64>; 3],
+    /// Numbers received and not acknowledged, and whether that is due.
+    unacked: [Vec<u64>; 3],
+    eliciting: [bool; 3],
+    /// Acknowledge what arrives when answering.
+    pub(crate) acknowledges: bool,
+    /// Our connection ID.
+    pub(crate) cid: ConnectionId,
+    /// The victim's.
+    pub(crate) dst: ConnectionId,
+    /// The destination of the client's first Initial.
+    pub(crate) original_dst: ConnectionId,
+    token: Vec<u8>,
+    /// Every packet of the victim that could be opened.
+    pub(crate) packets: Vec<Opened>,
+    /// Packets that could not.
+    pub(crate) unopened: usize,
+}
+
+impl RawPeer {
+    /// A client that is about to send its first Initial.
+    pub(crate) fn client(crypto: &dyn ClientCrypto, persona: &Persona) -> Self {
+        let mut parameters = persona.parameters.clone();
+        parameters.initial_source_connection_id = Some(persona.cid);
+        let encoded = Persona {
+            cid: persona.cid,
+            parameters,
+            edits: persona.edits.clone(),
+            encoded: persona.encoded.clone(),
+        }
+        .encode(Side::Client);
+        let session = crypto
+            .start_session(VERSION_1, "localhost", &encoded)
+            .unwrap();
+        let dst = cid(b"firstdst");
+        let mut peer = Self::new(Side::Client, session, crypto.primitives(), persona.cid, dst);
+        peer.dst = dst;
+        peer.drain_session();
+        peer
+    }
+
+    /// A server that got `datagram`, the client's first, but has not read it yet. `retry` is set if
+    /// the client was sent a Retry: the destination of its very first Initial.
+    pub(crate) fn server(
+        crypto: &dyn ServerCrypto,
+        persona: &Persona,
+        datagram: &[u8],
+        retried: Option<ConnectionId>,
+    ) -> Self {
+        let header = PartialHeader::parse(datagram, 0).unwrap();
+        let mut parameters = persona.parameters.clone();
+        parameters.initial_source_connection_id = Some(persona.cid);
+        parameters.original_destination_connection_id = Some(retried.unwrap_or(header.dst_cid));
+        parameters.retry_source_connection_id = retried.map(|_| header.dst_cid);
+        let encoded = Persona {
+            cid: persona.cid,
+            parameters,
+            edits: persona.edits.clone(),
+            encoded: persona.encoded.clone(),
+        }
+        .encode(Side::Server);
+        let session = crypto.start_session(VERSION_1, &encoded).unwrap();
+        let primitives = crypto.primitives();
+        let mut peer = Self::new(
+            Side::Server,
+            session,
+            primitives,
+            persona.cid,
+            header.dst_cid,
+        );
+        peer.dst = header.src_cid;
+        peer
+    }
+
+    fn new(
+        side: Side,
+        session: Box<dyn Session>,
+        primitives: Arc<dyn Primitives>,
+        cid: ConnectionId,
+        original_dst: ConnectionId,
+    ) -> Self {
+        let initial = primitives.initial_keys(VERSION_1, &original_dst, side);
+        Self {
+            side,
+            session,
+            primitives,
+            early: [Some(initial), None],
+            header: None,
+            generations: Vec::new(),
+            generation: 0,
+            write_epoch: Epoch::Initial,
+            crypto: Default::default(),
+            next: [0; 3],
+            largest: [None; 3],
+            unacked: Default::default(),
+            eliciting: [false; 3],
+            acknowledges: true,
+            cid,
+            dst: ConnectionId::EMPTY,
+            original_dst,
+            token: Vec::new(),
+            packets: Vec::new(),
+            unopened: 0,
+        }
+    }
+
+    /// True once TLS is complete.
+    pub(crate) fn is_complete(&self) -> bool {
+        !self.session.is_handshaking()
+    }
+
+    /// True if packets of `epoch` can be sealed.
+    pub(crate) fn has_keys(&self, epoch: Epoch) -> bool {
+        match epoch {
+            Epoch::OneRtt => self.header.is_some(),
+            early => self.early[early as usize].is_some(),
+        }
+    }
+
+    /// The victim's transport parameters.
+    pub(crate) fn victims_parameters(&self) -> TransportParameters {
+        let bytes = self.session.peer_transport_parameters().unwrap();
+        TransportParameters::decode(bytes, !self.side).unwrap()
+    }
+
+    /// Moves to the next generation of 1-RTT keys.
+    pub(crate) fn update_keys(&mut self) {
+        self.generation += 1;
+        self.derive_up_to(self.generation);
+    }
+
+    fn derive_up_to(&mut self, generation: usize) {
+        while self.generations.len() <= generation {
+            let next = self.session.next_packet_keys().unwrap();
+            self.generations.push(next);
+        }
+    }
+
+    /// The packet number that the next packet of `epoch` gets.
+    pub(crate) fn next_number(&self, epoch: Epoch) -> u64 {
+        self.next[epoch as usize]
+    }
+
+    /// Skips packet numbers.
+    pub(crate) fn set_next_number(&mut self, epoch: Epoch, number: u64) {
+        self.next[epoch as usize] = number;
+    }
+
+    /// Handshake bytes that wait to be sent in `epoch`, taken: the test sends them, or not.
+    pub(crate) fn take_crypto(&mut self, epoch: Epoch) -> Vec<u8> {
+        let crypto = &mut self.crypto[epoch as usize];
+        crypto.sent += crypto.to_send.len() as u64;
+        std::mem::take(&mut crypto.to_send)
+    }
+
+    /// Where the handshake bytes sent in `epoch` end.
+    pub(crate) fn crypto_offset(&self, epoch: Epoch) -> u64 {
+        self.crypto[epoch as usize].sent
+    }
+
+    /// Seals one packet.
+    pub(crate) fn seal(&mut self, packet: &Packet<'_>) -> Vec<u8> {
+        let epoch = packet.epoch;
+        let number = packet.number.unwrap_or(self.next[epoch as usize]);
+        self.next[epoch as usize] = self.next[epoch as usize].max(number + 1);
+        let generation = packet.generation.unwrap_or(self.generation);
+        if epoch == Epoch::OneRtt {
+            self.derive_up_to(generation);
+        }
+        let (dst, src) = (
+            packet.dst.unwrap_or(self.dst),
+            packet.src.unwrap_or(self.cid),
+        );
+        let token = match packet.token {
+            [] => &self.token,
+            token => token,
+        };
+        let header = match epoch {
+            _ if packet.zero_rtt => Header::ZeroRtt { dst, src },
+            Epoch::Initial => Header::Initial { dst, src, token },
+            Epoch::Handshake => Header::Handshake { dst, src },
+            Epoch::OneRtt => Header::OneRtt {
+                dst,
+                spin: false,
+                key_phase: generation % 2 == 1,
+            },
+        };
+        let (header_key, packet_key) = match epoch {
+            Epoch::OneRtt => (
+                &self.header.as_ref().unwrap().local,
+                &self.generations[generation].local,
+            ),
+            early => {
+                let keys = self.early[early as usize].as_ref().unwrap();
+                (&keys.header.local, &keys.packet.local)
+            }
+        };
+        let truncated = TruncatedPacketNumber {
+            value: number as u32,
+            len: 4,
+        };
+        let size = header.size(truncated.len) + packet.payload.len() + packet_key.tag_len();
+        let mut out = vec![0; size];
+        let mut writer = Writer::new(&mut out);
+        let layout = header.encode(VERSION_1, truncated, &mut writer);
+        writer.bytes(packet.payload);
+        if epoch != Epoch::OneRtt {
+            layout.patch_length(&mut out, size - layout.pn_offset);
+        }
+        out[0] |= packet.bits;
+        packet_key.encrypt(
+            PathId::ZERO,
+            PacketNumber::new(number),
+            layout.header_len,
+            &mut out,
+        );
+        header_key.encrypt(layout.pn_offset, &mut out);
+        out
+    }
+
+    /// Seals a 1-RTT packet.
+    pub(crate) fn seal_payload(&mut self, payload: &[u8]) -> Vec<u8> {
+        self.seal(&Packet::new(Epoch::OneRtt, payload))
+    }
+
+    /// Seals an Initial packet so that it fills a datagram of `size` bytes.
+    pub(crate) fn seal_initial(&mut self, payload: &[u8], size: usize) -> Vec<u8> {
+        let mut payload = payload.to_vec();
+        let overhead = {
+            let number = self.next_number(Epoch::Initial);
+            let probe = self.seal(&Packet::new(Epoch::Initial, &payload));
+            self.next[Epoch::Initial as usize] = number;
+            probe.len()
+        };
+        payload.resize(payload.len() + size.saturating_sub(overhead), 0);
+        self.seal(&Packet::new(Epoch::Initial, &payload))
+    }
+
+    /// What a well-behaved peer would say now: handshake bytes, acknowledgements, HANDSHAKE_DONE
+    /// excepted. One datagram per packet; Initial ones have 1200 bytes.
+    pub(crate) fn answers(&mut self) -> Vec<Vec<u8>> {
+        let mut datagrams = Vec::new();
+        for epoch in Epoch::ALL {
+            if !self.has_keys(epoch) {
+                continue;
+            }
+            loop {
+                let mut payload = self.ack_payload(epoch);
+                let crypto = &mut self.crypto[epoch as usize];
+                let len = crypto.to_send.len().min(1000);
+                if len > 0 {
+                    let data: Vec<u8> = crypto.to_send.drain(..len).collect();
+                    let offset = crypto.sent;
+                    crypto.sent += len as u64;
+                    payload.extend(encode(&[Frame::Crypto(frame::Crypto {
+                        offset,
+                        data: &data,
+                    })]));
+                }
+                if payload.is_empty() {
+                    break;
+                }
+                datagrams.push(match epoch {
+                    Epoch::Initial => self.seal_initial(&payload, 1200),
+                    epoch => self.seal(&Packet::new(epoch, &payload)),
+                });
+            }
+        }
+        datagrams
+    }
+
+    /// An ACK frame for what arrived in `epoch`, if one is due and wanted.
+    fn ack_payload(&mut self, epoch: Epoch) -> Vec<u8> {
+        let at = epoch as usize;
+        if !self.acknowledges || !std::mem::take(&mut self.eliciting[at]) {
+            return Vec::new();
+        }
+        let mut numbers = std::mem::take(&mut self.unacked[at]);
+        numbers.sort_unstable();
+        numbers.dedup();
+        let mut ranges: Vec<std::ops::RangeInclusive<u64>> = Vec::new();
+        for number in numbers {
+            match ranges.last_mut() {
+                Some(last) if *last.end() + 1 == number => *last = *last.start()..=number,
+                _ => ranges.push(number..=number),
+            }
+        }
+        ranges.reverse();
+        ack(&ranges, None)
+    }
+
+    /// Opens every packet of a datagram, notes what was in them, and reads handshake bytes.
+    pub(crate) fn open(&mut self, datagram: &[u8]) {
+        let mut rest = datagram;
+        while !rest.is_empty() {
+            let Ok(header) = PartialHeader::parse(rest, self.cid.len()) else {
+                self.unopened += 1;
+                return;
+            };
+            let (packet, tail) = rest.split_at(header.packet_len);
+            rest = tail;
+            let epoch = match header.packet_type {
+                PacketType::Initial => Epoch::Initial,
+                PacketType::Handshake => Epoch::Handshake,
+                PacketType::OneRtt => Epoch::OneRtt,
+                _ => continue,
+            };
+            match self.open_packet(epoch, &header, packet) {
+                Some(opened) => self.on_opened(&header, opened),
+                None => self.unopened += 1,
+            }
+        }
+    }
+
+    fn open_packet(
+        &mut self,
+        epoch: Epoch,
+        header: &PartialHeader,
+        packet: &[u8],
+    ) -> Option<Opened> {
+        let mut packet = packet.to_vec();
+        match epoch {
+            Epoch::OneRtt => &self.header.as_ref()?.remote,
+            early => &self.early[early as usize].as_ref()?.header.remote,
+        }
+        .decrypt(header.pn_offset, &mut packet);
+        let first = PlainFirstByte(packet[0]);
+        let pn_len = first.packet_number_len();
+        let (head, payload) = packet.split_at_mut(header.pn_offset + pn_len);
+        let value = head[header.pn_offset..]
+            .iter()
+            .fold(0, |n, &byte| n << 8 | u32::from(byte));
+        let number = TruncatedPacketNumber { value, len: pn_len }
+            .expand(self.largest[epoch as usize].map(PacketNumber::new));
+        let generations = match epoch {
+            Epoch::OneRtt => {
+                // One ahead: the victim may have moved on.
+                self.derive_up_to(self.generations.len().max(self.generation + 2) - 1);
+                (0..self.generations.len())
+                    .filter(|generation| (generation % 2 == 1) == first.key_phase())
+                    .collect()
+            }
+            _ => vec![0],
+        };
+        for generation in generations.into_iter().rev() {
+            let key = match epoch {
+                Epoch::OneRtt => &self.generations[generation].remote,
+                early => &self.early[early as usize].as_ref()?.packet.remote,
+            };
+            let mut plain = payload.to_vec();
+            if let Ok(len) = key.decrypt(PathId::ZERO, number, head, &mut plain) {
+                plain.truncate(len);
+                return Some(Opened {
+                    epoch,
+                    number: number.get(),
+                    payload: plain,
+                    generation,
+                    dst: header.dst_cid,
+                });
+            }
+        }
+        None
+    }
+
+    fn on_opened(&mut self, header: &PartialHeader, opened: Opened) {
+        let at = opened.epoch as usize;
+        if opened.epoch == Epoch::Initial && self.side.is_client() {
+            self.dst = header.src_cid;
+        }
+        self.largest[at] = self.largest[at].max(Some(opened.number));
+        self.unacked[at].push(opened.number);
+        for (_, frame) in opened.frames() {
+            self.eliciting[at] |= frame.is_ack_eliciting();
+            if let Frame::Crypto(crypto) = frame {
+                self.crypto[at]
+                    .arrived
+                    .insert(crypto.offset, crypto.data.to_vec());
+            }
+        }
+        let epoch = opened.epoch;
+        self.packets.push(opened);
+        self.read_crypto(epoch);
+    }
+
+    fn read_crypto(&mut self, epoch: Epoch) {
+        let crypto = &mut self.crypto[epoch as usize];
+        while let Some((offset, data)) = crypto.arrived.pop_first() {
+            if offset > crypto.read {
+                crypto.arrived.insert(offset, data);
+                break;
+            }
+            let skip = ((crypto.read - offset) as usize).min(data.len());
+            crypto.read += (data.len() - skip) as u64;
+            // The victim behaves; whatever the session says against it is a bug.
+            if !data[skip..].is_empty() {
+                self.session.read_handshake(epoch, &data[skip..]).unwrap();
+            }
+        }
+        self.drain_session();
+    }
+
+    fn drain_session(&mut self) {
+        loop {
+            let out = &mut self.crypto[self.write_epoch as usize].to_send;
+            let before = out.len();
+            let keys = self.session.write_handshake(out);
+            let wrote = out.len() > before;
+            match keys {
+                Some(NewKeys { epoch, keys }) => {
+                    self.write_epoch = epoch;
+                    match epoch {
+                        Epoch::OneRtt => {
+                            self.header = Some(keys.header);
+                            self.generations.push(keys.packet);
+                        }
+                        early => self.early[early as usize] = Some(keys),
+                    }
+                }
+                None if !wrote => break,
+                None => {}
+            }
+        }
+    }
+
+    /// A Retry that answers the client's first datagram, with the integrity tag as QUIC wants it.
+    pub(crate) fn retry(
+        primitives: &dyn Primitives,
+        datagram: &[u8],
+        src: ConnectionId,
+        token: &[u8],
+    ) -> Vec<u8> {
+        let header = PartialHeader::parse(datagram, 0).unwrap();
+        let mut out = vec![0; 7 + header.src_cid.len() + src.len() + token.len() + 16];
+        let mut w = Writer::new(&mut out);
+        write_retry(&mut w, VERSION_1, header.src_cid, src, token, 0);
+        let tag = primitives.retry_tag(VERSION_1, &header.dst_cid, w.filled_mut());
+        w.bytes(&tag);
+        out
+    }
+
+    /// Every CONNECTION_CLOSE of the victim.
+    pub(crate) fn closes(&self) -> Vec<Close> {
+        let mut closes = Vec::new();
+        for packet in &self.packets {
+            for (_, frame) in packet.frames() {
+                let (code, frame_type) = match frame {
+                    Frame::ConnectionClose(ConnectionClose::Transport {
+                        error, frame_type, ..
+                    }) => (error.0, Some(frame_type)),
+                    Frame::ConnectionClose(ConnectionClose::Application { error, .. }) => {
+                        (error, None)
+                    }
+                    _ => continue,
+                };
+                closes.push(Close {
+                    epoch: packet.epoch,
+                    code,
+                    frame_type,
+                });
+            }
+        }
+        closes
+    }
+
+    /// How many frames for which `wanted` holds the victim has sent.
+    pub(crate) fn count(&self, wanted: impl Fn(&Frame<'_>) -> bool) -> usize {
+        self.packets
+            .iter()
+            .flat_map(|packet| packet.frames().filter(|(_, frame)| wanted(frame)).map(|_| ()))
+            .count()
+    }
+
+    /// Every packet number that the victim sent in `epoch`.
+    pub(crate) fn numbers(&self, epoch: Epoch) -> Vec<u64> {
+        self.packets
+            .iter()
+            .filter(|packet| packet.epoch == epoch)
+            .map(|packet| packet.number)
+            .collect()
+    }
+
+    /// True if the victim acknowledged `number` of `epoch`.
+    pub(crate) fn is_acked(&self, epoch: Epoch, number: u64) -> bool {
+        self.packets.iter().any(|packet| {
+            packet.epoch == epoch
+                && packet.frames().any(|(_, frame)| match frame {
+                    Frame::Ack(ack) => acknowledges(&ack, number),
+                    _ => false,
+                })
+        })
+    }
+
+    /// Connection IDs that the victim issued, with sequence number and token.
+    pub(crate) fn issued(&self) -> Vec<(u64, ConnectionId, ResetToken)> {
+        self.packets
+            .iter()
+            .flat_map(|packet| {
+                packet.frames().filter_map(|(_, frame)| match frame {
+                    Frame::NewConnectionId(new) => Some((new.sequence, new.cid, new.reset_token)),
+                    _ => None,
+                })
+            })
+            .collect()
+    }
+}
+
+fn acknowledges(ack: &Ack<'_>, number: u64) -> bool {
+    ack.ranges().any(|range| range.contains(&number))
+}
+
+/// A connection ID with these bytes.
+pub(crate) fn cid(bytes: &[u8]) -> ConnectionId {
+    ConnectionId::new(bytes).unwrap()
+}
+
+/// The shortest encoding of `n`.
+pub(crate) fn varint(n: u64) -> Vec<u8> {
+    let mut buf = [0; 8];
+    let mut w = Writer::new(&mut buf);
+    w.varint(n);
+    let len = w.written();
+    buf[..len].to_vec()
+}
+
+/// Several varints one after another.
+pub(crate) fn varints(values: &[u64]) -> Vec<u8> {
+    values.iter().flat_map(|&n| varint(n)).collect()
+}
+
+/// The bytes of frames.
+pub(crate) fn encode(frames: &[Frame<'_>]) -> Vec<u8> {
+    let mut out = vec![0; frames.iter().map(Frame::size).sum()];
+    let mut w = Writer::new(&mut out);
+    for frame in frames {
+        frame.encode(&mut w);
+    }
+    out
+}
+
+/// The bytes of an ACK frame with `ranges`, largest first.
+pub(crate) fn ack(
+    ranges: &[std::ops::RangeInclusive<u64>],
+    ecn: Option<[u64; 3]>,
+) -> Vec<u8> {
+    let mut out = vec![0; 64 + 16 * ranges.len()];
+    let mut w = Writer::new(&mut out);
+    let room = w.remaining();
+    frame::write_ack(&mut w, None, ranges.iter().cloned(), 0, ecn, room).unwrap();
+    let len = w.written();
+    out.truncate(len);
+    out
+}
