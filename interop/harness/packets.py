@@ -87,11 +87,11 @@ def long_packet(first, reader):
     return packet
 
 
-def ask_versions(address, seconds):
+def ask_versions(address, seconds, alive=lambda: True):
     """Makes the server at `address` send Version Negotiation, and returns the versions.
 
     This also is how a server's readiness is found out: it needs neither keys nor state. None if
-    there was no valid answer in time.
+    there was no valid answer in time, or as soon as `alive` says that waiting is no use.
     """
     family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
     dcid, scid = os.urandom(8), os.urandom(8)
@@ -102,7 +102,7 @@ def ask_versions(address, seconds):
     with socket.socket(family, socket.SOCK_DGRAM) as probing:
         probing.settimeout(0.1)
         probing.connect(address)
-        while time.monotonic() < end:
+        while time.monotonic() < end and alive():
             try:
                 probing.send(probe)
                 answer = packets(probing.recv(65536))

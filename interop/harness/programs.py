@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -242,13 +241,11 @@ class Bench:
 
     @staticmethod
     def wait_ready(running, address):
-        end = time.monotonic() + READY
-        while time.monotonic() < end:
-            versions = ask_versions(address, 0.5)
-            if versions is not None:
-                return versions
-            if not running.alive():
-                raise Failure(f"{running.name} ended: {running.last_words()}")
+        versions = ask_versions(address, READY, running.alive)
+        if versions is not None:
+            return versions
+        if not running.alive():
+            raise Failure(f"{running.name} ended: {running.last_words()}")
         raise Failure(f"{running.name} answers no Version Negotiation probe")
 
     def run_client(self, peer, task, seconds):

@@ -354,10 +354,6 @@ pub struct RelayArgs {
     #[arg(long, value_name = "HOST:PORT")]
     pub to: String,
 
-    /// The links.
-    #[command(flatten)]
-    pub links: RelayLinkArgs,
-
     /// Seed of all random choices: the same seed hits the same packets
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
@@ -369,6 +365,10 @@ pub struct RelayArgs {
     /// Print counters as JSON
     #[arg(long)]
     pub json: bool,
+
+    /// The links.
+    #[command(flatten)]
+    pub links: RelayLinkArgs,
 }
 
 /// `completions`.

@@ -31,18 +31,30 @@ const FAREWELL: Duration = Duration::from_millis(500);
 
 /// Settings of the transport, as flags.
 #[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Transport")]
 pub struct Tuning {
     /// Congestion controller of this end: cubic, newreno [default: cubic]
-    #[arg(long, global = true, value_name = "NAME", value_parser = parse_controller)]
+    #[arg(long, global = true, help_heading = "Transport", value_name = "NAME", value_parser = parse_controller)]
     pub cc: Option<String>,
 
     /// Settings for a kind of traffic: web, live, interactive, bulk
-    #[arg(long, global = true, value_name = "NAME", default_value = "web")]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_name = "NAME",
+        default_value = "web"
+    )]
     pub profile: Profile,
 
     /// Cipher suites to allow
-    #[arg(long, global = true, value_enum, default_value_t, value_name = "SUITE")]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_enum,
+        default_value_t,
+        value_name = "SUITE"
+    )]
     pub suite: Suite,
 }
 

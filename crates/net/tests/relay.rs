@@ -237,6 +237,7 @@ fn rebinding_forgets_the_old_port() {
     server.send(old, b"lost", None);
     server.send(new, b"found", None);
     assert_eq!(client.receive().0, b"found");
+    assert_eq!(relay.stop().unsent, 0);
 }
 
 /// The link's marks arrive at the peer, which reports them.

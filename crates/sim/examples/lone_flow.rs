@@ -57,13 +57,21 @@ fn formula(controller: &str, p: f64) -> f64 {
 fn main() -> Result<(), SimError> {
     let bdp = RATE * RTT.as_secs_f64() / 8.0;
     println!("lone CUBIC, 100 Mbit/s, RTT 30.6 ms, 40 s, mean of {SEEDS} seeds");
-    println!("buffer_bdp,goodput_mbps,queue_mean_bytes,queue_mean_bdp,queue_max_bytes,retransmitted");
+    println!(
+        "buffer_bdp,goodput_mbps,queue_mean_bytes,queue_mean_bdp,queue_max_bytes,retransmitted"
+    );
     for buffer in [0.5, 1.0, 5.0, 20.0] {
         let [goodput, queue, most, again] = mean(|seed| {
             let bytes = (bdp * buffer) as u64;
-            Ok(Dumbbell { buffer: Buffer::Bytes(bytes.into()), ..lone("cubic", seed)? })
+            Ok(Dumbbell {
+                buffer: Buffer::Bytes(bytes.into()),
+                ..lone("cubic", seed)?
+            })
         })?;
-        println!("{buffer},{goodput:.2},{queue:.0},{:.3},{most:.0},{again:.5}", queue / bdp);
+        println!(
+            "{buffer},{goodput:.2},{queue:.0},{:.3},{most:.0},{again:.5}",
+            queue / bdp
+        );
     }
     println!("\nrandom loss, 32 BDP of buffer, 40 s, mean of {SEEDS} seeds");
     println!("controller,loss,goodput_mbps,formula_mbps,ratio");
@@ -71,11 +79,18 @@ fn main() -> Result<(), SimError> {
         for p in [0.0001, 0.001, 0.01] {
             let [goodput, ..] = mean(|seed| {
                 let loss = LossModel::Bernoulli(p);
-                Ok(Dumbbell { loss, buffer: Buffer::Bdp(32.0), ..lone(controller, seed)? })
+                Ok(Dumbbell {
+                    loss,
+                    buffer: Buffer::Bdp(32.0),
+                    ..lone(controller, seed)?
+                })
             })?;
             let window = formula(controller, p);
             let model = (window * SEGMENT * 8.0 / RTT.as_secs_f64() / 1e6).min(RATE / 1e6);
-            println!("{controller},{p},{goodput:.2},{model:.2},{:.2}", goodput / model);
+            println!(
+                "{controller},{p},{goodput:.2},{model:.2},{:.2}",
+                goodput / model
+            );
         }
     }
     Ok(())

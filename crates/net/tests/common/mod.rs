@@ -63,8 +63,12 @@ pub fn configs_with(
 }
 
 impl Pair {
+    /// The defaults, except that attempts which nobody answers are over sooner.
     pub fn new() -> Self {
-        Self::with(TransportConfig::default())
+        Self::with(TransportConfig {
+            initial_rtt: Duration::from_millis(50),
+            ..TransportConfig::default()
+        })
     }
 
     pub fn with(transport: TransportConfig) -> Self {

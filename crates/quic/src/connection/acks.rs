@@ -61,7 +61,7 @@ impl Connection {
             let path = &mut self.paths.first_mut().path;
             // Counts in reordered ACKs look like falling ones: only a new largest tells.
             let ecn = if previous_largest.is_none_or(|previous| largest > previous) {
-                path.ecn.on_ack(outcome.ecn_marked, ack.ecn)
+                path.ecn.on_ack(epoch, outcome.ecn_marked, ack.ecn)
             } else {
                 EcnCounts::default()
             };

@@ -3,6 +3,7 @@
 use swiftwater_congestion::EcnCounts;
 use swiftwater_units::PacketCount;
 
+use crate::crypto::Epoch;
 use crate::transmit::EcnCodepoint;
 
 /// Packets marked while testing whether the path carries marks.
@@ -24,8 +25,9 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ecn {
     state: State,
-    /// Counts of the last ACK that raised the largest acknowledged packet.
-    reported: [u64; 3],
+    /// Counts of the last ACK that raised the largest acknowledged packet, by epoch: each
+    /// packet-number space counts for itself (RFC 9000, section 13.4.1).
+    reported: [[u64; 3]; 3],
     /// CE marks reported in all.
     ce_total: u64,
 }
@@ -39,7 +41,7 @@ impl Ecn {
         };
         Self {
             state,
-            reported: [0; 3],
+            reported: [[0; 3]; 3],
             ce_total: 0,
         }
     }
@@ -76,9 +78,14 @@ impl Ecn {
         }
     }
 
-    /// An ACK that raised the largest acknowledged packet newly acknowledged `newly_marked` packets
-    /// that we had marked ECT(0). Returns the increases to act on.
-    pub(crate) fn on_ack(&mut self, newly_marked: u64, counts: Option<[u64; 3]>) -> EcnCounts {
+    /// An ACK of `epoch` that raised the largest acknowledged packet newly acknowledged
+    /// `newly_marked` packets that we had marked ECT(0). Returns the increases to act on.
+    pub(crate) fn on_ack(
+        &mut self,
+        epoch: Epoch,
+        newly_marked: u64,
+        counts: Option<[u64; 3]>,
+    ) -> EcnCounts {
         if self.state == State::Failed {
             return EcnCounts::default();
         }
@@ -89,7 +96,8 @@ impl Ecn {
             }
             return EcnCounts::default();
         };
-        let [ect0, ect1, ce] = std::array::from_fn(|i| counts[i].checked_sub(self.reported[i]));
+        let reported = &mut self.reported[epoch as usize];
+        let [ect0, ect1, ce] = std::array::from_fn(|i| counts[i].checked_sub(reported[i]));
         let (Some(ect0), Some(ect1), Some(ce)) = (ect0, ect1, ce) else {
             self.state = State::Failed;
             return EcnCounts::default();
@@ -99,7 +107,7 @@ impl Ecn {
             self.state = State::Failed;
             return EcnCounts::default();
         }
-        self.reported = counts;
+        *reported = counts;
         self.ce_total += ce;
         if newly_marked > 0 {
             self.state = State::Capable;

@@ -196,10 +196,9 @@ impl Connection {
                 if self.handshake.is_complete() {
                     self.consult_reinjector(now, Occasion::SpareRoom);
                 }
-                // Data that only flow control holds back is no sign of an idle application.
-                if self.streams.pending_bytes() == 0 {
-                    self.paths.first_mut().recovery.set_app_limited(now);
-                }
+                // Data that flow control holds back is no different: the window is not tested
+                // (RFC 9002, section 7.8).
+                self.paths.first_mut().recovery.set_app_limited(now);
                 return !self.policies.reinjections.is_empty();
             }
             return false;

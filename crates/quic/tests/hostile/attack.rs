@@ -1,0 +1,466 @@
+//! A victim (our endpoint with its connection), a [`RawPeer`] against it, and the time.
+
+#![allow(
+    clippy::unwrap_used,
+    dead_code,
+    reason = "each user takes a part; a failed unwrap is a failed test"
+)]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use swiftwater_quic::crypto::{ClientCrypto, Epoch, ServerCrypto};
+use swiftwater_quic::wire::{ErrorCode, Frame};
+use swiftwater_quic::{
+    ClientConfig, Connection, ConnectionError, ConnectionHandle, DatagramMeta, Endpoint,
+    EndpointConfig, EndpointStats, Event, RetryPolicy, Routed, ServerConfig, TransportConfig,
+};
+use swiftwater_tls::null::{NullClient, NullServer};
+use swiftwater_tls::{ClientTls, DevCertificate, EndpointSecrets, ServerTls};
+use swiftwater_units::{Instant, Side};
+
+use crate::peer::{Close, Packet, Persona, RawPeer, encode};
+
+const ALPN: &str = "test";
+
+/// Which end and how.
+pub(crate) struct Setup {
+    /// Real TLS instead of the null cipher.
+    pub(crate) real_tls: bool,
+    /// The victim's configuration.
+    pub(crate) transport: TransportConfig,
+    /// The peer's.
+    pub(crate) persona: Persona,
+    pub(crate) retry: RetryPolicy,
+    /// Bytes of the server's certificate chain (null cipher).
+    pub(crate) chain_len: usize,
+    /// Length of the victim's connection IDs.
+    pub(crate) cid_len: usize,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            real_tls: false,
+            transport: TransportConfig::default(),
+            persona: Persona::default(),
+            retry: RetryPolicy::Never,
+            chain_len: 800,
+            cid_len: 8,
+        }
+    }
+}
+
+/// The endpoint under attack.
+pub(crate) struct Victim {
+    pub(crate) endpoint: Endpoint,
+    connection: Option<(ConnectionHandle, Connection)>,
+    pub(crate) events: Vec<Event>,
+    buf: Vec<u8>,
+    /// Answers of the endpoint itself: Version Negotiation, Retry, refusals, resets.
+    pub(crate) answers: Vec<Vec<u8>>,
+    /// Connections that were accepted.
+    pub(crate) accepted: usize,
+}
+
+impl Victim {
+    fn new(seed: u8, cid_len: usize, server: Option<ServerConfig>) -> Self {
+        let key = EndpointSecrets::from_seed([seed; 32]);
+        let mut config = EndpointConfig::new(Arc::new(key));
+        config.cid_len = cid_len;
+        Self {
+            endpoint: Endpoint::new(config, server.map(Arc::new), [seed; 32]),
+            connection: None,
+            events: Vec::new(),
+            buf: vec![0; 15_000],
+            answers: Vec::new(),
+            accepted: 0,
+        }
+    }
+
+    pub(crate) fn has_connection(&self) -> bool {
+        self.connection.is_some()
+    }
+
+    pub(crate) fn connection(&mut self) -> &mut Connection {
+        &mut self.connection.as_mut().unwrap().1
+    }
+
+    pub(crate) fn stats(&self) -> EndpointStats {
+        self.endpoint.stats()
+    }
+
+    /// Gives it a datagram.
+    pub(crate) fn receive(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
+        let meta = DatagramMeta {
+            remote: from,
+            local_ip: None,
+            ecn: None,
+        };
+        let mut out = [0; 1500];
+        match self.endpoint.route(now, &meta, datagram, &mut out) {
+            Routed::Connection(_) => {}
+            Routed::NewConnection { handle, connection } => {
+                self.accepted += 1;
+                self.connection = Some((handle, *connection));
+            }
+            Routed::Response(transmit) => {
+                assert_eq!(transmit.destination, from);
+                self.answers.push(out[..transmit.size].to_vec());
+                return;
+            }
+            _ => return,
+        }
+        if let Some((_, connection)) = &mut self.connection {
+            connection.handle_datagram(now, &meta, &mut datagram.to_vec());
+        }
+    }
+
+    /// Takes out what it wants to send: one datagram each, with its receiver.
+    pub(crate) fn transmits(&mut self, now: Instant) -> Vec<(SocketAddr, Vec<u8>)> {
+        let mut datagrams = Vec::new();
+        let Some((handle, connection)) = &mut self.connection else {
+            return datagrams;
+        };
+        while let Some(transmit) = connection.poll_transmit(now, 10, &mut self.buf) {
+            let segment = transmit.segment_size.unwrap_or(transmit.size);
+            for datagram in self.buf[..transmit.size].chunks(segment) {
+                datagrams.push((transmit.destination, datagram.to_vec()));
+            }
+            assert!(datagrams.len() < 10_000, "the victim never falls silent");
+        }
+        while let Some(event) = connection.poll_event() {
+            self.events.push(event);
+        }
+        while let Some(event) = connection.poll_endpoint_event() {
+            self.endpoint.handle_event(*handle, event);
+        }
+        datagrams
+    }
+
+    /// Every reason for which it said that the connection closed.
+    pub(crate) fn reasons(&self) -> Vec<&ConnectionError> {
+        self.events
+            .iter()
+            .filter_map(|event| match event {
+                Event::Closed { reason } => Some(reason),
+                _ => None,
+            })
+            .collect()
+    }
+}
+
+/// The victim, its peer and the time.
+pub(crate) struct Attack {
+    pub(crate) victim: Victim,
+    pub(crate) peer: RawPeer,
+    pub(crate) now: Instant,
+    /// Where the peer sends from.
+    pub(crate) from: SocketAddr,
+    /// Where the victim's datagrams went, and how long they were.
+    pub(crate) sent: Vec<(SocketAddr, usize)>,
+}
+
+/// The peer's usual address.
+pub(crate) fn home() -> SocketAddr {
+    "192.0.2.66:6666".parse().unwrap()
+}
+
+fn server_crypto(setup: &Setup, certificate: &DevCertificate) -> Arc<dyn ServerCrypto> {
+    if setup.real_tls {
+        let tls = ServerTls::from_dev_certificate(certificate).unwrap();
+        Arc::new(tls.alpn([ALPN]))
+    } else {
+        Arc::new(NullServer::new([ALPN]).with_chain_len(setup.chain_len))
+    }
+}
+
+fn client_crypto(setup: &Setup, certificate: &DevCertificate) -> Arc<dyn ClientCrypto> {
+    if setup.real_tls {
+        let tls = ClientTls::with_roots([certificate.certificate_der()]).unwrap();
+        Arc::new(tls.alpn([ALPN]))
+    } else {
+        Arc::new(NullClient::new([ALPN]))
+    }
+}
+
+/// A server under attack that has heard nothing yet, and the client that will attack it.
+pub(crate) fn server_victim(setup: Setup) -> Attack {
+    let certificate = DevCertificate::deterministic(["localhost"]).unwrap();
+    let peer = RawPeer::client(&*client_crypto(&setup, &certificate), &setup.persona);
+    let config = ServerConfig {
+        crypto: server_crypto(&setup, &certificate),
+        transport: Arc::new(setup.transport),
+        retry: setup.retry,
+        retry_token_lifetime: Duration::from_secs(15),
+        address_token_lifetime: Duration::from_secs(3600),
+    };
+    Attack {
+        victim: Victim::new(2, setup.cid_len, Some(config)),
+        peer,
+        now: Instant::from_millis(1),
+        from: home(),
+        sent: Vec::new(),
+    }
+}
+
+/// A client under attack whose first datagram is out, before any peer exists.
+pub(crate) struct LoneClient {
+    pub(crate) victim: Victim,
+    pub(crate) first: Vec<u8>,
+    pub(crate) now: Instant,
+    pub(crate) crypto: Arc<dyn ServerCrypto>,
+    persona: Persona,
+}
+
+pub(crate) fn client_victim(setup: Setup) -> LoneClient {
+    let certificate = DevCertificate::deterministic(["localhost"]).unwrap();
+    let crypto = server_crypto(&setup, &certificate);
+    let mut victim = Victim::new(1, setup.cid_len, None);
+    let now = Instant::from_millis(1);
+    let config = ClientConfig {
+        crypto: client_crypto(&setup, &certificate),
+        transport: Arc::new(setup.transport),
+    };
+    let connection = victim.endpoint.connect(now, &config, home(), "localhost");
+    victim.connection = Some(connection.unwrap());
+    let mut first = victim.transmits(now);
+    assert_eq!(first.len(), 1, "one datagram holds a ClientHello");
+    LoneClient {
+        victim,
+        first: first.pop().unwrap().1,
+        now,
+        crypto,
+        persona: setup.persona,
+    }
+}
+
+impl LoneClient {
+    /// Gives the client a datagram from its server; returns what it sends.
+    pub(crate) fn hear(&mut self, datagram: &[u8]) -> Vec<Vec<u8>> {
+        self.victim.receive(self.now, home(), datagram);
+        let transmits = self.victim.transmits(self.now);
+        transmits.into_iter().map(|(_, datagram)| datagram).collect()
+    }
+
+    /// The server enters; it has not answered `first` yet.
+    pub(crate) fn meet(self, first: &[u8], retried: bool) -> Attack {
+        let original = retried.then(|| {
+            let header = swiftwater_quic::wire::PartialHeader::parse(&self.first, 0);
+            header.unwrap().dst_cid
+        });
+        let mut peer = RawPeer::server(&*self.crypto, &self.persona, first, original);
+        peer.open(first);
+        Attack {
+            victim: self.victim,
+            peer,
+            now: self.now,
+            from: home(),
+            sent: Vec::new(),
+        }
+    }
+
+    /// The server enters and answers as it should.
+    pub(crate) fn meet_server(self) -> Attack {
+        let first = self.first.clone();
+        self.meet(&first, false)
+    }
+}
+
+/// An established connection to a server under attack.
+pub(crate) fn on_server(setup: Setup) -> Attack {
+    let mut attack = server_victim(setup);
+    attack.establish();
+    attack
+}
+
+/// An established connection of a client under attack.
+pub(crate) fn on_client(setup: Setup) -> Attack {
+    let mut attack = client_victim(setup).meet_server();
+    attack.establish();
+    attack
+}
+
+/// An established connection of a victim in the role `side`, all else as usual.
+pub(crate) fn on(side: Side) -> Attack {
+    match side {
+        Side::Server => on_server(Setup::default()),
+        Side::Client => on_client(Setup::default()),
+    }
+}
+
+impl Attack {
+    /// Gives the victim a datagram and the peer what it answers. The peer says nothing itself.
+    pub(crate) fn deliver(&mut self, datagram: &[u8]) {
+        self.victim.receive(self.now, self.from, datagram);
+        self.collect();
+    }
+
+    /// Gives the peer what the victim sends.
+    pub(crate) fn collect(&mut self) {
+        for (to, datagram) in self.victim.transmits(self.now) {
+            self.sent.push((to, datagram.len()));
+            self.peer.open(&datagram);
+        }
+    }
+
+    /// Lets both talk until the peer has nothing well-behaved left to say.
+    pub(crate) fn converse(&mut self) {
+        self.collect();
+        for _ in 0..100 {
+            let answers = self.peer.answers();
+            if answers.is_empty() {
+                return;
+            }
+            for datagram in answers {
+                self.deliver(&datagram);
+            }
+            self.now += Duration::from_millis(1);
+        }
+        panic!("they never stop talking");
+    }
+
+    /// Completes and confirms the handshake.
+    pub(crate) fn establish(&mut self) {
+        self.converse();
+        assert!(self.peer.is_complete(), "{:?}", self.victim.events);
+        if self.victim.connection().side() == Side::Client {
+            self.send_frames(&[Frame::HandshakeDone]);
+        }
+        self.converse();
+        // Acknowledgements that the victim holds back.
+        self.pass(Duration::from_millis(50));
+        assert!(
+            self.victim.events.contains(&Event::Confirmed),
+            "{:?}",
+            self.victim.events
+        );
+    }
+
+    /// Sends one 1-RTT packet and lets the victim answer.
+    pub(crate) fn send(&mut self, payload: &[u8]) {
+        self.send_packet(&Packet::new(Epoch::OneRtt, payload));
+    }
+
+    /// Sends one packet in a datagram of its own.
+    pub(crate) fn send_packet(&mut self, packet: &Packet<'_>) {
+        let datagram = self.peer.seal(packet);
+        self.deliver(&datagram);
+    }
+
+    /// Sends frames in one 1-RTT packet.
+    pub(crate) fn send_frames(&mut self, frames: &[Frame<'_>]) {
+        self.send(&encode(frames));
+    }
+
+    /// Lets time pass; the peer acknowledges what arrives meanwhile.
+    pub(crate) fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        self.pass_until(end, true);
+    }
+
+    /// Lets time pass in silence.
+    pub(crate) fn wait(&mut self, time: Duration) {
+        let end = self.now + time;
+        self.pass_until(end, false);
+    }
+
+    fn pass_until(&mut self, end: Instant, answer: bool) {
+        for _ in 0..100_000 {
+            self.collect();
+            if answer {
+                for datagram in self.peer.answers() {
+                    self.deliver(&datagram);
+                }
+            }
+            let next = self.victim.connection().poll_timeout();
+            match next.filter(|&at| at <= end) {
+                Some(at) => {
+                    self.now = self.now.max(at);
+                    let now = self.now;
+                    self.victim.connection().handle_timeout(now);
+                }
+                None => {
+                    self.now = self.now.max(end);
+                    self.collect();
+                    return;
+                }
+            }
+        }
+        panic!("the victim's timers never rest");
+    }
+
+    /// The victim has closed with `code`, blaming a frame of `frame_type` (0 for none): once to its
+    /// application, and without repeating it unless asked. It drains and is gone.
+    #[track_caller]
+    pub(crate) fn assert_closed(&mut self, code: ErrorCode, frame_type: u64) {
+        self.assert_closed_as(code, Some(frame_type));
+    }
+
+    /// The same, whatever frame is blamed.
+    #[track_caller]
+    pub(crate) fn assert_closed_with(&mut self, code: ErrorCode) {
+        self.assert_closed_as(code, None);
+    }
+
+    #[track_caller]
+    fn assert_closed_as(&mut self, code: ErrorCode, frame_type: Option<u64>) {
+        let reasons = self.victim.reasons();
+        assert_eq!(reasons.len(), 1, "{:?}", self.victim.events);
+        match reasons[0] {
+            ConnectionError::Transport(error) => assert_eq!(error.code, code, "{error}"),
+            other => panic!("closed because of: {other}"),
+        }
+        let closes = self.peer.closes();
+        assert!(!closes.is_empty(), "the peer was not told");
+        for close in &closes {
+            assert_eq!(close.code, code.0, "{closes:?}");
+            if let Some(frame_type) = frame_type {
+                assert_eq!(close.frame_type, Some(frame_type), "{closes:?}");
+            }
+        }
+        for epoch in Epoch::ALL {
+            let of = closes.iter().filter(|close| close.epoch == epoch).count();
+            assert!(of <= 1, "told more than once: {closes:?}");
+        }
+        // The rest of its life is silent.
+        let packets = self.peer.packets.len();
+        self.wait(Duration::from_secs(60));
+        assert_eq!(self.peer.packets.len(), packets, "it spoke after closing");
+        assert!(self.victim.connection().is_drained());
+        assert_eq!(self.victim.reasons().len(), 1);
+        assert_eq!(self.victim.endpoint.connections(), 0);
+    }
+
+    /// The victim has not closed and still acknowledges.
+    #[track_caller]
+    pub(crate) fn assert_alive(&mut self) {
+        assert!(
+            self.victim.reasons().is_empty(),
+            "{:?}",
+            self.victim.reasons()
+        );
+        let number = self.peer.next_number(Epoch::OneRtt);
+        self.send_frames(&[Frame::Ping]);
+        self.pass(Duration::from_millis(50));
+        assert!(
+            self.peer.is_acked(Epoch::OneRtt, number),
+            "packet {number} was not acknowledged"
+        );
+    }
+
+    /// Every CONNECTION_CLOSE of the victim.
+    pub(crate) fn closes(&self) -> Vec<Close> {
+        self.peer.closes()
+    }
+
+    /// Bytes that the victim sent to `to`.
+    pub(crate) fn bytes_to(&self, to: SocketAddr) -> usize {
+        self.sent
+            .iter()
+            .filter(|(address, _)| *address == to)
+            .map(|(_, len)| len)
+            .sum()
+    }
+}
