@@ -50,7 +50,9 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
 }
 
 fn manifests() -> BTreeMap<String, BTreeSet<String>> {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("crates/");
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("crates/");
     ORDER
         .iter()
         .map(|name| {
@@ -73,14 +75,20 @@ fn folder(package: &str) -> Option<&str> {
 #[test]
 fn crates_import_only_crates_below_them() {
     for (name, dependencies) in manifests() {
-        let rank = ORDER.iter().position(|other| *other == name).expect("listed");
+        let rank = ORDER
+            .iter()
+            .position(|other| *other == name)
+            .expect("listed");
         for import in dependencies.iter().filter_map(|package| folder(package)) {
             assert!(
                 ORDER[..rank].contains(&import),
                 "crates/{name} must not import crates/{import}"
             );
             if let Some((_, allowed)) = EXACTLY.iter().find(|(exact, _)| *exact == name) {
-                assert!(allowed.contains(&import), "crates/{name} may import only {allowed:?}");
+                assert!(
+                    allowed.contains(&import),
+                    "crates/{name} may import only {allowed:?}"
+                );
             }
         }
     }
@@ -88,10 +96,19 @@ fn crates_import_only_crates_below_them() {
 
 #[test]
 fn every_crate_is_in_the_order() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("crates/");
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("crates/");
     for entry in std::fs::read_dir(crates).expect("crates/ is readable") {
-        let name = entry.expect("readable").file_name().into_string().expect("UTF-8");
-        assert!(ORDER.contains(&name.as_str()), "crates/{name} has no place in the order");
+        let name = entry
+            .expect("readable")
+            .file_name()
+            .into_string()
+            .expect("UTF-8");
+        assert!(
+            ORDER.contains(&name.as_str()),
+            "crates/{name} has no place in the order"
+        );
     }
 }
 

@@ -290,30 +290,50 @@ fn a_kept_old_address_still_receives() {
 
 #[test]
 fn delayed_datagrams_are_overtaken() {
-    let (mut network, _, server, clients) = star(1);
-    let node = network.node(clients[0]);
-    // A second way in, whose tap can be told apart.
-    let up = network
-        .add_link(node, network.node(server), delay(5))
+    let mut network = Network::new(1);
+    let router = network.add_router();
+    let (client, server) = (
+        network.add_host(HostConfig::default()),
+        network.add_host(configs().1),
+    );
+    let (client_node, server_node) = (network.node(client), network.node(server));
+    let up = network.add_link(client_node, router, delay(5)).unwrap();
+    let back = network.add_link(router, client_node, delay(5)).unwrap();
+    let down = network.add_link(router, server_node, delay(5)).unwrap();
+    let answers = network.add_link(server_node, router, delay(5)).unwrap();
+    network.add_interface(client, address(1), up, back).unwrap();
+    network
+        .add_interface(server, address(0), answers, down)
         .unwrap();
-    let seen = Rc::new(Cell::new(0));
-    let count = Rc::clone(&seen);
-    network.tap(up, move |_| {
-        count.set(count.get() + 1);
-        Verdict::Delay(millis(30))
+
+    let before = network.record(up);
+    network.tap(up, |datagram| match datagram.index {
+        5 => Verdict::Delay(millis(3)),
+        _ => Verdict::Pass,
     });
-    let down = network
-        .add_link(network.node(server), node, delay(5))
-        .unwrap();
-    let interface = network.add_interface(clients[0], address(60), up, down);
-    assert!(interface.is_ok());
-    // The first interface is the one that is used, so nothing passes the tap.
+    let after = network.record(down);
     network.install(server, BulkReceiver::new());
-    let sender = BulkSender::new(configs().0, address(0), Instant::ZERO, Some(1_000));
-    network.install(clients[0], sender);
+    let sender = BulkSender::new(configs().0, address(0), Instant::ZERO, Some(200_000));
+    network.install(client, sender);
     network.run_for(Duration::from_secs(1));
-    assert_eq!(seen.get(), 0);
-    assert_eq!(network.counters(up).enqueued.packets.get(), 0);
+
+    let (before, after) = (before.datagrams(), after.datagrams());
+    assert_eq!(before.len(), after.len());
+    let delayed = &before[5];
+    let arrived = after
+        .iter()
+        .position(|each| each.data == delayed.data)
+        .unwrap();
+    assert!(arrived > 5, "{arrived}");
+    assert_eq!(after[arrived].at, delayed.at + millis(3 + 5));
+    assert_eq!(after[4].data, before[4].data);
+    assert_eq!(after[5].data, before[6].data);
+    let receiver: &BulkReceiver = network.application(server).unwrap();
+    assert!(
+        receiver
+            .received()
+            .all(|each| each.intact && each.bytes == 200_000)
+    );
 }
 
 #[test]

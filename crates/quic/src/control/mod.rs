@@ -92,7 +92,11 @@ impl Control {
     pub(crate) fn set(&mut self, key: ControlKey, value: ControlValue) {
         self.next_version = self.next_version.wrapping_add(1);
         let version = self.next_version;
-        let slot = Slot { value, version, pending: true };
+        let slot = Slot {
+            value,
+            version,
+            pending: true,
+        };
         let queued = self.slots.insert(key, slot).is_some_and(|old| old.pending);
         if !queued {
             self.queue.push_back(key);

@@ -241,7 +241,10 @@ impl LoneClient {
     pub(crate) fn hear(&mut self, datagram: &[u8]) -> Vec<Vec<u8>> {
         self.victim.receive(self.now, home(), datagram);
         let transmits = self.victim.transmits(self.now);
-        transmits.into_iter().map(|(_, datagram)| datagram).collect()
+        transmits
+            .into_iter()
+            .map(|(_, datagram)| datagram)
+            .collect()
     }
 
     /// The server enters; it has not answered `first` yet.

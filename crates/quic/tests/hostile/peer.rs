@@ -624,7 +624,9 @@ impl RawPeer {
             for (_, frame) in packet.frames() {
                 let (code, frame_type) = match frame {
                     Frame::ConnectionClose(ConnectionClose::Transport {
-                        error, frame_type, ..
+                        error,
+                        frame_type,
+                        ..
                     }) => (error.0, Some(frame_type)),
                     Frame::ConnectionClose(ConnectionClose::Application { error, .. }) => {
                         (error, None)
@@ -645,7 +647,12 @@ impl RawPeer {
     pub(crate) fn count(&self, wanted: impl Fn(&Frame<'_>) -> bool) -> usize {
         self.packets
             .iter()
-            .flat_map(|packet| packet.frames().filter(|(_, frame)| wanted(frame)).map(|_| ()))
+            .flat_map(|packet| {
+                packet
+                    .frames()
+                    .filter(|(_, frame)| wanted(frame))
+                    .map(|_| ())
+            })
             .count()
     }
 
@@ -717,10 +724,7 @@ pub(crate) fn encode(frames: &[Frame<'_>]) -> Vec<u8> {
 }
 
 /// The bytes of an ACK frame with `ranges`, largest first.
-pub(crate) fn ack(
-    ranges: &[std::ops::RangeInclusive<u64>],
-    ecn: Option<[u64; 3]>,
-) -> Vec<u8> {
+pub(crate) fn ack(ranges: &[std::ops::RangeInclusive<u64>], ecn: Option<[u64; 3]>) -> Vec<u8> {
     let mut out = vec![0; 64 + 16 * ranges.len()];
     let mut w = Writer::new(&mut out);
     let room = w.remaining();

@@ -1,0 +1,160 @@
+//! The command line: what is accepted, what is refused and how.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::CommandFactory;
+use proptest::prelude::*;
+use swiftwater_cli::cli::{Cli, Command};
+use swiftwater_cli::exit::{Exit, Failure};
+use swiftwater_cli::size::parse_size;
+
+fn parse(line: &str) -> Result<Cli, Result<(), Failure>> {
+    Cli::from_args(line.split_whitespace().map(OsString::from))
+}
+
+#[track_caller]
+fn refused(line: &str) -> String {
+    let failure = parse(line).unwrap_err().unwrap_err();
+    assert_eq!(failure.exit, Exit::Usage);
+    assert_eq!(failure.message().lines().count(), 1);
+    failure.message().to_owned()
+}
+
+#[test]
+fn definition_is_consistent() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn every_command_has_examples() {
+    for command in Cli::command().get_subcommands() {
+        let inner: Vec<_> = command.get_subcommands().collect();
+        let commands = if inner.is_empty() {
+            vec![command]
+        } else {
+            inner
+        };
+        for command in commands {
+            let help = command
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            assert!(
+                help.contains("Example"),
+                "{} has no example",
+                command.get_name()
+            );
+        }
+    }
+}
+
+#[test]
+fn defaults_suit_a_first_try() {
+    let Command::Serve(serve) = parse("swiftwater serve .").unwrap().command else {
+        panic!()
+    };
+    assert_eq!(serve.listen.port(), 4433);
+    assert!(serve.listen.ip().is_unspecified());
+    assert!(serve.identity.cert.is_none() && !serve.retry && !serve.json);
+
+    let Command::Get(get) = parse("swiftwater get https://h/x").unwrap().command else {
+        panic!()
+    };
+    assert_eq!(get.output.to_str(), Some("."));
+    assert!(!get.force && !get.trust.insecure && get.trust.ca.is_none());
+    assert!(get.parallel > 1);
+
+    let Command::Demo(demo) = parse("swiftwater demo").unwrap().command else {
+        panic!()
+    };
+    assert!(demo.presets.is_empty() && !demo.quick);
+    assert!(parse("swiftwater demo files --json").is_ok());
+}
+
+#[test]
+fn sim_takes_the_documented_line() {
+    let line = "swiftwater sim --flow cubic --flow newreno,start=2s,bytes=5MB --rate 100mbit \
+                --rtt 30.6ms --buffer 1bdp --loss 0.1% --duration 40s --seed 1 --json";
+    let Command::Sim(sim) = parse(line).unwrap().command else {
+        panic!()
+    };
+    assert_eq!(sim.flows.len(), 2);
+    assert_eq!(sim.flows[0].controller, "cubic");
+    assert_eq!(sim.flows[0].bytes, None);
+    assert_eq!(sim.flows[1].start, Duration::from_secs(2));
+    assert_eq!(sim.flows[1].bytes, Some(5_000_000));
+    assert_eq!(sim.rtt, Duration::from_micros(30_600));
+    assert_eq!(sim.duration, Duration::from_secs(40));
+    assert!(sim.json);
+}
+
+#[test]
+fn wrong_values_are_explained_in_one_line() {
+    assert!(refused("swiftwater sim --flow carrier-pigeon").contains("cubic"));
+    assert!(refused("swiftwater sim --flow cubic,speed=3").contains("start="));
+    assert!(refused("swiftwater sim --rate fast").contains("mbit"));
+    assert!(refused("swiftwater sim --loss 120%").contains("--loss"));
+    assert!(refused("swiftwater sim --rtt 30").contains("unit"));
+    assert!(refused("swiftwater get http://h/x").contains("https"));
+    assert!(refused("swiftwater get").contains("URL"));
+    assert!(refused("swiftwater serve").contains("DIR"));
+    assert!(refused("swiftwater serve . --listen nowhere").contains("--listen"));
+    assert!(refused("swiftwater serve . --cert a.pem").contains("--key"));
+    assert!(refused("swiftwater serve . --profile slow").contains("bulk"));
+    assert!(refused("swiftwater get https://h/x --ca a --insecure").contains("--insecure"));
+    assert!(refused("swiftwater get https://h/x -j 0").contains("parallel"));
+    assert!(
+        refused("swiftwater relay --listen 127.0.0.1:1 --to h:1 --jitter much").contains("5ms")
+    );
+    assert!(refused("swiftwater frobnicate").contains("frobnicate"));
+    assert!(refused("swiftwater").contains("--help"));
+}
+
+#[test]
+fn transport_flags_may_follow_what_perf_measures() {
+    let line = "swiftwater perf client h:1 download --bytes 1G --insecure --suite aes128 --json";
+    assert!(parse(line).is_ok());
+    assert!(parse("swiftwater perf loopback rps --in-flight 4 --cc newreno").is_ok());
+}
+
+#[test]
+fn sizes() {
+    assert_eq!(parse_size("500000"), Ok(500_000));
+    assert_eq!(parse_size("1G"), Ok(1_000_000_000));
+    assert_eq!(parse_size("1.5 MB"), Ok(1_500_000));
+    assert_eq!(parse_size("16MiB"), Ok(16 << 20));
+    assert_eq!(parse_size("0"), Ok(0));
+    for bad in [
+        "",
+        "MB",
+        "-1",
+        "1.5",
+        "1e9",
+        "5 apples",
+        "99999999999G",
+        "1..2k",
+        "NaN",
+        "infk",
+    ] {
+        assert!(parse_size(bad).is_err(), "{bad}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_size_panics(text in ".{0,30}") {
+        let _ = parse_size(&text);
+    }
+
+    #[test]
+    fn whole_sizes_are_exact(n in 0..u64::MAX / 1_000) {
+        prop_assert_eq!(parse_size(&format!("{n}k")), Ok(n * 1_000));
+    }
+
+    #[test]
+    fn no_command_line_panics(words in prop::collection::vec("[ -~]{0,12}", 0..6)) {
+        let line = ["swiftwater".to_owned()].into_iter().chain(words);
+        let _ = Cli::from_args(line.map(OsString::from));
+    }
+}

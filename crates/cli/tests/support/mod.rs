@@ -1,0 +1,189 @@
+//! Running the built binary.
+
+#![allow(dead_code, reason = "each test file uses a part of this")]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A command of the binary with a home of its own.
+pub fn swiftwater() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_swiftwater"));
+    command
+        .env_remove("RUST_LOG")
+        .env_remove("SSLKEYLOGFILE")
+        .stdin(Stdio::null());
+    command
+}
+
+/// Runs a command line to its end.
+pub fn run<const N: usize>(args: [&str; N]) -> Output {
+    swiftwater().args(args).output().expect("the binary starts")
+}
+
+/// Checks exit code and that standard error is exactly one line without a panic; returns the line.
+#[track_caller]
+pub fn failed(output: &Output, code: i32) -> String {
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "stderr: {error}");
+    assert_eq!(error.trim_end().lines().count(), 1, "not one line: {error}");
+    assert!(error.starts_with("error: "), "{error}");
+    assert!(!error.contains("panicked"), "{error}");
+    error.trim_end().to_owned()
+}
+
+#[track_caller]
+pub fn succeeded(output: &Output) -> String {
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "stderr: {error}");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// The keys of a JSON object, sorted.
+pub fn keys(value: &Value) -> Vec<&str> {
+    let mut keys: Vec<&str> = value
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    keys.sort_unstable();
+    keys
+}
+
+/// A program that runs until it is dropped, and its first line of output.
+pub struct Running {
+    child: Child,
+    output: BufReader<ChildStdout>,
+    pub first: Value,
+}
+
+impl Running {
+    pub fn start(mut command: Command) -> Self {
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let first = read_json(&mut output);
+        Self {
+            child,
+            output,
+            first,
+        }
+    }
+
+    /// The next line of output.
+    pub fn next(&mut self) -> Value {
+        read_json(&mut self.output)
+    }
+
+    /// Asks it politely to end and returns the exit code.
+    #[cfg(unix)]
+    pub fn interrupt(mut self) -> Option<i32> {
+        let pid = self.child.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args(["-INT", &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn read_json(output: &mut impl BufRead) -> Value {
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line:?}"))
+}
+
+/// A running `serve` with a directory of files.
+pub struct Site {
+    pub directory: TempDir,
+    pub server: Running,
+    pub port: u16,
+}
+
+impl Site {
+    pub fn start(files: &[(&str, &[u8])]) -> Self {
+        Self::start_with(files, &[])
+    }
+
+    pub fn start_with(files: &[(&str, &[u8])], flags: &[&str]) -> Self {
+        let directory = TempDir::new().unwrap();
+        let site = directory.path().join("site");
+        fs::create_dir_all(&site).unwrap();
+        for (name, data) in files {
+            let path = site.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, data).unwrap();
+        }
+        let mut command = swiftwater();
+        command
+            .arg("serve")
+            .arg(&site)
+            .args(["--listen", "127.0.0.1:0", "--json"]);
+        command
+            .arg("--state-dir")
+            .arg(directory.path().join("state"))
+            .args(flags);
+        let server = Running::start(command);
+        let address: SocketAddr = server.first["address"].as_str().unwrap().parse().unwrap();
+        Self {
+            directory,
+            server,
+            port: address.port(),
+        }
+    }
+
+    pub fn certificate(&self) -> PathBuf {
+        self.directory.path().join("state").join("dev-cert.pem")
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("https://127.0.0.1:{}{path}", self.port)
+    }
+
+    /// A `get` that trusts the server and writes to `out`.
+    pub fn get(&self, paths: &[&str]) -> Command {
+        let mut command = swiftwater();
+        command
+            .arg("get")
+            .args(paths.iter().map(|path| self.url(path)));
+        command
+            .arg("--ca")
+            .arg(self.certificate())
+            .arg("-o")
+            .arg(self.path("out"));
+        command
+    }
+}
+
+/// The names in a directory, sorted, hidden ones included.
+pub fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
