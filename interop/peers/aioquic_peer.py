@@ -199,13 +199,14 @@ async def run_client(arguments):
         content = await answer
         size += len(content)
         Path(arguments.out, PurePosixPath(url.path).name).write_bytes(content)
+    elapsed = time.monotonic() - start
     protocol.close()
     await protocol.wait_closed()
     report = {
         "files": len(urls),
         "bytes": size,
         "handshake_ms": handshake * 1e3,
-        "elapsed_ms": (time.monotonic() - start) * 1e3,
+        "seconds": elapsed,
         "key_updates": protocol.rekeyer.updates,
     }
     print(json.dumps(report))

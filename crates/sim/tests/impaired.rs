@@ -68,7 +68,6 @@ proptest! {
             (connected, verified, pair.log().unwrap().digest())
         };
         let first = run(Cipher::Null);
-        println!("{first:?} {bytes}");
         prop_assert_eq!((first.0, first.1), (true, true));
         prop_assert_eq!(first, run(Cipher::Null));
     }

@@ -6,3 +6,4 @@
 mod attack;
 mod frames;
 mod peer;
+mod streams;

@@ -59,6 +59,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .await?;
     let handshake = start.elapsed();
     let (bytes, key_updates) = download_all(&connection, &arguments).await?;
+    let elapsed = start.elapsed();
     let path = connection.stats().path;
     connection.close(VarInt::from_u32(0), b"");
     endpoint.wait_idle().await;
@@ -66,7 +67,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         "files": arguments.urls.len(),
         "bytes": bytes,
         "handshake_ms": handshake.as_secs_f64() * 1e3,
-        "elapsed_ms": start.elapsed().as_secs_f64() * 1e3,
+        "seconds": elapsed.as_secs_f64(),
         "rtt_ms": path.rtt.as_secs_f64() * 1e3,
         "lost_packets": path.lost_packets,
         "key_updates": key_updates,
