@@ -12,6 +12,8 @@ from .tap import Tap
 # Seconds that a client may take.
 SHORT = 20
 LONG = 60
+# A server hears of its client's close within this time, far below any idle timeout, seconds.
+CLOSE = 5
 # A version that quinn knows and nobody else needs to: draft 29.
 DRAFT_29 = 0xFF00001D
 # A client that is told "no common version" must not sit out its time limits, seconds.
@@ -78,7 +80,8 @@ def check_tap(tap):
 
 
 def handshake(setting):
-    """One small file. From outside: full-size Initials, the amplification limit, no detours."""
+    """One small file. From outside: full-size Initials, the amplification limit, no detours; and the
+    client closes properly."""
     server, address = serve(setting)
     with Tap(address) as tap:
         report = fetch(setting, ("127.0.0.1", tap.port), ["one"])
@@ -87,6 +90,9 @@ def handshake(setting):
         if tap.saw("server", kind):
             raise Failure(f"the server sent {kind} unasked")
     check_alive(server)
+    if setting.server is not setting.swiftwater:
+        # The foreign servers tell how a connection ended.
+        server.wait_for("connection ended: 0x0", CLOSE)
     return f"{report['seconds'] * 1e3:.0f} ms with the file"
 
 
@@ -190,6 +196,18 @@ def no_common_version(setting):
     return running.last_words()[-60:]
 
 
+def rebind(setting):
+    """The client's address changes twice during a transfer, as behind a forgetful NAT."""
+    server, address = serve(setting)
+    with Tap(address, rebind_at=[50, 150]) as tap:
+        fetch(setting, ("127.0.0.1", tap.port), ["one", "five-mb"], LONG)
+    check_tap(tap)
+    if tap.rebindings != 2 or not tap.since_rebinding["server"]:
+        raise Failure(f"{tap.rebindings} changes of address; too few packets to test this")
+    check_alive(server)
+    return f"{tap.since_rebinding['server']} datagrams to the last address"
+
+
 def bigcert(setting):
     """A certificate of 10 kB: the server's first flight exceeds the amplification limit."""
     server, address = serve(setting, identity=setting.big_identity)
@@ -210,13 +228,14 @@ def ipv6(setting):
     check_alive(server)
 
 
-def impaired(setting, names, link):
+def impaired(setting, names, link, key_update=False):
     """Gets files through a relay with the given link, and returns a note."""
     if setting.swiftwater is None:
         raise Unsupported("the relay is swiftwater's")
-    server, address = serve(setting)
+    from_client = setting.client is not setting.swiftwater
+    server, address = serve(setting, key_update=key_update and not from_client)
     relay, near = setting.bench.start_relay(setting.swiftwater, address, link)
-    report = fetch(setting, near, names, LONG)
+    report = fetch(setting, near, names, LONG, key_update=key_update and from_client)
     check_alive(server)
     check_alive(relay)
     return f"{report['seconds']:.1f} s"
@@ -224,7 +243,7 @@ def impaired(setting, names, link):
 
 def loss(setting):
     """2 % of the packets lost both ways, 20 ms round trip."""
-    names = ["empty", "one", "hundred-kb", "five-mb"]
+    names = ["empty", "one", "hundred-kb", "one-mb"]
     return impaired(setting, names, ["--loss", "2%", "--delay", "10ms"])
 
 
@@ -233,6 +252,12 @@ def harsh(setting):
     link = ["--loss", "5%", "--corrupt", "2%", "--duplicate", "2%"]
     link += ["--reorder", "5%,5ms", "--delay", "10ms"]
     return impaired(setting, ["one", "hundred-kb", *setting.site.small[:20]], link)
+
+
+def rekey_loss(setting):
+    """Key updates while packets are lost and overtake each other."""
+    link = ["--loss", "2%", "--reorder", "5%,5ms", "--delay", "5ms"]
+    return impaired(setting, ["one-mb"], link, key_update=True)
 
 
 def far(setting):
@@ -251,9 +276,11 @@ CASES = [
     (retry, True),
     (keyupdate, True),
     (versions, True),
+    (rebind, True),
     (bigcert, True),
     (ipv6, False),
     (loss, True),
     (harsh, False),
+    (rekey_loss, False),
     (far, False),
 ]

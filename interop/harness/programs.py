@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -164,7 +165,7 @@ class Running:
     process: subprocess.Popen
     out: Path
     err: Path
-    counters: dict = field(default_factory=dict)
+    versions: list[int] = field(default_factory=list)
 
     def output(self):
         return self.out.read_text(errors="replace")
@@ -179,6 +180,14 @@ class Running:
 
     def alive(self):
         return self.process.poll() is None
+
+    def wait_for(self, words, seconds):
+        """Waits until the program has printed `words`."""
+        end = time.monotonic() + seconds
+        while words not in self.everything():
+            if time.monotonic() > end:
+                raise Failure(f"{self.name} never said '{words}': {self.last_words()}")
+            time.sleep(0.02)
 
     def stop(self, gently=False):
         """Ends the program and what it has started."""

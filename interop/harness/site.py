@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-SIZES = {"empty": 0, "one": 1, "hundred-kb": 100_000, "five-mb": 5_000_000}
+SIZES = {"empty": 0, "one": 1, "hundred-kb": 100_000, "one-mb": 1_000_000, "five-mb": 5_000_000}
 SMALL_FILES = 150
 
 

@@ -3,6 +3,7 @@
 It serves one client connection at a time and is not meant for speed.
 """
 
+import contextlib
 import select
 import socket
 import threading
@@ -18,16 +19,22 @@ VALIDATING_CID = 8
 
 
 class Tap:
-    """Forwards between `client` (a socket bound here) and `server` (an address)."""
+    """Forwards between the clients of `port` here and `server`, an address.
 
-    def __init__(self, server):
+    With `rebind_at` (counts of datagrams from the client), the client's address as the server sees it
+    changes before each of these datagrams, as behind a NAT that has lost its state; what then still
+    comes to the old address is lost.
+    """
+
+    def __init__(self, server, rebind_at=()):
         self.server = server
-        family = socket.AF_INET6 if ":" in server[0] else socket.AF_INET
-        self.inner = socket.socket(family, socket.SOCK_DGRAM)
-        self.outer = socket.socket(family, socket.SOCK_DGRAM)
+        self.family = socket.AF_INET6 if ":" in server[0] else socket.AF_INET
+        self.inner = self.new_socket()
+        self.outer = self.new_socket()
         self.outer.bind((server[0], 0))
-        for each in (self.inner, self.outer):
-            each.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        self.rebind_at = set(rebind_at)
+        self.from_client_count = self.rebindings = 0
+        self.since_rebinding = Counter()
         self.port = self.outer.getsockname()[1]
         self.sent = {"client": Counter(), "server": Counter()}
         self.versions = []
@@ -40,6 +47,11 @@ class Tap:
         self.client = None
         self.stopping = threading.Event()
         self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def new_socket(self):
+        made = socket.socket(self.family, socket.SOCK_DGRAM)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        return made
 
     def __enter__(self):
         self.thread.start()
@@ -55,22 +67,34 @@ class Tap:
         while not self.stopping.is_set():
             ready, _, _ = select.select([self.outer, self.inner], [], [], 0.1)
             for source in ready:
-                try:
+                # Closed by a rebinding since `select` has looked.
+                if source.fileno() < 0:
+                    continue
+                # A closed port of either side shows up here; the programs notice themselves.
+                with contextlib.suppress(OSError):
                     self.forward(source)
-                except OSError as error:
-                    # A closed port of either side shows up here; the programs notice themselves.
-                    self.last_error = error
 
     def forward(self, source):
         if source is self.outer:
             datagram, self.client = self.outer.recvfrom(65536)
+            if self.from_client_count in self.rebind_at:
+                self.rebind()
+            self.from_client_count += 1
+            self.since_rebinding["client"] += 1
             self.from_client(datagram)
             self.inner.sendto(datagram, self.server)
         else:
             datagram = self.inner.recv(65536)
+            self.since_rebinding["server"] += 1
             self.from_server(datagram)
             if self.client is not None:
                 self.outer.sendto(datagram, self.client)
+
+    def rebind(self):
+        self.inner.close()
+        self.inner = self.new_socket()
+        self.rebindings += 1
+        self.since_rebinding.clear()
 
     def from_client(self, datagram):
         found = packets(datagram)

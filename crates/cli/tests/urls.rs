@@ -1,5 +1,7 @@
 //! Addresses for `get`.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use proptest::prelude::*;
 use swiftwater_cli::url::{Url, percent_decode, percent_encode};
 

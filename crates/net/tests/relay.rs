@@ -154,7 +154,11 @@ struct Bare {
 
 impl Bare {
     fn new() -> Self {
-        let socket = UdpSocket::bind(LOOPBACK).unwrap();
+        Self::on(LOOPBACK)
+    }
+
+    fn on(address: &str) -> Self {
+        let socket = UdpSocket::bind(address).unwrap();
         socket
             .set_read_timeout(Some(Duration::from_secs(30)))
             .unwrap();
@@ -219,6 +223,47 @@ fn payloads_and_ecn_codepoints_pass_both_ways() {
     assert_eq!(counters.up.delivered.packets.get(), 4);
     assert_eq!(counters.down.delivered.packets.get(), 4);
     assert_eq!((counters.refused, counters.unsent), (0, 0));
+}
+
+/// Batches are taken apart, and each datagram keeps its codepoint, on sockets of every family.
+#[test]
+fn batches_keep_their_codepoints() {
+    for (listen, from) in [
+        ("127.0.0.1:0", "127.0.0.1:0"),
+        ("[::1]:0", "[::1]:0"),
+        ("[::]:0", "[::1]:0"),
+        ("[::]:0", "127.0.0.1:0"),
+    ] {
+        let (server, client) = (Bare::new(), Bare::on(from));
+        let config = RelayConfig::new(listen.parse().unwrap(), server.address());
+        let relay = Relay::start(config).unwrap();
+        let to = SocketAddr::new(client.address().ip(), relay.local_addr().port());
+        let data = noise(5 * 1200, 4);
+        let segments = if client.state.max_gso_segments() > 1 {
+            5
+        } else {
+            1
+        };
+        for batch in data.chunks(segments * 1200) {
+            let transmit = Transmit {
+                destination: to,
+                ecn: Some(EcnCodepoint::Ect0),
+                contents: batch,
+                segment_size: Some(1200),
+                src_ip: None,
+            };
+            client
+                .state
+                .try_send((&client.socket).into(), &transmit)
+                .unwrap();
+        }
+        for sent in data.chunks(1200) {
+            let (received, _, ecn) = server.receive();
+            assert!(received == sent);
+            assert_eq!(ecn, Some(EcnCodepoint::Ect0), "{from} to {listen}");
+        }
+        assert_eq!(relay.stop().up.delivered.packets.get(), 5);
+    }
 }
 
 /// After rebinding the server hears from another port, and what it sends to the old one is lost.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use swiftwater_link::{Buffer, Jitter, LinkConfig, LossModel, Reorder, ReorderBy};
 use swiftwater_sim::{Cipher, Direction, LogDetail, Pair};
 use swiftwater_units::{Bandwidth, PacketCount};
@@ -38,7 +39,11 @@ fn links() -> impl Strategy<Value = LinkConfig> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig {
+        cases: 24,
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn transfers_are_verified_and_repeat(

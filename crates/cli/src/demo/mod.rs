@@ -124,7 +124,10 @@ pub(crate) async fn run(args: DemoArgs) -> Result<(), Failure> {
     verdict(&all)?;
     if !args.json {
         let took = table::time(start.elapsed());
-        output::line(&format!("all {} files arrived as they were sent; {took} in all", all.len()))?;
+        output::line(&format!(
+            "all {} files arrived as they were sent; {took} in all",
+            all.len()
+        ))?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use swiftwater::{Connection, ReadError, SendStream};
+use swiftwater::{Connection, ReadError, SendStream, WriteError};
 use tokio::task;
 
 use super::{Refusal, request};
@@ -69,17 +69,20 @@ pub async fn fetch(
     })
 }
 
+/// Sends the request. A server that has seen enough of it may stop reading before its end.
 async fn ask(send: &mut SendStream, path: &str) -> Result<(), Failure> {
-    let failed = |error: &dyn std::fmt::Display| {
-        Failure::new(
+    let sent = match send.write_all(&request(path)).await {
+        Ok(()) => send.finish(),
+        Err(error) => Err(error),
+    };
+    match sent {
+        Ok(()) | Err(WriteError::Stopped(_)) => Ok(()),
+        Err(WriteError::ConnectionLost(error)) => Err(connection_failure(&error, "the server")),
+        Err(error) => Err(Failure::new(
             Exit::Connection,
             format_args!("cannot send the request: {error}"),
-        )
-    };
-    send.write_all(&request(path))
-        .await
-        .map_err(|error| failed(&error))?;
-    send.finish().map_err(|error| failed(&error))
+        )),
+    }
 }
 
 /// Flushing to disk may take long.

@@ -130,6 +130,8 @@ async fn answer(mut send: SendStream, mut recv: RecvStream, site: &Site) -> Serv
         other => other,
     };
     served.elapsed = start.elapsed();
+    // Its end may come later than the line. Clients need not cope with being told to stop.
+    let _ = timeout(Duration::from_secs(1), recv.read_to_end(MAX_REQUEST)).await;
     served
 }
 

@@ -1,5 +1,6 @@
 //! Running the built binary.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(dead_code, reason = "each test file uses a part of this")]
 
 use std::fs;
@@ -12,7 +13,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// A command of the binary with a home of its own.
-pub fn swiftwater() -> Command {
+pub(crate) fn swiftwater() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_swiftwater"));
     command
         .env_remove("RUST_LOG")
@@ -22,13 +23,13 @@ pub fn swiftwater() -> Command {
 }
 
 /// Runs a command line to its end.
-pub fn run<const N: usize>(args: [&str; N]) -> Output {
+pub(crate) fn run<const N: usize>(args: [&str; N]) -> Output {
     swiftwater().args(args).output().expect("the binary starts")
 }
 
 /// Checks exit code and that standard error is exactly one line without a panic; returns the line.
 #[track_caller]
-pub fn failed(output: &Output, code: i32) -> String {
+pub(crate) fn failed(output: &Output, code: i32) -> String {
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(code), "stderr: {error}");
     assert_eq!(error.trim_end().lines().count(), 1, "not one line: {error}");
@@ -38,14 +39,14 @@ pub fn failed(output: &Output, code: i32) -> String {
 }
 
 #[track_caller]
-pub fn succeeded(output: &Output) -> String {
+pub(crate) fn succeeded(output: &Output) -> String {
     let error = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "stderr: {error}");
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
 /// The keys of a JSON object, sorted.
-pub fn keys(value: &Value) -> Vec<&str> {
+pub(crate) fn keys(value: &Value) -> Vec<&str> {
     let mut keys: Vec<&str> = value
         .as_object()
         .unwrap()
@@ -57,14 +58,14 @@ pub fn keys(value: &Value) -> Vec<&str> {
 }
 
 /// A program that runs until it is dropped, and its first line of output.
-pub struct Running {
+pub(crate) struct Running {
     child: Child,
     output: BufReader<ChildStdout>,
-    pub first: Value,
+    pub(crate) first: Value,
 }
 
 impl Running {
-    pub fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -80,13 +81,13 @@ impl Running {
     }
 
     /// The next line of output.
-    pub fn next(&mut self) -> Value {
+    pub(crate) fn next(&mut self) -> Value {
         read_json(&mut self.output)
     }
 
     /// Asks it politely to end and returns the exit code.
     #[cfg(unix)]
-    pub fn interrupt(mut self) -> Option<i32> {
+    pub(crate) fn interrupt(mut self) -> Option<i32> {
         let pid = self.child.id().to_string();
         assert!(
             Command::new("kill")
@@ -113,18 +114,18 @@ fn read_json(output: &mut impl BufRead) -> Value {
 }
 
 /// A running `serve` with a directory of files.
-pub struct Site {
-    pub directory: TempDir,
-    pub server: Running,
-    pub port: u16,
+pub(crate) struct Site {
+    pub(crate) directory: TempDir,
+    pub(crate) server: Running,
+    pub(crate) port: u16,
 }
 
 impl Site {
-    pub fn start(files: &[(&str, &[u8])]) -> Self {
+    pub(crate) fn start(files: &[(&str, &[u8])]) -> Self {
         Self::start_with(files, &[])
     }
 
-    pub fn start_with(files: &[(&str, &[u8])], flags: &[&str]) -> Self {
+    pub(crate) fn start_with(files: &[(&str, &[u8])], flags: &[&str]) -> Self {
         let directory = TempDir::new().unwrap();
         let site = directory.path().join("site");
         fs::create_dir_all(&site).unwrap();
@@ -151,20 +152,20 @@ impl Site {
         }
     }
 
-    pub fn certificate(&self) -> PathBuf {
+    pub(crate) fn certificate(&self) -> PathBuf {
         self.directory.path().join("state").join("dev-cert.pem")
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    pub fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("https://127.0.0.1:{}{path}", self.port)
     }
 
     /// A `get` that trusts the server and writes to `out`.
-    pub fn get(&self, paths: &[&str]) -> Command {
+    pub(crate) fn get(&self, paths: &[&str]) -> Command {
         let mut command = swiftwater();
         command
             .arg("get")
@@ -179,7 +180,7 @@ impl Site {
 }
 
 /// The names in a directory, sorted, hidden ones included.
-pub fn names(directory: &Path) -> Vec<String> {
+pub(crate) fn names(directory: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

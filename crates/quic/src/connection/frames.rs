@@ -208,10 +208,14 @@ impl Connection {
         if path.is_some() {
             return Err(violation("multipath was not negotiated"));
         }
+        let issued = ControlKey::NewConnectionId(PathId::ZERO, sequence);
+        if self.control.is_unsent(issued) {
+            // It can only be guessed (section 19.16).
+            return Err(violation("retired a connection ID that was not sent yet"));
+        }
         let cids = &mut self.paths.first_mut().path.local_cids;
         if let Some(cid) = cids.on_retired(sequence, &origin.dst_cid)? {
-            self.control
-                .cancel(ControlKey::NewConnectionId(PathId::ZERO, sequence));
+            self.control.cancel(issued);
             self.outbox
                 .endpoint_events
                 .push_back(EndpointEvent::CidRetired(cid));

@@ -165,10 +165,12 @@ impl Connection {
             }
             return;
         }
-        if epoch == Epoch::Initial && !self.accepts_initial_from(header) {
-            return self
-                .monitor
-                .dropped(now, "Initial with another source connection ID");
+        if epoch != Epoch::OneRtt && !self.accepts_source(header) {
+            return self.monitor.dropped(now, "another source connection ID");
+        }
+        if self.identity.side.is_client() && !header.token.is_empty() {
+            // RFC 9000, section 17.2.2.
+            return self.monitor.dropped(now, "Initial of a server with a token");
         }
         match self.unprotect(now, epoch, header, packet) {
             Ok(Some((number, payload))) => {
@@ -192,7 +194,7 @@ impl Connection {
     }
 
     /// A peer keeps its first source connection ID through the handshake (RFC 9000, section 7.2).
-    fn accepts_initial_from(&self, header: &PartialHeader) -> bool {
+    fn accepts_source(&self, header: &PartialHeader) -> bool {
         self.identity
             .peer_handshake_cid
             .is_none_or(|cid| cid == header.src_cid)

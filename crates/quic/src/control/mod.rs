@@ -76,6 +76,8 @@ struct Slot {
     value: ControlValue,
     version: u32,
     pending: bool,
+    /// It was written at least once.
+    sent: bool,
 }
 
 /// The values awaiting delivery.
@@ -96,6 +98,7 @@ impl Control {
             value,
             version,
             pending: true,
+            sent: false,
         };
         let queued = self.slots.insert(key, slot).is_some_and(|old| old.pending);
         if !queued {
@@ -106,6 +109,11 @@ impl Control {
     /// Stops delivering `key`.
     pub(crate) fn cancel(&mut self, key: ControlKey) {
         self.slots.remove(&key);
+    }
+
+    /// True if the value of `key` has never left yet.
+    pub(crate) fn is_unsent(&self, key: ControlKey) -> bool {
+        self.slots.get(&key).is_some_and(|slot| !slot.sent)
     }
 
     /// True if something waits to be written.
@@ -134,6 +142,7 @@ impl Control {
                     return;
                 }
                 slot.pending = false;
+                slot.sent = true;
             }
             self.queue.pop_front();
         }

@@ -9,6 +9,7 @@ use swiftwater_wire::frame::MAX_STREAMS;
 use swiftwater_wire::{ConnectionId, TransportParameters, VarInt};
 
 use crate::config::TransportConfig;
+use crate::path::PROMISED_LIMITS;
 
 /// Values above it would be refused by peers (section 18.2).
 const MAX_ACK_DELAY: Duration = Duration::from_millis((1 << 14) - 1);
@@ -36,7 +37,9 @@ pub(super) fn local_parameters(
         ack_delay_exponent: config.ack_delay_exponent.min(MAX_ACK_DELAY_EXPONENT),
         max_ack_delay: config.max_ack_delay.min(MAX_ACK_DELAY),
         disable_active_migration: !config.migration,
-        active_connection_id_limit: config.active_connection_id_limit.clamp(2, 8),
+        active_connection_id_limit: config
+            .active_connection_id_limit
+            .clamp(*PROMISED_LIMITS.start(), *PROMISED_LIMITS.end()),
         initial_source_connection_id: Some(local_cid),
         max_datagram_frame_size: config
             .max_datagram_frame_size

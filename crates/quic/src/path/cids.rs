@@ -1,6 +1,7 @@
 //! Connection IDs of a path: those we issued and those the peer gave us (RFC 9000, section 5.1).
 
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 
 use swiftwater_wire::{ConnectionId, ErrorCode, ResetToken, frame};
 
@@ -8,6 +9,8 @@ use crate::error::TransportError;
 
 /// Connection IDs that we keep issued at most, whatever the peer would store.
 const MAX_ISSUED: u64 = 8;
+/// Values of `active_connection_id_limit` that we promise (RFC 9000, section 18.2: 2 at least).
+pub(crate) const PROMISED_LIMITS: RangeInclusive<u64> = 2..=8;
 /// Retirements that may wait for acknowledgement before the peer is at fault, per ID it may give.
 const MAX_RETIREMENTS_PER_ID: usize = 8;
 
@@ -133,7 +136,8 @@ pub(crate) struct RemoteCids {
 }
 
 impl RemoteCids {
-    /// Starts with the ID of the handshake.
+    /// Starts with the ID of the handshake. `limit` counts as the nearest of
+    /// [`PROMISED_LIMITS`], which is what the peer was told.
     pub(crate) fn new(first: ConnectionId, limit: u64) -> Self {
         Self {
             current: RemoteCid {
@@ -143,7 +147,7 @@ impl RemoteCids {
             },
             spare: VecDeque::new(),
             retire_prior_to: 0,
-            limit,
+            limit: limit.clamp(*PROMISED_LIMITS.start(), *PROMISED_LIMITS.end()),
         }
     }
 

@@ -9,7 +9,7 @@ mod ecn;
 mod validation;
 
 pub(crate) use amplification::Amplification;
-pub(crate) use cids::{LocalCids, NewCidOutcome, RemoteCids};
+pub(crate) use cids::{LocalCids, NewCidOutcome, PROMISED_LIMITS, RemoteCids};
 pub(crate) use ecn::Ecn;
 pub(crate) use validation::Validation;
 

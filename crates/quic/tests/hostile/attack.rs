@@ -308,7 +308,7 @@ impl Attack {
         }
     }
 
-    /// Lets both talk until the peer has nothing well-behaved left to say.
+    /// Lets both talk until the peer has nothing well-behaved left to say, or the victim closes.
     pub(crate) fn converse(&mut self) {
         self.collect();
         for _ in 0..100 {
@@ -317,6 +317,9 @@ impl Attack {
                 return;
             }
             for datagram in answers {
+                if !self.victim.reasons().is_empty() {
+                    return;
+                }
                 self.deliver(&datagram);
             }
             self.now += Duration::from_millis(1);

@@ -141,7 +141,7 @@ fn frame_types_not_in_their_shortest_encoding_are_violations() {
 
 #[test]
 fn fields_not_in_their_shortest_encoding_are_fine() {
-    // MAX_DATA 5 in eight bytes, RETIRE_CONNECTION_ID is not needed for that.
+    // MAX_DATA 5 in eight bytes.
     let mut attack = on(Side::Server);
     attack.send(&[0x10, 0xc0, 0, 0, 0, 0, 0, 0, 5]);
     attack.assert_alive();

@@ -4,6 +4,9 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod attack;
+mod cids;
 mod frames;
+mod packets;
+mod parameters;
 mod peer;
 mod streams;

@@ -10,6 +10,7 @@
 )]
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use swiftwater_quic::crypto::{
@@ -454,18 +455,8 @@ impl RawPeer {
         if !self.acknowledges || !std::mem::take(&mut self.eliciting[at]) {
             return Vec::new();
         }
-        let mut numbers = std::mem::take(&mut self.unacked[at]);
-        numbers.sort_unstable();
-        numbers.dedup();
-        let mut ranges: Vec<std::ops::RangeInclusive<u64>> = Vec::new();
-        for number in numbers {
-            match ranges.last_mut() {
-                Some(last) if *last.end() + 1 == number => *last = *last.start()..=number,
-                _ => ranges.push(number..=number),
-            }
-        }
-        ranges.reverse();
-        ack(&ranges, None)
+        let numbers = std::mem::take(&mut self.unacked[at]);
+        ack(&ranges(numbers), None)
     }
 
     /// Opens every packet of a datagram, notes what was in them, and reads handshake bytes.
@@ -721,6 +712,21 @@ pub(crate) fn encode(frames: &[Frame<'_>]) -> Vec<u8> {
         frame.encode(&mut w);
     }
     out
+}
+
+/// Packet numbers as the ranges of an ACK frame, largest first.
+pub(crate) fn ranges(mut numbers: Vec<u64>) -> Vec<RangeInclusive<u64>> {
+    numbers.sort_unstable();
+    numbers.dedup();
+    let mut ranges: Vec<RangeInclusive<u64>> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut() {
+            Some(last) if *last.end() + 1 == number => *last = *last.start()..=number,
+            _ => ranges.push(number..=number),
+        }
+    }
+    ranges.reverse();
+    ranges
 }
 
 /// The bytes of an ACK frame with `ranges`, largest first.

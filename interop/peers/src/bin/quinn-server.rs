@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Parser;
-use quinn::{Connection, Endpoint, EndpointConfig, Incoming, RecvStream, SendStream, VarInt};
+use quinn::{
+    Connection, ConnectionError, Endpoint, EndpointConfig, Incoming, RecvStream, SendStream, VarInt,
+};
 use swiftwater_interop_peers::hq;
 use swiftwater_interop_peers::tls::{self, Suite};
 
@@ -74,29 +76,34 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
         let root = Arc::clone(&root);
         tokio::spawn(async move {
-            if let Err(error) = serve(incoming, root, arguments.key_update).await {
-                println!("connection ended: {error}");
+            match serve(incoming, root, arguments.key_update).await {
+                Ok(code) => println!("connection ended: {:#x}", code.into_inner()),
+                Err(error) => println!("connection failed: {error}"),
             }
         });
     }
     Ok(())
 }
 
+/// Answers a client's requests and returns the code with which it closed.
 async fn serve(
     incoming: Incoming,
     root: Arc<Path>,
     key_update: bool,
-) -> Result<(), Box<dyn Error>> {
+) -> Result<VarInt, ConnectionError> {
     let connection = incoming.await?;
     println!("connection from {}", connection.remote_address());
     let until_update = key_update.then(|| Arc::new(AtomicU64::new(0)));
     loop {
-        let (send, receive) = connection.accept_bi().await?;
+        let (send, receive) = match connection.accept_bi().await {
+            Err(ConnectionError::ApplicationClosed(close)) => return Ok(close.error_code),
+            accepted => accepted?,
+        };
         let (root, connection) = (Arc::clone(&root), connection.clone());
         let until_update = until_update.clone();
         tokio::spawn(async move {
-            let sent = until_update.as_deref().map(|sent| (&connection, sent));
-            if let Err(error) = answer(send, receive, &root, sent).await {
+            let rekey = until_update.as_deref().map(|sent| (&connection, sent));
+            if let Err(error) = answer(send, receive, &root, rekey).await {
                 println!("request failed: {error}");
             }
         });
