@@ -63,7 +63,7 @@ def parse():
 def pairs(swiftwater, peers, arguments):
     """Server and client of each combination."""
     combinations = []
-    if swiftwater is not None:
+    if not arguments.only_control:
         for peer in peers:
             combinations += [(swiftwater, peer), (peer, swiftwater)]
         if arguments.with_self:
@@ -135,7 +135,8 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     quinn = programs.quinn(programs.build_quinn())
     swiftwater = None
-    if not arguments.only_control:
+    # Without it, a control run has no relay and skips the cases that need one.
+    if arguments.swiftwater or not arguments.only_control:
         program = (
             programs.executable(arguments.swiftwater)
             if arguments.swiftwater

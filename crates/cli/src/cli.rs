@@ -128,7 +128,7 @@ Examples:
 Files of one server share one connection. A file has its final name only when it is complete; until
 then it is called .NAME.part-XXXXXX.")]
 pub struct GetArgs {
-    /// Addresses: https://host[:port]/path
+    /// Addresses: https://host:port/path (port 443 if left out)
     #[arg(value_name = "URL", required = true)]
     pub urls: Vec<Url>,
 

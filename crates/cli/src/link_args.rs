@@ -32,7 +32,7 @@ pub struct RelayLinkArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub delay: Option<Duration>,
 
-    /// Random loss: 1%, 0.01, or ge:p,r[,h[,k]] for bursts (Gilbert-Elliott)
+    /// Random loss: 1%, 0.01; ge:p,r or ge:p,r,h,k for bursts (Gilbert-Elliott)
     #[arg(long, value_name = "LOSS")]
     pub loss: Option<LossModel>,
 

@@ -32,11 +32,11 @@ impl Progress {
         let (bar, template) = match total {
             Some(total) => (
                 ProgressBar::new(total),
-                "{prefix:24!} {bar:24} {bytes:>11} {bytes_per_sec:>13}  {msg}",
+                "{prefix:24!} {bar:24} {decimal_bytes:>10} {decimal_bytes_per_sec:>12}  {msg}",
             ),
             None => (
                 ProgressBar::new_spinner(),
-                "{spinner} {prefix:32!} {bytes:>11} {bytes_per_sec:>13}  {msg}",
+                "{spinner} {prefix:32!} {decimal_bytes:>10} {decimal_bytes_per_sec:>12}  {msg}",
             ),
         };
         // A template that doesn't parse would only cost the looks.

@@ -33,7 +33,13 @@ const FAREWELL: Duration = Duration::from_millis(500);
 #[derive(Args, Clone, Debug, Default)]
 pub struct Tuning {
     /// Congestion controller of this end: cubic, newreno [default: cubic]
-    #[arg(long, global = true, help_heading = "Transport", value_name = "NAME", value_parser = parse_controller)]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_name = "NAME",
+        value_parser = parse_controller
+    )]
     pub cc: Option<String>,
 
     /// Settings for a kind of traffic: web, live, interactive, bulk
@@ -219,9 +225,21 @@ pub async fn connect(client: &Client, host: &str, port: u16) -> Result<Connectio
     Err(first_failure.unwrap_or_else(|| unknown_host(host, "it has no address")))
 }
 
+/// How a client parts from its servers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Parting {
+    /// Code 0: it has what it wanted.
+    Done,
+    /// Code 1: it gives up.
+    GivingUp,
+}
+
 /// Closes a client's connections and waits, for a moment, until the servers could hear of it.
-pub async fn hang_up(client: &Client) {
-    client.endpoint().close(0, b"done");
+pub async fn hang_up(client: &Client, parting: Parting) {
+    match parting {
+        Parting::Done => client.endpoint().close(0, b"done"),
+        Parting::GivingUp => client.endpoint().close(1, b"interrupted"),
+    }
     // As in `farewell`.
     let _ = timeout(FAREWELL, client.endpoint().wait_idle()).await;
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
+use swiftwater_wire::frame::types;
 use swiftwater_wire::{ErrorCode, Frame};
 
 use crate::error::{SendDatagramError, TransportError};
@@ -10,6 +11,15 @@ use crate::frame_writer::FrameWriter;
 
 /// Type byte of a DATAGRAM frame with a length.
 const TYPE_LEN: usize = 1;
+
+/// What keeping an unread datagram costs beside its bytes. Without it, a peer could make us keep
+/// any number of empty ones.
+const OVERHEAD: usize = 64;
+
+/// What an unread datagram counts for in the queue.
+fn cost(data: &[u8]) -> usize {
+    data.len() + OVERHEAD
+}
 
 /// Datagrams waiting to be sent and to be read.
 #[derive(Debug)]
@@ -51,11 +61,12 @@ impl Datagrams {
         self.peer_accepts = (limit > 0).then_some(limit);
     }
 
-    /// Largest payload that a packet with `room` bytes for frames can carry.
+    /// Largest payload that a packet with `room` bytes for frames can carry; `None` if the peer
+    /// accepts no frame of ours at all.
     pub(crate) fn max_size(&self, room: usize) -> Option<usize> {
         let peer = usize::try_from(self.peer_accepts?).unwrap_or(usize::MAX);
         // The length field takes two bytes for anything that fits in a packet.
-        Some(room.min(peer).saturating_sub(TYPE_LEN + 2))
+        room.min(peer).checked_sub(TYPE_LEN + 2)
     }
 
     /// Queues a datagram.
@@ -97,10 +108,14 @@ impl Datagrams {
         }
     }
 
-    /// Takes a received datagram; drops the oldest unread ones if there is no room. Returns true if
+    /// Takes a received datagram from a frame of this type; drops the oldest unread ones if there is no room. Returns true if
     /// the queue was empty.
-    pub(crate) fn receive(&mut self, data: &[u8]) -> Result<bool, TransportError> {
-        let size = Frame::Datagram { data }.size() as u64;
+    pub(crate) fn receive(&mut self, frame_type: u64, data: &[u8]) -> Result<bool, TransportError> {
+        // The limit is for the whole frame (RFC 9221, section 3).
+        let size = match frame_type {
+            types::DATAGRAM => TYPE_LEN + data.len(),
+            _ => Frame::Datagram { data }.size(),
+        } as u64;
         if self.accept.is_none_or(|limit| size > limit) {
             return Err(TransportError::new(
                 ErrorCode::PROTOCOL_VIOLATION,
@@ -108,13 +123,13 @@ impl Datagrams {
             ));
         }
         let was_empty = self.incoming.is_empty();
-        while self.incoming_bytes + data.len() > self.capacity
+        while self.incoming_bytes + cost(data) > self.capacity
             && let Some(oldest) = self.incoming.pop_front()
         {
-            self.incoming_bytes -= oldest.len();
+            self.incoming_bytes -= cost(&oldest);
             self.dropped += 1;
         }
-        self.incoming_bytes += data.len();
+        self.incoming_bytes += cost(data);
         self.incoming.push_back(Bytes::copy_from_slice(data));
         Ok(was_empty)
     }
@@ -122,7 +137,7 @@ impl Datagrams {
     /// The oldest unread datagram.
     pub(crate) fn recv(&mut self) -> Option<Bytes> {
         let data = self.incoming.pop_front()?;
-        self.incoming_bytes -= data.len();
+        self.incoming_bytes -= cost(&data);
         Some(data)
     }
 

@@ -36,8 +36,8 @@ fn mean(make: impl Fn(u64) -> Result<Dumbbell, SimError>) -> Result<[f64; 4], Si
     let mut sums = [0.0; 4];
     for seed in 1..=SEEDS {
         let report = make(seed)?.run()?;
-        sums[0] += report.flows[0].goodput_bps as f64 / 1e6;
-        sums[1] += report.queue.mean_bytes as f64;
+        sums[0] += report.flows[0].goodput_bps / 1e6;
+        sums[1] += report.queue.mean_bytes;
         sums[2] += report.queue.max_bytes as f64;
         sums[3] += report.flows[0].retransmitted_share;
     }

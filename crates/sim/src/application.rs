@@ -16,6 +16,9 @@ pub trait Application: Any {
     /// The network runs for the first time since the application was installed.
     fn on_start(&mut self, _host: &mut HostContext<'_>) {}
 
+    /// A connection was accepted: its first datagram has arrived, its handshake has begun.
+    fn on_accept(&mut self, _host: &mut HostContext<'_>, _connection: ConnectionHandle) {}
+
     /// Something happened on a connection, one that was opened or one that was accepted.
     fn on_event(&mut self, host: &mut HostContext<'_>, connection: ConnectionHandle, event: Event);
 

@@ -124,6 +124,8 @@ impl Host {
             } => {
                 connection.handle_datagram(now, &meta, &mut datagram.data);
                 core.slots.insert(handle, connection);
+                let (application, mut context) = self.context(fabric);
+                application.on_accept(&mut context, handle);
             }
             Routed::Response(transmit) => fabric.transmit(&core.interfaces, &transmit, &buffer),
             _ => {}

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use swiftwater_link::{Counters, Ecn, Link, LinkConfig, Packet, QueueStats, Tally};
-use swiftwater_quic::{Connection, ConnectionHandle, EndpointConfig, EndpointStats, ServerConfig};
+use swiftwater_quic::{
+    Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointStats, ServerConfig,
+};
 use swiftwater_tls::EndpointSecrets;
 use swiftwater_units::Instant;
 
@@ -203,6 +205,11 @@ impl Network {
     /// A host's connections that are not drained.
     pub fn connections(&self, host: HostId) -> impl Iterator<Item = ConnectionHandle> {
         self.hosts[host.0 as usize].core.slots.handles()
+    }
+
+    /// A host's endpoint, only to look at.
+    pub fn endpoint(&self, host: HostId) -> &Endpoint {
+        &self.hosts[host.0 as usize].core.endpoint
     }
 
     /// What a host's endpoint has done so far.

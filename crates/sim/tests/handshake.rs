@@ -80,7 +80,7 @@ fn any_single_datagram_may_be_lost() {
                 // One probe timeout without an RTT sample is 3 x 333 ms.
                 let late = pair.now() - finish;
                 assert!(
-                    late < millis(1_100),
+                    late < millis(1_200),
                     "{name}, {direction:?} {index}: {late:?}"
                 );
             }
@@ -140,11 +140,11 @@ fn heavy_loss_both_ways_is_survived() {
         }
         assert!(pair.finish_transfers(), "seed {seed}");
         let took = pair.now() - Instant::ZERO;
-        assert!(took < secs(40), "seed {seed}: {took:?}");
+        assert!(took < secs(15), "seed {seed}: {took:?}");
         total += took;
     }
     let mean = total / u32::try_from(seeds).unwrap();
-    assert!(mean < secs(8), "{mean:?}");
+    assert!(mean < secs(4), "{mean:?}");
 }
 
 #[test]
@@ -182,6 +182,7 @@ fn disorder_and_copies_do_no_harm() {
 
 #[test]
 fn damage_never_shows_in_the_data() {
+    let mut damaged = 0;
     for seed in 0..60u64 {
         let share = 0.01 + 0.19 * (seed as f64 / 59.0);
         let mut pair = Pair::builder()
@@ -200,15 +201,15 @@ fn damage_never_shows_in_the_data() {
             let report = pair.transfer(100_000, direction);
             assert!(report.verified && report.intact, "seed {seed}: {report:?}");
         }
-        let damaged: u64 = BOTH
+        damaged += BOTH
             .iter()
             .map(|direction| pair.counters(*direction).corrupted.packets.get())
-            .sum();
-        assert!(damaged > 0);
+            .sum::<u64>();
         // Damage is loss, no more: it mustn't end or slow the connection otherwise.
         let took = pair.now() - Instant::ZERO;
         assert!(took < secs(20), "seed {seed}: {took:?}");
     }
+    assert!(damaged > 500, "{damaged}");
 }
 
 #[test]
@@ -419,38 +420,32 @@ fn a_server_forgets_a_client_that_fell_silent() {
 
 #[test]
 fn an_unvalidated_address_gets_three_times_what_it_sent_to_the_byte() {
-    for chain_bytes in [3_000, 20_000] {
+    for chain_bytes in [300, 3_000, 20_000] {
         let mut pair = Pair::builder()
             .server_settings(chain(chain_bytes))
             .both_configs(|config| config.handshake_timeout = secs(30))
             .build()
             .unwrap();
-        let (mut received, mut sent) = (0, 0);
-        let answer = pair.record(Direction::ToClient);
+        let answers = pair.record(Direction::ToClient);
         let asked = pair.record(Direction::ToServer);
-        // The client's first datagram arrives, its second one after a while, nothing else.
+        // Only the client's first datagram arrives, and copies of it later: they prove nothing.
         drop_if(&mut pair, Direction::ToServer, |datagram| {
-            datagram.index != 0 && datagram.index != 5
+            datagram.index > 0
         });
         pair.start().unwrap();
-        assert!(pair.run_until(|pair| pair.offered(Direction::ToServer) > 5));
-        pair.advance(secs(10));
-        let mut arrivals: Vec<_> = asked.datagrams();
-        arrivals = vec![arrivals[0].clone(), arrivals[5].clone()];
-        for datagram in answer.datagrams() {
-            while arrivals
-                .first()
-                .is_some_and(|first| first.at + millis(10) <= datagram.at)
-            {
-                received += arrivals.remove(0).data.len();
-            }
-            sent += datagram.data.len();
+        pair.advance(millis(1));
+        let first = asked.datagrams()[0].data.clone();
+        for copies in 1..=3 {
+            pair.advance(secs(5));
+            let (received, sent) = (copies * first.len() as u64, answers.bytes());
             assert!(sent <= 3 * received, "{sent} after {received}");
+            if chain_bytes == 20_000 {
+                // No packet worth sending is smaller than what is left.
+                assert!(sent + 64 > 3 * received, "{sent} after {received}");
+            }
+            pair.inject(Direction::ToServer, &first, None);
         }
-        assert!(arrivals.is_empty());
-        if chain_bytes == 20_000 {
-            assert_eq!(sent, 3 * received, "what is permitted is used");
-        }
+        assert!(pair.events(Side::Server).is_empty());
     }
 }
 
@@ -520,7 +515,10 @@ fn a_short_first_datagram_starts_nothing() {
     let host = pair.host(Side::Server);
     let stats = pair.network().endpoint_stats(host);
     assert_eq!(stats.accepted, 0);
-    assert!(stats.dropped_too_short > 0, "{stats:?}");
+    assert!(
+        stats.dropped_malformed + stats.dropped_too_short > 0,
+        "{stats:?}"
+    );
     assert_eq!(pair.offered(Direction::ToClient), 0);
 }
 
@@ -573,7 +571,7 @@ fn a_certificate_of_another_root_is_refused() {
     let Some(ConnectionError::Transport(said)) = reason(&pair, Side::Client) else {
         panic!("{:?}", reason(&pair, Side::Client));
     };
-    assert!((0x100..0x200).contains(&said.code.get()), "{said}");
+    assert!((0x100..0x200).contains(&said.code.0), "{said}");
     let Some(ConnectionError::PeerTransport(heard)) = reason(&pair, Side::Server) else {
         panic!("{:?}", reason(&pair, Side::Server));
     };

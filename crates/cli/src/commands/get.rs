@@ -20,7 +20,7 @@ use crate::output;
 use crate::progress::Progress;
 use crate::runtime::{interrupted, stop_requested};
 use crate::table;
-use crate::transport::{Trust, build_failure, client, connect, hang_up};
+use crate::transport::{Parting, Trust, build_failure, client, connect, hang_up};
 use crate::url::Url;
 
 pub(crate) async fn run(args: GetArgs) -> Result<(), Failure> {
@@ -61,12 +61,13 @@ pub(crate) async fn run(args: GetArgs) -> Result<(), Failure> {
                 stopped?;
                 // Dropping the downloads removes what they have written.
                 servers.shutdown().await;
+                hang_up(&client, Parting::GivingUp).await;
                 return Err(interrupted());
             }
         }
     }
     let elapsed = start.elapsed();
-    hang_up(&client).await;
+    hang_up(&client, Parting::Done).await;
     summary.finish(elapsed)
 }
 

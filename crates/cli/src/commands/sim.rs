@@ -28,8 +28,8 @@ Examples:
 Flows run from senders to receivers of their own through one bottleneck, on the real stack, in virtual
 time. The same flags and seed give the same result on every machine.")]
 pub struct SimArgs {
-    /// A flow: NAME[,start=TIME][,bytes=SIZE][,extra-rtt=TIME] (repeat for several); without bytes
-    /// it goes on to the end
+    /// A flow: its controller, then any of ,start=TIME ,bytes=SIZE ,extra-rtt=TIME (repeat for
+    /// several); without bytes it goes on to the end
     #[arg(long = "flow", value_name = "FLOW", default_value = "cubic")]
     pub flows: Vec<FlowArg>,
 
@@ -50,7 +50,7 @@ pub struct SimArgs {
     #[arg(long, value_name = "SIZE", default_value = "1bdp")]
     pub buffer: Buffer,
 
-    /// Random loss behind the queue: 0.1%, 0.001, ge:p,r[,h[,k]]
+    /// Random loss behind the queue: 0.1%, 0.001, ge:p,r or ge:p,r,h,k
     #[arg(long, value_name = "LOSS", default_value = "none")]
     pub loss: LossModel,
 

@@ -15,7 +15,7 @@ use crate::cpu::process_time;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::runtime::{interrupted, stop_requested};
-use crate::transport::{build_failure, client, connect, hang_up};
+use crate::transport::{Parting, build_failure, client, connect, hang_up};
 
 pub(crate) async fn run(args: PerfClientArgs) -> Result<(), Failure> {
     let (host, port) = host_and_port(&args.server)?;
@@ -28,8 +28,17 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<(), Failure> {
         measured = measure(&client, &server, &args.load, process_time) => measured,
         stopped = stop_requested() => stopped.and(Err(interrupted())),
     };
-    hang_up(&client).await;
+    hang_up(&client, parting(&measured)).await;
     print(&measured?, args.json)
+}
+
+/// How to part after a measurement.
+pub(crate) fn parting(measured: &Result<Measurement, Failure>) -> Parting {
+    if measured.is_ok() {
+        Parting::Done
+    } else {
+        Parting::GivingUp
+    }
 }
 
 /// Prints a measurement.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use swiftwater::{CertificateDer, DevCertificate};
 use tokio::sync::oneshot;
 
-use super::client::{Target, measure, print};
+use super::client::{Target, measure, parting, print};
 use super::server::serve;
 use crate::cli::PerfLoopbackArgs;
 use crate::cpu::thread_time;
@@ -87,7 +87,7 @@ fn run_client(
             measured = measure(&client, &server, &args.load, thread_time) => measured,
             stopped = stop_requested() => stopped.and(Err(interrupted())),
         };
-        hang_up(&client).await;
+        hang_up(&client, parting(&measured)).await;
         measured
     })
 }

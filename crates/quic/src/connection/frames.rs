@@ -73,7 +73,7 @@ impl Connection {
             }
             content.ack_eliciting |= frame.is_ack_eliciting();
             content.only_probing &= is_probing(&frame);
-            self.on_frame(now, epoch, origin, frame)
+            self.on_frame(now, epoch, origin, frame_type, frame)
                 .map_err(|error| error.in_frame(frame_type))?;
             if !self.lifecycle.is_open() {
                 break;
@@ -87,6 +87,7 @@ impl Connection {
         now: Instant,
         epoch: Epoch,
         origin: &Origin,
+        frame_type: u64,
         frame: Frame<'_>,
     ) -> Result<(), TransportError> {
         match frame {
@@ -134,7 +135,7 @@ impl Connection {
             }
             Frame::HandshakeDone => self.on_handshake_done(),
             Frame::Datagram { data } => {
-                if self.datagrams.receive(data)? {
+                if self.datagrams.receive(frame_type, data)? {
                     self.outbox.events.push_back(Event::DatagramReceived);
                 }
                 Ok(())

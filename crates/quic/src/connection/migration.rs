@@ -44,7 +44,7 @@ impl Connection {
                 .recovery
                 .reset_for_new_path(now, &self.identity.config, &mut self.rng);
             let usable = self.identity.config.ecn;
-            entry.path.ecn = crate::path::Ecn::new(usable);
+            entry.path.ecn.restart(usable);
             // Another connection ID keeps observers from linking the two addresses (section 9.5).
             self.rotate_remote_cid();
         }

@@ -18,6 +18,9 @@ use crate::transmit::{DatagramMeta, EcnCodepoint};
 use super::Connection;
 use super::transmit::MIN_INITIAL_SIZE;
 
+/// Smallest datagram that can be a stateless reset (RFC 9000, section 10.3).
+const MIN_RESET_SIZE: usize = 21;
+
 /// Packets kept for keys that are not there yet, at most (RFC 9001, section 5.7).
 const MAX_STASHED: usize = 10;
 
@@ -63,7 +66,16 @@ impl Connection {
         }
         self.streams
             .on_rtt(now, self.paths.first().recovery.rtt().smoothed);
+        // Decryption destroys the bytes that a stateless reset would end in.
+        let tail = datagram.last_chunk().copied().map(ResetToken);
+        let (len, opened) = (datagram.len(), self.monitor.stats.packets_received);
         self.handle_packets(now, meta, datagram);
+        if let Some(tail) = tail
+            && len >= MIN_RESET_SIZE
+            && self.monitor.stats.packets_received == opened
+        {
+            self.on_unopened(now, tail);
+        }
         while std::mem::take(&mut self.stash.retry) {
             for (meta, mut packet) in std::mem::take(&mut self.stash.packets) {
                 self.handle_packets(now, &meta, &mut packet);
@@ -209,17 +221,12 @@ impl Connection {
         header: &PartialHeader,
         packet: &mut [u8],
     ) -> Result<Option<(PacketNumber, std::ops::Range<usize>)>, TransportError> {
-        // Decryption destroys the bytes that a stateless reset would end in.
-        let tail = match epoch {
-            Epoch::OneRtt => packet.last_chunk::<16>().copied(),
-            _ => None,
-        };
         if !self
             .handshake
             .protection_ref()
             .unprotect_header(epoch, header.pn_offset, packet)
         {
-            self.on_unopened(now, tail, "too short");
+            self.monitor.dropped(now, "too short");
             return Ok(None);
         }
         let first = PlainFirstByte(packet[0]);
@@ -248,7 +255,7 @@ impl Connection {
         let opened = match opened {
             Ok(opened) => opened,
             Err(OpenError::Inauthentic | OpenError::NoKeys) => {
-                self.on_unopened(now, tail, "failed authentication");
+                self.monitor.dropped(now, "failed authentication");
                 return Ok(None);
             }
             Err(OpenError::KeyUpdate) => {
@@ -285,13 +292,11 @@ impl Connection {
         Ok(Some((number, header_len..header_len + opened.len)))
     }
 
-    /// A packet could not be opened: noise, or a stateless reset (RFC 9000, section 10.3.1).
-    fn on_unopened(&mut self, now: Instant, tail: Option<[u8; 16]>, why: &'static str) {
-        let cids = &self.paths.first().path.remote_cids;
-        if tail.is_some_and(|tail| cids.is_reset_token(&ResetToken(tail))) {
+    /// No packet of a datagram could be opened: noise, or a stateless reset, whatever the header
+    /// looks like (RFC 9000, section 10.3.1).
+    fn on_unopened(&mut self, now: Instant, tail: ResetToken) {
+        if self.paths.first().path.remote_cids.is_reset_token(&tail) {
             self.start_draining(now, ConnectionError::Reset);
-        } else {
-            self.monitor.dropped(now, why);
         }
     }
 

@@ -235,6 +235,11 @@ impl Endpoint {
         self.routes.connections()
     }
 
+    /// True if there is no connection, and nothing is left of those that there were.
+    pub fn is_idle(&self) -> bool {
+        self.routes.is_empty() && self.routes.handshakes() == 0
+    }
+
     /// Handshakes of accepted connections that are in progress.
     pub fn handshakes(&self) -> usize {
         self.routes.handshakes()

@@ -103,7 +103,6 @@ impl Routes {
     }
 
     /// True if nothing leads anywhere.
-    #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.slots.is_empty()
             && self.by_cid.is_empty()

@@ -28,6 +28,8 @@ pub(crate) struct Ecn {
     /// Counts of the last ACK that raised the largest acknowledged packet, by epoch: each
     /// packet-number space counts for itself (RFC 9000, section 13.4.1).
     reported: [[u64; 3]; 3],
+    /// Counts went on while nobody looked: the next ones are taken as they are.
+    stale: bool,
     /// CE marks reported in all.
     ce_total: u64,
 }
@@ -42,8 +44,20 @@ impl Ecn {
         Self {
             state,
             reported: [[0; 3]; 3],
+            stale: false,
             ce_total: 0,
         }
+    }
+
+    /// The peer moved: the new way has to show anew what it does with marks. The peer's counts go
+    /// on, so those of the old way must not count for the new one.
+    pub(crate) fn restart(&mut self, enabled: bool) {
+        *self = Self {
+            reported: self.reported,
+            ce_total: self.ce_total,
+            stale: true,
+            ..Self::new(enabled)
+        };
     }
 
     /// The mark for the next packet.
@@ -97,6 +111,10 @@ impl Ecn {
             return EcnCounts::default();
         };
         let reported = &mut self.reported[epoch as usize];
+        if std::mem::take(&mut self.stale) {
+            *reported = counts;
+            return EcnCounts::default();
+        }
         let [ect0, ect1, ce] = std::array::from_fn(|i| counts[i].checked_sub(reported[i]));
         let (Some(ect0), Some(ect1), Some(ce)) = (ect0, ect1, ce) else {
             self.state = State::Failed;

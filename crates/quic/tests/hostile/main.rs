@@ -5,8 +5,11 @@
 
 mod attack;
 mod cids;
+mod dbg;
 mod frames;
 mod packets;
 mod parameters;
 mod peer;
+mod stateless;
 mod streams;
+mod unreliable;

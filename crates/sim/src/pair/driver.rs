@@ -75,6 +75,10 @@ impl Driver {
 }
 
 impl Application for Driver {
+    fn on_accept(&mut self, _: &mut HostContext<'_>, handle: ConnectionHandle) {
+        self.adopt(handle);
+    }
+
     fn on_event(&mut self, host: &mut HostContext<'_>, handle: ConnectionHandle, event: Event) {
         self.adopt(handle);
         if self.connections.first() != Some(&handle) {

@@ -1,0 +1,70 @@
+//! Random operations on a client and a server over a random network: whatever happens, bytes arrive
+//! right and in order, nobody spins or hangs, and no end finds fault with the other.
+//!
+//! Cases are the same in every run unless `SWIFTWATER_RANDOM_OPS_SEED` (a number) says otherwise;
+//! `SWIFTWATER_RANDOM_OPS_CASES` sets how many there are. A failure is shrunk and printed; it
+//! belongs into `regressions.rs` under a name that says what was wrong.
+
+#[path = "random_operations/faults.rs"]
+mod faults;
+#[path = "random_operations/model.rs"]
+mod model;
+#[path = "random_operations/plan.rs"]
+mod plan;
+#[path = "random_operations/regressions.rs"]
+mod regressions;
+#[path = "random_operations/run.rs"]
+mod run;
+
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
+
+use plan::Plan;
+
+/// Cases of a run that nobody waits for specially.
+const CASES: u32 = 200;
+
+fn variable(name: &str) -> Option<u64> {
+    let value = std::env::var(name).ok()?;
+    Some(value.parse().unwrap_or_else(|_| panic!("{name} must be a number")))
+}
+
+/// Runs `test` on `cases` plans, and shrinks the first that fails.
+fn explore(cases: u32, stream: u8, test: impl Fn(&Plan)) {
+    let config = Config {
+        cases,
+        failure_persistence: None,
+        max_shrink_iters: 3_000,
+        ..Config::default()
+    };
+    let mut seed = [stream; 32];
+    let chosen = variable("SWIFTWATER_RANDOM_OPS_SEED").unwrap_or(1);
+    seed[..8].copy_from_slice(&chosen.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
+    let mut runner = TestRunner::new_with_rng(config, rng);
+    let outcome = runner.run(&plan::plan(), |plan| {
+        test(&plan);
+        Ok::<(), TestCaseError>(())
+    });
+    if let Err(error) = outcome {
+        panic!("{error}");
+    }
+}
+
+fn cases() -> u32 {
+    let chosen = variable("SWIFTWATER_RANDOM_OPS_CASES");
+    chosen.map_or(CASES, |cases| cases.try_into().expect("fewer cases"))
+}
+
+#[test]
+fn nothing_breaks_whatever_happens() {
+    explore(cases(), 0, |plan| {
+        run::run(plan);
+    });
+}
+
+#[test]
+fn the_same_plan_runs_the_same_way() {
+    explore(cases() / 10, 1, |plan| {
+        assert_eq!(run::run(plan), run::run(plan));
+    });
+}

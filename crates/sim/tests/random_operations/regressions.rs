@@ -1,0 +1,1 @@
+//! Plans that failed once, as small as they could be made.
