@@ -54,7 +54,7 @@ def parse():
         help="only this case (repeatable)",
     )
     parser.add_argument(
-        "--repeat", type=int, default=1, metavar="N", help="run each case N times"
+        "--repeat", type=int, default=1, metavar="N", help="run each case N times, with the relay seeded 1 to N"
     )
     parser.add_argument("--logs", type=Path, metavar="DIR", help="keep all logs in this new folder")
     return parser.parse_args()
@@ -102,7 +102,7 @@ def run_all(arguments, swiftwater, peers, work):
                 name = f"{server.name}-{client.name}-{case.__name__}-{attempt}"
                 folder = work / "cases" / name
                 setting = Setting(
-                    None, site, identity, big_identity, server, client, swiftwater
+                    None, site, identity, big_identity, server, client, swiftwater, attempt + 1
                 )
                 start = time.monotonic()
                 verdict, note = run_case(case, setting, folder)

@@ -31,6 +31,8 @@ class Setting:
     server: object
     client: object
     swiftwater: object
+    # Of the relay's random choices.
+    seed: int = 1
 
 
 def fetch(setting, address, names, seconds=SHORT, **options):
@@ -234,7 +236,9 @@ def impaired(setting, names, link, key_update=False):
         raise Unsupported("the relay is swiftwater's")
     from_client = setting.client is not setting.swiftwater
     server, address = serve(setting, key_update=key_update and not from_client)
-    relay, near = setting.bench.start_relay(setting.swiftwater, address, link)
+    relay, near = setting.bench.start_relay(
+        setting.swiftwater, address, [*link, "--seed", str(setting.seed)]
+    )
     report = fetch(setting, near, names, LONG, key_update=key_update and from_client)
     check_alive(server)
     check_alive(relay)
@@ -256,6 +260,10 @@ def harsh(setting):
 
 def rekey_loss(setting):
     """Key updates while packets are lost and overtake each other."""
+    if "aioquic" in (setting.server.name, setting.client.name):
+        # It drops its old receive keys when it starts an update, against RFC 9001, section 6.1. If
+        # the packet that tells of the update is lost and nothing follows it, it is deaf for good.
+        raise Unsupported("aioquic's own updates don't survive loss")
     link = ["--loss", "2%", "--reorder", "5%,5ms", "--delay", "5ms"]
     return impaired(setting, ["one-mb"], link, key_update=True)
 

@@ -11,7 +11,7 @@ use swiftwater::quic::TransportError;
 use swiftwater::quic::wire::ErrorCode;
 use swiftwater::{
     BindError, BuildError, CertificateDer, CipherSuite, Client, ClientBuilder, ClientError,
-    Connection, ConnectionError, Profile, Server, ServerBuilder,
+    Connection, ConnectionError, Profile, Server, ServerBuilder, TransportConfig,
 };
 use tokio::net::lookup_host;
 use tokio::task::JoinSet;
@@ -62,6 +62,25 @@ pub struct Tuning {
         value_name = "SUITE"
     )]
     pub suite: Suite,
+
+    /// UDP payload of full packets in bytes; raise it only where the path carries it [default: 1200]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_name = "BYTES",
+        value_parser = clap::value_parser!(u16).range(1200..=65_507)
+    )]
+    pub mtu: Option<u16>,
+}
+
+impl Tuning {
+    /// Applies what concerns single settings of the transport.
+    fn apply(&self, transport: &mut TransportConfig) {
+        if let Some(mtu) = self.mtu {
+            transport.initial_max_datagram_size = mtu;
+        }
+    }
 }
 
 /// Which cipher suites are allowed.
@@ -110,6 +129,7 @@ pub enum Trust {
 pub fn client(trust: &Trust, alpn: &[u8], tuning: &Tuning) -> ClientBuilder {
     let mut builder = Client::builder()
         .profile(tuning.profile)
+        .transport(|transport| tuning.apply(transport))
         .cipher_suites(tuning.suite.list())
         .alpn([alpn])
         .key_log();
@@ -128,6 +148,7 @@ pub fn server(identity: &Identity, alpn: &[u8], tuning: &Tuning) -> ServerBuilde
     let builder = Server::builder()
         .certificate_pem(identity.chain.clone(), identity.key.clone())
         .profile(tuning.profile)
+        .transport(|transport| tuning.apply(transport))
         .cipher_suites(tuning.suite.list())
         .alpn([alpn])
         .key_log();

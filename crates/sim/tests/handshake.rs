@@ -14,7 +14,7 @@ use swiftwater_sim::{Cipher, Direction, Pair, PairBuilder, Verdict};
 use swiftwater_tls::null::{NullClient, NullServer};
 use swiftwater_tls::{ClientTls, DevCertificate};
 use swiftwater_units::{Instant, Side};
-use swiftwater_wire::{ErrorCode, PacketType, PartialHeader};
+use swiftwater_quic::wire::{ErrorCode, PacketType, PartialHeader};
 
 use support::{
     BOTH, SIDES, count, drop_if, link, millis, packet_types, reason, run_to_close, secs,

@@ -235,7 +235,10 @@ impl Connection {
             if peer.retry_source_connection_id != self.identity.retry_src_cid {
                 return bad("retry_source_connection_id is not the one that was used");
             }
-            let uses_cids = self.identity.peer_handshake_cid.is_some_and(|cid| !cid.is_empty());
+            let uses_cids = self
+                .identity
+                .peer_handshake_cid
+                .is_some_and(|cid| !cid.is_empty());
             if peer.preferred_address.is_some() && !uses_cids {
                 // RFC 9000, section 18.2.
                 return bad("preferred_address from a server without connection IDs");

@@ -182,7 +182,9 @@ impl Connection {
         }
         if self.identity.side.is_client() && !header.token.is_empty() {
             // RFC 9000, section 17.2.2.
-            return self.monitor.dropped(now, "Initial of a server with a token");
+            return self
+                .monitor
+                .dropped(now, "Initial of a server with a token");
         }
         match self.unprotect(now, epoch, header, packet) {
             Ok(Some((number, payload))) => {

@@ -77,8 +77,13 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    /// Queues the echo of a challenge.
+    /// Queues the echo of a challenge. An address that is not the path's gets one echo at a time:
+    /// several, one datagram each, could together be more than three times what it sent.
     pub(crate) fn on_challenge(&mut self, data: [u8; 8], from: Address, received: usize) {
+        if from.remote != self.address.remote {
+            self.responses
+                .retain(|response| response.to.remote != from.remote);
+        }
         if self.responses.len() == MAX_RESPONSES {
             self.responses.pop_front();
         }

@@ -20,7 +20,9 @@ use swiftwater_tls::null::{NullClient, NullServer};
 use swiftwater_tls::{ClientTls, DevCertificate, EndpointSecrets, ServerTls};
 use swiftwater_units::{Instant, Side};
 
-use crate::peer::{Close, Packet, Persona, RawPeer, encode};
+use crate::coding::{encode};
+use crate::peer::{Close, Packet, RawPeer};
+use crate::persona::Persona;
 
 const ALPN: &str = "test";
 
@@ -237,8 +239,9 @@ pub(crate) fn client_victim(setup: Setup) -> LoneClient {
 }
 
 impl LoneClient {
-    /// Gives the client a datagram from its server; returns what it sends.
+    /// Gives the client a datagram from its server after a round trip; returns what it sends.
     pub(crate) fn hear(&mut self, datagram: &[u8]) -> Vec<Vec<u8>> {
+        self.now += Duration::from_millis(100);
         self.victim.receive(self.now, home(), datagram);
         let transmits = self.victim.transmits(self.now);
         transmits
@@ -330,6 +333,12 @@ impl Attack {
     /// Completes and confirms the handshake.
     pub(crate) fn establish(&mut self) {
         self.converse();
+        for _ in 0..100 {
+            if self.peer.is_complete() {
+                break;
+            }
+            self.pass(Duration::from_millis(50));
+        }
         assert!(self.peer.is_complete(), "{:?}", self.victim.events);
         if self.victim.connection().side() == Side::Client {
             self.send_frames(&[Frame::HandshakeDone]);
@@ -381,18 +390,14 @@ impl Attack {
                 }
             }
             let next = self.victim.connection().poll_timeout();
-            match next.filter(|&at| at <= end) {
-                Some(at) => {
-                    self.now = self.now.max(at);
-                    let now = self.now;
-                    self.victim.connection().handle_timeout(now);
-                }
-                None => {
-                    self.now = self.now.max(end);
-                    self.collect();
-                    return;
-                }
-            }
+            let Some(at) = next.filter(|&at| at <= end) else {
+                self.now = self.now.max(end);
+                self.collect();
+                return;
+            };
+            self.now = self.now.max(at);
+            let now = self.now;
+            self.victim.connection().handle_timeout(now);
         }
         panic!("the victim's timers never rest");
     }

@@ -9,7 +9,9 @@ use swiftwater_quic::wire::{ErrorCode, Frame, ResetToken};
 use swiftwater_units::Side;
 
 use crate::attack::{Setup, on, on_client, on_server};
-use crate::peer::{Packet, Persona, cid, encode, varints};
+use crate::coding::{cid, encode, varints};
+use crate::peer::{Packet};
+use crate::persona::Persona;
 
 /// A NEW_CONNECTION_ID frame.
 pub(crate) fn issue(sequence: u64, retire_prior_to: u64, bytes: &[u8]) -> Frame<'static> {

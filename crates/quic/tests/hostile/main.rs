@@ -3,13 +3,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod amplification;
 mod attack;
 mod cids;
-mod dbg;
+mod coding;
+mod floods;
 mod frames;
+mod keys;
 mod packets;
 mod parameters;
 mod peer;
+mod persona;
 mod stateless;
 mod streams;
 mod unreliable;

@@ -1,5 +1,5 @@
-//! Packets: headers, numbers, acknowledgements, handshake bytes, key phases (RFC 9000, sections 12
-//! to 14 and 17; RFC 9001, sections 4 to 6).
+//! Packets: headers, numbers, acknowledgements, handshake bytes (RFC 9000, sections 12 to 14 and
+//! 17; RFC 9001, section 4).
 
 use std::time::Duration;
 
@@ -8,10 +8,9 @@ use swiftwater_quic::wire::frame::{self, types};
 use swiftwater_quic::wire::{ErrorCode, Frame};
 use swiftwater_units::{Dir, Side};
 
-use crate::attack::{
-    Attack, Setup, client_victim, home, on, on_client, on_server, server_victim,
-};
-use crate::peer::{Packet, ack, cid, encode, ranges};
+use crate::attack::{Attack, Setup, client_victim, home, on, on_client, on_server, server_victim};
+use crate::coding::{ack, cid, encode, ranges};
+use crate::peer::{Packet};
 
 const SIDES: [Side; 2] = [Side::Client, Side::Server];
 
@@ -86,7 +85,9 @@ fn packets_without_the_fixed_bit_are_dropped() {
 #[test]
 fn repeated_packets_are_processed_once() {
     let mut attack = on(Side::Server);
-    let datagram = attack.peer.seal_payload(&encode(&[Frame::PathChallenge { data: *b"echo me!" }]));
+    let datagram = attack
+        .peer
+        .seal_payload(&encode(&[Frame::PathChallenge { data: *b"echo me!" }]));
     for _ in 0..5 {
         attack.deliver(&datagram);
     }
@@ -120,7 +121,9 @@ fn acknowledging_what_was_never_sent_is_a_violation() {
     attack.send_packet(&Packet::new(Epoch::Handshake, &ack(&[9..=9], None)));
     attack.assert_closed(ErrorCode::PROTOCOL_VIOLATION, types::ACK);
     let mut attack = answered_server();
-    let datagram = attack.peer.seal_initial(&ack(&[9..=9], Some([1, 0, 0])), 1200);
+    let datagram = attack
+        .peer
+        .seal_initial(&ack(&[9..=9], Some([1, 0, 0])), 1200);
     attack.deliver(&datagram);
     attack.assert_closed(ErrorCode::PROTOCOL_VIOLATION, types::ACK_ECN);
 }
@@ -139,8 +142,16 @@ fn acknowledging_a_number_that_was_left_out_is_a_violation() {
         let mut honest = 0;
         loop {
             let data = [1; 4000];
-            written += attack.victim.connection().send_stream(id).write(&data).unwrap();
-            assert!(written < 1 << 20, "no number was left out, or it wasn't noticed");
+            written += attack
+                .victim
+                .connection()
+                .send_stream(id)
+                .write(&data)
+                .unwrap();
+            assert!(
+                written < 1 << 20,
+                "no number was left out, or it wasn't noticed"
+            );
             attack.wait(Duration::from_millis(5));
             // Claims to have everything, lost or not.
             let largest = *attack.peer.numbers(Epoch::OneRtt).iter().max().unwrap();
@@ -151,7 +162,11 @@ fn acknowledging_a_number_that_was_left_out_is_a_violation() {
                 assert!(gap > 0);
                 break;
             }
-            assert!(attack.victim.reasons().is_empty(), "{:?}", attack.victim.reasons());
+            assert!(
+                attack.victim.reasons().is_empty(),
+                "{:?}",
+                attack.victim.reasons()
+            );
             honest = largest;
             attack.send_frames(&[
                 Frame::MaxData { limit: 1 << 30 },
@@ -171,7 +186,7 @@ fn acknowledging_nothing_new_is_harmless() {
         attack.send(&ack(&[largest..=largest], None));
     }
     // An ACK delay without measure.
-    let mut delayed = crate::peer::varints(&[types::ACK, largest, (1 << 62) - 1, 0, 0]);
+    let mut delayed = crate::coding::varints(&[types::ACK, largest, (1 << 62) - 1, 0, 0]);
     delayed.extend(ping());
     attack.send(&delayed);
     attack.assert_alive();
@@ -301,106 +316,12 @@ fn a_handshake_that_is_no_tls_is_refused() {
         let closes = attack.closes();
         assert!(!closes.is_empty());
         assert!(
-            closes.iter().all(|close| (0x100..0x200).contains(&close.code)),
+            closes
+                .iter()
+                .all(|close| (0x100..0x200).contains(&close.code)),
             "{closes:?}"
         );
     }
-}
-
-#[test]
-fn peers_that_update_their_keys_are_followed() {
-    for side in SIDES {
-        let mut attack = on(side);
-        for generation in 1..5 {
-            attack.peer.update_keys();
-            attack.assert_alive();
-            let last = attack.peer.packets.last().unwrap();
-            assert_eq!(last.generation, generation);
-            assert_eq!(
-                attack.victim.connection().stats().key_updates,
-                generation as u64
-            );
-        }
-    }
-}
-
-#[test]
-fn old_keys_after_new_ones_are_not_accepted() {
-    let mut attack = on(Side::Server);
-    attack.peer.update_keys();
-    attack.assert_alive();
-    let number = attack.peer.next_number(Epoch::OneRtt);
-    attack.send_packet(&Packet {
-        generation: Some(0),
-        ..Packet::new(Epoch::OneRtt, &ping())
-    });
-    attack.assert_alive();
-    assert!(!attack.peer.is_acked(Epoch::OneRtt, number));
-}
-
-#[test]
-fn late_packets_of_the_previous_keys_are_accepted_for_a_while() {
-    let mut attack = on(Side::Server);
-    let late = attack.peer.next_number(Epoch::OneRtt);
-    attack.peer.set_next_number(Epoch::OneRtt, late + 2);
-    attack.peer.update_keys();
-    attack.assert_alive();
-    let packet = |number| Packet {
-        generation: Some(0),
-        number: Some(number),
-        ..Packet::new(Epoch::OneRtt, &[1])
-    };
-    attack.send_packet(&packet(late));
-    attack.assert_alive();
-    assert!(attack.peer.is_acked(Epoch::OneRtt, late));
-    attack.pass(Duration::from_secs(10));
-    attack.send_packet(&packet(late + 1));
-    attack.assert_alive();
-    assert!(!attack.peer.is_acked(Epoch::OneRtt, late + 1));
-}
-
-#[test]
-fn newer_keys_on_an_older_number_are_an_error() {
-    let mut attack = on(Side::Server);
-    let older = attack.peer.next_number(Epoch::OneRtt);
-    attack.peer.set_next_number(Epoch::OneRtt, older + 1);
-    attack.peer.update_keys();
-    attack.assert_alive();
-    attack.pass(Duration::from_secs(10));
-    attack.send_packet(&Packet {
-        generation: Some(2),
-        number: Some(older),
-        ..Packet::new(Epoch::OneRtt, &ping())
-    });
-    attack.assert_closed(ErrorCode::KEY_UPDATE_ERROR, 0);
-}
-
-#[test]
-fn a_flipped_key_phase_alone_updates_nothing() {
-    let mut attack = on(Side::Server);
-    attack.send_packet(&Packet {
-        bits: 0x04,
-        ..Packet::new(Epoch::OneRtt, &ping())
-    });
-    attack.assert_alive();
-    assert_eq!(attack.victim.connection().stats().key_updates, 0);
-}
-
-#[test]
-fn keys_are_not_updated_again_before_the_peer_followed() {
-    let mut attack = on(Side::Server);
-    for _ in 0..5 {
-        attack.victim.connection().update_keys();
-        attack.victim.connection().ping();
-        // The peer acknowledges, but goes on with its old keys.
-        attack.assert_alive();
-    }
-    assert_eq!(attack.victim.connection().stats().key_updates, 1);
-    attack.peer.update_keys();
-    attack.assert_alive();
-    attack.pass(Duration::from_secs(10));
-    attack.assert_alive();
-    assert_eq!(attack.victim.connection().stats().key_updates, 2);
 }
 
 #[test]

@@ -6,7 +6,8 @@ use swiftwater_quic::{Event, TransportConfig};
 use swiftwater_units::Side;
 
 use crate::attack::{Attack, Setup, client_victim, server_victim};
-use crate::peer::{Persona, cid, varint};
+use crate::coding::{cid, varint};
+use crate::persona::Persona;
 
 const SIDES: [Side; 2] = [Side::Client, Side::Server];
 
@@ -53,12 +54,12 @@ fn without(id: u64) -> Persona {
 fn integers_out_of_range_are_refused() {
     for side in SIDES {
         for (id, value) in [
-            (0x03, 1199),             // max_udp_payload_size
-            (0x08, (1 << 60) + 1),    // initial_max_streams_bidi
-            (0x09, (1 << 60) + 1),    // initial_max_streams_uni
-            (0x0a, 21),               // ack_delay_exponent
-            (0x0b, 1 << 14),          // max_ack_delay
-            (0x0e, 1),                // active_connection_id_limit
+            (0x03, 1199),          // max_udp_payload_size
+            (0x08, (1 << 60) + 1), // initial_max_streams_bidi
+            (0x09, (1 << 60) + 1), // initial_max_streams_uni
+            (0x0a, 21),            // ack_delay_exponent
+            (0x0b, 1 << 14),       // max_ack_delay
+            (0x0e, 1),             // active_connection_id_limit
             (0x0e, 0),
         ] {
             refused(side, with(id, &varint(value)));

@@ -10,87 +10,20 @@
 )]
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use swiftwater_quic::crypto::{
     ClientCrypto, Epoch, KeyPair, Keys, NewKeys, PacketKey, Primitives, ServerCrypto, Session,
 };
-use swiftwater_quic::wire::frame::{self, Ack, ConnectionClose, FrameIter};
+use swiftwater_quic::wire::frame::{self, ConnectionClose, FrameIter};
 use swiftwater_quic::wire::{
     ConnectionId, Frame, Header, PacketType, PartialHeader, PlainFirstByte, ResetToken,
     TransportParameters, TruncatedPacketNumber, VERSION_1, Writer, write_retry,
 };
 use swiftwater_units::{PacketNumber, PathId, Side};
 
-/// What the peer is, and how it differs from a well-behaved one.
-pub(crate) struct Persona {
-    /// Its connection ID.
-    pub(crate) cid: ConnectionId,
-    /// Its transport parameters; connection IDs of the handshake are filled in.
-    pub(crate) parameters: TransportParameters,
-    /// Parameters to replace (`Some`) or to leave out (`None`) in the encoded bytes, whatever they
-    /// mean. A parameter may be given more than once.
-    pub(crate) edits: Vec<(u64, Option<Vec<u8>>)>,
-    /// Sent instead of all that.
-    pub(crate) encoded: Option<Vec<u8>>,
-}
-
-impl Default for Persona {
-    fn default() -> Self {
-        Self {
-            cid: cid(b"raw peer"),
-            parameters: TransportParameters {
-                initial_max_data: 1 << 20,
-                initial_max_stream_data_bidi_local: 1 << 18,
-                initial_max_stream_data_bidi_remote: 1 << 18,
-                initial_max_stream_data_uni: 1 << 18,
-                initial_max_streams_bidi: 10,
-                initial_max_streams_uni: 10,
-                active_connection_id_limit: 4,
-                max_datagram_frame_size: 65_535,
-                ..TransportParameters::default()
-            },
-            edits: Vec::new(),
-            encoded: None,
-        }
-    }
-}
-
-impl Persona {
-    /// The parameter `id` with these bytes, or without it.
-    pub(crate) fn edit(mut self, id: u64, value: Option<&[u8]>) -> Self {
-        self.edits.push((id, value.map(<[u8]>::to_vec)));
-        self
-    }
-
-    fn encode(&self, side: Side) -> Vec<u8> {
-        if let Some(encoded) = &self.encoded {
-            return encoded.clone();
-        }
-        let mut encoded = Vec::new();
-        self.parameters.encode(side, &mut encoded, None);
-        let mut reader = swiftwater_quic::wire::Reader::new(&encoded);
-        let mut out = Vec::new();
-        let mut put = |id: u64, value: &[u8]| {
-            out.extend(varint(id));
-            out.extend(varint(value.len() as u64));
-            out.extend_from_slice(value);
-        };
-        while !reader.is_empty() {
-            let (id, value) = (reader.varint().unwrap(), reader.length_prefixed().unwrap());
-            if self.edits.iter().all(|(edited, _)| *edited != id) {
-                put(id, value);
-            }
-        }
-        for (id, value) in &self.edits {
-            if let Some(value) = value {
-                put(*id, value);
-            }
-        }
-        out
-    }
-}
+use crate::coding::{ack, acknowledges, encode, ranges};
+use crate::persona::Persona;
 
 /// One packet to send; everything but the payload has a well-behaved default.
 #[derive(Clone)]
@@ -200,15 +133,7 @@ pub(crate) struct RawPeer {
 impl RawPeer {
     /// A client that is about to send its first Initial.
     pub(crate) fn client(crypto: &dyn ClientCrypto, persona: &Persona) -> Self {
-        let mut parameters = persona.parameters.clone();
-        parameters.initial_source_connection_id = Some(persona.cid);
-        let encoded = Persona {
-            cid: persona.cid,
-            parameters,
-            edits: persona.edits.clone(),
-            encoded: persona.encoded.clone(),
-        }
-        .encode(Side::Client);
+        let encoded = persona.encode(Side::Client, |_| {});
         let session = crypto
             .start_session(VERSION_1, "localhost", &encoded)
             .unwrap();
@@ -228,17 +153,10 @@ impl RawPeer {
         retried: Option<ConnectionId>,
     ) -> Self {
         let header = PartialHeader::parse(datagram, 0).unwrap();
-        let mut parameters = persona.parameters.clone();
-        parameters.initial_source_connection_id = Some(persona.cid);
-        parameters.original_destination_connection_id = Some(retried.unwrap_or(header.dst_cid));
-        parameters.retry_source_connection_id = retried.map(|_| header.dst_cid);
-        let encoded = Persona {
-            cid: persona.cid,
-            parameters,
-            edits: persona.edits.clone(),
-            encoded: persona.encoded.clone(),
-        }
-        .encode(Side::Server);
+        let encoded = persona.encode(Side::Server, |parameters| {
+            parameters.original_destination_connection_id = Some(retried.unwrap_or(header.dst_cid));
+            parameters.retry_source_connection_id = retried.map(|_| header.dst_cid);
+        });
         let session = crypto.start_session(VERSION_1, &encoded).unwrap();
         let primitives = crypto.primitives();
         let mut peer = Self::new(
@@ -592,6 +510,17 @@ impl RawPeer {
         }
     }
 
+    /// Goes on as a client that got this Retry.
+    pub(crate) fn follow_retry(&mut self, retry: &[u8]) {
+        let header = PartialHeader::parse(retry, self.cid.len()).unwrap();
+        self.token = retry[header.token].to_vec();
+        self.dst = header.src_cid;
+        let keys = self
+            .primitives
+            .initial_keys(VERSION_1, &header.src_cid, self.side);
+        self.early[0] = Some(keys);
+    }
+
     /// A Retry that answers the client's first datagram, with the integrity tag as QUIC wants it.
     pub(crate) fn retry(
         primitives: &dyn Primitives,
@@ -679,63 +608,4 @@ impl RawPeer {
             })
             .collect()
     }
-}
-
-fn acknowledges(ack: &Ack<'_>, number: u64) -> bool {
-    ack.ranges().any(|range| range.contains(&number))
-}
-
-/// A connection ID with these bytes.
-pub(crate) fn cid(bytes: &[u8]) -> ConnectionId {
-    ConnectionId::new(bytes).unwrap()
-}
-
-/// The shortest encoding of `n`.
-pub(crate) fn varint(n: u64) -> Vec<u8> {
-    let mut buf = [0; 8];
-    let mut w = Writer::new(&mut buf);
-    w.varint(n);
-    let len = w.written();
-    buf[..len].to_vec()
-}
-
-/// Several varints one after another.
-pub(crate) fn varints(values: &[u64]) -> Vec<u8> {
-    values.iter().flat_map(|&n| varint(n)).collect()
-}
-
-/// The bytes of frames.
-pub(crate) fn encode(frames: &[Frame<'_>]) -> Vec<u8> {
-    let mut out = vec![0; frames.iter().map(Frame::size).sum()];
-    let mut w = Writer::new(&mut out);
-    for frame in frames {
-        frame.encode(&mut w);
-    }
-    out
-}
-
-/// Packet numbers as the ranges of an ACK frame, largest first.
-pub(crate) fn ranges(mut numbers: Vec<u64>) -> Vec<RangeInclusive<u64>> {
-    numbers.sort_unstable();
-    numbers.dedup();
-    let mut ranges: Vec<RangeInclusive<u64>> = Vec::new();
-    for number in numbers {
-        match ranges.last_mut() {
-            Some(last) if *last.end() + 1 == number => *last = *last.start()..=number,
-            _ => ranges.push(number..=number),
-        }
-    }
-    ranges.reverse();
-    ranges
-}
-
-/// The bytes of an ACK frame with `ranges`, largest first.
-pub(crate) fn ack(ranges: &[std::ops::RangeInclusive<u64>], ecn: Option<[u64; 3]>) -> Vec<u8> {
-    let mut out = vec![0; 64 + 16 * ranges.len()];
-    let mut w = Writer::new(&mut out);
-    let room = w.remaining();
-    frame::write_ack(&mut w, None, ranges.iter().cloned(), 0, ecn, room).unwrap();
-    let len = w.written();
-    out.truncate(len);
-    out
 }

@@ -12,10 +12,10 @@ use swiftwater_quic::wire::{
 use swiftwater_quic::{ConnectionError, Event, RetryPolicy};
 use swiftwater_units::Side;
 
-use crate::attack::{
-    Attack, LoneClient, Setup, client_victim, home, on, on_client, server_victim,
-};
-use crate::peer::{Packet, Persona, RawPeer, cid, encode};
+use crate::attack::{Attack, LoneClient, Setup, client_victim, home, on, on_client, server_victim};
+use crate::coding::{cid, encode};
+use crate::peer::{Packet, RawPeer};
+use crate::persona::Persona;
 
 /// A Version Negotiation packet that answers `first`.
 fn negotiation(first: &[u8], versions: &[u32]) -> Vec<u8> {
@@ -42,7 +42,10 @@ fn token_of(datagram: &[u8]) -> Vec<u8> {
 #[test]
 fn version_negotiation_without_our_version_ends_the_attempt() {
     let mut lone = client_victim(Setup::default());
-    let said = lone.hear(&negotiation(&lone.first.clone(), &[0x1a2a_3a4a, 0x6b33_43cf]));
+    let said = lone.hear(&negotiation(
+        &lone.first.clone(),
+        &[0x1a2a_3a4a, 0x6b33_43cf],
+    ));
     assert!(said.is_empty());
     assert_eq!(lone.victim.reasons(), [&ConnectionError::VersionMismatch]);
     assert!(lone.victim.events.contains(&Event::Drained));
@@ -125,8 +128,15 @@ fn servers_offer_their_versions_to_clients_of_others() {
     let answer = attack.victim.answers.pop().unwrap();
     let header = PartialHeader::parse(&answer, 0).unwrap();
     assert_eq!(header.version, 0);
-    assert_eq!((header.dst_cid, header.src_cid), (attack.peer.cid, attack.peer.dst));
-    assert!(header.supported_versions(&answer).any(|version| version == VERSION_1));
+    assert_eq!(
+        (header.dst_cid, header.src_cid),
+        (attack.peer.cid, attack.peer.dst)
+    );
+    assert!(
+        header
+            .supported_versions(&answer)
+            .any(|version| version == VERSION_1)
+    );
     assert!(!attack.victim.has_connection());
 }
 
@@ -192,7 +202,12 @@ fn a_retry_with_a_huge_token_does_not_break_the_client() {
     // Whatever it does, its Initial datagrams stay datagrams of a path's size.
     assert!(said.iter().all(|datagram| datagram.len() == 1200));
     let end = lone.now + Duration::from_secs(60);
-    while let Some(at) = lone.victim.connection().poll_timeout().filter(|&at| at <= end) {
+    while let Some(at) = lone
+        .victim
+        .connection()
+        .poll_timeout()
+        .filter(|&at| at <= end)
+    {
         lone.now = lone.now.max(at);
         lone.victim.connection().handle_timeout(lone.now);
         for (_, datagram) in lone.victim.transmits(lone.now) {
@@ -400,7 +415,11 @@ fn a_server_is_reset_by_the_token_of_the_id_that_it_uses() {
 #[test]
 fn an_endpoint_without_state_resets_and_never_for_ever() {
     let mut attack = on(Side::Server);
-    let token = attack.peer.victims_parameters().stateless_reset_token.unwrap();
+    let token = attack
+        .peer
+        .victims_parameters()
+        .stateless_reset_token
+        .unwrap();
     let old = attack.peer.dst;
     let payload = encode(&[Frame::Ping]);
     // The connection is gone.

@@ -6,7 +6,7 @@ use swiftwater_quic::wire::{ErrorCode, Frame};
 use swiftwater_units::{ByteCount, Side};
 
 use crate::attack::{Attack, Setup, on_client, on_server};
-use crate::peer::varints;
+use crate::coding::varints;
 
 fn accepting(side: Side, max_datagram_frame_size: Option<u64>, queue: u64) -> Attack {
     let setup = Setup {
@@ -87,7 +87,7 @@ fn unread_datagrams_take_a_bounded_amount_of_memory() {
 fn empty_datagrams_take_a_bounded_amount_of_memory() {
     let mut attack = accepting(Side::Server, Some(65_535), 10_000);
     let payload = Frame::Datagram { data: b"" };
-    let payload = crate::peer::encode(&vec![payload; 500]);
+    let payload = crate::coding::encode(&vec![payload; 500]);
     for _ in 0..100 {
         attack.send(&payload);
     }
@@ -105,7 +105,13 @@ fn victims_send_no_datagrams_that_the_peer_does_not_accept() {
     setup.persona.parameters.max_datagram_frame_size = 0;
     let mut attack = on_server(setup);
     assert_eq!(attack.victim.connection().max_datagram_size(), None);
-    assert!(attack.victim.connection().send_datagram(vec![1].into()).is_err());
+    assert!(
+        attack
+            .victim
+            .connection()
+            .send_datagram(vec![1].into())
+            .is_err()
+    );
     // A limit that leaves no room for a payload.
     for limit in 1..=3 {
         let mut setup = Setup::default();
@@ -113,7 +119,10 @@ fn victims_send_no_datagrams_that_the_peer_does_not_accept() {
         let mut attack = on_server(setup);
         let max = attack.victim.connection().max_datagram_size().unwrap_or(0);
         assert!(max as u64 + 2 <= limit.max(2), "{max} of {limit}");
-        let _ = attack.victim.connection().send_datagram(vec![1; max].into());
+        let _ = attack
+            .victim
+            .connection()
+            .send_datagram(vec![1; max].into());
         attack.assert_alive();
         let sizes = attack.peer.packets.iter().flat_map(|packet| {
             packet.frames().filter_map(|(_, frame)| match frame {
