@@ -1,15 +1,17 @@
 """The command line of `interop/run`."""
 
 import argparse
+import io
 import json
 import shutil
 import signal
 import sys
 import tempfile
 import time
+import unittest
 from pathlib import Path
 
-from . import programs
+from . import programs, tests
 from .cases import CASES, Setting
 from .programs import Bench, Failure, Unsupported
 from .site import Identity, Site
@@ -32,7 +34,7 @@ def parse():
         epilog=EPILOG.format(cases=cases),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--quick", action="store_true", help="the cases that CI runs")
+    parser.add_argument("--quick", action="store_true", help="the cases that CI runs, and the tests of the harness itself")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results here, too")
     parser.add_argument("--swiftwater", metavar="PROGRAM", help="program to test")
     parser.add_argument(
@@ -126,11 +128,25 @@ def run_all(arguments, swiftwater, peers, work):
                     print(f"    logs: {folder}", flush=True)
                 elif arguments.logs is None:
                     shutil.rmtree(folder)
+                if verdict == "skip":
+                    break
     return rows
+
+
+def test_harness():
+    """True if the harness's own checks work; says so only if they don't."""
+    suite = unittest.defaultTestLoader.loadTestsFromModule(tests)
+    report = io.StringIO()
+    passed = unittest.TextTestRunner(report).run(suite).wasSuccessful()
+    if not passed:
+        print(report.getvalue(), file=sys.stderr)
+    return passed
 
 
 def main():
     arguments = parse()
+    if arguments.quick and not test_harness():
+        return 1
     # Whatever ends this program must also end what it has started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     quinn = programs.quinn(programs.build_quinn())
@@ -151,13 +167,18 @@ def main():
     if arguments.logs:
         arguments.logs.mkdir(parents=True)
     work = arguments.logs or Path(tempfile.mkdtemp(prefix="swiftwater-interop-"))
-    failed = None
+    # After an error of the harness itself the logs are of use, too.
+    keep = True
     try:
         rows = run_all(arguments, swiftwater, peers, work.resolve())
         failed = [row for row in rows if row["verdict"] == "fail"]
+        keep = bool(failed)
+    except (KeyboardInterrupt, SystemExit):
+        keep = False
+        raise
     finally:
-        if failed == [] and arguments.logs is None:
-            shutil.rmtree(work)
+        if not keep and arguments.logs is None:
+            shutil.rmtree(work, ignore_errors=True)
     if arguments.json:
         arguments.json.write_text(json.dumps({"results": rows}, indent=1) + "\n")
     passed = sum(row["verdict"] == "pass" for row in rows)

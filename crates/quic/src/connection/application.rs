@@ -17,15 +17,22 @@ use super::stats::{ConnectionStats, PathStats};
 impl Connection {
     /// The next event, `None` if there is none.
     pub fn poll_event(&mut self) -> Option<Event> {
-        if let Some(event) = self.outbox.events.pop_front() {
+        let events = &mut self.outbox.events;
+        if let Some(event) = events.pop_front_if(|event| !event.is_final()) {
             return Some(event);
         }
-        if let Some(event) = self.streams.poll_event() {
-            return Some(Event::Stream(event));
+        if !self.outbox.end_told {
+            // What happened on streams before the end is told before it, and nothing after it.
+            if let Some(event) = self.streams.poll_event() {
+                return Some(Event::Stream(event));
+            }
+            if self.datagrams.take_unblocked() {
+                return Some(Event::DatagramsUnblocked);
+            }
         }
-        self.datagrams
-            .take_unblocked()
-            .then_some(Event::DatagramsUnblocked)
+        let last = self.outbox.events.pop_front();
+        self.outbox.end_told |= last.is_some();
+        last
     }
 
     /// The next event for [`Endpoint::handle_event`](crate::Endpoint::handle_event), `None` if there

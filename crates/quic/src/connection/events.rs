@@ -40,6 +40,13 @@ pub enum Event {
     Drained,
 }
 
+impl Event {
+    /// True for what tells of the end.
+    pub(super) fn is_final(&self) -> bool {
+        matches!(self, Self::Closed { .. } | Self::Drained)
+    }
+}
+
 /// Something that happened on a stream. Edge-triggered.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]

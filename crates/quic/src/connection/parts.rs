@@ -136,6 +136,8 @@ impl fmt::Debug for Policies {
 pub(super) struct Outbox {
     pub(super) events: VecDeque<Event>,
     pub(super) endpoint_events: VecDeque<EndpointEvent>,
+    /// [`Event::Closed`] was polled: nothing but [`Event::Drained`] may follow.
+    pub(super) end_told: bool,
 }
 
 /// Counters, and the observer if there is one.

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use swiftwater_wire::{ConnectionId, ErrorCode, ResetToken, frame};
 
 use crate::error::TransportError;
+use crate::ranges::RangeSet;
 
 /// Connection IDs that we keep issued at most, whatever the peer would store.
 const MAX_ISSUED: u64 = 8;
@@ -13,6 +14,8 @@ const MAX_ISSUED: u64 = 8;
 pub(crate) const PROMISED_LIMITS: RangeInclusive<u64> = 2..=8;
 /// Retirements that may wait for acknowledgement before the peer is at fault, per ID it may give.
 const MAX_RETIREMENTS_PER_ID: usize = 8;
+/// Ranges of retired sequence numbers that are remembered.
+const MAX_RETIRED_RANGES: usize = 32;
 
 /// A connection ID that we have just issued.
 #[derive(Clone, Copy, Debug)]
@@ -68,9 +71,12 @@ impl LocalCids {
         }
     }
 
-    /// Asks the peer to stop using every ID issued so far.
+    /// Asks the peer to stop using every ID issued so far, unless it still has to answer the last
+    /// time that it was asked (RFC 9000, section 5.1.2).
     pub(crate) fn retire_all(&mut self) {
-        if self.active.iter().all(|(_, cid)| !cid.is_empty()) {
+        let has_answered = |(sequence, _): &(u64, _)| *sequence >= self.retire_prior_to;
+        let mut active = self.active.iter();
+        if active.all(|each| has_answered(each) && !each.1.is_empty()) {
             self.retire_prior_to = self.next_sequence;
         }
     }
@@ -130,6 +136,8 @@ pub(crate) struct NewCidOutcome {
 pub(crate) struct RemoteCids {
     current: RemoteCid,
     spare: VecDeque<RemoteCid>,
+    /// Sequence numbers that we have retired, so that a frame sent twice brings none of them back.
+    retired: RangeSet,
     retire_prior_to: u64,
     /// How many we promised to store.
     limit: u64,
@@ -146,6 +154,7 @@ impl RemoteCids {
                 token: None,
             },
             spare: VecDeque::new(),
+            retired: RangeSet::new(),
             retire_prior_to: 0,
             limit: limit.clamp(*PROMISED_LIMITS.start(), *PROMISED_LIMITS.end()),
         }
@@ -208,7 +217,8 @@ impl RemoteCids {
         }
         let mut outcome = NewCidOutcome::default();
         let is_known = self.current.sequence == new.sequence
-            || self.spare.iter().any(|have| have.sequence == new.sequence);
+            || self.spare.iter().any(|have| have.sequence == new.sequence)
+            || self.retired.contains(new.sequence);
         if frame.retire_prior_to > self.retire_prior_to {
             self.retire_prior_to = frame.retire_prior_to;
             let limit = self.retire_prior_to;
@@ -248,7 +258,20 @@ impl RemoteCids {
                 "connection IDs are retired faster than they are used",
             ));
         }
+        self.note_retired(&outcome);
         Ok(outcome)
+    }
+
+    /// Remembers what was retired. A peer that leaves many gaps loses the lowest one: numbers in
+    /// it then count as retired too.
+    fn note_retired(&mut self, outcome: &NewCidOutcome) {
+        for &sequence in &outcome.retire {
+            self.retired.insert_one(sequence);
+        }
+        while self.retired.len() > MAX_RETIRED_RANGES {
+            let second = self.retired.iter().nth(1);
+            self.retired.insert(0..second.map_or(0, |range| range.start));
+        }
     }
 
     fn switch_to(&mut self, next: RemoteCid, outcome: &mut NewCidOutcome) {
@@ -264,6 +287,7 @@ impl RemoteCids {
         if let Some(next) = self.spare.pop_front() {
             self.switch_to(next, &mut outcome);
         }
+        self.note_retired(&outcome);
         outcome
     }
 }

@@ -11,8 +11,8 @@ use swiftwater_quic::{Event, RetryPolicy, TransportConfig};
 use swiftwater_units::{Dir, Side};
 
 use crate::attack::{Attack, Setup, home, on, on_server, server_victim};
-use crate::coding::{encode};
-use crate::peer::{Packet};
+use crate::coding::encode;
+use crate::peer::Packet;
 
 fn elsewhere() -> SocketAddr {
     "198.51.100.7:7777".parse().unwrap()

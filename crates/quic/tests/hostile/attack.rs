@@ -20,7 +20,7 @@ use swiftwater_tls::null::{NullClient, NullServer};
 use swiftwater_tls::{ClientTls, DevCertificate, EndpointSecrets, ServerTls};
 use swiftwater_units::{Instant, Side};
 
-use crate::coding::{encode};
+use crate::coding::encode;
 use crate::peer::{Close, Packet, RawPeer};
 use crate::persona::Persona;
 

@@ -10,7 +10,7 @@ use swiftwater_units::Side;
 
 use crate::attack::{Setup, on, on_client, on_server};
 use crate::coding::{cid, encode, varints};
-use crate::peer::{Packet};
+use crate::peer::Packet;
 use crate::persona::Persona;
 
 /// A NEW_CONNECTION_ID frame.

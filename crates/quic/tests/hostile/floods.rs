@@ -8,7 +8,7 @@ use swiftwater_units::{Dir, Side, StreamId};
 
 use crate::attack::on;
 use crate::coding::{encode, varints};
-use crate::peer::{Packet};
+use crate::peer::Packet;
 
 #[test]
 fn challenges_in_numbers_are_answered_in_part() {

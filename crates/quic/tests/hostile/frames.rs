@@ -8,7 +8,7 @@ use swiftwater_units::{Dir, PathId, Side, StreamId};
 
 use crate::attack::{Attack, Setup, client_victim, on, on_client, on_server, server_victim};
 use crate::coding::{cid, encode, varints};
-use crate::peer::{Packet};
+use crate::peer::Packet;
 
 const SIDES: [Side; 2] = [Side::Client, Side::Server];
 

@@ -10,7 +10,7 @@ use swiftwater_units::{Dir, Side};
 
 use crate::attack::{Attack, Setup, client_victim, home, on, on_client, on_server, server_victim};
 use crate::coding::{ack, cid, encode, ranges};
-use crate::peer::{Packet};
+use crate::peer::Packet;
 
 const SIDES: [Side; 2] = [Side::Client, Side::Server];
 

@@ -22,7 +22,7 @@ use swiftwater_quic::wire::{
 };
 use swiftwater_units::{PacketNumber, PathId, Side};
 
-use crate::coding::{ack, acknowledges, encode, ranges};
+use crate::coding::{ack, acknowledges, cid, encode, ranges};
 use crate::persona::Persona;
 
 /// One packet to send; everything but the payload has a well-behaved default.

@@ -53,7 +53,11 @@ impl Persona {
     }
 
     /// What it sends, with the connection IDs that `complete` fills in.
-    pub(crate) fn encode(&self, side: Side, complete: impl FnOnce(&mut TransportParameters)) -> Vec<u8> {
+    pub(crate) fn encode(
+        &self,
+        side: Side,
+        complete: impl FnOnce(&mut TransportParameters),
+    ) -> Vec<u8> {
         if let Some(encoded) = &self.encoded {
             return encoded.clone();
         }
@@ -83,4 +87,3 @@ impl Persona {
         out
     }
 }
-

@@ -14,7 +14,7 @@ use swiftwater_quic::{
 };
 use swiftwater_sim::{Direction, LogDetail, Pair};
 use swiftwater_units::{Bandwidth, ByteCount, Dir, Instant, PacketCount, Side};
-use swiftwater_wire::ErrorCode;
+use swiftwater_quic::wire::ErrorCode;
 
 use super::faults::{Dice, Faults};
 use super::model::Model;
@@ -90,13 +90,6 @@ struct World {
     steps: u64,
     injected: u64,
     outcomes: Vec<String>,
-}
-
-fn direction_to(side: Side) -> Direction {
-    match side {
-        Side::Client => Direction::ToClient,
-        Side::Server => Direction::ToServer,
-    }
 }
 
 fn link(wire: &Wire) -> LinkConfig {

@@ -15,10 +15,10 @@ use std::time::Duration;
 
 use swiftwater_link::LinkConfig;
 use swiftwater_quic::observe::{Observation, Observer, ObserverFactory};
+use swiftwater_quic::wire::{PacketType, PartialHeader};
 use swiftwater_quic::{ConnectionError, Event, PathStats};
 use swiftwater_sim::{Direction, Pair, TapDatagram, Verdict};
 use swiftwater_units::{Bandwidth, Instant, Side};
-use swiftwater_quic::wire::{PacketType, PartialHeader};
 
 pub const BOTH: [Direction; 2] = [Direction::ToServer, Direction::ToClient];
 pub const SIDES: [Side; 2] = [Side::Client, Side::Server];

@@ -1,0 +1,12 @@
+//! What the targets share: a victim and a peer against it, as in the tests of hostile peers.
+
+#[path = "../../crates/quic/tests/hostile/attack.rs"]
+pub mod attack;
+#[path = "../../crates/quic/tests/hostile/coding.rs"]
+pub mod coding;
+#[path = "../../crates/quic/tests/hostile/peer.rs"]
+pub mod peer;
+#[path = "../../crates/quic/tests/hostile/persona.rs"]
+pub mod persona;
+
+pub mod inputs;
