@@ -13,6 +13,8 @@ use crate::observe::Observation;
 use crate::policy::Occasion;
 
 use super::Connection;
+use super::transmit::{MIN_INITIAL_SIZE, MIN_PACKET_ROOM};
+use super::transmit::MIN_PACKET_ROOM;
 
 /// Ack-eliciting packets sent when a probe timeout expires.
 const PROBES: u8 = 2;
@@ -26,7 +28,7 @@ impl Connection {
             return self.lifecycle.end();
         }
         let entry = self.paths.first();
-        let ack = if self.handshake.is_complete() {
+        let ack = if self.handshake.is_complete() && self.address_has_room() {
             entry.space.received.ack_deadline()
         } else {
             None
@@ -105,10 +107,15 @@ impl Connection {
             .min_by_key(|(at, _)| *at)
     }
 
+    /// False while the amplification limit permits no packet: then there is nothing to wake for.
+    fn address_has_room(&self) -> bool {
+        self.paths.first().path.amplification.budget() >= MIN_PACKET_ROOM as u64
+    }
+
     /// The earliest probe timeout, and the epoch to probe in (RFC 9002, appendix A.8).
     fn pto_deadline(&self) -> Option<(Instant, Epoch)> {
         let entry = self.paths.first();
-        if entry.path.amplification.budget() == 0 || self.loss_deadline().is_some() {
+        if !self.address_has_room() || self.loss_deadline().is_some() {
             return None;
         }
         let backoff = 1_u32 << entry.recovery.pto_count().min(MAX_BACKOFF);
@@ -147,6 +154,16 @@ impl Connection {
             };
             (self.lifecycle.last_packet_at + base * backoff, epoch)
         })
+    }
+
+    /// Bytes that a probe needs: ack-eliciting Initial packets fill a datagram.
+    fn smallest_probe(&self) -> u64 {
+        let initial = self.space(Epoch::Initial);
+        if initial.is_some_and(|space| space.ledger.eliciting_in_flight() > 0) {
+            MIN_INITIAL_SIZE as u64
+        } else {
+            MIN_PACKET_ROOM as u64
+        }
     }
 
     /// True once the server has shown that it validated our address: it acknowledged a Handshake

@@ -23,31 +23,36 @@ const MAX_IDLE_CHUNK: usize = 4096;
 /// `Bytes` shorter than this are copied: the bookkeeping of a segment would cost more.
 const MIN_SHARED: usize = 1024;
 
-/// Chunks kept for reuse in each connection: 1 MiB.
-const MAX_FREE_CHUNKS: usize = 16;
+/// Chunks kept for reuse in each connection beyond as many as are in use: 512 KiB.
+const SPARE_CHUNKS: usize = 8;
 
-/// Chunks of full size that were emptied and wait for the next write.
+/// Chunks of full size that were emptied and wait for the next write. As many are kept as are in
+/// use, so that a flow whose acknowledgements come in bursts allocates nothing, and an idle one holds
+/// little.
 #[derive(Debug, Default)]
 pub(super) struct ChunkPool {
     free: Vec<Vec<u8>>,
+    in_use: usize,
 }
 
 impl ChunkPool {
     /// An empty chunk of `size` bytes.
     fn take(&mut self, size: usize) -> Vec<u8> {
-        if size >= MAX_CHUNK
-            && let Some(chunk) = self.free.pop()
-        {
-            return chunk;
+        if size < MAX_CHUNK {
+            return Vec::with_capacity(size);
         }
-        Vec::with_capacity(size)
+        self.in_use += 1;
+        self.free.pop().unwrap_or_else(|| Vec::with_capacity(MAX_CHUNK))
     }
 
     fn give(&mut self, mut chunk: Vec<u8>) {
-        if chunk.capacity() >= MAX_CHUNK && self.free.len() < MAX_FREE_CHUNKS {
-            chunk.clear();
-            self.free.push(chunk);
+        if chunk.capacity() < MAX_CHUNK {
+            return;
         }
+        chunk.clear();
+        self.free.push(chunk);
+        self.in_use = self.in_use.saturating_sub(1);
+        self.free.truncate(self.in_use + SPARE_CHUNKS);
     }
 }
 

@@ -199,6 +199,18 @@ fn a_blocked_server_is_freed_by_the_clients_probes() {
 }
 
 #[test]
+fn a_blocked_server_does_not_use_up_its_back_off() {
+    // What can't be sent must not be timed (RFC 9002, section 6.2.2.1).
+    for size in [1200, 1300] {
+        let mut attack = talkative();
+        let first = hello(&mut attack, size);
+        attack.deliver(&first);
+        attack.wait(Duration::from_secs(9));
+        assert_eq!(attack.victim.connection().stats().paths[0].pto_count, 0);
+    }
+}
+
+#[test]
 fn clients_probe_until_the_server_is_sure_of_their_address() {
     // The client's first Initial was acknowledged and nothing else came: nothing is in flight.
     let lone = crate::attack::client_victim(Setup::default());

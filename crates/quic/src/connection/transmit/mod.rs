@@ -6,6 +6,8 @@ mod close;
 mod fill;
 mod seal;
 
+pub(super) use self::seal::MIN_PACKET_ROOM;
+
 use swiftwater_units::{Instant, PathId};
 use swiftwater_wire::ErrorCode;
 
@@ -21,6 +23,9 @@ use self::seal::Target;
 
 /// Smallest UDP payload of datagrams that prove a path carries them (RFC 9000, section 14).
 pub(super) const MIN_INITIAL_SIZE: usize = 1200;
+
+/// Least room worth starting a packet in, bytes.
+pub(super) const MIN_PACKET_ROOM: usize = 64;
 
 impl Connection {
     /// Writes the next datagrams to send into `buf` and says where they go; `None` if there is

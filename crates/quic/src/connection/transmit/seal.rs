@@ -11,10 +11,14 @@ use crate::recovery::DeliverySnapshot;
 use crate::space::SentPacket;
 
 use super::super::Connection;
+use super::MIN_PACKET_ROOM;
 use super::choose::Packet;
 
 /// Bytes of packet number and payload that header protection needs (RFC 9001, section 5.4.2).
 const MIN_SAMPLED: usize = 4;
+
+/// Least room worth starting a packet in: headers, tag, and a short ACK frame.
+pub(in crate::connection) const MIN_PACKET_ROOM: usize = 64;
 
 /// Packets in a row that ask for no acknowledgement, at most.
 const MAX_SILENT_RUN: u32 = 100;
@@ -49,7 +53,7 @@ impl Connection {
         let tag_len = self.handshake.protection_ref().tag_len(epoch);
         let room = out.len().min(packet.amplification_limit);
         let mut writer = Writer::new(&mut out[..room]);
-        if room < 64 {
+        if room < MIN_PACKET_ROOM {
             return 0;
         }
         let Some(started) = self.start_packet(epoch, &mut writer) else {
@@ -61,7 +65,10 @@ impl Connection {
         let before = frames.remaining();
         let repeated_before = self.streams.stats().retransmitted_bytes;
         self.fill(now, packet, &mut frames);
-        let ack_eliciting = frames.is_ack_eliciting();
+        // What goes to another address says nothing about this path: its loss is no congestion, it
+        // gives no RTT sample and waits for no probe (RFC 9000, section 9.4).
+        let on_path = target.address.is_none();
+        let ack_eliciting = frames.is_ack_eliciting() && on_path;
         let is_empty = frames.remaining() == before;
         if is_empty {
             self.scratch.carried = carried;
@@ -70,8 +77,8 @@ impl Connection {
         let padded = pad(&mut writer, target.pad_to.saturating_sub(tag_len), &started);
         let size = self.finish_packet(epoch, writer, &started);
         let packet_size = size as u16;
-        let in_flight = ack_eliciting || padded;
-        let marked = target.address.is_none() && self.paths.first().path.ecn.mark().is_some();
+        let in_flight = on_path && (ack_eliciting || padded);
+        let marked = on_path && self.paths.first().path.ecn.mark().is_some();
         let entry = self.paths.first_mut();
         let snapshot = if in_flight {
             entry
