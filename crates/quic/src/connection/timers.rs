@@ -14,7 +14,6 @@ use crate::policy::Occasion;
 
 use super::Connection;
 use super::transmit::{MIN_INITIAL_SIZE, MIN_PACKET_ROOM};
-use super::transmit::MIN_PACKET_ROOM;
 
 /// Ack-eliciting packets sent when a probe timeout expires.
 const PROBES: u8 = 2;
@@ -115,7 +114,11 @@ impl Connection {
     /// The earliest probe timeout, and the epoch to probe in (RFC 9002, appendix A.8).
     fn pto_deadline(&self) -> Option<(Instant, Epoch)> {
         let entry = self.paths.first();
-        if !self.address_has_room() || self.loss_deadline().is_some() {
+        // A probe that can't be sent must not be timed: it would only use up the back-off (RFC
+        // 9002, section 6.2.2.1).
+        if entry.path.amplification.budget() < self.smallest_probe()
+            || self.loss_deadline().is_some()
+        {
             return None;
         }
         let backoff = 1_u32 << entry.recovery.pto_count().min(MAX_BACKOFF);

@@ -25,7 +25,6 @@ struct OneRtt {
     phase_acked: bool,
     /// Packets protected with the current key.
     sealed: u64,
-    update_wanted: bool,
 }
 
 /// A packet was opened.
@@ -69,6 +68,8 @@ pub(crate) struct Protection {
     one_rtt: Option<OneRtt>,
     /// Packets that failed authentication.
     failed: u64,
+    /// The application asked for a key update, perhaps before there were keys to update.
+    update_wanted: bool,
 }
 
 impl Protection {
@@ -78,6 +79,7 @@ impl Protection {
             handshake: None,
             one_rtt: None,
             failed: 0,
+            update_wanted: false,
         }
     }
 
@@ -106,7 +108,6 @@ impl Protection {
                     first_sent: None,
                     phase_acked: false,
                     sealed: 0,
-                    update_wanted: false,
                 });
             }
         }
@@ -265,9 +266,7 @@ impl Protection {
 
     /// Asks for a key update at the next opportunity.
     pub(crate) fn want_update(&mut self) {
-        if let Some(keys) = &mut self.one_rtt {
-            keys.update_wanted = true;
-        }
+        self.update_wanted = true;
     }
 
     /// True if an update is due (asked for, or more than `interval` packets were sealed) and
@@ -276,7 +275,7 @@ impl Protection {
     pub(crate) fn update_is_due(&self, interval: u64) -> bool {
         self.one_rtt.as_ref().is_some_and(|keys| {
             let limit = interval.min(keys.current.local.confidentiality_limit() / 2);
-            (keys.update_wanted || keys.sealed >= limit)
+            (self.update_wanted || keys.sealed >= limit)
                 && keys.phase_acked
                 && keys.previous.is_none()
                 && keys.next.is_some()
@@ -311,7 +310,7 @@ impl Protection {
         keys.first_sent = None;
         keys.phase_acked = false;
         keys.sealed = 0;
-        keys.update_wanted = false;
+        self.update_wanted = false;
     }
 
     /// When old receive keys are discarded.

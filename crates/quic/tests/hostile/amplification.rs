@@ -275,6 +275,27 @@ fn a_new_address_gets_three_times_what_it_sent() {
 }
 
 #[test]
+fn a_new_address_without_room_keeps_no_timer_busy() {
+    // Acknowledgements fall due that the limit doesn't let out: nothing to wake for. `wait` fails
+    // if the victim's timers never rest.
+    for size in 1..60 {
+        let mut attack = on(Side::Server);
+        attack.peer.acknowledges = false;
+        attack.from = elsewhere();
+        let mut received = 0;
+        for n in 1..8 {
+            let mut payload = encode(&[Frame::Ping]);
+            payload.resize(size * n % 60 + 1, 0);
+            let datagram = attack.peer.seal_payload(&payload);
+            received += datagram.len();
+            attack.deliver(&datagram);
+            attack.wait(Duration::from_millis(30));
+            assert!(attack.bytes_to(elsewhere()) <= 3 * received);
+        }
+    }
+}
+
+#[test]
 fn a_new_address_is_unlimited_once_validated() {
     let mut attack = busy_server();
     attack.from = elsewhere();

@@ -58,6 +58,7 @@ impl Default for Setup {
 pub(crate) struct Victim {
     pub(crate) endpoint: Endpoint,
     connection: Option<(ConnectionHandle, Connection)>,
+    /// What happened on the newest connection.
     pub(crate) events: Vec<Event>,
     buf: Vec<u8>,
     /// Answers of the endpoint itself: Version Negotiation, Retry, refusals, resets.
@@ -105,6 +106,7 @@ impl Victim {
             Routed::Connection(_) => {}
             Routed::NewConnection { handle, connection } => {
                 self.accepted += 1;
+                self.events.clear();
                 self.connection = Some((handle, *connection));
             }
             Routed::Response(transmit) => {

@@ -24,9 +24,6 @@ use self::seal::Target;
 /// Smallest UDP payload of datagrams that prove a path carries them (RFC 9000, section 14).
 pub(super) const MIN_INITIAL_SIZE: usize = 1200;
 
-/// Least room worth starting a packet in, bytes.
-pub(super) const MIN_PACKET_ROOM: usize = 64;
-
 impl Connection {
     /// Writes the next datagrams to send into `buf` and says where they go; `None` if there is
     /// nothing to send now. At most `max_segments` datagrams of equal size, the last one perhaps

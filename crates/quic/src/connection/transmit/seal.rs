@@ -11,7 +11,6 @@ use crate::recovery::DeliverySnapshot;
 use crate::space::SentPacket;
 
 use super::super::Connection;
-use super::MIN_PACKET_ROOM;
 use super::choose::Packet;
 
 /// Bytes of packet number and payload that header protection needs (RFC 9001, section 5.4.2).
