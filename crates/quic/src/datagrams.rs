@@ -12,11 +12,11 @@ use crate::frame_writer::FrameWriter;
 /// Type byte of a DATAGRAM frame with a length.
 const TYPE_LEN: usize = 1;
 
-/// What keeping an unread datagram costs beside its bytes. Without it, a peer could make us keep
-/// any number of empty ones.
+/// What keeping a datagram costs beside its bytes. Without it, a peer or an application could make
+/// us keep any number of empty ones.
 const OVERHEAD: usize = 64;
 
-/// What an unread datagram counts for in the queue.
+/// What a datagram counts for in a queue.
 fn cost(data: &[u8]) -> usize {
     data.len() + OVERHEAD
 }
@@ -78,11 +78,11 @@ impl Datagrams {
                 max,
             });
         }
-        if self.outgoing_bytes + data.len() > self.capacity && !self.outgoing.is_empty() {
+        if self.outgoing_bytes + cost(&data) > self.capacity && !self.outgoing.is_empty() {
             self.blocked = true;
             return Err(SendDatagramError::Blocked);
         }
-        self.outgoing_bytes += data.len();
+        self.outgoing_bytes += cost(&data);
         self.outgoing.push_back(data);
         Ok(())
     }
@@ -100,7 +100,7 @@ impl Datagrams {
             if !fits && frame.size() <= room {
                 return;
             }
-            self.outgoing_bytes -= data.len();
+            self.outgoing_bytes -= cost(data);
             self.outgoing.pop_front();
             if std::mem::take(&mut self.blocked) {
                 self.unblocked = true;

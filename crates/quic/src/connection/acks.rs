@@ -12,7 +12,7 @@ use crate::crypto::Epoch;
 use crate::error::TransportError;
 use crate::frame_writer::{Carried, Fate};
 use crate::observe::Observation;
-use crate::policy::{Occasion, OutstandingRange};
+use crate::policy::{Occasion, OutstandingRange, Reinjection};
 use crate::recovery::LostRecord;
 use crate::space::AckOutcome;
 
@@ -20,6 +20,8 @@ use super::Connection;
 
 /// Lost packets are remembered for this many PTOs, in case their loss turns out spurious.
 const REMEMBER_LOST_PTOS: u32 = 3;
+/// Copies that may wait to be sent; a re-injector that wants more is ahead of what can leave.
+const MAX_REINJECTIONS: usize = 4096;
 
 impl Connection {
     /// An ACK frame arrived in `epoch`.
@@ -276,7 +278,16 @@ impl Connection {
             &self.policies.hints,
             &mut out,
         );
-        self.policies.reinjections.extend(out.drain(..));
+        // A policy that asks for nonsense or without end harms only itself.
+        let room = MAX_REINJECTIONS.saturating_sub(self.policies.reinjections.len());
+        let sane = |copy: &Reinjection| copy.offset.checked_add(copy.len.into()).is_some();
+        let asked = out.len();
+        let before = self.policies.reinjections.len();
+        self.policies
+            .reinjections
+            .extend(out.drain(..).filter(sane).take(room));
+        let taken = self.policies.reinjections.len() - before;
+        self.monitor.stats.invalid_decisions += (asked - taken) as u64;
         self.scratch.reinjections = out;
     }
 }

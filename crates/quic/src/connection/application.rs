@@ -18,8 +18,8 @@ impl Connection {
     /// The next event, `None` if there is none.
     pub fn poll_event(&mut self) -> Option<Event> {
         let events = &mut self.outbox.events;
-        if let Some(event) = events.pop_front_if(|event| !event.is_final()) {
-            return Some(event);
+        if events.front().is_some_and(|event| !event.is_final()) {
+            return events.pop_front();
         }
         if !self.outbox.end_told {
             // What happened on streams before the end is told before it, and nothing after it.

@@ -190,14 +190,7 @@ impl Connection {
             let key = ControlKey::RetireConnectionId(PathId::ZERO, sequence);
             self.control.set(key, ControlValue::Unit);
         }
-        let remote = self.paths.first().path.address.remote;
-        let events = &mut self.outbox.endpoint_events;
-        for token in outcome.dropped_tokens {
-            events.push_back(EndpointEvent::PeerResetTokenRetired { remote, token });
-        }
-        if let Some(token) = outcome.new_token {
-            events.push_back(EndpointEvent::PeerResetToken { remote, token });
-        }
+        self.sync_reset_token();
     }
 
     fn on_retire_connection_id(

@@ -6,7 +6,7 @@
 use swiftwater_units::Instant;
 
 use super::Connection;
-use super::events::Event;
+use super::events::{EndpointEvent, Event};
 use super::receive::Origin;
 
 impl Connection {
@@ -35,6 +35,7 @@ impl Connection {
         {
             // The old address is back: the move was a forgery or a route flapping.
             entry.path.move_back();
+            self.sync_reset_token();
             return;
         }
         entry.path.move_to(from, challenge, old_challenge);
@@ -48,7 +49,7 @@ impl Connection {
             // Another connection ID keeps observers from linking the two addresses (section 9.5).
             self.rotate_remote_cid();
         }
-        self.move_reset_token(old.remote);
+        self.sync_reset_token();
     }
 
     /// A PATH_RESPONSE arrived.
@@ -63,23 +64,29 @@ impl Connection {
     /// The new address never answered: back to the old one, or the end (section 9.3.2).
     pub(super) fn on_validation_failed(&mut self, now: Instant) {
         let path = &mut self.paths.first_mut().path;
-        let left = path.address.remote;
         if path.move_back() {
-            self.move_reset_token(left);
+            self.sync_reset_token();
         } else if !path.amplification.is_validated() {
             self.vanish(now, crate::error::ConnectionError::TimedOut);
         }
     }
 
-    /// The peer's reset token now belongs to its new address.
-    fn move_reset_token(&mut self, old: std::net::SocketAddr) {
-        use super::events::EndpointEvent as E;
-        let path = &self.paths.first().path;
+    /// Tells the endpoint which token resets the connection from which address, after either may
+    /// have changed. There is one at a time, so nothing piles up.
+    pub(super) fn sync_reset_token(&mut self) {
+        let path = &mut self.paths.first_mut().path;
         let remote = path.address.remote;
-        if let Some(token) = path.remote_cids.token() {
-            let events = &mut self.outbox.endpoint_events;
-            events.push_back(E::PeerResetTokenRetired { remote: old, token });
-            events.push_back(E::PeerResetToken { remote, token });
+        let current = path.remote_cids.token().map(|token| (remote, token));
+        let events = &mut self.outbox.endpoint_events;
+        if current == path.registered_token {
+            return;
         }
+        if let Some((remote, token)) = path.registered_token {
+            events.push_back(EndpointEvent::PeerResetTokenRetired { remote, token });
+        }
+        if let Some((remote, token)) = current {
+            events.push_back(EndpointEvent::PeerResetToken { remote, token });
+        }
+        path.registered_token = current;
     }
 }

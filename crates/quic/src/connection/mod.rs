@@ -96,6 +96,7 @@ impl Connection {
             previous: None,
             local_cids: LocalCids::new(setup.local_cid),
             remote_cids: RemoteCids::new(setup.remote_cid, config.active_connection_id_limit),
+            registered_token: None,
             max_datagram_size: config.initial_max_datagram_size.max(1200),
         };
         let recovery =
@@ -257,12 +258,6 @@ impl Connection {
             .set_limit(peer.active_connection_id_limit);
         if let Some(token) = peer.stateless_reset_token {
             entry.path.remote_cids.set_handshake_token(token);
-            self.outbox
-                .endpoint_events
-                .push_back(EndpointEvent::PeerResetToken {
-                    remote: entry.path.address.remote,
-                    token,
-                });
         }
         let peer_max = u16::try_from(peer.max_udp_payload_size).unwrap_or(u16::MAX);
         if entry.path.max_datagram_size > peer_max {
@@ -270,6 +265,7 @@ impl Connection {
             let size = entry.path.max_datagram_size;
             entry.recovery.on_max_datagram_size(size, &mut self.rng);
         }
+        self.sync_reset_token();
         Ok(())
     }
 

@@ -125,10 +125,6 @@ pub(crate) struct RemoteCid {
 pub(crate) struct NewCidOutcome {
     /// Sequence numbers to retire.
     pub(crate) retire: Vec<u64>,
-    /// Tokens of IDs that are no longer in use.
-    pub(crate) dropped_tokens: Vec<ResetToken>,
-    /// Token of the ID that is in use from now on, if that changed.
-    pub(crate) new_token: Option<ResetToken>,
 }
 
 /// Connection IDs that we use to reach the peer.
@@ -270,15 +266,14 @@ impl RemoteCids {
         }
         while self.retired.len() > MAX_RETIRED_RANGES {
             let second = self.retired.iter().nth(1);
-            self.retired.insert(0..second.map_or(0, |range| range.start));
+            self.retired
+                .insert(0..second.map_or(0, |range| range.start));
         }
     }
 
     fn switch_to(&mut self, next: RemoteCid, outcome: &mut NewCidOutcome) {
         let old = std::mem::replace(&mut self.current, next);
         outcome.retire.push(old.sequence);
-        outcome.dropped_tokens.extend(old.token);
-        outcome.new_token = next.token;
     }
 
     /// Uses another ID from now on, if there is a spare one (RFC 9000, section 9.5).

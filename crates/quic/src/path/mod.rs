@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
 use swiftwater_units::{Instant, PathId};
+use swiftwater_wire::ResetToken;
 
 /// Responses to challenges that wait at most; more are dropped, the peer asks again.
 const MAX_RESPONSES: usize = 4;
@@ -72,6 +73,8 @@ pub(crate) struct Path {
     pub(crate) previous: Option<Previous>,
     pub(crate) local_cids: LocalCids,
     pub(crate) remote_cids: RemoteCids,
+    /// The reset token that the endpoint knows, and the address it is good from.
+    pub(crate) registered_token: Option<(SocketAddr, ResetToken)>,
     /// UDP payload size in use.
     pub(crate) max_datagram_size: u16,
 }

@@ -1,4 +1,4 @@
-//! What an application tells policies, and what policies tell an application.
+//! What an application tells policies.
 
 use std::time::Duration;
 
@@ -15,15 +15,4 @@ pub struct Hints {
     pub first_frame: Option<ByteCount>,
     /// When the running transfer should be complete, from now.
     pub expected_time: Option<Duration>,
-}
-
-/// What the transport tells an application; rate-limited.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Feedback {
-    /// Rate at which the peer acknowledged data lately.
-    pub delivery_rate: Bandwidth,
-    /// Estimated time that packets spend in queues.
-    pub queueing_delay: Duration,
-    /// Share of packets lost lately, 0 to 1.
-    pub loss: f64,
 }

@@ -10,7 +10,7 @@ mod reinject;
 mod schedule;
 
 pub use ack::{AckDecision, AckPolicy, AckView, EveryOther};
-pub use hints::{Feedback, Hints};
+pub use hints::Hints;
 pub use reinject::{NoReinjection, Occasion, OutstandingRange, Reinjection, Reinjector};
 pub use schedule::{Decision, Demand, PathView, Scheduler, SinglePath};
 

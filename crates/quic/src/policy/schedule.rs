@@ -50,11 +50,11 @@ pub enum Decision {
     Wait(Instant),
 }
 
-/// Chooses the path of the next packet. Asked only when congestion control, pacing and
-/// anti-amplification leave at least one path open.
+/// Chooses the path of the next batch of packets. Asked whenever the connection looks for something
+/// to send; window, pacer and anti-amplification limit of the chosen path still apply afterwards.
 pub trait Scheduler: Send {
-    /// The choice. `paths` is never empty and sorted by identifier. A path that can't send now is
-    /// a bad answer; the connection counts it and takes the first usable path instead.
+    /// The choice. `paths` is never empty and sorted by identifier. A path that isn't among them is a
+    /// bad answer: the connection counts it and takes the first path instead.
     fn choose(&mut self, now: Instant, paths: &[PathView], demand: &Demand) -> Decision;
 }
 

@@ -6,6 +6,8 @@
 
 mod ledger;
 mod received;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use ledger::{AckOutcome, Ledger, SentPacket};
 pub(crate) use received::Received;

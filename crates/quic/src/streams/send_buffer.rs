@@ -42,7 +42,9 @@ impl ChunkPool {
             return Vec::with_capacity(size);
         }
         self.in_use += 1;
-        self.free.pop().unwrap_or_else(|| Vec::with_capacity(MAX_CHUNK))
+        self.free
+            .pop()
+            .unwrap_or_else(|| Vec::with_capacity(MAX_CHUNK))
     }
 
     fn give(&mut self, mut chunk: Vec<u8>) {

@@ -29,10 +29,10 @@ struct Writing {
 pub struct Hands {
     writing: BTreeMap<(Side, StreamId), Writing>,
     reading: BTreeMap<(Side, StreamId), Read>,
-    /// The server answers each bidirectional stream with what it read of it.
-    pub echo: bool,
-    /// Sides that read nothing for now.
-    pub lazy: Option<Side>,
+    /// The peer of who opened a bidirectional stream answers with what it read of it.
+    echo: bool,
+    /// A side that reads nothing for now.
+    lazy: Option<Side>,
     /// Streams that a side's peer opened, in the order in which they were accepted.
     pub accepted: Vec<(Side, StreamId)>,
     /// Streams in the order in which their end was read.
@@ -42,6 +42,22 @@ pub struct Hands {
 }
 
 impl Hands {
+    /// Bidirectional streams are echoed.
+    pub fn echoing() -> Self {
+        Self {
+            echo: true,
+            ..Self::default()
+        }
+    }
+
+    /// A side accepts and reads nothing until [`Hands::wake`].
+    pub fn lazy(side: Side) -> Self {
+        Self {
+            lazy: Some(side),
+            ..Self::default()
+        }
+    }
+
     /// Writes `data` on a stream, as it finds room, then the end if `finish`.
     pub fn write(
         &mut self,
@@ -127,6 +143,9 @@ impl Hands {
     }
 
     fn accept(&mut self, pair: &mut Pair, side: Side, dir: Dir) {
+        if self.lazy == Some(side) {
+            return;
+        }
         while let Some(id) = pair.connection(side).and_then(|each| each.accept(dir)) {
             self.accepted.push((side, id));
             self.pull(pair, side, id);
@@ -176,7 +195,7 @@ impl Hands {
         }
         self.ended.push((side, id));
         let answer =
-            (self.echo && side == Side::Server && id.dir() == Dir::Bi).then(|| read.data.clone());
+            (self.echo && side != id.initiator() && id.dir() == Dir::Bi).then(|| read.data.clone());
         if let Some(answer) = answer {
             self.write(pair, side, id, answer, true);
         }

@@ -8,6 +8,8 @@ mod seal;
 
 pub(super) use self::seal::MIN_PACKET_ROOM;
 
+use std::time::Duration;
+
 use swiftwater_units::{Instant, PathId};
 use swiftwater_wire::ErrorCode;
 
@@ -20,6 +22,9 @@ use super::Connection;
 
 use self::choose::Plan;
 use self::seal::Target;
+
+/// Shortest time that a scheduler can make data wait.
+const MIN_WAIT: Duration = Duration::from_millis(1);
 
 /// Smallest UDP payload of datagrams that prove a path carries them (RFC 9000, section 14).
 pub(super) const MIN_INITIAL_SIZE: usize = 1200;
@@ -224,6 +229,8 @@ impl Connection {
                 (self.paths.first().path.id, true)
             }
             Decision::Wait(until) => {
+                // A wait that is over already would spin.
+                let until = until.max(now + MIN_WAIT);
                 let wait = &mut self.paths.first_mut().pacing_until;
                 *wait = Some(wait.map_or(until, |at| at.min(until)));
                 (self.paths.first().path.id, false)

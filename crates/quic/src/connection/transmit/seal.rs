@@ -1,6 +1,6 @@
 //! Header, padding, protection and ledger entry of one packet.
 
-use swiftwater_units::{Instant, PathId};
+use swiftwater_units::{Instant, PacketNumber, PathId};
 use swiftwater_wire::{Header, HeaderLayout, TruncatedPacketNumber, Writer};
 
 use crate::crypto::Epoch;
@@ -34,8 +34,7 @@ pub(super) struct Target {
 /// A header has been written; frames follow.
 pub(super) struct Started {
     pub(super) layout: HeaderLayout,
-    pub(super) number: swiftwater_units::PacketNumber,
-    pub(super) pn_len: usize,
+    pub(super) number: PacketNumber,
 }
 
 impl Connection {
@@ -130,11 +129,7 @@ impl Connection {
             return None;
         }
         let layout = header.encode(self.identity.version, truncated, writer);
-        Some(Started {
-            layout,
-            number,
-            pn_len: truncated.len,
-        })
+        Some(Started { layout, number })
     }
 
     /// Adds the tag and protects the packet; returns its size.
@@ -199,7 +194,7 @@ impl Connection {
             },
         );
         if epoch == Epoch::OneRtt {
-            self.maybe_skip_number(started.number);
+            self.maybe_skip_number(now, started.number);
         }
         if epoch == Epoch::Handshake && self.identity.side.is_client() {
             // RFC 9001, section 4.9.1.
@@ -209,14 +204,14 @@ impl Connection {
 
     /// Leaves out a packet number now and then: a peer that acknowledges it lies (RFC 9000, section
     /// 21.4). The distance doubles with the numbers used, so the cost vanishes.
-    fn maybe_skip_number(&mut self, number: swiftwater_units::PacketNumber) {
+    fn maybe_skip_number(&mut self, now: Instant, number: PacketNumber) {
         use rand_core::Rng;
         let n = number.get();
         let space = &mut self.paths.first_mut().space;
         if n < space.skip_after {
             return;
         }
-        space.ledger.skip_number();
+        space.ledger.skip_number(now);
         space.skip_after = n + 256 + n / 2 + u64::from(self.rng.next_u32() % 256);
     }
 }
@@ -228,6 +223,5 @@ pub(super) fn pad(writer: &mut Writer<'_>, size: usize, started: &Started) -> bo
     let goal = size.max(sampled);
     let missing = goal.saturating_sub(writer.written());
     writer.reserve(missing).fill(0);
-    let _ = started.pn_len;
     missing > 0
 }
