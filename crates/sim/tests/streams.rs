@@ -96,8 +96,12 @@ fn limits_grow_as_streams_end() {
                     .both_configs(|config| set_streams(config, dir, 8)),
             );
             let took = exchange(&mut pair, side, dir, 400, 50);
-            // At least four streams each round trip.
-            assert!(took < millis(20 * 400 / 3), "{side:?} {dir:?}: {took:?}");
+            // Eight streams in two round trips (there and back, then the acknowledgement that ends
+            // the answer) and an ACK delay.
+            assert!(
+                took < millis((2 * 20 + 25) * 400 / 8 + 100),
+                "{side:?} {dir:?}: {took:?}"
+            );
         }
     }
 }
@@ -270,9 +274,9 @@ fn a_window_of_the_connection_is_shared_without_deadlock() {
     for (nth, id) in ids.into_iter().enumerate() {
         assert!(hands.read(Side::Client, id).data == content(nth, 20_000));
     }
-    // 400 kB through 10 kB a round trip of 20 ms, there and back at the same time.
+    // 400 kB through 5 to 10 kB a round trip of 20 ms, there and back.
     let took = pair.now() - start;
-    assert!(took < millis(2_500), "{took:?}");
+    assert!(took < millis(3_300), "{took:?}");
 }
 
 #[test]
@@ -383,7 +387,8 @@ fn a_reset_tells_its_code_and_frees_the_stream() {
         for nth in 0..5 {
             let mut id = None;
             assert!(hands.run(&mut pair, |hands, pair| {
-                id = id.or_else(|| hands.send(pair, Side::Client, Dir::Uni, content(nth, 500_000)));
+                id = id
+                    .or_else(|| hands.send(pair, Side::Client, Dir::Uni, content(nth, 3_000_000)));
                 id.is_some()
             }));
             let id = id.unwrap();
@@ -399,7 +404,7 @@ fn a_reset_tells_its_code_and_frees_the_stream() {
             let read = hands.read(Side::Server, id);
             assert_eq!(read.end, Some(Err(ReadError::Reset(nth as u64 + 1_000))));
             assert!(
-                read.data[..] == content(nth, 500_000)[..read.data.len()],
+                read.data[..] == content(nth, 3_000_000)[..read.data.len()],
                 "what came is right"
             );
         }

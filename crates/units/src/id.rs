@@ -131,7 +131,11 @@ impl StreamId {
 
     /// Who opened the stream.
     pub const fn initiator(self) -> Side {
-        if self.0 & 1 == 0 { Side::Client } else { Side::Server }
+        if self.0 & 1 == 0 {
+            Side::Client
+        } else {
+            Side::Server
+        }
     }
 
     /// In which directions data flows.

@@ -7,7 +7,10 @@ use swiftwater_units::{Bandwidth, ByteCount, Dir, Instant, PacketNumber, Side, S
 
 #[test]
 fn instants_saturate_instead_of_wrapping() {
-    assert_eq!(Instant::FAR_FUTURE + Duration::from_secs(1), Instant::FAR_FUTURE);
+    assert_eq!(
+        Instant::FAR_FUTURE + Duration::from_secs(1),
+        Instant::FAR_FUTURE
+    );
     assert_eq!(Instant::ZERO - Duration::from_secs(1), Instant::ZERO);
     assert_eq!(Instant::ZERO - Instant::from_millis(3), Duration::ZERO);
     assert_eq!(Instant::from_millis(1) + Duration::MAX, Instant::FAR_FUTURE);
@@ -18,7 +21,10 @@ fn a_rate_of_8_mbps_moves_a_megabyte_per_second() {
     let rate = Bandwidth::from_mbps(8);
     assert_eq!(rate.bytes_in(Duration::from_secs(1)), 1_000_000);
     assert_eq!(rate.time_to_send(1_000_000), Duration::from_secs(1));
-    assert_eq!(Bandwidth::from_transfer(1_000_000, Duration::from_secs(1)), rate);
+    assert_eq!(
+        Bandwidth::from_transfer(1_000_000, Duration::from_secs(1)),
+        rate
+    );
     assert_eq!(Bandwidth::ZERO.time_to_send(1), Duration::MAX);
     assert_eq!(rate.scaled(f64::NAN), Bandwidth::ZERO);
 }

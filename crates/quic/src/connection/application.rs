@@ -8,7 +8,7 @@ use swiftwater_units::{Dir, Instant, Side, StreamId};
 use crate::crypto::{CryptoError, Epoch};
 use crate::error::{ConnectionError, ReadError, SendDatagramError, WriteError};
 use crate::policy::{Hints, Occasion};
-use crate::streams::{ReadOutcome, Streams};
+use crate::streams::{ReadChunk, ReadOutcome, Streams};
 
 use super::Connection;
 use super::events::{EndpointEvent, Event};
@@ -191,6 +191,8 @@ impl Connection {
         stats.stream_bytes_sent = streams.sent_bytes.into();
         stats.stream_bytes_retransmitted = streams.retransmitted_bytes.into();
         stats.stream_bytes_received = streams.received_bytes.into();
+        stats.send_buffered = streams.send_buffered.into();
+        stats.receive_buffered = streams.receive_buffered.into();
         stats.datagrams_dropped = self.datagrams.dropped();
         stats.key_updates = self.handshake.protection_ref().generation();
         stats.paths = self
@@ -316,6 +318,14 @@ impl RecvStream<'_> {
         match (self.streams.read(self.id, buf), self.closed) {
             (Ok(ReadOutcome::Blocked), Some(reason)) => Err(reason.clone().into()),
             (outcome, _) => outcome,
+        }
+    }
+
+    /// Like [`RecvStream::read`] without a copy: lends the next bytes in place.
+    pub fn read_chunk(&mut self) -> Result<ReadChunk<'_>, ReadError> {
+        match (self.streams.read_chunk(self.id)?, self.closed) {
+            (ReadChunk::Blocked, Some(reason)) => Err(reason.clone().into()),
+            (chunk, _) => Ok(chunk),
         }
     }
 

@@ -28,6 +28,11 @@ pub struct ConnectionStats {
     pub stream_bytes_retransmitted: ByteCount,
     /// Stream bytes received, duplicates included.
     pub stream_bytes_received: ByteCount,
+    /// Stream bytes written and kept until the peer acknowledges them; at most
+    /// [`TransportConfig::send_window`](crate::TransportConfig::send_window).
+    pub send_buffered: ByteCount,
+    /// Stream bytes that wait to be read, gaps included; bounded by the receive windows.
+    pub receive_buffered: ByteCount,
     /// DATAGRAM frames that were dropped unread because the queue was full.
     pub datagrams_dropped: u64,
     /// Key updates, ours and the peer's.

@@ -204,11 +204,7 @@ impl Connection {
         if let Some(space) = self.space_mut(epoch) {
             space.probes = PROBES;
         }
-        let path = &mut self.paths.first_mut().path;
-        if count >= 3 {
-            // Nothing with a mark got through: perhaps the marks are the reason.
-            path.ecn.on_testing_lost();
-        }
+        self.paths.first_mut().path.ecn.on_probe_timeout();
     }
 
     fn idle_deadline(&self) -> Option<Instant> {

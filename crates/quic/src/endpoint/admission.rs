@@ -138,7 +138,9 @@ impl Endpoint {
             self.stats.invalid_tokens += 1;
             return self.refuse(attempt, &keys, ErrorCode::INVALID_TOKEN, out);
         }
-        let full = self.routes.connections() >= self.config.max_connections
+        self.stats.turned_away += u64::from(self.refusing);
+        let full = self.refusing
+            || self.routes.connections() >= self.config.max_connections
             || self.routes.handshakes() >= self.config.max_handshakes
             || (self.config.cid_len == 0 && self.routes.has_remote(attempt.meta.remote));
         let Some(local_cid) = self.fresh_cid().filter(|_| !full) else {

@@ -51,6 +51,8 @@ const FIRST_DST_CID_LEN: usize = 8;
 pub struct Endpoint {
     config: EndpointConfig,
     server: Option<Arc<ServerConfig>>,
+    /// The driver wants no more connections for now.
+    refusing: bool,
     routes: Routes,
     rng: ChaCha20Rng,
     stats: EndpointStats,
@@ -91,6 +93,7 @@ impl Endpoint {
         Self {
             config,
             server,
+            refusing: false,
             routes: Routes::default(),
             rng: ChaCha20Rng::from_seed(seed),
             stats: EndpointStats::default(),
@@ -100,8 +103,17 @@ impl Endpoint {
 
     /// Accepts new connections from now on with this configuration, or with `None` no longer.
     /// Connections that exist are not affected.
+    ///
+    /// Without a configuration clients get no answer; [`Endpoint::set_refusing`] tells them.
     pub fn set_server_config(&mut self, server: Option<Arc<ServerConfig>>) {
         self.server = server;
+    }
+
+    /// While true, every client that asks for a new connection is told `CONNECTION_REFUSED`, before
+    /// any state is kept for it (RFC 9000, section 5.2.2). For drivers that are busy, with a limit
+    /// of their own. False at first; without a server configuration it changes nothing.
+    pub fn set_refusing(&mut self, refusing: bool) {
+        self.refusing = refusing;
     }
 
     /// Starts a connection to `remote`, which must prove to be `server_name`. The driver keeps the

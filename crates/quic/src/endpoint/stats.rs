@@ -8,8 +8,12 @@ pub struct EndpointStats {
     pub accepted: u64,
     /// Connections opened by us.
     pub opened: u64,
-    /// Connections refused because of a limit, or because TLS could not start.
+    /// First packets refused because of a limit, because the driver wanted no connections, or
+    /// because TLS could not start.
     pub refused: u64,
+    /// Those of them that came while the driver wanted none
+    /// ([`Endpoint::set_refusing`](crate::Endpoint::set_refusing)).
+    pub turned_away: u64,
     /// First packets refused because of an invalid token of a Retry.
     pub invalid_tokens: u64,
     /// Packets sent to tell a client that it was refused.

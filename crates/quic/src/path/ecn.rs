@@ -8,6 +8,9 @@ use crate::transmit::EcnCodepoint;
 
 /// Packets marked while testing whether the path carries marks.
 const TESTING_PACKETS: u64 = 10;
+/// Probe timeouts, each after marked packets of which none was acknowledged, that prove the path to
+/// drop marked packets.
+const MAX_TIMEOUTS: u8 = 3;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum State {
@@ -32,6 +35,13 @@ pub(crate) struct Ecn {
     stale: bool,
     /// CE marks reported in all.
     ce_total: u64,
+    /// A probe timeout expired: nothing is marked until something is acknowledged, in case the
+    /// marks are the reason.
+    paused: bool,
+    /// Marked packets were sent since one was acknowledged.
+    unanswered: bool,
+    /// Probe timeouts since a marked packet was acknowledged, repeated ones counting once.
+    timeouts: u8,
 }
 
 impl Ecn {
@@ -46,6 +56,9 @@ impl Ecn {
             reported: [[0; 3]; 3],
             stale: false,
             ce_total: 0,
+            paused: false,
+            unanswered: false,
+            timeouts: 0,
         }
     }
 
@@ -62,11 +75,13 @@ impl Ecn {
 
     /// The mark for the next packet.
     pub(crate) fn mark(&self) -> Option<EcnCodepoint> {
-        matches!(self.state, State::Testing { .. } | State::Capable).then_some(EcnCodepoint::Ect0)
+        let marks = matches!(self.state, State::Testing { .. } | State::Capable) && !self.paused;
+        marks.then_some(EcnCodepoint::Ect0)
     }
 
     /// A packet with a mark was sent.
     pub(crate) fn on_sent(&mut self) {
+        self.unanswered = true;
         if let State::Testing { sent } = &mut self.state {
             *sent += 1;
             if *sent >= TESTING_PACKETS {
@@ -85,11 +100,16 @@ impl Ecn {
         self.ce_total
     }
 
-    /// All test packets were lost: the path may drop marked packets.
-    pub(crate) fn on_testing_lost(&mut self) {
-        if matches!(self.state, State::Testing { .. } | State::Unknown) {
-            self.state = State::Failed;
+    /// A probe timeout expired. The probes go unmarked, so that a path which drops marked packets
+    /// costs one timeout instead of the connection.
+    pub(crate) fn on_probe_timeout(&mut self) {
+        if !self.paused && self.unanswered {
+            self.timeouts += 1;
+            if self.timeouts >= MAX_TIMEOUTS {
+                self.state = State::Failed;
+            }
         }
+        self.paused = true;
     }
 
     /// An ACK of `epoch` that raised the largest acknowledged packet newly acknowledged
@@ -100,6 +120,11 @@ impl Ecn {
         newly_marked: u64,
         counts: Option<[u64; 3]>,
     ) -> EcnCounts {
+        self.paused = false;
+        if newly_marked > 0 {
+            self.unanswered = false;
+            self.timeouts = 0;
+        }
         if self.state == State::Failed {
             return EcnCounts::default();
         }

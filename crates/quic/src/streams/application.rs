@@ -24,11 +24,7 @@ pub enum ReadOutcome {
 
 /// What can be read without a copy.
 #[derive(Debug)]
-#[allow(
-    dead_code,
-    reason = "the public API copies on reading until it lends chunks"
-)]
-pub(crate) enum ReadChunk<'a> {
+pub enum ReadChunk<'a> {
     /// The next bytes.
     Data(Chunk<'a>),
     /// As [`ReadOutcome::Blocked`].
@@ -39,18 +35,14 @@ pub(crate) enum ReadChunk<'a> {
 
 /// The next bytes of a stream, in place. They stay unread until [`Chunk::consume`].
 #[derive(Debug)]
-pub(crate) struct Chunk<'a> {
+pub struct Chunk<'a> {
     streams: &'a mut Streams,
     key: u32,
 }
 
-#[allow(
-    dead_code,
-    reason = "the public API copies on reading until it lends chunks"
-)]
 impl Chunk<'_> {
     /// The bytes, at least one. More may follow after consuming all of them.
-    pub(crate) fn data(&self) -> &[u8] {
+    pub fn data(&self) -> &[u8] {
         let stream = self.streams.slab.get(self.key as usize);
         stream
             .and_then(|stream| stream.recv.as_ref())
@@ -58,7 +50,7 @@ impl Chunk<'_> {
     }
 
     /// Takes the first `n` bytes; more than there are count as all.
-    pub(crate) fn consume(self, n: usize) {
+    pub fn consume(self, n: usize) {
         let taken = self
             .streams
             .with_recv(self.key, |recv| recv.consume(n as u64));
@@ -174,10 +166,6 @@ impl Streams {
     }
 
     /// Reads without a copy.
-    #[allow(
-        dead_code,
-        reason = "the public API copies on reading until it lends chunks"
-    )]
     pub(crate) fn read_chunk(&mut self, id: StreamId) -> Result<ReadChunk<'_>, ReadError> {
         Ok(match self.start_read(id)? {
             Ok(key) => ReadChunk::Data(Chunk { streams: self, key }),

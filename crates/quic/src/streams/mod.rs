@@ -38,7 +38,7 @@ use slab::Slab;
 use swiftwater_units::{Dir, Instant, Side, StreamId};
 use swiftwater_wire::TransportParameters;
 
-pub use application::ReadOutcome;
+pub use application::{Chunk, ReadChunk, ReadOutcome};
 
 use self::received::Incoming;
 use self::recv::RecvHalf;

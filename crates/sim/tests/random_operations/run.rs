@@ -154,6 +154,7 @@ impl World {
             .client_config(|config| configure(config, client))
             .server_config(|config| configure(config, server))
             .retry(retry)
+            .server_settings(|server| server.retry_token_lifetime = HANDSHAKE_TIMEOUT)
             .max_segments(plan.segments)
             .log(LogDetail {
                 entries: false,
@@ -426,6 +427,8 @@ impl World {
         if damaged {
             self.dice.damage(&mut data);
         }
+        // An Initial packet from elsewhere would start another connection.
+        let stranger = stranger && self.watches.iter().all(|watch| watch.confirmed);
         let from = stranger.then(|| ([203, 0, 113, 66], 6_666).into());
         self.moved |= stranger && to == Direction::ToServer;
         self.injected += 1;
@@ -464,7 +467,7 @@ impl World {
             return;
         }
         if let Some(timeout) = connection.poll_timeout() {
-            assert!(timeout > now, "{side:?} wants to wake at {timeout:?}, now {now:?}");
+            assert!(timeout > now, "{side:?} wants to wake at {timeout:?}, now {now:?} {connection:#?}");
         }
         let stats = connection.stats();
         let path = &stats.paths[0];

@@ -110,6 +110,30 @@ fn too_many_connections_or_handshakes_are_refused() {
 }
 
 #[test]
+fn a_busy_driver_refuses_without_state() {
+    let mut server = server(RetryPolicy::Never);
+    accepted(route(&mut server, 1, &first_initial(1)));
+    server.set_refusing(true);
+    let mut damaged = first_initial(2);
+    damaged[700] ^= 1;
+    assert!(matches!(route(&mut server, 1, &damaged).0, Routed::Dropped));
+    assert_eq!(server.stats().turned_away, 0);
+    let close = answer(route(&mut server, 1, &first_initial(2)));
+    let code = close_code(&close, cid(&[2; 8]), cid(&[2, 0xee]));
+    assert_eq!(code, ErrorCode::CONNECTION_REFUSED);
+    assert_eq!((server.connections(), server.handshakes()), (1, 1));
+    let stats = server.stats();
+    assert_eq!(
+        (stats.refused, stats.turned_away, stats.refusals_sent),
+        (1, 1, 1)
+    );
+    // Nothing was kept that would be in the way of the next attempt.
+    server.set_refusing(false);
+    accepted(route(&mut server, 1, &first_initial(2)));
+    assert_eq!(server.stats().turned_away, 1);
+}
+
+#[test]
 fn damaged_packet_is_not_refused_aloud() {
     let mut config = endpoint_config();
     config.max_connections = 0;

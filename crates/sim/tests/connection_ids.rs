@@ -1,0 +1,210 @@
+//! Connection IDs: how many are given, how they change in the middle of things.
+
+mod support;
+
+use std::collections::BTreeSet;
+
+use swiftwater_link::{Jitter, LossModel};
+use swiftwater_quic::ConnectionError;
+use swiftwater_sim::{Cipher, Direction, Pair, PairBuilder, Recording};
+use swiftwater_units::Side;
+
+use support::{BOTH, CID_LEN, SIDES, link, millis, reason, secs};
+
+fn connected(builder: PairBuilder) -> Pair {
+    let mut pair = builder.build().unwrap();
+    assert!(pair.connect());
+    pair
+}
+
+/// The destination IDs of short headers, in order, each run once.
+fn used(recording: &Recording) -> Vec<Vec<u8>> {
+    let all = recording.datagrams();
+    let short = all.iter().filter(|each| each.data[0] < 0x80);
+    let mut ids: Vec<_> = short.map(|each| each.data[1..=CID_LEN].to_vec()).collect();
+    ids.dedup();
+    ids
+}
+
+#[test]
+fn rotation_changes_the_ids_of_both_directions() {
+    for cipher in [Cipher::Null, Cipher::Tls] {
+        for side in SIDES {
+            let mut pair = connected(Pair::builder().cipher(cipher).link(link(10, 20)));
+            let recordings = BOTH.map(|direction| pair.record(direction));
+            for direction in BOTH {
+                pair.start_transfer(1_000_000, direction);
+            }
+            pair.advance(millis(300));
+            pair.connection(side).unwrap().rotate_connection_ids();
+            assert!(pair.finish_transfers(), "{cipher:?} {side:?}");
+            for (recording, direction) in recordings.iter().zip(BOTH) {
+                let ids = used(recording);
+                assert!(ids.len() >= 2, "{side:?} {direction:?}: {ids:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_id_comes_back_once_it_was_left() {
+    let mut pair = connected(Pair::builder().link(link(10, 20)));
+    let recordings = BOTH.map(|direction| pair.record(direction));
+    for direction in BOTH {
+        pair.start_transfer(4_000_000, direction);
+    }
+    for nth in 0..40 {
+        pair.advance(millis(90));
+        let side = SIDES[nth % 2];
+        pair.connection(side).unwrap().rotate_connection_ids();
+    }
+    assert!(pair.finish_transfers());
+    for (recording, direction) in recordings.iter().zip(BOTH) {
+        let ids = used(recording);
+        let unique: BTreeSet<_> = ids.iter().collect();
+        assert_eq!(unique.len(), ids.len(), "{direction:?}");
+        assert!(ids.len() > 10, "{direction:?}: {}", ids.len());
+    }
+}
+
+#[test]
+fn rotation_survives_loss_and_disorder() {
+    for seed in 0..20 {
+        let mut rough = link(10, 20)
+            .loss(LossModel::Bernoulli(0.1))
+            .jitter(Jitter::Uniform(millis(30)));
+        rough.jitter_reorders = seed % 2 == 0;
+        let mut pair = connected(
+            Pair::builder()
+                .seed(seed)
+                .cipher([Cipher::Null, Cipher::Tls][usize::from(seed % 4 == 0)])
+                .link(rough),
+        );
+        let start = pair.now();
+        for direction in BOTH {
+            pair.start_transfer(300_000, direction);
+        }
+        for nth in 0..10 {
+            pair.advance(millis(200));
+            for side in &SIDES[..=nth % 2] {
+                pair.connection(*side).unwrap().rotate_connection_ids();
+            }
+        }
+        assert!(
+            pair.finish_transfers(),
+            "seed {seed}: {:?}",
+            SIDES.map(|side| reason(&pair, side))
+        );
+        assert!(
+            pair.now() - start < secs(15),
+            "seed {seed}: {:?}",
+            pair.now() - start
+        );
+    }
+}
+
+#[test]
+fn rotation_in_rapid_succession_is_bounded() {
+    let mut pair = connected(Pair::builder().link(link(10, 20)));
+    for direction in BOTH {
+        pair.start_transfer(2_000_000, direction);
+    }
+    for _ in 0..300 {
+        pair.advance(millis(5));
+        for side in SIDES {
+            pair.connection(side).unwrap().rotate_connection_ids();
+        }
+    }
+    assert!(
+        pair.finish_transfers(),
+        "{:?}",
+        SIDES.map(|side| reason(&pair, side))
+    );
+}
+
+#[test]
+fn limits_from_two_to_eight_work() {
+    for limit in [2, 3, 8] {
+        let mut pair = connected(
+            Pair::builder()
+                .link(link(10, 20))
+                .both_configs(|config| config.active_connection_id_limit = limit),
+        );
+        let recordings = BOTH.map(|direction| pair.record(direction));
+        for direction in BOTH {
+            pair.start_transfer(1_000_000, direction);
+        }
+        for _ in 0..5 {
+            pair.advance(millis(150));
+            for side in SIDES {
+                pair.connection(side).unwrap().rotate_connection_ids();
+            }
+        }
+        assert!(pair.finish_transfers(), "{limit}");
+        for recording in &recordings {
+            assert!(
+                used(recording).len() >= 4,
+                "{limit}: {:?}",
+                used(recording).len()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_client_without_ids_works_and_rotates_the_servers() {
+    for cipher in [Cipher::Null, Cipher::Tls] {
+        let mut pair = connected(
+            Pair::builder()
+                .cipher(cipher)
+                .link(link(10, 20))
+                .endpoint(Side::Client, |config| config.cid_len = 0),
+        );
+        let up = pair.record(Direction::ToServer);
+        for direction in BOTH {
+            pair.start_transfer(500_000, direction);
+        }
+        pair.advance(millis(200));
+        pair.server().rotate_connection_ids();
+        pair.advance(millis(200));
+        pair.client().rotate_connection_ids();
+        assert!(pair.finish_transfers(), "{cipher:?}");
+        assert!(used(&up).len() >= 2, "{cipher:?}: {:?}", used(&up));
+    }
+}
+
+#[test]
+fn every_length_of_id_works() {
+    for len in [1, 4, 8, 16, 20] {
+        let mut pair = connected(
+            Pair::builder()
+                .link(link(10, 20))
+                .endpoint(Side::Client, move |config| config.cid_len = len)
+                .endpoint(Side::Server, move |config| config.cid_len = len),
+        );
+        for direction in BOTH {
+            assert!(pair.transfer(50_000, direction).verified, "{len}");
+        }
+        for side in SIDES {
+            pair.connection(side).unwrap().rotate_connection_ids();
+        }
+        assert!(pair.transfer(50_000, Direction::ToServer).verified, "{len}");
+    }
+}
+
+#[test]
+fn a_reset_is_recognised_after_a_rotation() {
+    for side in SIDES {
+        let mut pair = connected(Pair::builder().link(link(10, 20)));
+        pair.connection(side).unwrap().rotate_connection_ids();
+        pair.advance(millis(500));
+        pair.restart(Side::Server);
+        pair.client().ping();
+        assert!(pair.run_until(|pair| pair.client().is_closed()));
+        assert_eq!(
+            reason(&pair, Side::Client),
+            Some(ConnectionError::Reset),
+            "{side:?}"
+        );
+    }
+}

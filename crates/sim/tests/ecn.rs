@@ -1,0 +1,237 @@
+//! Explicit congestion notification: marks that count, paths that bleach, change or drop them.
+
+mod support;
+
+use swiftwater_link::{Ecn, EcnThreshold, LinkConfig};
+use swiftwater_sim::{Cipher, Direction, Pair, Verdict};
+use swiftwater_units::{PacketCount, Side};
+
+use support::{BOTH, SIDES, link, millis, path, secs};
+
+fn marking(threshold: u64) -> LinkConfig {
+    link(10, 20).ecn_threshold(EcnThreshold::Packets(PacketCount::new(threshold)))
+}
+
+fn mark_as(pair: &mut Pair, direction: Direction, mark: Ecn) {
+    pair.tap(direction, move |datagram| {
+        if *datagram.ecn != Ecn::NotEct {
+            *datagram.ecn = mark;
+        }
+        Verdict::Pass
+    });
+}
+
+#[test]
+fn marks_slow_a_sender_down_without_loss() {
+    for direction in BOTH {
+        let mut pair = Pair::builder().link(marking(30)).build().unwrap();
+        assert!(pair.connect());
+        let report = pair.transfer(4_000_000, direction);
+        assert!(report.verified);
+        let sender = path(&pair, direction.sender());
+        let marked = pair.counters(direction).ecn_marked.packets.get();
+        assert!(sender.ecn);
+        assert!(marked > 0);
+        // What the last ACK would have told is missing at most.
+        let counted = sender.ecn_ce.get();
+        assert!(
+            counted <= marked && counted + 50 > marked,
+            "{counted} of {marked}"
+        );
+        assert_eq!(sender.lost_packets.get(), 0, "{direction:?}");
+        assert!(sender.congestion_events >= 2, "{sender:?}");
+        // One round trip of queue at most beside the path's own: without marks it grows to many.
+        assert!(sender.smoothed_rtt < millis(110), "{sender:?}");
+        let took = report.finish - report.start;
+        assert!(took < millis(4_200), "the link stays busy: {took:?}");
+    }
+}
+
+#[test]
+fn without_ecn_there_are_no_marks() {
+    let mut pair = Pair::builder()
+        .link(marking(30))
+        .both_configs(|config| config.ecn = false)
+        .build()
+        .unwrap();
+    assert!(pair.connect());
+    assert!(pair.transfer(1_000_000, Direction::ToServer).verified);
+    assert_eq!(
+        pair.counters(Direction::ToServer).ecn_marked.packets.get(),
+        0
+    );
+    let sender = path(&pair, Side::Client);
+    assert!(!sender.ecn && sender.ecn_ce.get() == 0);
+}
+
+#[test]
+fn one_side_can_do_without() {
+    let mut pair = Pair::builder()
+        .link(marking(30))
+        .client_config(|config| config.ecn = false)
+        .build()
+        .unwrap();
+    assert!(pair.connect());
+    assert!(pair.transfer(2_000_000, Direction::ToClient).verified);
+    assert!(
+        path(&pair, Side::Server).ecn_ce.get() > 0,
+        "the client still reports marks"
+    );
+}
+
+#[test]
+fn validation_succeeds_on_a_clean_path() {
+    for cipher in [Cipher::Null, Cipher::Tls] {
+        let mut pair = Pair::builder()
+            .cipher(cipher)
+            .link(link(10, 20))
+            .build()
+            .unwrap();
+        assert!(pair.connect());
+        for direction in BOTH {
+            assert!(pair.transfer(200_000, direction).verified);
+        }
+        for side in SIDES {
+            assert!(path(&pair, side).ecn, "{cipher:?} {side:?}");
+        }
+        // Marking goes on after the test.
+        let recorded = std::rc::Rc::new(std::cell::Cell::new(0));
+        let marked = std::rc::Rc::clone(&recorded);
+        pair.tap(Direction::ToServer, move |datagram| {
+            if *datagram.ecn == Ecn::Ect0 {
+                marked.set(marked.get() + 1);
+            }
+            Verdict::Pass
+        });
+        assert!(pair.transfer(100_000, Direction::ToServer).verified);
+        assert!(recorded.get() > 80, "{}", recorded.get());
+    }
+}
+
+#[test]
+fn disorder_and_loss_are_no_reason_to_give_up() {
+    for seed in 0..20 {
+        let mut rough = link(10, 20)
+            .loss(swiftwater_link::LossModel::Bernoulli(0.05))
+            .jitter(swiftwater_link::Jitter::Uniform(millis(20)))
+            .duplicate(0.05);
+        rough.jitter_reorders = true;
+        let mut pair = Pair::builder().seed(seed).link(rough).build().unwrap();
+        assert!(pair.connect());
+        for direction in BOTH {
+            assert!(pair.transfer(200_000, direction).verified);
+        }
+        for side in SIDES {
+            assert!(path(&pair, side).ecn, "seed {seed}, {side:?}");
+        }
+    }
+}
+
+#[test]
+fn a_path_that_bleaches_marks_fails_validation_and_works() {
+    for direction in BOTH {
+        let mut pair = Pair::builder().link(link(10, 20)).build().unwrap();
+        mark_as(&mut pair, direction, Ecn::NotEct);
+        assert!(pair.connect());
+        assert_eq!(
+            pair.stats(Side::Client)
+                .handshake_duration
+                .map(|took| took < millis(45)),
+            Some(true)
+        );
+        let report = pair.transfer(500_000, direction);
+        assert!(
+            report.verified && report.finish - report.start < millis(700),
+            "{report:?}"
+        );
+        assert!(!path(&pair, direction.sender()).ecn, "{direction:?}");
+        // The other direction isn't concerned.
+        assert!(pair.transfer(100_000, other(direction)).verified);
+        assert!(path(&pair, direction.receiver()).ecn, "{direction:?}");
+    }
+}
+
+fn other(direction: Direction) -> Direction {
+    match direction {
+        Direction::ToServer => Direction::ToClient,
+        Direction::ToClient => Direction::ToServer,
+    }
+}
+
+#[test]
+fn a_path_that_starts_to_bleach_is_noticed() {
+    let mut pair = Pair::builder().link(link(10, 20)).build().unwrap();
+    assert!(pair.connect());
+    assert!(pair.transfer(200_000, Direction::ToServer).verified);
+    assert!(path(&pair, Side::Client).ecn);
+    mark_as(&mut pair, Direction::ToServer, Ecn::NotEct);
+    assert!(pair.transfer(200_000, Direction::ToServer).verified);
+    assert!(!path(&pair, Side::Client).ecn);
+}
+
+#[test]
+fn remarking_to_the_other_codepoint_fails_validation() {
+    let mut pair = Pair::builder().link(link(10, 20)).build().unwrap();
+    mark_as(&mut pair, Direction::ToServer, Ecn::Ect1);
+    assert!(pair.connect());
+    assert!(pair.transfer(200_000, Direction::ToServer).verified);
+    assert!(!path(&pair, Side::Client).ecn);
+}
+
+#[test]
+fn everything_marked_congested_slows_down_but_works() {
+    let mut pair = Pair::builder().link(link(10, 20)).build().unwrap();
+    mark_as(&mut pair, Direction::ToServer, Ecn::Ce);
+    assert!(pair.connect());
+    let report = pair.transfer(50_000, Direction::ToServer);
+    assert!(report.verified);
+    let sender = path(&pair, Side::Client);
+    assert!(sender.cwnd.get() <= 4_800, "{sender:?}");
+    // Two packets a round trip at least.
+    assert!(report.finish - report.start < secs(2), "{report:?}");
+}
+
+#[test]
+fn a_path_that_drops_marked_packets_is_found_out_in_the_handshake() {
+    for (directions, limit) in [
+        (&[Direction::ToServer][..], millis(1_300)),
+        (&[Direction::ToClient][..], millis(1_300)),
+        (&BOTH[..], millis(2_500)),
+    ] {
+        let mut pair = Pair::builder().link(link(10, 20)).build().unwrap();
+        for direction in directions {
+            support::drop_if(&mut pair, *direction, |datagram| {
+                *datagram.ecn != Ecn::NotEct
+            });
+        }
+        assert!(pair.connect(), "{directions:?}");
+        let took = pair.stats(Side::Client).handshake_duration.unwrap();
+        assert!(took < limit, "{directions:?}: {took:?}");
+        for direction in BOTH {
+            let report = pair.transfer(200_000, direction);
+            assert!(report.verified, "{directions:?}");
+            assert!(
+                report.finish - report.start < secs(2),
+                "{directions:?} {report:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_path_that_starts_to_drop_marked_packets_is_survived() {
+    let mut pair = Pair::builder().link(link(10, 20)).build().unwrap();
+    assert!(pair.connect());
+    assert!(pair.transfer(200_000, Direction::ToServer).verified);
+    support::drop_if(&mut pair, Direction::ToServer, |datagram| {
+        *datagram.ecn != Ecn::NotEct
+    });
+    let report = pair.transfer(200_000, Direction::ToServer);
+    assert!(
+        report.verified,
+        "{:?}",
+        support::reason(&pair, Side::Client)
+    );
+    assert!(report.finish - report.start < secs(2), "{report:?}");
+    assert!(!path(&pair, Side::Client).ecn, "and noticed");
+}
