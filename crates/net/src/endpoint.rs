@@ -28,7 +28,7 @@ pub struct EndpointOptions {
     /// system's generator.
     pub seed: [u8; 32],
     /// Incoming connections, handshakes in progress included, that may wait for
-    /// [`Endpoint::accept`]; default 4096. Beyond it new ones are closed at once.
+    /// [`Endpoint::accept`]; default 4096. Beyond it new ones are refused.
     pub accept_backlog: usize,
     /// Kernel buffer for received datagrams to ask for, bytes; default 4 MiB. The system may give
     /// less.
@@ -67,7 +67,8 @@ pub struct EndpointStats {
     pub connections: usize,
     /// Incoming connections that wait for [`Endpoint::accept`].
     pub waiting: usize,
-    /// Incoming connections closed at once because too many waited.
+    /// First packets of clients that were refused because too many waited. A client may send more
+    /// than one.
     pub overflows: u64,
     /// Datagrams received.
     pub datagrams_received: u64,
@@ -267,17 +268,18 @@ impl Endpoint {
         let counters = &self.shared.counters;
         let get = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         let state = self.shared.lock();
+        let routing = state.core.stats();
         EndpointStats {
             connections: state.connections,
             waiting: state.accept.len(),
-            overflows: state.overflows,
+            overflows: routing.turned_away,
             datagrams_received: get(&counters.datagrams_received),
             datagrams_sent: get(&counters.datagrams_sent),
             sends: get(&counters.sends),
             receive_errors: get(&counters.receive_errors),
             send_errors: get(&counters.send_errors),
             wakeups: get(&counters.wakeups),
-            routing: state.core.stats(),
+            routing,
         }
     }
 }

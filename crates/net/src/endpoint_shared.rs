@@ -40,8 +40,6 @@ pub(crate) struct EndpointState {
     pub(crate) backlog: usize,
     /// Connections not drained yet.
     pub(crate) connections: usize,
-    /// Incoming connections refused because `accept` was full.
-    pub(crate) overflows: u64,
     /// Set by `close`: code and reason for every connection.
     pub(crate) closing: Option<(u64, Vec<u8>)>,
     /// Nobody holds the endpoint any more: the worker ends with its last connection.
@@ -75,7 +73,6 @@ impl EndpointShared {
                 handshakes: 0,
                 backlog,
                 connections: 0,
-                overflows: 0,
                 closing: None,
                 released: false,
                 dead: false,

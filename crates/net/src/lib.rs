@@ -23,6 +23,7 @@ mod endpoint_shared;
 mod error;
 mod inbox;
 mod outgoing;
+mod receive_errors;
 mod recv_stream;
 pub mod relay;
 mod send_stream;

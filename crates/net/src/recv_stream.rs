@@ -5,15 +5,15 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Bytes, BytesMut};
-use swiftwater_quic::{ReadError, ReadOutcome};
+use bytes::Bytes;
+use swiftwater_quic::{ReadChunk, ReadError, ReadOutcome, RecvStream as Core};
 use swiftwater_units::StreamId;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::error::{ReadExactError, ReadToEndError, read_io_error};
 use crate::shared::Handle;
 
-/// Steps in which [`RecvStream::read_to_end`] grows its buffer, bytes.
+/// Steps in which [`RecvStream::read_to_end`] grows its buffer, and the largest chunk, bytes.
 const READ_STEP: usize = 64 * 1024;
 
 /// The receiving half of a stream.
@@ -25,6 +25,13 @@ pub struct RecvStream {
     handle: Handle,
     /// How reading ended, once it has.
     ended: Option<Result<(), ReadError>>,
+}
+
+/// What a look at the stream brought.
+enum Found<T> {
+    Data(T),
+    Nothing,
+    End,
 }
 
 impl RecvStream {
@@ -60,13 +67,9 @@ impl RecvStream {
     }
 
     /// Reads between 1 and `max` bytes, or `None` at the end of the stream. Dropping the future loses
-    /// nothing.
+    /// nothing. The chunk takes as much memory as it has bytes.
     pub async fn read_chunk(&mut self, max: usize) -> Result<Option<Bytes>, ReadError> {
-        let mut chunk = BytesMut::zeroed(max.min(READ_STEP));
-        Ok(self.read(&mut chunk).await?.map(|n| {
-            chunk.truncate(n);
-            chunk.freeze()
-        }))
+        std::future::poll_fn(|cx| self.poll_read_chunk(cx, max.min(READ_STEP))).await
     }
 
     /// Reads to the end, at most `limit` bytes. If the future is dropped, what was read is lost.
@@ -109,32 +112,70 @@ impl RecvStream {
         cx: &mut Context<'_>,
         buf: &mut [u8],
     ) -> Poll<Result<Option<usize>, ReadError>> {
+        if buf.is_empty() && self.ended.is_none() {
+            return Poll::Ready(Ok(Some(0)));
+        }
+        self.poll_with(cx, |mut stream| {
+            Ok(match stream.read(buf)? {
+                ReadOutcome::Data(n) => Found::Data(n),
+                ReadOutcome::Blocked => Found::Nothing,
+                ReadOutcome::Finished => Found::End,
+            })
+        })
+    }
+
+    /// Copies the next bytes, `max` at most, straight from where the connection keeps them.
+    fn poll_read_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+    ) -> Poll<Result<Option<Bytes>, ReadError>> {
+        if max == 0 && self.ended.is_none() {
+            return Poll::Ready(Ok(Some(Bytes::new())));
+        }
+        self.poll_with(cx, |mut stream| {
+            Ok(match stream.read_chunk()? {
+                ReadChunk::Data(chunk) => {
+                    let data = chunk.data();
+                    let data = Bytes::copy_from_slice(&data[..data.len().min(max)]);
+                    chunk.consume(data.len());
+                    Found::Data(data)
+                }
+                ReadChunk::Blocked => Found::Nothing,
+                ReadChunk::Finished => Found::End,
+            })
+        })
+    }
+
+    /// Reads with `read`, or leaves a waker if there is nothing yet.
+    fn poll_with<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        read: impl FnOnce(Core<'_>) -> Result<Found<T>, ReadError>,
+    ) -> Poll<Result<Option<T>, ReadError>> {
         if let Some(ended) = &self.ended {
             return Poll::Ready(ended.clone().map(|()| None));
         }
-        if buf.is_empty() {
-            return Poll::Ready(Ok(Some(0)));
-        }
-        let outcome = {
+        let found = {
             let mut state = self.handle.lock();
-            let outcome = state.connection.recv_stream(self.id).read(buf);
-            if let Ok(ReadOutcome::Blocked) = outcome {
+            let found = read(state.connection.recv_stream(self.id));
+            if let Ok(Found::Nothing) = found {
                 state
                     .readers
                     .entry(self.id)
                     .and_modify(|old| old.clone_from(cx.waker()))
                     .or_insert_with(|| cx.waker().clone());
             }
-            outcome
+            found
         };
-        match outcome {
-            Ok(ReadOutcome::Data(n)) => {
+        match found {
+            Ok(Found::Data(data)) => {
                 // What was read may be worth more credit for the peer.
                 self.handle.touch();
-                Poll::Ready(Ok(Some(n)))
+                Poll::Ready(Ok(Some(data)))
             }
-            Ok(ReadOutcome::Blocked) => Poll::Pending,
-            Ok(ReadOutcome::Finished) => {
+            Ok(Found::Nothing) => Poll::Pending,
+            Ok(Found::End) => {
                 self.ended = Some(Ok(()));
                 self.handle.touch();
                 Poll::Ready(Ok(None))

@@ -18,6 +18,7 @@ use crate::connection::Connection;
 use crate::endpoint_shared::{EndpointShared, count};
 use crate::inbox::News;
 use crate::outgoing::Outgoing;
+use crate::receive_errors::{PAUSE, ReceiveErrors};
 use crate::shared::{Handle, Shared, Wakeups};
 use crate::socket::{Parcel, RecvBatch, Socket};
 use crate::timers::TimerQueue;
@@ -28,15 +29,13 @@ const TURNS: usize = 4;
 const SENDS_PER_TURN: usize = 16;
 /// Room for answers of the endpoint itself.
 const RESPONSE_ROOM: usize = 1500;
-/// Receive errors in a row after which the worker pauses before it reads again.
-const ERRORS_BEFORE_PAUSE: u32 = 8;
 
 /// The task of one endpoint.
 pub(crate) struct Worker {
     shared: Arc<EndpointShared>,
     socket: Socket,
     received: RecvBatch,
-    receive_errors: u32,
+    receive_errors: ReceiveErrors,
     outgoing: Outgoing,
     table: Table,
     sleep: Pin<Box<Sleep>>,
@@ -120,7 +119,7 @@ impl Worker {
             shared,
             socket,
             received: RecvBatch::new(),
-            receive_errors: 0,
+            receive_errors: ReceiveErrors::default(),
             outgoing: Outgoing::new(),
             table: Table::default(),
             armed: None,
@@ -181,20 +180,16 @@ impl Worker {
 
     /// Reads one batch and hands its datagrams to their connections.
     fn receive(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
-        if self.receive_errors > ERRORS_BEFORE_PAUSE {
-            // Woken by the timer below, not by the socket: it would only fail again at once.
-            self.receive_errors = 0;
-        }
+        self.receive_errors.go_on();
         match self.socket.poll_recv(cx, &mut self.received) {
             Poll::Pending => return false,
-            Poll::Ready(Ok(())) => self.receive_errors = 0,
+            Poll::Ready(Ok(())) => self.receive_errors.succeeded(),
             Poll::Ready(Err(error)) => {
-                // ICMP answers on some systems, or the network is down. Peers and timers decide
-                // what that means, never the socket.
                 tracing::debug!(%error, "receiving failed");
                 count(&self.shared.counters.receive_errors, 1);
-                self.receive_errors += 1;
-                return self.receive_errors <= ERRORS_BEFORE_PAUSE;
+                self.receive_errors.failed();
+                // During a pause the timer wakes us, not the socket.
+                return !self.receive_errors.want_pause();
             }
         }
         let mut datagrams = 0;
@@ -202,6 +197,8 @@ impl Worker {
         let mut endpoint = self.shared.lock();
         for (meta, datagram) in self.received.datagrams() {
             datagrams += 1;
+            let full = endpoint.accept.len() + endpoint.handshakes >= endpoint.backlog;
+            endpoint.core.set_refusing(full);
             match endpoint.core.route(now, &meta, datagram, &mut response) {
                 Routed::Connection(handle) => {
                     let index = handle.index();
@@ -219,17 +216,10 @@ impl Worker {
                     mut connection,
                 } => {
                     endpoint.connections += 1;
-                    let admitted = endpoint.accept.len() + endpoint.handshakes < endpoint.backlog;
-                    if admitted {
-                        endpoint.handshakes += 1;
-                        connection.handle_datagram(now, &meta, datagram);
-                    } else {
-                        // Before any work is done for it.
-                        endpoint.overflows += 1;
-                        connection.close(now, 0, b"");
-                    }
+                    endpoint.handshakes += 1;
+                    connection.handle_datagram(now, &meta, datagram);
                     let shared = Shared::new(handle.index(), connection, Arc::clone(&self.shared));
-                    self.table.insert(handle, shared, admitted);
+                    self.table.insert(handle, shared, true);
                 }
                 Routed::Response(transmit) => {
                     let parcel = Parcel {
@@ -396,14 +386,12 @@ impl Worker {
 
     /// Sets the timer; true if it has expired already.
     fn arm(&mut self, cx: &mut Context<'_>) -> bool {
-        /// How long a socket that keeps failing is left alone.
-        const PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
         let mut next = self.table.timers.next();
         if self.outgoing.is_blocked() {
             // The socket wakes us; timers are looked at afterwards.
             next = None;
         }
-        if self.receive_errors > ERRORS_BEFORE_PAUSE {
+        if self.receive_errors.want_pause() {
             let again = self.shared.clock.now() + PAUSE;
             next = Some(next.map_or(again, |next| next.min(again)));
         }

@@ -5,10 +5,12 @@
 mod common;
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use bytes::Bytes;
 use common::{LOOPBACK, NAME, Pair, configs, echo, endpoint_config, guard, noise};
 use swiftwater_net::quic::units::Side;
+use swiftwater_net::quic::wire::ErrorCode;
 use swiftwater_net::quic::{
     ConnectError, ConnectionError, SendDatagramError, TransportConfig, WriteError,
 };
@@ -362,12 +364,27 @@ async fn the_backlog_is_bounded() {
         };
         let _first = connect().await.unwrap();
         let _second = connect().await.unwrap();
-        let refused = connect().await.unwrap_err();
-        assert!(
-            matches!(refused, ConnectionError::PeerTransport(_)),
-            "{refused}"
-        );
-        assert_eq!(pair.server.stats().overflows, 1);
+
+        // Repeats nothing for hours, so the answer can only be one to its first flight.
+        let (_, mut patient) = configs(TransportConfig {
+            initial_rtt: Duration::from_secs(3600),
+            handshake_timeout: Duration::from_secs(24 * 3600),
+            ..TransportConfig::default()
+        });
+        patient.crypto = pair.config.crypto.clone();
+        let late =
+            Endpoint::client(LOOPBACK.parse().unwrap(), endpoint_config(3), [3; 32]).unwrap();
+        let refused = late.connect(&patient, pair.server.local_addr(), NAME);
+        let ConnectionError::PeerTransport(refused) = refused.unwrap().await.unwrap_err() else {
+            panic!("not refused by the peer");
+        };
+        assert_eq!(refused.code, ErrorCode::CONNECTION_REFUSED);
+        let stats = pair.server.stats();
+        assert_eq!((stats.routing.accepted, stats.connections), (2, 2));
+        assert_eq!(stats.overflows, stats.routing.refusals_sent);
+        let sent = late.stats().datagrams_sent;
+        assert!((1..=sent).contains(&stats.overflows), "{stats:?}");
+
         pair.server.accept().await.unwrap();
         connect().await.unwrap();
         pair.shut_down().await;

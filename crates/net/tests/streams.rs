@@ -82,12 +82,71 @@ async fn chunks_and_io_traits() {
         recv.read_exact(&mut head).await.unwrap();
         let second = recv.read_chunk(10).await.unwrap().unwrap();
         assert!((1..=10).contains(&second.len()));
+        assert!(recv.read_chunk(0).await.unwrap().unwrap().is_empty());
         let mut rest = Vec::new();
         AsyncReadExt::read_to_end(&mut recv, &mut rest)
             .await
             .unwrap();
         assert!([&head[..], &second[..], &rest[..]].concat() == data);
         writer.await.unwrap();
+        pair.shut_down().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_chunk_is_as_large_as_its_content() {
+    guard(async {
+        let pair = Pair::new();
+        let (client, server) = pair.connect().await;
+        let data = noise(200_000, 4);
+        let mut send = client.open_uni().await.unwrap();
+        let writing = tokio::spawn({
+            let data = data.clone();
+            async move {
+                send.write_all(&data).await.unwrap();
+                send.finish().unwrap();
+                send
+            }
+        });
+        let mut recv = server.accept_uni().await.unwrap();
+        let mut received = Vec::new();
+        while let Some(chunk) = recv.read_chunk(usize::MAX).await.unwrap() {
+            assert!(!chunk.is_empty());
+            received.extend_from_slice(&chunk);
+            let chunk = chunk.try_into_mut().expect("nobody else has it");
+            assert_eq!(chunk.capacity(), chunk.len());
+        }
+        assert!(received == data);
+        assert_eq!(recv.read_chunk(10).await, Ok(None), "the end stays the end");
+        drop(writing.await.unwrap());
+        pair.shut_down().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_waiting_chunk_reader_is_woken_and_told_of_the_end() {
+    guard(async {
+        let pair = Pair::new();
+        let (client, server) = pair.connect().await;
+        let mut send = client.open_uni().await.unwrap();
+        send.write_all(b"1").await.unwrap();
+        let mut recv = server.accept_uni().await.unwrap();
+        assert_eq!(&recv.read_chunk(9).await.unwrap().unwrap()[..], b"1");
+        {
+            let mut waiting = Box::pin(recv.read_chunk(9));
+            tokio::select! {
+                biased;
+                _ = &mut waiting => panic!("there is nothing to read"),
+                () = tokio::task::yield_now() => {}
+            }
+            send.write_all(b"2").await.unwrap();
+            assert_eq!(&waiting.await.unwrap().unwrap()[..], b"2");
+        }
+        client.close(7, b"");
+        let lost = recv.read_chunk(9).await.unwrap_err();
+        assert!(matches!(lost, ReadError::ConnectionLost(_)), "{lost}");
         pair.shut_down().await;
     })
     .await;
@@ -224,53 +283,6 @@ async fn opening_waits_for_the_peers_limit() {
         assert_eq!(recv.read_to_end(0).await, Ok(vec![]));
         drop(recv);
         third.await.unwrap();
-        pair.shut_down().await;
-    })
-    .await;
-}
-
-/// A reader that doesn't read holds the writer at the flow-control window.
-#[tokio::test]
-async fn a_slow_reader_holds_the_writer() {
-    guard(async {
-        let window = 64 * 1024;
-        let transport = TransportConfig {
-            stream_receive_window: (window as u64).into(),
-            max_stream_receive_window: (window as u64).into(),
-            receive_window: (window as u64).into(),
-            max_receive_window: (window as u64).into(),
-            send_window: (window as u64).into(),
-            ..TransportConfig::default()
-        };
-        let pair = Pair::with(transport);
-        let (client, server) = pair.connect().await;
-        let data = noise(1 << 20, 5);
-        let mut send = client.open_uni().await.unwrap();
-        let written = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
-        let writer = tokio::spawn({
-            let (written, data) = (written.clone(), data.clone());
-            async move {
-                let mut rest = &data[..];
-                while !rest.is_empty() {
-                    let n = send.write(rest).await.unwrap();
-                    rest = &rest[n..];
-                    written.fetch_add(n, std::sync::atomic::Ordering::SeqCst);
-                }
-                send.finish().unwrap();
-                send.stopped().await.unwrap();
-            }
-        });
-        let mut recv = server.accept_uni().await.unwrap();
-        let mut received = Vec::new();
-        let mut buffer = vec![0; 1000];
-        while let Some(n) = recv.read(&mut buffer).await.unwrap() {
-            received.extend_from_slice(&buffer[..n]);
-            // Never more on the way than the sender may hold plus the receiver's window.
-            let ahead = written.load(std::sync::atomic::Ordering::SeqCst) - received.len();
-            assert!(ahead <= 2 * window, "{ahead} bytes ahead of the reader");
-        }
-        assert!(received == data);
-        writer.await.unwrap();
         pair.shut_down().await;
     })
     .await;

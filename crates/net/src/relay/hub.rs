@@ -1,7 +1,7 @@
 //! The sockets of a relay, and who its clients are.
 
 use std::collections::HashMap;
-use std::future::poll_fn;
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use super::shaper::{Direction, Flow, Shaper};
 use super::{Command, RelayConfig, Started};
 use crate::error::BindError;
+use crate::receive_errors::ReceiveErrors;
 use crate::socket::{RecvBatch, Socket, SocketBuffers};
 
 const BUFFERS: SocketBuffers = SocketBuffers {
@@ -81,9 +82,10 @@ impl Hub {
         let period = (self.config.client_timeout / 4).max(std::time::Duration::from_millis(10));
         let mut tick = tokio::time::interval(period);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut errors = ReceiveErrors::default();
         loop {
             tokio::select! {
-                () = poll_fn(|cx| self.poll_listen(cx)) => {}
+                () = errors.receive(|cx| self.poll_listen(cx)) => {}
                 command = commands.recv() => match command {
                     Some(Command::Rebind(answer)) => {
                         // The caller may have given up waiting.
@@ -97,13 +99,10 @@ impl Hub {
     }
 
     /// Takes one batch from clients and puts it on the link up.
-    fn poll_listen(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_listen(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let batch = Arc::clone(&self.batch);
         let mut batch = batch.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Err(error) = ready!(self.listener.poll_recv(cx, &mut batch)) {
-            tracing::debug!(%error, "relay: receiving from clients failed");
-            return Poll::Ready(());
-        }
+        ready!(self.listener.poll_recv(cx, &mut batch))?;
         let shaper = Arc::clone(&self.shaper);
         let mut refused = 0;
         let datagrams = batch.datagrams().filter_map(|(meta, datagram)| {
@@ -117,7 +116,7 @@ impl Hub {
             counters.refused += refused;
             counters.clients = clients;
         });
-        Poll::Ready(())
+        Poll::Ready(Ok(()))
     }
 
     /// The flow of this client, made now if it is new and there is room.
@@ -168,22 +167,20 @@ impl Hub {
         let batch = Arc::clone(&self.batch);
         let shaper = Arc::clone(&self.shaper);
         let server = self.config.to;
+        let mut poll_upstream = move |cx: &mut Context<'_>| {
+            let mut batch = batch.lock().unwrap_or_else(PoisonError::into_inner);
+            ready!(upstream.poll_recv(cx, &mut batch))?;
+            let datagrams = batch
+                .datagrams()
+                .filter(|(meta, _)| meta.remote == server)
+                .map(|(meta, datagram)| (Arc::clone(&flow), meta.ecn, datagram));
+            shaper.enqueue(Direction::Down, datagrams);
+            Poll::Ready(Ok(()))
+        };
         tokio::spawn(async move {
+            let mut errors = ReceiveErrors::default();
             loop {
-                poll_fn(|cx| {
-                    let mut batch = batch.lock().unwrap_or_else(PoisonError::into_inner);
-                    if let Err(error) = ready!(upstream.poll_recv(cx, &mut batch)) {
-                        tracing::debug!(%error, "relay: receiving from the server failed");
-                        return Poll::Ready(());
-                    }
-                    let datagrams = batch
-                        .datagrams()
-                        .filter(|(meta, _)| meta.remote == server)
-                        .map(|(meta, datagram)| (Arc::clone(&flow), meta.ecn, datagram));
-                    shaper.enqueue(Direction::Down, datagrams);
-                    Poll::Ready(())
-                })
-                .await;
+                errors.receive(&mut poll_upstream).await;
             }
         })
     }

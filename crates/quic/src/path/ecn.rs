@@ -8,8 +8,8 @@ use crate::transmit::EcnCodepoint;
 
 /// Packets marked while testing whether the path carries marks.
 const TESTING_PACKETS: u64 = 10;
-/// Probe timeouts, each after marked packets of which none was acknowledged, that prove the path to
-/// drop marked packets.
+/// Probe timeouts, each after marked packets of which none was acknowledged, after which the path is
+/// taken to drop marked packets.
 const MAX_TIMEOUTS: u8 = 3;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -200,7 +200,8 @@ impl World {
 
     /// Lets everything happen that happens now.
     fn settle(&mut self) {
-        self.pair.network().settle();
+        let now = self.pair.now();
+        self.pair.network().run_until(now);
         self.check();
     }
 
@@ -467,7 +468,7 @@ impl World {
             return;
         }
         if let Some(timeout) = connection.poll_timeout() {
-            assert!(timeout > now, "{side:?} wants to wake at {timeout:?}, now {now:?} {connection:#?}");
+            assert!(timeout > now, "{side:?} wants to wake at {timeout:?}, now {now:?}");
         }
         let stats = connection.stats();
         let path = &stats.paths[0];
