@@ -353,7 +353,10 @@ async fn dropping_the_endpoint_keeps_its_connections() {
 #[tokio::test]
 async fn the_backlog_is_bounded() {
     guard(async {
-        let (server, config) = configs(TransportConfig::default());
+        let (server, config) = configs(TransportConfig {
+            initial_rtt: Duration::from_millis(50),
+            ..TransportConfig::default()
+        });
         let mut options = EndpointOptions::new(endpoint_config(1), [1; 32]).server(server);
         options.accept_backlog = 2;
         let pair = Pair::on(LOOPBACK, LOOPBACK, options, config);

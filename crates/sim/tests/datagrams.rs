@@ -1,5 +1,7 @@
 //! Unreliable datagrams (RFC 9221): what arrives, what is refused, what is dropped.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
 mod support;
 
 use std::collections::BTreeSet;

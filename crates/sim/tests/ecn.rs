@@ -1,5 +1,7 @@
 //! Explicit congestion notification: marks that count, paths that bleach, change or drop them.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
 mod support;
 
 use swiftwater_link::{Ecn, EcnThreshold, LinkConfig};

@@ -1,24 +1,30 @@
 //! Handshakes on bad networks: each packet lost, heavy loss, damage, long round trips, Retry,
 //! Version Negotiation, silence, and what an unvalidated address may cost.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
 mod support;
 
-use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use swiftwater_link::{Jitter, LinkConfig, LossModel, Reorder, ReorderBy};
+use swiftwater_link::{Jitter, LossModel, Reorder, ReorderBy};
+use swiftwater_quic::wire::{ErrorCode, PacketType, PartialHeader};
 use swiftwater_quic::{ClientConfig, ConnectionError, RetryPolicy};
 use swiftwater_sim::{Cipher, Direction, Pair, PairBuilder, Verdict};
 use swiftwater_tls::null::{NullClient, NullServer};
 use swiftwater_tls::{ClientTls, DevCertificate};
 use swiftwater_units::{Instant, Side};
-use swiftwater_quic::wire::{ErrorCode, PacketType, PartialHeader};
 
 use support::{
-    BOTH, SIDES, count, drop_if, link, millis, packet_types, reason, run_to_close, secs,
+    BOTH, CID_LEN, SIDES, count, drop_if, link, millis, packet_types, reason, run_to_close, secs,
 };
+
+/// A version that nobody else speaks.
+const OTHER_VERSION: u32 = 0x5a5a_0001;
+
+/// A day on which the deterministic certificates are valid.
+const TODAY: Duration = Duration::from_secs(1_735_689_600);
 
 /// The server's flight with so many bytes of certificates.
 fn chain(bytes: usize) -> impl FnOnce(&mut swiftwater_quic::ServerConfig) + 'static {
@@ -315,10 +321,6 @@ fn a_forged_retry_changes_nothing() {
     assert_eq!(pair.stats(Side::Client).packets_dropped.get(), 1);
 }
 
-use support::CID_LEN;
-
-const OTHER_VERSION: u32 = 0x5a5a_0001;
-
 #[test]
 fn a_server_of_another_version_says_so() {
     for cipher in [Cipher::Null, Cipher::Tls] {
@@ -552,9 +554,6 @@ fn no_common_application_protocol_is_told_to_both() {
     }
 }
 
-/// A day on which the deterministic certificates are valid.
-const TODAY: Duration = Duration::from_secs(1_735_689_600);
-
 #[test]
 fn a_certificate_of_another_root_is_refused() {
     let stranger = DevCertificate::generate([swiftwater_sim::SERVER_NAME]).unwrap();
@@ -584,19 +583,14 @@ fn a_certificate_of_another_root_is_refused() {
 }
 
 #[test]
-fn two_servers_answers_to_one_client_do_not_mix() {
+fn an_answer_to_somebody_else_changes_nothing() {
     // A datagram of another connection's server, sent to the client by mistake, changes nothing.
-    let other = Rc::new(RefCell::new(Vec::new()));
     let mut first = Pair::builder().seed(99).build().unwrap();
-    let copies = first.record(Direction::ToClient);
+    let answers = first.record(Direction::ToClient);
     assert!(first.connect());
-    other.borrow_mut().extend(copies.datagrams());
-    let mut pair = Pair::builder()
-        .link(LinkConfig::default().delay(millis(10)))
-        .build()
-        .unwrap();
+    let mut pair = Pair::builder().build().unwrap();
     pair.start().unwrap();
-    for datagram in other.borrow().iter() {
+    for datagram in answers.datagrams() {
         pair.inject(Direction::ToClient, &datagram.data, None);
     }
     assert!(works(&mut pair));

@@ -1,5 +1,7 @@
 //! Key updates (RFC 9001, section 6), by either side or both, on good and bad links.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
 mod support;
 
 use swiftwater_link::{Jitter, LinkConfig, LossModel, Reorder, ReorderBy};
@@ -96,8 +98,8 @@ fn updates_in_quick_succession_by_both_sides() {
     let mut pair = connected(
         Pair::builder()
             .link(link(10, 20))
-            .client_config(|config| config.observer = client)
-            .server_config(|config| config.observer = server),
+            .client_config(|config| config.observer = Some(client))
+            .server_config(|config| config.observer = Some(server)),
     );
     for direction in BOTH {
         pair.start_transfer(4_000_000, direction);

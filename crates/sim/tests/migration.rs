@@ -1,5 +1,7 @@
 //! Peers whose address changes, and strangers who pretend to be them.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
 mod support;
 
 use std::cell::RefCell;

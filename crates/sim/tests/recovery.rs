@@ -1,6 +1,8 @@
 //! Loss recovery on links: what a loss costs, probes, spurious losses, round-trip times, and floors
 //! of goodput that a slow protocol misses.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
 mod support;
 
 use std::cell::Cell;
@@ -44,7 +46,7 @@ fn one_loss_is_repaired_after_a_round_trip() {
         let factory = watch.factory();
         let mut pair = Pair::builder()
             .link(link(10, 20))
-            .client_config(|config| config.observer = factory)
+            .client_config(|config| config.observer = Some(factory))
             .build()
             .unwrap();
         assert!(pair.connect());
@@ -131,7 +133,7 @@ fn a_long_outage_is_persistent_congestion() {
     let factory = watch.factory();
     let mut pair = Pair::builder()
         .link(link(10, 20))
-        .client_config(|config| config.observer = factory)
+        .client_config(|config| config.observer = Some(factory))
         .build()
         .unwrap();
     assert!(pair.connect());
@@ -165,7 +167,7 @@ fn a_short_outage_is_not() {
     let factory = watch.factory();
     let mut pair = Pair::builder()
         .link(link(10, 20))
-        .client_config(|config| config.observer = factory)
+        .client_config(|config| config.observer = Some(factory))
         .build()
         .unwrap();
     assert!(pair.connect());
@@ -263,7 +265,7 @@ fn probe_timeouts_double_and_stay_few() {
     let factory = watch.factory();
     let mut pair = Pair::builder()
         .link(link(10, 20))
-        .client_config(|config| config.observer = factory)
+        .client_config(|config| config.observer = Some(factory))
         .build()
         .unwrap();
     assert!(pair.connect());
@@ -403,7 +405,7 @@ fn a_receiver_of_much_stays_small_and_asks_for_acknowledgements_now_and_then() {
     let factory = watch.factory();
     let mut pair = Pair::builder()
         .link(link(200, 5))
-        .client_config(|config| config.observer = factory)
+        .client_config(|config| config.observer = Some(factory))
         .build()
         .unwrap();
     assert!(pair.connect());

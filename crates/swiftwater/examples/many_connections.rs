@@ -74,7 +74,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     tokio::time::sleep(Duration::from_secs(2)).await;
     if let (Some(before), Some(after)) = (before, resident_kb()) {
         let each = (after - before) as f64 / count as f64;
-        println!("{:.1} kB for each connection, both ends together", each);
+        println!("{each:.1} kB for each connection, both ends together");
     }
     client.close().await;
     Ok(())

@@ -10,13 +10,13 @@ use std::time::Duration;
 use rustls::crypto::aws_lc_rs;
 use rustls_platform_verifier::Verifier;
 use swiftwater_net::{Connecting, Connection, Endpoint};
-use swiftwater_quic::{ClientConfig, ConnectionError, TransportConfig};
+use swiftwater_quic::{ClientConfig, ConnectionError};
+use swiftwater_tls::ClientTls;
 use swiftwater_tls::pki_types::CertificateDer;
-use swiftwater_tls::{CipherSuite, ClientTls};
 
+use crate::builder::Builder;
 use crate::error::{BuildError, ClientError};
-use crate::profile::Profile;
-use crate::settings::{Settings, endpoint_options};
+use crate::settings::endpoint_options;
 
 /// Connects to servers from one UDP socket.
 ///
@@ -74,21 +74,23 @@ enum Trust {
 }
 
 /// Makes a [`Client`].
+pub type ClientBuilder = Builder<ClientSide>;
+
+/// What a [`ClientBuilder`] knows besides the settings of both sides: whom to trust, and where to
+/// send from.
 #[derive(Clone, Debug)]
-pub struct ClientBuilder {
-    settings: Settings,
+pub struct ClientSide {
     trust: Trust,
     bind: Option<SocketAddr>,
 }
 
 impl Client {
-    /// A client that trusts whom the platform trusts, with the profile [`Profile::Web`].
+    /// A client that trusts whom the platform trusts, with the profile [`Profile::Web`](crate::Profile::Web).
     pub fn builder() -> ClientBuilder {
-        ClientBuilder {
-            settings: Settings::new(),
+        Builder::new(ClientSide {
             trust: Trust::PlatformAnd(Vec::new()),
             bind: None,
-        }
+        })
     }
 
     /// Connects to `address`, a `host:port` whose host is a name or an IP address (IPv6 in brackets),
@@ -181,38 +183,10 @@ impl Client {
 }
 
 impl ClientBuilder {
-    /// Takes the settings of `profile`, replacing what was set of the transport before.
-    #[must_use]
-    pub fn profile(mut self, profile: Profile) -> Self {
-        self.settings.transport = profile.transport();
-        self
-    }
-
-    /// Changes single settings of the transport.
-    #[must_use]
-    pub fn transport(mut self, change: impl FnOnce(&mut TransportConfig)) -> Self {
-        change(&mut self.settings.transport);
-        self
-    }
-
-    /// Chooses the congestion controller by name, see [`congestion::names`](crate::congestion::names).
-    #[must_use]
-    pub fn congestion(mut self, name: &str) -> Self {
-        self.settings.congestion = Some(name.to_owned());
-        self
-    }
-
-    /// Offers these application protocols, best first (ALPN). Most servers insist on one they know.
-    #[must_use]
-    pub fn alpn(mut self, protocols: impl IntoIterator<Item = impl Into<Vec<u8>>>) -> Self {
-        self.settings.alpn = protocols.into_iter().map(Into::into).collect();
-        self
-    }
-
     /// Trusts this certificate too, as an authority or, if it is self-signed, as itself.
     #[must_use]
     pub fn trust(mut self, certificate: CertificateDer<'static>) -> Self {
-        match &mut self.trust {
+        match &mut self.side.trust {
             Trust::PlatformAnd(extra) | Trust::Only(extra) => extra.push(certificate),
             Trust::Anyone => {}
         }
@@ -225,7 +199,7 @@ impl ClientBuilder {
         mut self,
         certificates: impl IntoIterator<Item = CertificateDer<'static>>,
     ) -> Self {
-        self.trust = Trust::Only(certificates.into_iter().collect());
+        self.side.trust = Trust::Only(certificates.into_iter().collect());
         self
     }
 
@@ -233,34 +207,20 @@ impl ClientBuilder {
     /// on networks of one's own.
     #[must_use]
     pub fn dangerous_accept_any_certificate(mut self) -> Self {
-        self.trust = Trust::Anyone;
-        self
-    }
-
-    /// Offers exactly these cipher suites, best first.
-    #[must_use]
-    pub fn cipher_suites(mut self, suites: &[CipherSuite]) -> Self {
-        self.settings.suites = suites.to_vec();
-        self
-    }
-
-    /// Appends TLS secrets to the file named by `SSLKEYLOGFILE`, if that is set, for Wireshark.
-    #[must_use]
-    pub fn key_log(mut self) -> Self {
-        self.settings.key_log = true;
+        self.side.trust = Trust::Anyone;
         self
     }
 
     /// Sends from this address instead of any address and port of the system's choice.
     #[must_use]
     pub fn bind(mut self, address: SocketAddr) -> Self {
-        self.bind = Some(address);
+        self.side.bind = Some(address);
         self
     }
 
     /// Binds the socket. Must be called inside a tokio runtime.
     pub fn build(self) -> Result<Client, BuildError> {
-        let tls = match self.trust {
+        let tls = match self.side.trust {
             Trust::PlatformAnd(extra) => {
                 let provider = Arc::new(aws_lc_rs::default_provider());
                 let verifier = Verifier::new_with_extra_roots(extra, provider);
@@ -279,7 +239,7 @@ impl ClientBuilder {
             crypto: Arc::new(tls),
             transport: self.settings.transport()?,
         };
-        let endpoint = match self.bind {
+        let endpoint = match self.side.bind {
             Some(address) => Endpoint::bind(address, endpoint_options())?,
             // Systems without IPv6 exist.
             None => Endpoint::bind((Ipv6Addr::UNSPECIFIED, 0).into(), endpoint_options()).or_else(

@@ -47,16 +47,18 @@
 
 #![forbid(unsafe_code)]
 
+mod builder;
 mod client;
 mod error;
 mod profile;
 mod server;
 mod settings;
 
-pub use client::{Client, ClientBuilder};
+pub use builder::Builder;
+pub use client::{Client, ClientBuilder, ClientSide};
 pub use error::{BuildError, ClientError};
 pub use profile::{Profile, UnknownProfile};
-pub use server::{Server, ServerBuilder};
+pub use server::{Server, ServerBuilder, ServerSide};
 
 pub use swiftwater_net::{
     BindError, Connecting, Connection, Endpoint, EndpointOptions, EndpointStats, ReadExactError,

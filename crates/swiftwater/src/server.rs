@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use swiftwater_net::{Connection, Endpoint};
-use swiftwater_quic::{RetryPolicy, ServerConfig, TransportConfig};
-use swiftwater_tls::{CipherSuite, DevCertificate, ServerTls};
+use swiftwater_quic::{RetryPolicy, ServerConfig};
+use swiftwater_tls::{DevCertificate, ServerTls};
 
+use crate::builder::Builder;
 use crate::error::BuildError;
-use crate::profile::Profile;
 use crate::settings::{Settings, endpoint_options};
 
 /// Accepts connections on one UDP socket.
@@ -44,23 +44,24 @@ enum Identity {
 }
 
 /// Makes a [`Server`].
+pub type ServerBuilder = Builder<ServerSide>;
+
+/// What a [`ServerBuilder`] knows besides the settings of both sides: who it is, and whom it admits.
 #[derive(Clone, Debug)]
-pub struct ServerBuilder {
-    settings: Settings,
+pub struct ServerSide {
     identity: Identity,
     retry: RetryPolicy,
     max_connections: Option<usize>,
 }
 
 impl Server {
-    /// A server with the profile [`Profile::Web`]. It needs a certificate.
+    /// A server with the profile [`Profile::Web`](crate::Profile::Web). It needs a certificate.
     pub fn builder() -> ServerBuilder {
-        ServerBuilder {
-            settings: Settings::new(),
+        Builder::new(ServerSide {
             identity: Identity::None,
             retry: RetryPolicy::Above(1000),
             max_connections: None,
-        }
+        })
     }
 
     /// Waits for a client whose handshake is complete; `None` once the server is closed.
@@ -90,7 +91,7 @@ impl ServerBuilder {
     /// that one.
     #[must_use]
     pub fn certificate_files(mut self, chain: impl AsRef<Path>, key: impl AsRef<Path>) -> Self {
-        self.identity = Identity::Files {
+        self.side.identity = Identity::Files {
             chain: chain.as_ref().to_owned(),
             key: key.as_ref().to_owned(),
         };
@@ -100,7 +101,7 @@ impl ServerBuilder {
     /// Shows the certificates of this PEM text, the server's own first, and signs with that key.
     #[must_use]
     pub fn certificate_pem(mut self, chain: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
-        self.identity = Identity::Pem {
+        self.side.identity = Identity::Pem {
             chain: chain.into(),
             key: key.into(),
         };
@@ -110,56 +111,14 @@ impl ServerBuilder {
     /// Shows a self-signed certificate, which clients must be told to trust.
     #[must_use]
     pub fn dev_certificate(mut self, certificate: &DevCertificate) -> Self {
-        self.identity = Identity::Dev(Box::new(certificate.clone()));
+        self.side.identity = Identity::Dev(Box::new(certificate.clone()));
         self
     }
 
     /// Uses TLS as configured elsewhere; ALPN, cipher suites and key log are then set there.
     #[must_use]
     pub fn tls(mut self, tls: ServerTls) -> Self {
-        self.identity = Identity::Tls(tls);
-        self
-    }
-
-    /// Takes the settings of `profile`, replacing what was set of the transport before.
-    #[must_use]
-    pub fn profile(mut self, profile: Profile) -> Self {
-        self.settings.transport = profile.transport();
-        self
-    }
-
-    /// Changes single settings of the transport.
-    #[must_use]
-    pub fn transport(mut self, change: impl FnOnce(&mut TransportConfig)) -> Self {
-        change(&mut self.settings.transport);
-        self
-    }
-
-    /// Chooses the congestion controller by name, see [`congestion::names`](crate::congestion::names).
-    #[must_use]
-    pub fn congestion(mut self, name: &str) -> Self {
-        self.settings.congestion = Some(name.to_owned());
-        self
-    }
-
-    /// Accepts these application protocols, best first (ALPN). Clients that offer others are refused.
-    #[must_use]
-    pub fn alpn(mut self, protocols: impl IntoIterator<Item = impl Into<Vec<u8>>>) -> Self {
-        self.settings.alpn = protocols.into_iter().map(Into::into).collect();
-        self
-    }
-
-    /// Accepts exactly these cipher suites.
-    #[must_use]
-    pub fn cipher_suites(mut self, suites: &[CipherSuite]) -> Self {
-        self.settings.suites = suites.to_vec();
-        self
-    }
-
-    /// Appends TLS secrets to the file named by `SSLKEYLOGFILE`, if that is set, for Wireshark.
-    #[must_use]
-    pub fn key_log(mut self) -> Self {
-        self.settings.key_log = true;
+        self.side.identity = Identity::Tls(tls);
         self
     }
 
@@ -167,14 +126,14 @@ impl ServerBuilder {
     /// progress.
     #[must_use]
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
-        self.retry = policy;
+        self.side.retry = policy;
         self
     }
 
     /// Refuses connections beyond this number.
     #[must_use]
     pub fn max_connections(mut self, limit: usize) -> Self {
-        self.max_connections = Some(limit);
+        self.side.max_connections = Some(limit);
         self
     }
 
@@ -182,14 +141,14 @@ impl ServerBuilder {
     /// tokio runtime.
     pub fn bind(self, address: SocketAddr) -> Result<Server, BuildError> {
         let config = ServerConfig {
-            crypto: Arc::new(server_tls(self.identity, &self.settings)?),
+            crypto: Arc::new(server_tls(self.side.identity, &self.settings)?),
             transport: self.settings.transport()?,
-            retry: self.retry,
+            retry: self.side.retry,
             retry_token_lifetime: Duration::from_secs(15),
             address_token_lifetime: Duration::from_secs(14 * 24 * 60 * 60),
         };
         let mut options = endpoint_options().server(config);
-        if let Some(limit) = self.max_connections {
+        if let Some(limit) = self.side.max_connections {
             options.endpoint.max_connections = limit;
         }
         let endpoint = Endpoint::bind(address, options)?;

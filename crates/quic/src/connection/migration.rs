@@ -21,6 +21,7 @@ impl Connection {
         let from = origin.address;
         let challenge = self.random_8();
         let old_challenge = self.random_8();
+        let pto = self.pto().max(self.identity.config.initial_rtt * 3);
         let entry = self.paths.first_mut();
         let old = entry.path.address;
         if old.remote == from.remote {
@@ -38,7 +39,7 @@ impl Connection {
             self.sync_reset_token();
             return;
         }
-        entry.path.move_to(from, challenge, old_challenge);
+        entry.path.move_to(from, challenge, old_challenge, pto);
         entry.path.amplification.on_received(origin.datagram_len);
         if old.remote.ip() != from.remote.ip() {
             entry

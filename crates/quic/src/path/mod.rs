@@ -15,6 +15,7 @@ pub(crate) use validation::Validation;
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use swiftwater_units::{Instant, PathId};
 use swiftwater_wire::ResetToken;
@@ -97,8 +98,15 @@ impl Path {
         });
     }
 
-    /// The peer sends from `address` now: start over with validation, remember the old address.
-    pub(crate) fn move_to(&mut self, address: Address, challenge: [u8; 8], old: [u8; 8]) {
+    /// The peer sends from `address` now: start over with validation, which takes some `pto`, and
+    /// remember the old address.
+    pub(crate) fn move_to(
+        &mut self,
+        address: Address,
+        challenge: [u8; 8],
+        old: [u8; 8],
+        pto: Duration,
+    ) {
         let was_validated = self.amplification.is_validated();
         let amplification =
             std::mem::replace(&mut self.amplification, Amplification::unvalidated());
@@ -112,7 +120,7 @@ impl Path {
                 sent: false,
             });
         }
-        self.validation.start(challenge);
+        self.validation.start(challenge, pto);
     }
 
     /// The new address never answered: go back. False if there is nothing to go back to.

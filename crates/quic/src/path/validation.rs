@@ -6,11 +6,15 @@ use swiftwater_units::Instant;
 
 /// Challenges that are sent before validation fails by time alone.
 const MAX_ATTEMPTS: u32 = 8;
+/// Failures in a row after which the next validation is given no more time than the last.
+const MAX_PATIENCE: u32 = 6;
 
 /// A running validation.
 #[derive(Clone, Copy, Debug)]
 struct Attempt {
     data: [u8; 8],
+    /// A probe timeout: the least that an answer is given.
+    period: Duration,
     to_send: bool,
     sent: u32,
     /// When the challenge is repeated.
@@ -23,13 +27,18 @@ struct Attempt {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Validation {
     attempt: Option<Attempt>,
+    /// Validations that failed since one succeeded.
+    failures: u32,
 }
 
 impl Validation {
-    /// Starts with the unpredictable `data`.
-    pub(crate) fn start(&mut self, data: [u8; 8]) {
+    /// Starts with the unpredictable `data`. `pto` is the larger of the present probe timeout and
+    /// that of a new path (RFC 9000, section 8.2.4). After a failure it counts twice, after another
+    /// four times: the path may be slower than anybody knows.
+    pub(crate) fn start(&mut self, data: [u8; 8], pto: Duration) {
         self.attempt = Some(Attempt {
             data,
+            period: pto.saturating_mul(1 << self.failures.min(MAX_PATIENCE)),
             to_send: true,
             sent: 0,
             resend_at: None,
@@ -49,10 +58,10 @@ impl Validation {
             .map(|attempt| attempt.data)
     }
 
-    /// The challenge was sent; `pto` is the path's probe timeout, a new path's if that is longer
-    /// (RFC 9000, section 8.2.4).
-    pub(crate) fn on_sent(&mut self, now: Instant, pto: Duration) {
+    /// The challenge was sent.
+    pub(crate) fn on_sent(&mut self, now: Instant) {
         if let Some(attempt) = &mut self.attempt {
+            let pto = attempt.period;
             attempt.to_send = false;
             attempt.sent += 1;
             attempt.resend_at =
@@ -76,6 +85,7 @@ impl Validation {
         };
         if attempt.expires_at.is_some_and(|at| at <= now) {
             self.attempt = None;
+            self.failures += 1;
             return true;
         }
         if attempt.resend_at.is_some_and(|at| at <= now) {
@@ -89,7 +99,7 @@ impl Validation {
     pub(crate) fn on_response(&mut self, _now: Instant, data: [u8; 8]) -> bool {
         let answered = self.attempt.is_some_and(|attempt| attempt.data == data);
         if answered {
-            self.attempt = None;
+            *self = Self::default();
         }
         answered
     }

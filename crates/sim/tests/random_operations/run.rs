@@ -26,7 +26,7 @@ const DIRS: [Dir; 2] = [Dir::Bi, Dir::Uni];
 /// Longer than any handshake takes whose packets get through at last.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// After the network healed, everything arrives within this time.
-const PATIENCE: Duration = Duration::from_secs(3_000);
+const PATIENCE: Duration = Duration::from_secs(1_500);
 /// After the last close, everything is gone within this time.
 const END_PATIENCE: Duration = Duration::from_secs(8_000);
 

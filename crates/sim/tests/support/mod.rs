@@ -16,7 +16,7 @@ use std::time::Duration;
 use swiftwater_link::LinkConfig;
 use swiftwater_quic::observe::{Observation, Observer, ObserverFactory};
 use swiftwater_quic::wire::{PacketType, PartialHeader};
-use swiftwater_quic::{ConnectionError, Event, PathStats};
+use swiftwater_quic::{Connection, ConnectionError, Event, PathStats};
 use swiftwater_sim::{Direction, Pair, TapDatagram, Verdict};
 use swiftwater_units::{Bandwidth, Instant, Side};
 
@@ -55,10 +55,10 @@ pub fn reason(pair: &Pair, side: Side) -> Option<ConnectionError> {
     pair.view(side)?.close_reason().cloned()
 }
 
-/// When a side told of its end, counted from `since`: runs until it does.
+/// Runs until a side's connection closes; the time then.
 pub fn run_to_close(pair: &mut Pair, side: Side) -> Instant {
     assert!(
-        pair.run_until(|pair| pair.view(side).is_some_and(|view| view.is_closed())),
+        pair.run_until(|pair| pair.view(side).is_some_and(Connection::is_closed)),
         "{side:?} never closed"
     );
     pair.now()
@@ -147,8 +147,8 @@ impl Watch {
         self.notes.lock().unwrap().clone()
     }
 
-    pub fn factory(&self) -> Option<Arc<dyn ObserverFactory>> {
-        Some(Arc::new(self.clone()))
+    pub fn factory(&self) -> Arc<dyn ObserverFactory> {
+        Arc::new(self.clone())
     }
 }
 

@@ -87,12 +87,11 @@ impl Connection {
 
     /// Challenges and responses for the path's current address.
     fn fill_validation(&mut self, now: Instant, writer: &mut FrameWriter<'_, '_>) {
-        let pto = self.pto().max(self.identity.config.initial_rtt * 3);
         let path = &mut self.paths.first_mut().path;
         if let Some(data) = path.validation.challenge_to_send()
             && writer.frame(&Frame::PathChallenge { data })
         {
-            path.validation.on_sent(now, pto);
+            path.validation.on_sent(now);
         }
         while let Some(response) = path.responses.front() {
             if !writer.frame(&Frame::PathResponse {

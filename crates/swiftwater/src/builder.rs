@@ -1,0 +1,67 @@
+//! What is said in the same words to clients and servers before they exist.
+
+use swiftwater_quic::TransportConfig;
+use swiftwater_tls::CipherSuite;
+
+use crate::profile::Profile;
+use crate::settings::Settings;
+
+/// Collects settings for one side; [`ClientBuilder`](crate::ClientBuilder) and
+/// [`ServerBuilder`](crate::ServerBuilder) add what only their side needs.
+#[derive(Clone, Debug)]
+pub struct Builder<Side> {
+    pub(crate) settings: Settings,
+    pub(crate) side: Side,
+}
+
+impl<Side> Builder<Side> {
+    pub(crate) fn new(side: Side) -> Self {
+        Self {
+            settings: Settings::new(),
+            side,
+        }
+    }
+
+    /// Takes the settings of `profile`, replacing what was set of the transport before.
+    #[must_use]
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.settings.transport = profile.transport();
+        self
+    }
+
+    /// Changes single settings of the transport.
+    #[must_use]
+    pub fn transport(mut self, change: impl FnOnce(&mut TransportConfig)) -> Self {
+        change(&mut self.settings.transport);
+        self
+    }
+
+    /// Chooses the congestion controller by name, see [`congestion::names`](crate::congestion::names).
+    #[must_use]
+    pub fn congestion(mut self, name: &str) -> Self {
+        self.settings.congestion = Some(name.to_owned());
+        self
+    }
+
+    /// Speaks these application protocols, best first (ALPN). A client offers them, and most servers
+    /// insist on one they know; a server refuses clients that offer none of them.
+    #[must_use]
+    pub fn alpn(mut self, protocols: impl IntoIterator<Item = impl Into<Vec<u8>>>) -> Self {
+        self.settings.alpn = protocols.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Uses exactly these cipher suites; a client offers them best first.
+    #[must_use]
+    pub fn cipher_suites(mut self, suites: &[CipherSuite]) -> Self {
+        self.settings.suites = suites.to_vec();
+        self
+    }
+
+    /// Appends TLS secrets to the file named by `SSLKEYLOGFILE`, if that is set, for Wireshark.
+    #[must_use]
+    pub fn key_log(mut self) -> Self {
+        self.settings.key_log = true;
+        self
+    }
+}
