@@ -2,6 +2,7 @@
 be; what it returns is a note for the table."""
 
 import json
+import re
 import time
 from dataclasses import dataclass
 
@@ -18,6 +19,10 @@ CLOSE = 5
 DRAFT_29 = 0xFF00001D
 # A client that is told "no common version" must not sit out its time limits, seconds.
 PROMPT = 10
+# Packets after which swiftwater updates its keys when it is to, and the fewest updates expected of it
+# while 5 MB pass: it sends some 4000 packets as the server, half as many as the client.
+UPDATE_EVERY = 100
+UPDATES = 3
 
 
 @dataclass
@@ -37,15 +42,21 @@ class Setting:
 
 def fetch(setting, address, names, seconds=SHORT, **options):
     """Lets the client get files, compares them, and returns the client's report."""
+    running = fetched(setting, address, names, seconds, **options)
+    # The last line is about the whole run; its seconds end with the last file, not with the closing
+    # period, which differs much between the clients.
+    return json.loads(running.output().strip().splitlines()[-1])
+
+
+def fetched(setting, address, names, seconds=SHORT, **options):
+    """Lets the client get files, compares them, and returns the client as it ended."""
     running = attempt(setting, address, names, seconds, **options)
     if running.process.returncode != 0:
         raise Failure(f"client exit {running.process.returncode}: {running.last_words()}")
     wrong = setting.site.differences(names, setting.bench.folder / "received")
     if wrong:
         raise Failure("; ".join(wrong[:5]))
-    # The last line is about the whole run; its seconds end with the last file, not with the closing
-    # period, which differs much between the clients.
-    return json.loads(running.output().strip().splitlines()[-1])
+    return running
 
 
 def attempt(setting, address, names, seconds=SHORT, **options):
@@ -159,6 +170,21 @@ def keyupdate(setting):
         updates = server.everything().count("key update")
     if not updates:
         raise Failure("no key update was made")
+    check_alive(server)
+    return f"{updates} updates"
+
+
+def ourkeyupdate(setting):
+    """Swiftwater updates keys again and again during a transfer, and the foreign side follows."""
+    as_client = setting.client is setting.swiftwater
+    every = {"key_update_every": UPDATE_EVERY}
+    server, address = serve(setting, **({} if as_client else every))
+    client = fetched(setting, address, ["five-mb"], LONG, **(every if as_client else {}))
+    swiftwater = client if as_client else server
+    swiftwater.wait_for("key_updates=", CLOSE)
+    updates = sum(int(count) for count in re.findall(r"key_updates=(\d+)", swiftwater.everything()))
+    if updates < UPDATES:
+        raise Failure(f"{updates} key updates were made")
     check_alive(server)
     return f"{updates} updates"
 
@@ -283,6 +309,7 @@ CASES = [
     (chacha20, False),
     (retry, True),
     (keyupdate, True),
+    (ourkeyupdate, True),
     (versions, True),
     (rebind, True),
     (bigcert, True),

@@ -37,6 +37,8 @@ class Server:
     identity: object
     retry: bool = False
     key_update: bool = False
+    # Packets after which swiftwater updates its keys.
+    key_update_every: int | None = None
     suite: str = "any"
     version: int | None = None
 
@@ -49,11 +51,14 @@ class Client:
     output: Path
     ca: Path
     key_update: bool = False
+    key_update_every: int | None = None
     suite: str = "any"
     version: int | None = None
 
 
 def foreign_options(task):
+    if task.key_update_every is not None:
+        raise Unsupported("only swiftwater updates its keys by packets")
     options = ["--suite", task.suite]
     if task.key_update:
         options.append("--key-update")
@@ -71,10 +76,13 @@ class Swiftwater:
     @staticmethod
     def options(task):
         if task.key_update:
-            raise Unsupported("swiftwater has no flag for key updates")
+            raise Unsupported("swiftwater updates its keys by packets, not again and again")
         if task.version is not None:
             raise Unsupported("swiftwater has no flag for versions")
-        return [] if task.suite == "any" else ["--suite", task.suite]
+        options = [] if task.suite == "any" else ["--suite", task.suite]
+        if task.key_update_every is not None:
+            options += ["--key-update-every", str(task.key_update_every)]
+        return options
 
     def server(self, task, address):
         identity = ["--cert", str(task.identity.certificate), "--key", str(task.identity.key)]

@@ -5,13 +5,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Args, Parser, Subcommand};
 use clap_complete::Shell;
 use swiftwater::link::parse_duration;
 
 use crate::commands::sim::SimArgs;
 use crate::demo::DemoArgs;
+use crate::duration::parse_positive_duration;
 use crate::exit::{EXIT_CODES, Exit, Failure};
 use crate::link_args::RelayLinkArgs;
 use crate::size::parse_size;
@@ -126,7 +127,8 @@ Examples:
   swiftwater get https://10.0.0.7:4433/big.bin --insecure --json
 
 Files of one server share one connection. A file has its final name only when it is complete; until
-then it is called .NAME.part-XXXXXX.")]
+then it is called .NAME.part-XXXXXX. A download that is killed leaves that behind: it is never continued
+and may be deleted; the next try starts afresh.")]
 pub struct GetArgs {
     /// Addresses: https://host:port/path (port 443 if left out)
     #[arg(value_name = "URL", required = true)]
@@ -171,7 +173,7 @@ pub struct TrustArgs {
 
     /// Give up a connection attempt after this long
     #[arg(long, global = true, value_name = "TIME", default_value = "10s",
-          value_parser = parse_duration)]
+          value_parser = parse_positive_duration)]
     pub connect_timeout: Duration,
 }
 
@@ -317,7 +319,8 @@ pub struct RequestsArgs {
     pub in_flight: u16,
 
     /// How long to go on
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "5s",
+          value_parser = parse_positive_duration)]
     pub duration: Duration,
 }
 
@@ -330,7 +333,8 @@ pub struct HandshakesArgs {
     pub in_flight: u16,
 
     /// How long to go on
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "5s",
+          value_parser = parse_positive_duration)]
     pub duration: Duration,
 }
 
@@ -359,7 +363,7 @@ pub struct RelayArgs {
     pub seed: u64,
 
     /// Print counters this often
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_duration)]
     pub stats: Option<Duration>,
 
     /// Print counters as JSON
@@ -420,6 +424,13 @@ fn summary(error: &clap::Error) -> String {
     let text = error.render().to_string();
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return "a command is missing; try 'swiftwater --help'".to_owned();
+    }
+    // It would be called an unknown flag, which misses the point.
+    if error.kind() == ErrorKind::UnknownArgument
+        && let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg)
+        && argument.as_bytes().get(1).is_some_and(u8::is_ascii_digit)
+    {
+        return format!("a negative number ('{argument}...') is never a value here; try '--help'");
     }
     let first = text.split("\n\n").next().unwrap_or_default();
     let words: Vec<&str> = first.split_whitespace().collect();

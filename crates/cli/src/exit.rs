@@ -15,7 +15,7 @@ pub enum Exit {
     Failure = 1,
     /// 2: the command line was not understood.
     Usage = 2,
-    /// 3: a host name has no address.
+    /// 3: a host name has no address, or it can't be looked up now.
     UnknownHost = 3,
     /// 4: no connection, or the connection was lost: UDP blocked, no server, refused.
     Connection = 4,
@@ -39,7 +39,7 @@ Exit codes:
   0    success
   1    failure without a code of its own
   2    the command line was not understood
-  3    unknown host
+  3    unknown host, or it can't be looked up now
   4    no connection, or connection lost (UDP blocked, no server, refused)
   5    certificate not trusted, or another TLS failure
   6    the server has no such file or refuses it

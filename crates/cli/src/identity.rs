@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use swiftwater::tls::ServerTls;
+use swiftwater::tls::pki_types::ServerName;
 use swiftwater::tls::pki_types::pem::PemObject;
 use swiftwater::{CertificateDer, DevCertificate};
 use tempfile::NamedTempFile;
 
 use crate::digest::{hex, sha256};
 use crate::exit::{Exit, Failure, plain_io_error};
+use crate::files::{MAX_PEM, make_directory, read_limited};
 
 /// Names that a development certificate always has.
 const DEV_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
@@ -74,6 +76,7 @@ impl Identity {
         let path = state_dir.join(IDENTITY_FILE);
         let mut wanted: Vec<String> = DEV_NAMES.map(str::to_owned).to_vec();
         for name in names {
+            check_name(name)?;
             if !wanted.contains(name) {
                 wanted.push(name.clone());
             }
@@ -200,6 +203,17 @@ fn is_current(text: &str, wanted: &[String]) -> bool {
         && wanted.iter().all(|name| names.contains(&name.as_str()))
 }
 
+/// A certificate's name is a host, perhaps with a `*` for its first part, or an IP address.
+fn check_name(name: &str) -> Result<(), Failure> {
+    if ServerName::try_from(name.strip_prefix("*.").unwrap_or(name)).is_ok() {
+        return Ok(());
+    }
+    let text = format!(
+        "cannot make a certificate for '{name}': it is neither a host name in ASCII nor an IP address"
+    );
+    Err(Failure::new(Exit::Usage, text))
+}
+
 fn create(state_dir: &Path, path: &Path, names: &[String]) -> Result<String, Failure> {
     let certificate =
         DevCertificate::generate(names.iter().map(String::as_str)).map_err(|error| {
@@ -229,7 +243,7 @@ fn certificate_part(text: &str) -> &str {
 /// Writes a file in one step, readable by whom `mode` permits.
 fn replace(directory: &Path, path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
     let write = || -> io::Result<()> {
-        fs::create_dir_all(directory)?;
+        make_directory(directory)?;
         let mut file = NamedTempFile::new_in(directory)?;
         file.write_all(text.as_bytes())?;
         #[cfg(unix)]
@@ -247,7 +261,7 @@ fn replace(directory: &Path, path: &Path, text: &str, mode: u32) -> Result<(), F
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    fs::read(path).map_err(|error| local(path, &error))
+    read_limited(path, MAX_PEM).map_err(|error| local(path, &error))
 }
 
 fn local(path: &Path, error: &io::Error) -> Failure {

@@ -17,7 +17,9 @@ mod commands;
 pub mod cpu;
 pub mod demo;
 pub mod digest;
+pub mod duration;
 pub mod exit;
+pub mod files;
 pub mod hq;
 pub mod identity;
 pub mod link_args;
@@ -29,6 +31,7 @@ mod runtime;
 pub mod site;
 pub mod size;
 pub mod table;
+pub mod tls_alert;
 pub mod transport;
 pub mod url;
 

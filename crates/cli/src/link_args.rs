@@ -1,6 +1,5 @@
 //! Flags that describe emulated links, and the link configurations they mean.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use swiftwater::units::ByteCount;
 use thiserror::Error;
 
 use crate::exit::{Exit, Failure, plain_io_error};
+use crate::files::{MAX_TRACE, read_limited};
 
 /// The smallest queue that a link with a rate gets by default.
 const MIN_DEFAULT_BUFFER: ByteCount = ByteCount::new(64_000);
@@ -167,12 +167,13 @@ fn default_buffer(link: &LinkConfig) -> Buffer {
 
 /// Reads a trace in either format.
 pub fn read_trace(path: &Path) -> Result<Trace, Failure> {
-    let text = fs::read_to_string(path).map_err(|error| {
-        let why = plain_io_error(&error);
+    let unusable = |why: &dyn std::fmt::Display| {
         Failure::new(Exit::LocalFile, format_args!("{}: {why}", path.display()))
-    })?;
-    Trace::detect(&text)
-        .map_err(|error| Failure::new(Exit::LocalFile, format_args!("{}: {error}", path.display())))
+    };
+    let content =
+        read_limited(path, MAX_TRACE).map_err(|error| unusable(&plain_io_error(&error)))?;
+    let text = String::from_utf8(content).map_err(|_| unusable(&"it is no text"))?;
+    Trace::detect(&text).map_err(|error| unusable(&error))
 }
 
 /// A value of one of the flags that was not understood.

@@ -52,6 +52,19 @@ pub struct PartFile {
 impl PartFile {
     /// Starts to write what will be `path`. Fails at once if the name is taken, unless `overwrite`.
     pub fn create(path: &Path, overwrite: bool) -> Result<Self, PartFileError> {
+        Self::create_with(path, overwrite, |part| {
+            // As any new file: readable by whom the user's mask permits.
+            File::options().write(true).create_new(true).open(part)
+        })
+    }
+
+    /// The same with a part file that `open` makes. It must fail with `AlreadyExists` if the path it
+    /// is given is taken; another is tried then.
+    pub fn create_with(
+        path: &Path,
+        overwrite: bool,
+        open: impl FnMut(&Path) -> io::Result<File>,
+    ) -> Result<Self, PartFileError> {
         if !overwrite && path.symlink_metadata().is_ok() {
             return Err(PartFileError::Exists(path.to_owned()));
         }
@@ -67,15 +80,8 @@ impl PartFile {
         let mut builder = Builder::new();
         let prefix = format!(".{excerpt}.part-");
         builder.prefix(&prefix).rand_bytes(6);
-        #[cfg(unix)]
-        {
-            use std::fs::Permissions;
-            use std::os::unix::fs::PermissionsExt;
-            // As any new file: readable by whom the user's mask permits.
-            builder.permissions(Permissions::from_mode(0o666));
-        }
         let file = builder
-            .tempfile_in(directory)
+            .make_in(directory, open)
             .map_err(|error| failed(path, error))?;
         Ok(Self {
             path: path.to_owned(),

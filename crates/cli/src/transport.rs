@@ -1,7 +1,7 @@
 //! What all networking commands share: transport settings from flags, TLS, sockets, connecting, and
 //! failures in words.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -14,16 +14,12 @@ use swiftwater::{
     Connection, ConnectionError, Profile, Server, ServerBuilder, TransportConfig,
 };
 use tokio::net::lookup_host;
-use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::cli::DEFAULT_LISTEN;
 use crate::exit::{Exit, Failure, plain_io_error};
 use crate::identity::Identity;
-
-/// How long the next address of a host waits while the one before hasn't answered (RFC 8305,
-/// section 5).
-const NEXT_ADDRESS: Duration = Duration::from_millis(250);
+use crate::tls_alert::{NO_APPLICATION_PROTOCOL, alert_of, describe, is_about_certificates};
 
 /// How long the end of a program waits for its farewells to be sent. (The closing time, in which late
 /// packets are answered, may be longer; nobody needs to sit through it.)
@@ -72,6 +68,17 @@ pub struct Tuning {
         value_parser = clap::value_parser!(u16).range(1200..=65_507)
     )]
     pub mtu: Option<u16>,
+
+    /// Update this end's keys after so many packets; to try how peers cope
+    #[arg(
+        long,
+        global = true,
+        hide = true,
+        help_heading = "Transport",
+        value_name = "PACKETS",
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
+    pub key_update_every: Option<u64>,
 }
 
 impl Tuning {
@@ -79,6 +86,10 @@ impl Tuning {
     fn apply(&self, transport: &mut TransportConfig) {
         if let Some(mtu) = self.mtu {
             transport.initial_max_datagram_size = mtu;
+        }
+        if let Some(packets) = self.key_update_every {
+            // Beyond the default the keys would wear out.
+            transport.key_update_interval = transport.key_update_interval.min(packets);
         }
     }
 }
@@ -218,32 +229,20 @@ pub fn bind_failure(error: &BindError) -> Failure {
     )
 }
 
-/// Connects `client` to the first address of `host` that answers. Addresses are tried in the
-/// resolver's order, each 250 ms after the one before, without giving that up.
+/// Connects `client` to the first address of `host` that answers.
 pub async fn connect(client: &Client, host: &str, port: u16) -> Result<Connection, Failure> {
-    let target = format!("{host}:{port}");
-    let mut attempts = JoinSet::new();
-    for (index, address) in resolve(host, port).await?.into_iter().enumerate() {
-        let (client, host, target) = (client.clone(), host.to_owned(), target.clone());
-        attempts.spawn(async move {
-            sleep(NEXT_ADDRESS * index as u32).await;
-            let connection = client.connect_to(address, &host).await;
-            connection.map_err(|error| client_failure(&error, &target))
-        });
+    let addresses = resolve(host, port).await?;
+    let connected = client.connect_any(addresses, host).await;
+    connected.map_err(|error| client_failure(&error, &target(host, port)))
+}
+
+/// `host:port`, with brackets where they are needed.
+fn target(host: &str, port: u16) -> String {
+    if host.contains(':') {
+        format!("[{host}]:{port}")
+    } else {
+        format!("{host}:{port}")
     }
-    let mut first_failure = None;
-    while let Some(attempt) = attempts.join_next().await {
-        match attempt {
-            Ok(Ok(connection)) => return Ok(connection),
-            // A certificate that isn't trusted says more than an address that is silent.
-            Ok(Err(failure)) if failure.exit == Exit::Certificate => return Err(failure),
-            Ok(Err(failure)) => {
-                first_failure.get_or_insert(failure);
-            }
-            Err(error) => return Err(Failure::new(Exit::Failure, error)),
-        }
-    }
-    Err(first_failure.unwrap_or_else(|| unknown_host(host, "it has no address")))
 }
 
 /// How a client parts from its servers.
@@ -270,28 +269,50 @@ pub async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Failure> 
     let mut addresses = Vec::new();
     let found = lookup_host((host, port))
         .await
-        .map_err(|error| unknown_host(host, &plain_io_error(&error)))?;
+        .map_err(|error| lookup_failure(host, &error))?;
     for address in found {
         if !addresses.contains(&address) {
             addresses.push(address);
         }
     }
     if addresses.is_empty() {
-        return Err(unknown_host(host, "it has no address"));
+        return Err(no_address(host));
     }
     Ok(addresses)
 }
 
-fn unknown_host(host: &str, why: &str) -> Failure {
-    // Resolvers' words differ and say little beyond this.
-    tracing::debug!(host, why, "name resolution failed");
+/// What resolvers say of a name that has no address (`EAI_NONAME`, `EAI_NODATA` and the like): glibc,
+/// glibc, musl, BSD and macOS, Windows. There is nothing but words to tell it from other errors.
+const NO_SUCH_NAME: [&str; 5] = [
+    "not known",
+    "No address associated",
+    "does not resolve",
+    "nodename nor servname",
+    "No such host",
+];
+
+/// Why a name could not be looked up: it has no address, or nobody could be asked.
+pub fn lookup_failure(host: &str, error: &io::Error) -> Failure {
+    let text = plain_io_error(error);
+    if NO_SUCH_NAME.iter().any(|words| text.contains(words)) {
+        return no_address(host);
+    }
+    let said = text.rsplit(": ").next().unwrap_or(&text);
+    Failure::new(
+        Exit::UnknownHost,
+        format_args!("cannot look up host '{host}' now: {said}; is the network up?"),
+    )
+}
+
+fn no_address(host: &str) -> Failure {
     Failure::new(
         Exit::UnknownHost,
         format_args!("unknown host '{host}': the name has no address"),
     )
 }
 
-fn client_failure(error: &ClientError, target: &str) -> Failure {
+/// Why no connection came about, with what to do about it.
+pub fn client_failure(error: &ClientError, target: &str) -> Failure {
     match error {
         ClientError::Connection(error) => connection_failure(error, target),
         other => Failure::new(
@@ -303,6 +324,14 @@ fn client_failure(error: &ClientError, target: &str) -> Failure {
 
 /// Why a connection to `target` failed or was lost, with what to do about it.
 pub fn connection_failure(error: &ConnectionError, target: &str) -> Failure {
+    if let ConnectionError::Transport(error) | ConnectionError::PeerTransport(error) = error
+        && error.code == ErrorCode::crypto(NO_APPLICATION_PROTOCOL)
+    {
+        return Failure::new(
+            Exit::Certificate,
+            format_args!("{target} does not speak the protocol asked for (ALPN)"),
+        );
+    }
     let (exit, text) = match error {
         ConnectionError::HandshakeTimedOut => (
             Exit::Connection,
@@ -314,21 +343,21 @@ pub fn connection_failure(error: &ConnectionError, target: &str) -> Failure {
             Exit::Connection,
             format!("connection to {target} lost: nothing heard for too long"),
         ),
-        ConnectionError::Transport(error) if is_tls(error) => {
-            let hint = "trust its certificate with --ca FILE, or skip the check with --insecure";
+        ConnectionError::Transport(error) if alert_of(error.code).is_some() => {
+            (Exit::Certificate, tls_text(error, target))
+        }
+        ConnectionError::PeerTransport(error) if alert_of(error.code).is_some() => {
+            let alert = alert_of(error.code).map_or_else(String::new, describe);
+            let said = if error.reason.is_empty() {
+                alert
+            } else {
+                format!("{} ({alert})", error.reason)
+            };
             (
                 Exit::Certificate,
-                format!("bad certificate of {target}: {} ({hint})", error.reason),
+                format!("{target} refused the TLS handshake: {said}"),
             )
         }
-        ConnectionError::PeerTransport(error) if error.code == NO_APPLICATION_PROTOCOL => (
-            Exit::Certificate,
-            format!("{target} does not speak the protocol asked for (ALPN)"),
-        ),
-        ConnectionError::PeerTransport(error) if is_tls(error) => (
-            Exit::Certificate,
-            format!("{target} refused the TLS handshake: {error}"),
-        ),
         ConnectionError::PeerTransport(error) if error.code == ErrorCode::CONNECTION_REFUSED => (
             Exit::Connection,
             format!("{target} refuses connections now"),
@@ -341,9 +370,17 @@ pub fn connection_failure(error: &ConnectionError, target: &str) -> Failure {
     Failure::new(exit, text)
 }
 
-/// The alert `no_application_protocol` (RFC 7301, section 3.2) as an error code of QUIC.
-const NO_APPLICATION_PROTOCOL: ErrorCode = ErrorCode::crypto(120);
-
-fn is_tls(error: &TransportError) -> bool {
-    (0x100..=0x1ff).contains(&error.code.0)
+/// What our end of TLS found wrong.
+fn tls_text(error: &TransportError, target: &str) -> String {
+    let reason = &error.reason;
+    match alert_of(error.code) {
+        Some(alert) if is_about_certificates(alert) => format!(
+            "bad certificate of {target}: {reason} (trust its certificate with --ca FILE, or skip \
+             the check with --insecure)"
+        ),
+        alert => {
+            let alert = alert.map_or_else(String::new, describe);
+            format!("TLS with {target} failed: {reason} ({alert})")
+        }
+    }
 }

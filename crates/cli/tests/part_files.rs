@@ -125,3 +125,31 @@ fn files_are_as_readable_as_any_other() {
     let mode = |path| fs::metadata(path).unwrap().permissions().mode();
     assert_eq!(mode(&ours), mode(&usual));
 }
+
+/// Every write to the device fails as it does on a full disk. Only Linux has it everywhere; elsewhere
+/// there is no way to fill a disk without leave to mount one.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_called_that() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("video.mp4");
+    let mut part = PartFile::create_with(&path, false, |part| {
+        std::os::unix::fs::symlink("/dev/full", part)?;
+        fs::File::options().write(true).open(part)
+    })
+    .unwrap();
+    assert_eq!(names(directory.path()).len(), 1);
+    let error = part.write_all(b"more than nothing").unwrap_err();
+    assert!(
+        matches!(&error, PartFileError::DiskFull(full) if *full == path),
+        "{error:?}"
+    );
+    let failure = Failure::from(error);
+    assert_eq!(failure.exit, Exit::LocalFile);
+    assert_eq!(
+        failure.message(),
+        format!("disk full: cannot write {}", path.display())
+    );
+    drop(part);
+    assert!(names(directory.path()).is_empty(), "nothing is left behind");
+}

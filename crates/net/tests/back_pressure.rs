@@ -75,16 +75,52 @@ impl Writers {
     }
 }
 
-/// What both ends hold now; fails if that is more than they may.
-fn held(sender: &Connection, receiver: &Connection) -> (u64, u64) {
-    let sent = sender.stats().send_buffered.get();
-    let received = receiver.stats().receive_buffered.get();
-    assert!(sent <= SEND, "the sender holds {sent} bytes");
-    assert!(
-        received <= CONNECTION,
-        "the receiver holds {received} bytes"
-    );
-    (sent, received)
+/// Both ends of a connection, under watch.
+#[derive(Clone)]
+struct Watched {
+    sender: Connection,
+    receiver: Connection,
+    /// What the receiver may hold.
+    window: u64,
+}
+
+impl Watched {
+    /// What both ends hold now; fails if that is more than they may.
+    fn held(&self) -> (u64, u64) {
+        let sent = self.sender.stats().send_buffered.get();
+        let received = self.receiver.stats().receive_buffered.get();
+        assert!(sent <= SEND, "the sender holds {sent} bytes");
+        assert!(
+            received <= self.window,
+            "the receiver holds {received} bytes"
+        );
+        (sent, received)
+    }
+
+    /// Waits until nothing moves any more and the receiver holds at least `received` bytes; returns
+    /// what both hold then.
+    async fn settle(&self, received: u64) -> (u64, u64) {
+        loop {
+            let before = self.held();
+            round_trips(&self.sender, &self.receiver).await;
+            if before == self.held() && before.1 >= received {
+                return before;
+            }
+            yield_now().await;
+        }
+    }
+
+    /// Reads the next `max` bytes of a stream, or to its end, in small pieces.
+    async fn read(&self, recv: &mut RecvStream, max: usize) -> Vec<u8> {
+        let mut data = Vec::new();
+        while data.len() < max {
+            let piece = recv.read_chunk(3000.min(max - data.len())).await.unwrap();
+            self.held();
+            let Some(piece) = piece else { break };
+            data.extend_from_slice(&piece);
+        }
+        data
+    }
 }
 
 /// Datagrams back and forth, each of which takes both workers through several turns: whatever else
@@ -107,47 +143,33 @@ async fn round_trips(one: &Connection, other: &Connection) {
 async fn a_reader_that_stops_holds_the_writer() {
     guard(async {
         let pair = Pair::with(transport());
-        let (client, server) = pair.connect().await;
-        let writers = Writers::start(&client, 1);
+        let (sender, receiver) = pair.connect().await;
+        let writers = Writers::start(&sender, 1);
+        let watched = Watched {
+            sender,
+            receiver,
+            window: STREAM,
+        };
         // Nobody reads: one stream's window fills, and that is all.
-        while held(&client, &server) != (0, STREAM) {
-            yield_now().await;
-        }
-        assert_eq!(writers.total(), STREAM);
-        round_trips(&client, &server).await;
-        assert_eq!(held(&client, &server), (0, STREAM));
+        assert_eq!(watched.settle(STREAM).await, (0, STREAM));
         assert_eq!(writers.total(), STREAM);
 
         // The first part is read, and the reader stops again.
-        let mut recv = server.accept_uni().await.unwrap();
-        let mut head = vec![0; STREAM as usize];
-        recv.read_exact(&mut head).await.unwrap();
-        while held(&client, &server) != (0, STREAM) {
-            yield_now().await;
-        }
-        round_trips(&client, &server).await;
-        assert_eq!(held(&client, &server), (0, STREAM));
-        assert_eq!(writers.total(), 2 * STREAM);
+        let mut recv = watched.receiver.accept_uni().await.unwrap();
+        let head = watched.read(&mut recv, STREAM as usize).await;
+        // New credit comes when half a window was used.
+        let (_, unread) = watched.settle(STREAM / 2).await;
+        assert_eq!(writers.total(), STREAM + unread);
 
-        let rest = recv.read_to_end(LENGTH).await.unwrap();
+        let rest = watched.read(&mut recv, LENGTH).await;
         assert!([head, rest].concat() == noise(LENGTH, 0));
         for task in writers.tasks {
             task.await.unwrap();
         }
-        assert_eq!(held(&client, &server), (0, 0));
+        assert_eq!(watched.settle(0).await, (0, 0));
         pair.shut_down().await;
     })
     .await;
-}
-
-/// Reads a whole stream piece by piece, and watches the memory of both ends meanwhile.
-async fn read_watched(recv: &mut RecvStream, client: &Connection, server: &Connection) -> Vec<u8> {
-    let mut data = Vec::new();
-    while let Some(chunk) = recv.read_chunk(3000).await.unwrap() {
-        held(client, server);
-        data.extend_from_slice(&chunk);
-    }
-    data
 }
 
 /// Several streams that nobody reads share the connection's window and the sender's buffer.
@@ -155,32 +177,34 @@ async fn read_watched(recv: &mut RecvStream, client: &Connection, server: &Conne
 async fn unread_streams_fill_the_windows_and_no_more() {
     guard(async {
         let pair = Pair::with(transport());
-        let (client, server) = pair.connect().await;
-        let writers = Writers::start(&client, STREAMS);
-        while held(&client, &server) != (SEND, CONNECTION) {
-            yield_now().await;
-        }
-        round_trips(&client, &server).await;
-        assert_eq!(held(&client, &server), (SEND, CONNECTION));
-        assert_eq!(writers.total(), SEND + CONNECTION);
+        let (sender, receiver) = pair.connect().await;
+        let writers = Writers::start(&sender, STREAMS);
+        let watched = Watched {
+            sender,
+            receiver,
+            window: CONNECTION,
+        };
+        let (unsent, unread) = watched.settle(CONNECTION).await;
+        assert_eq!(unread, CONNECTION);
+        // Writers are not woken for every byte of room.
+        assert!(unsent > SEND / 2, "{unsent} bytes");
+        assert_eq!(writers.total(), unsent + CONNECTION);
         let each = writers.written();
         assert!(each.iter().all(|written| *written <= STREAM), "{each:?}");
 
-        let readers: Vec<_> = (0..STREAMS)
-            .map(|_| {
-                let (client, server) = (client.clone(), server.clone());
-                tokio::spawn(async move {
-                    let mut recv = server.accept_uni().await.unwrap();
-                    let data = read_watched(&mut recv, &client, &server).await;
-                    // Streams are opened in the order of the writers, so the identifier tells.
-                    assert!(data == noise(LENGTH, recv.id().index()), "{:?}", recv.id());
-                })
+        let readers = (0..STREAMS).map(|_| {
+            let watched = watched.clone();
+            tokio::spawn(async move {
+                let mut recv = watched.receiver.accept_uni().await.unwrap();
+                let data = watched.read(&mut recv, LENGTH).await;
+                // Streams are opened in the order of the writers, so the identifier tells.
+                assert!(data == noise(LENGTH, recv.id().index()), "{:?}", recv.id());
             })
-            .collect();
-        for task in readers.into_iter().chain(writers.tasks) {
+        });
+        for task in readers.collect::<Vec<_>>().into_iter().chain(writers.tasks) {
             task.await.unwrap();
         }
-        assert_eq!(held(&client, &server), (0, 0));
+        assert_eq!(watched.settle(0).await, (0, 0));
         pair.shut_down().await;
     })
     .await;

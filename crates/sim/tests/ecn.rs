@@ -211,11 +211,9 @@ fn a_path_that_drops_marked_packets_is_found_out_in_the_handshake() {
         assert!(took < limit, "{directions:?}: {took:?}");
         for direction in BOTH {
             let report = pair.transfer(200_000, direction);
-            assert!(report.verified, "{directions:?}");
-            // The first ten acknowledgements of a side that only receives are marked and lost, too,
-            // and the probes that ask for them back off.
+            assert!(report.verified, "{directions:?} {report:?}");
             assert!(
-                report.finish - report.start < secs(9),
+                report.finish - report.start < secs(3),
                 "{directions:?} {report:?}"
             );
         }

@@ -34,6 +34,7 @@ fn explore(cases: u32, stream: u8, test: impl Fn(&Plan)) {
         cases,
         failure_persistence: None,
         max_shrink_iters: 3_000,
+        max_shrink_time: 120_000,
         ..Config::default()
     };
     let mut seed = [stream; 32];

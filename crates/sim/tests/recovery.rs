@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use swiftwater_link::{Buffer, Jitter, LinkConfig, LossModel, Reorder, ReorderBy};
+use swiftwater_quic::{Event, StreamEvent};
 use swiftwater_sim::{Cipher, Direction, Pair, Verdict};
 use swiftwater_units::{ByteCount, Instant, PacketCount, Side};
 
@@ -484,4 +485,25 @@ fn an_idle_connection_sends_nothing() {
     pair.advance(secs(20));
     assert_eq!(before, BOTH.map(|direction| pair.offered(direction)));
     assert!(pair.now() > Instant::from_millis(21_000));
+}
+
+#[test]
+fn a_lost_acknowledgement_comes_again_with_the_next_ping() {
+    let mut pair = Pair::builder()
+        .link(link(10, 20))
+        .server_config(|config| config.keep_alive_interval = Some(millis(500)))
+        .build()
+        .unwrap();
+    assert!(pair.connect());
+    pair.advance(millis(200));
+    // Nothing comes back for so long that the client's next probe is seconds away.
+    let end = pair.now() + secs(5);
+    drop_if(&mut pair, Direction::ToClient, move |datagram| {
+        datagram.now < end
+    });
+    assert!(pair.transfer(1_000, Direction::ToServer).verified);
+    let finished = |event: &Event| matches!(event, Event::Stream(StreamEvent::Finished { .. }));
+    assert!(pair.run_until(|pair| support::count(pair, Side::Client, finished) > 0));
+    let late = pair.now() - end;
+    assert!(late < millis(600), "{late:?}");
 }

@@ -10,6 +10,7 @@ use clap_mangen::Man;
 
 use crate::cli::Cli;
 use crate::exit::{Exit, Failure, plain_io_error};
+use crate::files::make_directory;
 use crate::output;
 
 /// Prints the completion script for `shell`.
@@ -43,7 +44,7 @@ fn page(command: &clap::Command) -> io::Result<Vec<u8>> {
 
 /// Pages are called `swiftwater-perf-client.1` and so on.
 fn write_pages(command: &clap::Command, directory: &Path) -> io::Result<()> {
-    fs::create_dir_all(directory)?;
+    make_directory(directory)?;
     let name = command.get_display_name().unwrap_or(command.get_name());
     fs::write(directory.join(format!("{name}.1")), page(command)?)?;
     for inner in command

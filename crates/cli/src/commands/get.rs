@@ -1,7 +1,6 @@
 //! `get`: downloads over `hq-interop`, many at once, one connection per server.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,6 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::cli::{GetArgs, TrustArgs};
 use crate::exit::{Exit, Failure, plain_io_error};
+use crate::files::make_directory;
 use crate::hq;
 use crate::hq::client::{Fetched, fetch};
 use crate::identity::read_certificates;
@@ -26,7 +26,7 @@ use crate::url::Url;
 pub(crate) async fn run(args: GetArgs) -> Result<(), Failure> {
     let plan = plan(&args)?;
     let client = client_for(&args)?;
-    fs::create_dir_all(&args.output).map_err(|error| {
+    make_directory(&args.output).map_err(|error| {
         let why = plain_io_error(&error);
         Failure::new(
             Exit::LocalFile,
@@ -153,6 +153,8 @@ async fn download_from(client: Client, downloads: Vec<Download>, context: Contex
                 running.spawn(download_one(connection.clone(), download, context.clone()));
             }
             while running.join_next().await.is_some() {}
+            let key_updates = connection.stats().key_updates;
+            tracing::info!(key_updates, "all downloads from a server ended");
         }
     }
 }

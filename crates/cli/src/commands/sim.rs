@@ -10,12 +10,16 @@ use swiftwater::units::Bandwidth;
 use swiftwater_sim::{Cipher, Dumbbell, FlowSpec, Report, SimError};
 use thiserror::Error;
 
+use crate::duration::parse_positive_duration;
 use crate::exit::{Exit, Failure};
 use crate::link_args::{parse_ecn_threshold, parse_jitter, read_trace};
 use crate::output;
 use crate::size::parse_size;
 use crate::table::{self, Table};
 use crate::transport::parse_controller;
+
+/// The longest run. Nobody waits for the end of a longer one: a zero too many is likelier.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// `sim`.
 #[derive(Args, Debug)]
@@ -43,7 +47,8 @@ pub struct SimArgs {
     pub rate: Rate,
 
     /// Round-trip time without queues
-    #[arg(long, value_name = "TIME", default_value = "30ms", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "30ms",
+          value_parser = parse_positive_duration)]
     pub rtt: Duration,
 
     /// Queue of the bottleneck: 1bdp, bytes (64kB), packets (100p), unlimited
@@ -70,8 +75,9 @@ pub struct SimArgs {
     #[arg(long, value_name = "RATE", default_value = "1gbit", value_parser = parse_rate)]
     pub access_rate: Bandwidth,
 
-    /// Length of the run; it ends early when all flows are finished
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    /// Length of the run, a day at most; it ends early when all flows are finished
+    #[arg(long, value_name = "TIME", default_value = "10s",
+          value_parser = parse_positive_duration)]
     pub duration: Duration,
 
     /// Seed of all random choices
@@ -152,7 +158,28 @@ impl FromStr for FlowArg {
 #[error("{0}")]
 pub struct FlowArgError(String);
 
+/// Refuses runs that can't have been meant.
+fn check(args: &SimArgs) -> Result<(), Failure> {
+    if args.duration > LONGEST {
+        return Err(Failure::new(
+            Exit::Usage,
+            "the duration is out of range: a day (1440min) at most",
+        ));
+    }
+    for (flow, number) in args.flows.iter().zip(1_usize..) {
+        if flow.start >= args.duration {
+            let text = format!(
+                "flow {number} starts after {:?}, when the run of {:?} is over",
+                flow.start, args.duration
+            );
+            return Err(Failure::new(Exit::Usage, text));
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
+    check(args)?;
     let dumbbell = dumbbell(args)?;
     let start = Instant::now();
     let mut report = dumbbell.run().map_err(|error| sim_failure(&error))?;

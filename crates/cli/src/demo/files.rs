@@ -1,6 +1,7 @@
 //! What the demo moves: a short video that comes with the program and a random file made on the
 //! spot.
 
+use std::env;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -48,7 +49,10 @@ impl Files {
             let why = plain_io_error(&error);
             Failure::new(
                 Exit::LocalFile,
-                format_args!("cannot write temporary files: {why}"),
+                format_args!(
+                    "cannot write temporary files below {}: {why} (TMPDIR names another directory)",
+                    env::temp_dir().display()
+                ),
             )
         };
         let directory = tempfile::Builder::new()

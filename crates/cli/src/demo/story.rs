@@ -24,7 +24,7 @@ use crate::perf::report::retransmitted_share;
 use crate::progress::{Bar, Progress};
 use crate::site::Site;
 use crate::transport::{
-    Trust, Tuning, build_failure, client, connection_failure, farewell, listen, server,
+    Trust, Tuning, build_failure, client, client_failure, farewell, listen, server,
 };
 
 /// A transfer that takes longer than this has failed. Far more than any needs: it only keeps a
@@ -154,12 +154,7 @@ impl Set {
     async fn connect(&self) -> Result<Connection, Failure> {
         let relay = self.relay.local_addr();
         let connected = self.client.connect_to(relay, "localhost").await;
-        connected.map_err(|error| match error {
-            swiftwater::ClientError::Connection(error) => {
-                connection_failure(&error, &relay.to_string())
-            }
-            other => Failure::new(Exit::Connection, other),
-        })
+        connected.map_err(|error| client_failure(&error, &relay.to_string()))
     }
 
     /// What only the sender of the file knows. It may not know the connection at all if that failed.

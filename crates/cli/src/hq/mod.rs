@@ -5,6 +5,7 @@
 //! the answer is the bare file and the end of the stream. There is no way to say that something went
 //! wrong but to reset the stream; the codes of [`Refusal`] are our own choice.
 
+pub mod blocks;
 pub mod client;
 pub mod service;
 

@@ -1,24 +1,28 @@
 //! The server's side of `hq-interop`: answers every request of a connection with a file.
+//!
+//! **Memory.** Beyond the transport's send buffer (`TransportConfig::send_window`) a request holds at
+//! most one block of [`BLOCK`] bytes, and the next is read when the transport has taken the last. A
+//! connection is served [`MAX_REQUESTS`] requests at a time, so it holds at most 3.2 MB; its further
+//! requests wait within the transport's receive windows.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::BytesMut;
 use swiftwater::{Connection, ConnectionError, RecvStream, SendStream};
-use tokio::fs::File;
-use tokio::io::AsyncReadExt;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 
+use super::blocks::Blocks;
 use super::{MAX_REQUEST, Refusal, parse_request};
 use crate::exit::plain_io_error;
 use crate::site::{Site, SiteError, site_error};
 
-/// Bytes read from a file at once.
-const BLOCK: usize = 256 * 1024;
+/// Requests of one connection that are served at the same time; as many as clients may usually have
+/// streams open.
+pub const MAX_REQUESTS: usize = 100;
 
 /// A client that sends no complete request for this long is given up.
 const REQUEST_TIME: Duration = Duration::from_secs(30);
@@ -82,7 +86,7 @@ pub async fn serve_connection<F>(
     let mut requests = JoinSet::new();
     loop {
         tokio::select! {
-            accepted = connection.accept_bi() => {
+            accepted = connection.accept_bi(), if requests.len() < MAX_REQUESTS => {
                 let Ok((mut send, recv)) = accepted else { break };
                 if *draining.borrow() {
                     // Failing means that the client has lost interest already.
@@ -104,6 +108,9 @@ pub async fn serve_connection<F>(
         }
     }
     while requests.join_next().await.is_some() {}
+    let client = connection.remote_address();
+    let key_updates = connection.stats().key_updates;
+    tracing::info!(%client, key_updates, "all requests of a client ended");
 }
 
 /// Waits until `draining` is true; for ever if nobody can set it any more.
@@ -144,22 +151,17 @@ async fn try_answer(
     served.path = timeout(REQUEST_TIME, read_request(recv))
         .await
         .map_err(|_| ServeError::refused(Refusal::BadRequest, &"no request within 30 s"))??;
-    let path = resolve(site, &served.path).await?;
-    let mut file = File::open(&path)
-        .await
-        .map_err(|error| site_error(&error))?;
-    let mut block = BytesMut::new();
-    loop {
-        block.reserve(BLOCK);
-        let read = file
-            .read_buf(&mut block)
-            .await
-            .map_err(|error| unreadable(&path, &error))?;
-        if read == 0 {
-            break;
-        }
-        served.bytes += read as u64;
-        send.write_chunk(block.split().freeze())
+    let mut blocks = open(site, &served.path).await?;
+    while !blocks.ended() {
+        let block;
+        (blocks, block) = off_thread(move || {
+            let block = blocks.read_block();
+            (blocks, block)
+        })
+        .await?;
+        let block = block.map_err(|error| unreadable(blocks.path(), &error))?;
+        served.bytes += block.len() as u64;
+        send.write_chunk(block)
             .await
             .map_err(|error| lost(&error))?;
     }
@@ -191,11 +193,22 @@ async fn read_request(recv: &mut RecvStream) -> Result<String, ServeError> {
     }
 }
 
-/// [`Site::resolve`] off the runtime's threads: it asks the file system.
-async fn resolve(site: &Site, request: &str) -> Result<PathBuf, ServeError> {
+/// Finds and opens the file that is asked for.
+async fn open(site: &Site, request: &str) -> Result<Blocks, ServeError> {
     let (site, request) = (site.clone(), request.to_owned());
-    let resolved = tokio::task::spawn_blocking(move || site.resolve(&request)).await;
-    Ok(resolved.map_err(|error| ServeError::refused(Refusal::Internal, &error))??)
+    let opened = off_thread(move || {
+        let path = site.resolve(&request)?;
+        Blocks::open(path).map_err(|error| site_error(&error))
+    });
+    Ok(opened.await??)
+}
+
+/// Asks the file system without holding up the runtime's threads.
+async fn off_thread<T: Send + 'static>(
+    ask: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ServeError> {
+    let answer = spawn_blocking(ask).await;
+    answer.map_err(|error| ServeError::refused(Refusal::Internal, &error))
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> ServeError {

@@ -146,6 +146,18 @@ impl Connection {
         if earliest.is_some() {
             return earliest;
         }
+        // Lost handshake bytes may wait for room in a window that is full of 1-RTT packets, for
+        // which no timer runs before the handshake is confirmed.
+        let blocked = [Epoch::Initial, Epoch::Handshake]
+            .into_iter()
+            .find(|&early| self.handshake.has_pending(early) && self.space(early).is_some());
+        if let Some(epoch) = blocked
+            && !entry
+                .recovery
+                .has_window_for(entry.path.max_datagram_size.into())
+        {
+            return Some((self.lifecycle.last_packet_at + base * backoff, epoch));
+        }
         // A client that has nothing in flight may hold the only key to the server's amplification
         // limit: it probes anyway (RFC 9002, section 6.2.2.1).
         let may_deadlock = self.identity.side.is_client() && !self.server_knows_address();

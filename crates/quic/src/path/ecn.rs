@@ -8,6 +8,9 @@ use crate::transmit::EcnCodepoint;
 
 /// Packets marked while testing whether the path carries marks.
 const TESTING_PACKETS: u64 = 10;
+/// Packets that may still be marked for the test after a probe timeout: a side that only receives has
+/// no timeout of its own, so its acknowledgements mustn't be risked for long.
+const RETESTING_PACKETS: u64 = 2;
 /// Probe timeouts, each after marked packets of which none was acknowledged, after which the path is
 /// taken to drop marked packets.
 const MAX_TIMEOUTS: u8 = 3;
@@ -108,6 +111,9 @@ impl Ecn {
             if self.timeouts >= MAX_TIMEOUTS {
                 self.state = State::Failed;
             }
+        }
+        if let State::Testing { sent } = &mut self.state {
+            *sent = (*sent).max(TESTING_PACKETS - RETESTING_PACKETS);
         }
         self.paused = true;
     }

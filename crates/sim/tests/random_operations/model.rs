@@ -59,6 +59,12 @@ impl Model {
         Pattern::new(2 * id.get() + sender as u64)
     }
 
+    /// Rises with everything that arrives.
+    pub(crate) fn progress(&self) -> u64 {
+        let each = |half: &Half| half.read + u64::from(half.ended) + u64::from(half.acknowledged);
+        self.halves.values().map(each).sum()
+    }
+
     pub(crate) fn stream(&self, side: Side, index: usize) -> Option<StreamId> {
         let known = &self.known[side as usize];
         (!known.is_empty()).then(|| known[index % known.len()])

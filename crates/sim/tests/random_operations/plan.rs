@@ -256,7 +256,7 @@ fn wire() -> impl Strategy<Value = Wire> {
 
 /// A size from tiny to the default.
 fn window() -> impl Strategy<Value = u64> {
-    prop_oneof![1 => 1..200_u64, 2 => 200..20_000_u64, 2 => Just(1 << 20)]
+    prop_oneof![1 => 50..500_u64, 2 => 500..20_000_u64, 2 => Just(1 << 20)]
 }
 
 fn settings() -> impl Strategy<Value = Settings> {
@@ -266,7 +266,7 @@ fn settings() -> impl Strategy<Value = Settings> {
         window(),
         window(),
         prop_oneof![Just(1_u64), 1..20_u64],
-        prop_oneof![1 => 1..5_000_u64, 3 => Just(1 << 20)],
+        prop_oneof![1 => 50..5_000_u64, 3 => Just(1 << 20)],
     );
     let timing = (
         prop_oneof![3 => Just(None), 1 => (500..40_000_u64).prop_map(Some)],

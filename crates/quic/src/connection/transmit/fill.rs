@@ -23,7 +23,7 @@ impl Connection {
             writer.frame(&Frame::PathChallenge { data });
             return;
         }
-        self.fill_ack(now, packet.epoch, writer);
+        self.fill_ack(now, packet, writer);
         if !packet.data {
             return;
         }
@@ -48,16 +48,20 @@ impl Connection {
         }
     }
 
-    fn fill_ack(&mut self, now: Instant, epoch: Epoch, writer: &mut FrameWriter<'_, '_>) {
+    fn fill_ack(&mut self, now: Instant, packet: &Packet, writer: &mut FrameWriter<'_, '_>) {
+        let epoch = packet.epoch;
         let exponent = self.identity.config.ack_delay_exponent;
         let Some(space) = self.space_mut(epoch) else {
             return;
         };
+        // What asks whether the peer is there tells again what has arrived: our last ACK may be what
+        // was lost, and the peer backs off while it waits for it.
+        let repeats = packet.data && (packet.probe || space.ping);
         let received = &mut space.received;
         let Some(largest) = received.largest() else {
             return;
         };
-        if !received.has_unacked() {
+        if !received.has_unacked() && !repeats {
             return;
         }
         let delay = match epoch {
