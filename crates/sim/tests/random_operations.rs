@@ -25,7 +25,11 @@ const CASES: u32 = 200;
 
 fn variable(name: &str) -> Option<u64> {
     let value = std::env::var(name).ok()?;
-    Some(value.parse().unwrap_or_else(|_| panic!("{name} must be a number")))
+    Some(
+        value
+            .parse()
+            .unwrap_or_else(|_| panic!("{name} must be a number")),
+    )
 }
 
 /// Runs `test` on `cases` plans, and shrinks the first that fails.

@@ -31,10 +31,7 @@ impl Half {
             return self.ended;
         }
         let acknowledged = self.acknowledged || !self.finished;
-        self.wanted == 0
-            && self.read == self.written
-            && self.ended == self.finished
-            && acknowledged
+        self.wanted == 0 && self.read == self.written && self.ended == self.finished && acknowledged
     }
 }
 
@@ -106,7 +103,11 @@ impl Model {
         limit: u64,
     ) {
         let Some(half) = self.halves.get_mut(&key) else {
-            assert_eq!(*outcome, Err(WriteError::Closed), "{key:?} can't be written");
+            assert_eq!(
+                *outcome,
+                Err(WriteError::Closed),
+                "{key:?} can't be written"
+            );
             return;
         };
         match outcome {

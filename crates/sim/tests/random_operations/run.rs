@@ -8,13 +8,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use swiftwater_congestion::{CubicConfig, NewRenoConfig};
 use swiftwater_link::{Buffer, EcnThreshold, Jitter, LinkConfig};
+use swiftwater_quic::wire::ErrorCode;
 use swiftwater_quic::{
     Connection, ConnectionError, Event, ReadError, RetryPolicy, SendDatagramError, StreamEvent,
     TransportConfig, WriteError,
 };
 use swiftwater_sim::{Direction, LogDetail, Pair};
 use swiftwater_units::{Bandwidth, ByteCount, Dir, Instant, PacketCount, Side};
-use swiftwater_quic::wire::ErrorCode;
 
 use super::faults::{Dice, Faults};
 use super::model::Model;
@@ -334,7 +334,8 @@ impl World {
         let at = self.model.halves.get(&key).map_or(0, |half| half.written);
         let mut data = Vec::with_capacity(len);
         while data.len() < len {
-            let chunk = Model::pattern(key).chunk(at + data.len() as u64, (len - data.len()) as u64);
+            let chunk =
+                Model::pattern(key).chunk(at + data.len() as u64, (len - data.len()) as u64);
             data.extend_from_slice(&chunk);
         }
         let reader = &self.plan.ends[!side as usize];
@@ -472,7 +473,10 @@ impl World {
             return;
         }
         if let Some(timeout) = connection.poll_timeout() {
-            assert!(timeout > now, "{side:?} wants to wake at {timeout:?}, now {now:?}");
+            assert!(
+                timeout > now,
+                "{side:?} wants to wake at {timeout:?}, now {now:?}"
+            );
         }
         let stats = connection.stats();
         let path = &stats.paths[0];
@@ -558,7 +562,9 @@ impl World {
     // --- the end
 
     fn is_over(&self) -> bool {
-        self.watches.iter().any(|watch| watch.reason.is_some() || watch.closed)
+        self.watches
+            .iter()
+            .any(|watch| watch.reason.is_some() || watch.closed)
     }
 
     /// The impairments end; everything written must arrive and be acknowledged.
@@ -624,11 +630,21 @@ impl World {
             let stats = self.pair.stats(side);
             stats.paths.iter().all(|path| path.bytes_in_flight <= limit)
         });
-        confirmed && quiet && self.model.halves.values().all(super::model::Half::is_settled)
+        confirmed
+            && quiet
+            && self
+                .model
+                .halves
+                .values()
+                .all(super::model::Half::is_settled)
     }
 
     fn report(&self) -> String {
-        let halves = self.model.halves.iter().filter(|(_, half)| !half.is_settled());
+        let halves = self
+            .model
+            .halves
+            .iter()
+            .filter(|(_, half)| !half.is_settled());
         let halves: Vec<_> = halves.collect();
         let sides = SIDES.map(|side| self.pair.stats(side));
         format!("{halves:#?}\n{sides:#?}")

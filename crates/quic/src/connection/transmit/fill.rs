@@ -56,7 +56,7 @@ impl Connection {
         };
         // What asks whether the peer is there tells again what has arrived: our last ACK may be what
         // was lost, and the peer backs off while it waits for it.
-        let repeats = packet.data && (packet.probe || space.ping);
+        let repeats = packet.data && epoch == Epoch::OneRtt && (packet.probe || space.ping);
         let received = &mut space.received;
         let Some(largest) = received.largest() else {
             return;
