@@ -20,9 +20,12 @@ DRAFT_29 = 0xFF00001D
 # A client that is told "no common version" must not sit out its time limits, seconds.
 PROMPT = 10
 # Packets after which swiftwater updates its keys when it is to, and the fewest updates expected of it
-# while 5 MB pass: it sends some 4000 packets as the server, half as many as the client.
+# while 5 MB pass: it sends some 4000 packets as the server, half as many as the client, and waits three
+# probe timeouts between updates.
 UPDATE_EVERY = 100
 UPDATES = 3
+# Slow enough for several of these waits.
+UPDATE_LINK = ["--rate", "20mbit", "--delay", "5ms"]
 
 
 @dataclass
@@ -179,10 +182,12 @@ def ourkeyupdate(setting):
     as_client = setting.client is setting.swiftwater
     every = {"key_update_every": UPDATE_EVERY}
     server, address = serve(setting, **({} if as_client else every))
-    client = fetched(setting, address, ["five-mb"], LONG, **(every if as_client else {}))
+    relay, near = setting.bench.start_relay(setting.swiftwater, address, UPDATE_LINK)
+    client = fetched(setting, near, ["five-mb"], LONG, **(every if as_client else {}))
     swiftwater = client if as_client else server
     swiftwater.wait_for("key_updates=", CLOSE)
     updates = sum(int(count) for count in re.findall(r"key_updates=(\d+)", swiftwater.everything()))
+    check_alive(relay)
     if updates < UPDATES:
         raise Failure(f"{updates} key updates were made")
     check_alive(server)

@@ -86,7 +86,7 @@ pub async fn serve_connection<F>(
     let mut requests = JoinSet::new();
     loop {
         tokio::select! {
-            accepted = connection.accept_bi(), if requests.len() < MAX_REQUESTS => {
+            accepted = connection.accept_bi() => {
                 let Ok((mut send, recv)) = accepted else { break };
                 if *draining.borrow() {
                     // Failing means that the client has lost interest already.

@@ -151,7 +151,7 @@ impl Connection {
         let blocked = [Epoch::Initial, Epoch::Handshake]
             .into_iter()
             .find(|&early| self.handshake.has_pending(early) && self.space(early).is_some());
-        if let Some(epoch) = blocked.filter(|_| false)
+        if let Some(epoch) = blocked
             && !entry
                 .recovery
                 .has_window_for(entry.path.max_datagram_size.into())

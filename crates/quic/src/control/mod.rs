@@ -84,7 +84,7 @@ struct Slot {
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     slots: BTreeMap<ControlKey, Slot>,
-    /// Keys to write, oldest first; may name keys that are no longer pending.
+    /// Keys of pending values, oldest first.
     queue: VecDeque<ControlKey>,
     next_version: u32,
 }
@@ -108,7 +108,17 @@ impl Control {
 
     /// Stops delivering `key`.
     pub(crate) fn cancel(&mut self, key: ControlKey) {
-        self.slots.remove(&key);
+        if self.slots.remove(&key).is_some_and(|slot| slot.pending) {
+            self.unqueue(key);
+        }
+    }
+
+    /// Takes `key` out of the queue: what a peer can make us set and cancel while nothing may be
+    /// sent must not pile up there.
+    fn unqueue(&mut self, key: ControlKey) {
+        if let Some(at) = self.queue.iter().rposition(|queued| *queued == key) {
+            self.queue.remove(at);
+        }
     }
 
     /// True if the value of `key` has never left yet.
@@ -160,9 +170,8 @@ impl Control {
         };
         match fate {
             Fate::Acked => {
-                // A pending slot of this version was queued again by a loss that proved spurious;
-                // its queue entry is skipped later.
-                self.slots.remove(&key);
+                // A pending slot of this version was queued again by a loss that proved spurious.
+                self.cancel(key);
                 return true;
             }
             Fate::Lost if !slot.pending => {

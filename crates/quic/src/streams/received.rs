@@ -238,7 +238,12 @@ impl Streams {
             return;
         }
         self.incoming.window.consume(n);
-        if let Some(limit) = self.incoming.window.raise(self.incoming.clock) {
+        let received = self.incoming.received;
+        if let Some(limit) = self
+            .incoming
+            .window
+            .raise_shared(received, self.incoming.clock)
+        {
             self.tell(ControlKey::MaxData, ControlValue::Limit(limit));
         }
     }

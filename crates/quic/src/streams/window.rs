@@ -1,6 +1,7 @@
 //! Credit given to the peer: one receive window, used for each stream and for the connection.
 //!
-//! A window advertises `consumed + size` and does so again when half of it was used up. Its size
+//! A window advertises `consumed + size` and does so again when half of it, or half of what unread
+//! bytes of others leave of it, was used up. Its size
 //! doubles when the reader uses a window's worth of bytes in less than two round trips, because
 //! then the window, not the network, may be what limits the sender.
 
@@ -66,8 +67,21 @@ impl ReceiveWindow {
 
     /// The limit to advertise now, if half the window has been used since the last time.
     pub(super) fn raise(&mut self, clock: Clock) -> Option<u64> {
+        self.raise_by(self.size / 2, clock)
+    }
+
+    /// The limit to advertise now for a window that many readers share, of which `received` bytes
+    /// have arrived: as soon as it gives the peer as much again as it has left. With prompt readers
+    /// that is half the window. Where bytes that nobody reads take most of the window, the rest must
+    /// not wait for them.
+    pub(super) fn raise_shared(&mut self, received: u64, clock: Clock) -> Option<u64> {
+        let left = self.limit.saturating_sub(received);
+        self.raise_by(left.min(self.size / 2), clock)
+    }
+
+    fn raise_by(&mut self, least: u64, clock: Clock) -> Option<u64> {
         let credit = self.next_limit().saturating_sub(self.limit);
-        if credit == 0 || credit < self.size / 2 {
+        if credit == 0 || credit < least {
             return None;
         }
         self.tune(clock);

@@ -55,8 +55,10 @@ impl Connection {
             return;
         };
         // What asks whether the peer is there tells again what has arrived: our last ACK may be what
-        // was lost, and the peer backs off while it waits for it.
-        let repeats = packet.data && epoch == Epoch::OneRtt && (packet.probe || space.ping);
+        // was lost, and the peer backs off while it waits for it. Not in early packets: their ACKs
+        // tell no delay, so a late one would pass for a long round trip.
+        let asks = packet.data && (packet.probe || space.ping);
+        let repeats = asks && epoch == Epoch::OneRtt;
         let received = &mut space.received;
         let Some(largest) = received.largest() else {
             return;

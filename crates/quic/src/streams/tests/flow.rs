@@ -56,11 +56,31 @@ fn limits_rise_when_half_the_window_was_read() {
         ErrorCode::FLOW_CONTROL_ERROR,
     );
     deliver(&mut streams, ID, 1000, 500, false).unwrap();
-    // The connection's window of 2500 follows at 1250.
-    streams.read(ID, &mut [0; 749]).unwrap();
+    // The connection's window of 2500 has 1000 left: it follows when that can be doubled.
+    streams.read(ID, &mut [0; 499]).unwrap();
     assert_eq!(limit_of(&mut streams, ControlKey::MaxData), None);
     streams.read(ID, &mut [0; 1]).unwrap();
-    assert_eq!(limit_of(&mut streams, ControlKey::MaxData), Some(3750));
+    assert_eq!(limit_of(&mut streams, ControlKey::MaxData), Some(3500));
+}
+
+#[test]
+fn bytes_that_nobody_reads_do_not_hold_up_other_streams() {
+    let mut streams = client();
+    // Two streams that nobody reads take 2000 of the connection's 2500 bytes.
+    deliver(&mut streams, server_bidi(1), 0, 1000, false).unwrap();
+    deliver(&mut streams, server_bidi(2), 0, 1000, false).unwrap();
+    // A third whose reader takes everything at once goes on for ever.
+    let (mut sent, mut limit) = (0, 2500);
+    for _ in 0..100 {
+        let piece = (limit - 2000 - sent).min(100);
+        assert!(piece > 0, "stalled after {sent} bytes");
+        deliver(&mut streams, ID, sent, piece as usize, false).unwrap();
+        sent += piece;
+        while let Ok(ReadOutcome::Data(_)) = streams.read(ID, &mut [0; 100]) {}
+        limit = limit_of(&mut streams, ControlKey::MaxData).unwrap_or(limit);
+        assert!(limit <= 2500 + sent, "the window is never exceeded");
+    }
+    assert!(sent > 5000, "{sent} bytes got through");
 }
 
 #[test]
