@@ -21,7 +21,7 @@ DRAFT_29 = 0xFF00001D
 PROMPT = 10
 # Packets after which swiftwater updates its keys when it is to, and the fewest updates expected of it
 # while 5 MB pass: it sends some 4000 packets as the server, half as many as the client, and waits three
-# probe timeouts between updates.
+# probe timeouts between updates. (quinn makes one of its own early on, which is counted, too.)
 UPDATE_EVERY = 100
 UPDATES = 3
 # Slow enough for several of these waits.

@@ -143,7 +143,7 @@ fn heavy_loss_both_ways_is_survived() {
         }
         assert!(pair.finish_transfers(), "seed {seed}");
         let took = pair.now() - Instant::ZERO;
-        assert!(took < secs(15), "seed {seed}: {took:?}");
+        assert!(took < secs(30), "seed {seed}: {took:?}");
         total += took;
     }
     let mean = total / u32::try_from(seeds).unwrap();

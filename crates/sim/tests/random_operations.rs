@@ -21,7 +21,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRu
 use plan::Plan;
 
 /// Cases of a run that nobody waits for specially.
-const CASES: u32 = 4_000;
+const CASES: u32 = 10_000;
 
 fn variable(name: &str) -> Option<u64> {
     let value = std::env::var(name).ok()?;

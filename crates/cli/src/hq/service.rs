@@ -1,11 +1,11 @@
 //! The server's side of `hq-interop`: answers every request of a connection with a file.
 //!
 //! **Memory.** Beyond the transport's send buffer (`TransportConfig::send_window`) a request holds at
-//! most one block of [`BLOCK`] bytes, and the next is read when the transport has taken the last. A
-//! connection is served [`MAX_REQUESTS`] requests at a time, so it holds at most 3.2 MB; its further
-//! requests wait within the transport's receive windows.
+//! most one block of [`BLOCK`](super::blocks::BLOCK) bytes, and the next is read when the transport
+//! has taken the last. A connection is served [`MAX_REQUESTS`] requests at a time, so it holds at most
+//! 3.3 MB; its further requests wait within the transport's receive windows. A server's total is that
+//! and the windows, times its connections.
 
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -86,7 +86,7 @@ pub async fn serve_connection<F>(
     let mut requests = JoinSet::new();
     loop {
         tokio::select! {
-            accepted = connection.accept_bi() => {
+            accepted = connection.accept_bi(), if requests.len() < MAX_REQUESTS => {
                 let Ok((mut send, recv)) = accepted else { break };
                 if *draining.borrow() {
                     // Failing means that the client has lost interest already.

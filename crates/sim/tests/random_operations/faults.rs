@@ -32,9 +32,11 @@ impl Dice {
         self.roll() % 100 < u64::from(share)
     }
 
-    /// Flips a bit of `data`.
+    /// Flips a bit of `data`, unless it is a Version Negotiation packet: that has nothing by which
+    /// damage can be noticed.
     pub(crate) fn damage(&mut self, data: &mut [u8]) {
-        if !data.is_empty() {
+        let negotiates = data.get(1..5) == Some(&[0; 4]) && data[0] & 0x80 != 0;
+        if !data.is_empty() && !negotiates {
             let at = self.roll() as usize % data.len();
             data[at] ^= 1 << (self.roll() % 8);
         }

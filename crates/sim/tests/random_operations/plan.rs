@@ -356,7 +356,8 @@ fn network_op() -> impl Strategy<Value = Op> {
             stranger: stranger == 0,
         },
     );
-    let garbage = (direction(), 0..400_usize, 0..40_usize, 0..1_300_usize).prop_map(
+    // The null cipher hides nothing: what is kept must be too short to end in a reset token.
+    let garbage = (direction(), 0..400_usize, 0..30_usize, 0..1_300_usize).prop_map(
         |(to, index, keep, len)| Op::Garbage {
             to,
             index,

@@ -13,7 +13,7 @@ use swiftwater_quic::{
     Connection, ConnectionError, Event, ReadError, RetryPolicy, SendDatagramError, StreamEvent,
     TransportConfig, WriteError,
 };
-use swiftwater_sim::{Direction, LogDetail, Pair};
+use swiftwater_sim::{Direction, HostId, LogDetail, Pair};
 use swiftwater_units::{Bandwidth, ByteCount, Dir, Instant, PacketCount, Side};
 
 use super::faults::{Dice, Faults};
@@ -708,6 +708,20 @@ impl World {
         }
     }
 
+    /// Closes the connections of a server that the client tried again after it was refused: nothing
+    /// ends those if the client has gone meanwhile.
+    fn close_others(&mut self, hosts: [HostId; 2]) {
+        let now = self.pair.now();
+        let network = self.pair.network();
+        for host in hosts {
+            for handle in network.connections(host).collect::<Vec<_>>() {
+                if let Some(connection) = network.connection(host, handle) {
+                    connection.close(now, 7, b"enough");
+                }
+            }
+        }
+    }
+
     /// Both ends close; nothing may be left.
     fn close(&mut self) {
         for side in SIDES {
@@ -717,12 +731,21 @@ impl World {
         }
         self.settle();
         let hosts = SIDES.map(|side| self.pair.host(side));
+        self.close_others(hosts);
         let limit = self.pair.now() + END_PATIENCE;
-        while hosts
-            .into_iter()
-            .any(|host| self.pair.network().connections(host).next().is_some())
-        {
-            assert!(self.step_until(limit), "connections that never end");
+        loop {
+            let network = self.pair.network();
+            let left: Vec<_> = hosts
+                .into_iter()
+                .flat_map(|host| network.connections(host).map(move |handle| (host, handle)))
+                .collect();
+            let Some((host, handle)) = left.first() else {
+                break;
+            };
+            if !self.step_until(limit) {
+                let connection = self.pair.network().view(*host, *handle);
+                panic!("a connection that never ends: {connection:#?}");
+            }
         }
         self.settle();
         for host in hosts {
