@@ -6,6 +6,7 @@
 //! 3.3 MB; its further requests wait within the transport's receive windows. A server's total is that
 //! and the windows, times its connections.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

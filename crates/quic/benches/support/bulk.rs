@@ -12,7 +12,8 @@ pub(crate) const MEGABYTE: usize = 1 << 20;
 
 /// A connection with one stream that never ends.
 pub(crate) struct Bulk {
-    wire: Wire,
+    /// Both ends.
+    pub(crate) wire: Wire,
     id: StreamId,
     data: Vec<u8>,
     sink: Vec<u8>,
@@ -47,15 +48,6 @@ impl Bulk {
             bulk.megabyte();
         }
         bulk
-    }
-
-    /// Packets sent by client and server so far.
-    pub(crate) fn packets(&mut self) -> (u64, u64) {
-        let sent = |stats: swiftwater_quic::ConnectionStats| stats.packets_sent.get();
-        (
-            sent(self.wire.client.connection().stats()),
-            sent(self.wire.server.connection().stats()),
-        )
     }
 
     /// Writes and reads a megabyte.

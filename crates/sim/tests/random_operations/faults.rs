@@ -12,6 +12,11 @@ use super::plan::{Marks, Wire};
 /// Datagrams that can be replayed.
 const CAPTURED: usize = 400;
 
+/// True for a Version Negotiation packet: nothing in it tells whether it is right.
+pub(crate) fn negotiates_version(data: &[u8]) -> bool {
+    data.get(1..5) == Some(&[0; 4]) && data[0] & 0x80 != 0
+}
+
 /// A small generator (splitmix64), so that a case depends on nothing but its plan.
 #[derive(Debug)]
 pub(crate) struct Dice(u64);
@@ -32,11 +37,9 @@ impl Dice {
         self.roll() % 100 < u64::from(share)
     }
 
-    /// Flips a bit of `data`, unless it is a Version Negotiation packet: that has nothing by which
-    /// damage can be noticed.
+    /// Flips a bit of `data`, unless damage to it can't be noticed.
     pub(crate) fn damage(&mut self, data: &mut [u8]) {
-        let negotiates = data.get(1..5) == Some(&[0; 4]) && data[0] & 0x80 != 0;
-        if !data.is_empty() && !negotiates {
+        if !data.is_empty() && !negotiates_version(data) {
             let at = self.roll() as usize % data.len();
             data[at] ^= 1 << (self.roll() % 8);
         }

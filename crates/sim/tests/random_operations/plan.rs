@@ -393,17 +393,22 @@ pub(crate) fn plan() -> impl Strategy<Value = Plan> {
         prop_oneof![3 => Just(false), 1 => Just(true)],
         prop_oneof![Just(1_usize), 1..12_usize],
         any::<bool>(),
+        // Mostly time for the handshake, so that streams are there for the rest.
+        prop_oneof![1 => Just(0_u64), 2 => 500..3_000_u64],
         proptest::collection::vec(op, 1..100),
     )
         .prop_map(
-            |(seed, (up, down), (client, server), retry, segments, finish_all, ops)| Plan {
-                seed,
-                wires: [up, down],
-                ends: [client, server],
-                retry,
-                segments,
-                finish_all,
-                ops,
+            |(seed, (up, down), (client, server), retry, segments, finish_all, wait, mut ops)| {
+                ops.insert(0, Op::Advance(wait));
+                Plan {
+                    seed,
+                    wires: [up, down],
+                    ends: [client, server],
+                    retry,
+                    segments,
+                    finish_all,
+                    ops,
+                }
             },
         )
 }

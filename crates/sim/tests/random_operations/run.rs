@@ -16,7 +16,7 @@ use swiftwater_quic::{
 use swiftwater_sim::{Direction, HostId, LogDetail, Pair};
 use swiftwater_units::{Bandwidth, ByteCount, Dir, Instant, PacketCount, Side};
 
-use super::faults::{Dice, Faults};
+use super::faults::{Dice, Faults, negotiates_version};
 use super::model::Model;
 use super::plan::{Op, Plan, Settings, Wire};
 
@@ -443,7 +443,7 @@ impl World {
 
     fn garbage(&mut self, to: Direction, index: usize, keep: usize, len: usize) {
         let mut data = self.captured(to, index).unwrap_or_default();
-        data.truncate(keep);
+        data.truncate(if negotiates_version(&data) { 0 } else { keep });
         let missing = len.saturating_sub(data.len());
         data.extend((0..missing).map(|_| self.dice.roll() as u8));
         self.injected += 1;
