@@ -81,6 +81,37 @@ fn an_interrupted_download_leaves_nothing() {
     assert!(names(&site.path("out")).is_empty());
 }
 
+/// As `get ... | head -1` does.
+#[test]
+fn a_reader_that_goes_away_leaves_no_part_files() {
+    let site = Site::start(&[("large", &large()), ("small", b"x")]);
+    let mut relay = slow_relay(&site);
+    let mut get = get(&site, &relay);
+    let listen = relay.first["listen"].as_str().expect("an address");
+    get.args([&format!("https://{listen}/small"), "--json"]);
+    let mut running = get.stdout(Stdio::piped()).spawn().expect("it starts");
+    drop(running.stdout.take());
+    wait_for_bytes(&mut relay);
+    let output = running.wait_with_output().expect("it ended");
+    assert_eq!(output.status.code(), Some(0));
+    let left = names(&site.path("out"));
+    assert_eq!(left, ["small"], "only what was complete");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_demo_whose_results_nobody_can_read_leaves_no_files() {
+    let directory = tempfile::TempDir::new().expect("a directory");
+    let full = fs::File::options().write(true).open("/dev/full");
+    let mut demo = swiftwater();
+    demo.args(["demo", "--quick", "--preset", "home-broadband", "--json"])
+        .env("TMPDIR", directory.path())
+        .stdout(full.expect("it is there"));
+    let error = failed(&demo.output().expect("it starts"), 1);
+    assert!(error.contains("standard output"), "{error}");
+    assert!(names(directory.path()).is_empty());
+}
+
 #[test]
 fn of_two_downloads_to_one_file_one_wins() {
     let data = large();

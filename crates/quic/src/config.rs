@@ -37,7 +37,7 @@ pub struct TransportConfig {
     pub max_idle_timeout: Option<Duration>,
     /// Give up a handshake after this long; default 10 s.
     pub handshake_timeout: Duration,
-    /// Send a PING when nothing was sent for this long; `None` (default) never.
+    /// Send a PING when nothing was sent for this long; `None` (default) and zero never.
     pub keep_alive_interval: Option<Duration>,
     /// RTT assumed before the first sample; default 333 ms (RFC 9002, section 6.2.2).
     pub initial_rtt: Duration,

@@ -51,20 +51,23 @@ pub(crate) async fn run(args: GetArgs) -> Result<(), Failure> {
 
     let mut summary = Summary::new(args.json, progress);
     let mut stop = std::pin::pin!(stop_requested());
-    loop {
-        tokio::select! {
+    let ended = loop {
+        let told = tokio::select! {
             result = finished.recv() => match result {
-                Some(result) => summary.add(&result)?,
-                None => break,
+                Some(result) => summary.add(&result),
+                None => break Ok(()),
             },
-            stopped = &mut stop => {
-                stopped?;
-                // Dropping the downloads removes what they have written.
-                servers.shutdown().await;
-                hang_up(&client, Parting::GivingUp).await;
-                return Err(interrupted());
-            }
+            stopped = &mut stop => stopped.and(Err(interrupted())),
+        };
+        if told.is_err() {
+            break told;
         }
+    };
+    if ended.is_err() {
+        // Dropping the downloads removes what they have written.
+        servers.shutdown().await;
+        hang_up(&client, Parting::GivingUp).await;
+        return ended;
     }
     let elapsed = start.elapsed();
     hang_up(&client, Parting::Done).await;

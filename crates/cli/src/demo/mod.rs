@@ -99,19 +99,21 @@ pub(crate) async fn run(args: DemoArgs) -> Result<(), Failure> {
     let mut all = Vec::new();
     let mut stop = std::pin::pin!(stop_requested());
     loop {
-        tokio::select! {
+        let told = tokio::select! {
             row = finished.recv() => match row {
                 Some(row) => {
-                    tell(&stage.progress, &row, args.json)?;
+                    let told = tell(&stage.progress, &row, args.json);
                     all.push(row);
+                    told
                 }
                 None => break,
             },
-            stopped = &mut stop => {
-                stopped?;
-                running.shutdown().await;
-                return Err(interrupted());
-            }
+            stopped = &mut stop => stopped.and(Err(interrupted())),
+        };
+        if told.is_err() {
+            // The last of them removes the temporary files.
+            running.shutdown().await;
+            return told;
         }
     }
     while let Some(done) = running.join_next().await {

@@ -229,7 +229,9 @@ impl Connection {
     }
 
     fn keep_alive_deadline(&self) -> Option<Instant> {
-        let interval = self.identity.config.keep_alive_interval?;
+        let interval = self.identity.config.keep_alive_interval;
+        // Without any time between them, PINGs would never end.
+        let interval = interval.filter(|interval| !interval.is_zero())?;
         (self.handshake.is_confirmed() && !self.paths.first().space.ping)
             .then(|| self.lifecycle.last_packet_at + interval)
     }
