@@ -72,6 +72,7 @@ struct Watch {
     packets_received: u64,
     last_heard: Instant,
     in_flight: u64,
+    window: u64,
     /// Probe timeouts when the window was last respected.
     ptos_within_window: u64,
     /// Streams of which an event said that they can be read or written, and kinds to accept.
@@ -494,14 +495,16 @@ impl World {
         if in_flight <= cwnd + packet {
             watch.ptos_within_window = ptos;
         } else if in_flight > watch.in_flight && !moved {
-            // Two probes a time, in up to two epochs; and the one packet of an episode.
+            // Two probes a time, in up to two epochs; and the one packet of an episode. The window
+            // may have shrunk after the packets left.
             let probes = 4 * (ptos - watch.ptos_within_window);
             assert!(
-                in_flight <= watch.in_flight.max(cwnd) + packet * (1 + probes),
+                in_flight <= watch.in_flight.max(watch.window).max(cwnd) + packet * (1 + probes),
                 "{side:?}: {in_flight} bytes in flight, window {cwnd}, {probes} probes"
             );
         }
         watch.in_flight = in_flight;
+        watch.window = cwnd;
     }
 
     fn check_events(&mut self, side: Side) {
