@@ -23,8 +23,8 @@ const MAX_IDLE_CHUNK: usize = 4096;
 /// `Bytes` shorter than this are copied: the bookkeeping of a segment would cost more.
 const MIN_SHARED: usize = 1024;
 
-/// Chunks kept for reuse in each connection beyond as many as are in use: 512 KiB.
-const SPARE_CHUNKS: usize = 8;
+/// Chunks kept for reuse in each connection beyond as many as are in use: 1 MiB.
+const SPARE_CHUNKS: usize = 16;
 
 /// Chunks of full size that were emptied and wait for the next write. As many are kept as are in
 /// use, so that a flow whose acknowledgements come in bursts allocates nothing, and an idle one holds
