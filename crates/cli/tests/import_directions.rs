@@ -17,6 +17,7 @@ const ORDER: &[&str] = &[
     "sim",
     "net",
     "swiftwater",
+    "lab",
     "cli",
 ];
 

@@ -13,6 +13,7 @@ use crate::growth::{ActiveClock, MAX_WINDOW};
 use crate::hystart::{HyStartConfig, SlowStart};
 use crate::loss_based::{Curve, LossBased, PacingGains, clamp_or};
 use crate::sample::AckBatch;
+use crate::tunable;
 
 /// The CUBIC controller.
 pub type Cubic = LossBased<CubicCurve>;
@@ -48,6 +49,15 @@ impl Default for CubicConfig {
         }
     }
 }
+
+tunable!(CubicConfig {
+    "beta" => beta in 0.1..=0.95, "what a congestion event multiplies the window by";
+    "c" => c in 0.01..=100.0, "how fast the cubic function bends, segments per second cubed";
+    "fast_convergence" => fast_convergence, "leave room for new flows";
+    "hystart" => hystart, "HyStart++ in the first slow start";
+    "pacing_gain_slow_start" => pacing.slow_start in 1.0..=16.0, "pacing rate over cwnd/smoothed_rtt in slow start";
+    "pacing_gain" => pacing.avoidance in 1.0..=16.0, "pacing rate over cwnd/smoothed_rtt later";
+});
 
 impl CubicConfig {
     /// A controller with these parameters.

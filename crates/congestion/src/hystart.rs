@@ -9,6 +9,7 @@ use std::time::Duration;
 use swiftwater_units::ByteCount;
 
 use crate::controller::Env;
+use crate::parameters::ParameterValue;
 use crate::sample::AckBatch;
 
 /// Constants of HyStart++ (RFC 9406, section 4.3). The default has the RFC's values.
@@ -47,6 +48,37 @@ impl Default for HyStartConfig {
             growth_limit: None,
             step_back: false,
         }
+    }
+}
+
+/// Whether slow start is HyStart++, for parameters by name: `off`, `on` (the RFC's constants) or
+/// `step-back` (and [`HyStartConfig::step_back`]).
+impl ParameterValue for Option<HyStartConfig> {
+    fn read(text: &str) -> Option<Self> {
+        match text {
+            "off" => Some(None),
+            "on" => Some(Some(HyStartConfig::default())),
+            "step-back" => Some(Some(HyStartConfig {
+                step_back: true,
+                ..HyStartConfig::default()
+            })),
+            _ => None,
+        }
+    }
+
+    fn write(&self) -> String {
+        match self {
+            None => "off",
+            Some(HyStartConfig {
+                step_back: true, ..
+            }) => "step-back",
+            Some(_) => "on",
+        }
+        .to_owned()
+    }
+
+    fn accepts() -> String {
+        "on, step-back or off".to_owned()
     }
 }
 

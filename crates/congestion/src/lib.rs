@@ -11,11 +11,13 @@
 //! `on_spurious`, `on_ack`; the pacer then re-reads [`Controller::pacing`].
 //!
 //! Choose an algorithm with [`by_name`], or make a factory with parameters of your own, such as
-//! [`CubicConfig`]. Rules that hold for every algorithm (when a window may grow at all, how far it
+//! [`CubicConfig`]. A [`Catalogue`] takes algorithms of yours in addition; [`tunable!`] makes their
+//! parameters settable by name. Rules that hold for every algorithm (when a window may grow at all, how far it
 //! may run ahead of its use) are in one place, see [`AckBatch::may_grow`].
 
 #![forbid(unsafe_code)]
 
+mod catalogue;
 mod controller;
 mod cubic;
 mod fixed;
@@ -23,9 +25,11 @@ mod growth;
 mod hystart;
 mod loss_based;
 mod newreno;
-mod registry;
+pub mod parameters;
 mod sample;
+mod windowed;
 
+pub use catalogue::{Algorithm, Catalogue, UnknownController, by_name, names};
 pub use controller::{Controller, ControllerFactory, Env, Pacing, Snapshot};
 pub use cubic::{Cubic, CubicConfig};
 pub use fixed::FixedWindow;
@@ -33,7 +37,7 @@ pub use growth::MAX_WINDOW;
 pub use hystart::HyStartConfig;
 pub use loss_based::PacingGains;
 pub use newreno::{NewReno, NewRenoConfig};
-pub use registry::{UnknownController, by_name, names};
+pub use parameters::{Parameter, ParameterError, ParameterValue, Tunable};
 pub use sample::{
     AckBatch, EcnBatch, EcnCounts, EpisodeId, LossBatch, LossCause, LostPacket, RateSample, Round,
     RttView, SentInfo,
@@ -46,4 +50,5 @@ pub mod blocks {
     pub use crate::hystart::{HyStart, SlowStart, SlowStartStep};
     pub use crate::loss_based::{Curve, LossBased};
     pub use crate::newreno::RenoCurve;
+    pub use crate::windowed::Windowed;
 }

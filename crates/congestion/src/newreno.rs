@@ -6,6 +6,7 @@ use crate::controller::{Controller, ControllerFactory, Env};
 use crate::hystart::{HyStartConfig, SlowStart};
 use crate::loss_based::{Curve, LossBased, PacingGains, clamp_or};
 use crate::sample::AckBatch;
+use crate::tunable;
 
 /// The NewReno controller.
 pub type NewReno = LossBased<RenoCurve>;
@@ -32,6 +33,13 @@ impl Default for NewRenoConfig {
         }
     }
 }
+
+tunable!(NewRenoConfig {
+    "beta" => beta in 0.1..=0.95, "what a congestion event multiplies the window by";
+    "hystart" => hystart, "HyStart++ in the first slow start";
+    "pacing_gain_slow_start" => pacing.slow_start in 1.0..=16.0, "pacing rate over cwnd/smoothed_rtt in slow start";
+    "pacing_gain" => pacing.avoidance in 1.0..=16.0, "pacing rate over cwnd/smoothed_rtt later";
+});
 
 impl NewRenoConfig {
     /// A controller with these parameters.

@@ -84,7 +84,7 @@ fn w_max_below_the_window_means_k_zero_and_no_negative_root() {
 
 #[test]
 fn one_routine_resets_everything_after_persistent_congestion() {
-    for name in names() {
+    for name in &names() {
         let mut t = Transport::new(by_name(name).unwrap().as_ref());
         t.run_rounds(4);
         t.one_loss();
@@ -102,7 +102,7 @@ fn one_routine_resets_everything_after_persistent_congestion() {
 
 #[test]
 fn persistent_congestion_is_never_undone() {
-    for name in names() {
+    for name in &names() {
         let mut t = Transport::new(by_name(name).unwrap().as_ref());
         t.run_rounds(4);
         t.one_loss();
@@ -116,7 +116,7 @@ fn persistent_congestion_is_never_undone() {
 
 #[test]
 fn initial_and_minimum_window_are_the_environments() {
-    for name in names() {
+    for name in &names() {
         let mut t = Transport::new(by_name(name).unwrap().as_ref());
         assert_eq!(t.cwnd(), 10 * MDS, "{name}");
         t.black_out(10);
@@ -336,7 +336,7 @@ fn hystart_exit_may_step_back_to_the_window_before_the_delay_rose() {
 
 #[test]
 fn no_algorithm_grows_an_underused_window() {
-    for name in names() {
+    for name in &names() {
         let mut t = Transport::new(by_name(name).unwrap().as_ref());
         for offered in [3, 8] {
             t.supply = Supply::App(offered);
@@ -356,7 +356,7 @@ fn no_algorithm_grows_an_underused_window() {
 #[test]
 fn a_round_that_filled_the_window_once_counts_as_limited() {
     // Bursts that fill the window, each followed by silence: small requests.
-    for name in names() {
+    for name in &names() {
         let mut t = Transport::new(by_name(name).unwrap().as_ref());
         for _ in 0..6 {
             t.supply = Supply::Unlimited;
@@ -389,7 +389,7 @@ fn what_was_in_flight_a_round_ago_still_counts() {
 
 #[test]
 fn being_held_back_by_the_pacer_is_not_application_limited() {
-    for name in names() {
+    for name in &names() {
         let mut t = Transport::new(by_name(name).unwrap().as_ref());
         t.supply = Supply::Blocked(8);
         t.run_rounds(5);
@@ -399,7 +399,7 @@ fn being_held_back_by_the_pacer_is_not_application_limited() {
 
 #[test]
 fn the_window_runs_at_most_twice_ahead_of_what_was_in_flight() {
-    for name in names() {
+    for name in &names() {
         let mut t = Transport::new(by_name(name).unwrap().as_ref());
         t.supply = Supply::Blocked(8);
         t.run_rounds(200);

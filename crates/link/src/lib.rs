@@ -55,6 +55,6 @@ pub use counters::{Counters, Tally};
 pub use link::{DropReason, Dropped, Link};
 pub use loss::LossModel;
 pub use packet::{Ecn, Packet, Payload};
-pub use parse::{ParseError, parse_duration, parse_probability, parse_rate};
 pub use queue::{Buffer, EcnThreshold, QueueStats};
+pub use swiftwater_units::text::{ParseError, parse_duration, parse_probability, parse_rate};
 pub use trace::{Trace, TraceError, TraceSample};

@@ -56,7 +56,7 @@ async fn connect(
 async fn every_profile_and_controller_carries_data() {
     guard(async {
         for profile in Profile::ALL {
-            for name in congestion::names() {
+            for name in &congestion::names() {
                 let (server, certificate) =
                     server(|builder| builder.profile(profile).congestion(name));
                 let client = client()

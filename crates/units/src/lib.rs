@@ -4,13 +4,14 @@
 //! count, a packet number can't be used as a stream offset, and time never comes from a clock.
 //! Arithmetic here saturates: a virtual clock or a hostile peer must not be able to cause a panic.
 //!
-//! No protocol logic lives here.
+//! [`text`] reads quantities that users write. No protocol logic lives here.
 
 #![forbid(unsafe_code)]
 
 mod count;
 mod id;
 mod rate;
+pub mod text;
 mod time;
 
 pub use count::{ByteCount, PacketCount};

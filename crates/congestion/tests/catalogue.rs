@@ -1,0 +1,121 @@
+//! Algorithms by name and their parameters by name.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use swiftwater_congestion::blocks::Windowed;
+use swiftwater_congestion::{
+    Catalogue, CubicConfig, HyStartConfig, ParameterError, Tunable, UnknownController, by_name,
+};
+
+#[test]
+fn a_specification_sets_parameters() {
+    let mut config = CubicConfig::default();
+    config
+        .set_all("beta=0.8, hystart=off,pacing_gain=2")
+        .unwrap();
+    assert!((config.beta - 0.8).abs() < 1e-12);
+    assert_eq!(config.hystart, None);
+    assert!((config.pacing.avoidance - 2.0).abs() < 1e-12);
+    assert!(by_name("Cubic:beta=0.8,hystart=off").is_ok());
+    config.set("hystart", "step-back").unwrap();
+    assert_eq!(
+        config.hystart,
+        Some(HyStartConfig {
+            step_back: true,
+            ..HyStartConfig::default()
+        })
+    );
+}
+
+#[test]
+fn what_cannot_be_set_is_refused_with_what_could() {
+    let mut config = CubicConfig::default();
+    let before = config;
+    let error = config.set("beta", "1.5").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "parameter `beta` can't be `1.5`; it takes a number from 0.1 to 0.95"
+    );
+    assert!(matches!(
+        config.set("gamma", "1"),
+        Err(ParameterError::Unknown { known, .. }) if known.contains("fast_convergence")
+    ));
+    assert!(matches!(
+        config.set_all("beta"),
+        Err(ParameterError::Form { .. })
+    ));
+    assert!(config.set("c", "NaN").is_err());
+    assert_eq!(config, before);
+    assert!(matches!(
+        by_name("cubic:beta=x"),
+        Err(UnknownController::Parameter { name, .. }) if name == "cubic"
+    ));
+    assert!(matches!(
+        by_name("vegas"),
+        Err(UnknownController::Name { .. })
+    ));
+}
+
+#[test]
+fn every_listed_value_can_be_set_again() {
+    for algorithm in Catalogue::standard().algorithms() {
+        for parameter in algorithm.parameters() {
+            let specification = format!(
+                "{}:{}={}",
+                algorithm.name(),
+                parameter.name,
+                parameter.value
+            );
+            assert!(by_name(&specification).is_ok(), "{specification}");
+        }
+    }
+}
+
+#[test]
+fn a_catalogue_takes_algorithms_of_its_user() {
+    let mut catalogue = Catalogue::standard();
+    let known = catalogue.algorithms().len();
+    let gentle = CubicConfig {
+        beta: 0.9,
+        ..CubicConfig::default()
+    };
+    catalogue.add("Gentle", "CUBIC that gives way a little", gentle);
+    assert_eq!(catalogue.algorithms().len(), known + 1);
+    assert!(catalogue.get("gentle:c=1").is_ok());
+    let names: Vec<_> = catalogue.names().collect();
+    assert!(names.is_sorted());
+    catalogue.add("gentle", "again", CubicConfig::default());
+    assert_eq!(catalogue.algorithms().len(), known + 1);
+}
+
+proptest! {
+    #[test]
+    fn the_window_knows_the_extremum(
+        values in proptest::collection::vec((0u64..5, 0u32..100), 1..200),
+        length in 1u64..20,
+    ) {
+        let (mut largest, mut smallest) = (Windowed::largest(), Windowed::smallest());
+        let mut seen: Vec<(u64, u32)> = Vec::new();
+        let mut position = 0;
+        for (step, value) in values {
+            position += step;
+            largest.enter(position, value);
+            smallest.enter(position, value);
+            seen.push((position, value));
+            let from = position.saturating_sub(length);
+            largest.forget_before(from);
+            smallest.forget_before(from);
+            let inside = seen.iter().filter(|(at, _)| *at >= from).map(|(_, v)| *v);
+            prop_assert_eq!(largest.get(), inside.clone().max());
+            prop_assert_eq!(smallest.get(), inside.min());
+        }
+    }
+
+    #[test]
+    fn durations_are_read_as_they_are_written(nanos in 0u64..10_000_000_000_000) {
+        use swiftwater_congestion::ParameterValue;
+        let duration = Duration::from_nanos(nanos);
+        prop_assert_eq!(Duration::read(&duration.write()), Some(duration));
+    }
+}
