@@ -88,6 +88,8 @@ pub(crate) struct PathRecovery {
     /// When a packet was last sent, acknowledged or declared lost; `None` before the first.
     pub(super) active_at: Option<Instant>,
     pub(super) pto_count: u32,
+    /// The last delivery-rate sample.
+    pub(super) delivery_rate: Option<Bandwidth>,
     pub(super) stats: RecoveryStats,
     /// Reused for the packets of a `LossBatch`.
     pub(super) scratch: Vec<LostPacket>,
@@ -115,6 +117,7 @@ impl PathRecovery {
             inflight: ByteCount::ZERO,
             active_at: None,
             pto_count: 0,
+            delivery_rate: None,
             stats: RecoveryStats::default(),
             scratch: Vec::with_capacity(SCRATCH_PACKETS),
         };
@@ -348,6 +351,21 @@ impl PathRecovery {
 
     pub(crate) fn controller(&self) -> &dyn Controller {
         &*self.controller
+    }
+
+    /// The rate of the last delivery-rate sample.
+    pub(crate) fn delivery_rate(&self) -> Option<Bandwidth> {
+        self.delivery_rate
+    }
+
+    /// True while the application limits the flow.
+    pub(crate) fn is_app_limited(&self) -> bool {
+        self.sampler.is_app_limited()
+    }
+
+    /// Of what was sent last, `bytes` stream bytes had been sent before.
+    pub(crate) fn on_retransmitted(&mut self, bytes: u64) {
+        self.stats.retransmitted += ByteCount::new(bytes);
     }
 
     pub(crate) fn stats(&self) -> RecoveryStats {
