@@ -13,10 +13,9 @@ use swiftwater_congestion::{
 use swiftwater_units::{Bandwidth, ByteCount, Instant};
 
 fn cubic() -> Transport {
-    Transport::new(&CubicConfig {
-        hystart: None,
-        ..Default::default()
-    })
+    let mut config = CubicConfig::default();
+    config.base.hystart = None;
+    Transport::new(&config)
 }
 
 fn newreno() -> Transport {
@@ -279,10 +278,8 @@ fn cubic_growth_below_one_byte_adds_up() {
 
 #[test]
 fn avoidance_never_adds_more_than_a_datagram_a_round_even_after_hystart() {
-    let config = NewRenoConfig {
-        hystart: Some(HyStartConfig::default()),
-        ..Default::default()
-    };
+    let mut config = NewRenoConfig::default();
+    config.base.hystart = Some(HyStartConfig::default());
     let mut t = Transport::new(&config);
     t.run_rounds(3);
     t.rtt = Duration::from_millis(75);
@@ -314,14 +311,12 @@ fn cubic_target_is_at_most_half_above_the_window() {
 #[test]
 fn hystart_exit_may_step_back_to_the_window_before_the_delay_rose() {
     let exit = |step_back| {
-        let hystart = Some(HyStartConfig {
+        let mut config = CubicConfig::default();
+        config.base.hystart = Some(HyStartConfig {
             step_back,
             ..Default::default()
         });
-        let mut t = Transport::new(&CubicConfig {
-            hystart,
-            ..Default::default()
-        });
+        let mut t = Transport::new(&config);
         t.rate = Some(Bandwidth::from_mbps(20));
         assert!(t.run_until(12, |t| t.snapshot().state == "conservative_slow_start"));
         let at_rise = t.cwnd();
