@@ -20,6 +20,7 @@
 mod catalogue;
 mod controller;
 mod cubic;
+mod cubic_plus;
 mod fixed;
 mod growth;
 mod hystart;
@@ -34,6 +35,7 @@ mod windowed;
 pub use catalogue::{Algorithm, Catalogue, UnknownController, by_name, names};
 pub use controller::{Controller, ControllerFactory, Env, Pacing, Snapshot};
 pub use cubic::{Cubic, CubicConfig};
+pub use cubic_plus::{CubicPlus, CubicPlusConfig, DrainRule, LossFilter, RttMode};
 pub use fixed::FixedWindow;
 pub use growth::MAX_WINDOW;
 pub use hystart::HyStartConfig;
