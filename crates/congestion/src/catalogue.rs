@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use crate::controller::ControllerFactory;
 use crate::cubic::CubicConfig;
+use crate::cubic_plus::CubicPlusConfig;
 use crate::newreno::NewRenoConfig;
 use crate::parameters::{Parameter, ParameterError, Tunable};
 
@@ -88,6 +89,11 @@ impl Catalogue {
     pub fn standard() -> Self {
         let mut all = Self::empty();
         all.add("cubic", "CUBIC (RFC 9438)", CubicConfig::default());
+        all.add(
+            "cubic-plus",
+            "Cubic+: loss told apart by delay, queues drained",
+            CubicPlusConfig::default(),
+        );
         all.add("newreno", "NewReno (RFC 9002)", NewRenoConfig::default());
         all
     }

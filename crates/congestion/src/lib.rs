@@ -20,22 +20,26 @@
 mod catalogue;
 mod controller;
 mod cubic;
+mod cubic_plus;
 mod fixed;
 mod growth;
 mod hystart;
 mod loss_based;
+mod loss_based_config;
 mod newreno;
 pub mod parameters;
+mod prr;
 mod sample;
 mod windowed;
 
 pub use catalogue::{Algorithm, Catalogue, UnknownController, by_name, names};
 pub use controller::{Controller, ControllerFactory, Env, Pacing, Snapshot};
 pub use cubic::{Cubic, CubicConfig};
+pub use cubic_plus::{CubicPlus, CubicPlusConfig, DrainRule, LossFilter, RttMode};
 pub use fixed::FixedWindow;
 pub use growth::MAX_WINDOW;
 pub use hystart::HyStartConfig;
-pub use loss_based::PacingGains;
+pub use loss_based_config::{LossBasedConfig, PacingGains};
 pub use newreno::{NewReno, NewRenoConfig};
 pub use parameters::{Parameter, ParameterError, ParameterValue, Tunable};
 pub use sample::{
@@ -48,7 +52,8 @@ pub mod blocks {
     pub use crate::cubic::{CubicCurve, CubicFunction, RenoEstimate};
     pub use crate::growth::{ActiveClock, FlightPeak};
     pub use crate::hystart::{HyStart, SlowStart, SlowStartStep};
-    pub use crate::loss_based::{Curve, LossBased};
+    pub use crate::loss_based::{Checkpoint, Curve, LossBased};
     pub use crate::newreno::RenoCurve;
+    pub use crate::prr::Prr;
     pub use crate::windowed::Windowed;
 }
