@@ -7,7 +7,7 @@ use swiftwater_units::{Bandwidth, Instant, PacketCount};
 use super::{Bbr1, cycle::CycleGains};
 use crate::bbr::gain::Gain;
 use crate::controller::{Controller, ControllerFactory, Env};
-use crate::loss_based::clamp_or;
+use crate::loss_based_config::clamp_or;
 use crate::tunable;
 
 /// Parameters of BBRv1. The default is Linux's `tcp_bbr.c`. A value outside its range is moved to
