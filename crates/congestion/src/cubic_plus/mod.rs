@@ -285,6 +285,9 @@ impl Controller for CubicPlus {
         if let Some((_, events)) = self.before_event.take_if(|(of, _)| *of == episode) {
             self.losses.set_events(events);
             self.mode = Mode::Cubic;
+            self.held = None;
+            // Nothing may be there to be undone, but there was no growth either.
+            self.cubic.pause(now);
         }
         self.cubic.on_spurious(episode, now, env);
     }
