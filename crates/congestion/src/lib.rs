@@ -33,7 +33,7 @@ mod prr;
 mod sample;
 mod windowed;
 
-pub use bbr::{Bbr1, Bbr1Config};
+pub use bbr::{Bbr1, Bbr1Config, Bbr3, Bbr3Config, Bbr3Version, EcnConfig};
 pub use catalogue::{Algorithm, Catalogue, UnknownController, by_name, names};
 pub use controller::{Controller, ControllerFactory, Env, Pacing, Snapshot};
 pub use cubic::{Cubic, CubicConfig};
