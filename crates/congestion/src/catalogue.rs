@@ -9,9 +9,11 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::controller::ControllerFactory;
+use crate::copa::CopaConfig;
 use crate::cubic::CubicConfig;
 use crate::newreno::NewRenoConfig;
 use crate::parameters::{Parameter, ParameterError, Tunable};
+use crate::prague::PragueConfig;
 
 /// A specification of which nothing can be made.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
@@ -87,8 +89,10 @@ impl Catalogue {
     /// Every algorithm of this crate; a new one adds its line here.
     pub fn standard() -> Self {
         let mut all = Self::empty();
+        all.add("copa", "Copa (NSDI 2018)", CopaConfig::default());
         all.add("cubic", "CUBIC (RFC 9438)", CubicConfig::default());
         all.add("newreno", "NewReno (RFC 9002)", NewRenoConfig::default());
+        all.add("prague", "Prague, for L4S queues", PragueConfig::default());
         all
     }
 

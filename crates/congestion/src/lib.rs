@@ -19,6 +19,7 @@
 
 mod catalogue;
 mod controller;
+mod copa;
 mod cubic;
 mod fixed;
 mod growth;
@@ -26,11 +27,13 @@ mod hystart;
 mod loss_based;
 mod newreno;
 pub mod parameters;
+mod prague;
 mod sample;
 mod windowed;
 
 pub use catalogue::{Algorithm, Catalogue, UnknownController, by_name, names};
-pub use controller::{Controller, ControllerFactory, Env, Pacing, Snapshot};
+pub use controller::{Controller, ControllerFactory, EctCodepoint, Env, Pacing, Snapshot};
+pub use copa::{Copa, CopaConfig};
 pub use cubic::{Cubic, CubicConfig};
 pub use fixed::FixedWindow;
 pub use growth::MAX_WINDOW;
@@ -38,6 +41,7 @@ pub use hystart::HyStartConfig;
 pub use loss_based::PacingGains;
 pub use newreno::{NewReno, NewRenoConfig};
 pub use parameters::{Parameter, ParameterError, ParameterValue, Tunable};
+pub use prague::{Prague, PragueConfig};
 pub use sample::{
     AckBatch, EcnBatch, EcnCounts, EpisodeId, LossBatch, LossCause, LostPacket, RateSample, Round,
     RttView, SentInfo,
@@ -50,5 +54,6 @@ pub mod blocks {
     pub use crate::hystart::{HyStart, SlowStart, SlowStartStep};
     pub use crate::loss_based::{Curve, LossBased};
     pub use crate::newreno::RenoCurve;
+    pub use crate::prague::PragueCurve;
     pub use crate::windowed::Windowed;
 }

@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -12,25 +13,35 @@ use support::{Fate, Supply, Transport, env};
 use swiftwater_congestion::{
     AckBatch, Controller, ControllerFactory, CubicConfig, EcnBatch, EcnCounts, EpisodeId,
     FixedWindow, HyStartConfig, LossBatch, LossCause, MAX_WINDOW, NewRenoConfig, Round, RttView,
-    SentInfo, by_name,
+    SentInfo, by_name, names,
 };
 use swiftwater_units::{ByteCount, Instant, PacketCount};
 
-fn factories() -> Vec<Box<dyn ControllerFactory>> {
+/// Every algorithm of the catalogue, and some with other parameters.
+fn factories() -> Vec<Arc<dyn ControllerFactory>> {
     let step_back = HyStartConfig {
         step_back: true,
         growth_limit: Some(8),
         ..Default::default()
     };
+    let mut all: Vec<Arc<dyn ControllerFactory>> = names()
+        .iter()
+        .map(|name| by_name(name).expect("it is listed"))
+        .collect();
+    all.extend(variants(step_back));
+    all
+}
+
+fn variants(step_back: HyStartConfig) -> Vec<Arc<dyn ControllerFactory>> {
     vec![
-        Box::new(CubicConfig::default()),
-        Box::new(CubicConfig {
+        by_name("copa:turn_at_once=off,delta=0.04").expect("it is valid"),
+        by_name("prague:rtt_transition=0,gain=1,hystart=off").expect("it is valid"),
+        Arc::new(CubicConfig {
             hystart: Some(step_back),
             fast_convergence: false,
             ..Default::default()
         }),
-        Box::new(NewRenoConfig::default()),
-        Box::new(NewRenoConfig {
+        Arc::new(NewRenoConfig {
             hystart: Some(step_back),
             ..Default::default()
         }),
@@ -177,8 +188,10 @@ impl Subject {
             "{cwnd} below the minimum"
         );
         prop_assert!(cwnd <= MAX_WINDOW, "{cwnd} above the maximum");
-        let gain = self.cc.pacing(&self.rtt).gain;
-        prop_assert!(gain > 0.0 && gain.is_finite());
+        let pacing = self.cc.pacing(&self.rtt);
+        prop_assert!(pacing.gain > 0.0 && pacing.gain.is_finite());
+        prop_assert!(pacing.rate.is_none_or(|rate| !rate.is_zero()));
+        prop_assert!(pacing.quantum.is_none_or(|quantum| !quantum.is_zero()));
         let snapshot = self.cc.snapshot();
         prop_assert_eq!(snapshot.cwnd, cwnd);
         prop_assert!(
