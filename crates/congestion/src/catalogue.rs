@@ -10,10 +10,12 @@ use thiserror::Error;
 
 use crate::bbr::{Bbr1Config, Bbr3Config};
 use crate::controller::ControllerFactory;
+use crate::copa::CopaConfig;
 use crate::cubic::CubicConfig;
 use crate::cubic_plus::CubicPlusConfig;
 use crate::newreno::NewRenoConfig;
 use crate::parameters::{Parameter, ParameterError, Tunable};
+use crate::prague::PragueConfig;
 
 /// A specification of which nothing can be made.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
@@ -101,6 +103,7 @@ impl Catalogue {
             "BBRv3 (draft-ietf-ccwg-bbr-06)",
             Bbr3Config::default(),
         );
+        all.add("copa", "Copa (NSDI 2018)", CopaConfig::default());
         all.add("cubic", "CUBIC (RFC 9438)", CubicConfig::default());
         all.add(
             "cubic-plus",
@@ -108,6 +111,7 @@ impl Catalogue {
             CubicPlusConfig::default(),
         );
         all.add("newreno", "NewReno (RFC 9002)", NewRenoConfig::default());
+        all.add("prague", "Prague, for L4S queues", PragueConfig::default());
         all
     }
 

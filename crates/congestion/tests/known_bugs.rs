@@ -18,6 +18,8 @@ fn names() -> Vec<String> {
     names.retain(|name| !name.starts_with("bbr"));
     names
 }
+/// Algorithms whose window a single loss does not lower, by design.
+const LOSS_IS_NO_SIGNAL: [&str; 1] = ["copa"];
 
 fn cubic() -> Transport {
     let mut config = CubicConfig::default();
@@ -123,12 +125,13 @@ fn one_routine_resets_everything_after_persistent_congestion() {
         assert_eq!(t.cwnd(), 2 * MDS, "{name}");
         // Growth may begin at once: no recovery is left that would hold it up.
         assert_eq!(t.snapshot().state, "slow_start", "{name}");
-        let mut details = t.snapshot().details;
-        details.retain(|(key, _)| !LASTING.contains(key));
-        assert!(
-            details.iter().all(|(_, value)| value.abs() < f64::EPSILON),
-            "{name} {details:?}"
-        );
+        let fresh = Transport::new(by_name(name).unwrap().as_ref());
+        let forgotten = |t: &Transport| {
+            let mut details = t.snapshot().details;
+            details.retain(|(key, _)| !LASTING.contains(key));
+            details
+        };
+        assert_eq!(forgotten(&t), forgotten(&fresh), "{name}");
     }
 }
 
@@ -152,6 +155,10 @@ fn initial_and_minimum_window_are_the_environments() {
         let mut t = Transport::new(by_name(name).unwrap().as_ref());
         assert_eq!(t.cwnd(), 10 * MDS, "{name}");
         t.black_out(10);
+        if !LOSS_IS_NO_SIGNAL.contains(&name.as_str()) {
+            assert_eq!(t.cwnd(), 2 * MDS, "{name}");
+        }
+        t.with_env(|cc, now, env| cc.on_persistent_congestion(now, env));
         assert_eq!(t.cwnd(), 2 * MDS, "{name}");
     }
 }

@@ -34,6 +34,8 @@ fn factories() -> Vec<Arc<dyn ControllerFactory>> {
         .collect();
     for specification in [
         "cubic-plus:rtt_mode=literal,filter=algo,drain=bdp,k_high=0.1,drain_backoff=64,drain_restore=on,prr=on",
+        "copa:turn_at_once=off,delta=0.04",
+        "prague:rtt_transition=0,gain=1,hystart=off",
         "cubic-plus:filter=off,drain=text,k_high=0,base_window=1s,full_queue=on,period_rtts=0.25",
     ] {
         all.push(by_name(specification).expect("a specification"));
@@ -190,8 +192,10 @@ impl Subject {
             "{cwnd} below the minimum"
         );
         prop_assert!(cwnd <= MAX_WINDOW, "{cwnd} above the maximum");
-        let gain = self.cc.pacing(&self.rtt).gain;
-        prop_assert!(gain > 0.0 && gain.is_finite());
+        let pacing = self.cc.pacing(&self.rtt);
+        prop_assert!(pacing.gain > 0.0 && pacing.gain.is_finite());
+        prop_assert!(pacing.rate.is_none_or(|rate| !rate.is_zero()));
+        prop_assert!(pacing.quantum.is_none_or(|quantum| !quantum.is_zero()));
         let snapshot = self.cc.snapshot();
         prop_assert_eq!(snapshot.cwnd, cwnd);
         prop_assert!(
