@@ -285,8 +285,9 @@ impl Controller for CubicPlus {
         if let Some((_, events)) = self.before_event.take_if(|(of, _)| *of == episode) {
             self.losses.set_events(events);
             self.mode = Mode::Cubic;
-            self.held = None;
-            // Nothing may be there to be undone, but there was no growth either.
+        }
+        if self.held.take_if(|held| *held == episode).is_some() {
+            // Nothing is there to be undone, but the window did not grow either.
             self.cubic.pause(now);
         }
         self.cubic.on_spurious(episode, now, env);
