@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::bbr::{Bbr1Config, Bbr3Config};
 use crate::controller::ControllerFactory;
 use crate::cubic::CubicConfig;
 use crate::cubic_plus::CubicPlusConfig;
@@ -88,6 +89,18 @@ impl Catalogue {
     /// Every algorithm of this crate; a new one adds its line here.
     pub fn standard() -> Self {
         let mut all = Self::empty();
+        all.add("bbr1", "BBRv1 as in Linux", Bbr1Config::default());
+        all.add(
+            "bbr1-xquic",
+            "BBRv1 tuned for live video",
+            Bbr1Config::xquic(),
+        );
+        all.add("bbr2", "BBRv2 (v2alpha)", Bbr3Config::v2alpha());
+        all.add(
+            "bbr3",
+            "BBRv3 (draft-ietf-ccwg-bbr-06)",
+            Bbr3Config::default(),
+        );
         all.add("cubic", "CUBIC (RFC 9438)", CubicConfig::default());
         all.add(
             "cubic-plus",

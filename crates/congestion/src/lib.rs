@@ -17,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bbr;
 mod catalogue;
 mod controller;
 mod cubic;
@@ -32,6 +33,7 @@ mod prr;
 mod sample;
 mod windowed;
 
+pub use bbr::{Bbr1, Bbr1Config, Bbr3, Bbr3Config, Bbr3Version, EcnConfig};
 pub use catalogue::{Algorithm, Catalogue, UnknownController, by_name, names};
 pub use controller::{Controller, ControllerFactory, Env, Pacing, Snapshot};
 pub use cubic::{Cubic, CubicConfig};
@@ -49,6 +51,10 @@ pub use sample::{
 
 /// Parts that controllers are composed of, for algorithms of your own.
 pub mod blocks {
+    pub use crate::bbr::{
+        AckAggregation, FullPipe, Gain, MaxBandwidth, MinRtt, PacingRate, ProbeRtt, ProbeRttStep,
+        Refresh, Rounds,
+    };
     pub use crate::cubic::{CubicCurve, CubicFunction, RenoEstimate};
     pub use crate::growth::{ActiveClock, FlightPeak};
     pub use crate::hystart::{HyStart, SlowStart, SlowStartStep};

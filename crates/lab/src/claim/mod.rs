@@ -1,0 +1,51 @@
+//! Claims against rows.
+
+use serde::Serialize;
+
+use crate::scenario::Experiment;
+use crate::store::Table;
+
+/// How a claim fared.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Inside the band.
+    Pass,
+    /// Outside.
+    Fail,
+    /// Rows are missing (an unfinished or a quick run without these cases).
+    NoData,
+    /// Can't be tested, the claim says why.
+    NotTestable,
+}
+
+/// A claim with what was measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// [`Claim::id`](crate::scenario::Claim::id).
+    pub id: String,
+    /// The statement.
+    pub says: String,
+    /// The published number.
+    pub paper: String,
+    /// What was measured, in the form of the published number; empty without data.
+    pub here: String,
+    /// The number itself.
+    pub value: Option<f64>,
+    /// Half the width of its 95 % confidence interval over repeats, if there are several.
+    pub margin: Option<f64>,
+    /// What passes, as text.
+    pub band: String,
+    /// Pass or fail.
+    pub outcome: Outcome,
+    /// Which point decided, or why it can't be tested.
+    pub detail: String,
+    /// The claim's note.
+    pub note: String,
+}
+
+/// Evaluates every claim of an experiment.
+pub fn evaluate(experiment: &Experiment, table: &Table) -> Vec<Verdict> {
+    let _ = (experiment, table);
+    Vec::new()
+}

@@ -1,0 +1,88 @@
+//! Time series and samples of one run. What is recorded is plain data; files are written by
+//! [`store`](crate::store).
+
+use serde::Serialize;
+
+/// Everything recorded in one run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// One for each flow (each member of a group).
+    pub flows: Vec<FlowSeries>,
+    /// One for each link between routers, towards higher routers.
+    pub links: Vec<LinkSeries>,
+}
+
+/// Time series of one flow.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FlowSeries {
+    /// Name of its group.
+    pub group: String,
+    /// Which of the group, from 0.
+    pub member: u32,
+    /// In the order of time.
+    pub points: Vec<FlowPoint>,
+}
+
+/// State of a flow at one time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FlowPoint {
+    /// Seconds since the start of the run.
+    pub t_s: f64,
+    /// Congestion window.
+    pub cwnd_bytes: u64,
+    /// Slow-start threshold, if any.
+    pub ssthresh_bytes: Option<u64>,
+    /// Pacing rate in force, Mbit/s, if any.
+    pub pacing_mbps: Option<f64>,
+    /// `smoothed_rtt`, milliseconds.
+    pub smoothed_rtt_ms: f64,
+    /// Last round-trip sample, milliseconds.
+    pub latest_rtt_ms: f64,
+    /// Bytes in flight.
+    pub inflight_bytes: u64,
+    /// Bytes acknowledged so far.
+    pub delivered_bytes: u64,
+    /// Bytes declared lost so far.
+    pub lost_bytes: u64,
+    /// Application bytes received in order, over the time since the point before, Mbit/s.
+    pub goodput_mbps: f64,
+    /// State of the congestion controller.
+    pub state: String,
+}
+
+/// Time series of one link.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LinkSeries {
+    /// Its name.
+    pub link: String,
+    /// In the order of time.
+    pub points: Vec<LinkPoint>,
+}
+
+/// State of a link at one time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct LinkPoint {
+    /// Seconds since the start of the run.
+    pub t_s: f64,
+    /// Queue, the packet in service included.
+    pub queue_bytes: u64,
+    /// Packets dropped by the queue so far.
+    pub dropped_packets: u64,
+    /// Packets marked CE so far.
+    pub marked_packets: u64,
+    /// Bytes that left the link so far.
+    pub delivered_bytes: u64,
+}
+
+/// One transfer (or one viewer's start) of a group.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sample {
+    /// Name of the group.
+    pub group: String,
+    /// When it began, seconds since the start of the run.
+    pub start_s: f64,
+    /// Bytes.
+    pub size_bytes: u64,
+    /// How long it took, milliseconds; `None` if it did not end.
+    pub duration_ms: Option<f64>,
+}

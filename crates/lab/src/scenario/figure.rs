@@ -1,0 +1,68 @@
+//! What is drawn of an experiment.
+
+use super::claim::Selection;
+
+/// One figure, perhaps of several panels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// Short name, such as `fig5`; unique.
+    pub id: String,
+    /// Title.
+    pub title: String,
+    /// Text below it.
+    pub caption: String,
+    /// What kind of plot.
+    pub kind: FigureKind,
+    /// Axes whose labels make the lines or bar colours.
+    pub series: Vec<String>,
+    /// Axes whose labels make a panel each.
+    pub panels: Vec<String>,
+    /// Labels that other axes are held at; axes named nowhere are averaged over.
+    pub select: Selection,
+    /// Scale of the horizontal axis.
+    pub x_scale: Scale,
+    /// Scale of the vertical axis.
+    pub y_scale: Scale,
+}
+
+/// Kinds of plots.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FigureKind {
+    /// Measures over an axis, with the spread of the repeats.
+    Line {
+        /// The axis of the experiment. Labels that begin with numbers lie at them.
+        x: String,
+        /// Columns of the rows; several make several lines.
+        y: Vec<String>,
+    },
+    /// Measures as bars, grouped by an axis.
+    Bar {
+        /// The axis of the experiment.
+        x: String,
+        /// Columns of the rows.
+        y: Vec<String>,
+    },
+    /// Distribution function of samples (all repeats).
+    Cdf {
+        /// Group of flows whose samples are taken.
+        group: String,
+        /// Column of the samples: `duration_ms` or `size_bytes`.
+        of: String,
+    },
+    /// Values over time, from the recorder, first repeat.
+    Series {
+        /// `group` or `link`, a dot, column of the recorder: `subject.cwnd_bytes`,
+        /// `bottleneck.queue_bytes`.
+        y: Vec<String>,
+    },
+}
+
+/// Scale of an axis.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Scale {
+    /// Linear.
+    #[default]
+    Linear,
+    /// Logarithmic.
+    Log,
+}

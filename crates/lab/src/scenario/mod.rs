@@ -1,0 +1,89 @@
+//! What an experiment is: a grid of cases, each run several times, with the claims that its rows are
+//! held against and the figures that are drawn of them.
+
+mod claim;
+mod figure;
+mod setup;
+
+use serde::Serialize;
+
+pub use claim::{Against, Band, Claim, Compare, Selection, Take, Test, Verifiable};
+pub use figure::{Figure, FigureKind, Scale};
+pub use setup::{
+    App, FlowSpec, LinkSpec, Setup, SizeDistribution, Spread, TransportSpec, UnknownSize,
+};
+
+/// An experiment, complete and checked.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// Collection and name, such as `cubic-plus/e3`: the path of its file below the scenarios'
+    /// folder, without extension.
+    pub name: String,
+    /// What it is about, in one line.
+    pub title: String,
+    /// Where it comes from: paper, section, figure.
+    pub source: String,
+    /// What should be known to read the results: choices made, contradictions of the source.
+    pub about: String,
+    /// True if this is the short form (`--quick`).
+    pub quick: bool,
+    /// What is varied, in the order of the file. Empty for a single case.
+    pub axes: Vec<Axis>,
+    /// Every combination of the axes' values; the last axis varies fastest.
+    pub cases: Vec<Case>,
+    /// Runs of each case, at least 1.
+    pub repeats: u32,
+    /// Seed of the first repeat; repeat `r` of every case has `seed + r`, so that cases are compared
+    /// under the same randomness.
+    pub seed: u64,
+    /// What is claimed of the rows.
+    pub claims: Vec<Claim>,
+    /// What is drawn.
+    pub figures: Vec<Figure>,
+    /// SHA-256 of everything that rows depend on, in hexadecimal: rows of another digest don't
+    /// belong to this experiment.
+    pub digest: String,
+}
+
+/// Something that is varied.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Axis {
+    /// Its name, by which the file refers to it; a column of the rows.
+    pub name: String,
+    /// Its values as they are written in rows, each once.
+    pub labels: Vec<String>,
+}
+
+/// One point of the grid.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// The label of each axis, in the order of [`Experiment::axes`].
+    pub labels: Vec<String>,
+    /// What is run.
+    pub setup: Setup,
+}
+
+/// One run.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Run {
+    /// Index in [`Experiment::cases`].
+    pub case: usize,
+    /// 0 to `repeats - 1`.
+    pub repeat: u32,
+    /// Where all randomness of the run comes from.
+    pub seed: u64,
+}
+
+impl Experiment {
+    /// Every run: all cases with the first seed, then with the second, so that an interrupted
+    /// experiment has complete repeats.
+    pub fn runs(&self) -> impl Iterator<Item = Run> + '_ {
+        (0..self.repeats).flat_map(move |repeat| {
+            (0..self.cases.len()).map(move |case| Run {
+                case,
+                repeat,
+                seed: self.seed.wrapping_add(u64::from(repeat)),
+            })
+        })
+    }
+}

@@ -1,0 +1,247 @@
+//! One case, resolved: nothing is left to choose.
+//!
+//! The topology is a chain of routers, `router 0 - link 0 - router 1 - link 1 - ...`. A flow enters
+//! at one router and leaves at another, each end on an access link of its own. One link makes a
+//! dumbbell, several a chain, flows over parts of it a parking lot; a flow whose exit lies before
+//! its entry is traffic on the way back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use swiftwater_congestion::ControllerFactory;
+use swiftwater_link::LinkConfig;
+use swiftwater_sim::Cipher;
+use swiftwater_units::{Bandwidth, ByteCount};
+use thiserror::Error;
+
+/// Everything that one run needs except its seed.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Length of the run at most; it ends early when every flow that has an end has reached it and
+    /// no other flow is there.
+    pub duration: Duration,
+    /// Time at the beginning that measures leave out. Default none.
+    pub warmup: Duration,
+    /// Round-trip propagation delay from end to end over all links, access links without
+    /// [`FlowSpec::extra_rtt`] included. Buffers in bandwidth-delay products refer to it.
+    pub rtt: Duration,
+    /// UDP payload of full packets, bytes.
+    pub datagram_size: u16,
+    /// Packet protection.
+    pub cipher: Cipher,
+    /// Interval of the recorder; `None` records nothing.
+    pub record: Option<Duration>,
+    /// Length of the bins in which throughput is counted for minima and variation.
+    pub bin: Duration,
+    /// The links between routers, at least one.
+    pub links: Vec<LinkSpec>,
+    /// The flows, at least one.
+    pub flows: Vec<FlowSpec>,
+}
+
+/// A link between neighbouring routers.
+#[derive(Clone, Debug)]
+pub struct LinkSpec {
+    /// Its name in measures.
+    pub name: String,
+    /// Towards higher routers.
+    pub forward: LinkConfig,
+    /// Towards lower routers. Default: the same rate and delay, no loss, unlimited queue.
+    pub backward: LinkConfig,
+}
+
+/// A group of like flows.
+#[derive(Clone, Debug)]
+pub struct FlowSpec {
+    /// Its name in measures.
+    pub name: String,
+    /// How many there are: connections, or for [`App::Poisson`] hosts that start connections.
+    pub count: u32,
+    /// Router at which the data enters.
+    pub enter: usize,
+    /// Router at which the data leaves; not the same.
+    pub exit: usize,
+    /// When the first one starts.
+    pub start: Duration,
+    /// Each starts this much later than the one before it.
+    pub stagger: Duration,
+    /// And later by a random time up to this.
+    pub start_jitter: Duration,
+    /// When those without an end stop; `None` for the end of the run.
+    pub stop: Option<Duration>,
+    /// Rate of the access links, both ends.
+    pub access_rate: Bandwidth,
+    /// Round-trip time in addition to that of the setup, on the access links.
+    pub extra_rtt: Duration,
+    /// The congestion controller.
+    pub controller: Arc<dyn ControllerFactory>,
+    /// As it was written.
+    pub controller_text: String,
+    /// The transport's settings.
+    pub transport: TransportSpec,
+    /// What is sent.
+    pub app: App,
+}
+
+/// What a scenario may say about the transport; `None` is the transport's default.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TransportSpec {
+    /// Initial window in packets.
+    pub initial_window: Option<u64>,
+    /// Round-trip time assumed before the first sample; the first probe timeout is three times it.
+    pub initial_rtt: Option<Duration>,
+    /// Whether ECN is used.
+    pub ecn: Option<bool>,
+    /// Whether packets are paced.
+    pub pacing: Option<bool>,
+    /// Ack-eliciting packets per ACK.
+    pub ack_eliciting_threshold: Option<u64>,
+    /// Longest delay of an ACK.
+    pub max_ack_delay: Option<Duration>,
+}
+
+/// What a flow sends. Data goes from the entry to the exit.
+#[derive(Clone, Debug, PartialEq)]
+pub enum App {
+    /// As much as possible until the flow stops.
+    Bulk,
+    /// So many bytes over a connection of its own.
+    Transfer {
+        /// How many.
+        bytes: u64,
+    },
+    /// A steady stream; what the network can't carry waits.
+    ConstantRate {
+        /// Application bytes per time.
+        rate: Bandwidth,
+    },
+    /// Sends and pauses in turn, on one connection.
+    OnOff {
+        /// How long it sends.
+        on: Spread,
+        /// How long it pauses.
+        off: Spread,
+        /// Rate while sending; `None` for as much as possible.
+        rate: Option<Bandwidth>,
+    },
+    /// Transfers that arrive at random, each on a connection of its own between a random sender and
+    /// a random receiver of the group.
+    Poisson {
+        /// How large they are.
+        sizes: SizeDistribution,
+        /// Mean number per second, over the whole group.
+        per_second: f64,
+        /// No more are started after so many.
+        limit: Option<u64>,
+        /// Hosts at the exit.
+        receivers: u32,
+    },
+    /// Viewers of a live stream: each asks for it at its start; the server sends from a buffer of
+    /// the first frame's size on, then at the stream's rate; the player starts when it has the first
+    /// frame and pauses when it runs dry. The viewer is at the exit and opens the connection.
+    Live {
+        /// Rate of the stream.
+        rate: Bandwidth,
+        /// Bytes the player needs to start, there at once.
+        first_frame: ByteCount,
+        /// A pause counts as a stall from this length on.
+        stall_after: Duration,
+        /// Bytes the player wants before it goes on after a pause.
+        rebuffer: ByteCount,
+    },
+}
+
+/// A time that may be random.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Spread {
+    /// Always the same.
+    Constant(Duration),
+    /// Exponential with this mean.
+    Exponential(Duration),
+}
+
+/// Sizes of transfers: the distribution function, linear between its points.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SizeDistribution {
+    /// Size in bytes and share of transfers of at most that size; both rise, the last share is 1.
+    points: Vec<(f64, f64)>,
+}
+
+/// A distribution of sizes that makes no sense.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[error("point {index} ({size} bytes, {share}): {expected}")]
+pub struct UnknownSize {
+    /// Which point, from 1.
+    pub index: usize,
+    /// Its size.
+    pub size: f64,
+    /// Its share.
+    pub share: f64,
+    /// What it should be.
+    pub expected: &'static str,
+}
+
+impl SizeDistribution {
+    /// Checks and takes the points.
+    pub fn new(points: Vec<(f64, f64)>) -> Result<Self, UnknownSize> {
+        let mut last = (0.0, 0.0);
+        for (place, &(size, share)) in points.iter().enumerate() {
+            let fail = |expected| UnknownSize {
+                index: place + 1,
+                size,
+                share,
+                expected,
+            };
+            let rises = size > last.0 || (place == 0 && size >= 1.0);
+            if !(rises && size.is_finite()) {
+                return Err(fail("sizes must rise from 1 byte on"));
+            }
+            if !(last.1..=1.0).contains(&share) {
+                return Err(fail("shares must rise from 0 to 1"));
+            }
+            last = (size, share);
+        }
+        if points.is_empty() || last.1 < 1.0 {
+            return Err(UnknownSize {
+                index: points.len(),
+                size: last.0,
+                share: last.1,
+                expected: "the last share must be 1",
+            });
+        }
+        Ok(Self { points })
+    }
+
+    /// The points: size in bytes, share of transfers up to it.
+    pub fn points(&self) -> &[(f64, f64)] {
+        &self.points
+    }
+
+    /// Mean size in bytes.
+    pub fn mean(&self) -> f64 {
+        let mut last = (self.points[0].0, 0.0);
+        let mut mean = 0.0;
+        for &(size, share) in &self.points {
+            mean += f64::midpoint(last.0, size) * (share - last.1);
+            last = (size, share);
+        }
+        mean
+    }
+
+    /// The size below which a share `u`, 0 to 1, of the transfers lies; at least one byte.
+    pub fn quantile(&self, u: f64) -> u64 {
+        let mut last = (self.points[0].0, 0.0);
+        for &(size, share) in &self.points {
+            if u <= share {
+                let along = if share > last.1 {
+                    (u - last.1) / (share - last.1)
+                } else {
+                    1.0
+                };
+                return ((size - last.0).mul_add(along, last.0).round() as u64).max(1);
+            }
+            last = (size, share);
+        }
+        (last.0.round() as u64).max(1)
+    }
+}
