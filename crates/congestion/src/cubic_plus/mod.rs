@@ -38,9 +38,6 @@ use crate::cubic::{Cubic, CubicCurve};
 use crate::loss_based::{Checkpoint, Curve};
 use crate::sample::{AckBatch, EcnBatch, EpisodeId, LossBatch, RttView, SentInfo};
 
-/// The name by which users select the algorithm.
-const NAME: &str = "cubic-plus";
-
 /// The Cubic+ controller.
 #[derive(Clone, Debug)]
 pub struct CubicPlus {
@@ -208,7 +205,7 @@ fn ratio(part: f64, whole: f64) -> f64 {
 
 impl Controller for CubicPlus {
     fn name(&self) -> &'static str {
-        NAME
+        self.config.name
     }
 
     fn on_sent(&mut self, sent: &SentInfo, env: &mut Env<'_>) {

@@ -7,7 +7,7 @@ use swiftwater_units::{Instant, PacketCount};
 use super::policy::Bbr3Version;
 use super::{Bbr3, ecn::EcnConfig};
 use crate::controller::{Controller, ControllerFactory, Env};
-use crate::loss_based::clamp_or;
+use crate::loss_based_config::clamp_or;
 use crate::tunable;
 
 /// Parameters of BBRv3 and, see [`Bbr3Config::v2alpha`], of BBRv2. The default is
