@@ -110,6 +110,11 @@ impl Catalogue {
             "Cubic+: loss told apart by delay, queues drained",
             CubicPlusConfig::default(),
         );
+        all.add(
+            "cubic-plus-paper",
+            "Cubic+ as its paper has it",
+            CubicPlusConfig::paper(),
+        );
         all.add("newreno", "NewReno (RFC 9002)", NewRenoConfig::default());
         all.add("prague", "Prague, for L4S queues", PragueConfig::default());
         all

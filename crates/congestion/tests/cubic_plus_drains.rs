@@ -21,7 +21,7 @@ const PERIOD: u64 = BASE_MS + 1;
 const DRAIN: f64 = 0.7 * 0.7;
 
 fn config(settings: &str) -> CubicPlusConfig {
-    let mut config = CubicPlusConfig::default();
+    let mut config = CubicPlusConfig::paper();
     config.set_all(settings).expect("settings of the test");
     config
 }

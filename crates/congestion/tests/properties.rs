@@ -351,7 +351,7 @@ proptest! {
         fates in prop::collection::vec(fate(), 60),
         plan in prop::collection::vec((supply(), 1..400_u64, 0..3_000_u64), 1..8),
     ) {
-        let mut t = Transport::new(by_name("cubic-plus").unwrap().as_ref());
+        let mut t = Transport::new(by_name("cubic-plus-paper").unwrap().as_ref());
         t.fate = Box::new(move |n| fates[n as usize % fates.len()]);
         for (supply, rtt, idle) in &plan {
             (t.supply, t.rtt) = (*supply, Duration::from_millis(*rtt));
@@ -382,7 +382,7 @@ proptest! {
         );
         let [cubic, plus] = [
             format!("cubic:{parameters}"),
-            format!("cubic-plus:k_high=inf,l_ratio=0,k_low=0,t_low_min=0ms,{parameters}"),
+            format!("cubic-plus-paper:k_high=inf,l_ratio=0,k_low=0,t_low_min=0ms,{parameters}"),
         ];
         let mut cubic = Subject::new(by_name(&cubic).unwrap().as_ref());
         let mut plus = Subject::new(by_name(&plus).unwrap().as_ref());
@@ -419,7 +419,7 @@ proptest! {
             }
             windows
         };
-        let plus = run("cubic-plus:k_high=inf,l_ratio=0,k_low=0,t_low_min=0ms");
+        let plus = run("cubic-plus-paper:k_high=inf,l_ratio=0,k_low=0,t_low_min=0ms");
         prop_assert_eq!(run("cubic"), plus);
     }
 

@@ -165,7 +165,7 @@ fn a_mark_is_followed_by_it_too() {
 
 #[test]
 fn a_held_loss_of_cubic_plus_limits_nothing() {
-    let factory = by_name("cubic-plus:prr=on").unwrap();
+    let factory = by_name("cubic-plus-paper:prr=on").unwrap();
     let mut s = Script::after_first_event(factory.as_ref());
     let window = s.cwnd();
     s.lose(5);
