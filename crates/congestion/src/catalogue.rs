@@ -8,8 +8,10 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::bbr::Bbr1Config;
 use crate::controller::ControllerFactory;
 use crate::cubic::CubicConfig;
+use crate::cubic_plus::CubicPlusConfig;
 use crate::newreno::NewRenoConfig;
 use crate::parameters::{Parameter, ParameterError, Tunable};
 
@@ -87,7 +89,18 @@ impl Catalogue {
     /// Every algorithm of this crate; a new one adds its line here.
     pub fn standard() -> Self {
         let mut all = Self::empty();
+        all.add("bbr1", "BBRv1 as in Linux", Bbr1Config::default());
+        all.add(
+            "bbr1-xquic",
+            "BBRv1 tuned for live video",
+            Bbr1Config::xquic(),
+        );
         all.add("cubic", "CUBIC (RFC 9438)", CubicConfig::default());
+        all.add(
+            "cubic-plus",
+            "Cubic+: loss told apart by delay, queues drained",
+            CubicPlusConfig::default(),
+        );
         all.add("newreno", "NewReno (RFC 9002)", NewRenoConfig::default());
         all
     }

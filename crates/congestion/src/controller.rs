@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use rand_core::Rng;
-use swiftwater_units::{Bandwidth, ByteCount, Instant, PathId};
+use swiftwater_units::{Bandwidth, ByteCount, Instant, PacketCount, PathId};
 
 use crate::sample::{AckBatch, EcnBatch, EpisodeId, LossBatch, RttView, SentInfo};
 
@@ -127,6 +127,12 @@ pub trait Controller: Send {
 pub trait ControllerFactory: Send + Sync + fmt::Debug {
     /// The name of what is made.
     fn name(&self) -> &'static str;
+    /// Full packets that the algorithm wants to start with, instead of those of RFC 9002, section
+    /// 7.2. The transport takes it into [`Env::initial_window`], unless its user configured a
+    /// window.
+    fn initial_window(&self) -> Option<PacketCount> {
+        None
+    }
     /// A fresh controller at time `now`.
     fn build(&self, now: Instant, env: &mut Env<'_>) -> Box<dyn Controller>;
 }

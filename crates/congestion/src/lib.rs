@@ -17,25 +17,31 @@
 
 #![forbid(unsafe_code)]
 
+mod bbr;
 mod catalogue;
 mod controller;
 mod cubic;
+mod cubic_plus;
 mod fixed;
 mod growth;
 mod hystart;
 mod loss_based;
+mod loss_based_config;
 mod newreno;
 pub mod parameters;
+mod prr;
 mod sample;
 mod windowed;
 
+pub use bbr::{Bbr1, Bbr1Config};
 pub use catalogue::{Algorithm, Catalogue, UnknownController, by_name, names};
 pub use controller::{Controller, ControllerFactory, Env, Pacing, Snapshot};
 pub use cubic::{Cubic, CubicConfig};
+pub use cubic_plus::{CubicPlus, CubicPlusConfig, DrainRule, LossFilter, RttMode};
 pub use fixed::FixedWindow;
 pub use growth::MAX_WINDOW;
 pub use hystart::HyStartConfig;
-pub use loss_based::PacingGains;
+pub use loss_based_config::{LossBasedConfig, PacingGains};
 pub use newreno::{NewReno, NewRenoConfig};
 pub use parameters::{Parameter, ParameterError, ParameterValue, Tunable};
 pub use sample::{
@@ -45,10 +51,15 @@ pub use sample::{
 
 /// Parts that controllers are composed of, for algorithms of your own.
 pub mod blocks {
+    pub use crate::bbr::{
+        AckAggregation, FullPipe, Gain, MaxBandwidth, MinRtt, PacingRate, ProbeRtt, ProbeRttStep,
+        Refresh, Rounds,
+    };
     pub use crate::cubic::{CubicCurve, CubicFunction, RenoEstimate};
     pub use crate::growth::{ActiveClock, FlightPeak};
     pub use crate::hystart::{HyStart, SlowStart, SlowStartStep};
-    pub use crate::loss_based::{Curve, LossBased};
+    pub use crate::loss_based::{Checkpoint, Curve, LossBased};
     pub use crate::newreno::RenoCurve;
+    pub use crate::prr::Prr;
     pub use crate::windowed::Windowed;
 }

@@ -11,27 +11,31 @@ use rand_chacha::rand_core::SeedableRng;
 use support::{Fate, Supply, Transport, env};
 use swiftwater_congestion::{
     AckBatch, Controller, ControllerFactory, CubicConfig, EcnBatch, EcnCounts, EpisodeId,
-    FixedWindow, HyStartConfig, LossBatch, LossCause, MAX_WINDOW, NewRenoConfig, Round, RttView,
-    SentInfo, by_name,
+    FixedWindow, HyStartConfig, LossBasedConfig, LossBatch, LossCause, MAX_WINDOW, NewRenoConfig,
+    Round, RttView, SentInfo, by_name,
 };
 use swiftwater_units::{ByteCount, Instant, PacketCount};
 
 fn factories() -> Vec<Box<dyn ControllerFactory>> {
-    let step_back = HyStartConfig {
-        step_back: true,
-        growth_limit: Some(8),
+    let step_back = LossBasedConfig {
+        hystart: Some(HyStartConfig {
+            step_back: true,
+            growth_limit: Some(8),
+            ..Default::default()
+        }),
+        prr: true,
         ..Default::default()
     };
     vec![
         Box::new(CubicConfig::default()),
         Box::new(CubicConfig {
-            hystart: Some(step_back),
+            base: step_back,
             fast_convergence: false,
             ..Default::default()
         }),
         Box::new(NewRenoConfig::default()),
         Box::new(NewRenoConfig {
-            hystart: Some(step_back),
+            base: step_back,
             ..Default::default()
         }),
     ]

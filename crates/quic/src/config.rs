@@ -74,7 +74,8 @@ pub struct TransportConfig {
     pub key_update_interval: u64,
     /// Pace packets instead of sending a window at once; default true.
     pub pacing: bool,
-    /// Window to start with; `None` takes RFC 9002's 10 packets.
+    /// Window to start with; `None` takes the controller's wish, or RFC 9002's 10 packets if it has
+    /// none.
     pub initial_window: Option<ByteCount>,
     /// Makes the congestion controller of each path; default CUBIC.
     pub controller: Arc<dyn ControllerFactory>,
