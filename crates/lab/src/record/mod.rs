@@ -1,7 +1,7 @@
 //! Time series and samples of one run. What is recorded is plain data; files are written by
 //! [`store`](crate::store).
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Everything recorded in one run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -75,7 +75,7 @@ pub struct LinkPoint {
 }
 
 /// One transfer (or one viewer's start) of a group.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Sample {
     /// Name of the group.
     pub group: String,
