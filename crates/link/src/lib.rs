@@ -58,7 +58,8 @@ pub use loss::LossModel;
 pub use packet::{Ecn, Packet, Payload, flow_key};
 pub use parse::{ParseError, parse_duration, parse_probability, parse_rate};
 pub use queue::{
-    AqmState, Buffer, CoDelConfig, DelayStats, EcnThreshold, QueueConfigError, QueueDiscipline,
-    QueueStats,
+    AqmState, Buffer, CoDelConfig, DelayStats, DualPi2Config, DualPi2State, DualQueueScheduler,
+    DualQueueState, EcnThreshold, FqCoDelConfig, QueueConfigError, QueueDiscipline, QueueStats,
+    RedConfig, RedThreshold,
 };
 pub use trace::{Trace, TraceError, TraceSample};

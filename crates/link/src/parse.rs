@@ -22,7 +22,7 @@ pub struct ParseError {
 }
 
 impl ParseError {
-    fn new(what: &'static str, input: &str, expected: &'static str) -> Self {
+    pub(crate) fn new(what: &'static str, input: &str, expected: &'static str) -> Self {
         Self {
             what,
             input: input.to_owned(),
@@ -186,7 +186,7 @@ impl FromStr for LossModel {
     }
 }
 
-fn is_word(input: &str, words: &[&str]) -> bool {
+pub(crate) fn is_word(input: &str, words: &[&str]) -> bool {
     words
         .iter()
         .any(|word| input.trim().eq_ignore_ascii_case(word))
@@ -194,7 +194,7 @@ fn is_word(input: &str, words: &[&str]) -> bool {
 
 /// Splits `12.5 mbit` into 12.5 and `mbit`. Only plain, unsigned decimals: no exponent, infinity or
 /// NaN.
-fn number_and_unit(input: &str) -> Option<(f64, &str)> {
+pub(crate) fn number_and_unit(input: &str) -> Option<(f64, &str)> {
     let text = input.trim();
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')

@@ -50,6 +50,11 @@ impl Server {
         }
     }
 
+    /// When the last packet accepted so far has left; the transmitter's start if there was none.
+    pub(crate) fn idle_since(&self) -> Instant {
+        self.free_at
+    }
+
     /// When the transmitter turns to a packet that arrives at `now`.
     pub(crate) fn next_start(&self, now: Instant) -> Instant {
         self.free_at.max(now)
