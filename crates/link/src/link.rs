@@ -329,7 +329,7 @@ impl<P: Payload> Link<P> {
             };
             let item = queue.take(turn, &mut self.scratch);
             let served = item.map(|item| {
-                let departure = self.server.serve_waiting(turn, item.size);
+                let departure = self.server.serve_waiting(turn, item.since, item.size);
                 queue.serve(turn, departure, item.size);
                 (departure, item)
             });

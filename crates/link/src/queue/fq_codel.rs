@@ -174,6 +174,15 @@ impl<P: Payload> FqCoDelQueue<P> {
         }
     }
 
+    /// The transmitter turned to the queues and found all of them empty: the lists run out.
+    pub(crate) fn on_idle(&mut self) {
+        for index in self.new.drain(..).chain(self.old.drain(..)) {
+            let flow = &mut self.flows[index as usize];
+            flow.codel.on_empty();
+            flow.listed = false;
+        }
+    }
+
     pub(crate) fn state(&self) -> AqmState {
         AqmState::FqCoDel {
             new: self.new.len(),

@@ -65,6 +65,15 @@ impl<P: Payload> Discipline<P> {
         }
     }
 
+    /// The transmitter would send and there's nothing.
+    fn on_idle(&mut self) {
+        match self {
+            Self::CoDel(queue) => queue.on_idle(),
+            Self::FqCoDel(queue) => queue.on_idle(),
+            Self::DualPi2(_) => {}
+        }
+    }
+
     fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Waiting<P>>) -> Option<Waiting<P>> {
         match self {
             Self::CoDel(queue) => queue.dequeue(now, dropped),
@@ -168,6 +177,9 @@ impl<P: Payload> WaitingQueue<P> {
     pub(crate) fn finish_service(&mut self, now: Instant) {
         if let Some((departure, size)) = self.in_service.take_if(|(at, _)| *at <= now) {
             self.occupancy.remove(departure, size);
+            if self.discipline.is_empty() {
+                self.discipline.on_idle();
+            }
         }
     }
 
