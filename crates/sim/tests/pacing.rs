@@ -76,12 +76,16 @@ impl Controller for OwnRate {
 /// Time and size of each datagram sent.
 type Sent = Rc<RefCell<Vec<(Instant, u64)>>>;
 
+fn factory(controller: impl ControllerFactory + 'static) -> Arc<dyn ControllerFactory> {
+    Arc::new(controller)
+}
+
 /// A client that sends without end over a link without a rate, 20 ms each way.
-fn sending(controller: Arc<dyn ControllerFactory>, lose: Option<u64>) -> (Pair, Sent) {
+fn sending(controller: &Arc<dyn ControllerFactory>, lose: Option<u64>) -> (Pair, Sent) {
     let mut pair = Pair::builder()
         .link(LinkConfig::default().delay(millis(20)))
         .both_configs(|config| {
-            config.controller = controller.clone();
+            config.controller = Arc::clone(controller);
             config.initial_max_datagram_size = PACKET as u16;
             for window in [
                 &mut config.stream_receive_window,
@@ -148,31 +152,25 @@ fn check_bursts(sent: &[(Instant, u64)], rate: f64, burst: u64, name: &str) {
 #[test]
 fn a_controllers_own_rate_is_kept() {
     for (mbps, quantum, burst) in [
-        (2, None, 2),
-        (20, None, 2),
-        // 1 ms of the rate.
-        (60, None, 5),
-        (20, Some(1), 1),
-        (20, Some(4), 4),
-        (200, None, 10),
+        (2, None, 2 * PACKET),
+        (20, None, 2 * PACKET),
+        // A millisecond of the rate.
+        (60, None, 7_500),
+        (200, None, 10 * PACKET),
+        (20, Some(1), PACKET),
+        (20, Some(4), 4 * PACKET),
     ] {
         let own = OwnRate {
             rate: Bandwidth::from_mbps(mbps),
             quantum: quantum.map(|packets: u64| ByteCount::new(packets * PACKET)),
         };
         let name = format!("{own:?}");
-        let (mut pair, sent) = sending(Arc::new(own), None);
+        let (mut pair, sent) = sending(&factory(own), None);
         // What was saved up while nothing was in flight goes first.
         pair.advance(millis(100));
         let from = sent.borrow().len();
         check_mean(&mut pair, &sent, millis(500), &name);
-        let rate = mbps as f64 * 1e6;
-        let burst = if quantum.is_none() && mbps == 60 {
-            7_500
-        } else {
-            burst * PACKET
-        };
-        check_bursts(&sent.borrow()[from..], rate, burst, &name);
+        check_bursts(&sent.borrow()[from..], mbps as f64 * 1e6, burst, &name);
     }
 }
 
@@ -180,7 +178,7 @@ fn a_controllers_own_rate_is_kept() {
 fn a_fixed_window_is_spread_over_the_round_trip() {
     let window = ByteCount::new(100 * PACKET);
     let fixed = FixedWindow { window, gain: 1.0 };
-    let (mut pair, sent) = sending(Arc::new(fixed), None);
+    let (mut pair, sent) = sending(&factory(fixed), None);
     pair.advance(millis(400));
     let from = sent.borrow().len();
     check_mean(&mut pair, &sent, secs(1), "fixed");
@@ -195,7 +193,7 @@ fn window_based_algorithms_send_at_their_window_per_round_trip() {
         // With a gain of 1 the pacer, not the window, is what limits.
         let specification = format!("{name}:pacing_gain=1,pacing_gain_slow_start=1");
         let controller = swiftwater_congestion::by_name(&specification).unwrap();
-        let (mut pair, sent) = sending(controller, Some(300));
+        let (mut pair, sent) = sending(&controller, Some(300));
         pair.advance(secs(2));
         assert_eq!(
             support::path(&pair, Side::Client).lost_packets.get(),
