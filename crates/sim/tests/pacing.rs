@@ -80,8 +80,15 @@ fn factory(controller: impl ControllerFactory + 'static) -> Arc<dyn ControllerFa
     Arc::new(controller)
 }
 
-/// A client that sends without end over a link without a rate, 20 ms each way.
+/// A client that sends without end.
 fn sending(controller: &Arc<dyn ControllerFactory>, lose: Option<u64>) -> (Pair, Sent) {
+    let (mut pair, sent) = connected(controller, lose);
+    pair.start_transfer(200_000_000, Direction::ToServer);
+    (pair, sent)
+}
+
+/// A pair over a link without a rate, 20 ms each way, and what the client sends from now on.
+fn connected(controller: &Arc<dyn ControllerFactory>, lose: Option<u64>) -> (Pair, Sent) {
     let mut pair = Pair::builder()
         .link(LinkConfig::default().delay(millis(20)))
         .both_configs(|config| {
@@ -110,7 +117,6 @@ fn sending(controller: &Arc<dyn ControllerFactory>, lose: Option<u64>) -> (Pair,
         }
         Verdict::Pass
     });
-    pair.start_transfer(200_000_000, Direction::ToServer);
     (pair, sent)
 }
 
@@ -171,6 +177,35 @@ fn a_controllers_own_rate_is_kept() {
         let from = sent.borrow().len();
         check_mean(&mut pair, &sent, millis(500), &name);
         check_bursts(&sent.borrow()[from..], mbps as f64 * 1e6, burst, &name);
+    }
+}
+
+#[test]
+fn bursts_after_a_pause_are_as_long_as_permitted_and_no_longer() {
+    for (quantum, burst) in [(None, 2 * PACKET), (Some(1), PACKET), (Some(4), 4 * PACKET)] {
+        let own = OwnRate {
+            rate: Bandwidth::from_mbps(20),
+            quantum: quantum.map(|packets: u64| ByteCount::new(packets * PACKET)),
+        };
+        let name = format!("{own:?}");
+        let (mut pair, sent) = connected(&factory(own), None);
+        // 17 ms of sending and 3 ms of pause, in which packets are on their way all the time.
+        for _ in 0..30 {
+            pair.start_transfer(30 * PACKET, Direction::ToServer);
+            pair.advance(millis(20));
+        }
+        let sent = sent.borrow();
+        let later = sent.partition_point(|(now, _)| *now < pair.now() - millis(500));
+        let sent = &sent[later..];
+        check_bursts(sent, 20e6, burst, &name);
+        let together = sent
+            .chunk_by(|a, b| a.0 == b.0)
+            .map(|burst| burst.iter().map(|(_, size)| size).sum::<u64>());
+        let longest = together.max().unwrap();
+        assert!(
+            longest > burst - PACKET && longest <= burst,
+            "{name}: {longest}"
+        );
     }
 }
 
