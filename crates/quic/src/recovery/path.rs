@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use rand_core::Rng;
-use swiftwater_congestion::{Controller, Env, LostPacket, RttView, SentInfo};
+use swiftwater_congestion::{Controller, EcnCounts, Env, LostPacket, RttView, SentInfo};
 use swiftwater_units::{Bandwidth, ByteCount, Instant, PacketCount, PathId};
 
 use super::episodes::Episodes;
@@ -95,6 +95,8 @@ pub(crate) struct PathRecovery {
     /// When a packet was last sent, acknowledged or declared lost; `None` before the first.
     pub(super) active_at: Option<Instant>,
     pub(super) pto_count: u32,
+    /// Increases of the peer's ECN counts that the controller has still to be told of.
+    pub(super) untold_ecn: EcnCounts,
     /// The last delivery-rate sample.
     pub(super) delivery_rate: Option<Bandwidth>,
     pub(super) stats: RecoveryStats,
@@ -124,6 +126,7 @@ impl PathRecovery {
             inflight: ByteCount::ZERO,
             active_at: None,
             pto_count: 0,
+            untold_ecn: EcnCounts::default(),
             delivery_rate: None,
             stats: RecoveryStats::default(),
             scratch: Vec::with_capacity(SCRATCH_PACKETS),

@@ -71,6 +71,7 @@ impl PathRecovery {
             },
             rng,
         );
+        let ecn = self.with_untold_counts(ecn, acked.is_some());
         if let Some(acked) = acked {
             if !ecn.ce.is_zero() {
                 self.tell_ce(now, &acked.newest, ecn, rng);
@@ -113,6 +114,18 @@ impl PathRecovery {
         self.inflight -= bytes;
         self.sampler.on_discard(self.inflight);
         self.controller.on_discard(bytes);
+    }
+
+    /// Adds the counts that came with ACKs of nothing that counted in flight, of which the
+    /// controller isn't told; unless `told` now, `ecn` is one more of them.
+    fn with_untold_counts(&mut self, ecn: EcnCounts, told: bool) -> EcnCounts {
+        let sum = EcnCounts {
+            ect0: self.untold_ecn.ect0 + ecn.ect0,
+            ect1: self.untold_ecn.ect1 + ecn.ect1,
+            ce: self.untold_ecn.ce + ecn.ce,
+        };
+        self.untold_ecn = if told { EcnCounts::default() } else { sum };
+        sum
     }
 
     /// Delivery accounting of the newly acknowledged packets; `None` if none was sent to the
