@@ -6,10 +6,10 @@ use std::ops::Range;
 use swiftwater_units::StreamId;
 use swiftwater_wire::frame;
 
-use super::Streams;
 use super::ready::Ready;
 use super::send::SendHalf;
 use super::send_buffer::{ChunkPool, Piece};
+use super::{Stream, Streams, WRITABLE};
 use crate::connection::StreamEvent;
 use crate::control::{ControlKey, ControlValue};
 use crate::frame_writer::{Carried, Fate, FrameWriter};
@@ -331,12 +331,16 @@ impl Streams {
     }
 
     /// True if the peer's flow control, of the connection or of a stream, holds data back. Of
-    /// streams, the one that met its limit last stands for all.
+    /// streams, the one that met its limit last stands for all; it counts until its writer hears
+    /// that there is room.
     pub(crate) fn is_flow_limited(&self) -> bool {
         let stream = self.outgoing.limited_stream;
         let stream = stream.and_then(|key| self.slab.get(key as usize));
-        let send = stream.and_then(|stream| stream.send.as_ref());
-        self.outgoing.is_blocked() || send.is_some_and(SendHalf::is_flow_limited)
+        let limits = |stream: &Stream| {
+            let hears_soon = stream.queued_events & WRITABLE != 0;
+            hears_soon || stream.send.as_ref().is_some_and(SendHalf::is_flow_limited)
+        };
+        self.outgoing.is_blocked() || stream.is_some_and(limits)
     }
 
     /// Tells the peer, once for each limit, that the connection's limit keeps data from being sent.
