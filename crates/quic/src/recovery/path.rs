@@ -310,13 +310,23 @@ impl PathRecovery {
         snapshot
     }
 
-    /// Nothing more to send: no stream data, datagrams, lost data or control frames, and none
-    /// refused by flow control. Ignored while the window is full, since then the window is what
+    /// Nothing more to send: no stream data, datagrams, lost data or control frames, and none held
+    /// back by flow control. Ignored while the window is full, since then the window is what
     /// limits.
     pub(crate) fn set_app_limited(&mut self, now: Instant) {
         self.pacer.on_drained(now);
         if self.inflight < self.cwnd() {
             self.sampler.mark_app_limited(now, self.inflight);
+        }
+    }
+
+    /// Nothing can be sent, because the peer's flow control holds back all that waits. The window
+    /// isn't tested, but rate samples count: how fast the peer takes data is a limit like the
+    /// path's.
+    pub(crate) fn set_flow_limited(&mut self, now: Instant) {
+        self.pacer.on_drained(now);
+        if self.inflight < self.cwnd() {
+            self.sampler.mark_flow_limited(now, self.inflight);
         }
     }
 

@@ -155,7 +155,7 @@ impl PathRecovery {
                 newest = Some(*packet);
             }
         }
-        self.sampler.expire_mark();
+        self.sampler.expire_marks();
         self.inflight -= bytes;
         let newest = newest?;
         self.active_at = self.active_at.max(Some(now));
@@ -325,7 +325,7 @@ impl PathRecovery {
             rate,
             delivered: ByteCount::new(self.sampler.delivered()),
             ecn,
-            app_limited: self.sampler.is_app_limited(),
+            app_limited: self.sampler.is_window_untested(),
             cwnd_limited_in_round: self.rounds.window_limited(),
             newly_lost_bytes,
             in_recovery: self.episodes.in_recovery(),
