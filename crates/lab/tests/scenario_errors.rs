@@ -1,10 +1,10 @@
 //! What is wrong with a scenario is told with file, line and what was expected.
 
-mod support;
+mod texts;
 
 use proptest::prelude::*;
-use support::{dumbbell, load_with};
 use swiftwater_lab::scenario::{Library, LoadOptions, ScenarioError};
+use texts::{dumbbell, load_with};
 
 /// The line and the message after it.
 fn error_of(text: &str) -> (usize, String) {

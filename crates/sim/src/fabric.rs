@@ -365,7 +365,7 @@ impl Fabric {
                 .collect();
             let edges: Vec<_> = links.iter().map(|state| state.edge).collect();
             let downlinks: Vec<_> = interfaces.iter().map(|each| each.downlink).collect();
-            Routes::new(nodes.len(), &forwards, &edges, &downlinks)
+            Routes::new(&forwards, &edges, &downlinks)
         })
     }
 
