@@ -392,22 +392,27 @@ fn the_library_lists_selects_and_loads_what_is_embedded() {
 }
 
 #[test]
-fn every_embedded_scenario_loads_in_both_forms_or_lacks_a_trace() {
+fn every_embedded_example_loads_in_both_forms() {
     let library = Library::embedded();
-    for name in library.list().expect("embedded") {
+    for name in library.select("examples").expect("embedded") {
         for options in [LoadOptions::default(), quick()] {
-            match library.load(&name, &options) {
-                Ok(experiment) => assert_eq!(experiment.name, name),
-                Err(error) => assert!(
-                    matches!(
-                        error,
-                        swiftwater_lab::scenario::ScenarioError::TraceMissing { .. }
-                    ),
-                    "{error}"
-                ),
-            }
+            let experiment = library.load(&name, &options).expect("valid");
+            assert_eq!(experiment.name, name);
         }
     }
+}
+
+#[test]
+fn a_group_of_no_flows_is_not_there() {
+    let text = dumbbell("[sweep]\nn = [0, 2]", "")
+        + "[[flow]]\nname = \"back\"\ncc = \"cubic\"\nenter = 1\nexit = 0\ncount = \"${n}\"\n";
+    let experiment = load(&text);
+    let groups: Vec<usize> = experiment
+        .cases
+        .iter()
+        .map(|case| case.setup.flows.len())
+        .collect();
+    assert_eq!(groups, [1, 2]);
 }
 
 #[test]

@@ -45,13 +45,10 @@ const APPS: [(&str, &[&str], ReadApp); 6] = [
     ),
 ];
 
-/// Reads the application of a flow whose other keys are `common`.
+/// Reads the application of a flow, bulk if none is named, whose other keys are `common`.
 pub(super) fn read(row: &Reader<'_>, common: &[&str], place: &Place<'_>) -> Read<App> {
     let names = || APPS.iter().map(|(name, ..)| *name);
-    let Some(name) = row.string("app")? else {
-        let expected = format!("it is required: {}", names().collect::<Vec<_>>().join(", "));
-        return Err(row.fault("app", expected));
-    };
+    let name = row.string("app")?.unwrap_or("bulk");
     let Some((_, keys, read)) = APPS.iter().find(|(other, ..)| *other == name) else {
         return Err(row.fault("app", known_names(name, names())));
     };

@@ -125,16 +125,22 @@ impl Fault {
     }
 }
 
-/// "did you mean", if one of `known` is close to `found`, and otherwise all of them.
+/// "did you mean", if one of `known` is close to `found` or the only one that begins like it, and
+/// otherwise all of them.
 pub(super) fn known_names<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
     let close = known
         .iter()
         .map(|name| (strsim::damerau_levenshtein(found, name), *name))
         .min()
-        .filter(|(distance, name)| *distance <= 1 + name.chars().count() / 4);
-    match close {
-        Some((_, name)) => format!("did you mean `{name}`?"),
+        .filter(|(distance, name)| *distance <= name.len().div_ceil(6).min(3))
+        .map(|(_, name)| name);
+    let mut longer = known
+        .iter()
+        .filter(|name| found.len() >= 3 && name.starts_with(found));
+    let only = longer.next().filter(|_| longer.next().is_none()).copied();
+    match close.or(only) {
+        Some(name) => format!("did you mean `{name}`?"),
         None if known.is_empty() => "there are none".to_owned(),
         None if known.len() > 40 => format!("known are {}, ...", known[..40].join(", ")),
         None => format!("known are {}", known.join(", ")),

@@ -11,7 +11,7 @@ use super::library::LoadOptions;
 use super::links::read_name;
 use super::reader::{LONGEST, Reader};
 use super::run::RunSettings;
-use super::setup::{FlowSpec, LinkSpec, TransportSpec};
+use super::setup::{App, FlowSpec, LinkSpec, TransportSpec};
 
 const KEYS: [&str; 18] = [
     "name",
@@ -38,8 +38,8 @@ const KEYS: [&str; 18] = [
 const MAX_MEMBERS: u64 = 10_000;
 const MAX_GROUPS: usize = 256;
 
-/// Most members of all groups: what the simulator's addresses have room for.
-const MAX_FLOWS: u64 = 30_000;
+/// Most senders and receivers of all groups.
+const MAX_HOSTS: u64 = 100_000;
 
 /// The highest access rate, 10 Tbit/s.
 const MAX_ACCESS: Bandwidth = Bandwidth::from_mbps(10_000_000);
@@ -55,7 +55,8 @@ pub(super) struct World<'a> {
     pub(super) options: &'a LoadOptions,
 }
 
-/// Reads all groups; `rows` are the tables with the case's values in place.
+/// Reads all groups; `rows` are the tables with the case's values in place. A group whose `count`
+/// is 0 isn't there in this case.
 pub(super) fn read(rows: &[Reader<'_>], world: &World<'_>) -> Read<Vec<FlowSpec>> {
     if rows.len() > MAX_GROUPS {
         return Err(Fault::new(
@@ -65,21 +66,33 @@ pub(super) fn read(rows: &[Reader<'_>], world: &World<'_>) -> Read<Vec<FlowSpec>
         ));
     }
     let mut flows: Vec<FlowSpec> = Vec::new();
-    let mut members = 0;
+    let mut names: Vec<String> = Vec::new();
+    let mut hosts = 0;
     for (index, row) in rows.iter().enumerate() {
         let name = read_name(row, &format!("flow{index}"))?;
         let row = row.renamed(format!("[[flow]] `{name}`"));
-        let taken = flows.iter().any(|flow| flow.name == name)
-            || world.links.iter().any(|link| link.name == name);
+        let taken = names.contains(&name) || world.links.iter().any(|link| link.name == name);
         if taken {
             return Err(row.fault("name", "another flow or link has that name"));
         }
         let flow = read_flow(&row, name, world)?;
-        members += u64::from(flow.count);
-        if members > MAX_FLOWS {
-            return Err(row.fault("count", format!("at most {MAX_FLOWS} flows in all")));
+        let receivers = match flow.app {
+            App::Poisson { receivers, .. } => receivers,
+            _ => flow.count,
+        };
+        hosts += u64::from(flow.count) + u64::from(receivers);
+        if hosts > MAX_HOSTS {
+            return Err(row.fault("count", format!("at most {MAX_HOSTS} hosts in all")));
         }
-        flows.push(flow);
+        names.push(flow.name.clone());
+        if flow.count > 0 {
+            flows.push(flow);
+        }
+    }
+    if flows.is_empty() {
+        let line = rows.first().map_or(1, Reader::line);
+        let expected = "at least one [[flow]] needs a `count` above 0";
+        return Err(Fault::new(line, "a case has no flows", expected));
     }
     Ok(flows)
 }
@@ -99,7 +112,7 @@ fn read_flow(row: &Reader<'_>, name: String, world: &World<'_>) -> Read<FlowSpec
     let long = Duration::ZERO..=LONGEST;
     let flow = FlowSpec {
         name,
-        count: row.whole("count", 1..=MAX_MEMBERS)?.unwrap_or(1) as u32,
+        count: row.whole("count", 0..=MAX_MEMBERS)?.unwrap_or(1) as u32,
         enter,
         exit,
         start: row.duration("start", long.clone())?.unwrap_or_default(),
@@ -177,7 +190,7 @@ fn read_transport(row: &Reader<'_>) -> Read<TransportSpec> {
 
 /// Every member must get its chance within the run.
 fn check_times(row: &Reader<'_>, flow: &FlowSpec, run: &RunSettings) -> Read<()> {
-    let last = flow.start + flow.stagger * (flow.count - 1);
+    let last = flow.start + flow.stagger * flow.count.saturating_sub(1);
     let key = if row.has("stagger") {
         "stagger"
     } else {
@@ -193,7 +206,7 @@ fn check_times(row: &Reader<'_>, flow: &FlowSpec, run: &RunSettings) -> Read<()>
         ));
     }
     match flow.stop {
-        Some(_) if matches!(flow.app, super::App::Transfer { .. }) => {
+        Some(_) if matches!(flow.app, App::Transfer { .. }) => {
             Err(row.fault("stop", "a transfer ends with its last byte: leave it out"))
         }
         Some(stop) if stop <= last => {

@@ -211,6 +211,12 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The table `[key]` of the scenario.
+    pub(super) fn section(&self, key: &str) -> Read<Option<Reader<'a>>> {
+        let table = self.table(key)?;
+        Ok(table.map(|table| table.renamed(format!("[{key}]"))))
+    }
+
     /// The tables `[[key]]`; none if there is no such key.
     pub(super) fn tables(&self, key: &str) -> Read<Vec<Reader<'a>>> {
         let expected = format!("write it as [[{key}]]");

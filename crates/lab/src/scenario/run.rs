@@ -43,7 +43,7 @@ pub(super) struct RunSettings {
 /// The table `[run]` with the changes of `[quick]`, if `options` wants them, and of the command
 /// line. Every setting of the command line must be used, here or in `sweep`.
 pub(super) fn table(root: &Reader<'_>, sweep: &Sweep, options: &LoadOptions) -> Read<Table> {
-    let Some(run) = root.table("run")? else {
+    let Some(run) = root.section("run")? else {
         return Err(root.fault("run", "a scenario needs [run] with `duration` and `rtt`"));
     };
     run.only(&KEYS)?;
@@ -51,7 +51,7 @@ pub(super) fn table(root: &Reader<'_>, sweep: &Sweep, options: &LoadOptions) -> 
         line: run.line(),
         entries: run.entries().to_vec(),
     };
-    if let Some(quick) = root.table("quick")? {
+    if let Some(quick) = root.section("quick")? {
         let known: Vec<&str> = KEYS.into_iter().chain(["sweep"]).collect();
         quick.only(&known)?;
         if options.quick {

@@ -51,7 +51,7 @@ impl Sweep {
     /// for the short form, and values from the command line replace both.
     pub(super) fn read(root: &Reader<'_>, options: &LoadOptions) -> Read<Self> {
         let mut sweep = Self::default();
-        if let Some(table) = root.table("sweep")? {
+        if let Some(table) = root.section("sweep")? {
             for entry in table.entries() {
                 sweep
                     .axes
@@ -61,7 +61,7 @@ impl Sweep {
         for table in root.tables("exclude")? {
             sweep.exclusions.push(sweep.read_exclusion(&table)?);
         }
-        let quick = match root.table("quick")? {
+        let quick = match root.section("quick")? {
             None => None,
             Some(quick) => quick.table("sweep")?,
         };

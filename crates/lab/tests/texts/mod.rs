@@ -1,5 +1,7 @@
 //! Scenarios as texts.
 
+#![allow(dead_code, reason = "not every test needs every part")]
+
 use swiftwater_lab::scenario::{Experiment, Library, LoadOptions, ScenarioError};
 
 /// A scenario of one link and one flow, with `blocks` after `[run]` and `link` inside the link.
