@@ -1,7 +1,8 @@
 //! How fast the laboratory is: simulated seconds per second of real time, over a bottleneck of
 //! 100 Mbit/s with a round trip of 30 ms, for bulk flows and for transfers that arrive at random.
 //!
-//! `cargo run --release -p swiftwater-lab --example speed [SECONDS] [CONTROLLER]`
+//! `cargo run --release -p swiftwater-lab --example speed [SECONDS] [CONTROLLER] [FLOWS]`, with FLOWS a
+//! single number of bulk flows, or 0 for the transfers.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -16,10 +17,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let seconds = arguments.next().map_or(Ok(10), |text| text.parse())?;
     let controller = arguments.next().unwrap_or_else(|| "cubic".to_owned());
+    let only: Option<u32> = arguments.next().map(|text| text.parse()).transpose()?;
     println!("what               simulated s  wall s  x real time   tasks/s  goodput Mbit/s");
     for count in [1, 4, 16, 64, 256] {
+        if only.is_some_and(|only| only != count) {
+            continue;
+        }
         let setup = setup(seconds, flow(&controller, App::Bulk, count)?);
         measure(&format!("{count} bulk flows"), &setup)?;
+    }
+    if only.is_some_and(|only| only != 0) {
+        return Ok(());
     }
     // A mean of 150 kB at half the bottleneck's rate.
     let sizes = vec![(10_000.0, 0.5), (100_000.0, 0.8), (1_150_000.0, 1.0)];
