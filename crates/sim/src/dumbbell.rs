@@ -270,9 +270,7 @@ impl Dumbbell {
 
     /// The random part of a flow's start.
     fn random_delay(&self, index: usize) -> Duration {
-        let random = Seed(self.seed)
-            .rng(Purpose::Flow, index as u64)
-            .next_u64();
+        let random = Seed(self.seed).rng(Purpose::Flow, index as u64).next_u64();
         let nanos = (self.start_jitter.as_nanos() * u128::from(random)) >> 64;
         Duration::from_nanos(nanos as u64)
     }

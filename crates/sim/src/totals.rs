@@ -11,12 +11,16 @@ use swiftwater_units::{ByteCount, PacketCount};
 pub struct HostTotals {
     /// Connections.
     pub connections: u64,
-    /// Packets sent.
+    /// Packets sent that count in flight: those that can be declared lost.
     pub packets_sent: PacketCount,
     /// Packets declared lost.
     pub packets_lost: PacketCount,
     /// Packets declared lost that arrived after all.
     pub spurious_losses: PacketCount,
+    /// Bytes acknowledged, in packets.
+    pub bytes_delivered: ByteCount,
+    /// Bytes declared lost, in packets.
+    pub bytes_lost: ByteCount,
     /// Stream bytes sent, retransmissions included.
     pub stream_bytes_sent: ByteCount,
     /// Stream bytes sent again.
@@ -29,12 +33,14 @@ impl HostTotals {
     /// Adds a connection.
     pub(crate) fn add(&mut self, stats: &ConnectionStats) {
         self.connections += 1;
-        self.packets_sent += stats.packets_sent;
         self.stream_bytes_sent += stats.stream_bytes_sent;
         self.stream_bytes_retransmitted += stats.stream_bytes_retransmitted;
         for path in &stats.paths {
+            self.packets_sent += path.sent_packets;
             self.packets_lost += path.lost_packets;
             self.spurious_losses += path.spurious_losses;
+            self.bytes_delivered += path.delivered;
+            self.bytes_lost += path.lost_bytes;
             if !path.min_rtt.is_zero() {
                 let least = self.min_rtt.unwrap_or(path.min_rtt).min(path.min_rtt);
                 self.min_rtt = Some(least);
@@ -49,6 +55,8 @@ impl AddAssign for HostTotals {
         self.packets_sent += other.packets_sent;
         self.packets_lost += other.packets_lost;
         self.spurious_losses += other.spurious_losses;
+        self.bytes_delivered += other.bytes_delivered;
+        self.bytes_lost += other.bytes_lost;
         self.stream_bytes_sent += other.stream_bytes_sent;
         self.stream_bytes_retransmitted += other.stream_bytes_retransmitted;
         let both = self.min_rtt.into_iter().chain(other.min_rtt);
@@ -64,6 +72,8 @@ impl HostTotals {
         self.packets_sent -= earlier.packets_sent;
         self.packets_lost -= earlier.packets_lost;
         self.spurious_losses -= earlier.spurious_losses;
+        self.bytes_delivered -= earlier.bytes_delivered;
+        self.bytes_lost -= earlier.bytes_lost;
         self.stream_bytes_sent -= earlier.stream_bytes_sent;
         self.stream_bytes_retransmitted -= earlier.stream_bytes_retransmitted;
         self

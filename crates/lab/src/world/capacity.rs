@@ -29,7 +29,7 @@ fn carried(trace: &Trace, time: Duration) -> Option<f64> {
         return Some(mean * time.as_secs_f64());
     }
     let rounds = (time.as_nanos() / period.as_nanos()) as u32;
-    let rest = time - period * rounds;
+    let rest = time.saturating_sub(period * rounds);
     let mut bytes = mean * (period * rounds).as_secs_f64();
     let mut samples = trace.samples().peekable();
     if samples.peek().is_none() {

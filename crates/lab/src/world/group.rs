@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rand_core::Rng;
 use swiftwater_quic::{
     ClientConfig, Connection, RetryPolicy, ServerConfig, TransportConfig,
     crypto::{ClientCrypto, ServerCrypto},
@@ -14,7 +13,7 @@ use swiftwater_sim::apps::{
     TransferSender, Viewing,
 };
 use swiftwater_sim::{HostId, HostTotals, Network, SimError};
-use swiftwater_units::Instant;
+use swiftwater_units::{Bandwidth, Instant};
 
 use super::arrivals::{bursts, poisson, up_to};
 use super::topology::{Topology, base_rtt};
@@ -26,19 +25,19 @@ type Crypto = (Arc<dyn ClientCrypto>, Arc<dyn ServerCrypto>);
 
 /// A group on its hosts.
 #[derive(Debug)]
-pub(super) struct Group<'a> {
-    pub(super) spec: &'a FlowSpec,
+pub(crate) struct Group<'a> {
+    pub(crate) spec: &'a FlowSpec,
     /// Hosts at which data enters, one for each member.
-    pub(super) senders: Vec<HostId>,
+    pub(crate) senders: Vec<HostId>,
     /// Hosts at which it leaves; except for Poisson transfers one for each member.
-    pub(super) receivers: Vec<HostId>,
+    pub(crate) receivers: Vec<HostId>,
     /// When each member starts; of Poisson transfers the group.
     pub(super) starts: Vec<Instant>,
     /// All transfers of the group in the order of their start; a transfer's number is its index.
     pub(super) plan: Vec<Transfer>,
     /// When those without an end stop.
     stop: Instant,
-    rate: swiftwater_units::Bandwidth,
+    rate: Bandwidth,
     rtt: Duration,
 }
 
@@ -114,10 +113,8 @@ impl<'a> Builder<'a> {
         let spec = group.spec;
         let mut rng = topology.network.flow_rng(self.flows);
         self.flows += 1;
-        let start = Instant::ZERO
-            + spec.start
-            + spec.stagger * member
-            + up_to(&mut rng, spec.start_jitter);
+        let start =
+            Instant::ZERO + spec.start + spec.stagger * member + up_to(&mut rng, spec.start_jitter);
         let serves = matches!(spec.app, App::Live { .. });
         let at = |serves: bool| serves.then(|| server.clone());
         let (sender, from) = topology.add_host(spec, spec.enter, at(serves))?;
@@ -193,7 +190,9 @@ impl<'a> Builder<'a> {
         self.flows += 1;
         let start = Instant::ZERO + spec.start + up_to(&mut rng, spec.start_jitter);
         for _ in 0..spec.count {
-            group.senders.push(topology.add_host(spec, spec.enter, None)?.0);
+            group
+                .senders
+                .push(topology.add_host(spec, spec.enter, None)?.0);
         }
         let mut addresses = Vec::new();
         for _ in 0..*receivers {
@@ -227,6 +226,10 @@ impl<'a> Builder<'a> {
 impl Group<'_> {
     pub(super) fn is_bulk(&self) -> bool {
         matches!(self.spec.app, App::Bulk)
+    }
+
+    pub(crate) fn is_poisson(&self) -> bool {
+        matches!(self.spec.app, App::Poisson { .. })
     }
 
     /// What a transfer would take at the bottleneck's rate, and a round trip.
@@ -302,9 +305,9 @@ impl Group<'_> {
         app.map_or(0, LiveViewer::bytes)
     }
 
-    /// Application bytes that all receivers got.
-    pub(super) fn received_by_all(&self, network: &Network) -> u64 {
-        (0..self.receivers.len())
+    /// Application bytes that some receivers got.
+    pub(crate) fn received_by(&self, network: &Network, receivers: Range<usize>) -> u64 {
+        receivers
             .map(|receiver| self.received(network, receiver))
             .sum()
     }
@@ -333,7 +336,7 @@ impl Group<'_> {
     }
 
     /// The open connections of a sender.
-    pub(super) fn connections<'n>(
+    pub(crate) fn connections<'n>(
         &self,
         network: &'n Network,
         sender: usize,
@@ -360,7 +363,10 @@ impl Group<'_> {
             Some(self.stop)
         } else {
             // No value if one is missing.
-            finishes.iter().copied().collect::<Option<Vec<_>>>()
+            finishes
+                .iter()
+                .copied()
+                .collect::<Option<Vec<_>>>()
                 .and_then(|all| all.into_iter().max())
         };
         self.start()..own.map_or(end, |own| own.min(end))

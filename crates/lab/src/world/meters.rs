@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use swiftwater_link::{Counters, Tally};
 use swiftwater_sim::{HostTotals, LinkId, Network};
-use swiftwater_units::{Bandwidth, Instant};
+use swiftwater_units::{Bandwidth, Instant, PathId};
 
 use super::capacity;
 use super::group::Group;
@@ -38,8 +38,9 @@ impl GroupMeter {
     pub(super) fn sample(&mut self, network: &Network, group: &Group<'_>) {
         for sender in 0..group.senders.len() {
             for connection in group.connections(network, sender) {
-                let stats = connection.stats();
-                if let Some(path) = stats.paths.first().filter(|path| !path.min_rtt.is_zero()) {
+                if let Some(path) = connection.path_stats(PathId::ZERO)
+                    && !path.min_rtt.is_zero()
+                {
                     self.rtt.add(path.smoothed_rtt);
                 }
             }
@@ -47,7 +48,7 @@ impl GroupMeter {
     }
 
     pub(super) fn end_bin(&mut self, network: &Network, group: &Group<'_>) {
-        let received = group.received_by_all(network);
+        let received = group.received_by(network, 0..group.receivers.len());
         self.bins.push(received - self.binned);
         self.binned = received;
     }
@@ -158,7 +159,6 @@ pub(super) struct LinkMeter {
     id: LinkId,
     mean_rate: Option<Bandwidth>,
     counters_before: Counters,
-    delay: TimeMeter,
 }
 
 impl LinkMeter {
@@ -167,7 +167,6 @@ impl LinkMeter {
             id,
             mean_rate: spec.forward.rate.mean(),
             counters_before: Counters::default(),
-            delay: TimeMeter::default(),
         }
     }
 
@@ -177,20 +176,12 @@ impl LinkMeter {
         network.reset_queue_stats(self.id);
     }
 
-    pub(super) fn sample(&mut self, network: &Network) {
-        if let Some(rate) = self.mean_rate {
-            let queue = network.queue_stats(self.id);
-            self.delay.add(rate.time_to_send(queue.bytes.get()));
-        }
-    }
-
     pub(super) fn finish(self, setup: &Setup, network: &Network, spec: &LinkSpec) -> LinkFacts {
         let end = network.now() - Instant::ZERO;
         let rtt = setup.rtt;
         LinkFacts {
             counters: since(network.counters(self.id), &self.counters_before),
             queue: network.queue_stats(self.id),
-            delay: self.delay,
             capacity: capacity::bytes(&spec.forward, setup.warmup, end),
             bdp: self.mean_rate.map(|rate| rate.bytes_in(rtt) as f64),
         }
@@ -207,6 +198,7 @@ fn since(now: &Counters, earlier: &Counters) -> Counters {
         enqueued: tally(now.enqueued, earlier.enqueued),
         delivered: tally(now.delivered, earlier.delivered),
         dropped_queue: tally(now.dropped_queue, earlier.dropped_queue),
+        dropped_aqm: tally(now.dropped_aqm, earlier.dropped_aqm),
         dropped_random: tally(now.dropped_random, earlier.dropped_random),
         ecn_marked: tally(now.ecn_marked, earlier.ecn_marked),
         ..*now

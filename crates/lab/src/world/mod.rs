@@ -19,6 +19,8 @@ mod transport;
 use swiftwater_sim::SimError;
 use thiserror::Error;
 
+pub(crate) use group::Group;
+
 use crate::record::{Sample, Series};
 use crate::scenario::Setup;
 
@@ -64,5 +66,5 @@ pub fn measures(setup: &Setup) -> Vec<String> {
 ///
 /// The run ends within 10 ms of the time at which it may end early ([`Setup::duration`]).
 pub fn simulate(setup: &Setup, seed: u64) -> Result<Outcome, RunError> {
-    run::Run::new(setup, seed)?.finish()
+    Ok(run::Run::new(setup, seed)?.finish())
 }

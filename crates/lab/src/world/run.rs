@@ -11,7 +11,7 @@ use super::meters::{Fairness, GroupMeter, LinkMeter};
 use super::topology::{MAX_HOSTS, Topology};
 use super::{Outcome, RunError};
 use crate::record::Recorder;
-use crate::scenario::{App, Setup};
+use crate::scenario::{App, Setup, Spread};
 
 /// Round-trip times and queues are looked at so often, and whether the run is over.
 const TICK: Duration = Duration::from_millis(10);
@@ -80,23 +80,27 @@ impl<'a> Run<'a> {
     }
 
     /// Runs to the end.
-    pub(super) fn finish(mut self) -> Result<Outcome, RunError> {
+    pub(super) fn finish(mut self) -> Outcome {
         let setup = self.setup;
         let end = Instant::ZERO + setup.duration;
         let warm = Instant::ZERO + setup.warmup;
         let mut tick = Clock::new(Instant::ZERO + TICK, TICK);
         let mut warmup = Clock::new(warm, Duration::MAX);
         let mut bin = Clock::new(warm + setup.bin, setup.bin);
-        let mut second = self.fairness.as_ref().map_or(Clock::never(), |fairness| {
-            Clock::new(fairness.from, SECOND)
-        });
+        let mut second = self
+            .fairness
+            .as_ref()
+            .map_or(Clock::never(), |fairness| Clock::new(fairness.from, SECOND));
         let mut record = setup.record.map_or(Clock::never(), |every| {
             Clock::new(Instant::ZERO + every, every)
         });
         let mut over = false;
         while !over {
             let clocks = [tick, warmup, bin, second, record];
-            let next = clocks.iter().map(|clock| clock.next).fold(end, Instant::min);
+            let next = clocks
+                .iter()
+                .map(|clock| clock.next)
+                .fold(end, Instant::min);
             self.network.run_until(next);
             let now = self.network.now();
             if warmup.strikes(now) {
@@ -121,7 +125,7 @@ impl<'a> Run<'a> {
             }
             over |= now >= end;
         }
-        Ok(self.outcome())
+        self.outcome()
     }
 
     fn begin_measuring(&mut self) {
@@ -146,9 +150,6 @@ impl<'a> Run<'a> {
         for (meter, group) in self.group_meters.iter_mut().zip(&self.groups) {
             meter.sample(&self.network, group);
         }
-        for meter in &mut self.link_meters {
-            meter.sample(&self.network);
-        }
     }
 
     /// True if every group has an end and has reached it.
@@ -166,7 +167,9 @@ impl<'a> Run<'a> {
             groups.push(facts);
             samples.extend(own);
         }
-        let goodputs = groups.iter().map(|group| group.goodput_mbps().unwrap_or(0.0));
+        let goodputs = groups
+            .iter()
+            .map(|group| group.goodput_mbps().unwrap_or(0.0));
         let sum: f64 = goodputs.sum();
         for group in &mut groups {
             let own = group.goodput_mbps().filter(|_| sum > 0.0);
@@ -201,7 +204,10 @@ fn check(setup: &Setup) -> Result<(), RunError> {
         return refuse("the datagram size", "1200 to 65507 bytes");
     }
     if setup.duration.is_zero() || setup.warmup >= setup.duration {
-        return refuse("the duration", "it must be above zero and above the warm-up");
+        return refuse(
+            "the duration",
+            "it must be above zero and above the warm-up",
+        );
     }
     if setup.bin.is_zero() || setup.record.is_some_and(|every| every.is_zero()) {
         return refuse("an interval of bins or records", "it must be above zero");
@@ -238,12 +244,18 @@ fn check_app(app: &App) -> Result<(), RunError> {
         | App::OnOff {
             rate: Some(rate), ..
         } if rate.is_zero() => refuse("an application's rate", "it must be above zero"),
-        App::OnOff { on, off, .. } if on.mean().is_zero() && off.mean().is_zero() => {
+        App::OnOff { on, off, .. } if is_zero(*on) && is_zero(*off) => {
             refuse("bursts and pauses", "not both may be of no length")
         }
-        App::Poisson { per_second, .. } if !(*per_second > 0.0 && *per_second <= 1e9) => {
-            refuse("the rate of transfers", "above zero, at most 1e9 per second")
-        }
+        App::Poisson { per_second, .. } if !(*per_second > 0.0 && *per_second <= 1e9) => refuse(
+            "the rate of transfers",
+            "above zero, at most 1e9 per second",
+        ),
         _ => Ok(()),
     }
+}
+
+fn is_zero(spread: Spread) -> bool {
+    let (Spread::Constant(time) | Spread::Exponential(time)) = spread;
+    time.is_zero()
 }

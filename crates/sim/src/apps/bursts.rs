@@ -148,12 +148,16 @@ impl BurstSender {
     fn enough(&self, host: &HostContext<'_>) -> u64 {
         let connection = self.handle.and_then(|handle| host.view(handle));
         let stats = connection.map(swiftwater_quic::Connection::stats);
-        let Some((stats, path)) = stats.as_ref().and_then(|all| Some((all, all.paths.first()?)))
+        let Some((stats, path)) = stats
+            .as_ref()
+            .and_then(|all| Some((all, all.paths.first()?)))
         else {
             return self.source.written();
         };
         let rtt = path.smoothed_rtt.max(Duration::from_nanos(1));
-        let wanted = path.cwnd.scaled(1.0 + TICK.as_secs_f64() / rtt.as_secs_f64());
+        let wanted = path
+            .cwnd
+            .scaled(1.0 + TICK.as_secs_f64() / rtt.as_secs_f64());
         let unsent = stats.send_buffered - path.bytes_in_flight;
         self.source.written() + (wanted - unsent).get()
     }

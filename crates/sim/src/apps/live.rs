@@ -75,7 +75,11 @@ impl LiveServer {
                 _ => return,
             }
         }
-        let number = |bytes: &[u8]| bytes.iter().fold(0, |all, byte| all << 8 | u64::from(*byte));
+        let number = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .fold(0, |all, byte| all << 8 | u64::from(*byte))
+        };
         let first_frame = number(&request[..8]);
         let rate = Bandwidth::from_bps(number(&request[8..]));
         self.requests.remove(&(handle, id));

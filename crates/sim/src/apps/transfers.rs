@@ -239,7 +239,10 @@ impl TransferReceiver {
             let _ = sink.drain(connection, id);
         }
         self.bytes += receiving.bytes() - before;
-        if let Some((number, sink)) = receiving.body.as_ref().filter(|(_, sink)| sink.is_finished())
+        if let Some((number, sink)) = receiving
+            .body
+            .as_ref()
+            .filter(|(_, sink)| sink.is_finished())
         {
             self.damaged += u64::from(!sink.is_intact());
             self.arrivals.push(Arrival {

@@ -79,8 +79,6 @@ pub(in crate::world) struct LinkFacts {
     /// After the warm-up.
     pub(in crate::world) counters: Counters,
     pub(in crate::world) queue: QueueStats,
-    /// Time that the queue takes at the mean rate.
-    pub(in crate::world) delay: TimeMeter,
     /// Bytes that it could have carried in the measured time.
     pub(in crate::world) capacity: Option<f64>,
     /// Mean rate times the setup's round trip, bytes.

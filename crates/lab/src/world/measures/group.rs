@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use swiftwater_sim::apps::Viewing;
+
 use super::Column;
 use super::facts::{GroupFacts, mbps, ratio};
 use super::statistics::{jain, mean, percentile, variation};
@@ -52,11 +54,19 @@ pub(super) const SEVERAL: &[Column<GroupFacts>] = &[("jain", |group| jain(&goodp
 /// Of transfers.
 pub(super) const TRANSFERS: &[Column<GroupFacts>] = &[
     ("started", |group| Some(group.transfers.len() as f64)),
-    ("completed", |group| Some(durations(group, |_| true).len() as f64)),
+    ("completed", |group| {
+        Some(durations(group, |_| true).len() as f64)
+    }),
     ("fct_mean_ms", |group| mean(&durations(group, |_| true))),
-    ("fct_p50_ms", |group| percentile(durations(group, |_| true), 0.5)),
-    ("fct_p95_ms", |group| percentile(durations(group, |_| true), 0.95)),
-    ("fct_p99_ms", |group| percentile(durations(group, |_| true), 0.99)),
+    ("fct_p50_ms", |group| {
+        percentile(durations(group, |_| true), 0.5)
+    }),
+    ("fct_p95_ms", |group| {
+        percentile(durations(group, |_| true), 0.95)
+    }),
+    ("fct_p99_ms", |group| {
+        percentile(durations(group, |_| true), 0.99)
+    }),
     ("slowdown_mean", |group| {
         let completed = group.transfers.iter().filter_map(|transfer| {
             let duration = transfer.duration?.as_secs_f64();
@@ -64,8 +74,12 @@ pub(super) const TRANSFERS: &[Column<GroupFacts>] = &[
         });
         mean(&completed.collect::<Vec<_>>())
     }),
-    ("fct_small_mean_ms", |group| mean(&durations(group, |size| size < SMALL))),
-    ("fct_large_mean_ms", |group| mean(&durations(group, |size| size > LARGE))),
+    ("fct_small_mean_ms", |group| {
+        mean(&durations(group, |size| size < SMALL))
+    }),
+    ("fct_large_mean_ms", |group| {
+        mean(&durations(group, |size| size > LARGE))
+    }),
 ];
 
 /// Of viewers.
@@ -107,14 +121,17 @@ fn millis(time: Duration) -> f64 {
 /// Completion times of transfers of the chosen sizes, milliseconds.
 fn durations(group: &GroupFacts, choose: fn(u64) -> bool) -> Vec<f64> {
     let chosen = group.transfers.iter().filter(|each| choose(each.size));
-    chosen.filter_map(|each| each.duration).map(millis).collect()
+    chosen
+        .filter_map(|each| each.duration)
+        .map(millis)
+        .collect()
 }
 
 /// Start times of the players that started, milliseconds.
 fn starts(group: &GroupFacts) -> Vec<f64> {
     let viewers = group.viewers.iter();
     viewers
-        .filter_map(|viewer| viewer.start_time())
+        .filter_map(Viewing::start_time)
         .map(millis)
         .collect()
 }

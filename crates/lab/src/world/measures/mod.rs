@@ -60,8 +60,8 @@
 //! | `utilisation` | bytes transmitted (headers included, those lost at random behind the queue too) / bytes that could have been, 0 to 1; no value without a rate. Bytes count when they leave at the far end, so that it may exceed 1 by what was on its way when the measured time began |
 //! | `queue_mean_bytes`, `queue_max_bytes` | mean over time, and maximum |
 //! | `queue_mean_bdp` | mean / (mean rate x RTT of the setup) |
-//! | `queue_delay_mean_ms`, `queue_delay_p99_ms` | time that the queue, sampled every 10 ms, takes at the mean rate: mean and 99th percentile (to 0.1 %) |
-//! | `dropped_share` | packets that the queue dropped / packets offered |
+//! | `queue_delay_mean_ms`, `queue_delay_p99_ms` | how long packets waited until the transmitter turned to them: mean and 99th percentile (to 1 %) over packets |
+//! | `dropped_share` | packets that the queue dropped, because it was full or as its discipline decided / packets offered |
 //! | `random_lost_share` | packets lost at random / packets offered |
 //! | `marked_share` | packets marked CE by this link / packets offered |
 //!
