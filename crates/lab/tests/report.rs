@@ -536,7 +536,7 @@ fn captions_lead_to_verdicts() {
 fn the_same_data_make_the_same_page() {
     let mut parts = Parts::new(experiment());
     parts.experiment.figures = vec![figure("a", line()), figure("b", bar())];
-    assert_eq!(parts.page(), parts.page());
+    assert!(parts.page() == parts.page());
 }
 
 proptest! {

@@ -8,8 +8,9 @@
 //! verdicts   --markdown--> table for documents, misses first
 //! ```
 //!
-//! Pages hold text of files (titles, labels, notes), all of it escaped in [`html`]. Nothing here
-//! reads or writes files, and nothing judges: verdicts come from [`claim`](crate::claim).
+//! Pages hold text of files (titles, labels, notes), all of it escaped in `html.rs`. Files are read
+//! through [`Results`](crate::store::Results) only; nothing is written, and nothing judged: verdicts
+//! come from [`claim`](crate::claim).
 
 mod cases;
 mod data;
@@ -20,6 +21,7 @@ mod markdown;
 mod number;
 mod page;
 mod statistics;
+mod stored;
 mod verdicts;
 
 use thiserror::Error;
@@ -30,10 +32,16 @@ pub use markdown::markdown;
 pub use number::{LabelNumber, number_of_label};
 pub use page::render_data;
 pub use statistics::{ErrorBars, Means, Point};
+pub use stored::render;
+
+use crate::store::StoreError;
 
 /// A report that could not be made.
 #[derive(Debug, Error)]
 pub enum ReportError {
+    /// Results could not be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// A figure could not be written as JSON.
     #[error("figure `{figure}`: {source}")]
     Figure {

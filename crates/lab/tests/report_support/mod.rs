@@ -66,7 +66,7 @@ impl Parts {
                 .iter()
                 .position(|label| *label == case.labels[place])
                 .unwrap();
-            case.labels[place] = labels[which].to_owned();
+            labels[which].clone_into(&mut case.labels[place]);
         }
         self.experiment.axes[place].labels = labels.iter().map(ToString::to_string).collect();
         self.table = table(&self.experiment);
