@@ -25,7 +25,6 @@ fn finished(experiment: &Experiment) -> TempDir {
 }
 
 #[test]
-#[ignore = "until runs have measures"]
 fn rows_series_and_samples_are_read_as_they_were_written() {
     let experiment = experiment(&["a", "b"], 2);
     let folder = finished(&experiment);
@@ -55,7 +54,6 @@ fn rows_series_and_samples_are_read_as_they_were_written() {
 }
 
 #[test]
-#[ignore = "until runs have measures"]
 fn cases_with_different_measures_share_the_columns() {
     let mut experiment = experiment(&["a", "b"], 1);
     experiment.cases[1].setup.flows[0].name = "other".to_owned();
@@ -338,7 +336,6 @@ fn merged_shards_equal_the_whole() {
 }
 
 #[test]
-#[ignore = "until runs have measures"]
 fn shards_that_contradict_each_other_are_not_merged() {
     let mut experiment = experiment(&["a", "b", "c"], 2);
     let (one, two) = (shard(&experiment, 1, 2), finished(&experiment));

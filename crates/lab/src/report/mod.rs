@@ -32,7 +32,7 @@ pub use markdown::markdown;
 pub use number::{LabelNumber, number_of_label};
 pub use page::render_data;
 pub use statistics::{ErrorBars, Means, Point};
-pub use stored::render;
+pub use stored::{command, render};
 
 use crate::store::StoreError;
 

@@ -51,7 +51,7 @@ fn origin(results: &Results) -> Origin {
 }
 
 /// The command that asks for the same again; `None` if it is not known.
-fn command(manifest: &Manifest) -> Option<String> {
+pub fn command(manifest: &Manifest) -> Option<String> {
     let origin = manifest.origin.as_ref()?;
     let mut out = format!("swiftwater lab run {}", quoted(&origin.scenario));
     if manifest.quick {
