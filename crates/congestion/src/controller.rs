@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use rand_core::Rng;
-use swiftwater_units::{Bandwidth, ByteCount, Instant, PathId};
+use swiftwater_units::{Bandwidth, ByteCount, Instant, PacketCount, PathId};
 
 use crate::sample::{AckBatch, EcnBatch, EpisodeId, LossBatch, RttView, SentInfo};
 
@@ -42,6 +42,20 @@ pub struct Pacing {
     pub gain: f64,
     /// Most bytes that may leave back to back; `None` lets the pacer choose.
     pub quantum: Option<ByteCount>,
+}
+
+/// How the packets of a path are marked: what the controller promises to do about CE.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum EctCodepoint {
+    /// Not at all. For algorithms that don't answer CE: where they would be marked, they shall be
+    /// dropped instead (RFC 3168, section 5).
+    NotEct,
+    /// ECT(0): CE is answered like a loss (RFC 3168, section 5; RFC 9002, section 7.1).
+    #[default]
+    Ect0,
+    /// ECT(1): CE is answered in proportion to its share of the packets, and the other requirements
+    /// of RFC 9331, section 4, are met.
+    Ect1,
 }
 
 /// State of a controller for logs, statistics and plots; not for decisions.
@@ -99,6 +113,13 @@ pub trait Controller: Send {
     /// The congestion window: bytes that may be in flight.
     fn cwnd(&self) -> ByteCount;
 
+    /// How packets are to be marked. Asked when the path starts and when the peer has moved, not in
+    /// between; the transport may still send unmarked, if ECN is switched off or the path fails
+    /// validation.
+    fn ecn_codepoint(&self) -> EctCodepoint {
+        EctCodepoint::Ect0
+    }
+
     /// How to pace; read after every batch.
     fn pacing(&self, rtt: &RttView) -> Pacing;
 
@@ -127,6 +148,12 @@ pub trait Controller: Send {
 pub trait ControllerFactory: Send + Sync + fmt::Debug {
     /// The name of what is made.
     fn name(&self) -> &'static str;
+    /// Full packets that the algorithm wants to start with, instead of those of RFC 9002, section
+    /// 7.2. The transport takes it into [`Env::initial_window`], unless its user configured a
+    /// window.
+    fn initial_window(&self) -> Option<PacketCount> {
+        None
+    }
     /// A fresh controller at time `now`.
     fn build(&self, now: Instant, env: &mut Env<'_>) -> Box<dyn Controller>;
 }

@@ -10,8 +10,8 @@ use swiftwater_units::{ByteCount, Instant};
 
 use crate::controller::{Controller, ControllerFactory, Env};
 use crate::growth::{ActiveClock, MAX_WINDOW};
-use crate::hystart::{HyStartConfig, SlowStart};
-use crate::loss_based::{Curve, LossBased, PacingGains, clamp_or};
+use crate::loss_based::{Curve, LossBased};
+use crate::loss_based_config::{LossBasedConfig, clamp_or};
 use crate::sample::AckBatch;
 use crate::tunable;
 
@@ -31,11 +31,8 @@ pub struct CubicConfig {
     /// Leave room for new flows when two reductions follow without the old maximum being reached
     /// (RFC 9438, section 4.7). Default true.
     pub fast_convergence: bool,
-    /// HyStart++ for the first slow start; `None` for the standard one. Default: with the RFC's
-    /// constants.
-    pub hystart: Option<HyStartConfig>,
-    /// Pacing gains.
-    pub pacing: PacingGains,
+    /// Slow start, pacing and recovery.
+    pub base: LossBasedConfig,
 }
 
 impl Default for CubicConfig {
@@ -44,8 +41,7 @@ impl Default for CubicConfig {
             beta: 0.7,
             c: 0.4,
             fast_convergence: true,
-            hystart: Some(HyStartConfig::default()),
-            pacing: PacingGains::default(),
+            base: LossBasedConfig::default(),
         }
     }
 }
@@ -54,21 +50,14 @@ tunable!(CubicConfig {
     "beta" => beta in 0.1..=0.95, "what a congestion event multiplies the window by";
     "c" => c in 0.01..=100.0, "how fast the cubic function bends, segments per second cubed";
     "fast_convergence" => fast_convergence, "leave room for new flows";
-    "hystart" => hystart, "HyStart++ in the first slow start";
-    "pacing_gain_slow_start" => pacing.slow_start in 1.0..=16.0, "pacing rate over cwnd/smoothed_rtt in slow start";
-    "pacing_gain" => pacing.avoidance in 1.0..=16.0, "pacing rate over cwnd/smoothed_rtt later";
+    ..base;
 });
 
 impl CubicConfig {
     /// A controller with these parameters.
     pub fn controller(&self, env: &Env<'_>) -> Cubic {
         let curve = CubicCurve::new(self.beta, self.c, self.fast_convergence);
-        LossBased::new(
-            curve,
-            SlowStart::first(self.hystart),
-            self.pacing.in_range(),
-            env,
-        )
+        self.base.controller(curve, env)
     }
 }
 

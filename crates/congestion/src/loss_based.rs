@@ -12,6 +12,8 @@ use swiftwater_units::{ByteCount, Instant};
 use crate::controller::{Controller, Env, Pacing, Snapshot};
 use crate::growth::{FlightPeak, MAX_WINDOW};
 use crate::hystart::{SlowStart, SlowStartStep};
+use crate::loss_based_config::PacingGains;
+use crate::prr::Prr;
 use crate::sample::{AckBatch, EcnBatch, EpisodeId, LossBatch, RttView, SentInfo};
 
 /// Growth of the window in congestion avoidance, and the factor of a reduction.
@@ -55,48 +57,9 @@ pub trait Curve: Clone + Send + 'static {
     fn details(&self) -> Vec<(&'static str, f64)>;
 }
 
-/// Pacing gains of a window-based algorithm: the `N` of RFC 9002, section 7.7.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PacingGains {
-    /// In slow start. Range 1 to 16, default 2.
-    pub slow_start: f64,
-    /// In congestion avoidance and recovery. Range 1 to 16, default 1.25.
-    pub avoidance: f64,
-}
-
-impl Default for PacingGains {
-    fn default() -> Self {
-        Self {
-            slow_start: 2.0,
-            avoidance: 1.25,
-        }
-    }
-}
-
-impl PacingGains {
-    /// The same with both gains inside their range.
-    pub(crate) fn in_range(self) -> Self {
-        let default = Self::default();
-        Self {
-            slow_start: clamp_or(self.slow_start, default.slow_start, 1.0, 16.0),
-            avoidance: clamp_or(self.avoidance, default.avoidance, 1.0, 16.0),
-        }
-    }
-}
-
-/// `value` moved into `low..=high`, or `default` if it isn't a number.
-pub(crate) fn clamp_or(value: f64, default: f64, low: f64, high: f64) -> f64 {
-    if value.is_nan() {
-        default
-    } else {
-        value.clamp(low, high)
-    }
-}
-
-/// What must come back if a congestion event turns out to be none.
+/// What a reduction changes, as it was before.
 #[derive(Clone, Debug)]
-struct Saved<C> {
-    episode: EpisodeId,
+pub struct Checkpoint<C> {
     cwnd: ByteCount,
     ssthresh: Option<ByteCount>,
     curve: C,
@@ -104,8 +67,8 @@ struct Saved<C> {
 
 /// A loss-based controller whose congestion avoidance follows `C`.
 ///
-/// Other controllers may wrap it: forward the calls, and replace the reaction to a congestion event
-/// by [`LossBased::reduce`] with a factor of their own, or by nothing.
+/// Other controllers may wrap it: forward the calls, and replace the reaction to a loss by
+/// [`LossBased::reduce_for_loss`] with a factor of their own, or by [`LossBased::end_recovery`].
 #[derive(Clone, Debug)]
 pub struct LossBased<C> {
     cwnd: ByteCount,
@@ -115,8 +78,12 @@ pub struct LossBased<C> {
     slow_start: SlowStart,
     curve: C,
     peak: FlightPeak,
-    undo: Option<Saved<C>>,
+    /// What must come back if that episode turns out to be none.
+    undo: Option<(EpisodeId, Checkpoint<C>)>,
     gains: PacingGains,
+    use_prr: bool,
+    /// The recovery period under way, if it is under PRR.
+    prr: Option<Prr>,
     /// For logs only.
     recovering: bool,
 }
@@ -134,8 +101,17 @@ impl<C: Curve> LossBased<C> {
             peak: FlightPeak::default(),
             undo: None,
             gains,
+            use_prr: false,
+            prr: None,
             recovering: false,
         }
+    }
+
+    /// The same with Proportional Rate Reduction (RFC 9937) in recovery, or without.
+    #[must_use]
+    pub fn with_prr(mut self, on: bool) -> Self {
+        self.use_prr = on;
+        self
     }
 
     /// The curve of congestion avoidance.
@@ -154,14 +130,10 @@ impl<C: Curve> LossBased<C> {
     }
 
     /// Multiplies the window by `factor`, the whole reaction to a congestion event included. With
-    /// an `episode` the step can be undone by [`Controller::on_spurious`].
+    /// an `episode` the step can be undone by [`Controller::on_spurious`]. The window is the reduced
+    /// one at once; for PRR see [`LossBased::reduce_for_loss`].
     pub fn reduce(&mut self, factor: f64, episode: Option<EpisodeId>, env: &Env<'_>) {
-        self.undo = episode.map(|episode| Saved {
-            episode,
-            cwnd: self.cwnd,
-            ssthresh: self.ssthresh,
-            curve: self.curve.clone(),
-        });
+        self.undo = episode.map(|episode| (episode, self.checkpoint()));
         self.curve.on_reduction(self.cwnd);
         self.cwnd = self
             .cwnd
@@ -169,7 +141,59 @@ impl<C: Curve> LossBased<C> {
             .max(env.minimum_window)
             .min(MAX_WINDOW);
         self.ssthresh = Some(self.cwnd);
+        self.prr = None;
         self.recovering = true;
+    }
+
+    /// [`LossBased::reduce`] for the episode that `loss` opens, followed by PRR if that is on.
+    pub fn reduce_for_loss(&mut self, factor: f64, loss: &LossBatch<'_>, env: &Env<'_>) {
+        self.reduce(factor, Some(loss.episode), env);
+        self.begin_prr(loss.now, loss.prior_inflight, loss.inflight, env);
+    }
+
+    /// Ends the recovery period, if there is one: another congestion event begins that reduces
+    /// nothing.
+    pub fn end_recovery(&mut self) {
+        self.prr = None;
+        self.recovering = false;
+    }
+
+    /// Time up to `now` doesn't count as used for growing.
+    pub fn pause(&mut self, now: Instant) {
+        self.curve.pause(now);
+    }
+
+    /// What the next reduction is going to change.
+    pub fn checkpoint(&self) -> Checkpoint<C> {
+        Checkpoint {
+            cwnd: self.cwnd,
+            ssthresh: self.ssthresh,
+            curve: self.curve.clone(),
+        }
+    }
+
+    /// Takes back all reductions since `saved`, unless the window is no smaller now. The time since
+    /// doesn't count as used for growing.
+    pub fn restore(&mut self, saved: Checkpoint<C>, now: Instant) {
+        if self.cwnd < saved.cwnd {
+            self.cwnd = saved.cwnd;
+            self.ssthresh = saved.ssthresh;
+            self.curve = saved.curve;
+            self.curve.pause(now);
+            self.end_recovery();
+        }
+    }
+
+    fn begin_prr(
+        &mut self,
+        now: Instant,
+        prior_inflight: ByteCount,
+        inflight: ByteCount,
+        env: &Env<'_>,
+    ) {
+        if self.use_prr {
+            self.prr = Some(Prr::begin(now, prior_inflight, inflight, env));
+        }
     }
 
     /// Grows in slow start; returns the bytes of `ack` left for congestion avoidance.
@@ -207,12 +231,18 @@ impl<C: Curve> Controller for LossBased<C> {
         C::NAME
     }
 
-    fn on_sent(&mut self, _sent: &SentInfo, _env: &mut Env<'_>) {}
+    fn on_sent(&mut self, sent: &SentInfo, _env: &mut Env<'_>) {
+        if let Some(prr) = &mut self.prr {
+            prr.on_sent(sent.bytes);
+        }
+    }
 
     fn on_ack(&mut self, ack: &AckBatch, env: &mut Env<'_>) {
         self.peak.observe(ack);
         if ack.sent_after_recovery_start {
-            self.recovering = false;
+            self.end_recovery();
+        } else if let Some(prr) = &mut self.prr {
+            prr.on_ack(ack, self.cwnd, env);
         }
         if ack.acked_bytes.is_zero() {
             return;
@@ -236,13 +266,17 @@ impl<C: Curve> Controller for LossBased<C> {
 
     fn on_loss(&mut self, loss: &LossBatch<'_>, env: &mut Env<'_>) {
         if loss.new_episode {
-            self.reduce(self.curve.beta(), Some(loss.episode), env);
+            self.reduce_for_loss(self.curve.beta(), loss, env);
+        } else if let Some(prr) = &mut self.prr {
+            prr.on_loss(loss, env);
         }
     }
 
     fn on_ce(&mut self, ce: &EcnBatch, env: &mut Env<'_>) {
         if ce.new_episode {
             self.reduce(self.curve.beta(), None, env);
+            // Nothing was lost; the ACK that follows tells what it delivered.
+            self.begin_prr(ce.now, ce.inflight, ce.inflight, env);
         } else {
             // The network itself confirms the congestion: there is nothing left to undo.
             self.undo = None;
@@ -250,15 +284,8 @@ impl<C: Curve> Controller for LossBased<C> {
     }
 
     fn on_spurious(&mut self, episode: EpisodeId, now: Instant, _env: &mut Env<'_>) {
-        let Some(saved) = self.undo.take_if(|saved| saved.episode == episode) else {
-            return;
-        };
-        if self.cwnd < saved.cwnd {
-            self.cwnd = saved.cwnd;
-            self.ssthresh = saved.ssthresh;
-            self.curve = saved.curve;
-            self.curve.pause(now);
-            self.recovering = false;
+        if let Some((_, saved)) = self.undo.take_if(|(saved, _)| *saved == episode) {
+            self.restore(saved, now);
         }
     }
 
@@ -271,7 +298,7 @@ impl<C: Curve> Controller for LossBased<C> {
         self.slow_start = SlowStart::Standard;
         self.curve.reset();
         self.undo = None;
-        self.recovering = false;
+        self.end_recovery();
     }
 
     fn on_idle_restart(&mut self, now: Instant, _idle: Duration, _env: &mut Env<'_>) {
@@ -286,10 +313,13 @@ impl<C: Curve> Controller for LossBased<C> {
         }
         self.cwnd = self.cwnd.max(env.minimum_window).min(MAX_WINDOW);
         self.curve.on_max_datagram_size_change(env);
+        if let Some(prr) = &mut self.prr {
+            prr.on_max_datagram_size_change(env);
+        }
     }
 
     fn cwnd(&self) -> ByteCount {
-        self.cwnd
+        self.prr.map_or(self.cwnd, |prr| prr.cwnd())
     }
 
     fn pacing(&self, _rtt: &RttView) -> Pacing {
@@ -314,7 +344,7 @@ impl<C: Curve> Controller for LossBased<C> {
             "congestion_avoidance"
         };
         Snapshot {
-            cwnd: self.cwnd,
+            cwnd: self.cwnd(),
             ssthresh: self.ssthresh,
             state,
             details: self.curve.details(),

@@ -3,8 +3,8 @@
 use swiftwater_units::{ByteCount, Instant};
 
 use crate::controller::{Controller, ControllerFactory, Env};
-use crate::hystart::{HyStartConfig, SlowStart};
-use crate::loss_based::{Curve, LossBased, PacingGains, clamp_or};
+use crate::loss_based::{Curve, LossBased};
+use crate::loss_based_config::{LossBasedConfig, clamp_or};
 use crate::sample::AckBatch;
 use crate::tunable;
 
@@ -18,39 +18,32 @@ pub struct NewRenoConfig {
     /// What a congestion event multiplies the window by (`kLossReductionFactor`). Range 0.1 to
     /// 0.95, default 0.5.
     pub beta: f64,
-    /// HyStart++ for the first slow start. Default `None`: standard slow start.
-    pub hystart: Option<HyStartConfig>,
-    /// Pacing gains.
-    pub pacing: PacingGains,
+    /// Slow start, pacing and recovery. Default: without HyStart++.
+    pub base: LossBasedConfig,
 }
 
 impl Default for NewRenoConfig {
     fn default() -> Self {
         Self {
             beta: 0.5,
-            hystart: None,
-            pacing: PacingGains::default(),
+            base: LossBasedConfig {
+                hystart: None,
+                ..LossBasedConfig::default()
+            },
         }
     }
 }
 
 tunable!(NewRenoConfig {
     "beta" => beta in 0.1..=0.95, "what a congestion event multiplies the window by";
-    "hystart" => hystart, "HyStart++ in the first slow start";
-    "pacing_gain_slow_start" => pacing.slow_start in 1.0..=16.0, "pacing rate over cwnd/smoothed_rtt in slow start";
-    "pacing_gain" => pacing.avoidance in 1.0..=16.0, "pacing rate over cwnd/smoothed_rtt later";
+    ..base;
 });
 
 impl NewRenoConfig {
     /// A controller with these parameters.
     pub fn controller(&self, env: &Env<'_>) -> NewReno {
         let curve = RenoCurve::new(self.beta);
-        LossBased::new(
-            curve,
-            SlowStart::first(self.hystart),
-            self.pacing.in_range(),
-            env,
-        )
+        self.base.controller(curve, env)
     }
 }
 

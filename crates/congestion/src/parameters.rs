@@ -250,6 +250,12 @@ pub fn accepts_any<T: ParameterValue>(_value: &T) -> String {
     T::accepts()
 }
 
+/// True if `config` has a parameter `name`.
+#[doc(hidden)]
+pub fn lists(config: &impl Tunable, name: &str) -> bool {
+    config.parameters().iter().any(|p| p.name == name)
+}
+
 /// The error for a parameter that isn't there.
 #[doc(hidden)]
 pub fn unknown(name: &str, known: &[Parameter]) -> ParameterError {
@@ -273,6 +279,8 @@ impl fmt::Display for Parameter {
 
 /// Makes fields of a configuration settable by name: implements [`Tunable`].
 ///
+/// A field that is a configuration itself hands on its parameters with `..field;` after the others.
+///
 /// ```
 /// use swiftwater_congestion::{Tunable, tunable};
 ///
@@ -291,15 +299,22 @@ impl fmt::Display for Parameter {
 /// ```
 #[macro_export]
 macro_rules! tunable {
-    ($config:ty { $($name:literal => $($field:ident).+ $(in $range:expr)?, $about:literal;)* }) => {
+    ($config:ty {
+        $($name:literal => $($field:ident).+ $(in $range:expr)?, $about:literal;)*
+        $(..$inner:ident;)*
+    }) => {
         impl $crate::Tunable for $config {
             fn parameters(&self) -> ::std::vec::Vec<$crate::Parameter> {
-                ::std::vec![$($crate::Parameter {
-                    name: $name,
-                    value: $crate::ParameterValue::write(&self.$($field).+),
-                    accepts: $crate::tunable!(@accepts self.$($field).+ $(, $range)?),
-                    about: $about,
-                }),*]
+                [
+                    ::std::vec![$($crate::Parameter {
+                        name: $name,
+                        value: $crate::ParameterValue::write(&self.$($field).+),
+                        accepts: $crate::tunable!(@accepts self.$($field).+ $(, $range)?),
+                        about: $about,
+                    }),*],
+                    $($crate::Tunable::parameters(&self.$inner),)*
+                ]
+                .concat()
             }
 
             fn set(
@@ -311,6 +326,9 @@ macro_rules! tunable {
                     $($name => {
                         self.$($field).+ = $crate::tunable!(@read $name, value $(, $range)?)?;
                         Ok(())
+                    })*
+                    $(_ if $crate::parameters::lists(&self.$inner, name) => {
+                        $crate::Tunable::set(&mut self.$inner, name, value)
                     })*
                     _ => Err($crate::parameters::unknown(
                         name,

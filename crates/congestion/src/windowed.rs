@@ -72,6 +72,11 @@ impl<P: Copy + Ord, V: Copy + PartialOrd> Windowed<P, V> {
         self.candidates.front().map(|&(position, _)| position)
     }
 
+    /// The value entered last, and where. It is always kept.
+    pub fn newest(&self) -> Option<(P, V)> {
+        self.candidates.back().copied()
+    }
+
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.candidates.clear();

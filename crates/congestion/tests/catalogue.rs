@@ -15,12 +15,12 @@ fn a_specification_sets_parameters() {
         .set_all("beta=0.8, hystart=off,pacing_gain=2")
         .unwrap();
     assert!((config.beta - 0.8).abs() < 1e-12);
-    assert_eq!(config.hystart, None);
-    assert!((config.pacing.avoidance - 2.0).abs() < 1e-12);
+    assert_eq!(config.base.hystart, None);
+    assert!((config.base.pacing.avoidance - 2.0).abs() < 1e-12);
     assert!(by_name("Cubic:beta=0.8,hystart=off").is_ok());
     config.set("hystart", "step-back").unwrap();
     assert_eq!(
-        config.hystart,
+        config.base.hystart,
         Some(HyStartConfig {
             step_back: true,
             ..HyStartConfig::default()

@@ -11,10 +11,9 @@ use swiftwater_units::{ByteCount, Instant};
 
 /// CUBIC with standard slow start, so that every exit is a loss.
 fn plain() -> CubicConfig {
-    CubicConfig {
-        hystart: None,
-        ..Default::default()
-    }
+    let mut config = CubicConfig::default();
+    config.base.hystart = None;
+    config
 }
 
 /// A flow out of recovery after its first loss, at about `packets` packets, with this round trip.

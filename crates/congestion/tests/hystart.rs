@@ -11,10 +11,9 @@ use swiftwater_units::{Bandwidth, ByteCount};
 const CSS: &str = "conservative_slow_start";
 
 fn cubic(hystart: HyStartConfig) -> Transport {
-    Transport::new(&CubicConfig {
-        hystart: Some(hystart),
-        ..Default::default()
-    })
+    let mut config = CubicConfig::default();
+    config.base.hystart = Some(hystart);
+    Transport::new(&config)
 }
 
 fn state(t: &Transport) -> &'static str {

@@ -217,10 +217,8 @@ fn a_larger_datagram_raises_a_window_below_the_new_minimum() {
 
 #[test]
 fn hystart_is_an_option() {
-    let config = NewRenoConfig {
-        hystart: Some(HyStartConfig::default()),
-        ..Default::default()
-    };
+    let mut config = NewRenoConfig::default();
+    config.base.hystart = Some(HyStartConfig::default());
     let mut t = Transport::new(&config);
     t.rate = Some(swiftwater_units::Bandwidth::from_mbps(20));
     assert!(t.run_until(30, |t| t.snapshot().state == "congestion_avoidance"));

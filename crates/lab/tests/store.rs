@@ -1,13 +1,13 @@
 //! Results on disk: what survives, what is refused, what is joined.
 
-mod support;
+mod experiments;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use experiments::{bare, experiment, options, outcome, read, run_in, simulate, write};
 use proptest::prelude::*;
-use support::{bare, experiment, options, outcome, read, run_in, simulate, write};
 use swiftwater_lab::run::ExecuteOptions;
 use swiftwater_lab::scenario::Experiment;
 use swiftwater_lab::store::{Manifest, Origin, Results, StoreError, find, merge};

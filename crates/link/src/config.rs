@@ -7,7 +7,7 @@ use swiftwater_units::{Bandwidth, ByteCount, PacketCount};
 use thiserror::Error;
 
 use crate::loss::LossModel;
-use crate::queue::{Buffer, EcnThreshold, Limit};
+use crate::queue::{Buffer, EcnThreshold, Limit, QueueConfigError, QueueDiscipline};
 use crate::trace::Trace;
 
 /// The highest rate of a link or trace, 10 Tbit/s: arithmetic stays within 64 bits.
@@ -157,6 +157,8 @@ pub struct LinkConfig {
     pub jitter_reorders: bool,
     /// The queue's limit. Default: unlimited.
     pub buffer: Buffer,
+    /// How the queue decides what it drops, marks and sends. Default: drop-tail.
+    pub queue: QueueDiscipline,
     /// The round-trip time that [`Buffer::Bdp`] refers to: that of the whole path, which the link
     /// can't know.
     pub bdp_rtt: Option<Duration>,
@@ -175,7 +177,8 @@ pub struct LinkConfig {
     /// Largest packet in bytes, overhead included; larger ones are dropped. Default: no limit but
     /// that of all links, 16 MiB.
     pub mtu: Option<u32>,
-    /// ECN-capable packets that find more than this in the queue are marked. Default: never.
+    /// ECN-capable packets that find more than this in the queue are marked. With drop-tail only:
+    /// the other disciplines have rules of their own. Default: never.
     pub ecn_threshold: Option<EcnThreshold>,
     /// Bytes that the link adds to each payload, for serialisation, queue, MTU and counters.
     /// Default: 28, the headers of IPv4 and UDP, for payloads that are UDP datagrams' contents.
@@ -194,6 +197,7 @@ impl Default for LinkConfig {
             jitter: Jitter::None,
             jitter_reorders: false,
             buffer: Buffer::Unlimited,
+            queue: QueueDiscipline::DropTail,
             bdp_rtt: None,
             loss: LossModel::None,
             loss_trace: None,
@@ -234,6 +238,8 @@ setters! {
     jitter_reorders: bool => jitter_reorders;
     /// Sets [`LinkConfig::buffer`](#structfield.buffer).
     buffer: Buffer => buffer;
+    /// Sets [`LinkConfig::queue`](#structfield.queue).
+    queue: QueueDiscipline => queue;
     /// Sets [`LinkConfig::bdp_rtt`](#structfield.bdp_rtt).
     bdp_rtt: Duration => Some(bdp_rtt);
     /// Sets [`LinkConfig::loss`](#structfield.loss).
@@ -302,6 +308,10 @@ impl LinkConfig {
             return Err(LinkConfigError::Overhead {
                 overhead: self.per_packet_overhead,
             });
+        }
+        self.queue.validate()?;
+        if self.ecn_threshold.is_some() && self.queue != QueueDiscipline::DropTail {
+            return Err(LinkConfigError::EcnThresholdWithoutDropTail);
         }
         self.limit().map(drop)
     }
@@ -432,6 +442,12 @@ pub enum LinkConfigError {
     /// Nothing would ever pass.
     #[error("rate follows a trace that is 0 throughout, so nothing would ever pass")]
     TraceAlwaysZero,
+    /// The queue's discipline can't be.
+    #[error("queue: {0}")]
+    Queue(#[from] QueueConfigError),
+    /// Two rules for marks.
+    #[error("ecn_threshold is for drop-tail queues; leave it out, or set queue to droptail")]
+    EcnThresholdWithoutDropTail,
     /// The queue has no room at all.
     #[error("buffer is 0; it must be at least 1 byte or 1 packet, or unlimited")]
     BufferZero,

@@ -28,8 +28,10 @@ impl Tally {
 /// At any time, for packets and for bytes,
 /// `enqueued + duplicated = delivered + dropped() + in transit` (`Link::in_transit`).
 ///
-/// Drops, marks, corruption and duplication are decided when the packet enters the link and counted
-/// then, also for a random loss, which takes the packet only after it has passed the queue.
+/// With drop-tail and RED, drops, marks, corruption and duplication are decided when the packet
+/// enters the link and counted then, also for a random loss, which takes the packet only after it
+/// has passed the queue. With the other disciplines all this is decided when the transmitter turns
+/// to the packet; only a packet that finds no room is dropped earlier.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Counters {
     /// Offered to the link, whatever came of it.
@@ -38,6 +40,8 @@ pub struct Counters {
     pub delivered: Tally,
     /// Dropped because the queue was full.
     pub dropped_queue: Tally,
+    /// Dropped by the queue's discipline although there was room.
+    pub dropped_aqm: Tally,
     /// Lost at random after the queue, by the loss model or by the loss column of a trace.
     pub dropped_random: Tally,
     /// Dropped because they were larger than the MTU.
@@ -56,7 +60,12 @@ pub struct Counters {
 impl Counters {
     /// All packets dropped, for whatever reason.
     pub fn dropped(&self) -> Tally {
-        let parts = [self.dropped_queue, self.dropped_random, self.dropped_mtu];
+        let parts = [
+            self.dropped_queue,
+            self.dropped_aqm,
+            self.dropped_random,
+            self.dropped_mtu,
+        ];
         Tally {
             packets: parts.iter().map(|part| part.packets).sum(),
             bytes: parts.iter().map(|part| part.bytes).sum(),

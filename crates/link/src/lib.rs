@@ -3,8 +3,9 @@
 //! A [`Link`] carries datagrams one way. What it does to each, in this order:
 //!
 //! 1. **MTU**: datagrams that are too large are dropped.
-//! 2. **Queue**: drop-tail with a limit in bytes, packets or bandwidth-delay products; ECN-capable
-//!    datagrams that find it above a threshold are marked.
+//! 2. **Queue**: a limit in bytes, packets or bandwidth-delay products, and a [`QueueDiscipline`]
+//!    that drops, marks and orders datagrams; by default drop-tail, which marks ECN-capable
+//!    datagrams that find the queue above a threshold.
 //! 3. **Serialisation**: at a constant rate, at the rates of a [`Trace`], or at once. Departure
 //!    times are computed, not stepped: they are exact to the nanosecond.
 //! 4. **Loss**, after the queue: a lost packet has used the link.
@@ -54,7 +55,10 @@ pub use config::{Jitter, LinkConfig, LinkConfigError, Rate, Reorder, ReorderBy, 
 pub use counters::{Counters, Tally};
 pub use link::{DropReason, Dropped, Link};
 pub use loss::LossModel;
-pub use packet::{Ecn, Packet, Payload};
-pub use queue::{Buffer, EcnThreshold, QueueStats};
+pub use packet::{Ecn, Packet, Payload, flow_key};
+pub use queue::{
+    AqmState, Buffer, CoDelConfig, DelayStats, EcnThreshold, QueueConfigError, QueueDiscipline,
+    QueueStats,
+};
 pub use swiftwater_units::text::{ParseError, parse_duration, parse_probability, parse_rate};
 pub use trace::{Trace, TraceError, TraceSample};

@@ -1,5 +1,7 @@
 //! The link itself: brings queue, transmitter, chance and propagation together.
 
+use std::collections::VecDeque;
+
 use swiftwater_units::{ByteCount, Instant};
 
 use crate::config::{LinkConfig, LinkConfigError, MAX_PACKET, ReorderBy};
@@ -7,7 +9,9 @@ use crate::counters::{Counters, Tally};
 use crate::impair::{Draws, Impairments, nanos};
 use crate::packet::{Ecn, Packet, Payload};
 use crate::pipe::{InFlight, Pipe, Route};
-use crate::queue::{EcnThreshold, Queue, QueueStats};
+use crate::queue::{
+    Admission, AqmState, Discipline, DropTail, EcnThreshold, QueueStats, Waiting, WaitingQueue,
+};
 use crate::random::scale;
 use crate::server::Server;
 
@@ -16,6 +20,8 @@ use crate::server::Server;
 pub enum DropReason {
     /// The queue was full.
     Queue,
+    /// The queue's discipline dropped it although there was room.
+    Aqm,
     /// Lost at random. It was decided early, but takes effect after the queue: the packet occupies
     /// the queue and the transmitter like any other.
     Random,
@@ -36,11 +42,14 @@ pub struct Dropped<P> {
 ///
 /// Time must not go back between calls; where it does, the latest time seen counts. Nothing is
 /// allocated per packet once the internal queues have grown to what the traffic needs.
+///
+/// When it is polled makes no difference to what happens to packets: whatever was due earlier
+/// happens first, with the time at which it was due.
 #[derive(Debug)]
 pub struct Link<P> {
     config: LinkConfig,
     now: Instant,
-    queue: Queue,
+    queue: Queue<P>,
     server: Server,
     impairments: Impairments,
     pipe: Pipe<P>,
@@ -50,6 +59,21 @@ pub struct Link<P> {
     highest_delivered: u64,
     in_transit: Tally,
     counters: Counters,
+    /// When the transmitter turns to the next packet that waits; with packets that wait only.
+    turn: Option<Instant>,
+    /// Dropped after their acceptance; `None` if nobody wants them back.
+    dropped: Option<VecDeque<Dropped<P>>>,
+    /// What the discipline has just dropped; empty between calls.
+    scratch: Vec<Waiting<P>>,
+}
+
+/// The queue, by when its packets' fates are decided.
+#[derive(Debug)]
+enum Queue<P> {
+    /// At arrival.
+    Ordered(DropTail),
+    /// When the transmitter turns to them.
+    Waiting(Box<WaitingQueue<P>>),
 }
 
 impl<P: Payload> Link<P> {
@@ -57,9 +81,16 @@ impl<P: Payload> Link<P> {
     /// link one of its own.
     pub fn new(config: LinkConfig, seed: u64, start: Instant) -> Result<Self, LinkConfigError> {
         config.validate()?;
+        let limit = config.limit()?;
+        let queue = match Discipline::new(&config.queue) {
+            None => Queue::Ordered(DropTail::new(limit, start)),
+            Some(discipline) => {
+                Queue::Waiting(Box::new(WaitingQueue::new(discipline, limit, start)))
+            }
+        };
         Ok(Self {
             now: start,
-            queue: Queue::new(config.limit()?, start),
+            queue,
             server: Server::new(&config.rate, start, nanos(config.trace_offset)),
             impairments: Impairments::new(&config, seed, start),
             pipe: Pipe::new(),
@@ -68,43 +99,35 @@ impl<P: Payload> Link<P> {
             highest_delivered: 0,
             in_transit: Tally::default(),
             counters: Counters::default(),
+            turn: None,
+            dropped: None,
+            scratch: Vec::new(),
             config,
         })
     }
 
-    /// Sends a packet into the link at `now`. Gives it back if it won't arrive; there's nothing
-    /// that the caller must do then.
-    pub fn enqueue(&mut self, now: Instant, mut packet: Packet<P>) -> Option<Dropped<P>> {
+    /// Sends a packet into the link at `now`. Gives it back if it's clear already that it won't
+    /// arrive; there's nothing that the caller must do then.
+    ///
+    /// With disciplines that decide when the transmitter turns to a packet, packets may be dropped
+    /// later: see [`Link::keep_dropped`].
+    pub fn enqueue(&mut self, now: Instant, packet: Packet<P>) -> Option<Dropped<P>> {
         let now = self.advance(now);
         let size = self.wire_size(packet.payload.len());
         self.counters.enqueued.add(size);
         if size > self.config.mtu.unwrap_or(MAX_PACKET).min(MAX_PACKET) {
-            self.counters.dropped_mtu.add(size);
-            return Some(Dropped {
-                packet,
-                reason: DropReason::Mtu,
-            });
+            let reason = DropReason::Mtu;
+            self.count_drop(reason, size);
+            return Some(Dropped { packet, reason });
         }
-        if !self.queue.admits(size) {
-            self.counters.dropped_queue.add(size);
-            return Some(Dropped {
-                packet,
-                reason: DropReason::Queue,
-            });
+        let dropped = match self.queue {
+            Queue::Ordered(_) => self.send(now, packet, size),
+            Queue::Waiting(_) => self.wait(now, packet, size),
+        };
+        if let Some(Dropped { reason, .. }) = dropped {
+            self.count_drop(reason, size);
         }
-        self.mark(now, &mut packet, size);
-        let departure = self.server.serve(now, size);
-        self.queue.push(now, departure, size);
-        let draws = self.impairments.draw(departure);
-        if draws.lost {
-            self.counters.dropped_random.add(size);
-            return Some(Dropped {
-                packet,
-                reason: DropReason::Random,
-            });
-        }
-        self.launch(departure, packet, size, draws);
-        None
+        dropped
     }
 
     /// The next packet that has arrived at the far end by `now`, in the order of arrival.
@@ -120,12 +143,30 @@ impl<P: Payload> Link<P> {
         Some(item.packet)
     }
 
-    /// When [`Link::poll`] has the next packet; `None` if none is under way (or none that will ever
-    /// arrive).
+    /// When [`Link::poll`] is to be called next: it has a packet then, or (with disciplines that
+    /// decide at dequeue) the transmitter turns to a packet that waits, and `poll` may well return
+    /// `None`. `None` if no packet is under way (or none that will ever arrive).
     pub fn next_event(&self) -> Option<Instant> {
-        self.pipe
-            .next_arrival()
-            .filter(|arrival| *arrival < Instant::FAR_FUTURE)
+        let arrival = self.pipe.next_arrival();
+        let next = match self.turn {
+            None => arrival,
+            Some(turn) => Some(arrival.map_or(turn, |arrival| arrival.min(turn))),
+        };
+        next.filter(|next| *next < Instant::FAR_FUTURE)
+    }
+
+    /// Whether packets that are dropped after [`Link::enqueue`] accepted them are kept for
+    /// [`Link::take_dropped`]. Default: no, they are just dropped.
+    pub fn keep_dropped(&mut self, keep: bool) {
+        self.dropped = keep.then(VecDeque::new);
+    }
+
+    /// The next packet, in the order of time, that was dropped after it had been accepted: by the
+    /// queue's discipline, in favour of another, or at random behind a discipline that decides at
+    /// dequeue. Only with [`Link::keep_dropped`]; to be called until `None` after each call that was
+    /// given a time, or they pile up.
+    pub fn take_dropped(&mut self) -> Option<Dropped<P>> {
+        self.dropped.as_mut()?.pop_front()
     }
 
     /// What became of the packets so far.
@@ -133,26 +174,48 @@ impl<P: Payload> Link<P> {
         &self.counters
     }
 
-    /// Packets, copies included, that will still arrive. Lost ones aren't part of it.
+    /// Packets, copies included, that will still arrive. Lost ones aren't part of it; packets whose
+    /// fate a discipline decides at dequeue are, until then.
     pub fn in_transit(&self) -> Tally {
         self.in_transit
     }
 
     /// How full the queue is at `now` and was until then.
+    ///
+    /// With disciplines that decide at dequeue, whatever [`Link::next_event`] announced for earlier
+    /// should have been polled: packets whose turn has come since count as waiting still.
     pub fn queue_stats(&self, now: Instant) -> QueueStats {
-        self.queue.stats(now.max(self.now))
+        let now = now.max(self.now);
+        match &self.queue {
+            Queue::Ordered(queue) => queue.stats(now),
+            Queue::Waiting(queue) => queue.stats(now),
+        }
     }
 
     /// Begins mean and maxima of the queue anew, to leave out a warm-up.
     pub fn reset_queue_stats(&mut self, now: Instant) {
         let now = self.advance(now);
-        self.queue.reset_stats(now);
+        match &mut self.queue {
+            Queue::Ordered(queue) => queue.reset_stats(now),
+            Queue::Waiting(queue) => queue.reset_stats(now),
+        }
     }
 
     /// Bytes in the queue at the time of the last call that was given one; the packet in service
     /// counts.
     pub fn queue_len(&self) -> ByteCount {
-        ByteCount::new(self.queue.bytes())
+        ByteCount::new(match &self.queue {
+            Queue::Ordered(queue) => queue.bytes(),
+            Queue::Waiting(queue) => queue.bytes(),
+        })
+    }
+
+    /// What the queue's discipline has in mind; [`AqmState::None`] for drop-tail.
+    pub fn aqm_state(&self) -> AqmState {
+        match &self.queue {
+            Queue::Ordered(_) => AqmState::None,
+            Queue::Waiting(queue) => queue.discipline.state(),
+        }
     }
 
     /// What the link was made from.
@@ -161,30 +224,132 @@ impl<P: Payload> Link<P> {
     }
 
     fn advance(&mut self, now: Instant) -> Instant {
+        let before = self.now;
         self.now = self.now.max(now);
-        self.queue.advance(self.now);
+        match &mut self.queue {
+            Queue::Ordered(queue) => queue.advance(self.now),
+            Queue::Waiting(_) => self.transmit(before, self.now),
+        }
         self.now
+    }
+
+    /// Puts a packet into a queue that it leaves in order: what becomes of it is clear at once.
+    fn send(&mut self, now: Instant, mut packet: Packet<P>, size: u32) -> Option<Dropped<P>> {
+        let Queue::Ordered(queue) = &mut self.queue else {
+            return None;
+        };
+        if !queue.admits(size) {
+            let reason = DropReason::Queue;
+            return Some(Dropped { packet, reason });
+        }
+        let begin = self.server.next_start(now);
+        if let Some(threshold) = self.config.ecn_threshold {
+            let above = match threshold {
+                EcnThreshold::Bytes(bytes) => queue.bytes() > bytes.get(),
+                EcnThreshold::Packets(packets) => queue.packets() > packets.get(),
+                EcnThreshold::Delay(delay) => begin - now > delay,
+            };
+            if above && matches!(packet.ecn, Ecn::Ect0 | Ecn::Ect1) {
+                packet.ecn = Ecn::Ce;
+                self.counters.ecn_marked.add(size);
+            }
+        }
+        let turn = self.server.next_turn(now);
+        let departure = self.server.serve(now, size);
+        queue.push(now, turn, departure, size);
+        let draws = self.impairments.draw(departure);
+        if draws.lost {
+            let reason = DropReason::Random;
+            return Some(Dropped { packet, reason });
+        }
+        self.launch(departure, packet, size, draws);
+        None
+    }
+
+    /// Puts a packet into a queue that decides at dequeue.
+    fn wait(&mut self, now: Instant, packet: Packet<P>, size: u32) -> Option<Dropped<P>> {
+        let Queue::Waiting(queue) = &mut self.queue else {
+            return None;
+        };
+        match queue.enqueue(now, Waiting::new(packet, size, now)) {
+            Admission::Accepted => self.in_transit.add(size),
+            Admission::Refused(item) => {
+                return Some(Dropped {
+                    packet: item.packet,
+                    reason: DropReason::Queue,
+                });
+            }
+        }
+        self.transmit(now, now);
+        None
+    }
+
+    /// Lets the transmitter turn to packets that wait, from `from` (when it last did) to `to`.
+    fn transmit(&mut self, from: Instant, to: Instant) {
+        loop {
+            let Queue::Waiting(queue) = &mut self.queue else {
+                return;
+            };
+            self.turn = (!queue.is_empty()).then(|| self.server.next_turn(from));
+            let Some(turn) = self.turn.filter(|turn| *turn <= to) else {
+                queue.finish_service(to);
+                return;
+            };
+            let item = queue.take(turn, &mut self.scratch);
+            let served = item.map(|item| {
+                let departure = self.server.serve_waiting(turn, item.size);
+                queue.serve(turn, departure, item.size);
+                (departure, item)
+            });
+            let mut scratch = std::mem::take(&mut self.scratch);
+            for item in scratch.drain(..) {
+                self.discard(item, DropReason::Aqm);
+            }
+            self.scratch = scratch;
+            if let Some((departure, item)) = served {
+                self.depart(departure, item);
+            }
+        }
+    }
+
+    /// A packet that waited has been transmitted.
+    fn depart(&mut self, departure: Instant, item: Waiting<P>) {
+        if item.marked {
+            self.counters.ecn_marked.add(item.size);
+        }
+        let draws = self.impairments.draw(departure);
+        if draws.lost {
+            self.discard(item, DropReason::Random);
+            return;
+        }
+        self.in_transit.remove(item.size);
+        self.launch(departure, item.packet, item.size, draws);
+    }
+
+    /// Drops a packet that was accepted.
+    fn discard(&mut self, item: Waiting<P>, reason: DropReason) {
+        self.in_transit.remove(item.size);
+        self.count_drop(reason, item.size);
+        if let Some(dropped) = &mut self.dropped {
+            let packet = item.packet;
+            dropped.push_back(Dropped { packet, reason });
+        }
+    }
+
+    fn count_drop(&mut self, reason: DropReason, size: u32) {
+        let tally = match reason {
+            DropReason::Queue => &mut self.counters.dropped_queue,
+            DropReason::Aqm => &mut self.counters.dropped_aqm,
+            DropReason::Random => &mut self.counters.dropped_random,
+            DropReason::Mtu => &mut self.counters.dropped_mtu,
+        };
+        tally.add(size);
     }
 
     fn wire_size(&self, payload: usize) -> u32 {
         // What doesn't fit in 32 bits is beyond any MTU.
         let payload = u32::try_from(payload).unwrap_or(u32::MAX);
         payload.saturating_add(self.config.per_packet_overhead)
-    }
-
-    fn mark(&mut self, now: Instant, packet: &mut Packet<P>, size: u32) {
-        let Some(threshold) = self.config.ecn_threshold else {
-            return;
-        };
-        let above = match threshold {
-            EcnThreshold::Bytes(bytes) => self.queue.bytes() > bytes.get(),
-            EcnThreshold::Packets(packets) => self.queue.packets() > packets.get(),
-            EcnThreshold::Delay(delay) => self.server.next_start(now) - now > delay,
-        };
-        if above && matches!(packet.ecn, Ecn::Ect0 | Ecn::Ect1) {
-            packet.ecn = Ecn::Ce;
-            self.counters.ecn_marked.add(size);
-        }
     }
 
     /// Puts a packet, which left the queue at `departure` and isn't lost, on its way.

@@ -1,5 +1,7 @@
 //! What a link carries.
 
+use std::net::{IpAddr, SocketAddr};
+
 /// The content of a packet, as far as a link must handle it.
 ///
 /// Implemented for `Vec<u8>`; a simulator may implement it for pooled buffers or for bare metadata.
@@ -15,6 +17,12 @@ pub trait Payload {
 
     /// Flips the bits of `mask` (never zero) in byte `at` (always below the length).
     fn corrupt(&mut self, at: usize, mask: u8);
+
+    /// Which flow the payload belongs to, for disciplines that separate flows: equal for payloads
+    /// of the same flow, [`flow_key`] of its addresses for instance. Default: all are one flow.
+    fn flow(&self) -> u64 {
+        0
+    }
 
     /// A second copy of the payload.
     #[must_use]
@@ -35,6 +43,28 @@ impl Payload for Vec<u8> {
     fn duplicate(&self) -> Self {
         self.clone()
     }
+}
+
+/// A number that stands for the flow between two addresses, the same in every run and on every
+/// platform. Each direction is a flow of its own.
+pub fn flow_key(source: SocketAddr, destination: SocketAddr) -> u64 {
+    [source, destination].into_iter().fold(0, |key, address| {
+        let ip = match address.ip() {
+            IpAddr::V4(ip) => u128::from(u32::from(ip)),
+            IpAddr::V6(ip) => u128::from(ip),
+        };
+        let words = [(ip >> 64) as u64, ip as u64, u64::from(address.port())];
+        words.into_iter().fold(key, |key, word| mix(key ^ word))
+    })
+}
+
+/// One step of a mixing function: every bit of the result depends on every bit of `word` (the
+/// finaliser of SplitMix64; Steele, Lea, Flood 2014).
+pub(crate) const fn mix(word: u64) -> u64 {
+    let word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
 }
 
 /// The ECN field of the IP header (RFC 3168, section 5).

@@ -55,10 +55,29 @@ impl Server {
         self.free_at.max(now)
     }
 
+    /// When the transmitter turns to a packet that has been there since `now`, if none comes before
+    /// it. With packet opportunities that is at the next one: until then it may change its mind.
+    pub(crate) fn next_turn(&mut self, now: Instant) -> Instant {
+        let begin = self.next_start(now);
+        match &mut self.kind {
+            Kind::Opportunities(cursor) => cursor.next_chance(begin),
+            Kind::Unlimited | Kind::Constant { .. } | Kind::Samples { .. } => begin,
+        }
+    }
+
     /// Accepts a packet of `size` bytes at `now`: when it has left.
     pub(crate) fn serve(&mut self, now: Instant, size: u32) -> Instant {
         let idle = now >= self.free_at;
-        let begin = self.next_start(now);
+        self.transmit(self.next_start(now), idle, size)
+    }
+
+    /// Transmits at `turn`, which [`Server::next_turn`] gave, a packet of `size` bytes that was
+    /// waiting: when it has left.
+    pub(crate) fn serve_waiting(&mut self, turn: Instant, size: u32) -> Instant {
+        self.transmit(turn, turn > self.free_at, size)
+    }
+
+    fn transmit(&mut self, begin: Instant, idle: bool, size: u32) -> Instant {
         let work = u64::from(size) * NANOBITS_PER_BYTE;
         self.free_at = match &mut self.kind {
             Kind::Unlimited => begin,

@@ -58,7 +58,8 @@ pub struct TransportConfig {
     pub time_threshold_eighths: u32,
     /// Factor of the RTT variation that makes persistent congestion; default 3 (RFC 9002, 7.6.1).
     pub persistent_congestion_threshold: u32,
-    /// Mark packets ECT(0) and validate the path's handling of ECN; default true.
+    /// Mark packets ECN-capable, with the codepoint that the controller asks for, and validate the
+    /// path's handling of ECN; default true.
     pub ecn: bool,
     /// Largest DATAGRAM frame accepted, bytes; `None` refuses them. Default 65535.
     pub max_datagram_frame_size: Option<u64>,
@@ -74,7 +75,8 @@ pub struct TransportConfig {
     pub key_update_interval: u64,
     /// Pace packets instead of sending a window at once; default true.
     pub pacing: bool,
-    /// Window to start with; `None` takes RFC 9002's 10 packets.
+    /// Window to start with; `None` takes the controller's wish, or RFC 9002's 10 packets if it has
+    /// none.
     pub initial_window: Option<ByteCount>,
     /// Makes the congestion controller of each path; default CUBIC.
     pub controller: Arc<dyn ControllerFactory>,

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use swiftwater_link::{Ecn, Packet, Payload};
+use swiftwater_link::{Ecn, Packet, Payload, flow_key};
 use swiftwater_quic::EcnCodepoint;
 
 /// A UDP datagram with its addresses.
@@ -28,6 +28,10 @@ impl Payload for Parcel {
         if let Some(byte) = self.0.data.get_mut(at) {
             *byte ^= mask;
         }
+    }
+
+    fn flow(&self) -> u64 {
+        flow_key(self.0.source, self.0.destination)
     }
 
     fn duplicate(&self) -> Self {

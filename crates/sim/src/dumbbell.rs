@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use rand_core::Rng;
 use swiftwater_congestion::ControllerFactory;
-use swiftwater_link::{Buffer, EcnThreshold, Jitter, LinkConfig, LossModel, Rate};
+use swiftwater_link::{Buffer, EcnThreshold, Jitter, LinkConfig, LossModel, QueueDiscipline, Rate};
 use swiftwater_quic::{ClientConfig, RetryPolicy, ServerConfig, TransportConfig};
 use swiftwater_units::{Bandwidth, ByteCount, Instant};
 
@@ -92,13 +92,16 @@ pub struct Dumbbell {
     /// Round-trip propagation delay of the path, half of it each way, all of it on the bottleneck;
     /// default 30 ms.
     pub rtt: Duration,
-    /// The bottleneck's queue; default one bandwidth-delay product.
+    /// Size of the bottleneck's queue; default one bandwidth-delay product.
     pub buffer: Buffer,
+    /// How the bottleneck's queue decides what it drops, marks and sends; default drop-tail.
+    pub queue: QueueDiscipline,
     /// Random loss behind the bottleneck's queue; default none.
     pub loss: LossModel,
     /// Random delay behind the bottleneck; default none.
     pub jitter: Jitter,
-    /// Queue above which the bottleneck marks ECN-capable packets; default never.
+    /// Queue above which the bottleneck, if it is drop-tail, marks ECN-capable packets; default
+    /// never.
     pub ecn_threshold: Option<EcnThreshold>,
     /// Rate of the access links; default 1 Gbit/s. Their queues are unlimited.
     pub access_rate: Bandwidth,
@@ -125,6 +128,7 @@ impl Default for Dumbbell {
             rate: Rate::Constant(Bandwidth::from_mbps(100)),
             rtt: Duration::from_millis(30),
             buffer: Buffer::Bdp(1.0),
+            queue: QueueDiscipline::DropTail,
             loss: LossModel::None,
             jitter: Jitter::None,
             ecn_threshold: None,
@@ -219,6 +223,7 @@ impl Dumbbell {
             .rate(self.rate.clone())
             .delay(self.rtt / 2)
             .buffer(self.buffer)
+            .queue(self.queue)
             .bdp_rtt(self.rtt)
             .loss(self.loss)
             .jitter(self.jitter);
@@ -265,9 +270,7 @@ impl Dumbbell {
 
     /// The random part of a flow's start.
     fn random_delay(&self, index: usize) -> Duration {
-        let random = Seed(self.seed)
-            .rng(Purpose::FlowStart, index as u64)
-            .next_u64();
+        let random = Seed(self.seed).rng(Purpose::Flow, index as u64).next_u64();
         let nanos = (self.start_jitter.as_nanos() * u128::from(random)) >> 64;
         Duration::from_nanos(nanos as u64)
     }
@@ -363,7 +366,8 @@ impl DumbbellRun {
             queue: QueueReport {
                 mean_bytes: queue.mean_bytes,
                 max_bytes: queue.max_bytes.get(),
-                dropped_packets: counters.dropped_queue.packets.get(),
+                dropped_packets: (counters.dropped_queue.packets + counters.dropped_aqm.packets)
+                    .get(),
             },
             wall_s: 0.0,
             simulated_s: now.as_secs_f64(),

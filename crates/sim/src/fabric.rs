@@ -107,8 +107,9 @@ impl Fabric {
         self.links.len()
     }
 
-    pub(crate) fn add_link(&mut self, link: Link<Parcel>, from: u32, to: u32) -> u32 {
+    pub(crate) fn add_link(&mut self, mut link: Link<Parcel>, from: u32, to: u32) -> u32 {
         self.routes = None;
+        link.keep_dropped(true);
         self.links.push(LinkState {
             link,
             edge: Edge { from, to },
@@ -298,10 +299,20 @@ impl Fabric {
         if let Some(Dropped { packet, .. }) = dropped {
             self.pool.recycle(packet);
         }
+        self.collect_dropped(link);
         self.schedule(link);
     }
 
-    /// Makes sure that the agenda looks at the link when its next datagram arrives.
+    /// Takes note of the datagrams that the link's queue dropped after it had accepted them.
+    fn collect_dropped(&mut self, link: u32) {
+        while let Some(Dropped { packet, reason }) = self.link_mut(link).link.take_dropped() {
+            self.note(link, &packet, LogFate::Dropped(reason));
+            self.pool.recycle(packet);
+        }
+    }
+
+    /// Makes sure that the agenda looks at the link when its next datagram arrives or its
+    /// transmitter turns to the next one.
     fn schedule(&mut self, link: u32) {
         let state = &mut self.links[link as usize];
         if let Some(next) = state.link.next_event()
@@ -322,6 +333,7 @@ impl Fabric {
                 if state.scheduled.is_some_and(|at| at <= now) {
                     state.scheduled = None;
                 }
+                self.collect_dropped(link);
                 self.schedule(link);
                 return None;
             };
@@ -353,7 +365,7 @@ impl Fabric {
                 .collect();
             let edges: Vec<_> = links.iter().map(|state| state.edge).collect();
             let downlinks: Vec<_> = interfaces.iter().map(|each| each.downlink).collect();
-            Routes::new(nodes.len(), &forwards, &edges, &downlinks)
+            Routes::new(&forwards, &edges, &downlinks)
         })
     }
 

@@ -52,6 +52,7 @@ mod routes;
 mod seed;
 mod slots;
 mod tap;
+mod totals;
 
 pub use application::{Application, HostContext, Idle};
 pub use cipher::{Cipher, SERVER_NAME};
@@ -65,3 +66,4 @@ pub use pair::{Direction, Pair, PairBuilder, TransferId, TransferReport};
 pub use pattern::Pattern;
 pub use report::{FlowReport, QueueReport, Report};
 pub use tap::{Captured, Recording, TapDatagram, Verdict};
+pub use totals::HostTotals;

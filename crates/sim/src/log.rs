@@ -18,7 +18,8 @@ pub struct LogDetail {
 /// What became of a datagram.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LogFate {
-    /// It entered the link and will arrive.
+    /// It entered the link and will arrive, unless a queue discipline that decides at dequeue
+    /// drops it later.
     Accepted,
     /// The link dropped it.
     Dropped(DropReason),
@@ -37,6 +38,7 @@ impl LogFate {
             Self::Dropped(DropReason::Mtu) => 3,
             Self::Tapped => 4,
             Self::Arrived => 5,
+            Self::Dropped(DropReason::Aqm) => 6,
         }
     }
 }

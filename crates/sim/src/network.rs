@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rand_chacha::ChaCha20Rng;
 use swiftwater_link::{Counters, Ecn, Link, LinkConfig, Packet, QueueStats, Tally};
 use swiftwater_quic::{
     Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointStats, ServerConfig,
@@ -20,6 +21,7 @@ use crate::host::{Host, HostConfig};
 use crate::log::{LogDetail, PacketLog};
 use crate::seed::{Purpose, Seed};
 use crate::tap::{Recording, Tap, TapDatagram, Verdict};
+use crate::totals::HostTotals;
 
 /// Tasks at one point of time after which it is clear that time will never go on.
 const MAX_TASKS_AT_ONCE: u64 = 50_000_000;
@@ -78,6 +80,12 @@ impl Network {
         let index = self.hosts.len() as u64;
         let key = EndpointSecrets::from_seed(self.seed.bytes(Purpose::EndpointKey, index));
         EndpointConfig::new(Arc::new(key))
+    }
+
+    /// Random numbers for whoever describes the traffic: those of flow number `index`. They depend on
+    /// the seed only, not on what else the network has.
+    pub fn flow_rng(&self, index: u64) -> ChaCha20Rng {
+        self.seed.rng(Purpose::Flow, index)
     }
 
     /// Adds a router. It forwards at once, along the fewest links.
@@ -205,6 +213,11 @@ impl Network {
     /// A host's connections that are not drained.
     pub fn connections(&self, host: HostId) -> impl Iterator<Item = ConnectionHandle> {
         self.hosts[host.0 as usize].core.slots.handles()
+    }
+
+    /// What all connections of a host have done so far, those included that are drained.
+    pub fn totals(&self, host: HostId) -> HostTotals {
+        self.hosts[host.0 as usize].core.slots.totals()
     }
 
     /// A host's endpoint, only to look at.

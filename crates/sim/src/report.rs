@@ -62,6 +62,6 @@ pub struct QueueReport {
     pub mean_bytes: f64,
     /// Maximum, bytes.
     pub max_bytes: u64,
-    /// Packets dropped because it was full; random losses don't count.
+    /// Packets dropped because it was full or by its discipline; random losses don't count.
     pub dropped_packets: u64,
 }

@@ -1,4 +1,4 @@
-//! Static routes: from every node the fewest links to every interface; hosts don't forward.
+//! Static routes: from every router the fewest links to every interface; hosts don't forward.
 
 use std::collections::VecDeque;
 
@@ -9,34 +9,48 @@ pub(crate) struct Edge {
     pub(crate) to: u32,
 }
 
-/// The link to take from each node towards each interface.
+/// The link to take from each router towards each interface.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     interfaces: usize,
-    /// By node, then by interface.
+    /// By node: its row, if it is a router.
+    rows: Vec<Option<u32>>,
+    /// By row, then by interface.
     next_link: Vec<Option<u32>>,
 }
 
 impl Routes {
     /// Searches backwards from the downlink of each interface. Among equally short ways, the link
     /// that was added first wins.
-    pub(crate) fn new(nodes: usize, forwards: &[bool], edges: &[Edge], downlinks: &[u32]) -> Self {
+    pub(crate) fn new(forwards: &[bool], edges: &[Edge], downlinks: &[u32]) -> Self {
         let interfaces = downlinks.len();
-        let mut next_link = vec![None; nodes * interfaces];
-        let mut incoming = vec![Vec::new(); nodes];
+        let mut count = 0;
+        let rows: Vec<_> = forwards
+            .iter()
+            .map(|&forwards| {
+                forwards.then(|| {
+                    count += 1;
+                    count - 1
+                })
+            })
+            .collect();
+        let mut next_link = vec![None; count as usize * interfaces];
+        // Between routers: with thousands of hosts, their links would be most of all.
+        let mut incoming = vec![Vec::new(); count as usize];
         for (link, edge) in (0u32..).zip(edges) {
-            incoming[edge.to as usize].push((link, edge.from));
+            if let (Some(from), Some(to)) = (rows[edge.from as usize], rows[edge.to as usize]) {
+                incoming[to as usize].push((link, from));
+            }
         }
         let mut queue = VecDeque::new();
         for (interface, &downlink) in downlinks.iter().enumerate() {
-            let last = edges[downlink as usize].from;
+            let Some(last) = rows[edges[downlink as usize].from as usize] else {
+                continue;
+            };
             next_link[last as usize * interfaces + interface] = Some(downlink);
             queue.push_back(last);
-            while let Some(node) = queue.pop_front() {
-                if !forwards[node as usize] {
-                    continue;
-                }
-                for &(link, from) in &incoming[node as usize] {
+            while let Some(row) = queue.pop_front() {
+                for &(link, from) in &incoming[row as usize] {
                     let next = &mut next_link[from as usize * interfaces + interface];
                     if next.is_none() {
                         *next = Some(link);
@@ -47,13 +61,15 @@ impl Routes {
         }
         Self {
             interfaces,
+            rows,
             next_link,
         }
     }
 
-    /// The link from `node` towards `interface`; `None` if there is no way.
+    /// The link from the router `node` towards `interface`; `None` if there is no way.
     pub(crate) fn next(&self, node: u32, interface: u32) -> Option<u32> {
-        let at = node as usize * self.interfaces + interface as usize;
+        let row = self.rows.get(node as usize).copied().flatten()?;
+        let at = row as usize * self.interfaces + interface as usize;
         self.next_link.get(at).copied().flatten()
     }
 }

@@ -10,7 +10,7 @@ pub(crate) enum Purpose {
     Endpoint = 2,
     EndpointKey = 3,
     Application = 4,
-    FlowStart = 5,
+    Flow = 5,
 }
 
 /// The seed of a run.

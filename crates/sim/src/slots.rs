@@ -6,6 +6,7 @@ use swiftwater_quic::{Connection, ConnectionHandle};
 use swiftwater_units::Instant;
 
 use crate::agenda::{Agenda, Task};
+use crate::totals::HostTotals;
 
 #[derive(Debug)]
 struct Slot {
@@ -25,6 +26,8 @@ pub(crate) struct Slots {
     /// Drained connections, if they are kept.
     drained: Vec<(ConnectionHandle, Box<Connection>)>,
     keep_drained: bool,
+    /// Of the connections that are gone.
+    totals: HostTotals,
 }
 
 impl Slots {
@@ -142,19 +145,31 @@ impl Slots {
         let Some(place) = self.places.get_mut(handle.index()) else {
             return;
         };
-        if let Some(slot) = place.take_if(|slot| slot.handle == handle)
-            && self.keep_drained
-        {
-            self.drained.push((handle, slot.connection));
+        if let Some(slot) = place.take_if(|slot| slot.handle == handle) {
+            self.totals.add(&slot.connection.stats());
+            if self.keep_drained {
+                self.drained.push((handle, slot.connection));
+            }
         }
     }
 
     /// Forgets all connections, as a crash would.
     pub(crate) fn clear(&mut self) {
         for place in &mut self.places {
-            *place = None;
+            if let Some(slot) = place.take() {
+                self.totals.add(&slot.connection.stats());
+            }
         }
         self.busy.clear();
+    }
+
+    /// What all connections have done so far.
+    pub(crate) fn totals(&self) -> HostTotals {
+        let mut totals = self.totals;
+        for slot in self.places.iter().flatten() {
+            totals.add(&slot.connection.stats());
+        }
+        totals
     }
 
     /// The connections that aren't drained, in the order of their slots.

@@ -32,8 +32,8 @@ Examples:
 Flows run from senders to receivers of their own through one bottleneck, on the real stack, in virtual
 time. The same flags and seed give the same result on every machine.")]
 pub struct SimArgs {
-    /// A flow: its controller, then any of ,start=TIME ,bytes=SIZE ,extra-rtt=TIME (repeat for
-    /// several); without bytes it goes on to the end
+    /// A flow: its controller (cubic, or cubic:beta=0.8,hystart=off), then any of ,start=TIME
+    /// ,bytes=SIZE ,extra-rtt=TIME (repeat for several); without bytes it goes on to the end
     #[arg(long = "flow", value_name = "FLOW", default_value = "cubic")]
     pub flows: Vec<FlowArg>,
 
@@ -120,16 +120,15 @@ impl FromStr for FlowArg {
     type Err = FlowArgError;
 
     fn from_str(input: &str) -> Result<Self, FlowArgError> {
-        let mut parts = input.split(',');
-        let name = parts.next().unwrap_or_default().trim();
-        let controller = parse_controller(name).map_err(|error| FlowArgError(error.to_string()))?;
         let mut flow = Self {
-            controller,
+            controller: String::new(),
             start: Duration::ZERO,
             bytes: None,
             extra_rtt: Duration::ZERO,
         };
-        for part in parts {
+        // What is no property of the flow belongs to its controller.
+        let mut controller = Vec::new();
+        for part in input.split(',').map(str::trim) {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
             let duration =
                 || parse_duration(value).map_err(|error| FlowArgError(error.to_string()));
@@ -141,14 +140,20 @@ impl FromStr for FlowArg {
                         parse_size(value).map_err(|error| FlowArgError(error.to_string()))?;
                     flow.bytes = Some(bytes);
                 }
-                other => {
-                    let text = format!(
-                        "'{other}' is no property of a flow: write start=, bytes= or extra-rtt="
-                    );
-                    return Err(FlowArgError(text));
-                }
+                _ => controller.push(part),
             }
         }
+        if let [name, other, ..] = controller[..]
+            && !name.contains(':')
+        {
+            let text = format!(
+                "'{other}' is no property of a flow: write start=, bytes= or extra-rtt=; parameters \
+                 of a controller follow a colon, as in cubic:beta=0.8"
+            );
+            return Err(FlowArgError(text));
+        }
+        flow.controller = parse_controller(&controller.join(","))
+            .map_err(|error| FlowArgError(error.to_string()))?;
         Ok(flow)
     }
 }

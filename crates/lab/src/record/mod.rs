@@ -1,18 +1,25 @@
 //! Time series and samples of one run. What is recorded is plain data; files are written by
 //! [`store`](crate::store).
 
+mod recorder;
+
 use serde::{Deserialize, Serialize};
+
+pub(crate) use recorder::Recorder;
 
 /// Everything recorded in one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// One for each flow (each member of a group).
+    /// One for each flow (each member of a group); one for all of a group of Poisson transfers.
     pub flows: Vec<FlowSeries>,
     /// One for each link between routers, towards higher routers.
     pub links: Vec<LinkSeries>,
 }
 
-/// Time series of one flow.
+/// Time series of one flow, while it has a connection that is open.
+///
+/// Of a group of Poisson transfers, which has many connections at once, windows, rates and bytes are
+/// summed over the open ones, round-trip times averaged; threshold and state are absent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowSeries {
     /// Name of its group.
@@ -34,9 +41,9 @@ pub struct FlowPoint {
     pub ssthresh_bytes: Option<u64>,
     /// Pacing rate in force, Mbit/s, if any.
     pub pacing_mbps: Option<f64>,
-    /// `smoothed_rtt`, milliseconds.
+    /// `smoothed_rtt`, milliseconds; 0 before the first sample.
     pub smoothed_rtt_ms: f64,
-    /// Last round-trip sample, milliseconds.
+    /// Last round-trip sample, milliseconds; 0 before the first.
     pub latest_rtt_ms: f64,
     /// Bytes in flight.
     pub inflight_bytes: u64,
@@ -66,7 +73,7 @@ pub struct LinkPoint {
     pub t_s: f64,
     /// Queue, the packet in service included.
     pub queue_bytes: u64,
-    /// Packets dropped by the queue so far.
+    /// Packets dropped by the queue so far, because it was full or as its discipline decided.
     pub dropped_packets: u64,
     /// Packets marked CE so far.
     pub marked_packets: u64,

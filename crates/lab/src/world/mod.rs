@@ -1,6 +1,25 @@
 //! One run: builds the network of a [`Setup`], lets time pass, measures.
+//!
+//! - [`measures`](mod@measures): what is measured, and how exactly.
+//! - The rest is private: routers, links and hosts (`topology`), the transport's settings
+//!   (`transport`), what runs on the hosts of a group of flows (`group`, `arrivals`), the clocks at
+//!   which a run is looked at (`run`) and what is collected then (`meters`).
+//!
+//! A run is only looked at: sampling and recording never change which packets are sent.
 
+mod arrivals;
+mod capacity;
+mod group;
+pub mod measures;
+mod meters;
+mod run;
+mod topology;
+mod transport;
+
+use swiftwater_sim::SimError;
 use thiserror::Error;
+
+pub(crate) use group::Group;
 
 use crate::record::{Sample, Series};
 use crate::scenario::Setup;
@@ -8,12 +27,13 @@ use crate::scenario::Setup;
 /// What a run brought.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// One value for each name of [`measures`], in that order; `None` where there is nothing to
-    /// measure, such as the mean completion time of no transfer.
+    /// One value for each name of [`measures`](fn@measures), in that order; `None` where there is
+    /// nothing to measure, such as the mean completion time of no transfer.
     pub measures: Vec<Option<f64>>,
     /// Time series, if the setup records any; empty otherwise.
     pub series: Series,
-    /// Completed and uncompleted transfers, viewers' starts.
+    /// Completed and uncompleted transfers, viewers' starts; those that began before the end of the
+    /// warm-up are left out.
     pub samples: Vec<Sample>,
     /// Virtual seconds simulated.
     pub simulated_s: f64,
@@ -26,19 +46,25 @@ pub struct Outcome {
 pub enum RunError {
     /// The simulator refused it.
     #[error(transparent)]
-    Sim(#[from] swiftwater_sim::SimError),
+    Sim(#[from] SimError),
+}
+
+impl RunError {
+    pub(crate) fn out_of_range(what: &'static str, why: &'static str) -> Self {
+        Self::Sim(SimError::OutOfRange { what, why })
+    }
 }
 
 /// Names of what is measured in a run of `setup`, in order: `group.measure`, `link.measure`, and
-/// those of the whole run without a dot.
+/// those of the whole run without a dot. What they mean: [`measures`](mod@measures).
 pub fn measures(setup: &Setup) -> Vec<String> {
-    let _ = setup;
-    Vec::new()
+    measures::names(setup)
 }
 
 /// Runs `setup` with `seed`. The same arguments give the same outcome, bit for bit, with the null
 /// cipher.
+///
+/// The run ends within 10 ms of the time at which it may end early ([`Setup::duration`]).
 pub fn simulate(setup: &Setup, seed: u64) -> Result<Outcome, RunError> {
-    let _ = (setup, seed);
-    Ok(Outcome::default())
+    Ok(run::Run::new(setup, seed)?.finish())
 }

@@ -217,6 +217,26 @@ impl OpportunityCursor {
         self.origin.time(self.current)
     }
 
+    /// When the transmission of something that is ready at `begin` starts: at once with what is
+    /// left of an opportunity, or at the next one. Opportunities before `begin` are let pass.
+    pub(crate) fn next_chance(&mut self, begin: Instant) -> Instant {
+        let position = self.origin.position(begin);
+        if position >= NEVER {
+            return begin;
+        }
+        if position > self.current {
+            self.left = 0;
+            self.skip_to(position);
+        } else if self.left > 0 {
+            return begin;
+        }
+        let next = self.base + self.times[self.next];
+        if next >= NEVER {
+            return Instant::FAR_FUTURE;
+        }
+        self.origin.time(next).max(begin)
+    }
+
     /// Lets opportunities before `position` pass.
     fn skip_to(&mut self, position: u64) {
         // An opportunity at the very end of a repetition still belongs to it, hence the strict

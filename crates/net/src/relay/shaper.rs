@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use swiftwater_link::{Ecn, Link, Packet, Payload};
+use swiftwater_link::{Ecn, Link, Packet, Payload, flow_key};
 use swiftwater_quic::EcnCodepoint;
 use swiftwater_units::Instant;
 
@@ -26,6 +26,8 @@ pub(super) struct Flow {
     listener: Arc<Socket>,
     upstream: Mutex<Arc<Socket>>,
     server: SocketAddr,
+    /// Stands for the flow where queues separate flows.
+    key: u64,
     /// When something last passed, in nanoseconds of the relay's clock.
     active: AtomicU64,
 }
@@ -44,6 +46,7 @@ impl Flow {
             listener,
             upstream: Mutex::new(upstream),
             server,
+            key: flow_key(client, server),
             active: AtomicU64::new(0),
         }
     }
@@ -86,6 +89,10 @@ impl Payload for Frame {
 
     fn corrupt(&mut self, at: usize, mask: u8) {
         self.data.corrupt(at, mask);
+    }
+
+    fn flow(&self) -> u64 {
+        self.flow.key
     }
 
     fn duplicate(&self) -> Self {

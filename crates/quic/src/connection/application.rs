@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use swiftwater_units::{Dir, Instant, Side, StreamId};
+use swiftwater_congestion::Snapshot;
+use swiftwater_units::{Dir, Instant, PathId, Side, StreamId};
 
 use crate::crypto::{CryptoError, Epoch};
 use crate::error::{ConnectionError, ReadError, SendDatagramError, WriteError};
@@ -12,6 +13,7 @@ use crate::streams::{ReadChunk, ReadOutcome, Streams};
 
 use super::Connection;
 use super::events::{EndpointEvent, Event};
+use super::parts::PathEntry;
 use super::stats::{ConnectionStats, PathStats};
 
 impl Connection {
@@ -195,43 +197,28 @@ impl Connection {
         stats.receive_buffered = streams.receive_buffered.into();
         stats.datagrams_dropped = self.datagrams.dropped();
         stats.key_updates = self.handshake.protection_ref().generation();
-        stats.paths = self
-            .paths
-            .iter()
-            .map(|entry| {
-                let (path, recovery) = (&entry.path, &entry.recovery);
-                let (rtt, totals) = (recovery.rtt(), recovery.stats());
-                let snapshot = recovery.controller().snapshot();
-                PathStats {
-                    id: path.id,
-                    remote: path.address.remote,
-                    controller: recovery.controller().name(),
-                    smoothed_rtt: rtt.smoothed,
-                    rtt_var: rtt.var,
-                    latest_rtt: rtt.latest,
-                    min_rtt: if rtt.has_sample {
-                        rtt.min
-                    } else {
-                        std::time::Duration::ZERO
-                    },
-                    mean_rtt: totals.mean_rtt,
-                    cwnd: snapshot.cwnd,
-                    ssthresh: snapshot.ssthresh,
-                    bytes_in_flight: recovery.bytes_in_flight(),
-                    pacing_rate: recovery.pacing_rate(),
-                    delivered: totals.delivered,
-                    lost_packets: totals.lost_packets,
-                    lost_bytes: totals.lost_bytes,
-                    spurious_losses: totals.spurious_packets,
-                    congestion_events: totals.congestion_events,
-                    pto_count: totals.pto_count,
-                    ecn: path.ecn.is_usable(),
-                    ecn_ce: path.ecn.ce_total().into(),
-                    max_datagram_size: path.max_datagram_size,
-                }
-            })
-            .collect();
+        stats.paths = self.paths.iter().map(path_stats).collect();
         stats
+    }
+
+    /// State and totals of one path, `None` if there is no such path. Cheap enough to be sampled
+    /// every round trip or more often: it costs what [`Controller::snapshot`] does, one small
+    /// allocation.
+    ///
+    /// [`Controller::snapshot`]: swiftwater_congestion::Controller::snapshot
+    pub fn path_stats(&self, path: PathId) -> Option<PathStats> {
+        self.path_entry(path).map(path_stats)
+    }
+
+    /// What the congestion controller of `path` shows of itself: window, threshold, state and named
+    /// values; `None` if there is no such path.
+    pub fn controller(&self, path: PathId) -> Option<Snapshot> {
+        self.path_entry(path)
+            .map(|entry| entry.recovery.controller().snapshot())
+    }
+
+    fn path_entry(&self, path: PathId) -> Option<&PathEntry> {
+        self.paths.iter().find(|entry| entry.path.id == path)
     }
 
     /// Bytes for frames in a full 1-RTT packet of the first path.
@@ -245,6 +232,46 @@ impl Connection {
             .tag_len(Epoch::OneRtt)
             .max(16);
         usize::from(path.max_datagram_size).saturating_sub(header + tag)
+    }
+}
+
+/// What is known of a path.
+fn path_stats(entry: &PathEntry) -> PathStats {
+    let (path, recovery) = (&entry.path, &entry.recovery);
+    let (rtt, totals) = (recovery.rtt(), recovery.stats());
+    let snapshot = recovery.controller().snapshot();
+    PathStats {
+        id: path.id,
+        remote: path.address.remote,
+        controller: recovery.controller().name(),
+        smoothed_rtt: rtt.smoothed,
+        rtt_var: rtt.var,
+        latest_rtt: rtt.latest,
+        min_rtt: if rtt.has_sample {
+            rtt.min
+        } else {
+            std::time::Duration::ZERO
+        },
+        mean_rtt: totals.mean_rtt,
+        cwnd: snapshot.cwnd,
+        ssthresh: snapshot.ssthresh,
+        bytes_in_flight: recovery.bytes_in_flight(),
+        pacing_rate: recovery.pacing_rate(),
+        delivery_rate: recovery.delivery_rate(),
+        app_limited: recovery.is_app_limited(),
+        sent_bytes: totals.sent,
+        sent_packets: totals.sent_packets,
+        retransmitted: totals.retransmitted,
+        delivered: totals.delivered,
+        lost_packets: totals.lost_packets,
+        lost_bytes: totals.lost_bytes,
+        spurious_losses: totals.spurious_packets,
+        congestion_events: totals.congestion_events,
+        spurious_events: totals.spurious_events,
+        pto_count: totals.pto_count,
+        ecn: path.ecn.is_usable(),
+        ecn_ce: path.ecn.ce_total().into(),
+        max_datagram_size: path.max_datagram_size,
     }
 }
 

@@ -70,8 +70,21 @@ pub struct PathStats {
     pub ssthresh: Option<ByteCount>,
     /// Bytes in flight.
     pub bytes_in_flight: ByteCount,
-    /// Rate that the pacer follows.
+    /// Rate that the pacer follows now, whether the controller asks for it or it comes from the
+    /// window and the round-trip time; `None` if pacing is off.
     pub pacing_rate: Option<Bandwidth>,
+    /// Last delivery-rate sample (draft-ietf-ccwg-bbr, section 4.5); `None` before the first on the
+    /// present address. A sample of a flow that its application limits says little about the path,
+    /// see `app_limited`.
+    pub delivery_rate: Option<Bandwidth>,
+    /// True while the application, not the window or the pacer, limits the flow.
+    pub app_limited: bool,
+    /// Bytes sent in packets that count in flight, packet headers included.
+    pub sent_bytes: ByteCount,
+    /// Packets sent that count in flight.
+    pub sent_packets: PacketCount,
+    /// Stream bytes sent again on this path after a loss, and re-injected copies.
+    pub retransmitted: ByteCount,
     /// Bytes acknowledged.
     pub delivered: ByteCount,
     /// Packets declared lost.
@@ -82,6 +95,8 @@ pub struct PathStats {
     pub spurious_losses: PacketCount,
     /// Congestion events.
     pub congestion_events: u64,
+    /// Congestion events that turned out to be spurious as a whole.
+    pub spurious_events: u64,
     /// Probe timeouts.
     pub pto_count: u64,
     /// True if sent packets are marked ECT and the path carries marks faithfully, as far as known.

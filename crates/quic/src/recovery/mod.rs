@@ -75,6 +75,8 @@ pub(crate) struct RecoveryStats {
     pub(crate) sent: ByteCount,
     /// Packets sent that count in flight.
     pub(crate) sent_packets: PacketCount,
+    /// Stream bytes among them that had been sent before.
+    pub(crate) retransmitted: ByteCount,
     /// Bytes of them acknowledged, late acknowledgements included.
     pub(crate) delivered: ByteCount,
     /// Bytes declared lost; not lowered when a loss turns out to be spurious.

@@ -25,6 +25,8 @@ pub(super) struct Settings {
     pub(super) path: PathId,
     pub(super) max_datagram_size: u16,
     initial_window: Option<ByteCount>,
+    /// What the algorithm wants to start with, in packets.
+    wanted_window: Option<PacketCount>,
     packet_threshold: u64,
     time_threshold_eighths: u32,
     persistent_congestion_threshold: u32,
@@ -36,6 +38,7 @@ impl Settings {
             path,
             max_datagram_size,
             initial_window: config.initial_window,
+            wanted_window: config.controller.initial_window(),
             packet_threshold: config.packet_threshold,
             time_threshold_eighths: config.time_threshold_eighths,
             persistent_congestion_threshold: config.persistent_congestion_threshold,
@@ -50,13 +53,17 @@ impl Settings {
         self.packet().times(2)
     }
 
-    /// RFC 9002, section 7.2, unless configured.
+    /// As configured, or what the algorithm wants, or RFC 9002, section 7.2.
     pub(super) fn initial_window(&self) -> ByteCount {
         let packet = self.packet();
         let usual = packet
             .times(10)
             .min(packet.times(2).max(ByteCount::new(14_720)));
+        let wanted = self
+            .wanted_window
+            .map(|packets| packet.times(packets.get()));
         self.initial_window
+            .or(wanted)
             .unwrap_or(usual)
             .max(self.minimum_window())
     }
@@ -88,6 +95,8 @@ pub(crate) struct PathRecovery {
     /// When a packet was last sent, acknowledged or declared lost; `None` before the first.
     pub(super) active_at: Option<Instant>,
     pub(super) pto_count: u32,
+    /// The last delivery-rate sample.
+    pub(super) delivery_rate: Option<Bandwidth>,
     pub(super) stats: RecoveryStats,
     /// Reused for the packets of a `LossBatch`.
     pub(super) scratch: Vec<LostPacket>,
@@ -115,6 +124,7 @@ impl PathRecovery {
             inflight: ByteCount::ZERO,
             active_at: None,
             pto_count: 0,
+            delivery_rate: None,
             stats: RecoveryStats::default(),
             scratch: Vec::with_capacity(SCRATCH_PACKETS),
         };
@@ -348,6 +358,21 @@ impl PathRecovery {
 
     pub(crate) fn controller(&self) -> &dyn Controller {
         &*self.controller
+    }
+
+    /// The rate of the last delivery-rate sample.
+    pub(crate) fn delivery_rate(&self) -> Option<Bandwidth> {
+        self.delivery_rate
+    }
+
+    /// True while the application limits the flow.
+    pub(crate) fn is_app_limited(&self) -> bool {
+        self.sampler.is_app_limited()
+    }
+
+    /// Of what was sent last, `bytes` stream bytes had been sent before.
+    pub(crate) fn on_retransmitted(&mut self, bytes: u64) {
+        self.stats.retransmitted += ByteCount::new(bytes);
     }
 
     pub(crate) fn stats(&self) -> RecoveryStats {

@@ -295,6 +295,7 @@ impl PathRecovery {
     ) {
         let snapshot = &acked.newest.snapshot;
         let rate = self.sampler.sample(&acked.newest, self.rtt.min());
+        self.delivery_rate = rate.map(|sample| sample.rate).or(self.delivery_rate);
         let round = self
             .rounds
             .on_ack(snapshot.delivered, self.sampler.delivered());

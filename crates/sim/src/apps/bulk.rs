@@ -18,6 +18,8 @@ use crate::pattern::Pattern;
 const START: u64 = 0;
 /// Timer of the samples.
 const SAMPLE: u64 = 1;
+/// Timer of the end.
+const STOP: u64 = 2;
 
 /// Smoothed round-trip times of a connection, sampled at fixed intervals: the mean is one over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -39,13 +41,14 @@ impl RttSamples {
 }
 
 /// Opens a connection at a given time and sends a pattern over one stream. Closes the connection
-/// once all is acknowledged.
+/// once all is acknowledged, or at a given time.
 #[derive(Debug)]
 pub struct BulkSender {
     config: ClientConfig,
     remote: SocketAddr,
     start: Instant,
-    sample_every: Duration,
+    stop: Option<Instant>,
+    sample_every: Option<Duration>,
     source: Source,
     handle: Option<ConnectionHandle>,
     stream: Option<StreamId>,
@@ -67,7 +70,8 @@ impl BulkSender {
             config,
             remote,
             start,
-            sample_every: Duration::from_millis(10),
+            stop: None,
+            sample_every: Some(Duration::from_millis(10)),
             source: Source::new(Pattern::new(0), bytes),
             handle: None,
             stream: None,
@@ -75,6 +79,20 @@ impl BulkSender {
             error: None,
             rtt: RttSamples::default(),
         }
+    }
+
+    /// Closes the connection at `stop`, whatever is still under way then.
+    #[must_use]
+    pub fn stop(mut self, stop: Option<Instant>) -> Self {
+        self.stop = stop;
+        self
+    }
+
+    /// Takes round-trip time samples at this interval, or with `None` not at all; default 10 ms.
+    #[must_use]
+    pub fn sample_rtt(mut self, every: Option<Duration>) -> Self {
+        self.sample_every = every;
+        self
     }
 
     /// The connection, once begun.
@@ -92,12 +110,12 @@ impl BulkSender {
         self.acknowledged
     }
 
-    /// Why the connection ended, if not because everything was done.
+    /// Why the connection ended, if not because everything was done or it was time to stop.
     pub fn error(&self) -> Option<&ConnectionError> {
         self.error.as_ref()
     }
 
-    /// Round-trip times every 10 ms from the handshake to the end.
+    /// Round-trip times from the handshake to the end.
     pub fn rtt(&self) -> &RttSamples {
         &self.rtt
     }
@@ -131,20 +149,46 @@ impl BulkSender {
         if let Some(path) = stats.paths.first().filter(|path| !path.min_rtt.is_zero()) {
             self.rtt.add(path.smoothed_rtt);
         }
-        host.set_timer(host.now() + self.sample_every, SAMPLE);
+        if let Some(interval) = self.sample_every {
+            host.set_timer(host.now() + interval, SAMPLE);
+        }
+    }
+
+    fn begin(&mut self, host: &mut HostContext<'_>) {
+        match host.connect(&self.config, self.remote, SERVER_NAME) {
+            Ok(handle) => self.handle = Some(handle),
+            Err(error) => {
+                debug_assert!(
+                    false,
+                    "a simulated connection could not be started: {error}"
+                );
+            }
+        }
+    }
+
+    fn end(&self, host: &mut HostContext<'_>) {
+        let now = host.now();
+        if let Some(connection) = self.handle.and_then(|handle| host.connection(handle)) {
+            connection.close(now, 0, b"stop");
+        }
     }
 }
 
 impl Application for BulkSender {
     fn on_start(&mut self, host: &mut HostContext<'_>) {
         host.set_timer(self.start, START);
+        if let Some(stop) = self.stop {
+            host.set_timer(stop, STOP);
+        }
     }
 
     fn on_event(&mut self, host: &mut HostContext<'_>, handle: ConnectionHandle, event: Event) {
         match event {
             Event::Connected => {
                 self.pump(host);
-                self.sample(host);
+                if self.sample_every.is_some() {
+                    self.sample(host);
+                }
             }
             Event::Stream(StreamEvent::Writable { .. } | StreamEvent::Available { .. }) => {
                 self.pump(host);
@@ -156,23 +200,20 @@ impl Application for BulkSender {
                     connection.close(now, 0, b"done");
                 }
             }
-            Event::Closed { reason } if self.acknowledged.is_none() => self.error = Some(reason),
+            Event::Closed { reason } if self.acknowledged.is_none() => {
+                let stopped = self.stop.is_some_and(|stop| host.now() >= stop);
+                self.error = (!stopped).then_some(reason);
+            }
             _ => {}
         }
     }
 
     fn on_timer(&mut self, host: &mut HostContext<'_>, token: u64) {
-        if token == SAMPLE {
-            return self.sample(host);
-        }
-        match host.connect(&self.config, self.remote, SERVER_NAME) {
-            Ok(handle) => self.handle = Some(handle),
-            Err(error) => {
-                debug_assert!(
-                    false,
-                    "a simulated connection could not be started: {error}"
-                );
-            }
+        match token {
+            START if self.stop.is_some_and(|stop| stop <= host.now()) => {}
+            START => self.begin(host),
+            STOP => self.end(host),
+            _ => self.sample(host),
         }
     }
 }
@@ -205,6 +246,16 @@ impl BulkReceiver {
     /// What arrived, by connection and stream.
     pub fn received(&self) -> impl Iterator<Item = &Received> {
         self.streams.values().map(|(_, received)| received)
+    }
+
+    /// Bytes handed to the application in order, of all streams.
+    pub fn bytes(&self) -> u64 {
+        self.received().map(|received| received.bytes).sum()
+    }
+
+    /// False if a byte arrived that was not the one sent.
+    pub fn is_intact(&self) -> bool {
+        self.received().all(|received| received.intact)
     }
 
     fn read(&mut self, host: &mut HostContext<'_>, handle: ConnectionHandle, id: StreamId) {

@@ -1,12 +1,21 @@
-//! Applications for simulated hosts: bulk transfers, requests with responses, echoes. Their content
-//! is a [`Pattern`](crate::Pattern) and is checked where it arrives.
+//! Applications for simulated hosts: bulk transfers, bursts, transfers by plan, live streams, requests
+//! with responses, echoes. Their content is a [`Pattern`](crate::Pattern) and is checked where it
+//! arrives.
 
 mod bulk;
+mod bursts;
 mod echo;
+mod live;
+mod player;
 mod request;
 mod stream;
+mod transfers;
 
 pub use bulk::{BulkReceiver, BulkSender, Received, RttSamples};
+pub use bursts::BurstSender;
 pub use echo::Echo;
+pub use live::{FRAME_INTERVAL, LiveServer, LiveViewer};
+pub use player::{Player, Viewing};
 pub use request::{Exchange, Requester, Responder};
 pub use stream::{Sink, Source};
+pub use transfers::{Arrival, Transfer, TransferReceiver, TransferSender};

@@ -17,6 +17,8 @@ pub struct Source {
     pattern: Pattern,
     written: u64,
     total: Option<u64>,
+    /// Bytes that may be written so far.
+    allowed: u64,
     finished: bool,
 }
 
@@ -27,8 +29,22 @@ impl Source {
             pattern,
             written: 0,
             total,
+            allowed: u64::MAX,
             finished: false,
         }
+    }
+
+    /// Begins with the byte at `offset` of the pattern; `total` includes the bytes before it.
+    #[must_use]
+    pub fn skip(mut self, offset: u64) -> Self {
+        self.written = offset;
+        self
+    }
+
+    /// Writes no more than `bytes` altogether from now on, until it is called again. Default: no
+    /// limit.
+    pub fn allow(&mut self, bytes: u64) {
+        self.allowed = bytes;
     }
 
     /// Bytes that the stream has taken.
@@ -41,7 +57,7 @@ impl Source {
         self.finished
     }
 
-    /// Writes until the stream is full or all is written.
+    /// Writes until the stream is full or all that is allowed is written.
     pub fn pump(&mut self, connection: &mut Connection, id: StreamId) -> Result<(), WriteError> {
         let mut stream = connection.send_stream(id);
         while !self.finished {
@@ -49,6 +65,10 @@ impl Source {
             if left == 0 {
                 stream.finish()?;
                 self.finished = true;
+                break;
+            }
+            let left = left.min(self.allowed.saturating_sub(self.written));
+            if left == 0 {
                 break;
             }
             let mut chunk = self.pattern.chunk(self.written, left.min(WRITE_LEN));
@@ -82,6 +102,13 @@ impl Sink {
             finished: false,
             buffer: Vec::new(),
         }
+    }
+
+    /// Expects the byte at `offset` of the pattern first; [`Sink::received`] includes those before it.
+    #[must_use]
+    pub fn skip(mut self, offset: u64) -> Self {
+        self.received = offset;
+        self
     }
 
     /// Bytes read, in order.

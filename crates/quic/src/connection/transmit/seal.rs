@@ -75,9 +75,11 @@ impl Connection {
         let padded = pad(&mut writer, target.pad_to.saturating_sub(tag_len), &started);
         let size = self.finish_packet(epoch, writer, &started);
         let packet_size = size as u16;
+        let repeated = self.streams.stats().retransmitted_bytes - repeated_before;
         let in_flight = on_path && (ack_eliciting || padded);
         let marked = on_path && self.paths.first().path.ecn.mark().is_some();
         let entry = self.paths.first_mut();
+        entry.recovery.on_retransmitted(repeated);
         let snapshot = if in_flight {
             entry
                 .recovery
@@ -91,7 +93,7 @@ impl Connection {
             ack_eliciting,
             in_flight,
             ecn_marked: marked,
-            retransmission: self.streams.stats().retransmitted_bytes > repeated_before,
+            retransmission: repeated > 0,
             snapshot,
         };
         self.on_packet_sent(now, epoch, &started, sent, &carried);

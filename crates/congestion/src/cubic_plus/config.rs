@@ -1,0 +1,303 @@
+//! Parameters of Cubic+: the thresholds that its paper leaves open, the switches between readings of
+//! it, and extensions of ours that are off by default.
+
+use std::time::Duration;
+
+use swiftwater_units::Instant;
+
+use super::CubicPlus;
+use crate::controller::{Controller, ControllerFactory, Env};
+use crate::cubic::CubicConfig;
+use crate::loss_based_config::clamp_or;
+use crate::parameters::ParameterValue;
+use crate::tunable;
+
+/// What the delay signal `dRTT` measures. The paper's prose and its Algorithm 1 disagree.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum RttMode {
+    /// The queue that has been standing: the smallest round-trip time of the last half round trip,
+    /// over the smallest one known of the path. What the prose describes.
+    #[default]
+    Standing,
+    /// Algorithm 1, line 1 to the letter: the newest round-trip time over the smallest one of the
+    /// last half round trip. A standing queue is in both and cancels out.
+    Literal,
+}
+
+/// What happens to a loss that looks random.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum LossFilter {
+    /// The window is kept (section 3.4 of the paper).
+    #[default]
+    Text,
+    /// While there is no queue the window is multiplied by `max(beta, 1 - dRTT/RTT_base)`
+    /// (Algorithm 1, line 9), otherwise CUBIC reacts.
+    Algo,
+    /// No loss is taken for random.
+    Off,
+}
+
+/// What a drain multiplies the window by.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum DrainRule {
+    /// `beta * max(delta, 1 - dRTT/RTT_base)` (Algorithm 1, line 14).
+    #[default]
+    Algo,
+    /// `beta`, as for a loss (section 3.3 of the paper).
+    Text,
+    /// Not in the paper: `RTT_base / (RTT_base + dRTT)`, which leaves just what fits the path
+    /// without a queue, but not less than `beta * delta`. Makes a low `k_high` affordable, because
+    /// a short queue costs a small cut.
+    Bdp,
+    /// The queue is never drained.
+    Off,
+}
+
+/// Reads and writes each value by its name.
+macro_rules! named_values {
+    ($type:ident { $($value:ident => $name:literal),* }, $accepts:literal) => {
+        impl ParameterValue for $type {
+            fn read(text: &str) -> Option<Self> {
+                match text {
+                    $($name => Some(Self::$value),)*
+                    _ => None,
+                }
+            }
+
+            fn write(&self) -> String {
+                match self {
+                    $(Self::$value => $name,)*
+                }
+                .to_owned()
+            }
+
+            fn accepts() -> String {
+                $accepts.to_owned()
+            }
+        }
+    };
+}
+
+named_values!(RttMode { Standing => "standing", Literal => "literal" }, "standing or literal");
+named_values!(LossFilter { Text => "text", Algo => "algo", Off => "off" }, "text, algo or off");
+named_values!(
+    DrainRule { Algo => "algo", Text => "text", Bdp => "bdp", Off => "off" },
+    "algo, text, bdp or off"
+);
+
+/// Parameters of Cubic+ (*Computer Science* 2025, 52(8):335-342). Where the paper gives no value or
+/// contradicts itself, the default is this project's reading of it. A value outside its range is
+/// moved to the nearest bound; `inf` switches a threshold off.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CubicPlusConfig {
+    /// The name that users select these parameters by.
+    pub name: &'static str,
+    /// The CUBIC below: growth, and the reaction to what Cubic+ leaves to it.
+    pub cubic: CubicConfig,
+    /// What the delay signal measures. Default [`RttMode::Standing`].
+    pub rtt_mode: RttMode,
+    /// Weight of a new sample in `dRTT`, per ACK (alpha of Algorithm 1, line 2). Range 0.001 to 1,
+    /// default 1/8, as of the smoothed round-trip time.
+    pub a_rtt: f64,
+    /// Weight of a round in the loss ratio (alpha of eq. 4). Range 0.001 to 1, default 1/8: one
+    /// drop in a full window stays near zero.
+    pub a_loss: f64,
+    /// Over what time `RTT_base` is the minimum. Range 1 s to a day; default `None`, since the path
+    /// is known. A finite one follows a change of route to a longer path, but takes a queue that
+    /// never empties for the path.
+    pub base_window: Option<Duration>,
+    /// `T_low`, below which there is no queue, over `RTT_base`. Range 0 to infinity, default 0.25:
+    /// the paper calls buffers up to 0.2 BDP shallow.
+    pub k_low: f64,
+    /// The least `T_low`. Range 0 to 10 s, default 2 ms.
+    pub t_low_min: Duration,
+    /// `T_high`, above which the queue is too long, over `RTT_base`. Range 0 to infinity, default
+    /// 1.5: above the queue that a BBRv1 flow keeps by itself, below the 2 BDP that the paper
+    /// calls deep.
+    pub k_high: f64,
+    /// The least `T_high`. Not in the paper: at short round-trip times a multiple of them is a few
+    /// packets. Range 0 to 10 s, default 0.
+    pub t_high_min: Duration,
+    /// The largest `T_high`. Not in the paper: at long round-trip times a multiple of them is a
+    /// delay that nobody wants. Default `None`.
+    pub t_high_max: Option<Duration>,
+    /// `L`: share of lost packets below which losses may be random. Range 0 to 1, default 0.02.
+    pub l_ratio: f64,
+    /// What becomes of a loss that looks random. Default [`LossFilter::Text`].
+    pub filter: LossFilter,
+    /// What a loss at a long queue multiplies the window by (Algorithm 1, line 7). Range 0.1 to
+    /// 0.95, default 0.7, CUBIC's `beta`.
+    pub newbeta: f64,
+    /// Of this many loss events in a shallow buffer only the last one reduces the window. Range 1
+    /// to 1000, default 3 (section 3.2).
+    pub shallow_n: u32,
+    /// How a queue is drained. Default [`DrainRule::Algo`].
+    pub drain: DrainRule,
+    /// Floor of the factor of line 14. Range 0.1 to 1, default 0.7: with `beta` about Reno's half.
+    pub delta: f64,
+    /// `T`, the time between two decisions about draining, in smoothed round-trip times. Range 0.25
+    /// to 64, default 1.
+    pub period_rtts: f64,
+    /// After this many drains in a row the next one is left out (section 3.3). Range 0 to 1000,
+    /// default 2.
+    pub drain_limit: u32,
+    /// Also drain in slow start, and leave it by that. Default true.
+    pub drain_in_slow_start: bool,
+    /// Not in the paper: most drains that are left out in a row. Each time that `drain_limit`
+    /// drains did not help, twice as many are left out, up to this, until the queue is short
+    /// again. Range 1 to 1024; the default 1 is the paper's rule.
+    pub drain_backoff: u32,
+    /// Not in the paper: when `drain_limit` drains did not help, take them back. Default false.
+    pub drain_restore: bool,
+    /// Not in the paper: take no loss for random that came while the delay was near the largest
+    /// one seen, because a full buffer shows just that. Default false.
+    pub full_queue: bool,
+    /// How near, as a share of the largest delay. Range 0.1 to 1, default 0.75.
+    pub full_queue_share: f64,
+}
+
+impl Default for CubicPlusConfig {
+    fn default() -> Self {
+        Self {
+            name: "cubic-plus",
+            ..Self::paper()
+        }
+    }
+}
+
+/// Most that a threshold in time may be.
+const LONGEST_DELAY: Duration = Duration::from_secs(10);
+/// Bounds of `base_window`.
+const BASE_WINDOW: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(86_400));
+
+tunable!(CubicPlusConfig {
+    "rtt_mode" => rtt_mode, "what dRTT measures: the standing queue, or Algorithm 1 to the letter";
+    "filter" => filter, "what becomes of a loss that looks random";
+    "drain" => drain, "what a drain multiplies the window by";
+    "a_rtt" => a_rtt in 0.001..=1.0, "weight of a sample in dRTT";
+    "a_loss" => a_loss in 0.001..=1.0, "weight of a round in the loss ratio";
+    "base_window" => base_window in None..=Some(BASE_WINDOW.1), "over what time RTT_base is the minimum";
+    "k_low" => k_low in 0.0..=f64::INFINITY, "T_low over RTT_base";
+    "t_low_min" => t_low_min in Duration::ZERO..=LONGEST_DELAY, "least T_low";
+    "k_high" => k_high in 0.0..=f64::INFINITY, "T_high over RTT_base";
+    "t_high_min" => t_high_min in Duration::ZERO..=LONGEST_DELAY, "least T_high";
+    "t_high_max" => t_high_max in None..=Some(LONGEST_DELAY), "largest T_high";
+    "l_ratio" => l_ratio in 0.0..=1.0, "L, the loss ratio below which losses may be random";
+    "newbeta" => newbeta in 0.1..=0.95, "what a loss at a long queue multiplies the window by";
+    "shallow_n" => shallow_n in 1_u32..=1000, "of how many losses in a shallow buffer one reduces the window";
+    "delta" => delta in 0.1..=1.0, "floor of the second factor of a drain";
+    "period_rtts" => period_rtts in 0.25..=64.0, "round trips between decisions about draining";
+    "drain_limit" => drain_limit in 0_u32..=1000, "drains in a row before one is left out";
+    "drain_in_slow_start" => drain_in_slow_start, "drain in slow start too, and leave it";
+    "drain_backoff" => drain_backoff in 1_u32..=1024, "most drains left out in a row";
+    "drain_restore" => drain_restore, "take drains back that did not help";
+    "full_queue" => full_queue, "no loss is random while the delay is near its maximum";
+    "full_queue_share" => full_queue_share in 0.1..=1.0, "how near, as a share of that maximum";
+    ..cubic;
+});
+
+impl CubicPlusConfig {
+    /// The paper's algorithm in this project's reading (`cubic-plus-paper`), whatever the default is.
+    pub fn paper() -> Self {
+        Self {
+            name: "cubic-plus-paper",
+            cubic: CubicConfig::default(),
+            rtt_mode: RttMode::default(),
+            a_rtt: 0.125,
+            a_loss: 0.125,
+            base_window: None,
+            k_low: 0.25,
+            t_low_min: Duration::from_millis(2),
+            k_high: 1.5,
+            t_high_min: Duration::ZERO,
+            t_high_max: None,
+            l_ratio: 0.02,
+            filter: LossFilter::default(),
+            newbeta: 0.7,
+            shallow_n: 3,
+            drain: DrainRule::default(),
+            delta: 0.7,
+            period_rtts: 1.0,
+            drain_limit: 2,
+            drain_in_slow_start: true,
+            drain_backoff: 1,
+            drain_restore: false,
+            full_queue: false,
+            full_queue_share: 0.75,
+        }
+    }
+
+    /// A controller with these parameters.
+    pub fn controller(&self, env: &Env<'_>) -> CubicPlus {
+        CubicPlus::new(&self.in_range(), env)
+    }
+
+    /// The same with every value inside its range.
+    fn in_range(&self) -> Self {
+        let mut own = *self;
+        let default = Self::default();
+        let ranges = [
+            (&mut own.a_rtt, default.a_rtt, 0.001, 1.0),
+            (&mut own.a_loss, default.a_loss, 0.001, 1.0),
+            (&mut own.k_low, default.k_low, 0.0, f64::INFINITY),
+            (&mut own.k_high, default.k_high, 0.0, f64::INFINITY),
+            (&mut own.l_ratio, default.l_ratio, 0.0, 1.0),
+            (&mut own.newbeta, default.newbeta, 0.1, 0.95),
+            (&mut own.delta, default.delta, 0.1, 1.0),
+            (&mut own.period_rtts, default.period_rtts, 0.25, 64.0),
+            (
+                &mut own.full_queue_share,
+                default.full_queue_share,
+                0.1,
+                1.0,
+            ),
+        ];
+        for (value, default, low, high) in ranges {
+            *value = clamp_or(*value, default, low, high);
+        }
+        own.t_low_min = own.t_low_min.min(LONGEST_DELAY);
+        own.t_high_min = own.t_high_min.min(LONGEST_DELAY);
+        own.t_high_max = own.t_high_max.map(|max| max.min(LONGEST_DELAY));
+        own.base_window = self
+            .base_window
+            .map(|window| window.clamp(BASE_WINDOW.0, BASE_WINDOW.1));
+        own.shallow_n = own.shallow_n.clamp(1, 1000);
+        own.drain_limit = own.drain_limit.min(1000);
+        own.drain_backoff = own.drain_backoff.clamp(1, 1024);
+        own
+    }
+
+    /// `T_low` for a path of that base round-trip time, seconds.
+    pub(super) fn t_low(&self, base: f64) -> f64 {
+        multiple(self.k_low, base).max(self.t_low_min.as_secs_f64())
+    }
+
+    /// `T_high` for a path of that base round-trip time, seconds; may be infinite.
+    pub(super) fn t_high(&self, base: f64) -> f64 {
+        let most = self
+            .t_high_max
+            .map_or(f64::INFINITY, |max| max.as_secs_f64());
+        multiple(self.k_high, base)
+            .max(self.t_high_min.as_secs_f64())
+            .min(most)
+    }
+}
+
+/// `factor * value`, infinite for an infinite factor whatever the value.
+fn multiple(factor: f64, value: f64) -> f64 {
+    if factor.is_infinite() {
+        factor
+    } else {
+        factor * value
+    }
+}
+
+impl ControllerFactory for CubicPlusConfig {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn build(&self, _now: Instant, env: &mut Env<'_>) -> Box<dyn Controller> {
+        Box::new(self.controller(env))
+    }
+}

@@ -1,0 +1,72 @@
+//! Not in the paper: tells a loss in a full buffer from a random one where the buffer is too shallow
+//! for the thresholds of delay.
+//!
+//! A buffer that overflows shows the same delay at each overflow, its largest, however small that
+//! is. Random losses come at any delay. So a loss while the delay is near the largest seen is taken
+//! for what it most likely is. The paper's own test, a short queue and few losses, holds for each
+//! overflow of a shallow buffer as well; the window then grows until the losses are frequent, at the
+//! expense of flows that react. The price: with random losses a window that has just built the
+//! longest queue so far is reduced at the next one.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use swiftwater_units::Instant;
+
+use crate::sample::RttView;
+use crate::windowed::Windowed;
+
+/// Stretches between reductions over which the largest delay is remembered.
+const STRETCHES: usize = 8;
+
+/// Delay, as a share of the base round-trip time, below which there is no queue to be full: jitter
+/// and the sender's own bursts.
+const NO_QUEUE: f64 = 0.05;
+
+/// The largest delays seen, and that of now.
+#[derive(Clone, Debug)]
+pub(super) struct FullQueue {
+    share: f64,
+    /// Round-trip times of the last half round trip.
+    recent: Windowed<Instant, Duration>,
+    /// Largest round-trip time since the last reduction.
+    peak: Duration,
+    /// The same of the stretches before, oldest first.
+    peaks: VecDeque<Duration>,
+}
+
+impl FullQueue {
+    pub(super) fn new(share: f64) -> Self {
+        Self {
+            share,
+            recent: Windowed::largest(),
+            peak: Duration::ZERO,
+            peaks: VecDeque::with_capacity(STRETCHES),
+        }
+    }
+
+    /// An ACK brought these round-trip times.
+    pub(super) fn on_ack(&mut self, now: Instant, rtt: &RttView) {
+        if rtt.has_sample {
+            self.recent.enter(now, rtt.latest);
+            self.recent.forget_before(now - rtt.smoothed / 2);
+            self.peak = self.peak.max(rtt.latest);
+        }
+    }
+
+    /// The window was reduced.
+    pub(super) fn on_reduction(&mut self) {
+        if self.peaks.len() == STRETCHES {
+            self.peaks.pop_front();
+        }
+        self.peaks.push_back(std::mem::take(&mut self.peak));
+    }
+
+    /// True if the buffer looks full, on a path of base round-trip time `base` seconds.
+    pub(super) fn looks_full(&self, base: f64) -> bool {
+        let queue = |rtt: Duration| (rtt.as_secs_f64() - base).max(0.0);
+        let now = self.recent.get().map_or(0.0, queue);
+        let largest = self.peaks.iter().copied().fold(self.peak, Duration::max);
+        now > NO_QUEUE * base && now >= self.share * queue(largest)
+    }
+}

@@ -1,0 +1,374 @@
+//! A group of flows: its hosts, what runs on them, and what can be seen of it from outside.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use swiftwater_quic::{
+    ClientConfig, Connection, RetryPolicy, ServerConfig, TransportConfig,
+    crypto::{ClientCrypto, ServerCrypto},
+};
+use swiftwater_sim::apps::{
+    BulkReceiver, BulkSender, BurstSender, LiveServer, LiveViewer, Transfer, TransferReceiver,
+    TransferSender, Viewing,
+};
+use swiftwater_sim::{HostId, HostTotals, Network, SimError};
+use swiftwater_units::{Bandwidth, Instant};
+
+use super::arrivals::{bursts, poisson, up_to};
+use super::topology::{Topology, base_rtt};
+use super::transport;
+use crate::scenario::{App, FlowSpec, Setup};
+
+/// Packet protection of both ends.
+type Crypto = (Arc<dyn ClientCrypto>, Arc<dyn ServerCrypto>);
+
+/// A group on its hosts.
+#[derive(Debug)]
+pub(crate) struct Group<'a> {
+    pub(crate) spec: &'a FlowSpec,
+    /// Hosts at which data enters, one for each member.
+    pub(crate) senders: Vec<HostId>,
+    /// Hosts at which it leaves; except for Poisson transfers one for each member.
+    pub(crate) receivers: Vec<HostId>,
+    /// When each member starts; of Poisson transfers the group.
+    pub(super) starts: Vec<Instant>,
+    /// All transfers of the group in the order of their start; a transfer's number is its index.
+    pub(super) plan: Vec<Transfer>,
+    /// When those without an end stop.
+    stop: Instant,
+    rate: Bandwidth,
+    rtt: Duration,
+}
+
+/// Adds groups to a network.
+#[derive(Debug)]
+pub(super) struct Builder<'a> {
+    setup: &'a Setup,
+    crypto: Crypto,
+    /// Flows so far, for their random numbers.
+    flows: u64,
+}
+
+impl<'a> Builder<'a> {
+    pub(super) fn new(setup: &'a Setup) -> Result<Self, SimError> {
+        Ok(Self {
+            setup,
+            crypto: setup.cipher.crypto()?,
+            flows: 0,
+        })
+    }
+
+    pub(super) fn add(
+        &mut self,
+        topology: &mut Topology,
+        spec: &'a FlowSpec,
+    ) -> Result<Group<'a>, SimError> {
+        let setup = self.setup;
+        let end = Instant::ZERO + setup.duration;
+        let mut group = Group {
+            spec,
+            senders: Vec::new(),
+            receivers: Vec::new(),
+            starts: Vec::new(),
+            plan: Vec::new(),
+            stop: spec.stop.map_or(end, |stop| end.min(Instant::ZERO + stop)),
+            rate: transport::bottleneck(setup, spec),
+            rtt: base_rtt(&setup.links, spec),
+        };
+        let configs = self.configs(transport::config(setup, spec));
+        if let App::Poisson { .. } = spec.app {
+            self.add_poisson(topology, &mut group, &configs)?;
+        } else {
+            for member in 0..spec.count {
+                self.add_member(topology, &mut group, member, &configs)?;
+            }
+        }
+        Ok(group)
+    }
+
+    fn configs(&self, transport: TransportConfig) -> (ClientConfig, Arc<ServerConfig>) {
+        let transport = Arc::new(transport);
+        let client = ClientConfig {
+            crypto: self.crypto.0.clone(),
+            transport: transport.clone(),
+        };
+        let server = ServerConfig {
+            crypto: self.crypto.1.clone(),
+            transport,
+            retry: RetryPolicy::Never,
+            retry_token_lifetime: Duration::from_secs(15),
+            address_token_lifetime: Duration::ZERO,
+        };
+        (client, Arc::new(server))
+    }
+
+    fn add_member(
+        &mut self,
+        topology: &mut Topology,
+        group: &mut Group<'_>,
+        member: u32,
+        (client, server): &(ClientConfig, Arc<ServerConfig>),
+    ) -> Result<(), SimError> {
+        let spec = group.spec;
+        let mut rng = topology.network.flow_rng(self.flows);
+        self.flows += 1;
+        let start =
+            Instant::ZERO + spec.start + spec.stagger * member + up_to(&mut rng, spec.start_jitter);
+        let serves = matches!(spec.app, App::Live { .. });
+        let at = |serves: bool| serves.then(|| server.clone());
+        let (sender, from) = topology.add_host(spec, spec.enter, at(serves))?;
+        let (receiver, to) = topology.add_host(spec, spec.exit, at(!serves))?;
+        let network = &mut topology.network;
+        let client = client.clone();
+        let stop = spec.stop.map(|stop| Instant::ZERO + stop);
+        match &spec.app {
+            App::Bulk => {
+                let app = BulkSender::new(client, to, start, None).sample_rtt(None);
+                network.install(sender, app.stop(stop));
+                network.install(receiver, BulkReceiver::new());
+            }
+            App::ConstantRate { rate } => {
+                let app = BurstSender::constant_rate(client, to, start, *rate);
+                network.install(sender, app.stop(stop));
+                network.install(receiver, BulkReceiver::new());
+            }
+            App::OnOff { on, off, rate } => {
+                let bursts = bursts(rng, start, *on, *off);
+                let app = BurstSender::new(client, to, start, *rate, bursts);
+                network.install(sender, app.stop(stop));
+                network.install(receiver, BulkReceiver::new());
+            }
+            App::Transfer { bytes } => {
+                let transfer = Transfer {
+                    number: u64::from(member),
+                    start,
+                    remote: to,
+                    bytes: *bytes,
+                };
+                group.plan.push(transfer);
+                network.install(sender, TransferSender::new(client, vec![transfer]));
+                network.install(receiver, TransferReceiver::new());
+            }
+            App::Live {
+                rate,
+                first_frame,
+                rebuffer,
+                ..
+            } => {
+                let sizes = (*first_frame, *rebuffer);
+                let app = LiveViewer::new(client, from, start, *rate, sizes);
+                network.install(sender, LiveServer::new());
+                network.install(receiver, app.stop(stop));
+            }
+            // It has no members of this kind.
+            App::Poisson { .. } => {}
+        }
+        group.senders.push(sender);
+        group.receivers.push(receiver);
+        group.starts.push(start);
+        Ok(())
+    }
+
+    fn add_poisson(
+        &mut self,
+        topology: &mut Topology,
+        group: &mut Group<'_>,
+        (client, server): &(ClientConfig, Arc<ServerConfig>),
+    ) -> Result<(), SimError> {
+        let spec = group.spec;
+        let App::Poisson {
+            sizes,
+            per_second,
+            limit,
+            receivers,
+        } = &spec.app
+        else {
+            return Ok(());
+        };
+        let mut rng = topology.network.flow_rng(self.flows);
+        self.flows += 1;
+        let start = Instant::ZERO + spec.start + up_to(&mut rng, spec.start_jitter);
+        for _ in 0..spec.count {
+            group
+                .senders
+                .push(topology.add_host(spec, spec.enter, None)?.0);
+        }
+        let mut addresses = Vec::new();
+        for _ in 0..*receivers {
+            let (host, address) = topology.add_host(spec, spec.exit, Some(server.clone()))?;
+            topology.network.install(host, TransferReceiver::new());
+            group.receivers.push(host);
+            addresses.push(address);
+        }
+        let hosts = (group.senders.len(), group.receivers.len());
+        let planned = poisson(rng, sizes, *per_second, *limit, start..group.stop, hosts);
+        let mut plans = vec![Vec::new(); hosts.0];
+        for (number, each) in (0..).zip(planned) {
+            let transfer = Transfer {
+                number,
+                start: each.start,
+                remote: addresses[each.receiver],
+                bytes: each.bytes,
+            };
+            group.plan.push(transfer);
+            plans[each.sender].push(transfer);
+        }
+        for (sender, plan) in group.senders.iter().zip(plans) {
+            let app = TransferSender::new(client.clone(), plan);
+            topology.network.install(*sender, app);
+        }
+        group.starts.push(start);
+        Ok(())
+    }
+}
+
+impl Group<'_> {
+    pub(super) fn is_bulk(&self) -> bool {
+        matches!(self.spec.app, App::Bulk)
+    }
+
+    pub(crate) fn is_poisson(&self) -> bool {
+        matches!(self.spec.app, App::Poisson { .. })
+    }
+
+    /// What a transfer would take at the bottleneck's rate, and a round trip.
+    pub(super) fn ideal(&self, bytes: u64) -> Duration {
+        self.rate.time_to_send(bytes) + self.rtt
+    }
+
+    /// When the group begins.
+    pub(super) fn start(&self) -> Instant {
+        let first = self.starts.iter().copied().min();
+        first.unwrap_or(Instant::FAR_FUTURE)
+    }
+
+    /// When those without an end stop, at the latest.
+    pub(super) fn stop(&self) -> Instant {
+        self.stop
+    }
+
+    /// Whether the group has an end of its own: every transfer done, or a time to stop.
+    pub(super) fn has_end(&self) -> bool {
+        match self.spec.app {
+            App::Transfer { .. } => true,
+            App::Poisson { limit, .. } => limit.is_some() || self.spec.stop.is_some(),
+            _ => self.spec.stop.is_some(),
+        }
+    }
+
+    /// Whether it has reached it.
+    pub(super) fn is_over(&self, network: &Network) -> bool {
+        match self.spec.app {
+            App::Transfer { .. } | App::Poisson { .. } => self.ended(network) >= self.plan.len(),
+            _ => network.now() >= self.stop,
+        }
+    }
+
+    /// Transfers that are complete, or never will be.
+    fn ended(&self, network: &Network) -> usize {
+        let complete = self.receivers.iter().map(|host| {
+            let app = network.application::<TransferReceiver>(*host);
+            app.map_or(0, |app| app.arrivals().len())
+        });
+        let failed = self.senders.iter().map(|host| {
+            let app = network.application::<TransferSender>(*host);
+            app.map_or(0, |app| app.failed().len())
+        });
+        complete.sum::<usize>() + failed.sum::<usize>()
+    }
+
+    /// When each transfer of the plan was complete.
+    pub(super) fn finishes(&self, network: &Network) -> Vec<Option<Instant>> {
+        let mut finishes = vec![None; self.plan.len()];
+        for host in &self.receivers {
+            let app = network.application::<TransferReceiver>(*host);
+            for arrival in app.map_or(&[][..], TransferReceiver::arrivals) {
+                if let Some(place) = finishes.get_mut(arrival.number as usize) {
+                    *place = Some(arrival.finish);
+                }
+            }
+        }
+        finishes
+    }
+
+    /// Application bytes that a receiver got in order so far.
+    pub(super) fn received(&self, network: &Network, receiver: usize) -> u64 {
+        let host = self.receivers[receiver];
+        if let Some(app) = network.application::<BulkReceiver>(host) {
+            return app.bytes();
+        }
+        if let Some(app) = network.application::<TransferReceiver>(host) {
+            return app.bytes();
+        }
+        let app = network.application::<LiveViewer>(host);
+        app.map_or(0, LiveViewer::bytes)
+    }
+
+    /// Application bytes that some receivers got.
+    pub(crate) fn received_by(&self, network: &Network, receivers: Range<usize>) -> u64 {
+        receivers
+            .map(|receiver| self.received(network, receiver))
+            .sum()
+    }
+
+    /// False if a byte arrived that was not the one sent.
+    pub(super) fn is_intact(&self, network: &Network) -> bool {
+        self.receivers.iter().all(|host| {
+            let bulk = network.application::<BulkReceiver>(*host);
+            let transfers = network.application::<TransferReceiver>(*host);
+            let viewer = network.application::<LiveViewer>(*host);
+            bulk.is_none_or(BulkReceiver::is_intact)
+                && transfers.is_none_or(TransferReceiver::is_intact)
+                && viewer.is_none_or(LiveViewer::is_intact)
+        })
+    }
+
+    /// What the viewers that began by now saw.
+    pub(super) fn viewings(&self, network: &Network) -> Vec<Viewing> {
+        let now = network.now();
+        let viewers = self.receivers.iter();
+        viewers
+            .filter_map(|host| network.application::<LiveViewer>(*host))
+            .map(|viewer| viewer.viewing(now))
+            .filter(|viewing| viewing.start < now)
+            .collect()
+    }
+
+    /// The open connections of a sender.
+    pub(crate) fn connections<'n>(
+        &self,
+        network: &'n Network,
+        sender: usize,
+    ) -> impl Iterator<Item = &'n Connection> + use<'n> {
+        let host = self.senders[sender];
+        network
+            .connections(host)
+            .filter_map(move |handle| network.view(host, handle))
+            .filter(|connection| !connection.is_closed())
+    }
+
+    /// What all connections of the senders did so far.
+    pub(super) fn totals(&self, network: &Network) -> HostTotals {
+        let mut sum = HostTotals::default();
+        for host in &self.senders {
+            sum += network.totals(*host);
+        }
+        sum
+    }
+
+    /// The active time of the group up to `end`, given when its transfers were complete.
+    pub(super) fn active(&self, end: Instant, finishes: &[Option<Instant>]) -> Range<Instant> {
+        let own = if self.plan.is_empty() || !self.has_end() {
+            Some(self.stop)
+        } else {
+            // No value if one is missing.
+            finishes
+                .iter()
+                .copied()
+                .collect::<Option<Vec<_>>>()
+                .and_then(|all| all.into_iter().max())
+        };
+        self.start()..own.map_or(end, |own| own.min(end))
+    }
+}

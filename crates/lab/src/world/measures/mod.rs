@@ -1,0 +1,132 @@
+//! What is measured in a run.
+//!
+//! The *measured time* is that from the end of the warm-up to the end of the run. Counters are read
+//! at its beginning and its end and subtracted; bytes of headers count on links and nowhere else.
+//! A measure has no value where there is nothing to measure: no packet sent, no transfer completed.
+//!
+//! # Groups of flows: `group.measure`
+//!
+//! A group is *active* from the start of its first member (for Poisson transfers, from the group's
+//! start) to its end: its `stop`, the completion of its last transfer, or the end of the run; what
+//! of that lies in the measured time counts.
+//!
+//! | measure | what it is |
+//! |---|---|
+//! | `goodput_mbps` | application bytes that receivers got in order in the measured time, over the part of it in which the group was active; sum over members, Mbit/s |
+//! | `share` | of the sum of all groups' `goodput_mbps`, 0 to 1 |
+//! | `retransmitted_share` | stream bytes sent again / stream bytes sent, 0 to 1 |
+//! | `lost_share` | packets that the senders declared lost / packets they sent, 0 to 1 |
+//! | `rtt_mean_ms`, `rtt_p95_ms` | mean and 95th percentile (to 0.1 %) of `smoothed_rtt`, sampled every 10 ms at each open connection that has one |
+//! | `rtt_min_ms` | smallest round-trip time sample of any connection, of the whole run, warm-up included |
+//! | `bin_min_mbps`, `bin_cv` | smallest value, and standard deviation over mean, of the goodput (sum over members) in the bins of the setup's `bin`. Bins are laid from the end of the warm-up on; those that lie wholly in the group's active time count |
+//! | `spurious_losses` | packets declared lost that arrived after all |
+//! | `jain` | Jain's index of the members' goodputs, each over its own active time, 1 / members to 1. For groups of several members, but not for Poisson transfers |
+//!
+//! # Transfers (`transfer`, `poisson`)
+//!
+//! Of the transfers that started in the measured time. The completion time of a transfer is that
+//! from the start of its handshake until its receiver has read the last byte. Transfers that are
+//! not complete when the run ends count as started and in nothing else: a run that is too short
+//! favours the small ones. Transfers of less than 8 bytes are sent with 8.
+//!
+//! | measure | what it is |
+//! |---|---|
+//! | `started`, `completed` | transfers |
+//! | `fct_mean_ms` | mean completion time |
+//! | `fct_p50_ms`, `fct_p95_ms`, `fct_p99_ms` | percentiles of completion times by nearest rank: of `n` in order, number `ceil(p n)` |
+//! | `slowdown_mean` | mean of: completion time / (size / rate + RTT), with the lowest mean rate of the links on the way and the propagation delay there and back |
+//! | `fct_small_mean_ms`, `fct_large_mean_ms` | mean completion time of those below 100 kB and above 1 MB |
+//!
+//! # Viewers (`live`)
+//!
+//! Of the viewers that began in the measured time. The start time is that from the start of the
+//! handshake until the player has the first frame.
+//!
+//! | measure | what it is |
+//! |---|---|
+//! | `viewers` | those that began |
+//! | `start_mean_ms`, `start_p95_ms` | start time, mean and nearest-rank percentile, of those whose player started |
+//! | `started_within_1s` | share of viewers whose player started within one second |
+//! | `stalls_per_100s` | stalls of at least `stall_after` in 100 s of viewing, which is the time since the player started, stalls included; over all viewers. A stall that lasts at the end of the run counts with its length so far |
+//! | `stalled_share` | share of viewers with such a stall |
+//! | `stall_time_share` | time in such stalls / time of viewing |
+//!
+//! # Links towards higher routers: `link.measure`
+//!
+//! The packet in service is part of the queue.
+//!
+//! | measure | what it is |
+//! |---|---|
+//! | `utilisation` | bytes transmitted (headers included, those lost at random behind the queue too) / bytes that could have been, 0 to 1; no value without a rate. Bytes count when they leave at the far end, so that it may exceed 1 by what was on its way when the measured time began |
+//! | `queue_mean_bytes`, `queue_max_bytes` | mean over time, and maximum |
+//! | `queue_mean_bdp` | mean / (mean rate x RTT of the setup) |
+//! | `queue_delay_mean_ms`, `queue_delay_p99_ms` | how long packets waited until the transmitter turned to them: mean and 99th percentile (to 1 %) over packets |
+//! | `dropped_share` | packets that the queue dropped, because it was full or as its discipline decided / packets offered |
+//! | `random_lost_share` | packets lost at random / packets offered |
+//! | `marked_share` | packets marked CE by this link / packets offered |
+//!
+//! # The whole run
+//!
+//! | measure | what it is |
+//! |---|---|
+//! | `goodput_mbps` | application bytes of all groups / measured time, Mbit/s |
+//! | `jain` | Jain's index of the goodputs of all members of bulk groups, each over its own active time; for two members or more |
+//! | `convergence_s` | time from the start of the last bulk flow until Jain's index of all bulk flows, in bins of 1 s that begin with that start, reaches 0.9 for at least 5 bins in a row; whole seconds. No value if it never does, or with fewer than two. The warm-up is not left out. Bins end where the first of them stops |
+//! | `intact` | 1 if every byte received was the one sent, else 0 |
+
+mod facts;
+mod group;
+mod link;
+mod statistics;
+mod whole;
+
+pub(super) use facts::{GroupFacts, LinkFacts, Member, RunFacts, Transfer};
+pub(super) use statistics::{TimeMeter, jain};
+
+use crate::scenario::{App, FlowSpec, Setup};
+
+/// A name and what it stands for.
+type Column<T> = (&'static str, fn(&T) -> Option<f64>);
+
+/// The columns of a group of flows, in order.
+fn group_columns(flow: &FlowSpec) -> impl Iterator<Item = &'static Column<GroupFacts>> {
+    let is_poisson = matches!(flow.app, App::Poisson { .. });
+    let several: &[_] = if flow.count > 1 && !is_poisson {
+        group::SEVERAL
+    } else {
+        &[]
+    };
+    let own: &[_] = match flow.app {
+        App::Transfer { .. } | App::Poisson { .. } => group::TRANSFERS,
+        App::Live { .. } => group::LIVE,
+        _ => &[],
+    };
+    group::EVERY.iter().chain(several).chain(own)
+}
+
+/// The names of all measures of a run.
+pub(super) fn names(setup: &Setup) -> Vec<String> {
+    let mut names = Vec::new();
+    for flow in &setup.flows {
+        names.extend(group_columns(flow).map(|(name, _)| format!("{}.{name}", flow.name)));
+    }
+    for link in &setup.links {
+        let columns = link::COLUMNS.iter();
+        names.extend(columns.map(|(name, _)| format!("{}.{name}", link.name)));
+    }
+    names.extend(whole::COLUMNS.iter().map(|(name, _)| (*name).to_owned()));
+    names
+}
+
+/// Their values, in the same order.
+pub(super) fn values(setup: &Setup, facts: &RunFacts) -> Vec<Option<f64>> {
+    let mut values = Vec::new();
+    for (flow, facts) in setup.flows.iter().zip(&facts.groups) {
+        values.extend(group_columns(flow).map(|(_, value)| value(facts)));
+    }
+    for facts in &facts.links {
+        values.extend(link::COLUMNS.iter().map(|(_, value)| value(facts)));
+    }
+    values.extend(whole::COLUMNS.iter().map(|(_, value)| value(facts)));
+    values
+}

@@ -1,0 +1,261 @@
+//! The course of a run: lets time pass from one look to the next.
+
+use std::time::Duration;
+
+use swiftwater_sim::Network;
+use swiftwater_units::Instant;
+
+use super::group::{Builder, Group};
+use super::measures::{self, RunFacts};
+use super::meters::{Fairness, GroupMeter, LinkMeter};
+use super::topology::{MAX_HOSTS, Topology};
+use super::{Outcome, RunError};
+use crate::record::Recorder;
+use crate::scenario::{App, Setup, Spread};
+
+/// Round-trip times and queues are looked at so often, and whether the run is over.
+const TICK: Duration = Duration::from_millis(10);
+/// Fairness over time is measured in bins of this length.
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Something that is due at fixed intervals.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    next: Instant,
+    every: Duration,
+}
+
+impl Clock {
+    fn new(from: Instant, every: Duration) -> Self {
+        Self { next: from, every }
+    }
+
+    /// True once each time it is due; it must be asked then.
+    fn strikes(&mut self, now: Instant) -> bool {
+        let strikes = now >= self.next;
+        if strikes {
+            self.next += self.every;
+        }
+        strikes
+    }
+
+    fn never() -> Self {
+        Self::new(Instant::FAR_FUTURE, Duration::ZERO)
+    }
+}
+
+/// A run on its way.
+#[derive(Debug)]
+pub(super) struct Run<'a> {
+    setup: &'a Setup,
+    network: Network,
+    groups: Vec<Group<'a>>,
+    group_meters: Vec<GroupMeter>,
+    link_meters: Vec<LinkMeter>,
+    fairness: Option<Fairness>,
+    recorder: Option<Recorder>,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(setup: &'a Setup, seed: u64) -> Result<Self, RunError> {
+        check(setup)?;
+        let mut topology = Topology::new(setup, seed)?;
+        let mut builder = Builder::new(setup)?;
+        let flows = setup.flows.iter();
+        let groups = flows
+            .map(|flow| builder.add(&mut topology, flow))
+            .collect::<Result<Vec<_>, _>>()?;
+        let links = topology.forward.iter().zip(&setup.links);
+        Ok(Self {
+            setup,
+            group_meters: groups.iter().map(|_| GroupMeter::default()).collect(),
+            link_meters: links.map(|(id, spec)| LinkMeter::new(*id, spec)).collect(),
+            fairness: Fairness::new(&groups),
+            recorder: setup
+                .record
+                .map(|_| Recorder::new(&groups, &topology.forward, setup)),
+            network: topology.network,
+            groups,
+        })
+    }
+
+    /// Runs to the end.
+    pub(super) fn finish(mut self) -> Outcome {
+        let setup = self.setup;
+        let end = Instant::ZERO + setup.duration;
+        let warm = Instant::ZERO + setup.warmup;
+        let mut tick = Clock::new(Instant::ZERO + TICK, TICK);
+        let mut warmup = Clock::new(warm, Duration::MAX);
+        let mut bin = Clock::new(warm + setup.bin, setup.bin);
+        let mut second = self
+            .fairness
+            .as_ref()
+            .map_or(Clock::never(), |fairness| Clock::new(fairness.from, SECOND));
+        let mut record = setup.record.map_or(Clock::never(), |every| {
+            Clock::new(Instant::ZERO + every, every)
+        });
+        let mut over = false;
+        while !over {
+            let clocks = [tick, warmup, bin, second, record];
+            let next = clocks
+                .iter()
+                .map(|clock| clock.next)
+                .fold(end, Instant::min);
+            self.network.run_until(next);
+            let now = self.network.now();
+            if warmup.strikes(now) {
+                self.begin_measuring();
+            }
+            if bin.strikes(now) {
+                self.end_bin();
+            }
+            if second.strikes(now)
+                && let Some(fairness) = &mut self.fairness
+            {
+                fairness.sample(&self.network, &self.groups);
+            }
+            if record.strikes(now)
+                && let Some(recorder) = &mut self.recorder
+            {
+                recorder.sample(&self.network, &self.groups);
+            }
+            if tick.strikes(now) {
+                self.sample();
+                over = self.is_over();
+            }
+            over |= now >= end;
+        }
+        self.outcome()
+    }
+
+    fn begin_measuring(&mut self) {
+        for (meter, group) in self.group_meters.iter_mut().zip(&self.groups) {
+            meter.begin(&self.network, group);
+        }
+        for meter in &mut self.link_meters {
+            meter.begin(&mut self.network);
+        }
+    }
+
+    fn end_bin(&mut self) {
+        for (meter, group) in self.group_meters.iter_mut().zip(&self.groups) {
+            meter.end_bin(&self.network, group);
+        }
+    }
+
+    fn sample(&mut self) {
+        if self.network.now() < Instant::ZERO + self.setup.warmup {
+            return;
+        }
+        for (meter, group) in self.group_meters.iter_mut().zip(&self.groups) {
+            meter.sample(&self.network, group);
+        }
+    }
+
+    /// True if every group has an end and has reached it.
+    fn is_over(&self) -> bool {
+        let mut groups = self.groups.iter();
+        groups.all(|group| group.has_end() && group.is_over(&self.network))
+    }
+
+    fn outcome(self) -> Outcome {
+        let (setup, network) = (self.setup, &self.network);
+        let mut samples = Vec::new();
+        let mut groups = Vec::new();
+        for (meter, group) in self.group_meters.into_iter().zip(&self.groups) {
+            let (facts, own) = meter.finish(setup, network, group);
+            groups.push(facts);
+            samples.extend(own);
+        }
+        let goodputs = groups
+            .iter()
+            .map(|group| group.goodput_mbps().unwrap_or(0.0));
+        let sum: f64 = goodputs.sum();
+        for group in &mut groups {
+            let own = group.goodput_mbps().filter(|_| sum > 0.0);
+            group.share = own.map(|own| own / sum);
+        }
+        let links = self.link_meters.into_iter().zip(&setup.links);
+        let facts = RunFacts {
+            groups,
+            links: links
+                .map(|(meter, spec)| meter.finish(setup, network, spec))
+                .collect(),
+            measured: network.now() - (Instant::ZERO + setup.warmup),
+            fairness: self.fairness.map_or_else(Vec::new, Fairness::finish),
+        };
+        Outcome {
+            measures: measures::values(setup, &facts),
+            series: self.recorder.map(Recorder::finish).unwrap_or_default(),
+            samples,
+            simulated_s: network.now().as_secs_f64(),
+            tasks: network.stats().tasks,
+        }
+    }
+}
+
+/// Refuses what can't be built or measured.
+fn check(setup: &Setup) -> Result<(), RunError> {
+    let refuse = |what, why| Err(RunError::out_of_range(what, why));
+    if setup.links.is_empty() || setup.flows.is_empty() {
+        return refuse("the number of links and flows", "one of each at least");
+    }
+    if !(1_200..=65_507).contains(&setup.datagram_size) {
+        return refuse("the datagram size", "1200 to 65507 bytes");
+    }
+    if setup.duration.is_zero() || setup.warmup >= setup.duration {
+        return refuse(
+            "the duration",
+            "it must be above zero and above the warm-up",
+        );
+    }
+    if setup.bin.is_zero() || setup.record.is_some_and(|every| every.is_zero()) {
+        return refuse("an interval of bins or records", "it must be above zero");
+    }
+    let mut hosts: u64 = 0;
+    for flow in &setup.flows {
+        if flow.enter == flow.exit || flow.enter.max(flow.exit) > setup.links.len() {
+            return refuse(
+                "a flow's entry or exit",
+                "different routers, 0 to the number of links",
+            );
+        }
+        let receivers = match &flow.app {
+            App::Poisson { receivers, .. } => *receivers,
+            _ => flow.count,
+        };
+        if flow.count == 0 || receivers == 0 {
+            return refuse("the number of a group's flows or hosts", "1 at least");
+        }
+        hosts += u64::from(flow.count) + u64::from(receivers);
+        check_app(&flow.app)?;
+    }
+    if hosts > u64::from(MAX_HOSTS) {
+        return refuse("the number of hosts", "2^20 at most");
+    }
+    Ok(())
+}
+
+fn check_app(app: &App) -> Result<(), RunError> {
+    let refuse = |what, why| Err(RunError::out_of_range(what, why));
+    match app {
+        App::ConstantRate { rate }
+        | App::Live { rate, .. }
+        | App::OnOff {
+            rate: Some(rate), ..
+        } if rate.is_zero() => refuse("an application's rate", "it must be above zero"),
+        App::OnOff { on, off, .. } if is_zero(*on) && is_zero(*off) => {
+            refuse("bursts and pauses", "not both may be of no length")
+        }
+        App::Poisson { per_second, .. } if !(*per_second > 0.0 && *per_second <= 1e9) => refuse(
+            "the rate of transfers",
+            "above zero, at most 1e9 per second",
+        ),
+        _ => Ok(()),
+    }
+}
+
+fn is_zero(spread: Spread) -> bool {
+    let (Spread::Constant(time) | Spread::Exponential(time)) = spread;
+    time.is_zero()
+}

@@ -1,0 +1,86 @@
+//! The transport's settings of a group of flows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use swiftwater_link::Buffer;
+use swiftwater_quic::TransportConfig;
+use swiftwater_units::{Bandwidth, ByteCount};
+
+use super::topology::{base_rtt, referred, traversed};
+use crate::scenario::{App, FlowSpec, Setup};
+
+/// Assumed for a queue without limit.
+const UNKNOWN: ByteCount = ByteCount::new(64 << 20);
+
+/// Room for jitter and reordering.
+const JITTER: ByteCount = ByteCount::new(1 << 20);
+
+/// Connections of transfers and viewers whose end got lost don't stay for ever.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// What the connections of `flow` are configured with, both ends.
+pub(super) fn config(setup: &Setup, flow: &FlowSpec) -> TransportConfig {
+    let spec = &flow.transport;
+    let mut transport = TransportConfig {
+        controller: Arc::clone(&flow.controller),
+        initial_max_datagram_size: setup.datagram_size,
+        max_idle_timeout: ends_by_itself(&flow.app).then_some(IDLE),
+        ..TransportConfig::default()
+    };
+    let packet = ByteCount::new(u64::from(setup.datagram_size));
+    transport.initial_window = spec.initial_window.map(|packets| packet.times(packets));
+    if let Some(rtt) = spec.initial_rtt {
+        transport.initial_rtt = rtt;
+    }
+    if let Some(ecn) = spec.ecn {
+        transport.ecn = ecn;
+    }
+    if let Some(pacing) = spec.pacing {
+        transport.pacing = pacing;
+    }
+    if let Some(threshold) = spec.ack_eliciting_threshold {
+        transport.ack_eliciting_threshold = threshold;
+    }
+    if let Some(delay) = spec.max_ack_delay {
+        transport.max_ack_delay = delay;
+    }
+    let window = window(setup, flow).times(2);
+    transport.stream_receive_window = window;
+    transport.max_stream_receive_window = window;
+    transport.receive_window = window;
+    transport.max_receive_window = window;
+    transport.send_window = window;
+    transport
+}
+
+fn ends_by_itself(app: &App) -> bool {
+    matches!(app, App::Transfer { .. } | App::Poisson { .. })
+}
+
+/// What can be on its way at most, so that congestion control limits the flow and flow control
+/// doesn't: the path and all queues full. The queues of access links, which have no limit, are not
+/// part of it: where those are the bottleneck, flow control ends the growth.
+fn window(setup: &Setup, flow: &FlowSpec) -> ByteCount {
+    let rtt = base_rtt(&setup.links, flow).max(setup.rtt + flow.extra_rtt);
+    let rate = bottleneck(setup, flow);
+    // A trace may be far above its mean for a while.
+    let mut window = ByteCount::new(rate.bytes_in(rtt)).times(4) + JITTER;
+    for (link, _) in traversed(&setup.links, flow) {
+        window += match referred(link, setup.rtt).resolved_buffer() {
+            Ok(Buffer::Bytes(bytes)) => bytes,
+            Ok(Buffer::Packets(packets)) => {
+                ByteCount::new(u64::from(setup.datagram_size)).times(packets.get())
+            }
+            _ => UNKNOWN,
+        };
+    }
+    window.min(UNKNOWN.times(16))
+}
+
+/// The lowest mean rate on the way of a flow's data, access links included.
+pub(super) fn bottleneck(setup: &Setup, flow: &FlowSpec) -> Bandwidth {
+    traversed(&setup.links, flow)
+        .filter_map(|(link, _)| link.rate.mean())
+        .fold(flow.access_rate, Bandwidth::min)
+}

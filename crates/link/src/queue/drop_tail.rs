@@ -1,0 +1,83 @@
+//! Queues whose packets are accepted or not at arrival and then leave in order: drop-tail, and RED
+//! behind its gate.
+//!
+//! Departure times are known at arrival, so the queue holds no payload: this is the fast path.
+
+use std::collections::VecDeque;
+
+use swiftwater_units::Instant;
+
+use super::buffer::Limit;
+use super::delay::DelayRecorder;
+use super::stats::{Occupancy, QueueStats};
+
+/// The departures still to come.
+#[derive(Debug)]
+pub(crate) struct DropTail {
+    limit: Limit,
+    /// Departure time and size, in time order.
+    waiting: VecDeque<(Instant, u32)>,
+    occupancy: Occupancy,
+    delays: DelayRecorder,
+}
+
+impl DropTail {
+    pub(crate) fn new(limit: Limit, start: Instant) -> Self {
+        Self {
+            limit,
+            waiting: VecDeque::new(),
+            occupancy: Occupancy::new(start),
+            delays: DelayRecorder::default(),
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.occupancy.bytes()
+    }
+
+    pub(crate) fn packets(&self) -> u64 {
+        self.occupancy.packets()
+    }
+
+    /// Lets go of what has left by `now`.
+    pub(crate) fn advance(&mut self, now: Instant) {
+        while let Some(&(departure, size)) = self.waiting.front()
+            && departure <= now
+        {
+            self.occupancy.remove(departure, size);
+            self.waiting.pop_front();
+        }
+    }
+
+    /// Whether a packet of `size` bytes is accepted now.
+    pub(crate) fn admits(&self, size: u32) -> bool {
+        let bytes = self.bytes().saturating_add(u64::from(size));
+        self.waiting.is_empty() || self.limit.holds(bytes, self.packets() + 1)
+    }
+
+    /// Takes in a packet that the transmitter turns to at `turn` and that leaves at `departure`, no
+    /// earlier than any before it.
+    pub(crate) fn push(&mut self, now: Instant, turn: Instant, departure: Instant, size: u32) {
+        self.delays.record(turn.saturating_since(now));
+        if departure > now {
+            self.occupancy.add(now, size);
+            self.waiting.push_back((departure, size));
+        }
+    }
+
+    /// Statistics at `now`, which may lie after the last [`DropTail::advance`].
+    pub(crate) fn stats(&self, now: Instant) -> QueueStats {
+        let mut occupancy = self.occupancy;
+        for &(departure, size) in self.waiting.iter().take_while(|(at, _)| *at <= now) {
+            occupancy.remove(departure, size);
+        }
+        occupancy.stats(now, self.delays.stats())
+    }
+
+    /// Forgets the past of the statistics, not the packets.
+    pub(crate) fn reset_stats(&mut self, now: Instant) {
+        self.advance(now);
+        self.occupancy.reset(now);
+        self.delays.reset();
+    }
+}

@@ -1,0 +1,31 @@
+//! The queue in front of the transmitter: limits, disciplines, ECN marks, statistics.
+//!
+//! A packet counts, whole, from its acceptance until its last bit has left: the packet in service
+//! is part of the queue, for the limit, the thresholds and the statistics alike.
+//!
+//! Two kinds of queue are behind this. Where every accepted packet leaves in the order of arrival,
+//! its departure is known at once, and only departure times wait ([`drop_tail`]). Disciplines that
+//! decide at dequeue keep the packets themselves ([`waiting`]). The disciplines' control loops are
+//! plain structs that know neither links nor packets.
+
+mod backlog;
+mod buffer;
+mod codel;
+mod delay;
+mod discipline;
+mod drop_tail;
+mod state;
+mod stats;
+mod waiting;
+
+pub use self::buffer::{Buffer, EcnThreshold};
+pub use self::codel::CoDelConfig;
+pub use self::delay::DelayStats;
+pub use self::discipline::{QueueConfigError, QueueDiscipline};
+pub use self::state::AqmState;
+pub use self::stats::QueueStats;
+
+pub(crate) use self::backlog::Waiting;
+pub(crate) use self::buffer::Limit;
+pub(crate) use self::drop_tail::DropTail;
+pub(crate) use self::waiting::{Admission, Discipline, WaitingQueue};

@@ -1,0 +1,290 @@
+//! A live stream: a server that sends the first frame at once and then frames as they are made, and
+//! viewers with a player.
+//!
+//! A viewer opens a connection and a bidirectional stream, and sends a request: 16 bytes in network
+//! order, the length of the first frame and the stream's rate in bit/s. The stream comes back, as
+//! pattern 0, without end.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use swiftwater_quic::{ClientConfig, ConnectionHandle, Event, ReadOutcome, StreamEvent};
+use swiftwater_units::{Bandwidth, ByteCount, Dir, Instant, StreamId};
+
+use super::player::{Player, Viewing};
+use super::stream::{Sink, Source};
+use crate::application::{Application, HostContext};
+use crate::cipher::SERVER_NAME;
+use crate::pattern::Pattern;
+
+/// Time between frames: 25 a second.
+pub const FRAME_INTERVAL: Duration = Duration::from_millis(40);
+
+/// Length of a request.
+const REQUEST_LEN: usize = 16;
+
+/// What is sent to one viewer.
+#[derive(Debug)]
+struct Feed {
+    handle: ConnectionHandle,
+    stream: StreamId,
+    source: Source,
+    first_frame: u64,
+    rate: Bandwidth,
+    begin: Instant,
+    /// Frames after the first.
+    frames: u32,
+}
+
+/// Serves live streams. What a viewer's network can't carry waits; no frame is left out.
+#[derive(Debug, Default)]
+pub struct LiveServer {
+    requests: BTreeMap<(ConnectionHandle, StreamId), Vec<u8>>,
+    /// By the token of their timer; `None` when the viewer is gone.
+    feeds: Vec<Option<Feed>>,
+    by_stream: BTreeMap<(ConnectionHandle, StreamId), usize>,
+}
+
+impl LiveServer {
+    /// A server.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Viewers that are being served.
+    pub fn viewers(&self) -> usize {
+        self.by_stream.len()
+    }
+
+    fn read(&mut self, host: &mut HostContext<'_>, handle: ConnectionHandle, id: StreamId) {
+        let Some(connection) = host.connection(handle) else {
+            return;
+        };
+        if self.by_stream.contains_key(&(handle, id)) {
+            // Nothing but the end of the request is to come.
+            let _ = connection.recv_stream(id).read(&mut [0; REQUEST_LEN]);
+            return;
+        }
+        let request = self.requests.entry((handle, id)).or_default();
+        while request.len() < REQUEST_LEN {
+            let mut rest = [0; REQUEST_LEN];
+            let missing = REQUEST_LEN - request.len();
+            match connection.recv_stream(id).read(&mut rest[..missing]) {
+                Ok(ReadOutcome::Data(len)) => request.extend_from_slice(&rest[..len]),
+                _ => return,
+            }
+        }
+        let number = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .fold(0, |all, byte| all << 8 | u64::from(*byte))
+        };
+        let first_frame = number(&request[..8]);
+        let rate = Bandwidth::from_bps(number(&request[8..]));
+        self.requests.remove(&(handle, id));
+        self.by_stream.insert((handle, id), self.feeds.len());
+        self.feeds.push(Some(Feed {
+            handle,
+            stream: id,
+            source: Source::new(Pattern::new(0), None),
+            first_frame,
+            rate,
+            begin: host.now(),
+            frames: 0,
+        }));
+        self.feed(host, self.feeds.len() - 1);
+    }
+
+    /// Sends what there is by now to a viewer, and waits for the next frame.
+    fn feed(&mut self, host: &mut HostContext<'_>, index: usize) {
+        let Some(Some(feed)) = self.feeds.get_mut(index) else {
+            return;
+        };
+        let now = host.now();
+        let Some(connection) = host.connection(feed.handle) else {
+            return;
+        };
+        let made = feed.rate.bytes_in(FRAME_INTERVAL * feed.frames);
+        feed.source.allow(feed.first_frame + made);
+        // An error means that the viewer is gone, which an event tells.
+        let _ = feed.source.pump(connection, feed.stream);
+        feed.frames += 1;
+        let next = feed.begin + FRAME_INTERVAL * feed.frames;
+        host.set_timer(next.max(now), index as u64);
+    }
+
+    fn forget(&mut self, handle: ConnectionHandle) {
+        self.requests.retain(|(of, _), _| *of != handle);
+        for feed in &mut self.feeds {
+            if let Some(gone) = feed.take_if(|feed| feed.handle == handle) {
+                self.by_stream.remove(&(handle, gone.stream));
+            }
+        }
+    }
+}
+
+impl Application for LiveServer {
+    fn on_event(&mut self, host: &mut HostContext<'_>, handle: ConnectionHandle, event: Event) {
+        match event {
+            Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
+                while let Some(id) = host
+                    .connection(handle)
+                    .and_then(|connection| connection.accept(Dir::Bi))
+                {
+                    self.read(host, handle, id);
+                }
+            }
+            Event::Stream(StreamEvent::Readable { id }) => self.read(host, handle, id),
+            Event::Stream(StreamEvent::Writable { id }) => {
+                let index = self.by_stream.get(&(handle, id));
+                if let Some(Some(feed)) = index.and_then(|index| self.feeds.get_mut(*index))
+                    && let Some(connection) = host.connection(handle)
+                {
+                    let _ = feed.source.pump(connection, id);
+                }
+            }
+            Event::Closed { .. } => self.forget(handle),
+            _ => {}
+        }
+    }
+
+    fn on_timer(&mut self, host: &mut HostContext<'_>, token: u64) {
+        self.feed(host, token as usize);
+    }
+}
+
+/// Timer of the start.
+const START: u64 = 0;
+/// Timer of the end.
+const STOP: u64 = 1;
+
+/// Watches a live stream.
+#[derive(Debug)]
+pub struct LiveViewer {
+    config: ClientConfig,
+    remote: SocketAddr,
+    start: Instant,
+    stop: Option<Instant>,
+    first_frame: ByteCount,
+    rate: Bandwidth,
+    handle: Option<ConnectionHandle>,
+    stream: Option<StreamId>,
+    sink: Sink,
+    player: Player,
+}
+
+impl LiveViewer {
+    /// Asks `remote` at `start` for a stream of this rate. The player starts with the first frame,
+    /// and goes on after a pause when it has `rebuffer` bytes.
+    pub fn new(
+        config: ClientConfig,
+        remote: SocketAddr,
+        start: Instant,
+        rate: Bandwidth,
+        (first_frame, rebuffer): (ByteCount, ByteCount),
+    ) -> Self {
+        Self {
+            config,
+            remote,
+            start,
+            stop: None,
+            first_frame,
+            rate,
+            handle: None,
+            stream: None,
+            sink: Sink::new(Pattern::new(0)),
+            player: Player::new(rate, first_frame, rebuffer),
+        }
+    }
+
+    /// Closes the connection at `stop`.
+    #[must_use]
+    pub fn stop(mut self, stop: Option<Instant>) -> Self {
+        self.stop = stop;
+        self
+    }
+
+    /// Bytes of the stream that were received in order.
+    pub fn bytes(&self) -> u64 {
+        self.sink.received()
+    }
+
+    /// False if a byte arrived that was not the one sent.
+    pub fn is_intact(&self) -> bool {
+        self.sink.is_intact()
+    }
+
+    /// What the viewer saw up to `now`, or until it stopped.
+    pub fn viewing(&self, now: Instant) -> Viewing {
+        let until = self.stop.map_or(now, |stop| stop.min(now));
+        self.player.viewing(self.start, until)
+    }
+
+    fn request(&mut self, host: &mut HostContext<'_>) {
+        let Some(connection) = self.handle.and_then(|handle| host.connection(handle)) else {
+            return;
+        };
+        let Some(id) = connection.open(Dir::Bi) else {
+            return;
+        };
+        let mut request = [0; REQUEST_LEN];
+        request[..8].copy_from_slice(&self.first_frame.get().to_be_bytes());
+        request[8..].copy_from_slice(&self.rate.as_bps().to_be_bytes());
+        let mut stream = connection.send_stream(id);
+        // The windows of a fresh stream have room for a request.
+        let _ = stream.write(&request);
+        let _ = stream.finish();
+        self.stream = Some(id);
+        // So that an event tells when there is something.
+        self.read(host);
+    }
+
+    fn read(&mut self, host: &mut HostContext<'_>) {
+        let now = host.now();
+        let Some(connection) = self.handle.and_then(|handle| host.connection(handle)) else {
+            return;
+        };
+        if let Some(id) = self.stream {
+            // A reset or a lost connection dries up the stream, which shows.
+            let _ = self.sink.drain(connection, id);
+        }
+        self.player.receive(now, self.sink.received());
+    }
+}
+
+impl Application for LiveViewer {
+    fn on_start(&mut self, host: &mut HostContext<'_>) {
+        host.set_timer(self.start, START);
+        if let Some(stop) = self.stop {
+            host.set_timer(stop, STOP);
+        }
+    }
+
+    fn on_event(&mut self, host: &mut HostContext<'_>, _handle: ConnectionHandle, event: Event) {
+        match event {
+            Event::Connected => self.request(host),
+            Event::Stream(StreamEvent::Readable { .. }) => self.read(host),
+            _ => {}
+        }
+    }
+
+    fn on_timer(&mut self, host: &mut HostContext<'_>, token: u64) {
+        let now = host.now();
+        if token == STOP {
+            if let Some(connection) = self.handle.and_then(|handle| host.connection(handle)) {
+                connection.close(now, 0, b"stop");
+            }
+        } else if self.stop.is_none_or(|stop| stop > now) {
+            match host.connect(&self.config, self.remote, SERVER_NAME) {
+                Ok(handle) => self.handle = Some(handle),
+                Err(error) => {
+                    debug_assert!(
+                        false,
+                        "a simulated connection could not be started: {error}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Totals over all connections of a host.
+
+use std::ops::AddAssign;
+use std::time::Duration;
+
+use swiftwater_quic::ConnectionStats;
+use swiftwater_units::{ByteCount, PacketCount};
+
+/// What all connections that a host had and has did so far.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct HostTotals {
+    /// Connections.
+    pub connections: u64,
+    /// Packets sent that count in flight: those that can be declared lost.
+    pub packets_sent: PacketCount,
+    /// Packets declared lost.
+    pub packets_lost: PacketCount,
+    /// Packets declared lost that arrived after all.
+    pub spurious_losses: PacketCount,
+    /// Bytes acknowledged, in packets.
+    pub bytes_delivered: ByteCount,
+    /// Bytes declared lost, in packets.
+    pub bytes_lost: ByteCount,
+    /// Stream bytes sent, retransmissions included.
+    pub stream_bytes_sent: ByteCount,
+    /// Stream bytes sent again.
+    pub stream_bytes_retransmitted: ByteCount,
+    /// The smallest round-trip time sample; `None` without one.
+    pub min_rtt: Option<Duration>,
+}
+
+impl HostTotals {
+    /// Adds a connection.
+    pub(crate) fn add(&mut self, stats: &ConnectionStats) {
+        self.connections += 1;
+        self.stream_bytes_sent += stats.stream_bytes_sent;
+        self.stream_bytes_retransmitted += stats.stream_bytes_retransmitted;
+        for path in &stats.paths {
+            self.packets_sent += path.sent_packets;
+            self.packets_lost += path.lost_packets;
+            self.spurious_losses += path.spurious_losses;
+            self.bytes_delivered += path.delivered;
+            self.bytes_lost += path.lost_bytes;
+            if !path.min_rtt.is_zero() {
+                let least = self.min_rtt.unwrap_or(path.min_rtt).min(path.min_rtt);
+                self.min_rtt = Some(least);
+            }
+        }
+    }
+}
+
+impl AddAssign for HostTotals {
+    fn add_assign(&mut self, other: Self) {
+        self.connections += other.connections;
+        self.packets_sent += other.packets_sent;
+        self.packets_lost += other.packets_lost;
+        self.spurious_losses += other.spurious_losses;
+        self.bytes_delivered += other.bytes_delivered;
+        self.bytes_lost += other.bytes_lost;
+        self.stream_bytes_sent += other.stream_bytes_sent;
+        self.stream_bytes_retransmitted += other.stream_bytes_retransmitted;
+        let both = self.min_rtt.into_iter().chain(other.min_rtt);
+        self.min_rtt = both.min();
+    }
+}
+
+impl HostTotals {
+    /// What was done since `earlier`. The smallest round trip is that of the whole time.
+    #[must_use]
+    pub fn since(mut self, earlier: &Self) -> Self {
+        self.connections = self.connections.saturating_sub(earlier.connections);
+        self.packets_sent -= earlier.packets_sent;
+        self.packets_lost -= earlier.packets_lost;
+        self.spurious_losses -= earlier.spurious_losses;
+        self.bytes_delivered -= earlier.bytes_delivered;
+        self.bytes_lost -= earlier.bytes_lost;
+        self.stream_bytes_sent -= earlier.stream_bytes_sent;
+        self.stream_bytes_retransmitted -= earlier.stream_bytes_retransmitted;
+        self
+    }
+}
