@@ -208,7 +208,7 @@ fn the_interval_is_that_of_students_t() {
     parts.experiment.figures = vec![figure("fig5", line())];
     let plot = &plots(&parts.page())[0];
     let up = numbers(&plot["data"][0]["error_y"]["array"]);
-    assert!((up[0].unwrap() - 2.7764 * 0.5_f64.sqrt()).abs() < 1e-3);
+    assert!((up[0].unwrap() - 2.776_445 * 0.5_f64.sqrt()).abs() < 1e-5);
     assert_eq!(ErrorBars::of(5), ErrorBars::Interval);
     assert_eq!(ErrorBars::of(4), ErrorBars::Range);
     assert_eq!(ErrorBars::of(1), ErrorBars::None);
