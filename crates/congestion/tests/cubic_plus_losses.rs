@@ -68,6 +68,7 @@ fn the_preset_has_the_papers_values_as_this_project_reads_them() {
         "prr=off",
         "t_high_min=0ms",
         "t_high_max=none",
+        "hold_growth=off",
         "drain_backoff=1",
         "drain_restore=off",
         "full_queue=off",
@@ -201,6 +202,38 @@ fn u7_a_held_loss_keeps_window_threshold_plateau_and_epoch() {
     s.wait(400);
     s.ack_packets(20);
     assert!(s.cc.cwnd() > before.cwnd, "and growth goes on");
+}
+
+#[test]
+fn growth_can_go_on_after_a_held_loss_but_not_after_a_reduction() {
+    let grown = |settings: &str, queue: f64| {
+        let mut s = after_first_event(settings);
+        s.queue_of(queue);
+        s.wait(2_000);
+        s.ack_packets(2);
+        s.lose(1);
+        let (window, state) = (s.cwnd(), s.state());
+        s.wait(BASE_MS / 2);
+        s.ack_packets(40);
+        assert_eq!(s.state(), state, "the episode is still open");
+        s.cwnd() > window
+    };
+    assert!(!grown("", 0.0));
+    assert!(grown("hold_growth=on", 0.0));
+    assert!(!grown("hold_growth=on", 61.0), "a reduction is one");
+    // Nor after a mark, within the episode or later.
+    for settle in [false, true] {
+        let mut s = after_first_event("hold_growth=on");
+        s.lose(1);
+        if settle {
+            s.settle();
+        }
+        s.mark();
+        let window = s.cwnd();
+        s.wait(BASE_MS / 2);
+        s.ack_packets(40);
+        assert_eq!(s.cwnd(), window);
+    }
 }
 
 #[test]

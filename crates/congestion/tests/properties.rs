@@ -36,7 +36,7 @@ fn factories() -> Vec<Arc<dyn ControllerFactory>> {
         "cubic-plus:rtt_mode=literal,filter=algo,drain=bdp,k_high=0.1,drain_backoff=64,drain_restore=on,prr=on",
         "copa:turn_at_once=off,delta=0.04",
         "prague:rtt_transition=0,gain=1,hystart=off",
-        "cubic-plus:filter=off,drain=text,k_high=0,base_window=1s,full_queue=on,period_rtts=0.25",
+        "cubic-plus:filter=off,drain=text,k_high=0,base_window=1s,full_queue=on,hold_growth=on,period_rtts=0.25",
     ] {
         all.push(by_name(specification).expect("a specification"));
     }

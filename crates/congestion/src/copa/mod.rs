@@ -48,7 +48,8 @@ pub struct CopaConfig {
     /// Over how many smoothed round-trip times `RTTmax` is the greatest. Range 1 to 100, default 4.
     pub max_rtt_window: f64,
     /// Share of `RTTmax - RTTmin` below which the queue counts as nearly empty. Range 0.01 to 1,
-    /// default 0.1.
+    /// default 0.1, as in the paper. Where that share is less than the time of a packet, several
+    /// Copa flows can take each other for buffer-filling ones; 0.2 keeps them from it.
     pub empty_threshold: f64,
     /// Smoothed round-trip times without a nearly empty queue before competitive mode. Range 1 to
     /// 100, default 5.

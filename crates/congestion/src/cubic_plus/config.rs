@@ -143,6 +143,10 @@ pub struct CubicPlusConfig {
     pub drain_limit: u32,
     /// Also drain in slow start, and leave it by that. Default true.
     pub drain_in_slow_start: bool,
+    /// Not in the paper: let the window grow on in the round trip after a loss that was held, as if
+    /// nothing had happened. Default false: a held loss stops growth for a round trip, which at
+    /// one random loss per round trip is most of the time.
+    pub hold_growth: bool,
     /// Not in the paper: most drains that are left out in a row. Each time that `drain_limit`
     /// drains did not help, twice as many are left out, up to this, until the queue is short
     /// again. Range 1 to 1024; the default 1 is the paper's rule.
@@ -189,6 +193,7 @@ tunable!(CubicPlusConfig {
     "period_rtts" => period_rtts in 0.25..=64.0, "round trips between decisions about draining";
     "drain_limit" => drain_limit in 0_u32..=1000, "drains in a row before one is left out";
     "drain_in_slow_start" => drain_in_slow_start, "drain in slow start too, and leave it";
+    "hold_growth" => hold_growth, "grow on after a loss that was held";
     "drain_backoff" => drain_backoff in 1_u32..=1024, "most drains left out in a row";
     "drain_restore" => drain_restore, "take drains back that did not help";
     "full_queue" => full_queue, "no loss is random while the delay is near its maximum";
@@ -220,6 +225,7 @@ impl CubicPlusConfig {
             period_rtts: 1.0,
             drain_limit: 2,
             drain_in_slow_start: true,
+            hold_growth: false,
             drain_backoff: 1,
             drain_restore: false,
             full_queue: false,

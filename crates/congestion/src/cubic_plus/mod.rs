@@ -231,7 +231,8 @@ impl Controller for CubicPlus {
             self.mode = Mode::Cubic;
         }
         // The ACK that leads to a drain grows nothing, like one that reveals a loss.
-        let sent_after_recovery_start = ack.sent_after_recovery_start && !drained;
+        let no_recovery = self.config.hold_growth && self.held.is_some();
+        let sent_after_recovery_start = (ack.sent_after_recovery_start || no_recovery) && !drained;
         let ack = AckBatch {
             sent_after_recovery_start,
             ..*ack
@@ -264,7 +265,8 @@ impl Controller for CubicPlus {
         self.drain.on_congestion();
         self.before_event = None;
         // A mark is no guess: within an episode that was held the reaction is still due.
-        let due = ce.new_episode || self.held.take() == Some(ce.episode);
+        let held = self.held.take();
+        let due = ce.new_episode || held == Some(ce.episode);
         let ce = EcnBatch {
             new_episode: due,
             ..*ce

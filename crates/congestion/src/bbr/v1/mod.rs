@@ -196,14 +196,17 @@ impl Bbr1 {
         if self.mode != Mode::ProbeBw {
             return;
         }
-        let gains = self.config.cycle_gains(self.bandwidth.get());
-        // What leaves next is part of the probe, too.
+        let bandwidth = self.bandwidth.get();
+        let gains = self.config.cycle_gains(bandwidth);
+        // What leaves next is part of the probe, too. A probe that could find nothing need not
+        // build a queue.
         let probed = ack.prior_inflight + self.quantum();
+        let is_probed = probed >= self.target(gains.probe) || self.config.is_at_most(bandwidth);
         self.cycle.advance_if_due(&PhaseView {
             now: ack.now,
             min_rtt: self.min_rtt.get().unwrap_or_default(),
             has_losses: !lost.is_zero(),
-            is_probed: probed >= self.target(gains.probe),
+            is_probed,
             is_drained: ack.prior_inflight <= self.target(Gain::UNITY),
         });
     }
