@@ -15,7 +15,10 @@ fn experiment(claim: &str) -> Experiment {
 fn text(claim: &str) -> String {
     let axes = "repeats = 3\n[sweep]\nbuffer = [\"1bdp\", \"2bdp\", \"4bdp\"]\n\
                 cc = [\"cubic\", \"newreno\"]\n[quick]\nsweep.cc = [\"cubic\"]\n";
-    dumbbell(axes, "") + "[[claim]]\nid = \"A\"\nsays = \"it is so\"\npaper = \"+1 %\"\n" + claim
+    let scenario = dumbbell(axes, "buffer = \"${buffer}\"");
+    scenario.replace("cc = \"cubic\"\n", "cc = \"${cc}\"\n")
+        + "[[claim]]\nid = \"A\"\nsays = \"it is so\"\npaper = \"+1 %\"\n"
+        + claim
 }
 
 /// A table in which `value` gives the measure of a run by its labels and repeat.

@@ -17,6 +17,13 @@ fn set(name: &str, value: &str) -> LoadOptions {
     }
 }
 
+/// Makes the flow's name of the values of `axes`, so that each of them changes something.
+fn named_after(axes: &[&str], text: &str) -> String {
+    let name: Vec<String> = axes.iter().map(|axis| format!("${{{axis}}}")).collect();
+    let app = format!("app = \"bulk\"\nname = \"f-{}\"", name.join("-"));
+    text.replace("app = \"bulk\"", &app)
+}
+
 fn quick() -> LoadOptions {
     LoadOptions {
         quick: true,
@@ -65,9 +72,12 @@ fn the_smallest_scenario_has_the_documented_defaults() {
 
 #[test]
 fn the_last_axis_varies_fastest() {
-    let text = dumbbell(
-        "[sweep]\nbuffer = [\"1bdp\", \"2bdp\"]\nseed_of = [1, 2, 3]",
-        "",
+    let text = named_after(
+        &["buffer", "seed_of"],
+        &dumbbell(
+            "[sweep]\nbuffer = [\"1bdp\", \"2bdp\"]\nseed_of = [1, 2, 3]",
+            "",
+        ),
     );
     let experiment = load(&text);
     let labels: Vec<String> = experiment
@@ -83,7 +93,7 @@ fn the_last_axis_varies_fastest() {
 
 #[test]
 fn repeats_have_seeds_of_their_own_that_are_the_same_in_every_case() {
-    let text = dumbbell("[sweep]\nx = [1, 2]", "");
+    let text = named_after(&["x"], &dumbbell("[sweep]\nx = [1, 2]", ""));
     let experiment = load_with(&text, &set("repeats", "2")).expect("valid");
     let runs: Vec<_> = experiment
         .runs()
@@ -132,9 +142,12 @@ ecn = "${ecn}"
 
 #[test]
 fn excluded_combinations_are_left_out() {
-    let text = dumbbell(
-        "[sweep]\na = [\"x\", \"y\"]\nb = [1, 2]\n[[exclude]]\na = \"y\"\nb = 2\n",
-        "",
+    let text = named_after(
+        &["a", "b"],
+        &dumbbell(
+            "[sweep]\na = [\"x\", \"y\"]\nb = [1, 2]\n[[exclude]]\na = \"y\"\nb = 2\n",
+            "",
+        ),
     );
     let labels: Vec<String> = load(&text)
         .cases
@@ -149,7 +162,7 @@ const WITH_QUICK: &str = "[sweep]\na = [\"x\", \"y\", \"z\"]\n\
 
 #[test]
 fn the_short_form_changes_the_run_and_shortens_axes_in_their_order() {
-    let text = dumbbell(WITH_QUICK, "");
+    let text = named_after(&["a"], &dumbbell(WITH_QUICK, ""));
     let long = load(&text);
     assert_eq!(long.cases.len(), 3);
     let short = load_with(&text, &quick()).expect("valid");
@@ -161,7 +174,7 @@ fn the_short_form_changes_the_run_and_shortens_axes_in_their_order() {
 
 #[test]
 fn settings_replace_values_of_axes_and_keys_of_the_run() {
-    let text = dumbbell(WITH_QUICK, "");
+    let text = named_after(&["a"], &dumbbell(WITH_QUICK, ""));
     let mut options = quick();
     options.set = vec![
         ("a".to_owned(), "w, y".to_owned()),
@@ -196,7 +209,7 @@ loss = "ge:1%,50%"
 jitter = "2ms"
 ecn_threshold = "30p"
 reorder = { probability = 0.01, delay = "5ms" }
-delay = "10ms"
+delay = "15ms"
 backward = { rate = "2mbit", buffer = "20p", loss = "1%" }
 "#;
     let experiment = load(&dumbbell("", link));
@@ -212,12 +225,12 @@ backward = { rate = "2mbit", buffer = "20p", loss = "1%" }
     );
     let reorder = forward.reorder.expect("set");
     assert_eq!(reorder.by, ReorderBy::Delay(Duration::from_millis(5)));
-    assert_eq!(forward.delay, Duration::from_millis(10));
+    assert_eq!(forward.delay, Duration::from_millis(15));
     let backward = &link.backward;
     assert_eq!(backward.rate, Rate::Constant(Bandwidth::from_mbps(2)));
     assert_eq!(backward.buffer, Buffer::Packets(PacketCount::new(20)));
     assert_eq!(backward.loss, LossModel::Bernoulli(0.01));
-    assert_eq!(backward.delay, Duration::from_millis(10));
+    assert_eq!(backward.delay, Duration::from_millis(15));
 }
 
 #[test]
@@ -249,6 +262,20 @@ flow = [
         .collect();
     assert_eq!(ends, [(0, 3), (1, 2), (3, 0)]);
     assert_eq!(setup.flows[0].access_rate, Bandwidth::from_mbps(10_000));
+}
+
+#[test]
+fn links_without_a_delay_share_what_the_others_leave() {
+    let text = r#"
+title = "t"
+run = { duration = "5s", rtt = "30ms" }
+link = [{ rate = "10mbit" }, { rate = "1gbit", delay = "1ms" }, { rate = "10mbit" }]
+flow = [{ cc = "cubic" }]
+"#;
+    let experiment = load(text);
+    let links = experiment.cases[0].setup.links.iter();
+    let delays: Vec<_> = links.map(|link| link.forward.delay.as_millis()).collect();
+    assert_eq!(delays, [7, 1, 7]);
 }
 
 #[test]
@@ -344,7 +371,7 @@ fn the_size_files_have_the_means_that_they_state() {
 
 #[test]
 fn the_digest_depends_on_what_rows_depend_on_and_on_nothing_else() {
-    let base = dumbbell("[sweep]\nx = [1, 2]", "");
+    let base = named_after(&["x"], &dumbbell("[sweep]\nx = [1, 2]", ""));
     let digest = |text: &str| load(text).digest;
     let same = [
         base.replace(
