@@ -14,6 +14,7 @@ use crate::commands::sim::SimArgs;
 use crate::demo::DemoArgs;
 use crate::duration::parse_positive_duration;
 use crate::exit::{EXIT_CODES, Exit, Failure};
+use crate::lab::LabArgs;
 use crate::link_args::RelayLinkArgs;
 use crate::size::parse_size;
 use crate::transport::Tuning;
@@ -48,6 +49,8 @@ pub enum Command {
     Relay(Box<RelayArgs>),
     /// Simulate flows on a bottleneck in virtual time
     Sim(SimArgs),
+    /// Run experiments in virtual time and hold papers' claims against them
+    Lab(LabArgs),
     /// Watch real files cross emulated networks, all in one process
     Demo(DemoArgs),
     /// Print a completion script for a shell

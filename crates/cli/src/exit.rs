@@ -29,6 +29,12 @@ pub enum Exit {
     Differs = 8,
     /// 9: cannot listen on the address, most often because the port is taken.
     Listen = 9,
+    /// 10: there is no such scenario, or its file is wrong; the message names file and line.
+    Scenario = 10,
+    /// 11: runs of an experiment failed. The others are kept.
+    Runs = 11,
+    /// 12: claims of an experiment failed, and `--strict` was given.
+    Claims = 12,
     /// 130: interrupted with Ctrl-C before the work was done.
     Interrupted = 130,
 }
@@ -46,6 +52,9 @@ Exit codes:
   7    local file or directory (missing, exists, no permission, disk full)
   8    what arrived differs from what was sent
   9    cannot listen on the address (port taken)
+  10   no such scenario, or its file is wrong (file and line are named)
+  11   runs of an experiment failed (the others are kept)
+  12   claims of an experiment failed (only with --strict)
   130  interrupted (Ctrl-C)";
 
 impl From<Exit> for ExitCode {

@@ -5,7 +5,7 @@
 //! programs. Programs use the `swiftwater` crate.
 //!
 //! - [`cli`]: the command line; [`exit`]: exit codes and failures.
-//! - `commands`: one module per command, the larger ones in [`perf`] and [`demo`].
+//! - `commands`: one module per command, the larger ones in [`perf`], [`lab`] and [`demo`].
 //! - [`hq`]: the `hq-interop` protocol; [`site`]: which files may be served; [`part_file`]: files
 //!   that are never seen half-written.
 //! - [`transport`]: the only place where configurations of the stack are made.
@@ -22,6 +22,7 @@ pub mod exit;
 pub mod files;
 pub mod hq;
 pub mod identity;
+pub mod lab;
 pub mod link_args;
 pub mod output;
 pub mod part_file;
@@ -72,6 +73,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         },
         Command::Relay(args) => runtime::block_on(commands::relay::run(*args)),
         Command::Sim(args) => commands::sim::run(&args),
+        Command::Lab(args) => lab::run(args),
         Command::Demo(args) => runtime::block_on(demo::run(args)),
         Command::Completions(args) => commands::generate::completions(args.shell),
         Command::Man(args) => commands::generate::man(args.directory.as_deref()),

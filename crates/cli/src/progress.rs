@@ -46,6 +46,22 @@ impl Progress {
         Bar { bar: Some(bar) }
     }
 
+    /// A bar for something called `name` of `total` steps.
+    pub fn steps(&self, name: &str, total: u64) -> Steps {
+        let Some(bars) = &self.bars else {
+            return Steps { bar: None };
+        };
+        let template = "{prefix:24!} {bar:24} {pos:>6}/{len}  {elapsed}  {msg}";
+        // A template that doesn't parse would only cost the looks.
+        let style = ProgressStyle::with_template(template).unwrap_or(ProgressStyle::default_bar());
+        let bar = ProgressBar::new(total)
+            .with_style(style)
+            .with_prefix(name.to_owned());
+        let bar = bars.add(bar);
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Steps { bar: Some(bar) }
+    }
+
     /// Prints a line for people on standard error, above the bars.
     pub fn note(&self, text: &str) {
         match &self.bars {
@@ -87,6 +103,36 @@ impl Bar {
 }
 
 impl Drop for Bar {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// The bar of something done in steps; it disappears when dropped.
+#[derive(Debug)]
+pub struct Steps {
+    bar: Option<ProgressBar>,
+}
+
+impl Steps {
+    /// So many steps are done.
+    pub fn at(&self, step: u64) {
+        if let Some(bar) = &self.bar {
+            bar.set_position(step);
+        }
+    }
+
+    /// Says what is happening.
+    pub fn say(&self, text: String) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(text);
+        }
+    }
+}
+
+impl Drop for Steps {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

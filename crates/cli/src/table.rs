@@ -6,6 +6,8 @@ use std::time::Duration;
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     rows: Vec<Vec<String>>,
+    /// Columns after the first that are aligned to the left.
+    left: usize,
 }
 
 impl Table {
@@ -13,7 +15,15 @@ impl Table {
     pub fn new<const N: usize>(titles: [&str; N]) -> Self {
         Self {
             rows: vec![titles.map(str::to_owned).to_vec()],
+            left: 0,
         }
+    }
+
+    /// The same with `more` columns after the first aligned to the left.
+    #[must_use]
+    pub fn left(mut self, more: usize) -> Self {
+        self.left = more;
+        self
     }
 
     /// Appends a row.
@@ -22,7 +32,7 @@ impl Table {
     }
 
     /// The table as text without a line break at the end. The first column is aligned to the left,
-    /// the others to the right.
+    /// the others to the right unless [`Self::left`] says otherwise.
     pub fn render(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns)
@@ -37,7 +47,7 @@ impl Table {
                 .zip(&widths)
                 .enumerate()
                 .map(|(column, (cell, width))| {
-                    if column == 0 {
+                    if column <= self.left {
                         format!("{cell:<width$}")
                     } else {
                         format!("{cell:>width$}")
@@ -82,6 +92,17 @@ pub fn time(duration: Duration) -> String {
         format!("{:.1} ms", seconds * 1e3)
     } else {
         format!("{seconds:.2} s")
+    }
+}
+
+/// Hours, minutes and seconds, the two that matter: `1 h 12 min`, `3 min 20 s`, `45 s`.
+pub fn long_time(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+    match (hours, minutes) {
+        (0, 0) => format!("{seconds} s"),
+        (0, _) => format!("{minutes} min {} s", seconds % 60),
+        _ => format!("{hours} h {minutes} min"),
     }
 }
 

@@ -11,6 +11,7 @@
 //! - [`scenario`]: what an experiment is, and how it is read from a TOML file.
 //! - [`world`]: builds the network of one run, runs it, measures.
 //! - [`record`]: time series of a run.
+//! - [`run`]: every run of an experiment, on all cores.
 //! - [`store`]: rows on disk; work that was interrupted goes on.
 //! - [`claim`]: statements of a paper against rows.
 //! - [`report`]: figures and tables.
@@ -22,6 +23,7 @@
 pub mod claim;
 pub mod record;
 pub mod report;
+pub mod run;
 pub mod scenario;
 pub mod store;
 pub mod world;

@@ -1,9 +1,21 @@
 //! Claims against rows.
+//!
+//! A test is done in these steps: `select` finds the cases that it needs and reads one value for
+//! each repeat; `compare` makes a number of them, with its confidence interval (`confidence`);
+//! `take` makes one number of the points over which the comparison is repeated, and `evaluate` holds
+//! it against the band and writes the verdict in the form of the published number (`text`).
+
+mod compare;
+mod confidence;
+mod evaluate;
+mod select;
+mod take;
+mod text;
 
 use serde::Serialize;
 
-use crate::scenario::Experiment;
-use crate::store::Table;
+pub use confidence::half_width;
+pub use evaluate::evaluate;
 
 /// How a claim fared.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -42,10 +54,4 @@ pub struct Verdict {
     pub detail: String,
     /// The claim's note.
     pub note: String,
-}
-
-/// Evaluates every claim of an experiment.
-pub fn evaluate(experiment: &Experiment, table: &Table) -> Vec<Verdict> {
-    let _ = (experiment, table);
-    Vec::new()
 }

@@ -3,7 +3,7 @@
 
 mod recorder;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub(crate) use recorder::Recorder;
 
@@ -82,7 +82,7 @@ pub struct LinkPoint {
 }
 
 /// One transfer (or one viewer's start) of a group.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Sample {
     /// Name of the group.
     pub group: String,

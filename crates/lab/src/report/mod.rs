@@ -1,1 +1,53 @@
-//! The report of an experiment: one self-contained HTML page.
+//! The report of an experiment: one HTML page that opens without a network, an index page of a
+//! collection, and the verdicts as Markdown.
+//!
+//! ```text
+//! Experiment --needs-----> runs whose time series and samples the figures show
+//! ReportData --page------> title, verdicts, figures, cases, how it was run
+//!              figures --> JSON for plotly.js, one object for each figure
+//! verdicts   --markdown--> table for documents, misses first
+//! ```
+//!
+//! Pages hold text of files (titles, labels, notes), all of it escaped in `html.rs`. Files are read
+//! through [`Results`](crate::store::Results) only; nothing is written, and nothing judged: verdicts
+//! come from [`claim`](crate::claim).
+
+mod cases;
+mod data;
+pub mod figures;
+mod html;
+mod index;
+mod markdown;
+mod number;
+mod page;
+mod statistics;
+mod stored;
+mod verdicts;
+
+use thiserror::Error;
+
+pub use data::{Needs, Origin, ReportData, needs};
+pub use index::{Counts, IndexEntry, index};
+pub use markdown::markdown;
+pub use number::{LabelNumber, number_of_label};
+pub use page::render_data;
+pub use statistics::{ErrorBars, Means, Point};
+pub use stored::{command, render};
+
+use crate::store::StoreError;
+
+/// A report that could not be made.
+#[derive(Debug, Error)]
+pub enum ReportError {
+    /// Results could not be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A figure could not be written as JSON.
+    #[error("figure `{figure}`: {source}")]
+    Figure {
+        /// The figure's id.
+        figure: String,
+        /// Why.
+        source: serde_json::Error,
+    },
+}

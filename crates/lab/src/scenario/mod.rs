@@ -1,14 +1,47 @@
 //! What an experiment is: a grid of cases, each run several times, with the claims that its rows are
 //! held against and the figures that are drawn of them.
+//!
+//! [`Library`] finds scenario files (TOML) and reads them. A file goes through these steps:
+//!
+//! ```text
+//! text --tree--> values with lines --sweep--> the grid of combinations
+//!     each combination --substitute--> its tables --run, links, flows--> Setup
+//!     all of them      --claims, figures, digest--> Experiment
+//! ```
+//!
+//! Everything is checked on the way: a scenario that loads also runs. What is wrong is told with file
+//! and line.
 
+mod apps;
 mod claim;
+mod claims;
+mod describe;
+mod digest;
+mod error;
 mod figure;
+mod figures;
+mod flows;
+mod label;
+mod library;
+mod links;
+mod load;
+mod reader;
+mod run;
 mod setup;
+mod sizes;
+mod substitute;
+mod sweep;
+mod traces;
+mod tree;
 
 use serde::Serialize;
 
 pub use claim::{Against, Band, Claim, Compare, Selection, Take, Test, Verifiable};
+pub use describe::{Description, describe};
+pub use error::ScenarioError;
 pub use figure::{Figure, FigureKind, Scale};
+pub use label::number_of_label;
+pub use library::{Library, LoadOptions};
 pub use setup::{
     App, FlowSpec, LinkSpec, Setup, SizeDistribution, Spread, TransportSpec, UnknownSize,
 };

@@ -1,4 +1,43 @@
 //! Rows on disk: one for each finished run, kept when the work is interrupted, never half-written.
+//!
+//! A folder of [`Results`] belongs to one experiment:
+//!
+//! ```text
+//! manifest.json   what the rows belong to; written first
+//! rows.csv        one line for each finished run; the same for the same seed once all are there
+//! timing.csv      what each run cost
+//! series/         time series, <case>-<repeat>.csv, of experiments that record
+//! samples/        transfers and starts of viewers, likewise
+//! verdicts.json   how the claims fared
+//! report.html     the page for people
+//! rows.parquet    the rows in columns, if wanted
+//! old-1/ ...      results that were put aside
+//! ```
+//!
+//! A row counts when its line is complete and the files that belong to it are there; those are
+//! written before it. Whatever a killed process leaves is therefore taken up, and at most the rows
+//! of the last second can be lost if the machine itself fails.
+
+mod aside;
+mod error;
+mod find;
+mod lock;
+mod manifest;
+mod merge;
+mod names;
+mod records;
+mod results;
+mod rows;
+mod shape;
+mod timing;
+mod whole_file;
+
+pub use error::StoreError;
+pub use find::find;
+pub use manifest::{Manifest, Origin};
+pub use merge::merge;
+pub use results::Results;
+pub use timing::Timing;
 
 use crate::scenario::Run;
 

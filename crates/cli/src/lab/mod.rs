@@ -1,0 +1,71 @@
+//! `lab`: experiments as data, run on the real stack in virtual time.
+//!
+//! One module per command; [`conclude`] is what `run`, `report` and `merge` do with rows.
+
+mod check;
+mod conclude;
+mod controllers;
+mod failure;
+mod list;
+mod merge;
+mod report;
+mod run;
+mod setting;
+mod show;
+mod source;
+mod stop;
+mod verdicts;
+mod watch;
+
+use clap::{Args, Subcommand};
+
+pub use check::CheckArgs;
+pub use controllers::ControllersArgs;
+pub use list::ListArgs;
+pub use merge::MergeArgs;
+pub use report::ReportArgs;
+pub use run::RunArgs;
+pub use setting::{Format, Only, Record, Setting, Shard};
+pub use show::ShowArgs;
+pub use source::SourceArgs;
+
+use crate::exit::Failure;
+
+/// `lab`.
+#[derive(Args, Debug)]
+pub struct LabArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: LabCommand,
+}
+
+/// The commands of `lab`.
+#[derive(Debug, Subcommand)]
+pub enum LabCommand {
+    /// List experiments
+    List(ListArgs),
+    /// Describe an experiment: what is varied, claimed and drawn
+    Show(ShowArgs),
+    /// List congestion controllers with their parameters
+    Controllers(ControllersArgs),
+    /// Run experiments, hold them against their claims and write reports
+    Run(Box<RunArgs>),
+    /// Judge and draw results again, without running anything
+    Report(ReportArgs),
+    /// Join the results of shards
+    Merge(MergeArgs),
+    /// Check scenario files
+    Check(CheckArgs),
+}
+
+pub(crate) fn run(args: LabArgs) -> Result<(), Failure> {
+    match args.command {
+        LabCommand::List(args) => list::run(&args),
+        LabCommand::Show(args) => show::run(&args),
+        LabCommand::Controllers(args) => controllers::run(&args),
+        LabCommand::Run(args) => run::run(&args),
+        LabCommand::Report(args) => report::run(&args),
+        LabCommand::Merge(args) => merge::run(&args),
+        LabCommand::Check(args) => check::run(&args),
+    }
+}

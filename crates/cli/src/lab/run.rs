@@ -1,0 +1,360 @@
+//! `lab run`.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use clap::Args;
+use serde::Serialize;
+use swiftwater_lab::report;
+use swiftwater_lab::run::{ExecuteOptions, RunFailure, Summary, execute, work};
+use swiftwater_lab::scenario::{Experiment, LoadOptions, ScenarioError};
+use swiftwater_lab::store::{Origin, Results};
+
+use super::conclude::{Conclusion, check_format, judge};
+use super::source::SourceArgs;
+use super::watch::Watch;
+use super::{Format, Only, Record, Setting, Shard, stop};
+use crate::exit::{Exit, Failure};
+use crate::output;
+use crate::progress::Progress;
+use crate::runtime::interrupted;
+
+/// `lab run`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  swiftwater lab run examples --quick
+  swiftwater lab run cubic-plus/e3 --set buffer=1bdp,2bdp --repeats 10 --jobs 4
+  swiftwater lab run all --shard 2/4 --out shard2
+  swiftwater lab run my.toml --json --strict
+
+Each experiment has a folder DIR/<collection>/<name>: rows.csv, manifest.json, verdicts.json and
+report.html, time series and samples beside them. The same seed gives the same rows.csv. Work that was
+stopped or killed goes on where it was when the same command is given again. A claim that fails is a
+result, not an error, unless --strict is given.")]
+pub struct RunArgs {
+    /// Experiments: a name (cubic-plus/e3), a collection (cubic-plus), all, or a scenario file
+    #[arg(value_name = "WHAT", required = true)]
+    pub what: Vec<String>,
+
+    /// The short form: fewer cases, shorter runs
+    #[arg(long)]
+    pub quick: bool,
+
+    /// Runs at a time [default: one per core]
+    #[arg(short, long, value_name = "N")]
+    pub jobs: Option<NonZeroUsize>,
+
+    /// Only the i-th of n parts of the runs; `lab merge` joins them
+    #[arg(long, value_name = "i/n", conflicts_with = "only")]
+    pub shard: Option<Shard>,
+
+    /// Only the run of this case and repeat, of one experiment
+    #[arg(long, value_name = "CASE-REPEAT")]
+    pub only: Option<Only>,
+
+    /// Folder of results [default: lab-results, with --quick lab-results-quick]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// Scenarios and traces.
+    #[command(flatten)]
+    pub source: SourceArgs,
+
+    /// Runs of each case, instead of the scenario's
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub repeats: Option<u32>,
+
+    /// Other values of an axis, or of a key of [run]; values that contain commas are separated by ;
+    #[arg(long, value_name = "AXIS=VALUES")]
+    pub set: Vec<Setting>,
+
+    /// Interval of time series, or none
+    #[arg(long, value_name = "TIME")]
+    pub record: Option<Record>,
+
+    /// Put results that are there aside, into a folder old-N beside them, and start anew
+    #[arg(long)]
+    pub fresh: bool,
+
+    /// Write no report.html
+    #[arg(long)]
+    pub no_report: bool,
+
+    /// Also write rows in this format
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: Format,
+
+    /// Fail if a claim fails
+    #[arg(long)]
+    pub strict: bool,
+
+    /// Print one JSON document with everything
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// An experiment with its folder.
+struct Job {
+    experiment: Experiment,
+    results: Results,
+    work: f64,
+}
+
+/// A scenario that is left out.
+#[derive(Debug, Serialize)]
+struct Skipped {
+    name: String,
+    reason: String,
+}
+
+/// A run that failed, for programs.
+#[derive(Debug, Serialize)]
+struct Failed {
+    case: usize,
+    repeat: u32,
+    seed: u64,
+    labels: Vec<(String, String)>,
+    error: String,
+}
+
+impl From<&RunFailure> for Failed {
+    fn from(failure: &RunFailure) -> Self {
+        Self {
+            case: failure.run.case,
+            repeat: failure.run.repeat,
+            seed: failure.run.seed,
+            labels: failure.labels.clone(),
+            error: failure.problem.to_string(),
+        }
+    }
+}
+
+/// What became of one experiment, for programs.
+#[derive(Debug, Serialize)]
+struct Ended {
+    #[serde(flatten)]
+    conclusion: Conclusion,
+    /// Runs asked for by this command; those done before; those finished by it.
+    asked: usize,
+    before: usize,
+    finished: usize,
+    failed: Vec<Failed>,
+    wall_s: f64,
+}
+
+/// The document of `--json`.
+#[derive(Debug, Default, Serialize)]
+struct Document {
+    experiments: Vec<Ended>,
+    skipped: Vec<Skipped>,
+    stopped: bool,
+    wall_s: f64,
+    /// By this command, over all experiments.
+    simulated_s: f64,
+    simulated_per_wall: Option<f64>,
+}
+
+pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
+    check_format(args.format)?;
+    let start = Instant::now();
+    let mut document = Document::default();
+    // Everything is loaded and every folder locked first: what is wrong with the last experiment is
+    // not told after hours of the first.
+    let experiments = load(args, &mut document.skipped)?;
+    let mut jobs = Vec::new();
+    for (origin, experiment) in experiments {
+        jobs.push(open(args, origin, experiment)?);
+    }
+    let progress = Progress::new(!args.json);
+    let stop = stop::on_request(&progress)?;
+    let mut later: f64 = jobs.iter().map(|job| job.work).sum();
+    for mut job in jobs {
+        if stop.load(Ordering::Relaxed) {
+            document.stopped = true;
+            break;
+        }
+        later -= job.work;
+        let summary = execute_one(args, &mut job, &progress, later.max(0.0), &stop)?;
+        document.stopped |= summary.stopped;
+        document.simulated_s += summary.simulated_s;
+        let ended = conclude(args, &job, &summary)?;
+        if !args.json {
+            progress.suspended(|| output::line(&format!("{}\n", ended.conclusion.text())))?;
+        }
+        document.experiments.push(ended);
+    }
+    document.wall_s = start.elapsed().as_secs_f64();
+    document.simulated_per_wall =
+        (document.simulated_s > 0.0).then(|| document.simulated_s / document.wall_s);
+    tell(args, &document)?;
+    outcome(args, &document)
+}
+
+/// Loads every experiment asked for but those whose traces are missing.
+fn load(args: &RunArgs, skipped: &mut Vec<Skipped>) -> Result<Vec<(Origin, Experiment)>, Failure> {
+    let library = args.source.library();
+    let set = args
+        .set
+        .iter()
+        .map(|set| (set.key.clone(), set.value.clone()));
+    let options = LoadOptions {
+        set: set.collect(),
+        repeats: args.repeats,
+        record: args.record.map(|record| record.0),
+        ..args.source.options(args.quick)
+    };
+    let mut loaded = Vec::new();
+    for name in args.source.select(&args.what)? {
+        match library.load(&name, &options) {
+            Ok(experiment) => loaded.push((origin(args, &options, name), experiment)),
+            Err(error @ ScenarioError::TraceMissing { .. }) => {
+                output::note(&format!("{name} is skipped: {error}"));
+                skipped.push(Skipped {
+                    name,
+                    reason: error.to_string(),
+                });
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if loaded.is_empty() {
+        let text = "nothing to run: the traces of every scenario are missing";
+        return Err(Failure::new(Exit::LocalFile, text));
+    }
+    if args.only.is_some() && loaded.len() > 1 {
+        let text = "--only is about one experiment; name it";
+        return Err(Failure::new(Exit::Usage, text));
+    }
+    Ok(loaded)
+}
+
+fn origin(args: &RunArgs, options: &LoadOptions, scenario: String) -> Origin {
+    // The experiment may be loaded again from another folder.
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or(path.to_owned());
+    let is_file = Path::new(&scenario)
+        .extension()
+        .is_some_and(|it| it == "toml");
+    Origin {
+        scenario: if is_file {
+            absolute(Path::new(&scenario)).display().to_string()
+        } else {
+            scenario
+        },
+        scenarios: args.source.scenarios.as_deref().map(absolute),
+        traces: args.source.traces.as_deref().map(absolute),
+        set: options.set.clone(),
+        repeats: options.repeats,
+        record: options.record,
+    }
+}
+
+fn out(args: &RunArgs) -> PathBuf {
+    // Both forms of an experiment have a folder of its name: they must not meet.
+    let default = if args.quick {
+        "lab-results-quick"
+    } else {
+        "lab-results"
+    };
+    args.out.clone().unwrap_or_else(|| PathBuf::from(default))
+}
+
+fn open(args: &RunArgs, origin: Origin, experiment: Experiment) -> Result<Job, Failure> {
+    let folder = out(args).join(&experiment.name);
+    let mut results = if args.fresh {
+        let (results, old) = Results::open_fresh(&folder, &experiment)?;
+        if let Some(old) = old {
+            output::note(&format!("earlier results are now in {}", old.display()));
+        }
+        results
+    } else {
+        Results::open(&folder, &experiment)?
+    };
+    results.set_origin(origin)?;
+    let work = work(&experiment);
+    Ok(Job {
+        experiment,
+        results,
+        work,
+    })
+}
+
+fn execute_one(
+    args: &RunArgs,
+    job: &mut Job,
+    progress: &Progress,
+    later: f64,
+    stop: &AtomicBool,
+) -> Result<Summary, Failure> {
+    let cores = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let options = ExecuteOptions {
+        jobs: args.jobs.unwrap_or_else(cores),
+        shard: args.shard.map(|shard| (shard.part, shard.parts)),
+        only: args.only.map(|only| (only.case, only.repeat)),
+        stop,
+    };
+    let mut again = report::command(job.results.manifest())
+        .unwrap_or_else(|| format!("swiftwater lab run {}", job.experiment.name));
+    if let Some(out) = &args.out {
+        again.push_str(&format!(" --out {}", out.display()));
+    }
+    let name = job.experiment.name.clone();
+    let mut watch = Watch::new(progress, !args.json, &name, later, again);
+    Ok(execute(
+        &job.experiment,
+        &mut job.results,
+        &options,
+        &mut watch,
+    )?)
+}
+
+fn conclude(args: &RunArgs, job: &Job, summary: &Summary) -> Result<Ended, Failure> {
+    let conclusion = Conclusion::of(&job.experiment, &job.results, !args.no_report, args.format)?;
+    Ok(Ended {
+        conclusion,
+        asked: summary.runs,
+        before: summary.before,
+        finished: summary.finished,
+        failed: summary.failures.iter().map(Failed::from).collect(),
+        wall_s: summary.wall.as_secs_f64(),
+    })
+}
+
+/// Prints what is printed once.
+fn tell(args: &RunArgs, document: &Document) -> Result<(), Failure> {
+    if args.json {
+        return output::json(document);
+    }
+    if let Some(speed) = document.simulated_per_wall {
+        output::line(&format!(
+            "{:.0} s simulated in {:.1} s: {speed:.1} simulated s per second",
+            document.simulated_s, document.wall_s
+        ))?;
+    }
+    if let Some(shard) = args.shard {
+        output::note(&format!(
+            "this was shard {shard}; join all of them with: swiftwater lab merge OUT {} ...",
+            out(args).display()
+        ));
+    }
+    Ok(())
+}
+
+/// The exit code: work that is not done comes before claims.
+fn outcome(args: &RunArgs, document: &Document) -> Result<(), Failure> {
+    if document.stopped {
+        let text = "finished runs are kept; the same command goes on from there";
+        return Err(interrupted().context(text));
+    }
+    let failed: usize = document.experiments.iter().map(|e| e.failed.len()).sum();
+    if failed > 0 {
+        let runs = if failed == 1 { "run" } else { "runs" };
+        let text = format!("{failed} {runs} failed; the same command tries them again");
+        return Err(Failure::new(Exit::Runs, text));
+    }
+    let conclusions = document.experiments.iter().map(|ended| &ended.conclusion);
+    judge(args.strict, conclusions)
+}

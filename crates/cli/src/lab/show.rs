@@ -1,0 +1,117 @@
+//! `lab show`.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use swiftwater_lab::scenario::{Band, Claim, Experiment, Figure, FigureKind, Verifiable, describe};
+
+use super::SourceArgs;
+use crate::exit::Failure;
+use crate::output;
+use crate::table::long_time;
+
+/// `lab show`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  swiftwater lab show cubic-plus/e3
+  swiftwater lab show my.toml --quick")]
+pub struct ShowArgs {
+    /// Which: a name or a scenario file
+    #[arg(value_name = "NAME")]
+    pub name: String,
+
+    /// The short form
+    #[arg(long)]
+    pub quick: bool,
+
+    /// Scenarios and traces.
+    #[command(flatten)]
+    pub source: SourceArgs,
+}
+
+pub(super) fn run(args: &ShowArgs) -> Result<(), Failure> {
+    let library = args.source.library();
+    let experiment = library.load(&args.name, &args.source.options(args.quick))?;
+    output::line(text(&experiment).trim_end())
+}
+
+fn text(experiment: &Experiment) -> String {
+    let mut text = String::new();
+    let description = describe(experiment);
+    // Writing to a string doesn't fail.
+    let _ = writeln!(text, "{}: {}", experiment.name, experiment.title);
+    for part in [&experiment.source, &experiment.about] {
+        if !part.trim().is_empty() {
+            let _ = writeln!(text, "{}", part.trim());
+        }
+    }
+    let _ = writeln!(
+        text,
+        "\n{} cases x {} repeats = {} runs, at most {} simulated",
+        description.cases,
+        experiment.repeats,
+        description.runs,
+        long_time(description.simulated)
+    );
+    if !experiment.axes.is_empty() {
+        let _ = writeln!(text, "\nAxes:");
+    }
+    for axis in &experiment.axes {
+        let _ = writeln!(text, "  {}: {}", axis.name, axis.labels.join(", "));
+    }
+    if !experiment.claims.is_empty() {
+        let _ = writeln!(text, "\nClaims:");
+    }
+    for claim in &experiment.claims {
+        show_claim(&mut text, claim);
+    }
+    if !experiment.figures.is_empty() {
+        let _ = writeln!(text, "\nFigures:");
+    }
+    for figure in &experiment.figures {
+        let _ = writeln!(
+            text,
+            "  {}: {} ({})",
+            figure.id,
+            figure.title,
+            drawn(figure)
+        );
+    }
+    text
+}
+
+fn show_claim(text: &mut String, claim: &Claim) {
+    let _ = writeln!(text, "  {}: {}", claim.id, claim.says);
+    let test = match &claim.test {
+        Verifiable::Test(test) => format!("{}: {}", test.measure, band(test.pass)),
+        Verifiable::No(why) => format!("not testable: {why}"),
+    };
+    let paper = match claim.paper.as_str() {
+        "" => String::new(),
+        paper => format!("paper: {paper}; "),
+    };
+    let _ = writeln!(text, "      {paper}{test}");
+    if !claim.note.is_empty() {
+        let _ = writeln!(text, "      {}", claim.note.trim());
+    }
+}
+
+fn band(band: Band) -> String {
+    match (band.min, band.max) {
+        (Some(min), Some(max)) => format!("passes from {min} to {max}"),
+        (Some(min), None) => format!("passes from {min} on"),
+        (None, Some(max)) => format!("passes up to {max}"),
+        (None, None) => "always passes".to_owned(),
+    }
+}
+
+fn drawn(figure: &Figure) -> String {
+    match &figure.kind {
+        FigureKind::Line { x, y } | FigureKind::Bar { x, y } => {
+            format!("{} over {x}", y.join(", "))
+        }
+        FigureKind::Cdf { group, of } => format!("distribution of {of} of {group}"),
+        FigureKind::Series { y } => format!("{} over time", y.join(", ")),
+    }
+}

@@ -1,0 +1,65 @@
+//! One comparison: a number of the values of the repeats.
+
+use super::confidence::half_width;
+use super::select::Values;
+use crate::scenario::Compare;
+
+/// The result of a comparison at one point.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Compared {
+    /// Of the means over repeats.
+    pub(super) value: f64,
+    /// What each repeat adds to the value's error, with the mean zero: the value's confidence
+    /// interval is that of the mean of these. Repeats of both sides have the same seed, so that
+    /// what both have in common cancels.
+    pub(super) residuals: Vec<f64>,
+    /// The comparison within each repeat alone.
+    pub(super) by_repeat: Vec<f64>,
+}
+
+impl Compared {
+    pub(super) fn margin(&self) -> Option<f64> {
+        half_width(&self.residuals)
+    }
+}
+
+/// Compares the values of a point.
+///
+/// For ratios the residuals are linearised: the error of A/B is (a - A/B b)/B to first order.
+pub(super) fn compare(how: &Compare, values: &Values) -> Compared {
+    let pairs = || {
+        let others = values.others.as_ref().unwrap_or(&values.own);
+        values.own.iter().copied().zip(others.iter().copied())
+    };
+    let own = mean(&values.own);
+    let other = values.others.as_deref().map_or(f64::NAN, mean);
+    let ratio = own / other;
+    let ratio_residuals = || pairs().map(|(a, b)| (a - ratio * b) / other).collect();
+    match how {
+        Compare::Value => Compared {
+            value: own,
+            residuals: values.own.iter().map(|a| a - own).collect(),
+            by_repeat: values.own.clone(),
+        },
+        Compare::Difference(_) => Compared {
+            value: own - other,
+            residuals: pairs().map(|(a, b)| (a - b) - (own - other)).collect(),
+            by_repeat: pairs().map(|(a, b)| a - b).collect(),
+        },
+        Compare::Ratio(_) => Compared {
+            value: ratio,
+            residuals: ratio_residuals(),
+            by_repeat: pairs().map(|(a, b)| a / b).collect(),
+        },
+        Compare::Change(_) => Compared {
+            value: ratio - 1.0,
+            residuals: ratio_residuals(),
+            by_repeat: pairs().map(|(a, b)| a / b - 1.0).collect(),
+        },
+    }
+}
+
+/// The mean; not a number of nothing.
+pub(super) fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}

@@ -1,0 +1,108 @@
+//! Numbers as papers write them.
+
+use crate::scenario::{Compare, Take, Test};
+
+/// In what form a test's numbers are written.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Form {
+    /// `36.2`, with a unit if there is one.
+    Plain(String),
+    /// `+3.2`.
+    Signed,
+    /// `1.49x`.
+    Times,
+    /// `+48.8 %`.
+    Percent,
+}
+
+impl Form {
+    /// That of the comparison at one point.
+    pub(super) fn of_points(test: &Test) -> Self {
+        match test.compare {
+            Compare::Value => Self::Plain(String::new()),
+            Compare::Ratio(_) => Self::Times,
+            Compare::Change(_) => Self::Percent,
+            Compare::Difference(_) => Self::Signed,
+        }
+    }
+
+    /// That of the result; `unit` is that of the axis along which `first_...` looks.
+    pub(super) fn of_result(test: &Test, unit: &str) -> Self {
+        match test.take {
+            Take::FirstAtLeast(_) | Take::FirstAtMost(_) => Self::Plain(unit.to_owned()),
+            Take::All | Take::Min | Take::Max | Take::Mean => Self::of_points(test),
+        }
+    }
+
+    /// A measured number, with half its confidence interval if that is known.
+    pub(super) fn measured(&self, value: f64, margin: Option<f64>) -> String {
+        let scale = self.scale();
+        let (value, margin) = (value * scale, margin.map(|margin| margin * scale));
+        if !value.is_finite() {
+            return if value.is_nan() {
+                "not a number".to_owned()
+            } else {
+                self.decorate(&value.to_string(), value)
+            };
+        }
+        let places = match self {
+            // One decimal below 100 %.
+            Self::Percent if value.abs() < 99.95 => 1,
+            Self::Percent => 0,
+            Self::Times => decimals(value, 3)
+                .min(4)
+                .max(usize::from(value.abs() < 100.0) * 2),
+            Self::Plain(_) | Self::Signed => decimals(value, 3),
+        };
+        // A small margin is shown rather than a zero, unless it is nothing but rounding.
+        let places = match margin {
+            Some(margin) if margin > 1e-6 * value.abs() => {
+                places.max(decimals(margin, 1)).min(places + 2)
+            }
+            _ => places,
+        };
+        let text = self.decorate(&format!("{value:.places$}"), value);
+        let percent = if *self == Self::Percent { " %" } else { "" };
+        match margin {
+            None => text,
+            Some(margin) => format!("{text} ± {margin:.places$}{percent}"),
+        }
+    }
+
+    /// A number that someone wrote, such as the end of a band.
+    pub(super) fn given(&self, value: f64) -> String {
+        // Multiplying by 100 may add a last digit that nobody wrote.
+        let value = value * self.scale();
+        let text = format!("{value:.9}");
+        let text = text.trim_end_matches('0').trim_end_matches('.');
+        let text = if text.parse() == Ok(0.0) && value != 0.0 {
+            value.to_string()
+        } else {
+            text.to_owned()
+        };
+        self.decorate(&text, value)
+    }
+
+    fn scale(&self) -> f64 {
+        if *self == Self::Percent { 100.0 } else { 1.0 }
+    }
+
+    fn decorate(&self, number: &str, value: f64) -> String {
+        let sign = if value > 0.0 { "+" } else { "" };
+        match self {
+            Self::Plain(unit) => format!("{number}{unit}"),
+            Self::Signed => format!("{sign}{number}"),
+            Self::Times => format!("{number}x"),
+            Self::Percent => format!("{sign}{number} %"),
+        }
+    }
+}
+
+/// How many decimals show so many digits of a number; at most 9.
+fn decimals(value: f64, digits: i32) -> usize {
+    if value == 0.0 || !value.is_finite() {
+        return 0;
+    }
+    let before = value.abs().log10().floor() as i32 + 1;
+    usize::try_from((digits - before).clamp(0, 9)).unwrap_or(0)
+}

@@ -1,0 +1,72 @@
+//! What a report is made of, as plain data, and which files have to be read for it.
+
+use std::collections::BTreeSet;
+
+use super::figures::Selected;
+use crate::claim::Verdict;
+use crate::record::{Sample, Series};
+use crate::scenario::{Experiment, FigureKind, Run};
+use crate::store::Table;
+
+/// Everything that a page shows.
+#[derive(Clone, Copy, Debug)]
+pub struct ReportData<'a> {
+    /// What was run.
+    pub experiment: &'a Experiment,
+    /// Its rows, perhaps not all of them yet.
+    pub table: &'a Table,
+    /// Time series of the runs of [`Needs::series`] that are finished.
+    pub series: &'a [(Run, Series)],
+    /// Samples of the runs of [`Needs::samples`] that are finished.
+    pub samples: &'a [(Run, Vec<Sample>)],
+    /// How the claims fared.
+    pub verdicts: &'a [Verdict],
+    /// Where the rows come from.
+    pub origin: &'a Origin,
+}
+
+/// Where rows come from. What is unknown is left out of the page.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Origin {
+    /// Command that was given; by default the plain one is shown.
+    pub command: Option<String>,
+    /// Version of the program that made the rows.
+    pub version: Option<String>,
+    /// Seconds that the runs took on the wall clock, summed over runs (not over cores).
+    pub wall_s: Option<f64>,
+    /// Virtual seconds simulated, summed over runs.
+    pub simulated_s: Option<f64>,
+}
+
+/// Runs of which more than the row is needed, in order, each once.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Needs {
+    /// Time series: the first repeat of the cases shown over time.
+    pub series: Vec<Run>,
+    /// Samples: every repeat of the cases whose distribution is shown.
+    pub samples: Vec<Run>,
+}
+
+/// Which runs' time series and samples the figures of `experiment` show.
+pub fn needs(experiment: &Experiment) -> Needs {
+    let mut over_time = BTreeSet::new();
+    let mut sampled = BTreeSet::new();
+    for figure in &experiment.figures {
+        let cases = match &figure.kind {
+            FigureKind::Series { .. } => &mut over_time,
+            FigureKind::Cdf { .. } => &mut sampled,
+            FigureKind::Line { .. } | FigureKind::Bar { .. } => continue,
+        };
+        cases.extend(Selected::new(experiment, &figure.select).cases());
+    }
+    let runs = |cases: &BTreeSet<usize>, repeats: u32| {
+        experiment
+            .runs()
+            .filter(|run| run.repeat < repeats && cases.contains(&run.case))
+            .collect()
+    };
+    Needs {
+        series: runs(&over_time, 1),
+        samples: runs(&sampled, experiment.repeats),
+    }
+}

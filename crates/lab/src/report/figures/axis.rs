@@ -1,0 +1,146 @@
+//! Axes: titles with units, scales, places of labels.
+
+use plotly::layout::{Axis, AxisType};
+use serde::Serialize;
+
+use super::super::html::plot_text;
+use super::super::number::positions;
+use crate::scenario::Scale;
+
+/// Where something lies on the horizontal axis.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub(super) enum X {
+    /// At a number.
+    Number(f64),
+    /// At the place of a label.
+    Label(String),
+}
+
+/// A horizontal axis of labels.
+pub(super) struct Labels {
+    /// For plotly.js.
+    pub(super) axis: Axis,
+    /// Where each label lies, in the order of the labels.
+    pub(super) places: Vec<X>,
+    /// What the reader should know.
+    pub(super) note: Option<String>,
+}
+
+/// Labels at their numbers, if all have one and the scale can show them, else side by side.
+pub(super) fn of_labels(name: &str, labels: &[String], scale: Scale) -> Labels {
+    let Some((values, unit)) = positions(labels) else {
+        return side_by_side(name, labels, None);
+    };
+    if scale == Scale::Log && values.iter().any(|&value| value <= 0.0) {
+        let note = format!(
+            "`{name}` has 0, which a logarithmic scale can't show: labels stand side by side."
+        );
+        return side_by_side(name, labels, Some(note));
+    }
+    let title = if unit.is_empty() {
+        plot_text(name)
+    } else {
+        plot_text(&format!("{name} ({unit})"))
+    };
+    let mut axis = titled(&title, scale);
+    if scale == Scale::Log || values.len() <= 6 {
+        axis = axis
+            .tick_values(values.clone())
+            .tick_text(labels.iter().map(|label| plot_text(label)).collect());
+    }
+    Labels {
+        axis,
+        places: values.into_iter().map(X::Number).collect(),
+        note: None,
+    }
+}
+
+/// Labels one beside the other.
+pub(super) fn side_by_side(name: &str, labels: &[String], note: Option<String>) -> Labels {
+    let shown: Vec<String> = labels.iter().map(|label| plot_text(label)).collect();
+    Labels {
+        axis: titled(&plot_text(name), Scale::Linear)
+            .type_(AxisType::Category)
+            .category_array(shown.clone()),
+        places: shown.into_iter().map(X::Label).collect(),
+        note,
+    }
+}
+
+/// An axis with a title that is safe to show.
+pub(super) fn titled(title: &str, scale: Scale) -> Axis {
+    Axis::new()
+        .title(title)
+        .auto_margin(true)
+        .grid_color("#e0e0e0")
+        .zero_line_color("#bbbbbb")
+        .type_(match scale {
+            Scale::Linear => AxisType::Linear,
+            Scale::Log => AxisType::Log,
+        })
+}
+
+/// Unit of a measure or column, from the end of its name; empty for a bare number.
+pub(super) fn unit(measure: &str) -> &'static str {
+    const ENDINGS: [(&str, &str); 10] = [
+        ("_mbps", "Mbit/s"),
+        ("_per_100s", "per 100 s"),
+        ("_within_1s", "share"),
+        ("_ms", "ms"),
+        ("_s", "s"),
+        ("_share", "share"),
+        ("_bytes", "bytes"),
+        ("_bdp", "BDP"),
+        ("_packets", "packets"),
+        ("_cv", "standard deviation / mean"),
+    ];
+    let column = column(measure);
+    if matches!(column, "share" | "utilisation") {
+        return "share";
+    }
+    ENDINGS
+        .iter()
+        .find(|(ending, _)| column.ends_with(ending))
+        .map_or("", |(_, unit)| unit)
+}
+
+/// What is measured, without whose it is: `goodput_mbps` of `subject.goodput_mbps`.
+fn column(measure: &str) -> &str {
+    measure.rsplit('.').next().unwrap_or(measure)
+}
+
+/// Title of the axis that shows `measures`, which have one unit.
+pub(super) fn title(measures: &[&str]) -> String {
+    let Some(first) = measures.first() else {
+        return String::new();
+    };
+    let unit = unit(first);
+    let same = measures.iter().all(|other| column(other) == column(first));
+    let name = if same { column(first) } else { "" };
+    // `goodput_mbps` with its unit in words needs no `mbps`.
+    let ending = name.rsplit_once('_').filter(|(_, ending)| {
+        matches!(
+            *ending,
+            "mbps" | "ms" | "s" | "bytes" | "bdp" | "packets" | "share" | "cv"
+        )
+    });
+    let name = ending.map_or(name, |(stem, _)| stem).replace('_', " ");
+    match (name.is_empty(), unit.is_empty()) {
+        (false, false) if name != unit => plot_text(&format!("{name} ({unit})")),
+        (false, _) => plot_text(&name),
+        (true, _) => plot_text(unit),
+    }
+}
+
+/// Divides measures by unit, in the order of first appearance: each unit has a panel of its own.
+pub(super) fn by_unit(measures: &[String]) -> Vec<Vec<&str>> {
+    let mut parts: Vec<Vec<&str>> = Vec::new();
+    for measure in measures {
+        match parts.iter_mut().find(|part| unit(part[0]) == unit(measure)) {
+            Some(part) => part.push(measure),
+            None => parts.push(vec![measure]),
+        }
+    }
+    parts
+}

@@ -1,0 +1,72 @@
+//! Figures of an experiment, as JSON for plotly.js. A file per kind; what they share is here:
+//! which cases belong to a figure ([`Selected`]), colours ([`Palette`]), thinning ([`decimate`]),
+//! axes and panels.
+
+mod axis;
+mod bar;
+mod canvas;
+mod cdf;
+mod decimate;
+mod line;
+mod palette;
+mod points;
+mod selected;
+mod series;
+
+use serde_json::Value;
+
+pub use decimate::decimate;
+pub use palette::{Palette, Style};
+pub use selected::Selected;
+
+use super::data::ReportData;
+use super::statistics::Means;
+use crate::scenario::{Figure, FigureKind};
+use canvas::Canvas;
+
+/// Points of a line at most; more are thinned, extremes kept.
+pub const MAX_POINTS: usize = 2000;
+
+/// What every figure of a page is drawn from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Context<'a> {
+    pub(super) data: ReportData<'a>,
+    pub(super) means: &'a Means<'a>,
+    pub(super) palette: &'a Palette,
+}
+
+/// A figure, ready for the page.
+#[derive(Debug)]
+pub(super) struct Drawn {
+    /// `data` and `layout` of plotly.js; `None` if there is nothing to show, for which `missing`
+    /// has the reason.
+    pub(super) plot: Option<Value>,
+    /// Pixels.
+    pub(super) height: u32,
+    /// How to read it.
+    pub(super) notes: Vec<String>,
+    /// What is not in it.
+    pub(super) missing: Vec<String>,
+}
+
+/// Draws a figure from what there is.
+pub(super) fn draw(figure: &Figure, context: Context<'_>) -> Result<Drawn, serde_json::Error> {
+    let mut canvas = Canvas::default();
+    let selected = Selected::new(context.data.experiment, &figure.select);
+    for axis in selected.unknown(figure) {
+        canvas.missing(format!("The experiment has no axis `{axis}`."));
+    }
+    if selected.cases().next().is_none() {
+        canvas.missing("No case has the labels of this figure.".to_owned());
+    } else {
+        match &figure.kind {
+            FigureKind::Line { x, y } => line::draw(&mut canvas, figure, &selected, x, y, context),
+            FigureKind::Bar { x, y } => bar::draw(&mut canvas, figure, &selected, x, y, context),
+            FigureKind::Cdf { group, of } => {
+                cdf::draw(&mut canvas, figure, &selected, group, of, context);
+            }
+            FigureKind::Series { y } => series::draw(&mut canvas, figure, &selected, y, context),
+        }
+    }
+    canvas.finish()
+}

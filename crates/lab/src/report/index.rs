@@ -1,0 +1,153 @@
+//! The page that lists the experiments of a collection.
+
+use std::fmt::{self, Write as _};
+
+use super::html::{document, escape};
+use crate::claim::{Outcome, Verdict};
+use crate::scenario::Experiment;
+
+/// How many claims fared how.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Counts {
+    /// Failed.
+    pub failed: usize,
+    /// Without data.
+    pub no_data: usize,
+    /// Not testable.
+    pub not_testable: usize,
+    /// Passed.
+    pub passed: usize,
+}
+
+impl Counts {
+    /// Counts verdicts.
+    pub fn of(verdicts: &[Verdict]) -> Self {
+        let count = |outcome| verdicts.iter().filter(|v| v.outcome == outcome).count();
+        Self {
+            failed: count(Outcome::Fail),
+            no_data: count(Outcome::NoData),
+            not_testable: count(Outcome::NotTestable),
+            passed: count(Outcome::Pass),
+        }
+    }
+
+    /// Sum of two.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            failed: self.failed + other.failed,
+            no_data: self.no_data + other.no_data,
+            not_testable: self.not_testable + other.not_testable,
+            passed: self.passed + other.passed,
+        }
+    }
+}
+
+impl fmt::Display for Counts {
+    /// `2 failed, 1 without data, 0 not testable, 14 passed`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} failed, {} without data, {} not testable, {} passed",
+            self.failed, self.no_data, self.not_testable, self.passed
+        )
+    }
+}
+
+/// One experiment of the list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IndexEntry {
+    /// [`Experiment::name`].
+    pub name: String,
+    /// Its title.
+    pub title: String,
+    /// Where it comes from.
+    pub source: String,
+    /// True if rows are of the short form.
+    pub quick: bool,
+    /// Rows there are.
+    pub rows: usize,
+    /// Rows there should be.
+    pub expected: usize,
+    /// How its claims fared.
+    pub counts: Counts,
+    /// Where its page is, relative to the index: `e3/report.html`.
+    pub link: String,
+}
+
+impl IndexEntry {
+    /// The entry of an experiment with so many rows.
+    pub fn new(
+        experiment: &Experiment,
+        rows: usize,
+        verdicts: &[Verdict],
+        link: impl Into<String>,
+    ) -> Self {
+        Self {
+            name: experiment.name.clone(),
+            title: experiment.title.clone(),
+            source: experiment.source.clone(),
+            quick: experiment.quick,
+            rows,
+            expected: experiment.runs().count(),
+            counts: Counts::of(verdicts),
+            link: link.into(),
+        }
+    }
+}
+
+/// The page: experiments in the order given, with counts of verdicts and links.
+pub fn index(entries: &[IndexEntry]) -> String {
+    let total = entries
+        .iter()
+        .fold(Counts::default(), |sum, entry| sum.and(entry.counts));
+    let mut body = format!("<h1>Experiments</h1>\n<p>{}: {total}.</p>\n", entries.len());
+    body.push_str(
+        "<div class=\"scroll\"><table>\n<thead><tr><th>Experiment</th><th>Title</th><th>Source</th>\
+         <th>Rows</th><th>Failed</th><th>No data</th><th>Not testable</th><th>Passed</th></tr>\
+         </thead>\n<tbody>\n",
+    );
+    for entry in entries {
+        body.push_str(&row(entry));
+    }
+    body.push_str("</tbody>\n</table></div>\n");
+    document("Experiments", "", &body)
+}
+
+fn row(entry: &IndexEntry) -> String {
+    let counts = entry.counts;
+    let class = match counts {
+        Counts { failed: 1.., .. } => "fail",
+        Counts { no_data: 1.., .. } => "no-data",
+        _ => "pass",
+    };
+    // Names have no scheme, so that a link stays within the folder of results.
+    let link = if entry.link.contains(':') {
+        "#"
+    } else {
+        &entry.link
+    };
+    let quick = if entry.quick { " (quick)" } else { "" };
+    let mut out = format!(
+        "<tr class=\"{class}\"><td><a href=\"{}\">{}</a></td><td>{}{quick}</td><td>{}</td>\
+         <td class=\"number\">{} of {}</td>",
+        escape(link),
+        escape(&entry.name),
+        escape(&entry.title),
+        escape(&entry.source),
+        entry.rows,
+        entry.expected
+    );
+    let numbers = [
+        counts.failed,
+        counts.no_data,
+        counts.not_testable,
+        counts.passed,
+    ];
+    for (place, number) in numbers.into_iter().enumerate() {
+        let verdict = if place == 0 { " verdict" } else { "" };
+        let _ = write!(out, "<td class=\"number{verdict}\">{number}</td>");
+    }
+    out.push_str("</tr>\n");
+    out
+}

@@ -1,0 +1,59 @@
+//! Verdicts as Markdown, for documents.
+
+use std::fmt::Write as _;
+
+use super::index::Counts;
+use super::verdicts::{here, in_order, word};
+use crate::claim::Verdict;
+use crate::scenario::Experiment;
+
+/// A heading, a line of counts and a table of the verdicts, misses first. Text of files can't break
+/// out of its cell.
+pub fn markdown(experiment: &Experiment, verdicts: &[Verdict]) -> String {
+    let mut out = String::new();
+    let quick = if experiment.quick {
+        " (quick form)"
+    } else {
+        ""
+    };
+    let _ = writeln!(
+        out,
+        "### {}: {}{quick}\n",
+        cell(&experiment.name),
+        cell(&experiment.title)
+    );
+    if verdicts.is_empty() {
+        out.push_str("No claims.\n");
+        return out;
+    }
+    let _ = writeln!(out, "{}.\n", Counts::of(verdicts));
+    out.push_str("| claim | statement | paper | here | passes | verdict | detail | note |\n");
+    out.push_str("|---|---|---|---|---|---|---|---|\n");
+    for verdict in in_order(verdicts) {
+        let outcome = word(verdict.outcome);
+        let here = here(verdict);
+        let cells = [
+            verdict.id.as_str(),
+            &verdict.says,
+            &verdict.paper,
+            &here,
+            &verdict.band,
+            outcome,
+            &verdict.detail,
+            &verdict.note,
+        ];
+        let cells: Vec<String> = cells.into_iter().map(cell).collect();
+        let _ = writeln!(out, "| {} |", cells.join(" | "));
+    }
+    out
+}
+
+/// Text on one line in which nothing ends the cell or starts a tag.
+fn cell(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words
+        .join(" ")
+        .replace('\\', "\\\\")
+        .replace('|', "\\|")
+        .replace('<', "&lt;")
+}

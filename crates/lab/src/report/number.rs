@@ -1,0 +1,82 @@
+//! Numbers in labels, and numbers as text.
+
+/// The number that a label begins with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LabelNumber {
+    /// The number as written: 30 of `30ms`.
+    pub value: f64,
+    /// What follows: `ms`; empty for a bare number.
+    pub unit: String,
+}
+
+/// The number that `label` begins with, such as 0.1 of `0.1bdp`, 30 of `30ms`, 1 of `1%`, 100 of
+/// `100mbit`. `None` for a label that doesn't begin with a finite number.
+pub fn number_of_label(label: &str) -> Option<LabelNumber> {
+    let text = label.trim();
+    // The longest beginning that is a number: `1e3` is one, of `1em` only the 1 is.
+    let end = text
+        .char_indices()
+        .map(|(at, letter)| at + letter.len_utf8())
+        .take_while(|&end| {
+            let last = text.as_bytes()[end - 1];
+            last.is_ascii_digit() || matches!(last, b'.' | b'-' | b'+' | b'e' | b'E')
+        })
+        .filter(|&end| text[..end].parse::<f64>().is_ok())
+        .last()?;
+    let value: f64 = text[..end].parse().ok()?;
+    value.is_finite().then(|| LabelNumber {
+        value,
+        unit: text[end..].trim().to_owned(),
+    })
+}
+
+/// Units of one dimension, with their size in its base unit.
+const UNITS: [&[(&str, f64)]; 3] = [
+    &[("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("min", 60.0)],
+    &[("bit", 1.0), ("kbit", 1e3), ("mbit", 1e6), ("gbit", 1e9)],
+    &[("b", 1.0), ("kb", 1e3), ("mb", 1e6), ("gb", 1e9)],
+];
+
+/// How often `unit` has `base` in it; `None` if they measure different things.
+fn factor(unit: &str, base: &str) -> Option<f64> {
+    if unit == base {
+        return Some(1.0);
+    }
+    let (unit, base) = (unit.to_ascii_lowercase(), base.to_ascii_lowercase());
+    UNITS.iter().find_map(|units| {
+        let size = |name: &str| units.iter().find(|known| known.0 == name).map(|k| k.1);
+        Some(size(&unit)? / size(&base)?)
+    })
+}
+
+/// Where the labels of an axis lie, in the unit of the first, which is returned too. `None` if a
+/// label has no number or another dimension: then they can only stand side by side.
+pub(super) fn positions(labels: &[String]) -> Option<(Vec<f64>, String)> {
+    let numbers: Vec<LabelNumber> = labels
+        .iter()
+        .map(|label| number_of_label(label))
+        .collect::<Option<_>>()?;
+    let unit = numbers.first()?.unit.clone();
+    let values = numbers
+        .iter()
+        .map(|number| Some(number.value * factor(&number.unit, &unit)?))
+        .collect::<Option<_>>()?;
+    Some((values, unit))
+}
+
+/// A number for people: four significant digits, no needless zeros.
+pub(super) fn short(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return format!("{value}");
+    }
+    let digits = 3 - value.abs().log10().floor() as i32;
+    if !(-3..=8).contains(&digits) {
+        return format!("{value:.3e}");
+    }
+    let text = format!("{value:.*}", digits.max(0) as usize);
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}

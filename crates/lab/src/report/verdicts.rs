@@ -1,0 +1,90 @@
+//! Verdicts in the order in which they should be read, and their table.
+
+use std::fmt::Write as _;
+
+use super::html::escape;
+use super::number::short;
+use crate::claim::{Outcome, Verdict};
+
+/// In words.
+pub(super) fn word(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Fail => "FAIL",
+        Outcome::NoData => "no data",
+        Outcome::NotTestable => "not testable",
+        Outcome::Pass => "pass",
+    }
+}
+
+/// Name of the style of its row.
+fn class(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Fail => "fail",
+        Outcome::NoData => "no-data",
+        Outcome::NotTestable => "not-testable",
+        Outcome::Pass => "pass",
+    }
+}
+
+/// Failed first, then without data, then not testable, then passed; within these as in the file.
+pub(super) fn in_order(verdicts: &[Verdict]) -> Vec<&Verdict> {
+    let mut ordered: Vec<&Verdict> = verdicts.iter().collect();
+    ordered.sort_by_key(|verdict| match verdict.outcome {
+        Outcome::Fail => 0,
+        Outcome::NoData => 1,
+        Outcome::NotTestable => 2,
+        Outcome::Pass => 3,
+    });
+    ordered
+}
+
+/// What was measured, with its margin in the same form. Fractions that are shown as percentages
+/// have margins in percentage points.
+pub(super) fn here(verdict: &Verdict) -> String {
+    match verdict.margin {
+        Some(margin) if !verdict.here.is_empty() && !verdict.here.contains('±') => {
+            if verdict.here.trim_end().ends_with('%') {
+                format!("{} ± {}", verdict.here, short(margin * 100.0))
+            } else {
+                format!("{} ± {}", verdict.here, short(margin))
+            }
+        }
+        _ => verdict.here.clone(),
+    }
+}
+
+/// The table of a page.
+pub(super) fn table(verdicts: &[Verdict]) -> String {
+    if verdicts.is_empty() {
+        return "<p>This experiment makes no claims.</p>\n".to_owned();
+    }
+    let mut out = String::from(
+        "<div class=\"scroll\"><table>\n<thead><tr><th>Claim</th><th>Statement</th><th>Paper</th>\
+         <th>Here</th><th>Passes</th><th>Verdict</th><th>Detail</th><th>Note</th></tr></thead>\n\
+         <tbody>\n",
+    );
+    for verdict in in_order(verdicts) {
+        let _ = write!(
+            out,
+            "<tr class=\"{}\" id=\"claim-{}\">",
+            class(verdict.outcome),
+            escape(&verdict.id)
+        );
+        for cell in [
+            &verdict.id,
+            &verdict.says,
+            &verdict.paper,
+            &here(verdict),
+            &verdict.band,
+        ] {
+            let _ = write!(out, "<td>{}</td>", escape(cell));
+        }
+        let _ = write!(out, "<td class=\"verdict\">{}</td>", word(verdict.outcome));
+        for cell in [&verdict.detail, &verdict.note] {
+            let _ = write!(out, "<td>{}</td>", escape(cell));
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody>\n</table></div>\n");
+    out
+}

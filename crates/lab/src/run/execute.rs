@@ -1,0 +1,213 @@
+//! The threads that run an experiment.
+
+use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::failure::panic_message;
+use super::{
+    ExecuteError, ExecuteOptions, Problem, Progress, RunFailure, Summary, Watcher, work_of_case,
+};
+use crate::scenario::{Experiment, Run, Setup};
+use crate::store::{Results, StoreError};
+use crate::world::{self, Outcome, RunError};
+
+/// How often the watcher is called while nothing ends.
+const TICK: Duration = Duration::from_millis(200);
+
+/// What does a run: [`world::simulate`], or a stand-in for it in tests.
+pub type Simulate<'a> = dyn Fn(&Setup, u64) -> Result<Outcome, RunError> + Sync + 'a;
+
+/// Does the runs of `experiment` that `results` lacks, in the order of [`Experiment::runs`], and
+/// keeps each when it ends. When all are through, the rows are put in that order.
+pub fn execute(
+    experiment: &Experiment,
+    results: &mut Results,
+    options: &ExecuteOptions<'_>,
+    watcher: &mut dyn Watcher,
+) -> Result<Summary, ExecuteError> {
+    execute_with(experiment, results, options, watcher, &world::simulate)
+}
+
+/// The same with another simulator.
+pub fn execute_with(
+    experiment: &Experiment,
+    results: &mut Results,
+    options: &ExecuteOptions<'_>,
+    watcher: &mut dyn Watcher,
+    simulate: &Simulate<'_>,
+) -> Result<Summary, ExecuteError> {
+    let start = Instant::now();
+    let wanted = selected(experiment, options)?;
+    let todo: Vec<Run> = wanted
+        .iter()
+        .copied()
+        .filter(|run| !results.has(*run))
+        .collect();
+    let before = wanted.len() - todo.len();
+    let work = |run: &Run| work_of_case(&experiment.cases[run.case].setup);
+    let jobs = options
+        .jobs
+        .min(NonZeroUsize::new(todo.len()).unwrap_or(NonZeroUsize::MIN));
+    let mut collector = Collector {
+        experiment,
+        results,
+        watcher,
+        progress: Progress::new(wanted.len(), before, todo.iter().map(work).sum(), jobs),
+        summary: Summary {
+            runs: wanted.len(),
+            before,
+            ..Summary::default()
+        },
+    };
+    collector.watcher.started(&collector.progress);
+    let queue = Queue {
+        experiment,
+        todo: &todo,
+        next: AtomicUsize::new(0),
+        stop: options.stop,
+        simulate,
+    };
+    thread::scope(|scope| {
+        // Dropped at the end of this closure, also after an error: then no thread takes another run.
+        let (sender, receiver) = mpsc::sync_channel(jobs.get());
+        for _ in 0..jobs.get() {
+            let (queue, sender) = (&queue, sender.clone());
+            thread::Builder::new()
+                .name("run".to_owned())
+                .spawn_scoped(scope, move || queue.work(&sender))
+                .map_err(ExecuteError::Thread)?;
+        }
+        drop(sender);
+        collector.collect(&receiver)
+    })?;
+    let mut summary = collector.summary;
+    results.finish()?;
+    summary.stopped = before + summary.finished + summary.failures.len() < wanted.len();
+    summary.wall = start.elapsed();
+    Ok(summary)
+}
+
+/// The runs that `options` ask for.
+fn selected(
+    experiment: &Experiment,
+    options: &ExecuteOptions<'_>,
+) -> Result<Vec<Run>, ExecuteError> {
+    let runs = experiment.runs();
+    if let Some((case, repeat)) = options.only {
+        let runs: Vec<Run> = runs
+            .filter(|run| (run.case, run.repeat) == (case, repeat))
+            .collect();
+        if runs.is_empty() {
+            let cases = experiment.cases.len().saturating_sub(1);
+            let repeats = experiment.repeats.saturating_sub(1);
+            return Err(ExecuteError::Only(case, repeat, cases, repeats));
+        }
+        return Ok(runs);
+    }
+    match options.shard {
+        None => Ok(runs.collect()),
+        Some((part, parts)) if (1..=parts).contains(&part) => Ok(runs
+            .skip(part as usize - 1)
+            .step_by(parts as usize)
+            .collect()),
+        Some((part, parts)) => Err(ExecuteError::Shard(part, parts)),
+    }
+}
+
+/// A run that ended.
+struct Ended {
+    run: Run,
+    result: Result<Outcome, Problem>,
+    wall: Duration,
+}
+
+/// What the threads share.
+struct Queue<'a> {
+    experiment: &'a Experiment,
+    todo: &'a [Run],
+    next: AtomicUsize,
+    stop: &'a AtomicBool,
+    simulate: &'a Simulate<'a>,
+}
+
+impl Queue<'_> {
+    /// Does one run after the other until there are none, or nobody wants them.
+    fn work(&self, ended: &SyncSender<Ended>) {
+        while !self.stop.load(Ordering::Relaxed) {
+            let place = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(&run) = self.todo.get(place) else {
+                return;
+            };
+            let start = Instant::now();
+            let setup = &self.experiment.cases[run.case].setup;
+            // A run builds a world of its own and shares nothing that could be left broken.
+            let result = catch_unwind(AssertUnwindSafe(|| (self.simulate)(setup, run.seed)));
+            let result = match result {
+                Ok(result) => result.map_err(Problem::from),
+                Err(payload) => Err(Problem::Panicked(panic_message(payload.as_ref()))),
+            };
+            let wall = start.elapsed();
+            if ended.send(Ended { run, result, wall }).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Keeps what the threads bring.
+struct Collector<'a> {
+    experiment: &'a Experiment,
+    results: &'a mut Results,
+    watcher: &'a mut dyn Watcher,
+    progress: Progress,
+    summary: Summary,
+}
+
+impl Collector<'_> {
+    fn collect(&mut self, ended: &Receiver<Ended>) -> Result<(), ExecuteError> {
+        loop {
+            match ended.recv_timeout(TICK) {
+                Ok(ended) => self.keep(ended)?,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.results.sync_if_due()?;
+                    self.watcher.waiting(&self.progress);
+                }
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+        }
+    }
+
+    fn keep(&mut self, ended: Ended) -> Result<(), ExecuteError> {
+        let Ended { run, result, wall } = ended;
+        let kept = match result {
+            Ok(outcome) => match self.results.add(run, &outcome, wall) {
+                Ok(row) => Ok((row, outcome.simulated_s)),
+                Err(StoreError::Measures { got, expected }) => {
+                    Err(Problem::Measures { got, expected })
+                }
+                Err(error) => return Err(error.into()),
+            },
+            Err(problem) => Err(problem),
+        };
+        let work = work_of_case(&self.experiment.cases[run.case].setup);
+        self.progress.run_ended(work, wall);
+        match kept {
+            Ok((row, simulated_s)) => {
+                self.summary.finished += 1;
+                self.summary.simulated_s += simulated_s;
+                self.watcher.finished(run, &row, wall, &self.progress);
+            }
+            Err(problem) => {
+                self.progress.failed += 1;
+                let failure = RunFailure::new(self.experiment, run, problem);
+                self.watcher.failed(&failure, &self.progress);
+                self.summary.failures.push(failure);
+            }
+        }
+        Ok(())
+    }
+}

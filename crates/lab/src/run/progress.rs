@@ -1,0 +1,96 @@
+//! How much is done, and how long the rest takes.
+//!
+//! Cost grows with the packets simulated: the work of a run is taken as its duration times the rates
+//! of its links. What a unit of work costs is learned from the runs that are finished.
+
+use std::num::NonZeroUsize;
+use std::time::{Duration, Instant};
+
+use swiftwater_link::LinkConfig;
+
+use crate::scenario::{Experiment, Setup};
+
+/// Links without a rate count as much, bits per second: the rate is then set by the access links.
+const UNLIMITED_BPS: f64 = 1e9;
+
+/// The least rate at which a second is counted: there are timers and ACKs on the slowest link too.
+const LEAST_BPS: f64 = 1e6;
+
+/// Expected work of one run of a case, in units that mean something only beside each other: seconds
+/// times Mbit/s.
+pub fn work_of_case(setup: &Setup) -> f64 {
+    let rate = |link: &LinkConfig| {
+        link.rate
+            .mean()
+            .map_or(UNLIMITED_BPS, |rate| rate.as_bps() as f64)
+    };
+    let rates: f64 = setup.links.iter().map(|link| rate(&link.forward)).sum();
+    setup.duration.as_secs_f64() * rates.max(LEAST_BPS) / 1e6
+}
+
+/// Expected work of all runs of an experiment.
+pub fn work(experiment: &Experiment) -> f64 {
+    let cases = experiment.cases.iter();
+    cases.map(|case| work_of_case(&case.setup)).sum::<f64>() * f64::from(experiment.repeats)
+}
+
+/// How far an experiment is.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    /// Runs that were asked for.
+    pub total: usize,
+    /// Of these, those that had been done before.
+    pub before: usize,
+    /// Those that were finished or failed now.
+    pub ended: usize,
+    /// Those that failed now.
+    pub failed: usize,
+    /// Expected work of the runs that have not ended.
+    pub work_left: f64,
+    jobs: NonZeroUsize,
+    work_done: f64,
+    busy: Duration,
+    last_end: Instant,
+}
+
+impl Progress {
+    pub(super) fn new(total: usize, before: usize, work_left: f64, jobs: NonZeroUsize) -> Self {
+        Self {
+            total,
+            before,
+            ended: 0,
+            failed: 0,
+            work_left,
+            jobs,
+            work_done: 0.0,
+            busy: Duration::ZERO,
+            last_end: Instant::now(),
+        }
+    }
+
+    pub(super) fn run_ended(&mut self, work: f64, wall: Duration) {
+        self.ended += 1;
+        self.work_left = (self.work_left - work).max(0.0);
+        self.work_done += work;
+        self.busy += wall;
+        self.last_end = Instant::now();
+    }
+
+    /// Runs that need not be done any more.
+    pub fn done(&self) -> usize {
+        self.before + self.ended
+    }
+
+    /// Work per second of all jobs together; `None` until a run has ended.
+    pub fn speed(&self) -> Option<f64> {
+        let busy = self.busy.as_secs_f64();
+        (busy > 0.0 && self.work_done > 0.0).then(|| self.work_done / busy * self.jobs.get() as f64)
+    }
+
+    /// Time until the rest is done, and `more` work after it; `None` until a run has ended.
+    pub fn time_left(&self, more: f64) -> Option<Duration> {
+        let seconds = (self.work_left + more) / self.speed()?;
+        let left = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        Some(left.saturating_sub(self.last_end.elapsed()))
+    }
+}

@@ -1,0 +1,62 @@
+//! What rows depend on, as a number: rows of another digest belong to another experiment.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest, Sha256};
+use swiftwater_link::{LinkConfig, Rate};
+
+use super::{Axis, Case};
+
+/// Changes when the same setup would mean something else.
+const VERSION: &str = "swiftwater-lab rows 1";
+
+/// A digest in the making.
+pub(super) struct Fingerprint(Sha256);
+
+impl Fingerprint {
+    /// Of an experiment with these axes and first seed. Titles, claims and figures don't matter, nor
+    /// does the number of repeats: a row is the same however many there are.
+    pub(super) fn new(axes: &[Axis], seed: u64) -> Self {
+        let mut fingerprint = Self(Sha256::new());
+        fingerprint.add(&format!("{VERSION} seed {seed} {axes:?}"));
+        fingerprint
+    }
+
+    /// Adds a case. `traces` identifies the content of the traces that its links follow.
+    pub(super) fn add_case(&mut self, case: &Case, traces: &str) {
+        let mut setup = case.setup.clone();
+        for link in &mut setup.links {
+            strip(&mut link.forward);
+            strip(&mut link.backward);
+        }
+        // The setup's `Debug` has every field, those of the controllers' configurations included: a
+        // changed default of a controller is another experiment.
+        self.add(&format!("{:?} {setup:?} {traces}", case.labels));
+    }
+
+    pub(super) fn finish(self) -> String {
+        hex(&self.0.finalize())
+    }
+
+    fn add(&mut self, text: &str) {
+        self.0.update((text.len() as u64).to_be_bytes());
+        self.0.update(text.as_bytes());
+    }
+}
+
+/// Takes the traces out, which are long and identified otherwise.
+fn strip(link: &mut LinkConfig) {
+    if let Rate::Trace(_) = link.rate {
+        link.rate = Rate::Unlimited;
+    }
+    link.delay_trace = None;
+    link.loss_trace = None;
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string can't fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,148 @@
+//! What can be wrong with a scenario, with file and line.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// Why there is no experiment.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum ScenarioError {
+    /// Something in the file is not as it should be.
+    #[error("{file}:{line}: {what}: {expected}")]
+    Invalid {
+        /// The file, as its library names it.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        what: String,
+        /// What was expected.
+        expected: String,
+    },
+    /// A trace that is not part of the program is not there. Others may run.
+    #[error("{file}:{line}: trace `{trace}`: {}", missing(.folder.as_ref()))]
+    TraceMissing {
+        /// The file, as its library names it.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// The trace, relative to the folder of traces.
+        trace: String,
+        /// The folder of traces, if one was named.
+        folder: Option<PathBuf>,
+    },
+    /// No scenario has that name.
+    #[error("no scenario `{name}`: {expected}")]
+    Unknown {
+        /// The name asked for.
+        name: String,
+        /// What there is.
+        expected: String,
+    },
+    /// A file or folder that can't be read.
+    #[error("{path}: can't be read: {why}")]
+    Unreadable {
+        /// Which.
+        path: String,
+        /// What the system says.
+        why: String,
+    },
+    /// A setting of [`LoadOptions::set`](super::LoadOptions::set) that makes no sense.
+    #[error("--set {setting}: {expected}")]
+    Setting {
+        /// As it was written.
+        setting: String,
+        /// What was expected.
+        expected: String,
+    },
+}
+
+fn missing(folder: Option<&PathBuf>) -> String {
+    let how = "name the folder of traces with --traces or SWIFTWATER_TRACES";
+    match folder {
+        None => format!("not part of the program: {how}"),
+        Some(folder) => format!("not in {}: {how}", folder.display()),
+    }
+}
+
+/// The same before the file's name is known.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Fault {
+    Wrong {
+        line: usize,
+        what: String,
+        expected: String,
+    },
+    TraceMissing {
+        line: usize,
+        trace: String,
+        folder: Option<PathBuf>,
+    },
+    Setting {
+        setting: String,
+        expected: String,
+    },
+}
+
+/// The result of reading a part of a file.
+pub(super) type Read<T> = Result<T, Fault>;
+
+impl Fault {
+    pub(super) fn new(line: usize, what: impl Into<String>, expected: impl Into<String>) -> Self {
+        Self::Wrong {
+            line,
+            what: what.into(),
+            expected: expected.into(),
+        }
+    }
+
+    pub(super) fn in_file(self, file: &str) -> ScenarioError {
+        let file = file.to_owned();
+        match self {
+            Self::Wrong {
+                line,
+                what,
+                expected,
+            } => ScenarioError::Invalid {
+                file,
+                line,
+                what,
+                expected,
+            },
+            Self::TraceMissing {
+                line,
+                trace,
+                folder,
+            } => ScenarioError::TraceMissing {
+                file,
+                line,
+                trace,
+                folder,
+            },
+            Self::Setting { setting, expected } => ScenarioError::Setting { setting, expected },
+        }
+    }
+}
+
+/// "did you mean", if one of `known` is close to `found` or the only one that begins like it, and
+/// otherwise all of them.
+pub(super) fn known_names<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = known.into_iter().collect();
+    let close = known
+        .iter()
+        .map(|name| (strsim::damerau_levenshtein(found, name), *name))
+        .min()
+        .filter(|(distance, name)| *distance <= name.len().div_ceil(6).min(3))
+        .map(|(_, name)| name);
+    let mut longer = known
+        .iter()
+        .filter(|name| found.len() >= 3 && name.starts_with(found));
+    let only = longer.next().filter(|_| longer.next().is_none()).copied();
+    match close.or(only) {
+        Some(name) => format!("did you mean `{name}`?"),
+        None if known.is_empty() => "there are none".to_owned(),
+        None if known.len() > 40 => format!("known are {}, ...", known[..40].join(", ")),
+        None => format!("known are {}", known.join(", ")),
+    }
+}

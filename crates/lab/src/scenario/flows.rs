@@ -1,0 +1,217 @@
+//! `[[flow]]`: groups of flows, where they run and how.
+
+use std::time::Duration;
+
+use swiftwater_congestion::Catalogue;
+use swiftwater_units::Bandwidth;
+
+use super::apps;
+use super::error::{Fault, Read};
+use super::library::LoadOptions;
+use super::links::read_name;
+use super::reader::{LONGEST, Reader};
+use super::run::RunSettings;
+use super::setup::{App, FlowSpec, LinkSpec, TransportSpec};
+
+const KEYS: [&str; 18] = [
+    "name",
+    "app",
+    "cc",
+    "count",
+    "enter",
+    "exit",
+    "start",
+    "stagger",
+    "start_jitter",
+    "stop",
+    "access_rate",
+    "extra_rtt",
+    "initial_window",
+    "initial_rtt",
+    "ecn",
+    "pacing",
+    "ack_eliciting_threshold",
+    "max_ack_delay",
+];
+
+/// Most members of a group, and most groups.
+const MAX_MEMBERS: u64 = 10_000;
+const MAX_GROUPS: usize = 256;
+
+/// Most senders and receivers of all groups.
+const MAX_HOSTS: u64 = 100_000;
+
+/// The highest access rate, 10 Tbit/s.
+const MAX_ACCESS: Bandwidth = Bandwidth::from_mbps(10_000_000);
+
+/// Where sizes of transfers come from.
+pub(super) type Sizes<'a> = &'a dyn Fn(&str) -> Result<String, Vec<String>>;
+
+/// What flows are read with.
+pub(super) struct World<'a> {
+    pub(super) run: &'a RunSettings,
+    pub(super) links: &'a [LinkSpec],
+    pub(super) sizes: Sizes<'a>,
+    pub(super) options: &'a LoadOptions,
+}
+
+/// Reads all groups; `rows` are the tables with the case's values in place. A group whose `count`
+/// is 0 isn't there in this case.
+pub(super) fn read(rows: &[Reader<'_>], world: &World<'_>) -> Read<Vec<FlowSpec>> {
+    if rows.len() > MAX_GROUPS {
+        return Err(Fault::new(
+            rows[MAX_GROUPS].line(),
+            format!("{} groups of flows", rows.len()),
+            format!("at most {MAX_GROUPS}"),
+        ));
+    }
+    let mut flows: Vec<FlowSpec> = Vec::new();
+    let mut names: Vec<String> = Vec::new();
+    let mut hosts = 0;
+    for (index, row) in rows.iter().enumerate() {
+        let name = read_name(row, &format!("flow{index}"))?;
+        let row = row.renamed(format!("[[flow]] `{name}`"));
+        let taken = names.contains(&name) || world.links.iter().any(|link| link.name == name);
+        if taken {
+            return Err(row.fault("name", "another flow or link has that name"));
+        }
+        let flow = read_flow(&row, name, world)?;
+        let receivers = match flow.app {
+            App::Poisson { receivers, .. } => receivers,
+            _ => flow.count,
+        };
+        hosts += u64::from(flow.count) + u64::from(receivers);
+        if hosts > MAX_HOSTS {
+            return Err(row.fault("count", format!("at most {MAX_HOSTS} hosts in all")));
+        }
+        names.push(flow.name.clone());
+        if flow.count > 0 {
+            flows.push(flow);
+        }
+    }
+    if flows.is_empty() {
+        let line = rows.first().map_or(1, Reader::line);
+        let expected = "at least one [[flow]] needs a `count` above 0";
+        return Err(Fault::new(line, "a case has no flows", expected));
+    }
+    Ok(flows)
+}
+
+fn read_flow(row: &Reader<'_>, name: String, world: &World<'_>) -> Read<FlowSpec> {
+    let (enter, exit) = read_ends(row, world.links.len())?;
+    let first_link = if enter < exit {
+        &world.links[enter].forward
+    } else {
+        &world.links[enter - 1].backward
+    };
+    let place = apps::Place {
+        bottleneck: first_link.rate.mean(),
+        sizes: world.sizes,
+    };
+    let app = apps::read(row, &KEYS, &place)?;
+    let long = Duration::ZERO..=LONGEST;
+    let flow = FlowSpec {
+        name,
+        count: row.whole("count", 0..=MAX_MEMBERS)?.unwrap_or(1) as u32,
+        enter,
+        exit,
+        start: row.duration("start", long.clone())?.unwrap_or_default(),
+        stagger: row.duration("stagger", long.clone())?.unwrap_or_default(),
+        start_jitter: row
+            .duration("start_jitter", long.clone())?
+            .unwrap_or(Duration::from_millis(10)),
+        stop: row.duration("stop", long.clone())?,
+        access_rate: read_access_rate(row, world.links)?,
+        extra_rtt: row.duration("extra_rtt", long)?.unwrap_or_default(),
+        controller: controller(row, &world.options.catalogue)?,
+        controller_text: row.text("cc")?,
+        transport: read_transport(row)?,
+        app,
+    };
+    check_times(row, &flow, world.run)?;
+    Ok(flow)
+}
+
+/// The routers at which data enters and leaves.
+fn read_ends(row: &Reader<'_>, links: usize) -> Read<(usize, usize)> {
+    let routers = 0..=links as u64;
+    let enter = row.whole("enter", routers.clone())?.unwrap_or(0) as usize;
+    let exit = row.whole("exit", routers)?.unwrap_or(links as u64) as usize;
+    if enter == exit {
+        let key = if row.has("exit") { "exit" } else { "enter" };
+        return Err(row.fault(key, "a flow must leave at another router than it enters"));
+    }
+    Ok((enter, exit))
+}
+
+fn read_access_rate(row: &Reader<'_>, links: &[LinkSpec]) -> Read<Bandwidth> {
+    if let Some(rate) = row.rate("access_rate")? {
+        return Ok(rate);
+    }
+    let rates = links
+        .iter()
+        .flat_map(|link| [&link.forward.rate, &link.backward.rate])
+        .filter_map(swiftwater_link::Rate::mean);
+    let fastest = rates.max().unwrap_or_default();
+    let floor = Bandwidth::from_mbps(1_000);
+    Ok(fastest.scaled(10.0).max(floor).min(MAX_ACCESS))
+}
+
+fn controller(
+    row: &Reader<'_>,
+    catalogue: &Catalogue,
+) -> Read<std::sync::Arc<dyn swiftwater_congestion::ControllerFactory>> {
+    let known = || catalogue.names().collect::<Vec<_>>().join(", ");
+    let text = row.string("cc")?;
+    let text = text.ok_or_else(|| {
+        row.fault(
+            "cc",
+            format!("it is required: a congestion controller: {}", known()),
+        )
+    })?;
+    catalogue
+        .get(text)
+        .map_err(|error| row.fault("cc", error.to_string()))
+}
+
+fn read_transport(row: &Reader<'_>) -> Read<TransportSpec> {
+    let short = Duration::from_micros(1)..=Duration::from_secs(60);
+    // Below 2^14 ms (RFC 9000, section 18.2).
+    let ack_delay = Duration::ZERO..=Duration::from_millis((1 << 14) - 1);
+    Ok(TransportSpec {
+        initial_window: row.whole("initial_window", 1..=1_000_000)?,
+        initial_rtt: row.duration("initial_rtt", short)?,
+        ecn: row.truth("ecn")?,
+        pacing: row.truth("pacing")?,
+        ack_eliciting_threshold: row.whole("ack_eliciting_threshold", 1..=1_000)?,
+        max_ack_delay: row.duration("max_ack_delay", ack_delay)?,
+    })
+}
+
+/// Every member must get its chance within the run.
+fn check_times(row: &Reader<'_>, flow: &FlowSpec, run: &RunSettings) -> Read<()> {
+    let last = flow.start + flow.stagger * flow.count.saturating_sub(1);
+    let key = if row.has("stagger") {
+        "stagger"
+    } else {
+        "start"
+    };
+    if last >= run.duration {
+        return Err(row.fault(
+            key,
+            format!(
+                "the last flow would start at {last:?}, after the run of {:?}",
+                run.duration
+            ),
+        ));
+    }
+    match flow.stop {
+        Some(_) if matches!(flow.app, App::Transfer { .. }) => {
+            Err(row.fault("stop", "a transfer ends with its last byte: leave it out"))
+        }
+        Some(stop) if stop <= last => {
+            Err(row.fault("stop", format!("it must be after the last start, {last:?}")))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,253 @@
+//! `[[link]]`: the chain between the routers.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use swiftwater_link::{
+    Buffer, EcnThreshold, Jitter, LinkConfig, LossModel, ParseError, Rate, Reorder, ReorderBy,
+    TraceUse, parse_duration, parse_probability,
+};
+
+use super::error::{Fault, Read, known_names};
+use super::reader::{LONGEST, Reader};
+use super::run::RunSettings;
+use super::setup::LinkSpec;
+use super::sweep::is_name;
+use super::traces::Traces;
+
+const KEYS: [&str; 12] = [
+    "name",
+    "rate",
+    "trace",
+    "columns",
+    "delay",
+    "buffer",
+    "queue",
+    "loss",
+    "jitter",
+    "ecn_threshold",
+    "reorder",
+    "backward",
+];
+
+/// Most links of a chain.
+const MAX_LINKS: usize = 64;
+
+/// Rounding of delays that add up to half the round-trip time.
+const ROUNDING: Duration = Duration::from_micros(1);
+
+/// The links of one case, with what identifies the traces they follow.
+#[derive(Debug)]
+pub(super) struct Links {
+    pub(super) specs: Vec<LinkSpec>,
+    /// By the index of the link.
+    pub(super) traces: BTreeMap<usize, String>,
+}
+
+/// Reads all links; `rows` are the tables with the case's values in place.
+pub(super) fn read(rows: &[Reader<'_>], run: &RunSettings, traces: &mut Traces) -> Read<Links> {
+    if rows.len() > MAX_LINKS {
+        return Err(Fault::new(
+            rows[MAX_LINKS].line(),
+            format!("{} links", rows.len()),
+            format!("at most {MAX_LINKS}"),
+        ));
+    }
+    let mut links = Links {
+        specs: Vec::new(),
+        traces: BTreeMap::new(),
+    };
+    let mut way = Duration::ZERO;
+    for (index, row) in rows.iter().enumerate() {
+        let default_name = match rows.len() {
+            1 => "bottleneck".to_owned(),
+            _ => format!("link{index}"),
+        };
+        let name = read_name(row, &default_name)?;
+        let row = row.renamed(format!("[[link]] `{name}`"));
+        row.only(&KEYS)?;
+        if links.specs.iter().any(|link| link.name == name) {
+            return Err(row.fault("name", "another link has that name"));
+        }
+        let (forward, identity) = read_forward(&row, run, rows.len(), traces)?;
+        let backward = read_backward(&row, &forward)?;
+        way += forward.delay;
+        if way > run.rtt / 2 + ROUNDING * rows.len() as u32 {
+            return Err(row.fault(
+                "delay",
+                format!(
+                    "the links' delays are {way:?} one way, more than half of `rtt`, {:?}",
+                    run.rtt
+                ),
+            ));
+        }
+        if let Some(identity) = identity {
+            links.traces.insert(index, identity);
+        }
+        links.specs.push(LinkSpec {
+            name,
+            forward,
+            backward,
+        });
+    }
+    Ok(links)
+}
+
+/// The name of a link or flow.
+pub(super) fn read_name(row: &Reader<'_>, default: &str) -> Read<String> {
+    let name = row.string("name")?.unwrap_or(default);
+    if is_name(name) {
+        return Ok(name.to_owned());
+    }
+    Err(row.fault(
+        "name",
+        "names have letters, digits, - and _, and begin with a letter",
+    ))
+}
+
+fn read_forward(
+    row: &Reader<'_>,
+    run: &RunSettings,
+    count: usize,
+    traces: &mut Traces,
+) -> Read<(LinkConfig, Option<String>)> {
+    let mut link = LinkConfig::default().bdp_rtt(run.rtt);
+    link.delay = run.rtt / 2 / count as u32;
+    let mut identity = None;
+    match (row.rate("rate")?, row.string("trace")?) {
+        (Some(rate), None) => {
+            if row.has("columns") {
+                return Err(row.fault("columns", "it goes with `trace`, not with `rate`"));
+            }
+            link.rate = Rate::Constant(rate);
+        }
+        (None, Some(name)) => {
+            let named = traces.get(row, "trace", name, run.duration)?;
+            let columns = read_columns(row)?;
+            if columns.delay {
+                link.delay = Duration::ZERO;
+            }
+            link = link.trace(&named.trace, columns);
+            identity = Some(named.identity);
+        }
+        (Some(_), Some(_)) => {
+            return Err(row.fault("trace", "write either `rate` or `trace`, not both"));
+        }
+        (None, None) => {
+            return Err(row.fault("rate", "it is required: such as \"100mbit\", or `trace`"));
+        }
+    }
+    if let Some(delay) = row.duration("delay", Duration::ZERO..=LONGEST)? {
+        link.delay = delay;
+    }
+    link.buffer = Buffer::Bdp(1.0);
+    read_common(row, &mut link)?;
+    link.reorder = read_reorder(row)?;
+    check(row, &link)?;
+    Ok((link, identity))
+}
+
+/// Of a trace, the columns that count.
+fn read_columns(row: &Reader<'_>) -> Read<TraceUse> {
+    let names = row.strings("columns")?;
+    if !row.has("columns") {
+        return Ok(TraceUse::RATE);
+    }
+    let mut columns = TraceUse {
+        rate: false,
+        delay: false,
+        loss: false,
+    };
+    for name in &names {
+        match name.as_str() {
+            "rate" => columns.rate = true,
+            "delay" => columns.delay = true,
+            "loss" => columns.loss = true,
+            other => {
+                let known = known_names(other, ["rate", "delay", "loss"]);
+                return Err(row.fault("columns", format!("no column `{other}`: {known}")));
+            }
+        }
+    }
+    if !columns.rate {
+        return Err(row.fault("columns", "\"rate\" must be among them"));
+    }
+    Ok(columns)
+}
+
+fn read_backward(row: &Reader<'_>, forward: &LinkConfig) -> Read<LinkConfig> {
+    let mut link = LinkConfig {
+        rate: forward.rate.clone(),
+        delay: forward.delay,
+        delay_trace: forward.delay_trace.clone(),
+        bdp_rtt: forward.bdp_rtt,
+        ..LinkConfig::default()
+    };
+    if let Some(table) = row.table("backward")? {
+        table.only(&["rate", "buffer", "queue", "loss", "jitter", "ecn_threshold"])?;
+        if let Some(rate) = table.rate("rate")? {
+            link.rate = Rate::Constant(rate);
+        }
+        read_common(&table, &mut link)?;
+        check(&table, &link)?;
+    }
+    Ok(link)
+}
+
+/// What both directions may say.
+fn read_common(row: &Reader<'_>, link: &mut LinkConfig) -> Read<()> {
+    if let Some(buffer) = row.parse("buffer", str::parse)? {
+        link.buffer = buffer;
+    }
+    if let Some(queue) = row.string("queue")?
+        && queue != "droptail"
+    {
+        return Err(row.fault("queue", "write \"droptail\""));
+    }
+    if let Some(loss) = row.parse("loss", str::parse::<LossModel>)? {
+        link.loss = loss;
+    }
+    link.jitter = match row.duration("jitter", Duration::ZERO..=LONGEST)? {
+        None | Some(Duration::ZERO) => Jitter::None,
+        Some(jitter) => Jitter::Uniform(jitter),
+    };
+    link.ecn_threshold = row.parse("ecn_threshold", parse_threshold)?;
+    Ok(())
+}
+
+fn parse_threshold(text: &str) -> Result<EcnThreshold, ParseError> {
+    match text.parse() {
+        Ok(Buffer::Bytes(bytes)) => return Ok(EcnThreshold::Bytes(bytes)),
+        Ok(Buffer::Packets(packets)) => return Ok(EcnThreshold::Packets(packets)),
+        _ => {}
+    }
+    parse_duration(text).map(EcnThreshold::Delay).map_err(|_| {
+        ParseError::new(
+            "threshold",
+            text,
+            "write bytes (64kB), packets (30p) or a time (1ms)",
+        )
+    })
+}
+
+fn read_reorder(row: &Reader<'_>) -> Read<Option<Reorder>> {
+    let Some(table) = row.table("reorder")? else {
+        return Ok(None);
+    };
+    table.only(&["probability", "delay"])?;
+    let probability = table.parse("probability", parse_probability)?;
+    let delay = table.duration("delay", Duration::ZERO..=LONGEST)?;
+    Ok(Some(Reorder {
+        probability: table.need(
+            "probability",
+            probability,
+            "a share of packets, such as 0.01",
+        )?,
+        by: ReorderBy::Delay(table.need("delay", delay, "a time, such as \"5ms\"")?),
+    }))
+}
+
+fn check(row: &Reader<'_>, link: &LinkConfig) -> Read<()> {
+    link.validate()
+        .map_err(|error| Fault::new(row.line(), row.place(), error.to_string()))
+}

@@ -1,0 +1,163 @@
+//! From the text of a file to an experiment: every part is read, completed and checked.
+
+use super::digest::Fingerprint;
+use super::error::{Fault, Read, ScenarioError};
+use super::flows::{self, Sizes};
+use super::library::LoadOptions;
+use super::reader::Reader;
+use super::run;
+use super::substitute::Bindings;
+use super::sweep::Sweep;
+use super::traces::Traces;
+use super::tree::{self, Table};
+use super::{Case, Experiment, Setup, claims, figures, links};
+use crate::world;
+
+const KEYS: [&str; 11] = [
+    "title", "source", "about", "run", "sweep", "exclude", "quick", "link", "flow", "claim",
+    "figure",
+];
+
+/// Where a scenario comes from.
+pub(super) struct Origin<'a> {
+    pub(super) name: &'a str,
+    /// For messages.
+    pub(super) file: &'a str,
+    pub(super) text: &'a str,
+    pub(super) sizes: Sizes<'a>,
+}
+
+pub(super) fn load(
+    origin: &Origin<'_>,
+    options: &LoadOptions,
+) -> Result<Experiment, ScenarioError> {
+    read(origin, options).map_err(|fault| fault.in_file(origin.file))
+}
+
+fn read(origin: &Origin<'_>, options: &LoadOptions) -> Read<Experiment> {
+    let root = tree::parse(origin.text)?;
+    let root = Reader::new(&root, "the scenario");
+    root.only(&KEYS)?;
+    let title = root.text("title")?;
+    if title.is_empty() {
+        return Err(root.fault(
+            "title",
+            "it is required: what the scenario is about, in one line",
+        ));
+    }
+    let sweep = Sweep::read(&root, options)?;
+    let run = run::table(&root, &sweep, options)?;
+    let (repeats, seed) = run::repeats(&run, options)?;
+    let axes = sweep.axes();
+
+    let mut builder = Builder {
+        run,
+        links: tables(&root, "link", "a scenario needs at least one [[link]]")?,
+        flows: tables(&root, "flow", "a scenario needs at least one [[flow]]")?,
+        traces: Traces::new(options.traces.clone(), seed),
+        sizes: origin.sizes,
+        options,
+        fingerprint: Fingerprint::new(&axes, seed),
+    };
+    let cases = sweep
+        .grid()?
+        .iter()
+        .map(|bindings| builder.case(bindings))
+        .collect::<Read<Vec<_>>>()?;
+    let columns = columns(&cases);
+    if let Some(axis) = sweep.axes.iter().find(|axis| columns.contains(&axis.name)) {
+        return Err(Fault::new(
+            axis.line,
+            format!("axis `{}`", axis.name),
+            "a measure has that name: choose another",
+        ));
+    }
+    Ok(Experiment {
+        name: origin.name.to_owned(),
+        title,
+        source: root.text("source")?,
+        about: root.text("about")?,
+        quick: options.quick,
+        claims: claims::read(&root, &sweep, &columns)?,
+        figures: figures::read(&root, &sweep, &columns, &cases, options)?,
+        axes,
+        cases,
+        repeats,
+        seed,
+        digest: builder.fingerprint.finish(),
+    })
+}
+
+/// The tables `[[key]]`, at least one.
+fn tables(root: &Reader<'_>, key: &str, expected: &str) -> Read<Vec<Table>> {
+    let tables: Vec<Table> = root.tables(key)?.iter().map(Reader::to_table).collect();
+    if tables.is_empty() {
+        return Err(root.fault(key, expected));
+    }
+    Ok(tables)
+}
+
+/// Names of everything measured in any case, each once.
+fn columns(cases: &[Case]) -> Vec<String> {
+    let mut seen = std::collections::BTreeSet::new();
+    cases
+        .iter()
+        .flat_map(|case| world::measures(&case.setup))
+        .filter(|name| seen.insert(name.clone()))
+        .collect()
+}
+
+/// Makes cases of the file's tables.
+struct Builder<'a> {
+    run: Table,
+    links: Vec<Table>,
+    flows: Vec<Table>,
+    traces: Traces,
+    sizes: Sizes<'a>,
+    options: &'a LoadOptions,
+    fingerprint: Fingerprint,
+}
+
+impl Builder<'_> {
+    fn case(&mut self, bindings: &Bindings<'_>) -> Read<Case> {
+        let run = run::read(&bindings.table(&self.run)?, self.options)?;
+        let link_tables = bindings.tables(&self.links)?;
+        let links = links::read(&readers(&link_tables, "[[link]]"), &run, &mut self.traces)?;
+        let world = flows::World {
+            run: &run,
+            links: &links.specs,
+            sizes: self.sizes,
+            options: self.options,
+        };
+        let flow_tables = bindings.tables(&self.flows)?;
+        let flows = flows::read(&readers(&flow_tables, "[[flow]]"), &world)?;
+        let case = Case {
+            labels: bindings
+                .0
+                .iter()
+                .map(|(_, value)| value.label.clone())
+                .collect(),
+            setup: Setup {
+                duration: run.duration,
+                warmup: run.warmup,
+                rtt: run.rtt,
+                datagram_size: run.datagram_size,
+                cipher: run.cipher,
+                record: run.record,
+                bin: run.bin,
+                links: links.specs,
+                flows,
+            },
+        };
+        let traces = format!("{:?}", links.traces);
+        self.fingerprint.add_case(&case, &traces);
+        Ok(case)
+    }
+}
+
+fn readers<'a>(tables: &'a [Table], place: &str) -> Vec<Reader<'a>> {
+    tables
+        .iter()
+        .map(|table| Reader::new(table, place))
+        .collect()
+}

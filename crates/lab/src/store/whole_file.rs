@@ -1,0 +1,78 @@
+//! Files that have their name only when they are complete and on disk.
+//!
+//! Who calls this holds the folder's lock and writes each name from one thread, so the temporary
+//! name can be a fixed one; what a killed process left behind is overwritten or removed.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::StoreError;
+
+/// What temporary names end in.
+const PART: &str = ".part";
+
+/// Writes `content` as `path`, replacing what had that name in one step.
+pub(super) fn write(path: &Path, content: &[u8]) -> Result<(), StoreError> {
+    let part = part_of(path);
+    let mut file = File::create(&part).map_err(StoreError::io(&part))?;
+    file.write_all(content)
+        .and_then(|()| file.sync_all())
+        .map_err(StoreError::io(&part))?;
+    drop(file);
+    fs::rename(&part, path).map_err(StoreError::io(path))?;
+    if let Some(folder) = path.parent() {
+        sync_folder(folder);
+    }
+    Ok(())
+}
+
+/// The same in a folder that may not be there yet.
+pub(super) fn write_below(path: &Path, content: &[u8]) -> Result<(), StoreError> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(StoreError::io(folder))?;
+    }
+    write(path, content)
+}
+
+/// The content of a file; `None` if there is none.
+pub(super) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+    match fs::read(path) {
+        Ok(content) => Ok(Some(content)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(StoreError::io(path)(error)),
+    }
+}
+
+/// Removes what was never completed in `folder`.
+pub(super) fn remove_parts(folder: &Path) -> Result<(), StoreError> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(StoreError::io(folder)(error)),
+    };
+    for entry in entries {
+        let path = entry.map_err(StoreError::io(folder))?.path();
+        if path.to_string_lossy().ends_with(PART) {
+            fs::remove_file(&path).map_err(StoreError::io(&path))?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes renames in `folder` last through a power failure. Some file systems can't sync a folder;
+/// what a file holds is safe regardless.
+pub(super) fn sync_folder(folder: &Path) {
+    if cfg!(unix)
+        && let Ok(folder) = File::open(folder)
+    {
+        let _ = folder.sync_all();
+    }
+}
+
+fn part_of(path: &Path) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(PART);
+    PathBuf::from(name)
+}
