@@ -6,7 +6,7 @@ mod support;
 
 use support::{assert_near, dumbbell, flow, link, mbps, millis, run, secs, setup};
 use swiftwater_lab::scenario::App;
-use swiftwater_link::Buffer;
+use swiftwater_link::{Buffer, LinkConfig, Trace, TraceSample};
 
 #[test]
 fn the_narrower_link_of_a_chain_limits() {
@@ -124,10 +124,37 @@ fn extra_round_trip_time_lies_on_the_access_links() {
 }
 
 #[test]
+fn the_capacity_of_a_trace_is_that_of_the_measured_time() {
+    let sample = |at, rate| TraceSample {
+        at: secs(at),
+        rate: Some(mbps(rate)),
+        rtt: None,
+        loss: None,
+    };
+    // One second of 10 and two of 40 Mbit/s, again and again: 30 in the mean.
+    let samples = [sample(0, 10), sample(1, 40)];
+    let trace = Trace::from_samples(&samples, Some(secs(2))).unwrap();
+    let app = App::ConstantRate { rate: mbps(8) };
+    let mut setup = dumbbell(4, vec![flow("flow", app, 1)]);
+    setup.links[0].forward = LinkConfig::default()
+        .rate(trace)
+        .delay(millis(1))
+        .trace_offset(millis(500));
+    setup.links[0].backward.delay = millis(1);
+    setup.rtt = millis(2);
+    // From 2.5 s on: half a second of 40, one of 10, half a second of 40 Mbit/s.
+    setup.warmup = secs(2);
+    let measured = run(&setup);
+    let headers = measured.value("link.utilisation") * 25.0 / measured.value("flow.goodput_mbps");
+    assert!((1.03..1.06).contains(&headers), "{headers}");
+    assert_near(measured.value("flow.goodput_mbps"), 8.0, 0.01);
+}
+
+#[test]
 fn thousands_of_hosts_fit() {
     let mut many = flow("many", App::Transfer { bytes: 3_000 }, 1);
     many.count = 2_000;
-    many.stagger = millis(1);
+    many.stagger = millis(3);
     let measured = run(&dumbbell(30, vec![many]));
     assert_near(measured.value("many.completed"), 2_000.0, 0.0);
     assert!(measured.outcome.simulated_s < 10.0);

@@ -182,3 +182,25 @@ fn a_transfer_that_is_cut_off_counts_as_started_only() {
     assert_eq!(measured.get("lone.fct_mean_ms"), None);
     assert_eq!(measured.outcome.samples[0].duration_ms, None);
 }
+
+#[test]
+fn a_group_of_transfers_is_recorded_as_one_flow() {
+    let mut setup = poisson(40.0, Some(100));
+    let without = run(&setup);
+    setup.record = Some(millis(10));
+    let with = run(&setup);
+    assert_eq!(with.outcome.measures, without.outcome.measures);
+    assert_eq!(with.outcome.samples, without.outcome.samples);
+    let flows = &with.outcome.series.flows;
+    assert_eq!(flows.len(), 1);
+    let last = flows[0].points.last().unwrap();
+    // Everything that was acknowledged, of connections that are gone too.
+    let bytes: u64 = with
+        .outcome
+        .samples
+        .iter()
+        .map(|each| each.size_bytes)
+        .sum();
+    assert!(last.delivered_bytes > bytes * 9 / 10, "{last:?}");
+    assert!(flows[0].points.iter().any(|point| point.inflight_bytes > 0));
+}

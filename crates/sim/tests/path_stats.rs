@@ -117,8 +117,10 @@ fn the_controller_shows_itself_by_path() {
     );
     assert!(!snapshot.state.is_empty());
     assert!(stats.app_limited && stats.bytes_in_flight.is_zero());
+    assert_eq!(client.smoothed_rtt(PathId::ZERO), Some(stats.smoothed_rtt));
     assert_eq!(client.stats().paths, [stats]);
     assert!(client.path_stats(PathId::new(7)).is_none());
+    assert!(client.smoothed_rtt(PathId::new(7)).is_none());
     assert!(client.controller(PathId::new(7)).is_none());
 }
 
