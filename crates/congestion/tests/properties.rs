@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -10,31 +11,41 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use support::{Fate, Supply, Transport, env};
 use swiftwater_congestion::{
-    AckBatch, Controller, ControllerFactory, CubicConfig, EcnBatch, EcnCounts, EpisodeId,
-    FixedWindow, HyStartConfig, LossBatch, LossCause, MAX_WINDOW, NewRenoConfig, Round, RttView,
-    SentInfo, by_name,
+    AckBatch, Bbr1Config, Controller, ControllerFactory, CubicConfig, EcnBatch, EcnCounts,
+    EpisodeId, FixedWindow, HyStartConfig, LossBatch, LossCause, LostPacket, MAX_WINDOW,
+    NewRenoConfig, RateSample, Round, RttView, SentInfo, by_name, names,
 };
-use swiftwater_units::{ByteCount, Instant, PacketCount};
+use swiftwater_units::{Bandwidth, ByteCount, Instant, PacketCount};
 
-fn factories() -> Vec<Box<dyn ControllerFactory>> {
+/// Every algorithm as it comes, and some with other parameters.
+fn factories() -> Vec<Arc<dyn ControllerFactory>> {
     let step_back = HyStartConfig {
         step_back: true,
         growth_limit: Some(8),
         ..Default::default()
     };
-    vec![
-        Box::new(CubicConfig::default()),
-        Box::new(CubicConfig {
+    let mut all: Vec<_> = names()
+        .iter()
+        .map(|name| by_name(name).expect("it is listed"))
+        .collect();
+    let others: [Arc<dyn ControllerFactory>; 3] = [
+        Arc::new(CubicConfig {
             hystart: Some(step_back),
             fast_convergence: false,
             ..Default::default()
         }),
-        Box::new(NewRenoConfig::default()),
-        Box::new(NewRenoConfig {
+        Arc::new(NewRenoConfig {
             hystart: Some(step_back),
             ..Default::default()
         }),
-    ]
+        Arc::new(Bbr1Config {
+            expected_bandwidth: Some(Bandwidth::from_mbps(5)),
+            max_expected_bandwidth: Some(Bandwidth::from_mbps(8)),
+            ..Bbr1Config::xquic()
+        }),
+    ];
+    all.extend(others);
+    all
 }
 
 /// Something told to a controller; numbers are as wild as a broken transport could make them.
@@ -55,6 +66,7 @@ enum Call {
     Loss {
         new: bool,
         episode: u64,
+        inflight: u64,
     },
     Ce {
         new: bool,
@@ -81,7 +93,7 @@ fn call() -> impl Strategy<Value = Call> {
         12 => (bytes(), bytes(), any::<u64>(), any::<bool>(), 0..40_u64, any::<[bool; 3]>()).prop_map(
             |(bytes, prior, rtt, sampled, round, flags)| Call::Ack { bytes, prior, rtt, sampled, round, flags }
         ),
-        2 => (any::<bool>(), 0..4_u64).prop_map(|(new, episode)| Call::Loss { new, episode }),
+        2 => (any::<bool>(), 0..4_u64, bytes()).prop_map(|(new, episode, inflight)| Call::Loss { new, episode, inflight }),
         1 => (any::<bool>(), 0..4_u64).prop_map(|(new, episode)| Call::Ce { new, episode }),
         1 => (0..4_u64).prop_map(|episode| Call::Spurious { episode }),
         1 => Just(Call::Persistent),
@@ -154,11 +166,23 @@ impl Subject {
                 prior,
                 round,
                 flags,
+                sampled,
                 ..
             } => {
-                cc.on_ack(&ack(now, rtt, bytes, prior, round, flags), &mut env);
+                let mut batch = ack(now, rtt, bytes, prior, round, flags);
+                batch.rate = sampled.then(|| sample(bytes, prior, rtt.latest, flags[0]));
+                batch.round.start = sampled && flags[1];
+                batch.ecn.ce = PacketCount::new(u64::from(flags[2]));
+                cc.on_ack(&batch, &mut env);
             }
-            Call::Loss { new, episode } => cc.on_loss(&loss(now, rtt, new, episode), &mut env),
+            Call::Loss {
+                new,
+                episode,
+                inflight,
+            } => {
+                let packets = [lost(now, inflight); 3];
+                cc.on_loss(&loss(now, rtt, new, episode, &packets), &mut env);
+            }
             Call::Ce { new, episode } => cc.on_ce(&ce(now, rtt, new, episode), &mut env),
             Call::Spurious { episode } => cc.on_spurious(EpisodeId(episode), now, &mut env),
             Call::Persistent => cc.on_persistent_congestion(now, &mut env),
@@ -177,8 +201,10 @@ impl Subject {
             "{cwnd} below the minimum"
         );
         prop_assert!(cwnd <= MAX_WINDOW, "{cwnd} above the maximum");
-        let gain = self.cc.pacing(&self.rtt).gain;
-        prop_assert!(gain > 0.0 && gain.is_finite());
+        let pacing = self.cc.pacing(&self.rtt);
+        prop_assert!(pacing.gain > 0.0 && pacing.gain.is_finite());
+        prop_assert!(pacing.rate.is_none_or(|rate| !rate.is_zero()));
+        prop_assert!(pacing.quantum.is_none_or(|quantum| !quantum.is_zero()));
         let snapshot = self.cc.snapshot();
         prop_assert_eq!(snapshot.cwnd, cwnd);
         prop_assert!(
@@ -227,7 +253,39 @@ fn ack(
     }
 }
 
-fn loss(now: Instant, rtt: RttView, new_episode: bool, episode: u64) -> LossBatch<'static> {
+fn sample(bytes: u64, prior: u64, interval: Duration, is_app_limited: bool) -> RateSample {
+    RateSample {
+        delivered: ByteCount::new(bytes),
+        interval,
+        rate: Bandwidth::from_transfer(bytes, interval),
+        is_app_limited,
+        prior_delivered: ByteCount::new(prior),
+        tx_in_flight: ByteCount::new(prior),
+        lost_since_sent: ByteCount::new(bytes / 50),
+        ce_since_sent: PacketCount::new(bytes % 3),
+        send_elapsed: interval,
+        ack_elapsed: interval,
+    }
+}
+
+fn lost(now: Instant, tx_in_flight: u64) -> LostPacket {
+    LostPacket {
+        size: ByteCount::new(400),
+        sent_at: now,
+        tx_in_flight: ByteCount::new(tx_in_flight),
+        lost_prior: ByteCount::new(tx_in_flight / 70),
+        delivered_prior: ByteCount::ZERO,
+        is_app_limited: false,
+    }
+}
+
+fn loss(
+    now: Instant,
+    rtt: RttView,
+    new_episode: bool,
+    episode: u64,
+    packets: &[LostPacket],
+) -> LossBatch<'_> {
     LossBatch {
         now,
         lost_bytes: ByteCount::new(1_200),
@@ -236,7 +294,7 @@ fn loss(now: Instant, rtt: RttView, new_episode: bool, episode: u64) -> LossBatc
         largest_lost_sent_at: now,
         new_episode,
         episode: EpisodeId(episode),
-        packets: &[],
+        packets,
         prior_inflight: ByteCount::ZERO,
         inflight: ByteCount::ZERO,
         round_lost: ByteCount::ZERO,
