@@ -12,10 +12,10 @@ use rand_chacha::rand_core::SeedableRng;
 use support::{Fate, Supply, Transport, env};
 use swiftwater_congestion::{
     AckBatch, Controller, ControllerFactory, CubicConfig, EcnBatch, EcnCounts, EpisodeId,
-    FixedWindow, HyStartConfig, LossBasedConfig, LossBatch, LossCause, MAX_WINDOW, NewRenoConfig,
-    Round, RttView, SentInfo, by_name, names,
+    FixedWindow, HyStartConfig, LossBasedConfig, LossBatch, LossCause, LostPacket, MAX_WINDOW,
+    NewRenoConfig, RateSample, Round, RttView, SentInfo, by_name, names,
 };
-use swiftwater_units::{ByteCount, Instant, PacketCount};
+use swiftwater_units::{Bandwidth, ByteCount, Instant, PacketCount};
 
 /// Every algorithm by name, and settings that reach code the defaults don't.
 fn factories() -> Vec<Arc<dyn ControllerFactory>> {
@@ -34,6 +34,7 @@ fn factories() -> Vec<Arc<dyn ControllerFactory>> {
         .collect();
     for specification in [
         "cubic-plus:rtt_mode=literal,filter=algo,drain=bdp,k_high=0.1,drain_backoff=64,drain_restore=on,prr=on",
+        "bbr1-xquic:expected_bandwidth=5mbit,max_expected_bandwidth=8mbit",
         "copa:turn_at_once=off,delta=0.04",
         "prague:rtt_transition=0,gain=1,hystart=off",
         "cubic-plus:filter=off,drain=text,k_high=0,base_window=1s,full_queue=on,hold_growth=on,period_rtts=0.25",
@@ -70,6 +71,7 @@ enum Call {
     Loss {
         new: bool,
         episode: u64,
+        inflight: u64,
     },
     Ce {
         new: bool,
@@ -96,7 +98,7 @@ fn call() -> impl Strategy<Value = Call> {
         12 => (bytes(), bytes(), any::<u64>(), any::<bool>(), 0..40_u64, any::<[bool; 3]>()).prop_map(
             |(bytes, prior, rtt, sampled, round, flags)| Call::Ack { bytes, prior, rtt, sampled, round, flags }
         ),
-        2 => (any::<bool>(), 0..4_u64).prop_map(|(new, episode)| Call::Loss { new, episode }),
+        2 => (any::<bool>(), 0..4_u64, bytes()).prop_map(|(new, episode, inflight)| Call::Loss { new, episode, inflight }),
         1 => (any::<bool>(), 0..4_u64).prop_map(|(new, episode)| Call::Ce { new, episode }),
         1 => (0..4_u64).prop_map(|episode| Call::Spurious { episode }),
         1 => Just(Call::Persistent),
@@ -169,11 +171,23 @@ impl Subject {
                 prior,
                 round,
                 flags,
+                sampled,
                 ..
             } => {
-                cc.on_ack(&ack(now, rtt, bytes, prior, round, flags), &mut env);
+                let mut batch = ack(now, rtt, bytes, prior, round, flags);
+                batch.rate = sampled.then(|| sample(bytes, prior, rtt.latest, flags[0]));
+                batch.round.start = sampled && flags[1];
+                batch.ecn.ce = PacketCount::new(u64::from(flags[2]));
+                cc.on_ack(&batch, &mut env);
             }
-            Call::Loss { new, episode } => cc.on_loss(&loss(now, rtt, new, episode), &mut env),
+            Call::Loss {
+                new,
+                episode,
+                inflight,
+            } => {
+                let packets = [lost(now, inflight); 3];
+                cc.on_loss(&loss(now, rtt, new, episode, &packets), &mut env);
+            }
             Call::Ce { new, episode } => cc.on_ce(&ce(now, rtt, new, episode), &mut env),
             Call::Spurious { episode } => cc.on_spurious(EpisodeId(episode), now, &mut env),
             Call::Persistent => cc.on_persistent_congestion(now, &mut env),
@@ -244,7 +258,39 @@ fn ack(
     }
 }
 
-fn loss(now: Instant, rtt: RttView, new_episode: bool, episode: u64) -> LossBatch<'static> {
+fn sample(bytes: u64, prior: u64, interval: Duration, is_app_limited: bool) -> RateSample {
+    RateSample {
+        delivered: ByteCount::new(bytes),
+        interval,
+        rate: Bandwidth::from_transfer(bytes, interval),
+        is_app_limited,
+        prior_delivered: ByteCount::new(prior),
+        tx_in_flight: ByteCount::new(prior),
+        lost_since_sent: ByteCount::new(bytes / 50),
+        ce_since_sent: PacketCount::new(bytes % 3),
+        send_elapsed: interval,
+        ack_elapsed: interval,
+    }
+}
+
+fn lost(now: Instant, tx_in_flight: u64) -> LostPacket {
+    LostPacket {
+        size: ByteCount::new(400),
+        sent_at: now,
+        tx_in_flight: ByteCount::new(tx_in_flight),
+        lost_prior: ByteCount::new(tx_in_flight / 70),
+        delivered_prior: ByteCount::ZERO,
+        is_app_limited: false,
+    }
+}
+
+fn loss(
+    now: Instant,
+    rtt: RttView,
+    new_episode: bool,
+    episode: u64,
+    packets: &[LostPacket],
+) -> LossBatch<'_> {
     LossBatch {
         now,
         lost_bytes: ByteCount::new(1_200),
@@ -253,7 +299,7 @@ fn loss(now: Instant, rtt: RttView, new_episode: bool, episode: u64) -> LossBatc
         largest_lost_sent_at: now,
         new_episode,
         episode: EpisodeId(episode),
-        packets: &[],
+        packets,
         prior_inflight: ByteCount::ZERO,
         inflight: ByteCount::ZERO,
         round_lost: ByteCount::ZERO,
