@@ -186,6 +186,12 @@ impl<P: Payload> Link<P> {
         &self.counters
     }
 
+    /// Whether [`Link::take_dropped`] has something.
+    pub fn has_dropped(&self) -> bool {
+        let dropped = self.dropped.as_ref();
+        dropped.is_some_and(|dropped| !dropped.is_empty())
+    }
+
     /// Packets, copies included, that will still arrive. Lost ones aren't part of it; packets whose
     /// fate a discipline decides at dequeue are, until then.
     pub fn in_transit(&self) -> Tally {
@@ -295,7 +301,9 @@ impl<P: Payload> Link<P> {
         None
     }
 
-    /// Puts a packet into a queue that decides at dequeue.
+    /// Puts a packet into a queue that decides at dequeue. Never inlined, like [`Link::transmit`]:
+    /// the usual queue is passed quicker without it.
+    #[inline(never)]
     fn wait(&mut self, now: Instant, packet: Packet<P>, size: u32) -> Option<Dropped<P>> {
         let Queue::Waiting(queue) = &mut self.queue else {
             return None;
@@ -317,6 +325,7 @@ impl<P: Payload> Link<P> {
     }
 
     /// Lets the transmitter turn to packets that wait, from `from` (when it last did) to `to`.
+    #[inline(never)]
     fn transmit(&mut self, from: Instant, to: Instant) {
         loop {
             let Queue::Waiting(queue) = &mut self.queue else {

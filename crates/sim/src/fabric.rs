@@ -320,7 +320,9 @@ impl Fabric {
         if let Some(Dropped { packet, .. }) = dropped {
             self.pool.recycle(packet);
         }
-        self.collect_dropped(link);
+        if self.link(link).link.has_dropped() {
+            self.collect_dropped(link);
+        }
         self.schedule(link);
     }
 
@@ -354,7 +356,9 @@ impl Fabric {
                 if state.scheduled.is_some_and(|at| at <= now) {
                     state.scheduled = None;
                 }
-                self.collect_dropped(link);
+                if state.link.has_dropped() {
+                    self.collect_dropped(link);
+                }
                 self.schedule(link);
                 return None;
             };

@@ -284,8 +284,12 @@ fn text(report: &Report) -> String {
     let used = report.utilisation.map_or_else(String::new, |share| {
         format!(", {:.1} % of the rate used", share * 100.0)
     });
+    let marked = match report.ecn_marks {
+        0 => String::new(),
+        marks => format!(", {marks} marked"),
+    };
     format!(
-        "{}\n\nqueue: {} on average, {} at most, {} packets dropped{used}\n\
+        "{}\n\nqueue: {} on average, {} at most, {} packets dropped{marked}{used}\n\
          {:.1} s simulated in {:.2} s",
         table.render(),
         table::bytes(queue.mean_bytes.round() as u64),
