@@ -304,6 +304,22 @@ fn a_measure_has_dashes_where_colour_is_taken() {
 }
 
 #[test]
+fn lines_are_named_alike_in_panels_of_all_units() {
+    let mut parts = Parts::new(experiment());
+    let mut drawn = figure("fig5", line());
+    drawn.kind = FigureKind::Line {
+        x: "buffer".to_owned(),
+        y: parts.table.measures.clone(),
+    };
+    parts.experiment.figures = vec![drawn];
+    let plot = &plots(&parts.page())[0];
+    let delay = traces_named(plot, "cubic, bottleneck.queue_delay_mean_ms");
+    assert_eq!(delay.len(), 1);
+    assert_eq!(delay[0]["yaxis"], "y2");
+    assert!(traces_named(plot, "cubic").is_empty());
+}
+
+#[test]
 fn an_empty_table_says_what_is_missing() {
     let mut parts = Parts::new(experiment());
     parts.experiment.figures = vec![

@@ -156,3 +156,9 @@ pub(super) fn by_unit(measures: &[String]) -> Vec<Vec<&str>> {
     }
     parts
 }
+
+/// Measures of one unit at most: with more than one, lines are named after their measure too, in
+/// all panels alike.
+pub(super) fn of_one_unit(measures: &[String]) -> usize {
+    by_unit(measures).iter().map(Vec::len).max().unwrap_or(0)
+}

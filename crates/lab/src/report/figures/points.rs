@@ -74,7 +74,7 @@ pub(super) fn gather(
                     strokes.push(stroke(
                         &series,
                         measure,
-                        measures.len(),
+                        axis::of_one_unit(y),
                         place,
                         points,
                         context,

@@ -54,7 +54,7 @@ pub(super) fn draw(
                             let y = axis::of_measures(&measures, figure.y_scale);
                             canvas.panel(&panel, x, y)
                         });
-                        let look = Look::of(&series, measure, measures.len(), place, context);
+                        let look = Look::of(&series, measure, axis::of_one_unit(y), place, context);
                         for curve in curves {
                             draw_curve(canvas, slot, &look, &curve, figure.y_scale);
                         }
