@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -10,31 +11,41 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use support::{Fate, Supply, Transport, env};
 use swiftwater_congestion::{
-    AckBatch, Controller, ControllerFactory, CubicConfig, EcnBatch, EcnCounts, EpisodeId,
-    FixedWindow, HyStartConfig, LossBatch, LossCause, MAX_WINDOW, NewRenoConfig, Round, RttView,
-    SentInfo, by_name,
+    AckBatch, Bbr1Config, Controller, ControllerFactory, CubicConfig, EcnBatch, EcnCounts,
+    EpisodeId, FixedWindow, HyStartConfig, LossBatch, LossCause, LostPacket, MAX_WINDOW,
+    NewRenoConfig, RateSample, Round, RttView, SentInfo, by_name, names,
 };
-use swiftwater_units::{ByteCount, Instant, PacketCount};
+use swiftwater_units::{Bandwidth, ByteCount, Instant, PacketCount};
 
-fn factories() -> Vec<Box<dyn ControllerFactory>> {
+/// Every algorithm as it comes, and some with other parameters.
+fn factories() -> Vec<Arc<dyn ControllerFactory>> {
     let step_back = HyStartConfig {
         step_back: true,
         growth_limit: Some(8),
         ..Default::default()
     };
-    vec![
-        Box::new(CubicConfig::default()),
-        Box::new(CubicConfig {
+    let mut all: Vec<_> = names()
+        .iter()
+        .map(|name| by_name(name).expect("it is listed"))
+        .collect();
+    let others: [Arc<dyn ControllerFactory>; 3] = [
+        Arc::new(CubicConfig {
             hystart: Some(step_back),
             fast_convergence: false,
             ..Default::default()
         }),
-        Box::new(NewRenoConfig::default()),
-        Box::new(NewRenoConfig {
+        Arc::new(NewRenoConfig {
             hystart: Some(step_back),
             ..Default::default()
         }),
-    ]
+        Arc::new(Bbr1Config {
+            expected_bandwidth: Some(Bandwidth::from_mbps(5)),
+            max_expected_bandwidth: Some(Bandwidth::from_mbps(8)),
+            ..Bbr1Config::xquic()
+        }),
+    ];
+    all.extend(others);
+    all
 }
 
 /// Something told to a controller; numbers are as wild as a broken transport could make them.
@@ -170,9 +181,7 @@ impl Subject {
                 inflight,
             } => {
                 let packets = [lost(now, inflight); 3];
-                let mut batch = loss(now, rtt, new, episode);
-                batch.packets = &packets;
-                cc.on_loss(&batch, &mut env);
+                cc.on_loss(&loss(now, rtt, new, episode, &packets), &mut env);
             }
             Call::Ce { new, episode } => cc.on_ce(&ce(now, rtt, new, episode), &mut env),
             Call::Spurious { episode } => cc.on_spurious(EpisodeId(episode), now, &mut env),
@@ -192,8 +201,10 @@ impl Subject {
             "{cwnd} below the minimum"
         );
         prop_assert!(cwnd <= MAX_WINDOW, "{cwnd} above the maximum");
-        let gain = self.cc.pacing(&self.rtt).gain;
-        prop_assert!(gain > 0.0 && gain.is_finite());
+        let pacing = self.cc.pacing(&self.rtt);
+        prop_assert!(pacing.gain > 0.0 && pacing.gain.is_finite());
+        prop_assert!(pacing.rate.is_none_or(|rate| !rate.is_zero()));
+        prop_assert!(pacing.quantum.is_none_or(|quantum| !quantum.is_zero()));
         let snapshot = self.cc.snapshot();
         prop_assert_eq!(snapshot.cwnd, cwnd);
         prop_assert!(
@@ -242,16 +253,11 @@ fn ack(
     }
 }
 
-fn sample(
-    bytes: u64,
-    prior: u64,
-    interval: Duration,
-    is_app_limited: bool,
-) -> swiftwater_congestion::RateSample {
-    swiftwater_congestion::RateSample {
+fn sample(bytes: u64, prior: u64, interval: Duration, is_app_limited: bool) -> RateSample {
+    RateSample {
         delivered: ByteCount::new(bytes),
         interval,
-        rate: swiftwater_units::Bandwidth::from_transfer(bytes, interval),
+        rate: Bandwidth::from_transfer(bytes, interval),
         is_app_limited,
         prior_delivered: ByteCount::new(prior),
         tx_in_flight: ByteCount::new(prior),
@@ -262,8 +268,8 @@ fn sample(
     }
 }
 
-fn lost(now: Instant, tx_in_flight: u64) -> swiftwater_congestion::LostPacket {
-    swiftwater_congestion::LostPacket {
+fn lost(now: Instant, tx_in_flight: u64) -> LostPacket {
+    LostPacket {
         size: ByteCount::new(400),
         sent_at: now,
         tx_in_flight: ByteCount::new(tx_in_flight),
@@ -273,7 +279,13 @@ fn lost(now: Instant, tx_in_flight: u64) -> swiftwater_congestion::LostPacket {
     }
 }
 
-fn loss(now: Instant, rtt: RttView, new_episode: bool, episode: u64) -> LossBatch<'static> {
+fn loss(
+    now: Instant,
+    rtt: RttView,
+    new_episode: bool,
+    episode: u64,
+    packets: &[LostPacket],
+) -> LossBatch<'_> {
     LossBatch {
         now,
         lost_bytes: ByteCount::new(1_200),
@@ -282,7 +294,7 @@ fn loss(now: Instant, rtt: RttView, new_episode: bool, episode: u64) -> LossBatc
         largest_lost_sent_at: now,
         new_episode,
         episode: EpisodeId(episode),
-        packets: &[],
+        packets,
         prior_inflight: ByteCount::ZERO,
         inflight: ByteCount::ZERO,
         round_lost: ByteCount::ZERO,
