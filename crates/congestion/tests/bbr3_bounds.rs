@@ -89,6 +89,10 @@ fn losses_of_an_app_limited_probe_end_it_but_set_no_bound() {
     feed.lose_at(9, 9, Some(80_000));
     assert_eq!(feed.state(), "probe_bw_down");
     assert_eq!(feed.try_detail("inflight_longterm"), None);
+    // That was the answer to this probe; losses of other packets of it get none.
+    feed.app_limited = false;
+    feed.lose_at(9, 9, Some(80_000));
+    assert_eq!(feed.try_detail("inflight_longterm"), None);
 }
 
 #[test]

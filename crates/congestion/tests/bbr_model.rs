@@ -234,8 +234,11 @@ fn min_rtt_outlives_the_probe_that_measures_it_anew() {
     min.on_sample(at(5_100), ms(45));
     assert!(!min.probe_is_due());
     min.on_probe_done(at(5_200));
-    min.on_sample(at(10_011), ms(80));
+    min.on_sample(at(10_150), ms(80));
     assert_eq!(min.get(), Some(ms(45)), "then that of the probe");
+    assert!(!min.probe_is_due(), "an interval from the end of the last");
+    min.on_sample(at(10_201), ms(80));
+    assert!(min.probe_is_due());
 }
 
 #[test]

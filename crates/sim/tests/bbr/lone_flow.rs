@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use swiftwater_link::{Buffer, LossModel, Rate, Trace, TraceSample};
+use swiftwater_link::{Buffer, EcnThreshold, LossModel, Rate, Trace, TraceSample};
+use swiftwater_sim::FlowSpec;
 use swiftwater_units::{Bandwidth, Instant};
 
 use super::{RTT, at, lone_flow, share};
@@ -143,6 +144,41 @@ fn an_expected_bandwidth_makes_probing_gentle_and_a_maximum_caps() {
     let (few, capped) = lost("bbr1-xquic:max_expected_bandwidth=10mbit");
     assert!(few * 10 < plain, "{few} of {plain} losses");
     assert!((0.45..0.53).contains(&capped), "{capped:.3}");
+}
+
+#[test]
+fn marks_keep_the_queue_short_where_they_are_answered() {
+    for (name, rtt_ms, threshold) in [
+        ("bbr2", 4, 10_000_u64),
+        ("bbr3", 4, 10_000),
+        ("bbr3", 30, 40_000),
+    ] {
+        let (mut dumbbell, _) = lone_flow(name, 50, 8);
+        dumbbell.rtt = Duration::from_millis(rtt_ms);
+        dumbbell.buffer = Buffer::Bytes(500_000.into());
+        dumbbell.ecn_threshold = Some(EcnThreshold::Bytes(threshold.into()));
+        let report = dumbbell.run().unwrap();
+        assert!(report.ecn_marks > 100, "{name}: {report:?}");
+        assert!(
+            report.queue.mean_bytes < threshold as f64,
+            "{name}: {report:?}"
+        );
+        assert!(report.utilisation.unwrap() > 0.93, "{name}: {report:?}");
+    }
+}
+
+#[test]
+fn equal_flows_share_about_equally() {
+    for name in ["bbr1", "bbr1-xquic", "bbr2", "bbr3"] {
+        let (mut dumbbell, _) = lone_flow(name, 20, 25);
+        dumbbell.flows = vec![FlowSpec::new(name).unwrap(); 2];
+        let report = dumbbell.run().unwrap();
+        let rates: Vec<_> = report.flows.iter().map(|flow| flow.goodput_bps).collect();
+        let sum = rates[0] + rates[1];
+        let jain = sum * sum / (2.0 * (rates[0] * rates[0] + rates[1] * rates[1]));
+        assert!(jain > 0.9, "{name}: {rates:?}");
+        assert!(sum > 0.9 * 20e6, "{name}: {rates:?}");
+    }
 }
 
 /// A link whose rate changes once.
