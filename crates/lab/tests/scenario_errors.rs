@@ -139,6 +139,11 @@ fn things_that_do_not_fit_together() {
         &dumbbell("", "columns = [\"rate\"]!"),
         &["goes with `trace`"],
     );
+    check(
+        &dumbbell("", "queue = \"codel\"\necn_threshold = \"30p\"")
+            .replace("[[link]]", "[[link]]!"),
+        &["set queue to droptail"],
+    );
     check(&dumbbell("", "delay = \"16ms\"!"), &["half of `rtt`, 15ms"]);
     check(&dumbbell("", "delay = \"1ms\"!"), &["half of `rtt`, 15ms"]);
     check(

@@ -238,10 +238,8 @@ fn read_common(row: &Reader<'_>, link: &mut LinkConfig) -> Read<()> {
     if let Some(buffer) = row.parse("buffer", str::parse)? {
         link.buffer = buffer;
     }
-    if let Some(queue) = row.string("queue")?
-        && queue != "droptail"
-    {
-        return Err(row.fault("queue", "write \"droptail\""));
+    if let Some(queue) = row.parse("queue", str::parse)? {
+        link.queue = queue;
     }
     if let Some(loss) = row.parse("loss", str::parse::<LossModel>)? {
         link.loss = loss;
