@@ -302,7 +302,7 @@ proptest! {
         let paused: Duration = viewing.pauses.iter().sum();
         prop_assert!(paused <= viewing.viewed);
         // A byte is a millisecond.
-        let played = (viewing.viewed - paused).as_millis();
+        let played = viewing.viewed.saturating_sub(paused).as_millis();
         prop_assert!(played <= u128::from(received));
         prop_assert_eq!(viewing.started.is_some(), received >= 500);
     }
