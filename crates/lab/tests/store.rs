@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use proptest::prelude::*;
 use hand_made::{bare, experiment, options, outcome, read, run_in, simulate, write};
+use proptest::prelude::*;
 use swiftwater_lab::run::ExecuteOptions;
 use swiftwater_lab::scenario::Experiment;
 use swiftwater_lab::store::{Manifest, Origin, Results, StoreError, find, merge};
@@ -79,13 +79,22 @@ fn cases_with_different_measures_share_the_columns() {
 /// A process can be killed while any byte is being written.
 #[test]
 fn a_file_of_rows_that_ends_anywhere_is_continued() {
-    let experiment = experiment(&["a", "b"], 2);
+    let experiment = bare(experiment(&["a", "b"], 2));
     let folder = finished(&experiment);
     let whole = read(folder.path(), "rows.csv");
     // The fixed part is the same everywhere: the boundaries of lines and fields are what matters.
     let header = whole.iter().position(|&byte| byte == b'\n').expect("lines");
-    let positions = (0..20).chain(header - 2..whole.len()).step_by(7);
-    for end in positions.chain([header, header + 1, whole.len() - 1, whole.len()]) {
+    let positions = (0..header)
+        .step_by(101)
+        .chain((header..whole.len()).step_by(17));
+    for end in positions.chain([
+        1,
+        header - 1,
+        header,
+        header + 1,
+        whole.len() - 1,
+        whole.len(),
+    ]) {
         write(folder.path(), "rows.csv", &whole[..end]);
         let complete = whole[..end].split(|&byte| byte == b'\n').count() - 1;
         let summary = run_in(folder.path(), &experiment, &options(2), &simulate);
@@ -387,4 +396,32 @@ fn runs_without_files_need_none() {
     assert!(results.has(run));
     assert_eq!(results.series(run).expect("none"), None);
     assert!(results.samples(run).expect("none").is_empty());
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn rows_in_columns_are_the_rows() {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::RowAccessor;
+
+    let experiment = experiment(&["a", "b"], 2);
+    let folder = finished(&experiment);
+    let results = Results::read(folder.path(), &experiment).expect("it is there");
+    let path = results.write_parquet().expect("it is written");
+    let reader = SerializedFileReader::new(fs::File::open(path).expect("it is there"));
+    let reader = reader.expect("it is Parquet");
+    let table = results.table().expect("rows");
+    let columns = reader.metadata().file_metadata().schema().get_fields();
+    let names: Vec<&str> = columns.iter().map(|column| column.name()).collect();
+    assert_eq!(&names[..5], ["case", "repeat", "seed", "kind", "odd, name"]);
+    assert_eq!(&names[5..], table.measures);
+    let rows: Vec<_> = reader.into_iter().map(|row| row.expect("a row")).collect();
+    assert_eq!(rows.len(), table.rows.len());
+    for (row, expected) in rows.iter().zip(&table.rows) {
+        assert_eq!(row.get_ulong(2).expect("a seed"), expected.run.seed);
+        assert_eq!(row.get_string(3).expect("a label"), &expected.labels[0]);
+        for (place, value) in expected.values.iter().enumerate() {
+            assert_eq!(row.get_double(5 + place).ok(), *value);
+        }
+    }
 }

@@ -90,7 +90,11 @@ impl Conclusion {
             lines.push(verdicts::table(&self.verdicts));
         }
         let place = self.report.as_ref().unwrap_or(&self.folder);
-        let what = if self.report.is_some() { "report" } else { "rows" };
+        let what = if self.report.is_some() {
+            "report"
+        } else {
+            "rows"
+        };
         lines.push(format!("{what}: {}", place.display()));
         lines.join("\n")
     }

@@ -195,12 +195,12 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// Loads every experiment asked for but those whose traces are missing.
-fn load(
-    args: &RunArgs,
-    skipped: &mut Vec<Skipped>,
-) -> Result<Vec<(Origin, Experiment)>, Failure> {
+fn load(args: &RunArgs, skipped: &mut Vec<Skipped>) -> Result<Vec<(Origin, Experiment)>, Failure> {
     let library = args.source.library();
-    let set = args.set.iter().map(|set| (set.key.clone(), set.value.clone()));
+    let set = args
+        .set
+        .iter()
+        .map(|set| (set.key.clone(), set.value.clone()));
     let options = LoadOptions {
         set: set.collect(),
         repeats: args.repeats,
@@ -235,7 +235,9 @@ fn load(
 fn origin(args: &RunArgs, options: &LoadOptions, scenario: String) -> Origin {
     // The experiment may be loaded again from another folder.
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or(path.to_owned());
-    let is_file = Path::new(&scenario).extension().is_some_and(|it| it == "toml");
+    let is_file = Path::new(&scenario)
+        .extension()
+        .is_some_and(|it| it == "toml");
     Origin {
         scenario: if is_file {
             absolute(Path::new(&scenario)).display().to_string()

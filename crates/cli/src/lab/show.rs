@@ -70,7 +70,13 @@ fn text(experiment: &Experiment) -> String {
         let _ = writeln!(text, "\nFigures:");
     }
     for figure in &experiment.figures {
-        let _ = writeln!(text, "  {}: {} ({})", figure.id, figure.title, drawn(figure));
+        let _ = writeln!(
+            text,
+            "  {}: {} ({})",
+            figure.id,
+            figure.title,
+            drawn(figure)
+        );
     }
     text
 }

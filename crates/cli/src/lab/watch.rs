@@ -61,7 +61,11 @@ impl<'a> Watch<'a> {
         if self.lines && self.last_line.elapsed() >= LINE_EVERY {
             self.last_line = Instant::now();
             let (name, left) = (self.name, left_text(left));
-            output::note(&format!("{name}: {} of {} runs, {left}", done.done(), done.total));
+            output::note(&format!(
+                "{name}: {} of {} runs, {left}",
+                done.done(),
+                done.total
+            ));
         }
     }
 }
