@@ -41,6 +41,7 @@ fn help_version_completions_and_manual() {
         "swiftwater.1",
         "swiftwater-serve.1",
         "swiftwater-perf-client.1",
+        "swiftwater-lab-run.1",
     ] {
         assert!(names.iter().any(|name| name == page), "{names:?}");
     }

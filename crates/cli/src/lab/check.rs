@@ -32,7 +32,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<(), Failure> {
     for name in args.source.select(&args.files)? {
         match check(args, &name) {
             Ok((full, quick)) => output::line(&format!(
-                "{name}: {}; quick: {}; {} claims, {} figures",
+                "{name}: {}; quick: {}; claims: {}, figures: {}",
                 size(&full),
                 size(&quick),
                 full.claims + full.untestable,

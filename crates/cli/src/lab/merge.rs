@@ -59,9 +59,11 @@ pub(super) fn run(args: &MergeArgs) -> Result<(), Failure> {
         }
     }
     let mut conclusions = Vec::new();
-    for (name, (manifest, folders)) in &experiments {
+    for (manifest, folders) in experiments.values() {
         let experiment = args.source.experiment_of(manifest)?;
-        let results = merge(&args.out.join(name), &experiment, folders)?;
+        // The scenario's own name, not what a file says it is: it never leads out of the folder.
+        let out = args.out.join(&experiment.name);
+        let results = merge(&out, &experiment, folders)?;
         let conclusion = Conclusion::of(&experiment, &results, true, args.format)?;
         if !args.json {
             output::line(&format!("{}\n", conclusion.text()))?;

@@ -61,9 +61,6 @@ pub enum StoreError {
         /// How many there should be.
         expected: usize,
     },
-    /// The program was built without the format.
-    #[error("this program was built without {0}; build it with --features {0}")]
-    NotBuilt(&'static str),
 }
 
 impl StoreError {

@@ -25,6 +25,8 @@ mod lock;
 mod manifest;
 mod merge;
 mod names;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod records;
 mod results;
 mod rows;
