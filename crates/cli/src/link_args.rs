@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 use swiftwater::link::{
-    Buffer, EcnThreshold, Jitter, LinkConfig, LossModel, Rate, Reorder, ReorderBy, Trace, TraceUse,
-    parse_duration, parse_probability,
+    Buffer, EcnThreshold, Jitter, LinkConfig, LossModel, QueueDiscipline, Rate, Reorder, ReorderBy,
+    Trace, TraceUse, parse_duration, parse_probability,
 };
 use swiftwater::units::ByteCount;
 use thiserror::Error;
@@ -40,10 +40,15 @@ pub struct RelayLinkArgs {
     #[arg(long, value_name = "JITTER", value_parser = parse_jitter)]
     pub jitter: Option<Jitter>,
 
-    /// Queue: bytes (64kB), packets (100p), 1bdp, or unlimited [default: 1bdp, at least 64 kB, if
+    /// Size of the queue: bytes (64kB), packets (100p), 1bdp, or unlimited [default: 1bdp, at least 64 kB, if
     /// there is a rate]
     #[arg(long, value_name = "SIZE")]
     pub buffer: Option<Buffer>,
+
+    /// What the queue drops, marks and sends first: droptail, red, codel, fq-codel or dualpi2, with
+    /// parameters if needed (codel:target=5ms,interval=100ms) [default: droptail]
+    #[arg(long, value_name = "DISCIPLINE")]
+    pub queue: Option<QueueDiscipline>,
 
     /// Make a share of packets late: 1%,5ms or 1%,3p (until 3 others have passed)
     #[arg(long, value_name = "SHARE,BY", value_parser = parse_reorder)]
@@ -61,7 +66,8 @@ pub struct RelayLinkArgs {
     #[arg(long, value_name = "BYTES")]
     pub mtu: Option<u32>,
 
-    /// Mark ECN-capable packets that find more than this in the queue: 30kB, 20p or 5ms
+    /// Mark ECN-capable packets that find more than this in the queue (droptail only): 30kB, 20p
+    /// or 5ms
     #[arg(long, value_name = "THRESHOLD", value_parser = parse_ecn_threshold)]
     pub ecn_threshold: Option<EcnThreshold>,
 
@@ -82,7 +88,7 @@ pub struct RelayLinkArgs {
     #[arg(long, value_name = "LOSS")]
     pub up_loss: Option<LossModel>,
 
-    /// Queue from clients to server, if different
+    /// Size of the queue from clients to server, if different
     #[arg(long, value_name = "SIZE")]
     pub up_buffer: Option<Buffer>,
 }
@@ -151,6 +157,7 @@ impl RelayLinkArgs {
             corrupt: self.corrupt.unwrap_or_default(),
             mtu: self.mtu,
             ecn_threshold: self.ecn_threshold,
+            queue: self.queue.unwrap_or_default(),
             ..LinkConfig::default()
         }
     }

@@ -8,12 +8,14 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::bbr::Bbr1Config;
+use crate::bbr::{Bbr1Config, Bbr3Config};
 use crate::controller::ControllerFactory;
+use crate::copa::CopaConfig;
 use crate::cubic::CubicConfig;
 use crate::cubic_plus::CubicPlusConfig;
 use crate::newreno::NewRenoConfig;
 use crate::parameters::{Parameter, ParameterError, Tunable};
+use crate::prague::PragueConfig;
 
 /// A specification of which nothing can be made.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
@@ -95,13 +97,26 @@ impl Catalogue {
             "BBRv1 tuned for live video",
             Bbr1Config::xquic(),
         );
+        all.add("bbr2", "BBRv2 (v2alpha)", Bbr3Config::v2alpha());
+        all.add(
+            "bbr3",
+            "BBRv3 (draft-ietf-ccwg-bbr-06)",
+            Bbr3Config::default(),
+        );
+        all.add("copa", "Copa (NSDI 2018)", CopaConfig::default());
         all.add("cubic", "CUBIC (RFC 9438)", CubicConfig::default());
         all.add(
             "cubic-plus",
             "Cubic+: loss told apart by delay, queues drained",
             CubicPlusConfig::default(),
         );
+        all.add(
+            "cubic-plus-paper",
+            "Cubic+ as its paper has it",
+            CubicPlusConfig::paper(),
+        );
         all.add("newreno", "NewReno (RFC 9002)", NewRenoConfig::default());
+        all.add("prague", "Prague, for L4S queues", PragueConfig::default());
         all
     }
 

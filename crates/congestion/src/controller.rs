@@ -44,6 +44,20 @@ pub struct Pacing {
     pub quantum: Option<ByteCount>,
 }
 
+/// How the packets of a path are marked: what the controller promises to do about CE.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum EctCodepoint {
+    /// Not at all. For algorithms that don't answer CE: where they would be marked, they shall be
+    /// dropped instead (RFC 3168, section 5).
+    NotEct,
+    /// ECT(0): CE is answered like a loss (RFC 3168, section 5; RFC 9002, section 7.1).
+    #[default]
+    Ect0,
+    /// ECT(1): CE is answered in proportion to its share of the packets, and the other requirements
+    /// of RFC 9331, section 4, are met.
+    Ect1,
+}
+
 /// State of a controller for logs, statistics and plots; not for decisions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
@@ -98,6 +112,13 @@ pub trait Controller: Send {
 
     /// The congestion window: bytes that may be in flight.
     fn cwnd(&self) -> ByteCount;
+
+    /// How packets are to be marked. Asked when the path starts and when the peer has moved, not in
+    /// between; the transport may still send unmarked, if ECN is switched off or the path fails
+    /// validation.
+    fn ecn_codepoint(&self) -> EctCodepoint {
+        EctCodepoint::Ect0
+    }
 
     /// How to pace; read after every batch.
     fn pacing(&self, rtt: &RttView) -> Pacing;

@@ -16,12 +16,18 @@ pub const MAX_WINDOW: ByteCount = ByteCount::new(1 << 48);
 impl AckBatch {
     /// True if this batch may grow a window: it acknowledges packets sent after the last congestion
     /// event (RFC 9002, section 7.3.2), and the flow put its window to use (section 7.8).
+    pub fn may_grow(&self) -> bool {
+        self.sent_after_recovery_start && self.window_used()
+    }
+
+    /// True if the flow put its window to use (RFC 9002, section 7.8): all of
+    /// [`AckBatch::may_grow`] for algorithms whose growth doesn't depend on losses.
     ///
     /// The window counts as used if it was filled at any time in this round or the one before, or
     /// if something other than a lack of data, such as the pacer, held sending back. Because the
     /// latter includes the peer's flow control, [`FlightPeak::cap`] bounds the growth as well.
-    pub fn may_grow(&self) -> bool {
-        self.sent_after_recovery_start && (self.cwnd_limited_in_round || !self.app_limited)
+    pub fn window_used(&self) -> bool {
+        self.cwnd_limited_in_round || !self.app_limited
     }
 }
 

@@ -20,6 +20,7 @@
 mod bbr;
 mod catalogue;
 mod controller;
+mod copa;
 mod cubic;
 mod cubic_plus;
 mod fixed;
@@ -29,13 +30,15 @@ mod loss_based;
 mod loss_based_config;
 mod newreno;
 pub mod parameters;
+mod prague;
 mod prr;
 mod sample;
 mod windowed;
 
-pub use bbr::{Bbr1, Bbr1Config};
+pub use bbr::{Bbr1, Bbr1Config, Bbr3, Bbr3Config, Bbr3Version, EcnConfig};
 pub use catalogue::{Algorithm, Catalogue, UnknownController, by_name, names};
-pub use controller::{Controller, ControllerFactory, Env, Pacing, Snapshot};
+pub use controller::{Controller, ControllerFactory, EctCodepoint, Env, Pacing, Snapshot};
+pub use copa::{Copa, CopaConfig};
 pub use cubic::{Cubic, CubicConfig};
 pub use cubic_plus::{CubicPlus, CubicPlusConfig, DrainRule, LossFilter, RttMode};
 pub use fixed::FixedWindow;
@@ -44,6 +47,7 @@ pub use hystart::HyStartConfig;
 pub use loss_based_config::{LossBasedConfig, PacingGains};
 pub use newreno::{NewReno, NewRenoConfig};
 pub use parameters::{Parameter, ParameterError, ParameterValue, Tunable};
+pub use prague::{Prague, PragueConfig};
 pub use sample::{
     AckBatch, EcnBatch, EcnCounts, EpisodeId, LossBatch, LossCause, LostPacket, RateSample, Round,
     RttView, SentInfo,
@@ -60,6 +64,7 @@ pub mod blocks {
     pub use crate::hystart::{HyStart, SlowStart, SlowStartStep};
     pub use crate::loss_based::{Checkpoint, Curve, LossBased};
     pub use crate::newreno::RenoCurve;
+    pub use crate::prague::PragueCurve;
     pub use crate::prr::Prr;
     pub use crate::windowed::Windowed;
 }

@@ -158,6 +158,11 @@ impl<C: Curve> LossBased<C> {
         self.recovering = false;
     }
 
+    /// Time up to `now` doesn't count as used for growing.
+    pub fn pause(&mut self, now: Instant) {
+        self.curve.pause(now);
+    }
+
     /// What the next reduction is going to change.
     pub fn checkpoint(&self) -> Checkpoint<C> {
         Checkpoint {

@@ -5,7 +5,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use swiftwater_congestion::blocks::Windowed;
 use swiftwater_congestion::{
-    Catalogue, CubicConfig, HyStartConfig, ParameterError, Tunable, UnknownController, by_name,
+    Catalogue, CubicConfig, CubicPlusConfig, HyStartConfig, ParameterError, Tunable,
+    UnknownController, by_name,
 };
 
 #[test]
@@ -54,6 +55,22 @@ fn what_cannot_be_set_is_refused_with_what_could() {
     assert!(matches!(
         by_name("vegas"),
         Err(UnknownController::Name { .. })
+    ));
+}
+
+#[test]
+fn a_configuration_hands_on_the_parameters_of_one_inside_it() {
+    let mut config = CubicPlusConfig::default();
+    config.set_all("k_high=4,beta=0.8,prr=on").unwrap();
+    assert!((config.k_high - 4.0).abs() < 1e-12);
+    assert!((config.cubic.beta - 0.8).abs() < 1e-12);
+    assert!(config.cubic.base.prr);
+    let names: Vec<_> = config.parameters().iter().map(|p| p.name).collect();
+    let inner: Vec<_> = config.cubic.parameters().iter().map(|p| p.name).collect();
+    assert!(names.ends_with(&inner) && names.len() > inner.len());
+    assert!(matches!(
+        config.set("gamma", "1"),
+        Err(ParameterError::Unknown { known, .. }) if known == names.join(", ")
     ));
 }
 
@@ -109,6 +126,8 @@ proptest! {
             let inside = seen.iter().filter(|(at, _)| *at >= from).map(|(_, v)| *v);
             prop_assert_eq!(largest.get(), inside.clone().max());
             prop_assert_eq!(smallest.get(), inside.min());
+            prop_assert_eq!(largest.newest(), Some((position, value)));
+            prop_assert_eq!(smallest.newest(), Some((position, value)));
         }
     }
 

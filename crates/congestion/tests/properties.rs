@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -11,12 +12,13 @@ use rand_chacha::rand_core::SeedableRng;
 use support::{Fate, Supply, Transport, env};
 use swiftwater_congestion::{
     AckBatch, Controller, ControllerFactory, CubicConfig, EcnBatch, EcnCounts, EpisodeId,
-    FixedWindow, HyStartConfig, LossBasedConfig, LossBatch, LossCause, MAX_WINDOW, NewRenoConfig,
-    Round, RttView, SentInfo, by_name,
+    FixedWindow, HyStartConfig, LossBasedConfig, LossBatch, LossCause, LostPacket, MAX_WINDOW,
+    NewRenoConfig, RateSample, Round, RttView, SentInfo, by_name, names,
 };
-use swiftwater_units::{ByteCount, Instant, PacketCount};
+use swiftwater_units::{Bandwidth, ByteCount, Instant, PacketCount};
 
-fn factories() -> Vec<Box<dyn ControllerFactory>> {
+/// Every algorithm by name, and settings that reach code the defaults don't.
+fn factories() -> Vec<Arc<dyn ControllerFactory>> {
     let step_back = LossBasedConfig {
         hystart: Some(HyStartConfig {
             step_back: true,
@@ -26,19 +28,29 @@ fn factories() -> Vec<Box<dyn ControllerFactory>> {
         prr: true,
         ..Default::default()
     };
-    vec![
-        Box::new(CubicConfig::default()),
-        Box::new(CubicConfig {
-            base: step_back,
-            fast_convergence: false,
-            ..Default::default()
-        }),
-        Box::new(NewRenoConfig::default()),
-        Box::new(NewRenoConfig {
-            base: step_back,
-            ..Default::default()
-        }),
-    ]
+    let mut all: Vec<_> = names()
+        .iter()
+        .map(|name| by_name(name).expect("a specification"))
+        .collect();
+    for specification in [
+        "cubic-plus:rtt_mode=literal,filter=algo,drain=bdp,k_high=0.1,drain_backoff=64,drain_restore=on,prr=on",
+        "bbr1-xquic:expected_bandwidth=5mbit,max_expected_bandwidth=8mbit",
+        "copa:turn_at_once=off,delta=0.04",
+        "prague:rtt_transition=0,gain=1,hystart=off",
+        "cubic-plus:filter=off,drain=text,k_high=0,base_window=1s,full_queue=on,hold_growth=on,period_rtts=0.25",
+    ] {
+        all.push(by_name(specification).expect("a specification"));
+    }
+    all.push(Arc::new(CubicConfig {
+        base: step_back,
+        fast_convergence: false,
+        ..Default::default()
+    }));
+    all.push(Arc::new(NewRenoConfig {
+        base: step_back,
+        ..Default::default()
+    }));
+    all
 }
 
 /// Something told to a controller; numbers are as wild as a broken transport could make them.
@@ -59,6 +71,7 @@ enum Call {
     Loss {
         new: bool,
         episode: u64,
+        inflight: u64,
     },
     Ce {
         new: bool,
@@ -85,7 +98,7 @@ fn call() -> impl Strategy<Value = Call> {
         12 => (bytes(), bytes(), any::<u64>(), any::<bool>(), 0..40_u64, any::<[bool; 3]>()).prop_map(
             |(bytes, prior, rtt, sampled, round, flags)| Call::Ack { bytes, prior, rtt, sampled, round, flags }
         ),
-        2 => (any::<bool>(), 0..4_u64).prop_map(|(new, episode)| Call::Loss { new, episode }),
+        2 => (any::<bool>(), 0..4_u64, bytes()).prop_map(|(new, episode, inflight)| Call::Loss { new, episode, inflight }),
         1 => (any::<bool>(), 0..4_u64).prop_map(|(new, episode)| Call::Ce { new, episode }),
         1 => (0..4_u64).prop_map(|episode| Call::Spurious { episode }),
         1 => Just(Call::Persistent),
@@ -158,11 +171,23 @@ impl Subject {
                 prior,
                 round,
                 flags,
+                sampled,
                 ..
             } => {
-                cc.on_ack(&ack(now, rtt, bytes, prior, round, flags), &mut env);
+                let mut batch = ack(now, rtt, bytes, prior, round, flags);
+                batch.rate = sampled.then(|| sample(bytes, prior, rtt.latest, flags[0]));
+                batch.round.start = sampled && flags[1];
+                batch.ecn.ce = PacketCount::new(u64::from(flags[2]));
+                cc.on_ack(&batch, &mut env);
             }
-            Call::Loss { new, episode } => cc.on_loss(&loss(now, rtt, new, episode), &mut env),
+            Call::Loss {
+                new,
+                episode,
+                inflight,
+            } => {
+                let packets = [lost(now, inflight); 3];
+                cc.on_loss(&loss(now, rtt, new, episode, &packets), &mut env);
+            }
             Call::Ce { new, episode } => cc.on_ce(&ce(now, rtt, new, episode), &mut env),
             Call::Spurious { episode } => cc.on_spurious(EpisodeId(episode), now, &mut env),
             Call::Persistent => cc.on_persistent_congestion(now, &mut env),
@@ -181,8 +206,10 @@ impl Subject {
             "{cwnd} below the minimum"
         );
         prop_assert!(cwnd <= MAX_WINDOW, "{cwnd} above the maximum");
-        let gain = self.cc.pacing(&self.rtt).gain;
-        prop_assert!(gain > 0.0 && gain.is_finite());
+        let pacing = self.cc.pacing(&self.rtt);
+        prop_assert!(pacing.gain > 0.0 && pacing.gain.is_finite());
+        prop_assert!(pacing.rate.is_none_or(|rate| !rate.is_zero()));
+        prop_assert!(pacing.quantum.is_none_or(|quantum| !quantum.is_zero()));
         let snapshot = self.cc.snapshot();
         prop_assert_eq!(snapshot.cwnd, cwnd);
         prop_assert!(
@@ -231,7 +258,39 @@ fn ack(
     }
 }
 
-fn loss(now: Instant, rtt: RttView, new_episode: bool, episode: u64) -> LossBatch<'static> {
+fn sample(bytes: u64, prior: u64, interval: Duration, is_app_limited: bool) -> RateSample {
+    RateSample {
+        delivered: ByteCount::new(bytes),
+        interval,
+        rate: Bandwidth::from_transfer(bytes, interval),
+        is_app_limited,
+        prior_delivered: ByteCount::new(prior),
+        tx_in_flight: ByteCount::new(prior),
+        lost_since_sent: ByteCount::new(bytes / 50),
+        ce_since_sent: PacketCount::new(bytes % 3),
+        send_elapsed: interval,
+        ack_elapsed: interval,
+    }
+}
+
+fn lost(now: Instant, tx_in_flight: u64) -> LostPacket {
+    LostPacket {
+        size: ByteCount::new(400),
+        sent_at: now,
+        tx_in_flight: ByteCount::new(tx_in_flight),
+        lost_prior: ByteCount::new(tx_in_flight / 70),
+        delivered_prior: ByteCount::ZERO,
+        is_app_limited: false,
+    }
+}
+
+fn loss(
+    now: Instant,
+    rtt: RttView,
+    new_episode: bool,
+    episode: u64,
+    packets: &[LostPacket],
+) -> LossBatch<'_> {
     LossBatch {
         now,
         lost_bytes: ByteCount::new(1_200),
@@ -240,7 +299,7 @@ fn loss(now: Instant, rtt: RttView, new_episode: bool, episode: u64) -> LossBatc
         largest_lost_sent_at: now,
         new_episode,
         episode: EpisodeId(episode),
-        packets: &[],
+        packets,
         prior_inflight: ByteCount::ZERO,
         inflight: ByteCount::ZERO,
         round_lost: ByteCount::ZERO,
@@ -331,6 +390,83 @@ proptest! {
                 t.idle(Duration::from_millis(*idle));
             }
         }
+    }
+
+    #[test]
+    fn cubic_plus_never_grows_on_a_congestion_event(
+        fates in prop::collection::vec(fate(), 60),
+        plan in prop::collection::vec((supply(), 1..400_u64, 0..3_000_u64), 1..8),
+    ) {
+        let mut t = Transport::new(by_name("cubic-plus-paper").unwrap().as_ref());
+        t.fate = Box::new(move |n| fates[n as usize % fates.len()]);
+        for (supply, rtt, idle) in &plan {
+            (t.supply, t.rtt) = (*supply, Duration::from_millis(*rtt));
+            for _ in 0..60 {
+                let (before, episodes) = (t.cwnd(), t.events);
+                t.step();
+                let after = t.cwnd();
+                let most = if t.events > episodes { before } else { before + t.mds };
+                prop_assert!(after >= t.minimum_window);
+                prop_assert!(after <= most || t.undone > 0);
+                t.undone = 0;
+            }
+            t.idle(Duration::from_millis(*idle));
+        }
+    }
+
+    /// Without a threshold that anything can cross, nothing is left of Cubic+ but CUBIC.
+    #[test]
+    fn t13_cubic_plus_without_thresholds_is_cubic_to_the_bit(
+        calls in prop::collection::vec((0..1_u64 << 32, call()), 1..200),
+        hystart in any::<bool>(),
+        prr in any::<bool>(),
+    ) {
+        let parameters = format!(
+            "hystart={},prr={}",
+            if hystart { "on" } else { "off" },
+            if prr { "on" } else { "off" },
+        );
+        let [cubic, plus] = [
+            format!("cubic:{parameters}"),
+            format!("cubic-plus-paper:k_high=inf,l_ratio=0,k_low=0,t_low_min=0ms,{parameters}"),
+        ];
+        let mut cubic = Subject::new(by_name(&cubic).unwrap().as_ref());
+        let mut plus = Subject::new(by_name(&plus).unwrap().as_ref());
+        let mut now = Instant::ZERO;
+        for (step, call) in &calls {
+            now += Duration::from_nanos(*step);
+            cubic.tell(now, call);
+            plus.tell(now, call);
+            let (one, mut other) = (cubic.cc.snapshot(), plus.cc.snapshot());
+            other.details.truncate(one.details.len());
+            prop_assert_eq!(one, other);
+            prop_assert_eq!(cubic.cc.pacing(&cubic.rtt), plus.cc.pacing(&plus.rtt));
+        }
+    }
+
+    /// The same for flows that a transport plays.
+    #[test]
+    fn t13_also_over_whole_flows(
+        fates in prop::collection::vec(fate(), 60),
+        plan in prop::collection::vec((supply(), 1..400_u64, 0..3_000_u64), 1..8),
+    ) {
+        let run = |specification: &str| {
+            let mut t = Transport::new(by_name(specification).unwrap().as_ref());
+            let fates = fates.clone();
+            t.fate = Box::new(move |n| fates[n as usize % fates.len()]);
+            let mut windows = Vec::new();
+            for (supply, rtt, idle) in &plan {
+                (t.supply, t.rtt) = (*supply, Duration::from_millis(*rtt));
+                for _ in 0..100 {
+                    t.step();
+                    windows.push((t.cwnd(), t.snapshot().ssthresh));
+                }
+                t.idle(Duration::from_millis(*idle));
+            }
+            windows
+        };
+        let plus = run("cubic-plus-paper:k_high=inf,l_ratio=0,k_low=0,t_low_min=0ms");
+        prop_assert_eq!(run("cubic"), plus);
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Claims against tables made by hand.
 
-mod scenario_text;
+mod texts;
 
-use scenario_text::{dumbbell, load, load_with};
 use swiftwater_lab::claim::{Outcome, Verdict, evaluate, half_width};
 use swiftwater_lab::scenario::{Experiment, LoadOptions};
 use swiftwater_lab::store::{Row, Table};
+use texts::{dumbbell, load, load_with};
 
 /// An experiment of `buffer` x `cc` with three repeats and one claim.
 fn experiment(claim: &str) -> Experiment {
@@ -15,7 +15,10 @@ fn experiment(claim: &str) -> Experiment {
 fn text(claim: &str) -> String {
     let axes = "repeats = 3\n[sweep]\nbuffer = [\"1bdp\", \"2bdp\", \"4bdp\"]\n\
                 cc = [\"cubic\", \"newreno\"]\n[quick]\nsweep.cc = [\"cubic\"]\n";
-    dumbbell(axes, "") + "[[claim]]\nid = \"A\"\nsays = \"it is so\"\npaper = \"+1 %\"\n" + claim
+    let scenario = dumbbell(axes, "buffer = \"${buffer}\"");
+    scenario.replace("cc = \"cubic\"\n", "cc = \"${cc}\"\n")
+        + "[[claim]]\nid = \"A\"\nsays = \"it is so\"\npaper = \"+1 %\"\n"
+        + claim
 }
 
 /// A table in which `value` gives the measure of a run by its labels and repeat.

@@ -1,13 +1,13 @@
 //! Running an experiment: every run once, whatever some of them do.
 
-mod hand_made;
+mod experiments;
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use hand_made::{experiment, options, outcome, read, run_in, simulate};
+use experiments::{experiment, options, outcome, read, run_in, simulate};
 use swiftwater_lab::run::{
     ExecuteError, ExecuteOptions, Progress, RunFailure, Watcher, execute_with,
 };
@@ -231,7 +231,7 @@ fn rows_that_cannot_be_kept_end_the_work() {
     let folder = folder();
     let mut results = Results::open(folder.path(), &experiment).expect("it opens");
     // A file where the folder of series should be.
-    hand_made::write(folder.path(), "series", b"");
+    experiments::write(folder.path(), "series", b"");
     let done = AtomicUsize::new(0);
     let counting = |setup: &Setup, seed| {
         done.fetch_add(1, Ordering::SeqCst);

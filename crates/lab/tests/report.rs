@@ -13,10 +13,8 @@ use serde_json::Value;
 use swiftwater_lab::claim::Outcome;
 use swiftwater_lab::record::{Sample, Series};
 use swiftwater_lab::report::figures::{MAX_POINTS, Palette, decimate};
-use swiftwater_lab::report::{
-    Counts, ErrorBars, IndexEntry, index, markdown, needs, number_of_label,
-};
-use swiftwater_lab::scenario::{Experiment, FigureKind, Scale};
+use swiftwater_lab::report::{Counts, ErrorBars, IndexEntry, index, markdown, needs};
+use swiftwater_lab::scenario::{Experiment, FigureKind, Scale, number_and_unit};
 use swiftwater_lab::store::Table;
 
 /// Position of `what`, which must be there.
@@ -210,7 +208,7 @@ fn the_interval_is_that_of_students_t() {
     parts.experiment.figures = vec![figure("fig5", line())];
     let plot = &plots(&parts.page())[0];
     let up = numbers(&plot["data"][0]["error_y"]["array"]);
-    assert!((up[0].unwrap() - 2.776 * 0.5_f64.sqrt()).abs() < 1e-9);
+    assert!((up[0].unwrap() - 2.776_445 * 0.5_f64.sqrt()).abs() < 1e-5);
     assert_eq!(ErrorBars::of(5), ErrorBars::Interval);
     assert_eq!(ErrorBars::of(4), ErrorBars::Range);
     assert_eq!(ErrorBars::of(1), ErrorBars::None);
@@ -303,6 +301,22 @@ fn a_measure_has_dashes_where_colour_is_taken() {
     let other = &traces_named(plot, "cubic, rival.goodput_mbps")[0];
     assert_eq!(own["line"]["color"], other["line"]["color"]);
     assert_ne!(own["line"]["dash"], other["line"]["dash"]);
+}
+
+#[test]
+fn lines_are_named_alike_in_panels_of_all_units() {
+    let mut parts = Parts::new(experiment());
+    let mut drawn = figure("fig5", line());
+    drawn.kind = FigureKind::Line {
+        x: "buffer".to_owned(),
+        y: parts.table.measures.clone(),
+    };
+    parts.experiment.figures = vec![drawn];
+    let plot = &plots(&parts.page())[0];
+    let delay = traces_named(plot, "cubic, bottleneck.queue_delay_mean_ms");
+    assert_eq!(delay.len(), 1);
+    assert_eq!(delay[0]["yaxis"], "y2");
+    assert!(traces_named(plot, "cubic").is_empty());
 }
 
 #[test]
@@ -477,15 +491,10 @@ fn numbers_of_labels() {
         ("3.", 3.0, ""),
     ];
     for (label, value, unit) in cases {
-        let number = number_of_label(label).unwrap();
-        assert_eq!(
-            (number.value, number.unit.as_str()),
-            (value, unit),
-            "{label}"
-        );
+        assert_eq!(number_and_unit(label), Some((value, unit)), "{label}");
     }
     for label in ["", "cubic", "-", "inf", "NaN", ".", "e3", "1e999"] {
-        assert_eq!(number_of_label(label), None, "{label}");
+        assert_eq!(number_and_unit(label), None, "{label}");
     }
 }
 
@@ -563,9 +572,9 @@ proptest! {
 
     #[test]
     fn any_label_is_read_or_refused(label in "[-+0-9.eE a-z%]{0,12}") {
-        if let Some(number) = number_of_label(&label) {
-            prop_assert!(number.value.is_finite());
-            prop_assert!(label.trim().ends_with(&number.unit));
+        if let Some((number, unit)) = number_and_unit(&label) {
+            prop_assert!(number.is_finite());
+            prop_assert!(label.trim().ends_with(unit));
         }
     }
 }

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod hand_made;
+mod experiments;
 
 use std::collections::BTreeMap;
 
-use hand_made::{experiment, options, read, run_in, simulate, write};
+use experiments::{experiment, options, read, run_in, simulate, write};
 use swiftwater_lab::report::{needs, render};
 use swiftwater_lab::scenario::{Experiment, Figure, FigureKind, Scale};
 use swiftwater_lab::store::{Origin, Results};

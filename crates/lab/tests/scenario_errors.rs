@@ -1,10 +1,10 @@
 //! What is wrong with a scenario is told with file, line and what was expected.
 
-mod scenario_text;
+mod texts;
 
 use proptest::prelude::*;
-use scenario_text::{dumbbell, load_with};
 use swiftwater_lab::scenario::{Library, LoadOptions, ScenarioError};
+use texts::{dumbbell, load_with};
 
 /// The line and the message after it.
 fn error_of(text: &str) -> (usize, String) {
@@ -140,9 +140,12 @@ fn things_that_do_not_fit_together() {
         &["goes with `trace`"],
     );
     check(
-        &dumbbell("", "delay = \"16ms\"!"),
-        &["more than half of `rtt`"],
+        &dumbbell("", "queue = \"codel\"\necn_threshold = \"30p\"")
+            .replace("[[link]]", "[[link]]!"),
+        &["set queue to droptail"],
     );
+    check(&dumbbell("", "delay = \"16ms\"!"), &["half of `rtt`, 15ms"]);
+    check(&dumbbell("", "delay = \"1ms\"!"), &["half of `rtt`, 15ms"]);
     check(
         &dumbbell("", "").replace(
             "[[link]]\nrate = \"20mbit\"",
@@ -284,6 +287,17 @@ fn sweeps() {
 }
 
 #[test]
+fn an_axis_that_changes_nothing() {
+    check(
+        &dumbbell(
+            "[sweep]\nbuffer = [\"1bdp\", \"2bdp\"]!",
+            "buffer = \"1bdp\"",
+        ),
+        &["axis `buffer` changes nothing", "${buffer}"],
+    );
+}
+
+#[test]
 fn substitution() {
     check(
         &dumbbell("[sweep]\nlong = [1]", "loss = \"${lonk}\"!"),
@@ -322,13 +336,19 @@ fn substitution() {
 const AXES: &str = "[sweep]\nbuffer = [\"1bdp\", \"2bdp\"]\ncc = [\"cubic\", \"newreno\"]\n\
                     [[exclude]]\nbuffer = \"2bdp\"\ncc = \"newreno\"\n";
 
+/// A scenario over both axes.
+fn grid() -> String {
+    let text = dumbbell(AXES, "buffer = \"${buffer}\"");
+    text.replace("cc = \"cubic\"\n", "cc = \"${cc}\"\n")
+}
+
 #[test]
 fn claims() {
-    let claim = |keys: &str| dumbbell(AXES, "") + "[[claim]]\nid = \"A\"\nsays = \"s\"\n" + keys;
+    let claim = |keys: &str| grid() + "[[claim]]\nid = \"A\"\nsays = \"s\"\n" + keys;
     let rest = "\nmeasure = \"goodput_mbps\"\npass = { min = 1 }\n";
     let all = "each = [\"buffer\", \"cc\"]";
     check(
-        &(dumbbell(AXES, "") + "[[claim]]!\nsays = \"s\""),
+        &(grid() + "[[claim]]!\nsays = \"s\""),
         &["short name of its own"],
     );
     check(
@@ -421,7 +441,7 @@ fn claims() {
 
 #[test]
 fn figures() {
-    let figure = |keys: &str| dumbbell(AXES, "") + "[[figure]]\nid = \"f\"\ntitle = \"t\"\n" + keys;
+    let figure = |keys: &str| grid() + "[[figure]]\nid = \"f\"\ntitle = \"t\"\n" + keys;
     check(
         &figure("kind = \"pie\"!"),
         &["known are line, bar, cdf, series"],

@@ -1,12 +1,12 @@
 //! Results on disk: what survives, what is refused, what is joined.
 
-mod hand_made;
+mod experiments;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hand_made::{bare, experiment, options, outcome, read, run_in, simulate, write};
+use experiments::{bare, experiment, options, outcome, read, run_in, simulate, write};
 use proptest::prelude::*;
 use swiftwater_lab::run::ExecuteOptions;
 use swiftwater_lab::scenario::Experiment;

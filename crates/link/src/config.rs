@@ -313,7 +313,8 @@ impl LinkConfig {
         if self.ecn_threshold.is_some() && self.queue != QueueDiscipline::DropTail {
             return Err(LinkConfigError::EcnThresholdWithoutDropTail);
         }
-        self.limit().map(drop)
+        self.queue.validate_with(self.limit()?)?;
+        Ok(())
     }
 
     /// The queue's limit with bandwidth-delay products resolved to bytes (at least one).

@@ -57,8 +57,9 @@ pub use link::{DropReason, Dropped, Link};
 pub use loss::LossModel;
 pub use packet::{Ecn, Packet, Payload, flow_key};
 pub use queue::{
-    AqmState, Buffer, CoDelConfig, DelayStats, EcnThreshold, QueueConfigError, QueueDiscipline,
-    QueueStats,
+    AqmState, Buffer, CoDelConfig, DelayStats, DualPi2Config, DualPi2State, DualQueueScheduler,
+    DualQueueState, EcnThreshold, FqCoDelConfig, QueueConfigError, QueueDiscipline, QueueStats,
+    RedConfig, RedThreshold,
 };
 pub use swiftwater_units::text::{ParseError, parse_duration, parse_probability, parse_rate};
 pub use trace::{Trace, TraceError, TraceSample};

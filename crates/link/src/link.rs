@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use swiftwater_units::{ByteCount, Instant};
+use swiftwater_units::{Bandwidth, ByteCount, Instant};
 
 use crate::config::{LinkConfig, LinkConfigError, MAX_PACKET, ReorderBy};
 use crate::counters::{Counters, Tally};
@@ -10,7 +10,8 @@ use crate::impair::{Draws, Impairments, nanos};
 use crate::packet::{Ecn, Packet, Payload};
 use crate::pipe::{InFlight, Pipe, Route};
 use crate::queue::{
-    Admission, AqmState, Discipline, DropTail, EcnThreshold, QueueStats, Waiting, WaitingQueue,
+    Admission, AqmState, Discipline, DropTail, EcnThreshold, QueueDiscipline, QueueStats, Red,
+    RedVerdict, Waiting, WaitingQueue,
 };
 use crate::random::scale;
 use crate::server::Server;
@@ -50,6 +51,8 @@ pub struct Link<P> {
     config: LinkConfig,
     now: Instant,
     queue: Queue<P>,
+    /// The gate in front of an ordered queue.
+    red: Option<Box<Red>>,
     server: Server,
     impairments: Impairments,
     pipe: Pipe<P>,
@@ -82,15 +85,24 @@ impl<P: Payload> Link<P> {
     pub fn new(config: LinkConfig, seed: u64, start: Instant) -> Result<Self, LinkConfigError> {
         config.validate()?;
         let limit = config.limit()?;
-        let queue = match Discipline::new(&config.queue) {
+        let queue = match Discipline::new(&config.queue, seed, start) {
             None => Queue::Ordered(DropTail::new(limit, start)),
             Some(discipline) => {
                 Queue::Waiting(Box::new(WaitingQueue::new(discipline, limit, start)))
             }
         };
+        let red = match &config.queue {
+            QueueDiscipline::Red(red) => {
+                let thresholds = red.thresholds(limit).map_err(LinkConfigError::Queue)?;
+                let rate = config.rate.mean().map(Bandwidth::as_bps);
+                Some(Box::new(Red::new(red, thresholds, rate, seed)))
+            }
+            _ => None,
+        };
         Ok(Self {
             now: start,
             queue,
+            red,
             server: Server::new(&config.rate, start, nanos(config.trace_offset)),
             impairments: Impairments::new(&config, seed, start),
             pipe: Pipe::new(),
@@ -174,6 +186,12 @@ impl<P: Payload> Link<P> {
         &self.counters
     }
 
+    /// Whether [`Link::take_dropped`] has something.
+    pub fn has_dropped(&self) -> bool {
+        let dropped = self.dropped.as_ref();
+        dropped.is_some_and(|dropped| !dropped.is_empty())
+    }
+
     /// Packets, copies included, that will still arrive. Lost ones aren't part of it; packets whose
     /// fate a discipline decides at dequeue are, until then.
     pub fn in_transit(&self) -> Tally {
@@ -213,7 +231,13 @@ impl<P: Payload> Link<P> {
     /// What the queue's discipline has in mind; [`AqmState::None`] for drop-tail.
     pub fn aqm_state(&self) -> AqmState {
         match &self.queue {
-            Queue::Ordered(_) => AqmState::None,
+            Queue::Ordered(_) => self.red.as_ref().map_or(AqmState::None, |red| {
+                let (average, probability) = red.state();
+                AqmState::Red {
+                    average,
+                    probability,
+                }
+            }),
             Queue::Waiting(queue) => queue.discipline.state(),
         }
     }
@@ -238,21 +262,32 @@ impl<P: Payload> Link<P> {
         let Queue::Ordered(queue) = &mut self.queue else {
             return None;
         };
+        let begin = self.server.next_start(now);
+        let mut congested = false;
+        if let Some(red) = &mut self.red {
+            let idle = (queue.packets() == 0).then(|| self.server.idle_since());
+            let verdict = red.on_arrival(now, queue.bytes(), idle);
+            let is_markable = red.marks() && packet.ecn.is_capable();
+            if verdict == RedVerdict::Drop || (verdict == RedVerdict::Congested && !is_markable) {
+                let reason = DropReason::Aqm;
+                return Some(Dropped { packet, reason });
+            }
+            congested = verdict == RedVerdict::Congested;
+        }
         if !queue.admits(size) {
             let reason = DropReason::Queue;
             return Some(Dropped { packet, reason });
         }
-        let begin = self.server.next_start(now);
         if let Some(threshold) = self.config.ecn_threshold {
-            let above = match threshold {
+            congested = match threshold {
                 EcnThreshold::Bytes(bytes) => queue.bytes() > bytes.get(),
                 EcnThreshold::Packets(packets) => queue.packets() > packets.get(),
                 EcnThreshold::Delay(delay) => begin - now > delay,
             };
-            if above && matches!(packet.ecn, Ecn::Ect0 | Ecn::Ect1) {
-                packet.ecn = Ecn::Ce;
-                self.counters.ecn_marked.add(size);
-            }
+        }
+        if congested && matches!(packet.ecn, Ecn::Ect0 | Ecn::Ect1) {
+            packet.ecn = Ecn::Ce;
+            self.counters.ecn_marked.add(size);
         }
         let turn = self.server.next_turn(now);
         let departure = self.server.serve(now, size);
@@ -266,25 +301,31 @@ impl<P: Payload> Link<P> {
         None
     }
 
-    /// Puts a packet into a queue that decides at dequeue.
+    /// Puts a packet into a queue that decides at dequeue. Never inlined, like [`Link::transmit`]:
+    /// the usual queue is passed quicker without it.
+    #[inline(never)]
     fn wait(&mut self, now: Instant, packet: Packet<P>, size: u32) -> Option<Dropped<P>> {
         let Queue::Waiting(queue) = &mut self.queue else {
             return None;
         };
-        match queue.enqueue(now, Waiting::new(packet, size, now)) {
-            Admission::Accepted => self.in_transit.add(size),
-            Admission::Refused(item) => {
-                return Some(Dropped {
-                    packet: item.packet,
-                    reason: DropReason::Queue,
-                });
+        let item = Waiting::new(packet, size, now);
+        let admission = queue.enqueue(now, item, &mut self.scratch);
+        self.discard_scratch(DropReason::Queue);
+        match admission {
+            Admission::Accepted => {
+                self.in_transit.add(size);
+                self.transmit(now, now);
+                None
+            }
+            Admission::Refused(Waiting { packet, .. }) => {
+                let reason = DropReason::Queue;
+                Some(Dropped { packet, reason })
             }
         }
-        self.transmit(now, now);
-        None
     }
 
     /// Lets the transmitter turn to packets that wait, from `from` (when it last did) to `to`.
+    #[inline(never)]
     fn transmit(&mut self, from: Instant, to: Instant) {
         loop {
             let Queue::Waiting(queue) = &mut self.queue else {
@@ -297,15 +338,11 @@ impl<P: Payload> Link<P> {
             };
             let item = queue.take(turn, &mut self.scratch);
             let served = item.map(|item| {
-                let departure = self.server.serve_waiting(turn, item.size);
+                let departure = self.server.serve_waiting(turn, item.since, item.size);
                 queue.serve(turn, departure, item.size);
                 (departure, item)
             });
-            let mut scratch = std::mem::take(&mut self.scratch);
-            for item in scratch.drain(..) {
-                self.discard(item, DropReason::Aqm);
-            }
-            self.scratch = scratch;
+            self.discard_scratch(DropReason::Aqm);
             if let Some((departure, item)) = served {
                 self.depart(departure, item);
             }
@@ -324,6 +361,18 @@ impl<P: Payload> Link<P> {
         }
         self.in_transit.remove(item.size);
         self.launch(departure, item.packet, item.size, draws);
+    }
+
+    /// Drops what the discipline has dropped.
+    fn discard_scratch(&mut self, reason: DropReason) {
+        if self.scratch.is_empty() {
+            return;
+        }
+        let mut scratch = std::mem::take(&mut self.scratch);
+        for item in scratch.drain(..) {
+            self.discard(item, reason);
+        }
+        self.scratch = scratch;
     }
 
     /// Drops a packet that was accepted.

@@ -15,6 +15,8 @@ pub(crate) enum Purpose {
     Duplicate = 5,
     Corrupt = 6,
     SyntheticTrace = 7,
+    Red = 8,
+    FlowHash = 9,
 }
 
 /// One stream of random numbers.

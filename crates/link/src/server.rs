@@ -50,6 +50,11 @@ impl Server {
         }
     }
 
+    /// When the last packet accepted so far has left; the transmitter's start if there was none.
+    pub(crate) fn idle_since(&self) -> Instant {
+        self.free_at
+    }
+
     /// When the transmitter turns to a packet that arrives at `now`.
     pub(crate) fn next_start(&self, now: Instant) -> Instant {
         self.free_at.max(now)
@@ -71,10 +76,10 @@ impl Server {
         self.transmit(self.next_start(now), idle, size)
     }
 
-    /// Transmits at `turn`, which [`Server::next_turn`] gave, a packet of `size` bytes that was
-    /// waiting: when it has left.
-    pub(crate) fn serve_waiting(&mut self, turn: Instant, size: u32) -> Instant {
-        self.transmit(turn, turn > self.free_at, size)
+    /// Transmits at `turn`, which [`Server::next_turn`] gave, a packet of `size` bytes that has been
+    /// waiting since `since`: when it has left. The same as what [`Server::serve`] says at arrival.
+    pub(crate) fn serve_waiting(&mut self, turn: Instant, since: Instant, size: u32) -> Instant {
+        self.transmit(turn, since >= self.free_at, size)
     }
 
     fn transmit(&mut self, begin: Instant, idle: bool, size: u32) -> Instant {

@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use swiftwater_link::{
-    Buffer, DropReason, Ecn, EcnThreshold, Link, LinkConfig, LinkConfigError, Packet, Trace,
+    Buffer, CoDelConfig, DropReason, Ecn, EcnThreshold, Link, LinkConfig, LinkConfigError, Packet,
+    QueueDiscipline, Trace,
 };
 use swiftwater_units::{Bandwidth, ByteCount, Instant, PacketCount};
 
@@ -115,6 +116,66 @@ fn the_mean_is_weighted_by_time() {
     let stats = link.queue_stats(Instant::from_millis(4));
     assert!((stats.mean_bytes - 500.0).abs() < 1e-9, "{stats:?}");
     assert_eq!(stats.max_bytes, ByteCount::new(1500));
+}
+
+#[test]
+fn waiting_times_are_those_before_the_transmission() {
+    let disciplines = [
+        QueueDiscipline::DropTail,
+        QueueDiscipline::CoDel(CoDelConfig::default()),
+    ];
+    for discipline in disciplines {
+        let mut link = Link::new(slow().queue(discipline), 1, T0).unwrap();
+        // Packet i of each hundred waits i milliseconds.
+        for n in 0..1_000 {
+            if n % 100 == 0 {
+                link.poll(Instant::from_millis(n));
+                for _ in 0..100 {
+                    link.enqueue(Instant::from_millis(n), packet(1500));
+                }
+            }
+        }
+        link.poll(Instant::from_millis(2_000));
+        let delay = link.queue_stats(Instant::from_millis(2_000)).delay;
+        assert_eq!(delay.packets, PacketCount::new(1_000));
+        assert_eq!(delay.mean, Duration::from_micros(49_500));
+        assert_eq!(delay.max, Duration::from_millis(99));
+        let p99 = delay.p99.as_secs_f64();
+        assert!((p99 / 0.098 - 1.0).abs() < 0.01, "{p99}");
+
+        link.reset_queue_stats(Instant::from_millis(2_000));
+        link.enqueue(Instant::from_millis(2_000), packet(1500));
+        link.poll(Instant::from_millis(2_001));
+        let delay = link.queue_stats(Instant::from_millis(2_001)).delay;
+        assert_eq!((delay.packets.get(), delay.p99), (1, Duration::ZERO));
+    }
+}
+
+#[test]
+fn the_percentile_counts_packets_that_did_not_wait() {
+    let mut link = Link::new(slow(), 1, T0).unwrap();
+    // One in fifty waits a millisecond.
+    for n in 0..1_000 {
+        let now = Instant::from_millis(10 * n);
+        link.enqueue(now, packet(1500));
+        if n % 50 == 0 {
+            link.enqueue(now, packet(1500));
+        }
+    }
+    let delay = link.queue_stats(Instant::from_millis(20_000)).delay;
+    let p99 = delay.p99.as_secs_f64();
+    assert!((p99 / 0.001 - 1.0).abs() < 0.01, "{delay:?}");
+    // One in two hundred does.
+    link.reset_queue_stats(Instant::from_millis(20_000));
+    for n in 0..1_000 {
+        let now = Instant::from_millis(20_000 + 10 * n);
+        link.enqueue(now, packet(1500));
+        if n % 200 == 0 {
+            link.enqueue(now, packet(1500));
+        }
+    }
+    let delay = link.queue_stats(Instant::from_millis(40_000)).delay;
+    assert_eq!(delay.p99, Duration::ZERO);
 }
 
 /// Sends ten ECT(0) packets at once; which of them come out marked?

@@ -58,7 +58,8 @@ pub struct TransportConfig {
     pub time_threshold_eighths: u32,
     /// Factor of the RTT variation that makes persistent congestion; default 3 (RFC 9002, 7.6.1).
     pub persistent_congestion_threshold: u32,
-    /// Mark packets ECT(0) and validate the path's handling of ECN; default true.
+    /// Mark packets ECN-capable, with the codepoint that the controller asks for, and validate the
+    /// path's handling of ECN; default true.
     pub ecn: bool,
     /// Largest DATAGRAM frame accepted, bytes; `None` refuses them. Default 65535.
     pub max_datagram_frame_size: Option<u64>,

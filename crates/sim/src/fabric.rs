@@ -58,6 +58,8 @@ pub(crate) struct Interface {
     pub(crate) outer: SocketAddr,
     uplink: u32,
     downlink: u32,
+    /// The last destination of a datagram from here, and who has it: most go to the same one.
+    recent: Option<(SocketAddr, u32)>,
 }
 
 /// What a node is.
@@ -152,6 +154,7 @@ impl Fabric {
             outer: address,
             uplink,
             downlink,
+            recent: None,
         });
         Some(id)
     }
@@ -166,6 +169,9 @@ impl Fabric {
             Some(&owner) if owner != id => return false,
             _ => {}
         }
+        for interface in &mut self.interfaces {
+            interface.recent = None;
+        }
         let interface = &mut self.interfaces[id as usize];
         if !keep_old && interface.outer != address {
             self.addresses.remove(&interface.outer);
@@ -178,6 +184,23 @@ impl Fabric {
     /// The interface that has `address` now.
     pub(crate) fn owner(&self, address: SocketAddr) -> Option<u32> {
         self.addresses.get(&address).copied()
+    }
+
+    /// As [`Fabric::owner`], for a datagram from the interface `from`.
+    fn owner_for(&mut self, from: u32, address: SocketAddr) -> Option<u32> {
+        let recent = self.interfaces[from as usize].recent;
+        if let Some((_, owner)) = recent.filter(|(recent, _)| *recent == address) {
+            return Some(owner);
+        }
+        let owner = self.owner(address)?;
+        self.interfaces[from as usize].recent = Some((address, owner));
+        Some(owner)
+    }
+
+    /// Whether `address` belongs to the interface `id`.
+    pub(crate) fn belongs(&self, address: SocketAddr, id: u32) -> bool {
+        // An interface always has its outer address, and may have older ones.
+        self.interface(id).outer == address || self.owner(address) == Some(id)
     }
 
     pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
@@ -196,10 +219,8 @@ impl Fabric {
     pub(crate) fn transmit(&mut self, interfaces: &[u32], transmit: &Transmit, buffer: &[u8]) {
         let batch = &buffer[..transmit.size];
         let segment = transmit.segment_size.unwrap_or(batch.len()).max(1);
-        let (from, to) = (
-            self.pick_interface(interfaces, transmit.source_ip),
-            self.owner(transmit.destination),
-        );
+        let from = self.pick_interface(interfaces, transmit.source_ip);
+        let to = from.and_then(|from| self.owner_for(from, transmit.destination));
         let (Some(from), Some(to)) = (from, to) else {
             self.stats.unroutable += batch.chunks(segment).len() as u64;
             return;
@@ -299,7 +320,9 @@ impl Fabric {
         if let Some(Dropped { packet, .. }) = dropped {
             self.pool.recycle(packet);
         }
-        self.collect_dropped(link);
+        if self.link(link).link.has_dropped() {
+            self.collect_dropped(link);
+        }
         self.schedule(link);
     }
 
@@ -333,7 +356,9 @@ impl Fabric {
                 if state.scheduled.is_some_and(|at| at <= now) {
                     state.scheduled = None;
                 }
-                self.collect_dropped(link);
+                if state.link.has_dropped() {
+                    self.collect_dropped(link);
+                }
                 self.schedule(link);
                 return None;
             };

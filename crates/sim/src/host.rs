@@ -97,9 +97,7 @@ impl Host {
     pub(crate) fn receive(&mut self, fabric: &mut Fabric, mut packet: Packet<Parcel>) {
         let datagram = &mut packet.payload.0;
         let interface = fabric.interface(datagram.interface);
-        if fabric.owner(datagram.destination) != Some(datagram.interface)
-            || interface.host != self.id
-        {
+        if !fabric.belongs(datagram.destination, datagram.interface) || interface.host != self.id {
             fabric.stats.misdelivered += 1;
             fabric.pool.recycle(packet);
             return;

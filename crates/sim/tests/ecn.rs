@@ -237,3 +237,104 @@ fn a_path_that_starts_to_drop_marked_packets_is_survived() {
     assert!(report.finish - report.start < secs(2), "{report:?}");
     assert!(!path(&pair, Side::Client).ecn, "and noticed");
 }
+
+/// A pair whose sides use this controller.
+fn pair_with(controller: &str, link: LinkConfig) -> Pair {
+    let controller = swiftwater_congestion::by_name(controller).unwrap();
+    let mut pair = Pair::builder()
+        .link(link)
+        .both_configs(|config| config.controller = controller.clone())
+        .build()
+        .unwrap();
+    assert!(pair.connect());
+    pair
+}
+
+/// How many datagrams of a direction have this mark.
+fn count_marks(
+    pair: &mut Pair,
+    direction: Direction,
+    mark: Ecn,
+) -> std::rc::Rc<std::cell::Cell<u64>> {
+    let count = std::rc::Rc::new(std::cell::Cell::new(0));
+    let counted = std::rc::Rc::clone(&count);
+    pair.tap(direction, move |datagram| {
+        if *datagram.ecn == mark {
+            counted.set(counted.get() + 1);
+        }
+        Verdict::Pass
+    });
+    count
+}
+
+#[test]
+fn the_controller_chooses_the_codepoint() {
+    for (controller, mark) in [
+        ("prague", Ecn::Ect1),
+        ("cubic", Ecn::Ect0),
+        ("copa", Ecn::NotEct),
+    ] {
+        for direction in BOTH {
+            let mut pair = pair_with(controller, link(10, 20));
+            let marked = count_marks(&mut pair, direction, mark);
+            assert!(pair.transfer(200_000, direction).verified);
+            assert!(marked.get() > 150, "{controller}: {}", marked.get());
+            // Validation expects the count of the codepoint that was sent.
+            let usable = path(&pair, direction.sender()).ecn;
+            assert_eq!(usable, mark != Ecn::NotEct, "{controller}");
+        }
+    }
+}
+
+#[test]
+fn ect1_that_arrives_as_ect0_fails_validation() {
+    let mut pair = pair_with("prague", link(10, 20));
+    assert!(pair.transfer(100_000, Direction::ToServer).verified);
+    assert!(path(&pair, Side::Client).ecn);
+    mark_as(&mut pair, Direction::ToServer, Ecn::Ect0);
+    assert!(pair.transfer(100_000, Direction::ToServer).verified);
+    assert!(!path(&pair, Side::Client).ecn);
+}
+
+#[test]
+fn an_algorithm_that_ignores_marks_gets_none() {
+    let mut pair = pair_with("copa", marking(3));
+    assert!(pair.transfer(1_000_000, Direction::ToServer).verified);
+    let counters = pair.counters(Direction::ToServer);
+    assert_eq!(counters.ecn_marked.packets.get(), 0);
+    // Its receiver still reports the marks of others.
+    let mut pair = Pair::builder()
+        .link(marking(3))
+        .server_config(|config| {
+            config.controller = swiftwater_congestion::by_name("copa").unwrap();
+        })
+        .build()
+        .unwrap();
+    assert!(pair.connect());
+    assert!(pair.transfer(1_000_000, Direction::ToServer).verified);
+    assert!(path(&pair, Side::Client).ecn_ce.get() > 0);
+}
+
+#[test]
+fn t14_counts_in_reordered_acks_are_no_validation_failure() {
+    for controller in ["cubic", "prague"] {
+        let mut pair = pair_with(controller, marking(20));
+        // Every third datagram on the way back is overtaken by the ones after it.
+        pair.tap(Direction::ToClient, |datagram| {
+            if datagram.index.is_multiple_of(3) {
+                Verdict::Delay(millis(15))
+            } else {
+                Verdict::Pass
+            }
+        });
+        assert!(pair.transfer(2_000_000, Direction::ToServer).verified);
+        pair.advance(secs(1));
+        let sender = path(&pair, Side::Client);
+        assert!(sender.ecn, "{controller}: {sender:?}");
+        // Counts are cumulative: not a mark is told twice, and none is missing in the end.
+        let marked = pair.counters(Direction::ToServer).ecn_marked.packets;
+        assert!(marked.get() > 0);
+        assert_eq!(sender.ecn_ce, marked, "{controller}");
+        assert_eq!(sender.lost_packets.get(), 0, "{controller}");
+    }
+}

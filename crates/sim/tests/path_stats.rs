@@ -117,7 +117,25 @@ fn the_controller_shows_itself_by_path() {
     );
     assert!(!snapshot.state.is_empty());
     assert!(stats.app_limited && stats.bytes_in_flight.is_zero());
+    assert_eq!(client.smoothed_rtt(PathId::ZERO), Some(stats.smoothed_rtt));
     assert_eq!(client.stats().paths, [stats]);
     assert!(client.path_stats(PathId::new(7)).is_none());
+    assert!(client.smoothed_rtt(PathId::new(7)).is_none());
     assert!(client.controller(PathId::new(7)).is_none());
+}
+
+#[test]
+fn acknowledgements_are_no_matter_of_congestion_control() {
+    let mut pair = Pair::builder().link(link(10, 20)).build().unwrap();
+    assert!(pair.connect());
+    let before = pair.stats(Side::Server);
+    assert!(pair.transfer(1_000_000, Direction::ToServer).verified);
+    let after = pair.stats(Side::Server);
+    let sent = (after.packets_sent - before.packets_sent).get();
+    assert!(sent > 300, "{sent}");
+    // A window update now and then, and the PING that asks for an acknowledgement of the others.
+    let (before, after) = (&before.paths[0], &after.paths[0]);
+    let counted = (after.sent_packets - before.sent_packets).get();
+    assert!(counted < sent / 10, "{counted} of {sent}");
+    assert_eq!(after.lost_packets.get(), 0);
 }

@@ -98,9 +98,10 @@ fn relay_failure(error: &RelayError) -> Failure {
 
 fn describe(link: &LinkConfig) -> String {
     format!(
-        "{}, {} delay, queue {}, loss {}",
+        "{}, {} delay, queue {} {}, loss {}",
         link.rate,
         table::time(link.delay),
+        link.queue,
         link.buffer,
         link.loss
     )
@@ -131,6 +132,7 @@ struct Fates {
     delivered_packets: u64,
     delivered_bytes: u64,
     dropped_queue: u64,
+    dropped_aqm: u64,
     dropped_random: u64,
     dropped_mtu: u64,
     duplicated: u64,
@@ -147,6 +149,7 @@ impl From<&Counters> for Fates {
             delivered_packets: counters.delivered.packets.get(),
             delivered_bytes: counters.delivered.bytes.get(),
             dropped_queue: counters.dropped_queue.packets.get(),
+            dropped_aqm: counters.dropped_aqm.packets.get(),
             dropped_random: counters.dropped_random.packets.get(),
             dropped_mtu: counters.dropped_mtu.packets.get(),
             duplicated: counters.duplicated.packets.get(),
@@ -182,6 +185,7 @@ fn report(counters: &RelayCounters, elapsed: Duration, json: bool) -> Result<(),
         "bytes",
         "delivered",
         "queue full",
+        "by AQM",
         "lost",
         "too large",
         "twice",
@@ -196,6 +200,7 @@ fn report(counters: &RelayCounters, elapsed: Duration, json: bool) -> Result<(),
             table::bytes(fates.bytes),
             fates.delivered_packets.to_string(),
             fates.dropped_queue.to_string(),
+            fates.dropped_aqm.to_string(),
             fates.dropped_random.to_string(),
             fates.dropped_mtu.to_string(),
             fates.duplicated.to_string(),

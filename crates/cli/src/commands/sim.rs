@@ -5,7 +5,9 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use swiftwater::link::{Buffer, EcnThreshold, Jitter, LossModel, Rate, parse_duration, parse_rate};
+use swiftwater::link::{
+    Buffer, EcnThreshold, Jitter, LossModel, QueueDiscipline, Rate, parse_duration, parse_rate,
+};
 use swiftwater::units::Bandwidth;
 use swiftwater_sim::{Cipher, Dumbbell, FlowSpec, Report, SimError};
 use thiserror::Error;
@@ -28,6 +30,7 @@ Examples:
   swiftwater sim --flow cubic --rate 100mbit --rtt 30.6ms --buffer 1bdp --duration 40s
   swiftwater sim --flow cubic --flow newreno,start=5s --loss 0.1% --seed 1 --json
   swiftwater sim --flow cubic,bytes=10MB --trace lte.csv --rtt 60ms
+  swiftwater sim --flow cubic --buffer 5bdp --queue codel
 
 Flows run from senders to receivers of their own through one bottleneck, on the real stack, in virtual
 time. The same flags and seed give the same result on every machine.")]
@@ -51,9 +54,14 @@ pub struct SimArgs {
           value_parser = parse_positive_duration)]
     pub rtt: Duration,
 
-    /// Queue of the bottleneck: 1bdp, bytes (64kB), packets (100p), unlimited
+    /// Size of the bottleneck's queue: 1bdp, bytes (64kB), packets (100p), unlimited
     #[arg(long, value_name = "SIZE", default_value = "1bdp")]
     pub buffer: Buffer,
+
+    /// What the queue drops, marks and sends first: droptail, red, codel, fq-codel or dualpi2, with
+    /// parameters if needed (codel:target=5ms,interval=100ms)
+    #[arg(long, value_name = "DISCIPLINE", default_value = "droptail")]
+    pub queue: QueueDiscipline,
 
     /// Random loss behind the queue: 0.1%, 0.001, ge:p,r or ge:p,r,h,k
     #[arg(long, value_name = "LOSS", default_value = "none")]
@@ -63,7 +71,8 @@ pub struct SimArgs {
     #[arg(long, value_name = "JITTER", value_parser = parse_jitter)]
     pub jitter: Option<Jitter>,
 
-    /// Mark ECN-capable packets that find more than this in the queue: 30kB, 20p or 5ms
+    /// Mark ECN-capable packets that find more than this in the queue (droptail only): 30kB, 20p
+    /// or 5ms
     #[arg(long, value_name = "THRESHOLD", value_parser = parse_ecn_threshold)]
     pub ecn_threshold: Option<EcnThreshold>,
 
@@ -226,6 +235,7 @@ fn dumbbell(args: &SimArgs) -> Result<Dumbbell, Failure> {
         rate,
         rtt: args.rtt,
         buffer: args.buffer,
+        queue: args.queue,
         loss: args.loss,
         jitter: args.jitter.unwrap_or_default(),
         ecn_threshold: args.ecn_threshold,
@@ -274,8 +284,12 @@ fn text(report: &Report) -> String {
     let used = report.utilisation.map_or_else(String::new, |share| {
         format!(", {:.1} % of the rate used", share * 100.0)
     });
+    let marked = match report.ecn_marks {
+        0 => String::new(),
+        marks => format!(", {marks} marked"),
+    };
     format!(
-        "{}\n\nqueue: {} on average, {} at most, {} packets dropped{used}\n\
+        "{}\n\nqueue: {} on average, {} at most, {} packets dropped{marked}{used}\n\
          {:.1} s simulated in {:.2} s",
         table.render(),
         table::bytes(queue.mean_bytes.round() as u64),

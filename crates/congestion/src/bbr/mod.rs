@@ -2,6 +2,7 @@
 //! be in flight) instead of from losses alone.
 //!
 //! - `v1`: BBRv1 as in Linux, and the tuning of it for live video.
+//! - `v3`: BBRv3 as in the IETF draft, and BBRv2, which is the same machine with other constants.
 //!
 //! The model's parts are a file each and shared by all versions. Measurement (delivery-rate
 //! samples, application-limited marks, the pacer) is the transport's.
@@ -18,6 +19,7 @@ mod pacing;
 mod probe_rtt;
 mod rounds;
 mod v1;
+mod v3;
 mod window;
 
 pub use aggregation::AckAggregation;
@@ -29,6 +31,7 @@ pub use pacing::PacingRate;
 pub use probe_rtt::{ProbeRtt, ProbeRttStep};
 pub use rounds::Rounds;
 pub use v1::{Bbr1, Bbr1Config};
+pub use v3::{Bbr3, Bbr3Config, Bbr3Version, EcnConfig};
 
 use rand_core::Rng;
 

@@ -4,17 +4,39 @@ use std::time::Duration;
 
 use swiftwater_units::{Bandwidth, ByteCount};
 
+use crate::controller::Env;
 use crate::growth::MAX_WINDOW;
 
 /// Packets that keep a flow with delayed ACKs going: two on the way, two acknowledged
 /// (draft-ietf-ccwg-bbr, section 5.6.4.3).
 const MIN_PIPE_PACKETS: u64 = 4;
 
-/// The smallest window of the model (`MinPipeCwnd`), never below `minimum_window`.
-pub(super) fn min_pipe(max_datagram_size: ByteCount, minimum_window: ByteCount) -> ByteCount {
-    max_datagram_size
-        .times(MIN_PIPE_PACKETS)
-        .max(minimum_window)
+/// What the transport says about sizes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    pub(super) packet: ByteCount,
+    pub(super) initial_window: ByteCount,
+    minimum_window: ByteCount,
+}
+
+impl Sizes {
+    pub(super) fn of(env: &Env<'_>) -> Self {
+        Self {
+            packet: env.max_datagram_size,
+            initial_window: env.initial_window.max(env.minimum_window).min(MAX_WINDOW),
+            minimum_window: env.minimum_window,
+        }
+    }
+
+    /// The smallest window of the model (`MinPipeCwnd`).
+    pub(super) fn min_pipe(&self) -> ByteCount {
+        self.packet.times(MIN_PIPE_PACKETS).max(self.minimum_window)
+    }
+
+    /// `cwnd` within what is allowed at all.
+    pub(super) fn bound(&self, cwnd: ByteCount) -> ByteCount {
+        cwnd.max(self.minimum_window).min(MAX_WINDOW)
+    }
 }
 
 /// Bandwidth times round-trip time; `None` while the time is unknown. Rounded up: an estimate
@@ -39,7 +61,7 @@ impl SavedWindow {
     }
 
     /// The window to have now.
-    pub(super) fn restore(&mut self, cwnd: ByteCount) -> ByteCount {
+    pub(super) fn restore(self, cwnd: ByteCount) -> ByteCount {
         cwnd.max(self.0)
     }
 }

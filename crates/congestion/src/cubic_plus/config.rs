@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use swiftwater_units::Instant;
 
-use super::{CubicPlus, NAME};
+use super::CubicPlus;
 use crate::controller::{Controller, ControllerFactory, Env};
 use crate::cubic::CubicConfig;
 use crate::loss_based_config::clamp_or;
@@ -90,6 +90,8 @@ named_values!(
 /// moved to the nearest bound; `inf` switches a threshold off.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CubicPlusConfig {
+    /// The name that users select these parameters by.
+    pub name: &'static str,
     /// The CUBIC below: growth, and the reaction to what Cubic+ leaves to it.
     pub cubic: CubicConfig,
     /// What the delay signal measures. Default [`RttMode::Standing`].
@@ -141,6 +143,10 @@ pub struct CubicPlusConfig {
     pub drain_limit: u32,
     /// Also drain in slow start, and leave it by that. Default true.
     pub drain_in_slow_start: bool,
+    /// Not in the paper: let the window grow on in the round trip after a loss that was held, as if
+    /// nothing had happened. Default false: a held loss stops growth for a round trip, which at
+    /// one random loss per round trip is most of the time.
+    pub hold_growth: bool,
     /// Not in the paper: most drains that are left out in a row. Each time that `drain_limit`
     /// drains did not help, twice as many are left out, up to this, until the queue is short
     /// again. Range 1 to 1024; the default 1 is the paper's rule.
@@ -157,29 +163,8 @@ pub struct CubicPlusConfig {
 impl Default for CubicPlusConfig {
     fn default() -> Self {
         Self {
-            cubic: CubicConfig::default(),
-            rtt_mode: RttMode::default(),
-            a_rtt: 0.125,
-            a_loss: 0.125,
-            base_window: None,
-            k_low: 0.25,
-            t_low_min: Duration::from_millis(2),
-            k_high: 1.5,
-            t_high_min: Duration::ZERO,
-            t_high_max: None,
-            l_ratio: 0.02,
-            filter: LossFilter::default(),
-            newbeta: 0.7,
-            shallow_n: 3,
-            drain: DrainRule::default(),
-            delta: 0.7,
-            period_rtts: 1.0,
-            drain_limit: 2,
-            drain_in_slow_start: true,
-            drain_backoff: 1,
-            drain_restore: false,
-            full_queue: false,
-            full_queue_share: 0.75,
+            name: "cubic-plus",
+            ..Self::paper()
         }
     }
 }
@@ -208,6 +193,7 @@ tunable!(CubicPlusConfig {
     "period_rtts" => period_rtts in 0.25..=64.0, "round trips between decisions about draining";
     "drain_limit" => drain_limit in 0_u32..=1000, "drains in a row before one is left out";
     "drain_in_slow_start" => drain_in_slow_start, "drain in slow start too, and leave it";
+    "hold_growth" => hold_growth, "grow on after a loss that was held";
     "drain_backoff" => drain_backoff in 1_u32..=1024, "most drains left out in a row";
     "drain_restore" => drain_restore, "take drains back that did not help";
     "full_queue" => full_queue, "no loss is random while the delay is near its maximum";
@@ -216,9 +202,35 @@ tunable!(CubicPlusConfig {
 });
 
 impl CubicPlusConfig {
-    /// The paper's algorithm in this project's reading, whatever the default is.
+    /// The paper's algorithm in this project's reading (`cubic-plus-paper`), whatever the default is.
     pub fn paper() -> Self {
-        Self::default()
+        Self {
+            name: "cubic-plus-paper",
+            cubic: CubicConfig::default(),
+            rtt_mode: RttMode::default(),
+            a_rtt: 0.125,
+            a_loss: 0.125,
+            base_window: None,
+            k_low: 0.25,
+            t_low_min: Duration::from_millis(2),
+            k_high: 1.5,
+            t_high_min: Duration::ZERO,
+            t_high_max: None,
+            l_ratio: 0.02,
+            filter: LossFilter::default(),
+            newbeta: 0.7,
+            shallow_n: 3,
+            drain: DrainRule::default(),
+            delta: 0.7,
+            period_rtts: 1.0,
+            drain_limit: 2,
+            drain_in_slow_start: true,
+            hold_growth: false,
+            drain_backoff: 1,
+            drain_restore: false,
+            full_queue: false,
+            full_queue_share: 0.75,
+        }
     }
 
     /// A controller with these parameters.
@@ -288,7 +300,7 @@ fn multiple(factor: f64, value: f64) -> f64 {
 
 impl ControllerFactory for CubicPlusConfig {
     fn name(&self) -> &'static str {
-        NAME
+        self.name
     }
 
     fn build(&self, _now: Instant, env: &mut Env<'_>) -> Box<dyn Controller> {

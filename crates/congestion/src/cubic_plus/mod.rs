@@ -38,9 +38,6 @@ use crate::cubic::{Cubic, CubicCurve};
 use crate::loss_based::{Checkpoint, Curve};
 use crate::sample::{AckBatch, EcnBatch, EpisodeId, LossBatch, RttView, SentInfo};
 
-/// The name by which users select the algorithm.
-const NAME: &str = "cubic-plus";
-
 /// The Cubic+ controller.
 #[derive(Clone, Debug)]
 pub struct CubicPlus {
@@ -208,7 +205,7 @@ fn ratio(part: f64, whole: f64) -> f64 {
 
 impl Controller for CubicPlus {
     fn name(&self) -> &'static str {
-        NAME
+        self.config.name
     }
 
     fn on_sent(&mut self, sent: &SentInfo, env: &mut Env<'_>) {
@@ -234,7 +231,8 @@ impl Controller for CubicPlus {
             self.mode = Mode::Cubic;
         }
         // The ACK that leads to a drain grows nothing, like one that reveals a loss.
-        let sent_after_recovery_start = ack.sent_after_recovery_start && !drained;
+        let no_recovery = self.config.hold_growth && self.held.is_some();
+        let sent_after_recovery_start = (ack.sent_after_recovery_start || no_recovery) && !drained;
         let ack = AckBatch {
             sent_after_recovery_start,
             ..*ack
@@ -267,7 +265,8 @@ impl Controller for CubicPlus {
         self.drain.on_congestion();
         self.before_event = None;
         // A mark is no guess: within an episode that was held the reaction is still due.
-        let due = ce.new_episode || self.held.take() == Some(ce.episode);
+        let held = self.held.take();
+        let due = ce.new_episode || held == Some(ce.episode);
         let ce = EcnBatch {
             new_episode: due,
             ..*ce
@@ -285,6 +284,10 @@ impl Controller for CubicPlus {
         if let Some((_, events)) = self.before_event.take_if(|(of, _)| *of == episode) {
             self.losses.set_events(events);
             self.mode = Mode::Cubic;
+        }
+        if self.held.take_if(|held| *held == episode).is_some() {
+            // Nothing is there to be undone, but the window did not grow either.
+            self.cubic.pause(now);
         }
         self.cubic.on_spurious(episode, now, env);
     }

@@ -10,6 +10,8 @@
     reason = "a module of each test program, not a crate of its own"
 )]
 
+pub mod script;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 

@@ -29,7 +29,6 @@ use thiserror::Error;
 pub use data::{Needs, Origin, ReportData, needs};
 pub use index::{Counts, IndexEntry, index};
 pub use markdown::markdown;
-pub use number::{LabelNumber, number_of_label};
 pub use page::render_data;
 pub use statistics::{ErrorBars, Means, Point};
 pub use stored::{command, render};

@@ -1,34 +1,6 @@
-//! Numbers in labels, and numbers as text.
+//! Labels as places on an axis, and numbers as text.
 
-/// The number that a label begins with.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LabelNumber {
-    /// The number as written: 30 of `30ms`.
-    pub value: f64,
-    /// What follows: `ms`; empty for a bare number.
-    pub unit: String,
-}
-
-/// The number that `label` begins with, such as 0.1 of `0.1bdp`, 30 of `30ms`, 1 of `1%`, 100 of
-/// `100mbit`. `None` for a label that doesn't begin with a finite number.
-pub fn number_of_label(label: &str) -> Option<LabelNumber> {
-    let text = label.trim();
-    // The longest beginning that is a number: `1e3` is one, of `1em` only the 1 is.
-    let end = text
-        .char_indices()
-        .map(|(at, letter)| at + letter.len_utf8())
-        .take_while(|&end| {
-            let last = text.as_bytes()[end - 1];
-            last.is_ascii_digit() || matches!(last, b'.' | b'-' | b'+' | b'e' | b'E')
-        })
-        .filter(|&end| text[..end].parse::<f64>().is_ok())
-        .last()?;
-    let value: f64 = text[..end].parse().ok()?;
-    value.is_finite().then(|| LabelNumber {
-        value,
-        unit: text[end..].trim().to_owned(),
-    })
-}
+use crate::scenario::number_and_unit;
 
 /// Units of one dimension, with their size in its base unit.
 const UNITS: [&[(&str, f64)]; 3] = [
@@ -52,14 +24,14 @@ fn factor(unit: &str, base: &str) -> Option<f64> {
 /// Where the labels of an axis lie, in the unit of the first, which is returned too. `None` if a
 /// label has no number or another dimension: then they can only stand side by side.
 pub(super) fn positions(labels: &[String]) -> Option<(Vec<f64>, String)> {
-    let numbers: Vec<LabelNumber> = labels
+    let numbers: Vec<(f64, &str)> = labels
         .iter()
-        .map(|label| number_of_label(label))
+        .map(|label| number_and_unit(label))
         .collect::<Option<_>>()?;
-    let unit = numbers.first()?.unit.clone();
+    let unit = numbers.first()?.1.to_owned();
     let values = numbers
         .iter()
-        .map(|number| Some(number.value * factor(&number.unit, &unit)?))
+        .map(|(value, own)| Some(value * factor(own, &unit)?))
         .collect::<Option<_>>()?;
     Some((values, unit))
 }

@@ -20,11 +20,10 @@ pub fn render_data(data: &ReportData<'_>) -> Result<String, ReportError> {
     let experiment = data.experiment;
     let means = Means::new(experiment, data.table);
     let mut body = head(data);
-    let _ = writeln!(
-        body,
-        "<h2>Claims</h2>\n<p>{}.</p>",
-        Counts::of(data.verdicts)
-    );
+    body.push_str("<h2>Claims</h2>\n");
+    if !data.verdicts.is_empty() {
+        let _ = writeln!(body, "<p>{}.</p>", Counts::of(data.verdicts));
+    }
     body.push_str(&verdicts::table(data.verdicts));
     body.push_str("<h2>Figures</h2>\n");
     let drawn = figures(&mut body, data, &means)?;

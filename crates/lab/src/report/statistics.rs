@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
 use crate::scenario::Experiment;
 use crate::store::{Row, Table};
 
@@ -154,17 +156,8 @@ fn half_width(values: &[f64]) -> f64 {
     student_95(freedom) * (variance / values.len() as f64).sqrt()
 }
 
-/// 97.5 % quantile of Student's t distribution, from its table; beyond 30 degrees of freedom the
-/// first terms of its expansion around the normal one (exact to three digits there).
+/// 97.5 % quantile of Student's t distribution.
 fn student_95(freedom: usize) -> f64 {
-    const TABLE: [f64; 30] = [
-        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
-        2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
-        2.052, 2.048, 2.045, 2.042,
-    ];
-    const NORMAL: f64 = 1.959_964;
-    TABLE
-        .get(freedom.saturating_sub(1))
-        .copied()
-        .unwrap_or(NORMAL + (NORMAL.powi(3) + NORMAL) / (4.0 * freedom as f64))
+    let students = StudentsT::new(0.0, 1.0, freedom as f64);
+    students.map_or(0.0, |students| students.inverse_cdf(0.975))
 }

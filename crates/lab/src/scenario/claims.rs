@@ -102,7 +102,7 @@ pub(super) fn check_column(
     column: &str,
     columns: &[String],
 ) -> Read<()> {
-    if columns.is_empty() || columns.iter().any(|known| known == column) {
+    if columns.iter().any(|known| known == column) {
         return Ok(());
     }
     let known = known_names(column, columns.iter().map(String::as_str));

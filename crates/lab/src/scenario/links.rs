@@ -36,6 +36,15 @@ const MAX_LINKS: usize = 64;
 /// Rounding of delays that add up to half the round-trip time.
 const ROUNDING: Duration = Duration::from_micros(1);
 
+/// How propagation delays are shared out.
+#[derive(Clone, Copy, Debug)]
+struct Delays {
+    /// Of each link that names none.
+    default: Duration,
+    /// Whether a trace adds to them, so that they need not make up the round-trip time.
+    traced: bool,
+}
+
 /// The links of one case, with what identifies the traces they follow.
 #[derive(Debug)]
 pub(super) struct Links {
@@ -57,6 +66,7 @@ pub(super) fn read(rows: &[Reader<'_>], run: &RunSettings, traces: &mut Traces) 
         specs: Vec::new(),
         traces: BTreeMap::new(),
     };
+    let delays = share_delays(rows, run)?;
     let mut way = Duration::ZERO;
     for (index, row) in rows.iter().enumerate() {
         let default_name = match rows.len() {
@@ -69,18 +79,9 @@ pub(super) fn read(rows: &[Reader<'_>], run: &RunSettings, traces: &mut Traces) 
         if links.specs.iter().any(|link| link.name == name) {
             return Err(row.fault("name", "another link has that name"));
         }
-        let (forward, identity) = read_forward(&row, run, rows.len(), traces)?;
+        let (forward, identity) = read_forward(&row, run, delays.default, traces)?;
         let backward = read_backward(&row, &forward)?;
         way += forward.delay;
-        if way > run.rtt / 2 + ROUNDING * rows.len() as u32 {
-            return Err(row.fault(
-                "delay",
-                format!(
-                    "the links' delays are {way:?} one way, more than half of `rtt`, {:?}",
-                    run.rtt
-                ),
-            ));
-        }
         if let Some(identity) = identity {
             links.traces.insert(index, identity);
         }
@@ -90,7 +91,45 @@ pub(super) fn read(rows: &[Reader<'_>], run: &RunSettings, traces: &mut Traces) 
             backward,
         });
     }
+    let rounding = ROUNDING * rows.len() as u32;
+    let half = run.rtt / 2;
+    if way > half + rounding || (way + rounding < half && !delays.traced) {
+        let last = rows.iter().rev().find(|row| row.has("delay"));
+        return Err(last.or(rows.last()).map_or_else(
+            || Fault::new(1, "no links", "at least one"),
+            |row| {
+                row.fault(
+                    "delay",
+                    format!(
+                        "the links' delays are {way:?} one way; they must add up to half of \
+                         `rtt`, {half:?} (a flow may have `extra_rtt`)"
+                    ),
+                )
+            },
+        ));
+    }
     Ok(links)
+}
+
+/// What the links that name a delay leave of half the round-trip time is shared equally by those
+/// that don't. A link that follows the delays of a trace has none of its own unless it names one.
+fn share_delays(rows: &[Reader<'_>], run: &RunSettings) -> Read<Delays> {
+    let mut rest = run.rtt / 2;
+    let mut sharing = 0;
+    let mut traced = false;
+    for row in rows {
+        let follows = row.strings("columns")?.iter().any(|name| name == "delay");
+        traced |= follows;
+        match row.duration("delay", Duration::ZERO..=LONGEST)? {
+            Some(delay) => rest = rest.saturating_sub(delay),
+            None if follows => {}
+            None => sharing += 1,
+        }
+    }
+    Ok(Delays {
+        default: rest.checked_div(sharing).unwrap_or_default(),
+        traced,
+    })
 }
 
 /// The name of a link or flow.
@@ -108,11 +147,11 @@ pub(super) fn read_name(row: &Reader<'_>, default: &str) -> Read<String> {
 fn read_forward(
     row: &Reader<'_>,
     run: &RunSettings,
-    count: usize,
+    default_delay: Duration,
     traces: &mut Traces,
 ) -> Read<(LinkConfig, Option<String>)> {
     let mut link = LinkConfig::default().bdp_rtt(run.rtt);
-    link.delay = run.rtt / 2 / count as u32;
+    link.delay = default_delay;
     let mut identity = None;
     match (row.rate("rate")?, row.string("trace")?) {
         (Some(rate), None) => {
@@ -199,10 +238,8 @@ fn read_common(row: &Reader<'_>, link: &mut LinkConfig) -> Read<()> {
     if let Some(buffer) = row.parse("buffer", str::parse)? {
         link.buffer = buffer;
     }
-    if let Some(queue) = row.string("queue")?
-        && queue != "droptail"
-    {
-        return Err(row.fault("queue", "write \"droptail\""));
+    if let Some(queue) = row.parse("queue", str::parse)? {
+        link.queue = queue;
     }
     if let Some(loss) = row.parse("loss", str::parse::<LossModel>)? {
         link.loss = loss;

@@ -64,6 +64,11 @@ fn read(origin: &Origin<'_>, options: &LoadOptions) -> Read<Experiment> {
         .iter()
         .map(|bindings| builder.case(bindings))
         .collect::<Read<Vec<_>>>()?;
+    let sections = ["run", "quick"].map(|key| root.section(key));
+    let sections: Vec<_> = sections.into_iter().collect::<Read<_>>()?;
+    let sections: Vec<Table> = sections.iter().flatten().map(Reader::to_table).collect();
+    let tables = builder.links.iter().chain(&builder.flows);
+    sweep.check_used(tables.chain(&sections))?;
     let columns = columns(&cases);
     if let Some(axis) = sweep.axes.iter().find(|axis| columns.contains(&axis.name)) {
         return Err(Fault::new(

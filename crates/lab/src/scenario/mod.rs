@@ -40,7 +40,7 @@ pub use claim::{Against, Band, Claim, Compare, Selection, Take, Test, Verifiable
 pub use describe::{Description, describe};
 pub use error::ScenarioError;
 pub use figure::{Figure, FigureKind, Scale};
-pub use label::number_of_label;
+pub use label::{number_and_unit, number_of_label};
 pub use library::{Library, LoadOptions};
 pub use setup::{
     App, FlowSpec, LinkSpec, Setup, SizeDistribution, Spread, TransportSpec, UnknownSize,

@@ -1,5 +1,7 @@
 //! `${axis}` and `${axis.field}`: the values of a case in the place of their names.
 
+use std::collections::BTreeSet;
+
 use super::error::{Fault, Read, known_names};
 use super::sweep::AxisValue;
 use super::tree::{Entry, Node, Table, Value};
@@ -127,5 +129,24 @@ impl Bindings<'_> {
                 "it must be a text, a number or a truth value",
             )
         })
+    }
+}
+
+/// Adds the names of the axes whose values are used in a table.
+pub(super) fn add_names(table: &Table, names: &mut BTreeSet<String>) {
+    for entry in &table.entries {
+        add_names_of(&entry.node, names);
+    }
+}
+
+fn add_names_of(node: &Node, names: &mut BTreeSet<String>) {
+    match &node.value {
+        Value::Text(text) => names.extend(text.split("${").skip(1).map(|after| {
+            let end = after.find(['.', '}']).unwrap_or(after.len());
+            after[..end].to_owned()
+        })),
+        Value::List(items) => items.iter().for_each(|item| add_names_of(item, names)),
+        Value::Table(table) => add_names(table, names),
+        _ => {}
     }
 }

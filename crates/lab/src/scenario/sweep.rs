@@ -1,11 +1,13 @@
 //! What is varied: axes, combinations, those left out, the short form, values from the command line.
 
+use std::collections::BTreeSet;
+
 use super::Axis;
 use super::claim::Selection;
 use super::error::{Fault, Read, known_names};
 use super::library::LoadOptions;
 use super::reader::Reader;
-use super::substitute::Bindings;
+use super::substitute::{Bindings, add_names};
 use super::tree::{Node, Table, Value, excerpt};
 
 /// Most cases of an experiment.
@@ -97,6 +99,25 @@ impl Sweep {
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.axes.iter().map(|axis| axis.name.as_str())
+    }
+
+    /// An axis that changes nothing is a mistake: its values must be used in some table.
+    pub(super) fn check_used<'a>(&self, tables: impl Iterator<Item = &'a Table>) -> Read<()> {
+        let mut used = BTreeSet::new();
+        for table in tables {
+            add_names(table, &mut used);
+        }
+        match self.axes.iter().find(|axis| !used.contains(&axis.name)) {
+            None => Ok(()),
+            Some(axis) => Err(Fault::new(
+                axis.line,
+                format!("axis `{}` changes nothing", axis.name),
+                format!(
+                    "write \"${{{}}}\" in [run], [[link]] or [[flow]], or leave it out",
+                    axis.name
+                ),
+            )),
+        }
     }
 
     /// Every combination that is not left out, the last axis fastest.

@@ -38,10 +38,8 @@ impl GroupMeter {
     pub(super) fn sample(&mut self, network: &Network, group: &Group<'_>) {
         for sender in 0..group.senders.len() {
             for connection in group.connections(network, sender) {
-                if let Some(path) = connection.path_stats(PathId::ZERO)
-                    && !path.min_rtt.is_zero()
-                {
-                    self.rtt.add(path.smoothed_rtt);
+                if let Some(rtt) = connection.smoothed_rtt(PathId::ZERO) {
+                    self.rtt.add(rtt);
                 }
             }
         }

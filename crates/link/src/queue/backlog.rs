@@ -77,4 +77,19 @@ impl<P> Backlog<P> {
         self.bytes -= u64::from(item.size);
         Some(item)
     }
+
+    pub(crate) fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// When the first packet came.
+    pub(crate) fn head_since(&self) -> Option<Instant> {
+        self.packets.front().map(|first| first.since)
+    }
+
+    /// How long the first packet has waited; zero if there is none.
+    pub(crate) fn head_sojourn(&self, now: Instant) -> Duration {
+        let since = self.head_since();
+        since.map_or(Duration::ZERO, |since| now.saturating_since(since))
+    }
 }

@@ -192,6 +192,11 @@ impl<P> CoDelQueue<P> {
         }
     }
 
+    /// The transmitter turned to the queue and found it empty.
+    pub(crate) fn on_idle(&mut self) {
+        self.codel.on_empty();
+    }
+
     pub(crate) fn dequeue(
         &mut self,
         now: Instant,

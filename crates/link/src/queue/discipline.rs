@@ -2,9 +2,14 @@
 
 use std::time::Duration;
 
+use swiftwater_units::ByteCount;
 use thiserror::Error;
 
+use super::buffer::Limit;
 use super::codel::CoDelConfig;
+use super::dual_pi2::DualPi2Config;
+use super::fq_codel::FqCoDelConfig;
+use super::red::RedConfig;
 
 /// The longest time that a parameter may be: a day.
 const MAX_TIME: Duration = Duration::from_secs(24 * 60 * 60);
@@ -19,16 +24,35 @@ pub enum QueueDiscipline {
     /// ECN-capable packets are marked above a step.
     #[default]
     DropTail,
-    /// Controlled delay (RFC 8289): drops at the head, by how long packets waited.
+    /// Random early detection (Floyd and Jacobson 1993): drops or marks arriving packets, by the
+    /// average length of the queue.
+    Red(RedConfig),
+    /// Controlled delay (RFC 8289): drops or marks at the head, by how long packets waited.
     CoDel(CoDelConfig),
+    /// CoDel in queues of their own for flows, served in turn (RFC 8290). What doesn't fit takes
+    /// the place of a packet of the longest queue.
+    FqCoDel(FqCoDelConfig),
+    /// A queue for L4S traffic beside one for classic traffic (RFC 9332).
+    DualPi2(DualPi2Config),
 }
 
 impl QueueDiscipline {
-    /// Checks that every parameter is in its range.
+    /// Checks that every parameter is in its range, as far as that doesn't depend on the buffer.
     pub fn validate(&self) -> Result<(), QueueConfigError> {
         match self {
             Self::DropTail => Ok(()),
+            Self::Red(config) => config.validate(),
             Self::CoDel(config) => config.validate("codel"),
+            Self::FqCoDel(config) => config.validate(),
+            Self::DualPi2(config) => config.validate(),
+        }
+    }
+
+    /// Checks what depends on the buffer.
+    pub(crate) fn validate_with(&self, limit: Limit) -> Result<(), QueueConfigError> {
+        match self {
+            Self::Red(config) => config.thresholds(limit).map(drop),
+            _ => Ok(()),
         }
     }
 }
@@ -38,14 +62,27 @@ impl QueueDiscipline {
 #[non_exhaustive]
 pub enum QueueConfigError {
     /// Out of range.
-    #[error("{discipline}: {parameter} is {value:?}; it must be above zero and at most a day")]
-    Time {
+    #[error("{discipline}: {parameter} is {value:?}; it must be {range}")]
+    Duration {
         /// The discipline.
         discipline: &'static str,
         /// Its parameter.
         parameter: &'static str,
         /// The value.
         value: Duration,
+        /// What it may be.
+        range: &'static str,
+    },
+    /// A share of nothing.
+    #[error("red: min and max are shares of a buffer without limit; set buffer, or give bytes")]
+    RedShareOfUnlimited,
+    /// The thresholds are in the wrong order.
+    #[error("red: min is {min} and max {max}; max must be above min")]
+    RedThresholds {
+        /// The lower one.
+        min: ByteCount,
+        /// The upper one.
+        max: ByteCount,
     },
     /// Out of range.
     #[error("{discipline}: {parameter} is {value}; it must be {range}")]
@@ -66,12 +103,43 @@ pub(crate) fn check_time(
     parameter: &'static str,
     value: Duration,
 ) -> Result<(), QueueConfigError> {
-    if value.is_zero() || value > MAX_TIME {
-        return Err(QueueConfigError::Time {
-            discipline,
-            parameter,
-            value,
-        });
+    let in_range = !value.is_zero() && value <= MAX_TIME;
+    let range = "above zero and at most a day";
+    check_duration(discipline, parameter, value, in_range, range)
+}
+
+pub(crate) fn check_duration(
+    discipline: &'static str,
+    parameter: &'static str,
+    value: Duration,
+    in_range: bool,
+    range: &'static str,
+) -> Result<(), QueueConfigError> {
+    if in_range {
+        return Ok(());
     }
-    Ok(())
+    Err(QueueConfigError::Duration {
+        discipline,
+        parameter,
+        value,
+        range,
+    })
+}
+
+pub(crate) fn check_range(
+    discipline: &'static str,
+    parameter: &'static str,
+    value: impl Into<f64>,
+    in_range: bool,
+    range: &'static str,
+) -> Result<(), QueueConfigError> {
+    if in_range {
+        return Ok(());
+    }
+    Err(QueueConfigError::Range {
+        discipline,
+        parameter,
+        value: value.into(),
+        range,
+    })
 }

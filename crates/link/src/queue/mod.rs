@@ -14,18 +14,26 @@ mod codel;
 mod delay;
 mod discipline;
 mod drop_tail;
+mod dual_pi2;
+mod fq_codel;
+mod red;
 mod state;
 mod stats;
+mod text;
 mod waiting;
 
 pub use self::buffer::{Buffer, EcnThreshold};
 pub use self::codel::CoDelConfig;
 pub use self::delay::DelayStats;
 pub use self::discipline::{QueueConfigError, QueueDiscipline};
-pub use self::state::AqmState;
+pub use self::dual_pi2::{DualPi2Config, DualQueueScheduler};
+pub use self::fq_codel::FqCoDelConfig;
+pub use self::red::{RedConfig, RedThreshold};
+pub use self::state::{AqmState, DualPi2State, DualQueueState};
 pub use self::stats::QueueStats;
 
 pub(crate) use self::backlog::Waiting;
 pub(crate) use self::buffer::Limit;
 pub(crate) use self::drop_tail::DropTail;
+pub(crate) use self::red::{Red, Verdict as RedVerdict};
 pub(crate) use self::waiting::{Admission, Discipline, WaitingQueue};

@@ -7,8 +7,12 @@ use super::buffer::Limit;
 use super::codel::CoDelQueue;
 use super::delay::DelayRecorder;
 use super::discipline::QueueDiscipline;
+use super::dual_pi2::DualPi2Queue;
+use super::fq_codel::{Evicted, FqCoDelQueue};
 use super::state::AqmState;
 use super::stats::{Occupancy, QueueStats};
+use crate::packet::Payload;
+use crate::random::{Purpose, Stream};
 
 /// What a packet met that wanted to get in.
 #[derive(Debug)]
@@ -21,40 +25,60 @@ pub(crate) enum Admission<P> {
 
 /// A discipline and the packets that it keeps.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each link, behind a pointer already"
+)]
 pub(crate) enum Discipline<P> {
     CoDel(CoDelQueue<P>),
+    FqCoDel(FqCoDelQueue<P>),
+    DualPi2(DualPi2Queue<P>),
 }
 
-impl<P> Discipline<P> {
+impl<P: Payload> Discipline<P> {
     /// The discipline of this configuration; `None` for those that decide at arrival.
-    pub(crate) fn new(config: &QueueDiscipline) -> Option<Self> {
-        match config {
-            QueueDiscipline::DropTail => None,
-            QueueDiscipline::CoDel(config) => Some(Self::CoDel(CoDelQueue::new(config))),
-        }
+    pub(crate) fn new(config: &QueueDiscipline, seed: u64, start: Instant) -> Option<Self> {
+        Some(match config {
+            QueueDiscipline::DropTail | QueueDiscipline::Red(_) => return None,
+            QueueDiscipline::CoDel(config) => Self::CoDel(CoDelQueue::new(config)),
+            QueueDiscipline::FqCoDel(config) => {
+                let salt = Stream::new(seed, Purpose::FlowHash).next();
+                Self::FqCoDel(FqCoDelQueue::new(config, salt))
+            }
+            QueueDiscipline::DualPi2(config) => Self::DualPi2(DualPi2Queue::new(config, start)),
+        })
     }
 
     pub(crate) fn state(&self) -> AqmState {
         match self {
             Self::CoDel(queue) => queue.state(),
+            Self::FqCoDel(queue) => queue.state(),
+            Self::DualPi2(queue) => queue.state(),
         }
     }
 
     fn is_empty(&self) -> bool {
         match self {
             Self::CoDel(queue) => queue.backlog.is_empty(),
+            Self::FqCoDel(queue) => queue.is_empty(),
+            Self::DualPi2(queue) => queue.is_empty(),
         }
     }
 
-    fn push(&mut self, item: Waiting<P>) {
+    /// The transmitter would send and there's nothing.
+    fn on_idle(&mut self) {
         match self {
-            Self::CoDel(queue) => queue.backlog.push(item),
+            Self::CoDel(queue) => queue.on_idle(),
+            Self::FqCoDel(queue) => queue.on_idle(),
+            Self::DualPi2(_) => {}
         }
     }
 
     fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Waiting<P>>) -> Option<Waiting<P>> {
         match self {
             Self::CoDel(queue) => queue.dequeue(now, dropped),
+            Self::FqCoDel(queue) => queue.dequeue(now, dropped),
+            Self::DualPi2(queue) => queue.dequeue(now, dropped),
         }
     }
 }
@@ -70,7 +94,7 @@ pub(crate) struct WaitingQueue<P> {
     delays: DelayRecorder,
 }
 
-impl<P> WaitingQueue<P> {
+impl<P: Payload> WaitingQueue<P> {
     pub(crate) fn new(discipline: Discipline<P>, limit: Limit, start: Instant) -> Self {
         Self {
             discipline,
@@ -90,19 +114,38 @@ impl<P> WaitingQueue<P> {
         self.discipline.is_empty()
     }
 
-    fn has_room_for(&self, size: u32) -> bool {
-        let bytes = self.occupancy.bytes().saturating_add(u64::from(size));
-        let packets = self.occupancy.packets() + 1;
-        packets == 1 || self.limit.holds(bytes, packets)
-    }
-
-    /// Takes a packet in, if there is room.
-    pub(crate) fn enqueue(&mut self, now: Instant, item: Waiting<P>) -> Admission<P> {
+    /// Takes a packet in, if there is room; FQ-CoDel makes room, and what it drops for that goes to
+    /// `dropped`.
+    pub(crate) fn enqueue(
+        &mut self,
+        now: Instant,
+        item: Waiting<P>,
+        dropped: &mut Vec<Waiting<P>>,
+    ) -> Admission<P> {
         let size = item.size;
-        if !self.has_room_for(size) {
+        if let Discipline::FqCoDel(queue) = &mut self.discipline {
+            let flow = queue.push(item);
+            while !has_room(&self.occupancy, self.limit, size)
+                && let Some(Evicted { item, newest }) = queue.evict(flow)
+            {
+                if newest {
+                    return Admission::Refused(item);
+                }
+                self.occupancy.remove(now, item.size);
+                dropped.push(item);
+            }
+            self.occupancy.add(now, size);
+            return Admission::Accepted;
+        }
+        if !has_room(&self.occupancy, self.limit, size) {
             return Admission::Refused(item);
         }
-        self.discipline.push(item);
+        match &mut self.discipline {
+            Discipline::CoDel(queue) => queue.backlog.push(item),
+            Discipline::DualPi2(queue) => queue.push(now, item),
+            // Handled above.
+            Discipline::FqCoDel(_) => {}
+        }
         self.occupancy.add(now, size);
         Admission::Accepted
     }
@@ -134,6 +177,9 @@ impl<P> WaitingQueue<P> {
     pub(crate) fn finish_service(&mut self, now: Instant) {
         if let Some((departure, size)) = self.in_service.take_if(|(at, _)| *at <= now) {
             self.occupancy.remove(departure, size);
+            if self.discipline.is_empty() {
+                self.discipline.on_idle();
+            }
         }
     }
 
@@ -150,5 +196,15 @@ impl<P> WaitingQueue<P> {
     pub(crate) fn reset_stats(&mut self, now: Instant) {
         self.occupancy.reset(now);
         self.delays.reset();
+        if let Discipline::DualPi2(queue) = &mut self.discipline {
+            queue.reset_stats();
+        }
     }
+}
+
+/// Whether a packet of `size` bytes has room beside those that are there.
+fn has_room(occupancy: &Occupancy, limit: Limit, size: u32) -> bool {
+    let bytes = occupancy.bytes().saturating_add(u64::from(size));
+    let packets = occupancy.packets() + 1;
+    packets == 1 || limit.holds(bytes, packets)
 }

@@ -1,6 +1,7 @@
 //! What an application calls on a connection.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use bytes::Bytes;
 use swiftwater_congestion::Snapshot;
@@ -208,6 +209,13 @@ impl Connection {
     /// [`Controller::snapshot`]: swiftwater_congestion::Controller::snapshot
     pub fn path_stats(&self, path: PathId) -> Option<PathStats> {
         self.path_entry(path).map(path_stats)
+    }
+
+    /// `smoothed_rtt` of a path, `None` before its first sample. Cheaper than
+    /// [`Connection::path_stats`].
+    pub fn smoothed_rtt(&self, path: PathId) -> Option<Duration> {
+        let rtt = self.path_entry(path)?.recovery.rtt();
+        rtt.has_sample.then_some(rtt.smoothed)
     }
 
     /// What the congestion controller of `path` shows of itself: window, threshold, state and named

@@ -46,7 +46,8 @@ impl Connection {
                 .recovery
                 .reset_for_new_path(now, &self.identity.config, &mut self.rng);
             let usable = self.identity.config.ecn;
-            entry.path.ecn.restart(usable);
+            let codepoint = entry.recovery.controller().ecn_codepoint();
+            entry.path.ecn.restart(usable, codepoint);
             // Another connection ID keeps observers from linking the two addresses (section 9.5).
             self.rotate_remote_cid();
         }

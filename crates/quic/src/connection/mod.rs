@@ -78,6 +78,8 @@ impl Connection {
             setup.primitives,
             &setup.initial_keys_cid,
         );
+        let max_datagram_size = config.initial_max_datagram_size.max(1200);
+        let recovery = PathRecovery::new(now, PathId::ZERO, &config, max_datagram_size, &mut rng);
         let path = Path {
             id: PathId::ZERO,
             address: Address {
@@ -91,16 +93,14 @@ impl Connection {
                 Amplification::unvalidated()
             },
             validation: Validation::default(),
-            ecn: Ecn::new(config.ecn),
+            ecn: Ecn::new(config.ecn, recovery.controller().ecn_codepoint()),
             responses: std::collections::VecDeque::new(),
             previous: None,
             local_cids: LocalCids::new(setup.local_cid),
             remote_cids: RemoteCids::new(setup.remote_cid, config.active_connection_id_limit),
             registered_token: None,
-            max_datagram_size: config.initial_max_datagram_size.max(1200),
+            max_datagram_size,
         };
-        let recovery =
-            PathRecovery::new(now, PathId::ZERO, &config, path.max_datagram_size, &mut rng);
         let mut connection = Self {
             handshake,
             early: [Some(Space::new()), Some(Space::new())],

@@ -32,22 +32,28 @@ impl Connection {
         } else {
             None
         };
-        [
-            self.loss_deadline().map(|(at, _)| at),
-            self.pto_deadline().map(|(at, _)| at),
-            ack,
-            entry.pacing_until,
-            entry.path.validation.timeout(),
-            entry.recovery.next_controller_timer(),
-            self.idle_deadline(),
-            self.handshake_deadline(),
-            self.keep_alive_deadline(),
-            self.handshake.protection_ref().previous_expires(),
-            self.policies.reinjector.next_deadline(),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        let loss = self.loss_deadline();
+        // An array to search would be moved about; this is asked after every packet.
+        let mut next = None;
+        let mut consider = |deadline: Option<Instant>| {
+            if let Some(at) = deadline {
+                next = Some(next.map_or(at, |next: Instant| next.min(at)));
+            }
+        };
+        consider(loss.map(|(at, _)| at));
+        if loss.is_none() {
+            consider(self.pto_deadline().map(|(at, _)| at));
+        }
+        consider(ack);
+        consider(entry.pacing_until);
+        consider(entry.path.validation.timeout());
+        consider(entry.recovery.next_controller_timer());
+        consider(self.idle_deadline());
+        consider(self.handshake_deadline());
+        consider(self.keep_alive_deadline());
+        consider(self.handshake.protection_ref().previous_expires());
+        consider(self.policies.reinjector.next_deadline());
+        next
     }
 
     /// Acts on every deadline that has come.
@@ -111,14 +117,13 @@ impl Connection {
         self.paths.first().path.amplification.budget() >= MIN_PACKET_ROOM as u64
     }
 
-    /// The earliest probe timeout, and the epoch to probe in (RFC 9002, appendix A.8).
+    /// The earliest probe timeout, and the epoch to probe in (RFC 9002, appendix A.8), while no loss
+    /// deadline runs.
     fn pto_deadline(&self) -> Option<(Instant, Epoch)> {
         let entry = self.paths.first();
         // A probe that can't be sent must not be timed: it would only use up the back-off (RFC
         // 9002, section 6.2.2.1).
-        if entry.path.amplification.budget() < self.smallest_probe()
-            || self.loss_deadline().is_some()
-        {
+        if entry.path.amplification.budget() < self.smallest_probe() {
             return None;
         }
         let backoff = 1_u32 << entry.recovery.pto_count().min(MAX_BACKOFF);

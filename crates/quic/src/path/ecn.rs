@@ -1,6 +1,6 @@
 //! ECN marks and their validation (RFC 9000, section 13.4 and appendix A.4).
 
-use swiftwater_congestion::EcnCounts;
+use swiftwater_congestion::{EcnCounts, EctCodepoint};
 use swiftwater_units::PacketCount;
 
 use crate::crypto::Epoch;
@@ -31,6 +31,8 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ecn {
     state: State,
+    /// The mark of packets sent: ECT(0) or ECT(1).
+    codepoint: EcnCodepoint,
     /// Counts of the last ACK that raised the largest acknowledged packet, by epoch: each
     /// packet-number space counts for itself (RFC 9000, section 13.4.1).
     reported: [[u64; 3]; 3],
@@ -48,14 +50,20 @@ pub(crate) struct Ecn {
 }
 
 impl Ecn {
-    pub(crate) fn new(enabled: bool) -> Self {
-        let state = if enabled {
+    /// A path on which nothing was sent yet. `codepoint` is what the controller wants; nothing is
+    /// marked unless `enabled`.
+    pub(crate) fn new(enabled: bool, codepoint: EctCodepoint) -> Self {
+        let state = if enabled && codepoint != EctCodepoint::NotEct {
             State::Testing { sent: 0 }
         } else {
             State::Failed
         };
         Self {
             state,
+            codepoint: match codepoint {
+                EctCodepoint::Ect1 => EcnCodepoint::Ect1,
+                EctCodepoint::NotEct | EctCodepoint::Ect0 => EcnCodepoint::Ect0,
+            },
             reported: [[0; 3]; 3],
             stale: false,
             ce_total: 0,
@@ -67,19 +75,19 @@ impl Ecn {
 
     /// The peer moved: the new way has to show anew what it does with marks. The peer's counts go
     /// on, so those of the old way must not count for the new one.
-    pub(crate) fn restart(&mut self, enabled: bool) {
+    pub(crate) fn restart(&mut self, enabled: bool, codepoint: EctCodepoint) {
         *self = Self {
             reported: self.reported,
             ce_total: self.ce_total,
             stale: true,
-            ..Self::new(enabled)
+            ..Self::new(enabled, codepoint)
         };
     }
 
     /// The mark for the next packet.
     pub(crate) fn mark(&self) -> Option<EcnCodepoint> {
         let marks = matches!(self.state, State::Testing { .. } | State::Capable) && !self.paused;
-        marks.then_some(EcnCodepoint::Ect0)
+        marks.then_some(self.codepoint)
     }
 
     /// A packet with a mark was sent.
@@ -119,7 +127,7 @@ impl Ecn {
     }
 
     /// An ACK of `epoch` that raised the largest acknowledged packet newly acknowledged
-    /// `newly_marked` packets that we had marked ECT(0). Returns the increases to act on.
+    /// `newly_marked` packets that we had marked. Returns the increases to act on.
     pub(crate) fn on_ack(
         &mut self,
         epoch: Epoch,
@@ -151,8 +159,12 @@ impl Ecn {
             self.state = State::Failed;
             return EcnCounts::default();
         };
-        // We never send ECT(1): any report of it is a remark or a lie.
-        if ect0.saturating_add(ce) < newly_marked || ect1 > 0 {
+        // We send one codepoint only: any report of the other is a remark or a lie.
+        let (ours, other) = match self.codepoint {
+            EcnCodepoint::Ect1 => (ect1, ect0),
+            _ => (ect0, ect1),
+        };
+        if ours.saturating_add(ce) < newly_marked || other > 0 {
             self.state = State::Failed;
             return EcnCounts::default();
         }

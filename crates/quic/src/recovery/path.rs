@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use rand_core::Rng;
-use swiftwater_congestion::{Controller, Env, LostPacket, RttView, SentInfo};
+use swiftwater_congestion::{Controller, EcnCounts, Env, LostPacket, RttView, SentInfo};
 use swiftwater_units::{Bandwidth, ByteCount, Instant, PacketCount, PathId};
 
 use super::episodes::Episodes;
@@ -95,6 +95,8 @@ pub(crate) struct PathRecovery {
     /// When a packet was last sent, acknowledged or declared lost; `None` before the first.
     pub(super) active_at: Option<Instant>,
     pub(super) pto_count: u32,
+    /// Increases of the peer's ECN counts that the controller has still to be told of.
+    pub(super) untold_ecn: EcnCounts,
     /// The last delivery-rate sample.
     pub(super) delivery_rate: Option<Bandwidth>,
     pub(super) stats: RecoveryStats,
@@ -124,6 +126,7 @@ impl PathRecovery {
             inflight: ByteCount::ZERO,
             active_at: None,
             pto_count: 0,
+            untold_ecn: EcnCounts::default(),
             delivery_rate: None,
             stats: RecoveryStats::default(),
             scratch: Vec::with_capacity(SCRATCH_PACKETS),
@@ -307,13 +310,23 @@ impl PathRecovery {
         snapshot
     }
 
-    /// Nothing more to send: no stream data, datagrams, lost data or control frames, and none
-    /// refused by flow control. Ignored while the window is full, since then the window is what
+    /// Nothing more to send: no stream data, datagrams, lost data or control frames, and none held
+    /// back by flow control. Ignored while the window is full, since then the window is what
     /// limits.
     pub(crate) fn set_app_limited(&mut self, now: Instant) {
         self.pacer.on_drained(now);
         if self.inflight < self.cwnd() {
             self.sampler.mark_app_limited(now, self.inflight);
+        }
+    }
+
+    /// Nothing can be sent, because the peer's flow control holds back all that waits. The window
+    /// isn't tested, but rate samples count: how fast the peer takes data is a limit like the
+    /// path's.
+    pub(crate) fn set_flow_limited(&mut self, now: Instant) {
+        self.pacer.on_drained(now);
+        if self.inflight < self.cwnd() {
+            self.sampler.mark_flow_limited(now, self.inflight);
         }
     }
 

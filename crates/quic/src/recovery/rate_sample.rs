@@ -1,4 +1,5 @@
-//! Delivery-rate samples and the application-limited mark (draft-ietf-ccwg-bbr, section 4.5).
+//! Delivery-rate samples, and marks for what limits the flow besides path and window
+//! (draft-ietf-ccwg-bbr, section 4.1).
 
 use std::time::Duration;
 
@@ -6,6 +7,57 @@ use swiftwater_congestion::RateSample;
 use swiftwater_units::{Bandwidth, ByteCount, Instant, PacketCount};
 
 use super::{AckedPacket, DeliverySnapshot, LostRecord};
+
+/// Something limited the flow until what was in flight then has been delivered.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    /// The mark stands until `delivered` exceeds this; 0 is no mark. It equals `delivered` plus what
+    /// is still in flight of the packets sent by `at`.
+    until: u64,
+    at: Instant,
+}
+
+impl Mark {
+    fn is_set(&self) -> bool {
+        self.until != 0
+    }
+
+    /// True if the mark is set and counts packets sent at `sent_at`.
+    fn counts(&self, sent_at: Instant) -> bool {
+        self.is_set() && sent_at <= self.at
+    }
+
+    fn set(&mut self, now: Instant, delivered: u64, inflight: ByteCount) {
+        self.until = delivered.saturating_add(inflight.get()).max(1);
+        self.at = now;
+    }
+
+    fn expire(&mut self, delivered: u64) {
+        if delivered > self.until {
+            self.until = 0;
+        }
+    }
+
+    fn on_delivered(&mut self, packet: &AckedPacket) {
+        if packet.lost_in.is_some() && self.counts(packet.sent_at) {
+            // It was taken out of the mark when it was lost, or never was in it.
+            self.until = self.until.saturating_add(u64::from(packet.size));
+        }
+    }
+
+    fn on_lost(&mut self, packet: &LostRecord) {
+        if self.counts(packet.sent_at) {
+            self.until = self.until.saturating_sub(u64::from(packet.size)).max(1);
+        }
+    }
+
+    /// No more than `reachable` will ever be delivered of what is in flight.
+    fn limit(&mut self, reachable: u64) {
+        if self.is_set() {
+            self.until = self.until.min(reachable).max(1);
+        }
+    }
+}
 
 /// Delivery accounting of one path.
 #[derive(Clone, Copy, Debug)]
@@ -15,11 +67,11 @@ pub(super) struct RateSampler {
     first_sent_at: Instant,
     lost: u64,
     ce: u64,
-    /// Packets are sampled as application-limited until `delivered` exceeds this; 0 is "not
-    /// limited". It equals `delivered` plus what is still in flight of the packets sent by
-    /// `marked_at`.
-    limited_until: u64,
-    marked_at: Instant,
+    /// Packets are sampled as application-limited.
+    app_limited: Mark,
+    /// The peer's flow control held data back. Samples are none the less worth: a peer that is slow
+    /// is as good as a path that is slow (section 4.1.1.3.1).
+    flow_limited: Mark,
 }
 
 impl RateSampler {
@@ -32,8 +84,8 @@ impl RateSampler {
             first_sent_at: now,
             lost: 0,
             ce: 0,
-            limited_until: 1,
-            marked_at: now,
+            app_limited: Mark { until: 1, at: now },
+            flow_limited: Mark { until: 0, at: now },
         }
     }
 
@@ -66,37 +118,30 @@ impl RateSampler {
 
     /// `packet` arrived; counted once, however late.
     pub(super) fn on_delivered(&mut self, now: Instant, packet: &AckedPacket) {
-        let size = u64::from(packet.size);
-        if packet.lost_in.is_some() && self.is_marked(packet.sent_at) {
-            // It was taken out of the mark when it was lost, or never was in it.
-            self.limited_until = self.limited_until.saturating_add(size);
-        }
-        self.delivered = self.delivered.saturating_add(size);
+        self.app_limited.on_delivered(packet);
+        self.flow_limited.on_delivered(packet);
+        self.delivered = self.delivered.saturating_add(u64::from(packet.size));
         self.delivered_at = now;
     }
 
     /// After the last [`RateSampler::on_delivered`] of an ACK.
-    pub(super) fn expire_mark(&mut self) {
-        if self.delivered > self.limited_until {
-            self.limited_until = 0;
-        }
+    pub(super) fn expire_marks(&mut self) {
+        self.app_limited.expire(self.delivered);
+        self.flow_limited.expire(self.delivered);
     }
 
     /// `packet` was lost.
     pub(super) fn on_lost(&mut self, packet: &LostRecord) {
-        let size = u64::from(packet.size);
-        self.lost = self.lost.saturating_add(size);
-        if self.is_marked(packet.sent_at) {
-            self.limited_until = self.limited_until.saturating_sub(size).max(1);
-        }
+        self.lost = self.lost.saturating_add(u64::from(packet.size));
+        self.app_limited.on_lost(packet);
+        self.flow_limited.on_lost(packet);
     }
 
     /// Packets left flight unaccounted; `inflight` remain.
     pub(super) fn on_discard(&mut self, inflight: ByteCount) {
-        if self.is_app_limited() {
-            let reachable = self.delivered.saturating_add(inflight.get());
-            self.limited_until = self.limited_until.min(reachable).max(1);
-        }
+        let reachable = self.delivered.saturating_add(inflight.get());
+        self.app_limited.limit(reachable);
+        self.flow_limited.limit(reachable);
     }
 
     pub(super) fn on_ce(&mut self, packets: PacketCount) {
@@ -105,12 +150,21 @@ impl RateSampler {
 
     /// The application has nothing more to send, with `inflight` on the way.
     pub(super) fn mark_app_limited(&mut self, now: Instant, inflight: ByteCount) {
-        self.limited_until = self.delivered.saturating_add(inflight.get()).max(1);
-        self.marked_at = now;
+        self.app_limited.set(now, self.delivered, inflight);
+    }
+
+    /// The peer's flow control holds back what the application has, with `inflight` on the way.
+    pub(super) fn mark_flow_limited(&mut self, now: Instant, inflight: ByteCount) {
+        self.flow_limited.set(now, self.delivered, inflight);
     }
 
     pub(super) fn is_app_limited(&self) -> bool {
-        self.limited_until != 0
+        self.app_limited.is_set()
+    }
+
+    /// True if the window isn't what limits the flow, and so isn't tested (RFC 9002, section 7.8).
+    pub(super) fn is_window_untested(&self) -> bool {
+        self.app_limited.is_set() || self.flow_limited.is_set()
     }
 
     pub(super) fn delivered(&self) -> u64 {
@@ -145,10 +199,5 @@ impl RateSampler {
             send_elapsed,
             ack_elapsed,
         })
-    }
-
-    /// True if the mark is set and counts packets sent at `sent_at`.
-    fn is_marked(&self, sent_at: Instant) -> bool {
-        self.is_app_limited() && sent_at <= self.marked_at
     }
 }

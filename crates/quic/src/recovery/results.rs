@@ -71,6 +71,7 @@ impl PathRecovery {
             },
             rng,
         );
+        let ecn = self.with_untold_counts(ecn, acked.is_some());
         if let Some(acked) = acked {
             if !ecn.ce.is_zero() {
                 self.tell_ce(now, &acked.newest, ecn, rng);
@@ -115,6 +116,18 @@ impl PathRecovery {
         self.controller.on_discard(bytes);
     }
 
+    /// Adds the counts that came with ACKs of nothing that counted in flight, of which the
+    /// controller isn't told; unless `told` now, `ecn` is one more of them.
+    fn with_untold_counts(&mut self, ecn: EcnCounts, told: bool) -> EcnCounts {
+        let sum = EcnCounts {
+            ect0: self.untold_ecn.ect0 + ecn.ect0,
+            ect1: self.untold_ecn.ect1 + ecn.ect1,
+            ce: self.untold_ecn.ce + ecn.ce,
+        };
+        self.untold_ecn = if told { EcnCounts::default() } else { sum };
+        sum
+    }
+
     /// Delivery accounting of the newly acknowledged packets; `None` if none was sent to the
     /// present address.
     fn take_acked(&mut self, now: Instant, acked: &[AckedPacket]) -> Option<Acked> {
@@ -142,7 +155,7 @@ impl PathRecovery {
                 newest = Some(*packet);
             }
         }
-        self.sampler.expire_mark();
+        self.sampler.expire_marks();
         self.inflight -= bytes;
         let newest = newest?;
         self.active_at = self.active_at.max(Some(now));
@@ -312,7 +325,7 @@ impl PathRecovery {
             rate,
             delivered: ByteCount::new(self.sampler.delivered()),
             ecn,
-            app_limited: self.sampler.is_app_limited(),
+            app_limited: self.sampler.is_window_untested(),
             cwnd_limited_in_round: self.rounds.window_limited(),
             newly_lost_bytes,
             in_recovery: self.episodes.in_recovery(),

@@ -56,11 +56,13 @@ impl SendHalf {
     /// The limit to send in `STREAM_DATA_BLOCKED`, if the writer wants more than the limit, all
     /// that it permits was sent, and the peer wasn't told.
     pub(super) fn blocked_at(&mut self) -> Option<u64> {
-        let blocked = self.wants_event
-            && self.state == State::Sending
-            && self.buffer.sent() == self.limit
-            && self.told_blocked_at != Some(self.limit);
-        blocked.then(|| *self.told_blocked_at.insert(self.limit))
+        let is_news = self.told_blocked_at != Some(self.limit);
+        (is_news && self.is_flow_limited()).then(|| *self.told_blocked_at.insert(self.limit))
+    }
+
+    /// True if the writer wants more than the peer's limit, and all that it permits was sent.
+    pub(super) fn is_flow_limited(&self) -> bool {
+        self.wants_event && self.state == State::Sending && self.buffer.sent() == self.limit
     }
 
     /// Ok if the application may write.

@@ -6,10 +6,10 @@ use std::ops::Range;
 use swiftwater_units::StreamId;
 use swiftwater_wire::frame;
 
-use super::Streams;
 use super::ready::Ready;
 use super::send::SendHalf;
 use super::send_buffer::{ChunkPool, Piece};
+use super::{Stream, Streams, WRITABLE};
 use crate::connection::StreamEvent;
 use crate::control::{ControlKey, ControlValue};
 use crate::frame_writer::{Carried, Fate, FrameWriter};
@@ -63,6 +63,8 @@ pub(super) struct Outgoing {
     sent: u64,
     /// The limit of the last `DATA_BLOCKED`.
     told_blocked_at: Option<u64>,
+    /// The stream that last met its own limit; it may be over, or free again.
+    limited_stream: Option<u32>,
     /// Streams whose writers wait for room in the send window; may name streams that are over.
     pub(super) waiting: VecDeque<u32>,
 }
@@ -78,6 +80,7 @@ impl Outgoing {
             limit: 0,
             sent: 0,
             told_blocked_at: None,
+            limited_stream: None,
             waiting: VecDeque::new(),
         }
     }
@@ -109,6 +112,11 @@ impl Outgoing {
 
     fn credit(&self) -> u64 {
         self.limit.saturating_sub(self.sent)
+    }
+
+    /// True if data wait for the connection's limit.
+    fn is_blocked(&self) -> bool {
+        !self.fresh.is_empty() && self.credit() == 0
     }
 
     /// Whose turn it is. Lost bytes go before new ones of the same priority.
@@ -314,6 +322,7 @@ impl Streams {
         };
         let id = stream.id;
         if let Some(limit) = stream.send.as_mut().and_then(SendHalf::blocked_at) {
+            self.outgoing.limited_stream = Some(key);
             self.tell(
                 ControlKey::StreamDataBlocked(id),
                 ControlValue::Limit(limit),
@@ -321,11 +330,23 @@ impl Streams {
         }
     }
 
+    /// True if the peer's flow control, of the connection or of a stream, holds data back. Of
+    /// streams, the one that met its limit last stands for all; it counts until its writer hears
+    /// that there is room.
+    pub(crate) fn is_flow_limited(&self) -> bool {
+        let stream = self.outgoing.limited_stream;
+        let stream = stream.and_then(|key| self.slab.get(key as usize));
+        let limits = |stream: &Stream| {
+            let hears_soon = stream.queued_events & WRITABLE != 0;
+            hears_soon || stream.send.as_ref().is_some_and(SendHalf::is_flow_limited)
+        };
+        self.outgoing.is_blocked() || stream.is_some_and(limits)
+    }
+
     /// Tells the peer, once for each limit, that the connection's limit keeps data from being sent.
     pub(super) fn note_connection_blocked(&mut self) {
         let outgoing = &mut self.outgoing;
-        let blocked = !outgoing.fresh.is_empty() && outgoing.credit() == 0;
-        if blocked && outgoing.told_blocked_at != Some(outgoing.limit) {
+        if outgoing.is_blocked() && outgoing.told_blocked_at != Some(outgoing.limit) {
             let limit = *outgoing.told_blocked_at.insert(outgoing.limit);
             self.tell(ControlKey::DataBlocked, ControlValue::Limit(limit));
         }

@@ -46,8 +46,9 @@ pub struct Bbr1Config {
     /// Bandwidth that satisfies the application; default `None`. From there on the gains are
     /// `expected_probe_gain` and `expected_drain_gain`, and Startup ends at once.
     pub expected_bandwidth: Option<Bandwidth>,
-    /// Most that the path is believed to carry: larger samples count as this; default `None`. It
-    /// serves as a rate limit.
+    /// Most that the path is believed to carry: larger samples count as this, and from there on
+    /// probing is as gentle as from `expected_bandwidth` on; default `None`. It serves as a rate
+    /// limit (Startup may exceed it by its gain for a round).
     pub max_expected_bandwidth: Option<Bandwidth>,
     /// Pacing gain of the probing phase from `expected_bandwidth` on. Range 1 to 2, default 1.1.
     pub expected_probe_gain: f64,
@@ -152,10 +153,16 @@ impl Bbr1Config {
         }
     }
 
-    /// True if `bandwidth` is all that the application needs.
+    /// True if `bandwidth` is all that the application needs, or all that there can be.
     pub(super) fn meets_expectation(&self, bandwidth: Bandwidth) -> bool {
-        self.expected_bandwidth
-            .is_some_and(|expected| bandwidth >= expected)
+        let reaches = |limit: Option<Bandwidth>| limit.is_some_and(|limit| bandwidth >= limit);
+        reaches(self.expected_bandwidth) || self.is_at_most(bandwidth)
+    }
+
+    /// True if no larger `bandwidth` would be believed.
+    pub(super) fn is_at_most(&self, bandwidth: Bandwidth) -> bool {
+        self.max_expected_bandwidth
+            .is_some_and(|most| bandwidth >= most)
     }
 }
 

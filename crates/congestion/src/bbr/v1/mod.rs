@@ -28,9 +28,8 @@ use super::min_rtt::{MinRtt, Refresh};
 use super::pacing::PacingRate;
 use super::probe_rtt::{ProbeRtt, ProbeRttStep};
 use super::rounds::Rounds;
-use super::window::{SavedWindow, bandwidth_delay_product, min_pipe};
+use super::window::{SavedWindow, Sizes, bandwidth_delay_product};
 use crate::controller::{Controller, Env, Pacing, Snapshot};
-use crate::growth::MAX_WINDOW;
 use crate::sample::{AckBatch, EcnBatch, EpisodeId, LossBatch, RttView, SentInfo};
 
 /// Rounds for which an excess of acknowledged data counts (Linux's two halves hold 5 to 10).
@@ -76,24 +75,6 @@ pub struct Bbr1 {
     is_app_limited: bool,
 }
 
-/// What the transport says about sizes.
-#[derive(Clone, Copy, Debug)]
-struct Sizes {
-    packet: ByteCount,
-    initial_window: ByteCount,
-    minimum_window: ByteCount,
-}
-
-impl Sizes {
-    fn of(env: &Env<'_>) -> Self {
-        Self {
-            packet: env.max_datagram_size,
-            initial_window: env.initial_window.max(env.minimum_window),
-            minimum_window: env.minimum_window,
-        }
-    }
-}
-
 impl Bbr1 {
     pub(super) fn new(config: Bbr1Config, now: Instant, env: &Env<'_>) -> Self {
         let sizes = Sizes::of(env);
@@ -114,7 +95,7 @@ impl Bbr1 {
             policer: Policer::new(config.lt_bw),
             recovery: Recovery::default(),
             saved: SavedWindow::default(),
-            cwnd: sizes.initial_window.min(MAX_WINDOW),
+            cwnd: sizes.initial_window,
             sizes,
             inflight: ByteCount::ZERO,
             lost: ByteCount::ZERO,
@@ -174,12 +155,8 @@ impl Bbr1 {
         self.pacing.send_quantum(self.sizes.packet)
     }
 
-    fn min_window(&self) -> ByteCount {
-        min_pipe(self.sizes.packet, self.sizes.minimum_window)
-    }
-
     fn probe_rtt_window(&self) -> ByteCount {
-        let least = self.min_window();
+        let least = self.sizes.min_pipe();
         match self.config.probe_rtt_gain {
             Some(gain) => self.bdp(self.estimate(), Gain::new(gain)).max(least),
             None => least,
@@ -219,14 +196,17 @@ impl Bbr1 {
         if self.mode != Mode::ProbeBw {
             return;
         }
-        let gains = self.config.cycle_gains(self.bandwidth.get());
-        // What leaves next is part of the probe, too.
+        let bandwidth = self.bandwidth.get();
+        let gains = self.config.cycle_gains(bandwidth);
+        // What leaves next is part of the probe, too. A probe that could find nothing need not
+        // build a queue.
         let probed = ack.prior_inflight + self.quantum();
+        let is_probed = probed >= self.target(gains.probe) || self.config.is_at_most(bandwidth);
         self.cycle.advance_if_due(&PhaseView {
             now: ack.now,
             min_rtt: self.min_rtt.get().unwrap_or_default(),
             has_losses: !lost.is_zero(),
-            is_probed: probed >= self.target(gains.probe),
+            is_probed,
             is_drained: ack.prior_inflight <= self.target(Gain::UNITY),
         });
     }
@@ -333,7 +313,7 @@ impl Bbr1 {
         } else if cwnd < target || ack.delivered < self.sizes.initial_window {
             cwnd += ack.acked_bytes;
         }
-        cwnd.max(self.min_window())
+        cwnd.max(self.sizes.min_pipe())
     }
 
     fn target_cwnd(&self) -> ByteCount {
@@ -347,7 +327,7 @@ impl Bbr1 {
     }
 
     fn bound_cwnd(&mut self) {
-        self.cwnd = self.cwnd.max(self.sizes.minimum_window).min(MAX_WINDOW);
+        self.cwnd = self.sizes.bound(self.cwnd);
     }
 }
 

@@ -61,7 +61,7 @@ impl Recovery {
         let Some(last_loss) = self.last_loss else {
             return RecoveryStep::Nothing;
         };
-        if ack.largest_acked_sent_at > last_loss {
+        if ack.largest_acked_sent_at >= last_loss {
             self.end();
             return RecoveryStep::Ended;
         }

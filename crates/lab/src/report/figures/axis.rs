@@ -1,5 +1,6 @@
 //! Axes: titles with units, scales, places of labels.
 
+use plotly::common::ExponentFormat;
 use plotly::layout::{Axis, AxisType};
 use serde::Serialize;
 
@@ -68,11 +69,22 @@ pub(super) fn side_by_side(name: &str, labels: &[String], note: Option<String>) 
     }
 }
 
+/// The axis of `measures`, which have one unit.
+pub(super) fn of_measures(measures: &[&str], scale: Scale) -> Axis {
+    let axis = titled(&title(measures), scale);
+    match measures.first().map(|measure| unit(measure)) {
+        // 2M, 1G.
+        Some("bytes") => axis.exponent_format(ExponentFormat::SI),
+        _ => axis,
+    }
+}
+
 /// An axis with a title that is safe to show.
 pub(super) fn titled(title: &str, scale: Scale) -> Axis {
     Axis::new()
         .title(title)
         .auto_margin(true)
+        .exponent_format(ExponentFormat::None)
         .grid_color("#e0e0e0")
         .zero_line_color("#bbbbbb")
         .type_(match scale {
@@ -143,4 +155,10 @@ pub(super) fn by_unit(measures: &[String]) -> Vec<Vec<&str>> {
         }
     }
     parts
+}
+
+/// Measures of one unit at most: with more than one, lines are named after their measure too, in
+/// all panels alike.
+pub(super) fn of_one_unit(measures: &[String]) -> usize {
+    by_unit(measures).iter().map(Vec::len).max().unwrap_or(0)
 }

@@ -17,10 +17,10 @@ pub(super) fn draw(
     y: &[String],
     context: Context<'_>,
 ) {
+    canvas.group_bars();
     for sheet in gather(canvas, figure, selected, x, y, context) {
         let labels = axis::side_by_side(x, &sheet.labels, None);
-        let y_axis = axis::titled(&sheet.y_title, figure.y_scale);
-        let slot = canvas.panel(&sheet.title, labels.axis, y_axis);
+        let slot = canvas.panel(&sheet.title, labels.axis, sheet.y);
         for stroke in &sheet.strokes {
             let (means, bars) = arrays(&stroke.points);
             let marker = Marker::new()

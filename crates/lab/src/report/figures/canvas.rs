@@ -12,8 +12,10 @@ use super::Drawn;
 
 /// Height of a panel, pixels.
 const PANEL: u32 = 320;
-/// Height of what is around the panels, pixels.
-const AROUND: u32 = 130;
+/// Height of what is around the panels, without the legend, pixels.
+const AROUND: u32 = 110;
+/// Height of a row of the legend, pixels.
+const LEGEND_ROW: u32 = 20;
 
 /// Where the traces of a panel go.
 #[derive(Clone, Debug)]
@@ -28,6 +30,10 @@ pub(super) struct Canvas {
     panels: Vec<(String, Axis, Axis)>,
     traces: Traces,
     legend: BTreeSet<String>,
+    /// Panels side by side, if the figure has an opinion.
+    columns: Option<usize>,
+    /// True if there are bars.
+    grouped: bool,
     notes: Vec<String>,
     missing: Vec<String>,
 }
@@ -46,6 +52,17 @@ impl Canvas {
     /// True for the first trace of a name, which stands in the legend for all of them.
     pub(super) fn first_of(&mut self, name: &str) -> bool {
         self.legend.insert(name.to_owned())
+    }
+
+    /// Puts so many panels side by side: one for each unit, so that panels of one unit stand below
+    /// each other.
+    pub(super) fn side_by_side(&mut self, units: usize) {
+        self.columns = (2..=3).contains(&units).then_some(units);
+    }
+
+    /// Bars of one place stand beside each other.
+    pub(super) fn group_bars(&mut self) {
+        self.grouped = true;
     }
 
     /// Adds a line or bars.
@@ -81,17 +98,17 @@ impl Canvas {
                 missing: self.missing,
             });
         }
-        let columns = match self.panels.len() {
+        let columns = self.columns.unwrap_or(match self.panels.len() {
             0 | 1 => 1,
             2..=4 => 2,
             _ => 3,
-        };
+        });
         let rows = self.panels.len().div_ceil(columns);
-        let height = rows as u32 * PANEL + AROUND;
         let plot = json!({
             "data": serde_json::to_value(&self.traces)?,
-            "layout": self.layout(columns, rows, height)?,
+            "layout": self.layout(columns, rows)?,
         });
+        let height = self.height(rows);
         Ok(Drawn {
             plot: Some(plot),
             height,
@@ -100,12 +117,26 @@ impl Canvas {
         })
     }
 
-    fn layout(&self, columns: usize, rows: usize, height: u32) -> Result<Value, serde_json::Error> {
+    /// Height of the legend, pixels, from a guess at the width of its letters.
+    fn legend_height(&self) -> u32 {
+        let width: usize = self
+            .legend
+            .iter()
+            .map(|name| 55 + 7 * name.chars().count())
+            .sum();
+        LEGEND_ROW * width.div_ceil(1000) as u32
+    }
+
+    fn height(&self, rows: usize) -> u32 {
+        rows as u32 * PANEL + AROUND + self.legend_height()
+    }
+
+    fn layout(&self, columns: usize, rows: usize) -> Result<Value, serde_json::Error> {
         let mut layout = Map::new();
         let mut titles = Vec::new();
         for (place, (title, x, y)) in self.panels.iter().enumerate() {
             let suffix = suffix(place);
-            let across = span(place % columns, columns, 0.09);
+            let across = span(place % columns, columns, 0.07 * columns as f64);
             // Rows count from the top, domains from the bottom.
             let up = span(rows - 1 - place / columns, rows, 0.3);
             let x = x.clone().domain(&across).anchor(format!("y{suffix}"));
@@ -127,11 +158,13 @@ impl Canvas {
             }
         }
         layout.insert("annotations".to_owned(), serde_json::to_value(titles)?);
-        layout.insert("height".to_owned(), json!(height));
-        layout.insert("barmode".to_owned(), json!("group"));
+        layout.insert("height".to_owned(), json!(self.height(rows)));
+        if self.grouped {
+            layout.insert("barmode".to_owned(), json!("group"));
+        }
         layout.insert("showlegend".to_owned(), json!(self.legend.len() > 1));
         // Pixels above the panels, whatever the height: it must not cover their titles.
-        let top = 1.0 + 28.0 / f64::from(height - AROUND);
+        let top = 1.0 + 28.0 / (rows as f64 * f64::from(PANEL));
         layout.insert(
             "legend".to_owned(),
             json!({"orientation": "h", "x": 0, "y": top, "yanchor": "bottom"}),

@@ -42,7 +42,7 @@ pub(super) fn draw(
                 canvas.missing("Values of 0 are not shown on the logarithmic scale.".to_owned());
             }
             let slot = slot.get_or_insert_with(|| {
-                let x = axis::titled(&axis::title(&[of]), figure.x_scale);
+                let x = axis::of_measures(&[of], figure.x_scale);
                 let y = axis::titled("share of samples up to here", figure.y_scale);
                 canvas.panel(&panel, x, y)
             });

@@ -24,8 +24,7 @@ pub(super) fn draw(
         if let Some(note) = labels.note {
             canvas.note(note);
         }
-        let y_axis = axis::titled(&sheet.y_title, figure.y_scale);
-        let slot = canvas.panel(&sheet.title, labels.axis, y_axis);
+        let slot = canvas.panel(&sheet.title, labels.axis, sheet.y);
         // Labels may stand in the file in another order than their numbers.
         let mut order: Vec<usize> = (0..sheet.labels.len()).collect();
         order.sort_by(|&a, &b| match (&labels.places[a], &labels.places[b]) {

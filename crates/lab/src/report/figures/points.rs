@@ -1,5 +1,7 @@
 //! What lines and bars share: measures of the rows at the labels of an axis.
 
+use plotly::layout::Axis;
+
 use super::Context;
 use super::axis;
 use super::canvas::Canvas;
@@ -25,8 +27,8 @@ pub(super) struct Stroke {
 pub(super) struct Sheet {
     /// Title of the panel.
     pub(super) title: String,
-    /// Title of the vertical axis, safe to show.
-    pub(super) y_title: String,
+    /// The vertical axis.
+    pub(super) y: Axis,
     /// Labels of the horizontal axis, in order.
     pub(super) labels: Vec<String>,
     /// What is drawn.
@@ -56,6 +58,7 @@ pub(super) fn gather(
     );
     let mut tally = Tally::default();
     let mut sheets = Vec::new();
+    canvas.side_by_side(axis::by_unit(y).len());
     for (panel, cases) in selected.groups(&figure.panels) {
         let labels: Vec<String> = cases.groups(&x_axis).into_iter().map(|g| g.0).collect();
         for measures in axis::by_unit(y) {
@@ -71,7 +74,7 @@ pub(super) fn gather(
                     strokes.push(stroke(
                         &series,
                         measure,
-                        measures.len(),
+                        axis::of_one_unit(y),
                         place,
                         points,
                         context,
@@ -81,7 +84,7 @@ pub(super) fn gather(
             strokes.retain(|stroke| stroke.points.iter().any(|p| p.mean.is_some()));
             sheets.push(Sheet {
                 title: panel.clone(),
-                y_title: axis::title(&measures),
+                y: axis::of_measures(&measures, figure.y_scale),
                 labels: labels.clone(),
                 strokes,
             });

@@ -30,6 +30,7 @@ pub(super) fn draw(
     context: Context<'_>,
 ) {
     canvas.note("First repeat.");
+    canvas.side_by_side(axis::by_unit(y).len());
     let apart = selected.others(&[&figure.series, &figure.panels]);
     if !apart.is_empty() {
         let apart = apart.join(", ");
@@ -50,10 +51,10 @@ pub(super) fn draw(
                         };
                         let slot = slot.get_or_insert_with(|| {
                             let x = axis::titled("time (s)", figure.x_scale);
-                            let y = axis::titled(&axis::title(&measures), figure.y_scale);
+                            let y = axis::of_measures(&measures, figure.y_scale);
                             canvas.panel(&panel, x, y)
                         });
-                        let look = Look::of(&series, measure, measures.len(), place, context);
+                        let look = Look::of(&series, measure, axis::of_one_unit(y), place, context);
                         for curve in curves {
                             draw_curve(canvas, slot, &look, &curve, figure.y_scale);
                         }

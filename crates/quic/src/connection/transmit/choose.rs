@@ -196,9 +196,13 @@ impl Connection {
                 if self.handshake.is_complete() {
                     self.consult_reinjector(now, Occasion::SpareRoom);
                 }
-                // Data that flow control holds back is no different: the window is not tested
-                // (RFC 9002, section 7.8).
-                self.paths.first_mut().recovery.set_app_limited(now);
+                let is_flow_limited = self.streams.is_flow_limited();
+                let recovery = &mut self.paths.first_mut().recovery;
+                if is_flow_limited {
+                    recovery.set_flow_limited(now);
+                } else {
+                    recovery.set_app_limited(now);
+                }
                 return !self.policies.reinjections.is_empty();
             }
             return false;

@@ -298,3 +298,18 @@ fn one_packet_may_leave_when_an_episode_opens() {
     bench.lose(&mut sent[1..2], false);
     assert!(!bench.path.has_window_for(1_200), "once per episode");
 }
+
+#[test]
+fn marks_that_come_without_anything_to_acknowledge_are_told_with_the_next_ack() {
+    let mut bench = Bench::new();
+    let sent = bench.send_many(4);
+    bench.wait(ms(50));
+    // Only packets that don't count in flight were newly acknowledged.
+    bench.result(&[], &mut [], false, 2);
+    assert_eq!(bench.path.stats().congestion_events, 0);
+    bench.result(&sent[..2], &mut [], false, 1);
+    assert_eq!(bench.last_ack().ecn.ce, PacketCount::new(3));
+    assert_eq!(bench.path.stats().ce_packets, PacketCount::new(3));
+    bench.ack(&sent[2..]);
+    assert_eq!(bench.last_ack().ecn.ce, PacketCount::ZERO, "told once");
+}

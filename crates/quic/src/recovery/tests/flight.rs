@@ -20,6 +20,24 @@ fn windows_follow_the_rfc_unless_configured() {
 }
 
 #[test]
+fn the_controllers_wish_for_an_initial_window_yields_to_the_configuration() {
+    let initial = |configured: Option<u64>, specification: &str| {
+        let mut config = TransportConfig {
+            initial_window: configured.map(ByteCount::new),
+            ..TransportConfig::default()
+        };
+        config.controller = swiftwater_congestion::by_name(specification).unwrap();
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let path = PathRecovery::new(Instant::ZERO, PathId::ZERO, &config, 1_200, &mut rng);
+        path.cwnd().get() / 1_200
+    };
+    assert_eq!(initial(None, "bbr1"), 10);
+    assert_eq!(initial(None, "bbr1-xquic"), 32);
+    assert_eq!(initial(None, "bbr3:initial_window=20"), 20);
+    assert_eq!(initial(Some(14 * 1_200), "bbr1-xquic"), 14);
+}
+
+#[test]
 fn a_change_of_packet_size_reaches_the_controller() {
     let mut bench = Bench::new();
     bench.path.on_max_datagram_size(1_500, &mut bench.rng);

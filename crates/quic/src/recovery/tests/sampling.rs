@@ -186,6 +186,20 @@ fn window_blocked_is_not_app_limited() {
 }
 
 #[test]
+fn a_peer_that_holds_data_back_is_sampled_as_a_slow_path() {
+    let mut bench = delivered();
+    let old = bench.send_many(3);
+    bench.path.set_flow_limited(bench.now);
+    bench.wait(ms(1));
+    let new = bench.send();
+    assert!(!new.snapshot.is_app_limited, "the sample counts");
+    bench.ack(&old);
+    assert!(bench.last_ack().app_limited, "the window is not tested");
+    bench.ack(&[new]);
+    assert!(!bench.last_ack().app_limited);
+}
+
+#[test]
 fn a_probe_is_sampled_as_limited() {
     let mut bench = delivered();
     assert!(bench.send_size(MDS, true).snapshot.is_app_limited);
