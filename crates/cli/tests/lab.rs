@@ -1,5 +1,7 @@
 //! `lab`: experiments from the command line.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod support;
 
 use std::fs;

@@ -299,7 +299,7 @@ fn execute_one(
     let mut again = report::command(job.results.manifest())
         .unwrap_or_else(|| format!("swiftwater lab run {}", job.experiment.name));
     if let Some(out) = &args.out {
-        again.push_str(&format!(" --out {}", out.display()));
+        again = format!("{again} --out {}", out.display());
     }
     let name = job.experiment.name.clone();
     let mut watch = Watch::new(progress, !args.json, &name, later, again);

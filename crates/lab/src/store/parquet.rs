@@ -31,7 +31,9 @@ fn encode(table: &Table) -> Result<Vec<u8>, ParquetError> {
     let mut group = writer.next_row_group()?;
     let rows = &table.rows;
     let whole: [Vec<i64>; 3] = [
-        rows.iter().map(|row| row.run.case as i64).collect(),
+        rows.iter()
+            .map(|row| (row.run.case as u64).cast_signed())
+            .collect(),
         rows.iter().map(|row| i64::from(row.run.repeat)).collect(),
         // Parquet keeps unsigned numbers in the bits of signed ones.
         rows.iter().map(|row| row.run.seed.cast_signed()).collect(),
