@@ -204,3 +204,14 @@ fn a_group_of_transfers_is_recorded_as_one_flow() {
     assert!(last.delivered_bytes > bytes * 9 / 10, "{last:?}");
     assert!(flows[0].points.iter().any(|point| point.inflight_bytes > 0));
 }
+
+#[test]
+fn more_transfers_than_can_be_planned_are_refused() {
+    let refusal = |per_second, limit| {
+        let error = swiftwater_lab::world::simulate(&poisson(per_second, limit), 1);
+        error.unwrap_err().to_string()
+    };
+    assert!(refusal(1e8, None).contains("ten million"));
+    assert!(refusal(1e8, Some(1 << 40)).contains("ten million"));
+    assert!(refusal(0.0, None).contains("rate of transfers"));
+}

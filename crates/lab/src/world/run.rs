@@ -18,6 +18,9 @@ const TICK: Duration = Duration::from_millis(10);
 /// Fairness over time is measured in bins of this length.
 const SECOND: Duration = Duration::from_secs(1);
 
+/// Most transfers of a group, as they are drawn before the run.
+const MAX_TRANSFERS: f64 = 1e7;
+
 /// Something that is due at fixed intervals.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
@@ -228,7 +231,7 @@ fn check(setup: &Setup) -> Result<(), RunError> {
             return refuse("the number of a group's flows or hosts", "1 at least");
         }
         hosts += u64::from(flow.count) + u64::from(receivers);
-        check_app(&flow.app)?;
+        check_app(&flow.app, setup.duration)?;
     }
     if hosts > u64::from(MAX_HOSTS) {
         return refuse("the number of hosts", "2^20 at most");
@@ -236,7 +239,7 @@ fn check(setup: &Setup) -> Result<(), RunError> {
     Ok(())
 }
 
-fn check_app(app: &App) -> Result<(), RunError> {
+fn check_app(app: &App, duration: Duration) -> Result<(), RunError> {
     let refuse = |what, why| Err(RunError::out_of_range(what, why));
     match app {
         App::ConstantRate { rate }
@@ -251,6 +254,13 @@ fn check_app(app: &App) -> Result<(), RunError> {
             "the rate of transfers",
             "above zero, at most 1e9 per second",
         ),
+        App::Poisson {
+            per_second, limit, ..
+        } if per_second * duration.as_secs_f64() > MAX_TRANSFERS
+            && limit.is_none_or(|limit| limit as f64 > MAX_TRANSFERS) =>
+        {
+            refuse("the number of transfers", "ten million at most")
+        }
         _ => Ok(()),
     }
 }
