@@ -391,3 +391,45 @@ fn drains_in_vain_can_be_taken_back() {
         ]
     );
 }
+
+#[test]
+fn relief_tells_a_queue_of_our_own_from_that_of_others() {
+    // Our own: the whole round-trip time shrinks with the window, and draining goes on until the
+    // queue is short, however many drains that takes.
+    let mut s = with_queue("drain_relief=0.75", 400.0);
+    let mut queue = 400.0;
+    let base = BASE_MS as f64;
+    let mut drains = 0;
+    while queue > 1.5 * base {
+        assert_eq!(periods(&mut s, 1)[0].0, "drain", "at {queue} ms");
+        queue = (base + queue) * DRAIN - base;
+        s.queue_of(queue);
+        drains += 1;
+    }
+    assert_eq!(drains, 3, "more than the two that the paper's rule allows");
+
+    // That of others stays: one drain shows it, is taken back, and is not repeated soon.
+    let mut s = with_queue("drain_relief=0.75,drain_restore=on,drain_backoff=4", 80.0);
+    let window = s.cwnd();
+    let seen = periods(&mut s, 5);
+    let modes: Vec<_> = seen.iter().map(|(mode, _)| *mode).collect();
+    assert_eq!(
+        modes,
+        ["drain", "drain-skip", "drain", "drain-skip", "drain-skip"]
+    );
+    assert_eq!(seen[0].1, times(window, &[DRAIN]));
+    assert_eq!(seen[1].1, window);
+    assert_eq!(seen[3].1, window);
+}
+
+#[test]
+fn half_a_relief_is_not_ours_if_three_quarters_are_asked_for() {
+    for (asked, next) in [("0.75", "drain-skip"), ("0.25", "drain")] {
+        let mut s = with_queue(&format!("drain_relief={asked}"), 400.0);
+        periods(&mut s, 1);
+        // Half of what waits is our own.
+        let relief = (BASE_MS as f64 + 400.0) * (1.0 - DRAIN) / 2.0;
+        s.queue_of(400.0 - relief);
+        assert_eq!(periods(&mut s, 1)[0].0, next, "asked for {asked}");
+    }
+}

@@ -33,7 +33,7 @@ fn factories() -> Vec<Arc<dyn ControllerFactory>> {
         .map(|name| by_name(name).expect("a specification"))
         .collect();
     for specification in [
-        "cubic-plus:rtt_mode=literal,filter=algo,drain=bdp,k_high=0.1,drain_backoff=64,drain_restore=on,prr=on",
+        "cubic-plus:rtt_mode=literal,filter=algo,drain=bdp,k_high=0.1,drain_backoff=64,drain_restore=on,drain_relief=0.7,prr=on",
         "bbr1-xquic:expected_bandwidth=5mbit,max_expected_bandwidth=8mbit",
         "copa:turn_at_once=off,delta=0.04",
         "prague:rtt_transition=0,gain=1,hystart=off",

@@ -153,6 +153,11 @@ pub struct CubicPlusConfig {
     pub drain_backoff: u32,
     /// Not in the paper: when `drain_limit` drains did not help, take them back. Default false.
     pub drain_restore: bool,
+    /// Not in the paper: tell a queue of our own from that of others by what a drain does to it. If
+    /// all that waits is our own, the round-trip time shrinks in proportion to the window; a drain
+    /// that brings less than this share of that did not help, any other one did, however many were
+    /// needed. Range 0 to 1; the default 0 counts drains instead (`drain_limit`).
+    pub drain_relief: f64,
     /// Not in the paper: take no loss for random that came while the delay was near the largest
     /// one seen, because a full buffer shows just that. Default false.
     pub full_queue: bool,
@@ -196,6 +201,7 @@ tunable!(CubicPlusConfig {
     "hold_growth" => hold_growth, "grow on after a loss that was held";
     "drain_backoff" => drain_backoff in 1_u32..=1024, "most drains left out in a row";
     "drain_restore" => drain_restore, "take drains back that did not help";
+    "drain_relief" => drain_relief in 0.0..=1.0, "share of the expected relief below which a drain did not help";
     "full_queue" => full_queue, "no loss is random while the delay is near its maximum";
     "full_queue_share" => full_queue_share in 0.1..=1.0, "how near, as a share of that maximum";
     ..cubic;
@@ -228,6 +234,7 @@ impl CubicPlusConfig {
             hold_growth: false,
             drain_backoff: 1,
             drain_restore: false,
+            drain_relief: 0.0,
             full_queue: false,
             full_queue_share: 0.75,
         }
@@ -251,6 +258,7 @@ impl CubicPlusConfig {
             (&mut own.newbeta, default.newbeta, 0.1, 0.95),
             (&mut own.delta, default.delta, 0.1, 1.0),
             (&mut own.period_rtts, default.period_rtts, 0.25, 64.0),
+            (&mut own.drain_relief, default.drain_relief, 0.0, 1.0),
             (
                 &mut own.full_queue_share,
                 default.full_queue_share,

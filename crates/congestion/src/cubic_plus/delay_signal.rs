@@ -67,6 +67,8 @@ pub(super) struct DelaySignal {
     recent: Windowed<Instant, Duration>,
     /// `dRTT`, seconds.
     queue: f64,
+    /// Newest sample of it, seconds.
+    newest: f64,
 }
 
 impl DelaySignal {
@@ -77,6 +79,7 @@ impl DelaySignal {
             base: Base::new(config.base_window),
             recent: Windowed::smallest(),
             queue: 0.0,
+            newest: 0.0,
         }
     }
 
@@ -93,7 +96,8 @@ impl DelaySignal {
             RttMode::Standing => min.saturating_sub(self.base.get().unwrap_or(min)),
             RttMode::Literal => rtt.latest.saturating_sub(min),
         };
-        self.queue += self.weight * (sample.as_secs_f64() - self.queue);
+        self.newest = sample.as_secs_f64();
+        self.queue += self.weight * (self.newest - self.queue);
     }
 
     /// `RTT_base` in seconds; `None` before the first sample.
@@ -104,5 +108,11 @@ impl DelaySignal {
     /// `dRTT` in seconds.
     pub(super) fn queue(&self) -> f64 {
         self.queue
+    }
+
+    /// The queue that is there for certain, seconds: the smaller of `dRTT` and its newest sample.
+    /// After a drain the sample falls at once, `dRTT` only as fast as ACKs move it.
+    pub(super) fn certain(&self) -> f64 {
+        self.queue.min(self.newest)
     }
 }

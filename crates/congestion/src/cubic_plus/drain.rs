@@ -17,7 +17,7 @@ pub(super) enum Decision {
     Calm,
     /// Reduce the window.
     Drain {
-        /// The first since the queue was short or a drain was left out.
+        /// The drains before it, if any, are no longer in doubt.
         first: bool,
     },
     /// A drain is left out.
@@ -33,6 +33,10 @@ pub(super) struct DrainTimer {
     period_rtts: f64,
     limit: u32,
     backoff: u32,
+    /// Share of the expected relief that a drain must bring; 0 for the paper's rule.
+    relief: f64,
+    /// What the last drain in a row was expected to leave, at most, if the queue is our own.
+    promised: Option<f64>,
     /// End of the running period; `None` until an ACK begins one.
     ends_at: Option<Instant>,
     /// False once the running period saw a loss, a mark, or a window that was not used.
@@ -53,6 +57,8 @@ impl DrainTimer {
             period_rtts: config.period_rtts,
             limit: config.drain_limit,
             backoff: config.drain_backoff,
+            relief: config.drain_relief,
+            promised: None,
             ends_at: None,
             clean: true,
             reduced_at: None,
@@ -85,6 +91,14 @@ impl DrainTimer {
     /// Forgets the drains so far.
     pub(super) fn clear(&mut self) {
         (self.drains, self.futile, self.skips_left) = (0, 0, 0);
+        self.promised = None;
+    }
+
+    /// A drain multiplies by `factor` a window that takes `queue` seconds of waiting on top of
+    /// `base`. If all that waits is our own, the whole round-trip time shrinks by that factor.
+    pub(super) fn on_drain(&mut self, factor: f64, queue: f64, base: f64) {
+        let expected = ((1.0 - factor) * (base + queue)).min(queue);
+        self.promised = Some(self.relief.mul_add(-expected, queue));
     }
 
     /// Drains in a row.
@@ -92,8 +106,8 @@ impl DrainTimer {
         self.drains
     }
 
-    /// Takes in an ACK; `too_long` tells whether the queue is.
-    pub(super) fn on_ack(&mut self, ack: &AckBatch, too_long: bool) -> Decision {
+    /// Takes in an ACK; `queue` is the delay of the queue in seconds, `too_long` tells whether it is.
+    pub(super) fn on_ack(&mut self, ack: &AckBatch, queue: f64, too_long: bool) -> Decision {
         if self
             .reduced_at
             .is_some_and(|at| ack.largest_acked_sent_at >= at)
@@ -110,7 +124,7 @@ impl DrainTimer {
         self.ends_at = Some(ack.now + self.period(ack));
         self.clean = true;
         if decides {
-            self.decide(too_long)
+            self.decide(queue, too_long)
         } else {
             Decision::None
         }
@@ -121,7 +135,17 @@ impl DrainTimer {
         Duration::try_from_secs_f64(rtt.as_secs_f64() * self.period_rtts).unwrap_or(Duration::MAX)
     }
 
-    fn decide(&mut self, too_long: bool) -> Decision {
+    /// True if the drains in a row didn't help: there were too many of them, or the last one made
+    /// the queue hardly shorter.
+    fn is_futile(&self, queue: f64) -> bool {
+        if self.relief > 0.0 {
+            self.promised.is_some_and(|promised| queue > promised)
+        } else {
+            self.drains >= self.limit
+        }
+    }
+
+    fn decide(&mut self, queue: f64, too_long: bool) -> Decision {
         if !too_long {
             self.clear();
             return Decision::Calm;
@@ -130,12 +154,14 @@ impl DrainTimer {
             self.skips_left -= 1;
             return Decision::Skip { first: false };
         }
-        if self.drains < self.limit {
-            self.drains += 1;
+        if !self.is_futile(queue) {
+            self.drains = self.drains.saturating_add(1);
+            // With the relief measured, a drain that helped stands; only the last one is in doubt.
             return Decision::Drain {
-                first: self.drains == 1,
+                first: self.drains == 1 || self.relief > 0.0,
             };
         }
+        self.promised = None;
         self.drains = 0;
         let skips = 1_u32.checked_shl(self.futile).unwrap_or(u32::MAX);
         self.futile = self.futile.saturating_add(1);

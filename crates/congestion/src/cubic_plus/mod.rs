@@ -163,8 +163,15 @@ impl CubicPlus {
             self.drain.restart();
             return false;
         }
-        let too_long = self.delay.queue() > self.config.t_high(base);
-        match self.drain.on_ack(ack, too_long) {
+        let queue = if self.config.drain_relief > 0.0 {
+            self.delay.certain()
+        } else {
+            self.delay.queue()
+        };
+        match self
+            .drain
+            .on_ack(ack, queue, queue > self.config.t_high(base))
+        {
             Decision::None => false,
             Decision::Calm => {
                 self.before_drains = None;
@@ -178,6 +185,7 @@ impl CubicPlus {
                     self.before_drains = Some(self.cubic.checkpoint());
                 }
                 self.enter(Mode::Drain);
+                self.drain.on_drain(factor, queue, base);
                 self.cubic.reduce(factor, None, env);
                 self.after_reduction(ack.now);
                 true
