@@ -16,7 +16,8 @@ use swiftwater_units::Instant;
 use crate::sample::RttView;
 use crate::windowed::Windowed;
 
-/// Stretches between reductions over which the largest delay is remembered.
+/// Stretches between loss events over which the largest delay is remembered: long enough to have
+/// seen the buffer full, short enough to forget a delay that was no queue's.
 const STRETCHES: usize = 8;
 
 /// Delay, as a share of the base round-trip time, below which there is no queue to be full: jitter
@@ -29,7 +30,7 @@ pub(super) struct FullQueue {
     share: f64,
     /// Round-trip times of the last half round trip.
     recent: Windowed<Instant, Duration>,
-    /// Largest round-trip time since the last reduction.
+    /// Largest round-trip time since the last loss event.
     peak: Duration,
     /// The same of the stretches before, oldest first.
     peaks: VecDeque<Duration>,
@@ -54,8 +55,8 @@ impl FullQueue {
         }
     }
 
-    /// The window was reduced.
-    pub(super) fn on_reduction(&mut self) {
+    /// A loss event, or another reduction of the window: a stretch ends.
+    pub(super) fn end_stretch(&mut self) {
         if self.peaks.len() == STRETCHES {
             self.peaks.pop_front();
         }

@@ -134,7 +134,7 @@ impl CubicPlus {
     fn after_reduction(&mut self, now: Instant) {
         self.drain.on_reduction(now);
         if let Some(full_queue) = &mut self.full_queue {
-            full_queue.on_reduction();
+            full_queue.end_stretch();
         }
     }
 
@@ -260,7 +260,12 @@ impl Controller for CubicPlus {
         self.enter(mode);
         self.held = (reaction == Reaction::Hold).then_some(loss.episode);
         match reaction {
-            Reaction::Hold => self.cubic.end_recovery(),
+            Reaction::Hold => {
+                self.cubic.end_recovery();
+                if let Some(full_queue) = &mut self.full_queue {
+                    full_queue.end_stretch();
+                }
+            }
             Reaction::Reduce(factor) => {
                 self.before_drains = None;
                 self.cubic.reduce_for_loss(factor, loss, env);
