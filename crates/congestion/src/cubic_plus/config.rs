@@ -86,7 +86,8 @@ named_values!(
 );
 
 /// Parameters of Cubic+ (*Computer Science* 2025, 52(8):335-342). Where the paper gives no value or
-/// contradicts itself, the default is this project's reading of it. A value outside its range is
+/// contradicts itself, [`CubicPlusConfig::paper`] is this project's reading of it, and the defaults named
+/// below are its; [`CubicPlusConfig::default`] is the setting that we ship. A value outside its range is
 /// moved to the nearest bound; `inf` switches a threshold off.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CubicPlusConfig {
@@ -165,10 +166,29 @@ pub struct CubicPlusConfig {
     pub full_queue_share: f64,
 }
 
+/// The shipped setting: chosen by the study in `scenarios/cubic-plus/default-*.toml` so that it
+/// is better than CUBIC alone on a path, and leaves CUBIC beside it what it had.
+///
+/// The paper's rules starve CUBIC in shallow buffers, where each of its losses passes for random,
+/// and are starved by it in deep ones, where draining makes room for others. So a loss with the
+/// delay near its maximum is CUBIC's business (`full_queue`, `shallow_n`), the drain leaves just what
+/// fits the path, and drains that brought no relief are taken back and repeated ever more
+/// rarely. With that in place, more losses may be taken for random (`l_ratio`), and growth goes on
+/// after them (`hold_growth`).
 impl Default for CubicPlusConfig {
     fn default() -> Self {
         Self {
             name: "cubic-plus",
+            full_queue: true,
+            full_queue_share: 0.5,
+            shallow_n: 1,
+            l_ratio: 0.05,
+            hold_growth: true,
+            k_high: 2.0,
+            drain: DrainRule::Bdp,
+            drain_relief: 0.75,
+            drain_restore: true,
+            drain_backoff: 64,
             ..Self::paper()
         }
     }
@@ -248,7 +268,7 @@ impl CubicPlusConfig {
     /// The same with every value inside its range.
     fn in_range(&self) -> Self {
         let mut own = *self;
-        let default = Self::default();
+        let default = Self::paper();
         let ranges = [
             (&mut own.a_rtt, default.a_rtt, 0.001, 1.0),
             (&mut own.a_loss, default.a_loss, 0.001, 1.0),

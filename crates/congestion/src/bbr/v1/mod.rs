@@ -29,7 +29,7 @@ use super::pacing::PacingRate;
 use super::probe_rtt::{ProbeRtt, ProbeRttStep};
 use super::rounds::Rounds;
 use super::window::{SavedWindow, Sizes, bandwidth_delay_product};
-use crate::controller::{Controller, Env, Pacing, Snapshot};
+use crate::controller::{Controller, EctCodepoint, Env, Pacing, Snapshot};
 use crate::sample::{AckBatch, EcnBatch, EpisodeId, LossBatch, RttView, SentInfo};
 
 /// Rounds for which an excess of acknowledged data counts (Linux's two halves hold 5 to 10).
@@ -416,6 +416,11 @@ impl Controller for Bbr1 {
     fn on_max_datagram_size_change(&mut self, env: &mut Env<'_>) {
         self.sizes = Sizes::of(env);
         self.bound_cwnd();
+    }
+
+    /// BBRv1 doesn't react to marks, so it must not invite them (RFC 9002, section 7.1).
+    fn ecn_codepoint(&self) -> EctCodepoint {
+        EctCodepoint::NotEct
     }
 
     fn cwnd(&self) -> ByteCount {
