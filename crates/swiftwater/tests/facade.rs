@@ -84,6 +84,7 @@ fn live_starts_with_32_packets_and_250_ms() {
     let live = Profile::Live.transport();
     assert_eq!(live.initial_window, Some((32 * 1200).into()));
     assert_eq!(live.initial_rtt, Duration::from_millis(250));
+    assert_eq!(live.controller.name(), "bbr1-xquic");
     let web = Profile::Web.transport();
     assert_eq!(
         (web.initial_window, web.initial_rtt),
