@@ -186,6 +186,7 @@ fn the_first_example() {
         keys(&document),
         [
             "experiments",
+            "invalid",
             "simulated_per_wall",
             "simulated_s",
             "skipped",
@@ -220,6 +221,16 @@ fn what_there_is() {
     assert!(list[0]["runs"].as_u64() > Some(0));
     let show = succeeded(&run(folder.path(), ["show", "examples/first"]));
     assert!(show.contains("Axes:") && show.contains("Claims:"), "{show}");
+    let show = json(&run(folder.path(), ["show", "examples/first", "--json"]));
+    assert_eq!(show["axes"][0]["name"], "buffer");
+    assert_eq!(show["claims"][0]["test"]["where"]["cc"], "cubic");
+    assert_eq!(
+        show["claims"][0]["test"]["compare"]["ratio"]["where"]["cc"],
+        "newreno"
+    );
+    assert_eq!(show["figures"][0]["kind"], "bar");
+    let measures = show["measures"].as_array().unwrap();
+    assert!(measures.contains(&"subject.goodput_mbps".into()));
     let check = succeeded(&run(folder.path(), ["check", "examples"]));
     assert!(check.contains("examples/first: "), "{check}");
 
@@ -276,6 +287,54 @@ fn what_is_wrong_is_told_with_file_and_line() {
     assert!(failed(&run(folder.path(), beyond), 2).contains("no run 99-0"));
     let nonsense = ["run", "examples/first", "--set", "nothing=1"];
     failed(&run(folder.path(), nonsense), 2);
+}
+
+#[test]
+fn a_scenario_that_does_not_load_does_not_stop_the_others() {
+    let folder = many();
+    let path = folder.path().join("scenarios/mine/awry.toml");
+    fs::write(path, MANY.replace("bulk", "bulky")).unwrap();
+    let args = ["run", "mine", "--json", "--repeats", "1"];
+    let mut command = lab(folder.path(), args);
+    let output = command
+        .args(["--scenarios", "scenarios"])
+        .output()
+        .expect("it starts");
+    assert_eq!(output.status.code(), Some(10));
+    // At once and at the end.
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(error.matches("awry.toml:13: ").count(), 2, "{error}");
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["invalid"][0]["name"], "mine/awry");
+    assert_eq!(document["experiments"][0]["name"], "mine/many");
+    assert_eq!(document["experiments"][0]["rows"], 2);
+}
+
+#[test]
+fn a_collection_has_a_page_of_all_that_is_in_the_folder() {
+    let folder = many();
+    let path = folder.path().join("scenarios/mine/more #2.toml");
+    fs::write(path, MANY).unwrap();
+    let command = |what| {
+        let mut command = lab(folder.path(), ["run", what, "--out", "out"]);
+        command.args(["--scenarios", "scenarios", "--repeats", "1"]);
+        command.output().expect("it starts")
+    };
+    let text = succeeded(&command("mine/many"));
+    let page = Path::new("out").join("mine").join("index.html");
+    assert!(
+        text.contains(&format!("index: {}", page.display())),
+        "{text}"
+    );
+    // The one from before stays on the page.
+    succeeded(&command("mine/more #2"));
+    let html = fs::read_to_string(folder.path().join(&page)).unwrap();
+    for link in ["\"many/report.html\"", "\"more%20%232/report.html\""] {
+        assert!(html.contains(link), "{html}");
+    }
+    let document = json(&run(folder.path(), ["report", "out/mine/many", "--json"]));
+    let index = document[0]["index"].as_str().unwrap();
+    assert!(Path::new(index).ends_with("mine/index.html"), "{index}");
 }
 
 #[test]

@@ -6,14 +6,14 @@
 //! wants, a pacing rate. It never sees a frame, a stream, a packet or another path, reads no clock,
 //! and draws randomness only from the generator in [`Env`].
 //!
-//! Inside one ACK the transport calls, in this order and at most once each (`on_spurious` once per refuted
-//! episode): `on_loss`, `on_ce`,
-//! `on_spurious`, `on_ack`; the pacer then re-reads [`Controller::pacing`].
+//! Inside one ACK the transport calls, in this order and at most once each (`on_spurious` once per
+//! refuted episode): `on_loss`, `on_ce`, `on_spurious`, `on_ack`; the pacer then re-reads
+//! [`Controller::pacing`].
 //!
 //! Choose an algorithm with [`by_name`], or make a factory with parameters of your own, such as
 //! [`CubicConfig`]. A [`Catalogue`] takes algorithms of yours in addition; [`tunable!`] makes their
-//! parameters settable by name. Rules that hold for every algorithm (when a window may grow at all, how far it
-//! may run ahead of its use) are in one place, see [`AckBatch::may_grow`].
+//! parameters settable by name. Rules that hold for every algorithm (when a window may grow at all,
+//! how far it may run ahead of its use) are in one place, see [`AckBatch::may_grow`].
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
 //! Parameters of algorithms by name: what lets a command line, a scenario or a configuration file
 //! choose `cubic:beta=0.8,hystart=off`, and lists what there is to choose.
 //!
-//! Each configuration says which of its fields are parameters with the [`tunable!`] macro; ranges
-//! are checked there and nowhere else.
+//! Each configuration says which of its fields are parameters with the macro
+//! [`tunable!`](crate::tunable); ranges are checked there and nowhere else.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -54,7 +54,8 @@ pub enum ParameterError {
     },
 }
 
-/// A configuration whose parameters can be listed and set by name. Implemented by [`tunable!`].
+/// A configuration whose parameters can be listed and set by name. Implemented by
+/// [`tunable!`](crate::tunable).
 pub trait Tunable {
     /// Every parameter with its present value, in the order of the documentation.
     fn parameters(&self) -> Vec<Parameter>;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use swiftwater_lab::claim::{self, Outcome, Verdict};
-use swiftwater_lab::report;
+use swiftwater_lab::report::{self, Counts, IndexEntry};
 use swiftwater_lab::scenario::Experiment;
 use swiftwater_lab::store::Results;
 
@@ -14,15 +14,18 @@ use crate::exit::{Exit, Failure};
 /// What came out of an experiment.
 #[derive(Debug, Serialize)]
 pub(super) struct Conclusion {
-    name: String,
+    pub(super) name: String,
     title: String,
+    source: String,
     quick: bool,
     /// Cases times repeats.
     runs: usize,
     /// Runs that are finished.
     rows: usize,
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
     report: Option<PathBuf>,
+    /// The page of its collection.
+    pub(super) index: Option<PathBuf>,
     verdicts: Vec<Verdict>,
     /// Over all runs that are finished, whenever they were.
     simulated_s: f64,
@@ -65,16 +68,32 @@ impl Conclusion {
         Ok(Self {
             name: experiment.name.clone(),
             title: experiment.title.clone(),
+            source: experiment.source.clone(),
             quick: experiment.quick,
             runs: experiment.runs().count(),
             rows: table.rows.len(),
             folder: results.folder().to_owned(),
             report,
+            index: None,
             verdicts,
             simulated_s,
             busy_s,
             simulated_per_busy: (busy_s > 0.0).then(|| simulated_s / busy_s),
         })
+    }
+
+    /// For the page of its collection.
+    pub(super) fn entry(&self, link: String) -> IndexEntry {
+        IndexEntry {
+            name: self.name.clone(),
+            title: self.title.clone(),
+            source: self.source.clone(),
+            quick: self.quick,
+            rows: self.rows,
+            expected: self.runs,
+            counts: Counts::of(&self.verdicts),
+            link,
+        }
     }
 
     /// Claims that failed.

@@ -7,7 +7,7 @@ use clap::Args;
 use swiftwater_lab::store::{Manifest, find, merge};
 
 use super::conclude::{Conclusion, check_format, judge};
-use super::{Format, SourceArgs};
+use super::{Format, SourceArgs, index};
 use crate::exit::Failure;
 use crate::output;
 
@@ -70,8 +70,11 @@ pub(super) fn run(args: &MergeArgs) -> Result<(), Failure> {
         }
         conclusions.push(conclusion);
     }
+    let pages = index::write(&args.source, &mut conclusions)?;
     if args.json {
         output::json(&conclusions)?;
+    } else {
+        index::tell(&pages)?;
     }
     judge(args.strict, &conclusions)
 }

@@ -6,6 +6,7 @@ mod check;
 mod conclude;
 mod controllers;
 mod failure;
+mod index;
 mod list;
 mod merge;
 mod report;

@@ -6,7 +6,7 @@ use clap::Args;
 use swiftwater_lab::store::{Manifest, Results, find};
 
 use super::conclude::{Conclusion, check_format, judge};
-use super::{Format, SourceArgs};
+use super::{Format, SourceArgs, index};
 use crate::exit::Failure;
 use crate::output;
 
@@ -54,8 +54,11 @@ pub(super) fn run(args: &ReportArgs) -> Result<(), Failure> {
             conclusions.push(conclusion);
         }
     }
+    let pages = index::write(&args.source, &mut conclusions)?;
     if args.json {
         output::json(&conclusions)?;
+    } else {
+        index::tell(&pages)?;
     }
     judge(args.strict, &conclusions)
 }

@@ -16,7 +16,7 @@ use swiftwater_lab::store::{Origin, Results};
 use super::conclude::{Conclusion, check_format, judge};
 use super::source::SourceArgs;
 use super::watch::Watch;
-use super::{Format, Only, Record, Setting, Shard, stop};
+use super::{Format, Only, Record, Setting, Shard, index, stop};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::progress::Progress;
@@ -32,7 +32,8 @@ Examples:
   swiftwater lab run my.toml --json --strict
 
 Each experiment has a folder DIR/<collection>/<name>: rows.csv, manifest.json, verdicts.json and
-report.html, time series and samples beside them. The same seed gives the same rows.csv. Work that was
+report.html, time series and samples beside them; DIR/<collection>/index.html lists those of a
+collection. A scenario that does not load is told and left out; the others run. The same seed gives the same rows.csv. Work that was
 stopped or killed goes on where it was when the same command is given again. A claim that fails is a
 result, not an error, unless --strict is given.")]
 pub struct RunArgs {
@@ -80,7 +81,7 @@ pub struct RunArgs {
     #[arg(long)]
     pub fresh: bool,
 
-    /// Write no report.html
+    /// Write no report.html and no index.html
     #[arg(long)]
     pub no_report: bool,
 
@@ -150,7 +151,10 @@ struct Ended {
 #[derive(Debug, Default, Serialize)]
 struct Document {
     experiments: Vec<Ended>,
+    /// Scenarios whose traces are missing.
     skipped: Vec<Skipped>,
+    /// Scenarios that do not load.
+    invalid: Vec<Skipped>,
     stopped: bool,
     wall_s: f64,
     /// By this command, over all experiments.
@@ -164,7 +168,7 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
     let mut document = Document::default();
     // Everything is loaded and every folder locked first: what is wrong with the last experiment is
     // not told after hours of the first.
-    let experiments = load(args, &mut document.skipped)?;
+    let (experiments, wrong) = load(args, &mut document)?;
     let mut jobs = Vec::new();
     for (origin, experiment) in experiments {
         jobs.push(open(args, origin, experiment)?);
@@ -190,12 +194,16 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
     document.wall_s = start.elapsed().as_secs_f64();
     document.simulated_per_wall =
         (document.simulated_s > 0.0).then(|| document.simulated_s / document.wall_s);
-    tell(args, &document)?;
-    outcome(args, &document)
+    tell(args, &mut document)?;
+    outcome(args, &document, wrong)
 }
 
-/// Loads every experiment asked for but those whose traces are missing.
-fn load(args: &RunArgs, skipped: &mut Vec<Skipped>) -> Result<Vec<(Origin, Experiment)>, Failure> {
+/// Experiments with how they were asked for.
+type Loaded = Vec<(Origin, Experiment)>;
+
+/// Loads every experiment asked for but those whose traces are missing or that are wrong; with the
+/// exit code of the latter.
+fn load(args: &RunArgs, document: &mut Document) -> Result<(Loaded, Option<Exit>), Failure> {
     let library = args.source.library();
     let set = args
         .set
@@ -208,18 +216,34 @@ fn load(args: &RunArgs, skipped: &mut Vec<Skipped>) -> Result<Vec<(Origin, Exper
         ..args.source.options(args.quick)
     };
     let mut loaded = Vec::new();
+    let mut wrong = None;
     for name in args.source.select(&args.what)? {
         match library.load(&name, &options) {
             Ok(experiment) => loaded.push((origin(args, &options, name), experiment)),
             Err(error @ ScenarioError::TraceMissing { .. }) => {
                 output::note(&format!("{name} is skipped: {error}"));
-                skipped.push(Skipped {
+                document.skipped.push(Skipped {
                     name,
                     reason: error.to_string(),
                 });
             }
-            Err(error) => return Err(error.into()),
+            // A mistake on the command line, not in the scenario.
+            Err(error @ ScenarioError::Setting { .. }) => return Err(error.into()),
+            Err(error) => {
+                let failure = Failure::from(error);
+                output::note(&format!("error: {failure}"));
+                if wrong != Some(Exit::Scenario) {
+                    wrong = Some(failure.exit);
+                }
+                document.invalid.push(Skipped {
+                    name,
+                    reason: failure.to_string(),
+                });
+            }
         }
+    }
+    if let (true, Some(exit)) = (loaded.is_empty(), wrong) {
+        return Err(Failure::reported(exit));
     }
     if loaded.is_empty() {
         let text = "nothing to run: the traces of every scenario are missing";
@@ -229,7 +253,7 @@ fn load(args: &RunArgs, skipped: &mut Vec<Skipped>) -> Result<Vec<(Origin, Exper
         let text = "--only is about one experiment; name it";
         return Err(Failure::new(Exit::Usage, text));
     }
-    Ok(loaded)
+    Ok((loaded, wrong))
 }
 
 fn origin(args: &RunArgs, options: &LoadOptions, scenario: String) -> Origin {
@@ -323,11 +347,18 @@ fn conclude(args: &RunArgs, job: &Job, summary: &Summary) -> Result<Ended, Failu
     })
 }
 
-/// Prints what is printed once.
-fn tell(args: &RunArgs, document: &Document) -> Result<(), Failure> {
+/// Writes and prints what there is once.
+fn tell(args: &RunArgs, document: &mut Document) -> Result<(), Failure> {
+    let pages = if args.no_report {
+        Vec::new()
+    } else {
+        let ended = document.experiments.iter_mut();
+        index::write(&args.source, ended.map(|ended| &mut ended.conclusion))?
+    };
     if args.json {
         return output::json(document);
     }
+    index::tell(&pages)?;
     if let Some(speed) = document.simulated_per_wall {
         output::line(&format!(
             "{:.0} s simulated in {:.1} s: {speed:.1} simulated s per second",
@@ -344,10 +375,17 @@ fn tell(args: &RunArgs, document: &Document) -> Result<(), Failure> {
 }
 
 /// The exit code: work that is not done comes before claims.
-fn outcome(args: &RunArgs, document: &Document) -> Result<(), Failure> {
+fn outcome(args: &RunArgs, document: &Document, wrong: Option<Exit>) -> Result<(), Failure> {
     if document.stopped {
         let text = "finished runs are kept; the same command goes on from there";
         return Err(interrupted().context(text));
+    }
+    if let Some(exit) = wrong {
+        // Once more: there may be hours between it and the first time.
+        let reasons = document.invalid.iter().map(|it| it.reason.as_str());
+        let reasons: Vec<&str> = reasons.collect();
+        let text = format!("not run: {}", reasons.join("; "));
+        return Err(Failure::new(exit, text));
     }
     let failed: usize = document.experiments.iter().map(|e| e.failed.len()).sum();
     if failed > 0 {

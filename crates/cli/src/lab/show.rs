@@ -1,9 +1,14 @@
 //! `lab show`.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use clap::Args;
-use swiftwater_lab::scenario::{Band, Claim, Experiment, Figure, FigureKind, Verifiable, describe};
+use serde::Serialize;
+use swiftwater_lab::scenario::{
+    Axis, Band, Claim, Experiment, Figure, FigureKind, Verifiable, describe,
+};
+use swiftwater_lab::world;
 
 use super::SourceArgs;
 use crate::exit::Failure;
@@ -15,7 +20,10 @@ use crate::table::long_time;
 #[command(after_help = "\
 Examples:
   swiftwater lab show cubic-plus/e3
-  swiftwater lab show my.toml --quick")]
+  swiftwater lab show my.toml --quick
+  swiftwater lab show cubic-plus/e3 --json
+
+The JSON document also has the names of all measures, which claims and figures may use.")]
 pub struct ShowArgs {
     /// Which: a name or a scenario file
     #[arg(value_name = "NAME")]
@@ -28,11 +36,73 @@ pub struct ShowArgs {
     /// Scenarios and traces.
     #[command(flatten)]
     pub source: SourceArgs,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// An experiment, for programs.
+#[derive(Serialize)]
+struct Document<'a> {
+    name: &'a str,
+    title: &'a str,
+    source: &'a str,
+    about: &'a str,
+    quick: bool,
+    axes: &'a [Axis],
+    cases: usize,
+    repeats: u32,
+    runs: u64,
+    seed: u64,
+    /// Virtual time of all runs together, at most.
+    simulated_s: f64,
+    digest: &'a str,
+    /// Columns of the rows.
+    measures: Vec<String>,
+    claims: &'a [Claim],
+    figures: &'a [Figure],
+}
+
+impl<'a> Document<'a> {
+    fn of(experiment: &'a Experiment) -> Self {
+        let description = describe(experiment);
+        Self {
+            name: &experiment.name,
+            title: &experiment.title,
+            source: &experiment.source,
+            about: experiment.about.trim(),
+            quick: experiment.quick,
+            axes: &experiment.axes,
+            cases: description.cases,
+            repeats: experiment.repeats,
+            runs: description.runs,
+            seed: experiment.seed,
+            simulated_s: description.simulated.as_secs_f64(),
+            digest: &experiment.digest,
+            measures: measures(experiment),
+            claims: &experiment.claims,
+            figures: &experiment.figures,
+        }
+    }
+}
+
+/// The measures of all cases, each once.
+fn measures(experiment: &Experiment) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let cases = experiment.cases.iter();
+    cases
+        .flat_map(|case| world::measures(&case.setup))
+        .filter(|name| seen.insert(name.clone()))
+        .collect()
 }
 
 pub(super) fn run(args: &ShowArgs) -> Result<(), Failure> {
     let library = args.source.library();
     let experiment = library.load(&args.name, &args.source.options(args.quick))?;
+    if args.json {
+        return output::json(&Document::of(&experiment));
+    }
     output::line(text(&experiment).trim_end())
 }
 

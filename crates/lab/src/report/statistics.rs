@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
-
+use crate::claim::half_width;
 use crate::scenario::Experiment;
 use crate::store::{Row, Table};
 
@@ -135,8 +134,8 @@ impl<'a> Means<'a> {
                     (low.min(v), high.max(v))
                 })
             }
-            ErrorBars::Interval if repeats.len() > 1 => {
-                let half = half_width(repeats);
+            ErrorBars::Interval => {
+                let half = half_width(repeats).unwrap_or_default();
                 (centre - half, centre + half)
             }
             _ => (centre, centre),
@@ -146,18 +145,4 @@ impl<'a> Means<'a> {
 
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
-}
-
-/// Half the width of the 95 % confidence interval of the mean of at least two values.
-fn half_width(values: &[f64]) -> f64 {
-    let centre = mean(values);
-    let freedom = values.len() - 1;
-    let variance = values.iter().map(|v| (v - centre).powi(2)).sum::<f64>() / freedom as f64;
-    student_95(freedom) * (variance / values.len() as f64).sqrt()
-}
-
-/// 97.5 % quantile of Student's t distribution.
-fn student_95(freedom: usize) -> f64 {
-    let students = StudentsT::new(0.0, 1.0, freedom as f64);
-    students.map_or(0.0, |students| students.inverse_cdf(0.975))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 /// A statement about the rows of an experiment.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Claim {
     /// Short name, such as `C5`.
     pub id: String,
@@ -16,15 +16,18 @@ pub struct Claim {
     /// What to know about it: contradictions, choices.
     pub note: String,
     /// How it is tested.
+    #[serde(flatten)]
     pub test: Verifiable,
 }
 
 /// Whether a claim can be tested.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Verifiable {
     /// Yes, in this way.
     Test(Test),
     /// No, for this reason.
+    #[serde(rename = "untestable")]
     No(String),
 }
 
@@ -33,11 +36,12 @@ pub type Selection = BTreeMap<String, String>;
 
 /// How a claim is tested: a measure is averaged over the repeats of each selected case, compared,
 /// taken together over the points of `each`, and held against a band.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Test {
     /// Column of the rows.
     pub measure: String,
     /// The case, together with `each` and `average`: every axis is in exactly one of the three.
+    #[serde(rename = "where")]
     pub select: Selection,
     /// Axes for each of whose labels the comparison is made.
     pub each: Vec<String>,
@@ -52,7 +56,8 @@ pub struct Test {
 }
 
 /// How a value is compared with another.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Compare {
     /// Not at all.
     Value,
@@ -65,16 +70,18 @@ pub enum Compare {
 }
 
 /// The other side of a comparison.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Against {
     /// Its measure, if not the same.
     pub measure: Option<String>,
     /// Labels that differ from those of the test's selection.
+    #[serde(rename = "where")]
     pub select: Selection,
 }
 
 /// What becomes of the points of `each`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Take {
     /// Every point must pass; the worst one is shown. Also for a single point.
     All,

@@ -1,9 +1,11 @@
 //! What is drawn of an experiment.
 
+use serde::Serialize;
+
 use super::claim::Selection;
 
 /// One figure, perhaps of several panels.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
     /// Short name, such as `fig5`; unique.
     pub id: String,
@@ -12,12 +14,14 @@ pub struct Figure {
     /// Text below it.
     pub caption: String,
     /// What kind of plot.
+    #[serde(flatten)]
     pub kind: FigureKind,
     /// Axes whose labels make the lines or bar colours.
     pub series: Vec<String>,
     /// Axes whose labels make a panel each.
     pub panels: Vec<String>,
     /// Labels that other axes are held at; axes named nowhere are averaged over.
+    #[serde(rename = "where")]
     pub select: Selection,
     /// Scale of the horizontal axis.
     pub x_scale: Scale,
@@ -26,7 +30,8 @@ pub struct Figure {
 }
 
 /// Kinds of plots.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum FigureKind {
     /// Measures over an axis, with the spread of the repeats.
     Line {
@@ -58,7 +63,8 @@ pub enum FigureKind {
 }
 
 /// Scale of an axis.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Scale {
     /// Linear.
     #[default]

@@ -14,11 +14,14 @@
 //! old-1/ ...      results that were put aside
 //! ```
 //!
+//! Beside the folders of a collection stands `index.html`, which lists them.
+//!
 //! A row counts when its line is complete and the files that belong to it are there; those are
 //! written before it. Whatever a killed process leaves is therefore taken up, and at most the rows
 //! of the last second can be lost if the machine itself fails.
 
 mod aside;
+mod collection;
 mod error;
 mod find;
 mod lock;
@@ -34,6 +37,7 @@ mod shape;
 mod timing;
 mod whole_file;
 
+pub use collection::write_index;
 pub use error::StoreError;
 pub use find::find;
 pub use manifest::{Manifest, Origin};

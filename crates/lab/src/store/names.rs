@@ -20,6 +20,8 @@ pub(super) const SAMPLES: &str = "samples";
 pub(super) const VERDICTS: &str = "verdicts.json";
 /// The page for people.
 pub(super) const REPORT: &str = "report.html";
+/// The page of a collection, in the folder above.
+pub(super) const INDEX: &str = "index.html";
 /// The rows once more, in columns.
 pub(super) const PARQUET: &str = "rows.parquet";
 /// Folders of results that were put aside: `old-1`, `old-2` ...

@@ -1,7 +1,8 @@
 //! Files that have their name only when they are complete and on disk.
 //!
 //! Who calls this holds the folder's lock and writes each name from one thread, so the temporary
-//! name can be a fixed one; what a killed process left behind is overwritten or removed.
+//! name can be a fixed one; what a killed process left behind is overwritten or removed. Only
+//! [`write_unlocked`] is for files that several processes write.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -15,17 +16,28 @@ const PART: &str = ".part";
 
 /// Writes `content` as `path`, replacing what had that name in one step.
 pub(super) fn write(path: &Path, content: &[u8]) -> Result<(), StoreError> {
-    let part = part_of(path);
-    let mut file = File::create(&part).map_err(StoreError::io(&part))?;
+    write_via(&part_of(path), path, content)
+}
+
+fn write_via(part: &Path, path: &Path, content: &[u8]) -> Result<(), StoreError> {
+    let mut file = File::create(part).map_err(StoreError::io(part))?;
     file.write_all(content)
         .and_then(|()| file.sync_all())
-        .map_err(StoreError::io(&part))?;
+        .map_err(StoreError::io(part))?;
     drop(file);
-    fs::rename(&part, path).map_err(StoreError::io(path))?;
+    fs::rename(part, path).map_err(StoreError::io(path))?;
     if let Some(folder) = path.parent() {
         sync_folder(folder);
     }
     Ok(())
+}
+
+/// The same without the folder's lock: several processes may write the file, and the last one
+/// counts.
+pub(super) fn write_unlocked(path: &Path, content: &[u8]) -> Result<(), StoreError> {
+    let mut name = OsString::from(path);
+    name.push(format!(".{}", std::process::id()));
+    write_via(&part_of(Path::new(&name)), path, content)
 }
 
 /// The same in a folder that may not be there yet.

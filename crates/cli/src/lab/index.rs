@@ -1,0 +1,117 @@
+//! The page of each collection: what there is of it in the folder of results.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use swiftwater_lab::claim;
+use swiftwater_lab::report::{IndexEntry, index};
+use swiftwater_lab::store::{Manifest, Results, find, write_index};
+
+use super::SourceArgs;
+use super::conclude::Conclusion;
+use crate::exit::Failure;
+use crate::output;
+
+/// Writes the page of every collection that one of `conclusions` belongs to. Experiments of it that
+/// are in the folder from before are listed too. Returns the pages.
+pub(super) fn write<'a>(
+    source: &SourceArgs,
+    conclusions: impl IntoIterator<Item = &'a mut Conclusion>,
+) -> Result<Vec<PathBuf>, Failure> {
+    let mut collections: BTreeMap<PathBuf, Vec<&mut Conclusion>> = BTreeMap::new();
+    for conclusion in conclusions {
+        if let Some(folder) = collection(conclusion) {
+            collections.entry(folder).or_default().push(conclusion);
+        }
+    }
+    let mut pages = Vec::new();
+    for (folder, conclusions) in collections {
+        let page = page(source, &folder, &conclusions)?;
+        let path = write_index(&folder, &page)?;
+        for conclusion in conclusions {
+            conclusion.index = Some(path.clone());
+        }
+        pages.push(path);
+    }
+    Ok(pages)
+}
+
+/// Says where the pages are.
+pub(super) fn tell(pages: &[PathBuf]) -> Result<(), Failure> {
+    for page in pages {
+        output::line(&format!("index: {}", page.display()))?;
+    }
+    Ok(())
+}
+
+/// The folder of the collection; none if the experiment belongs to no collection, or lies elsewhere.
+fn collection(conclusion: &Conclusion) -> Option<PathBuf> {
+    let name = Path::new(&conclusion.name);
+    let below = name.components().count().checked_sub(1)?;
+    if below == 0 || !conclusion.folder.ends_with(name) {
+        return None;
+    }
+    conclusion
+        .folder
+        .ancestors()
+        .nth(below)
+        .map(Path::to_path_buf)
+}
+
+fn page(
+    source: &SourceArgs,
+    folder: &Path,
+    conclusions: &[&mut Conclusion],
+) -> Result<String, Failure> {
+    let mut entries = Vec::new();
+    for place in find(folder)? {
+        let link = link(folder, &place);
+        let now = conclusions.iter().find(|now| now.folder == place);
+        let entry = match now {
+            Some(conclusion) => Ok(conclusion.entry(link)),
+            None => earlier(source, &place, link),
+        };
+        match entry {
+            Ok(entry) => entries.push(entry),
+            Err(failure) => {
+                let place = place.display();
+                output::note(&format!("{place} is left out of the index: {failure}"));
+            }
+        }
+    }
+    Ok(index(&entries))
+}
+
+/// The entry of results that this command has not touched.
+fn earlier(source: &SourceArgs, folder: &Path, link: String) -> Result<IndexEntry, Failure> {
+    let experiment = source.experiment_of(&Manifest::read(folder)?)?;
+    let table = Results::read(folder, &experiment)?.table()?;
+    let verdicts = claim::evaluate(&experiment, &table);
+    let rows = table.rows.len();
+    Ok(IndexEntry::new(&experiment, rows, &verdicts, link))
+}
+
+/// The report, or the rows if there is none, as an address relative to the index.
+fn link(from: &Path, folder: &Path) -> String {
+    let file = ["report.html", "rows.csv"]
+        .into_iter()
+        .find(|file| folder.join(file).is_file());
+    let path = folder.join(file.unwrap_or_default());
+    let below = path.strip_prefix(from).unwrap_or(&path);
+    let parts = below.components();
+    let parts: Vec<String> = parts
+        .map(|part| address(&part.as_os_str().to_string_lossy()))
+        .collect();
+    parts.join("/")
+}
+
+/// A part of a path as a part of an address (RFC 3986, section 2.1).
+fn address(part: &str) -> String {
+    part.bytes()
+        .map(|byte| match byte {
+            b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+            _ if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+            _ => format!("%{byte:02X}"),
+        })
+        .collect()
+}
