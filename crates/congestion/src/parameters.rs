@@ -212,19 +212,52 @@ macro_rules! optional {
 
 optional!(f64, u32, u64, Duration, Bandwidth, ByteCount);
 
-/// Reads `text` for parameter `name`, and refuses what is outside `range`.
+/// The values that a parameter may have, where its type alone allows too many.
+pub trait Domain<T> {
+    /// True if `value` is one of them.
+    fn holds(&self, value: &T) -> bool;
+    /// What there is, in words.
+    fn accepts(&self) -> String;
+}
+
+impl<T: ParameterValue + PartialOrd> Domain<T> for RangeInclusive<T> {
+    fn holds(&self, value: &T) -> bool {
+        self.contains(value)
+    }
+
+    fn accepts(&self) -> String {
+        let (low, high) = (self.start().write(), self.end().write());
+        format!("{} from {low} to {high}", T::accepts())
+    }
+}
+
+/// None, or a value of this range.
+#[derive(Clone, Debug)]
+pub struct OrNone<T>(pub RangeInclusive<T>);
+
+impl<T: ParameterValue + PartialOrd> Domain<Option<T>> for OrNone<T> {
+    fn holds(&self, value: &Option<T>) -> bool {
+        value.as_ref().is_none_or(|value| self.0.contains(value))
+    }
+
+    fn accepts(&self) -> String {
+        format!("{}, or none", self.0.accepts())
+    }
+}
+
+/// Reads `text` for parameter `name`, and refuses what is outside `domain`.
 #[doc(hidden)]
-pub fn read_within<T: ParameterValue + PartialOrd>(
+pub fn read_within<T: ParameterValue>(
     name: &'static str,
     text: &str,
-    range: &RangeInclusive<T>,
+    domain: &impl Domain<T>,
 ) -> Result<T, ParameterError> {
     T::read(text)
-        .filter(|value| range.contains(value))
+        .filter(|value| domain.holds(value))
         .ok_or_else(|| ParameterError::Value {
             name,
             value: text.to_owned(),
-            accepts: accepts_within(range),
+            accepts: domain.accepts(),
         })
 }
 
@@ -238,11 +271,10 @@ pub fn read_any<T: ParameterValue>(name: &'static str, text: &str) -> Result<T, 
     })
 }
 
-/// Which values of `range` there are.
+/// Which values of `domain`, one for the type of `_value`, there are.
 #[doc(hidden)]
-pub fn accepts_within<T: ParameterValue>(range: &RangeInclusive<T>) -> String {
-    let (low, high) = (range.start().write(), range.end().write());
-    format!("{} from {low} to {high}", T::accepts())
+pub fn accepts_within<T>(_value: &T, domain: &impl Domain<T>) -> String {
+    domain.accepts()
 }
 
 /// Which values a parameter of the type of `_value` may have.
@@ -280,6 +312,7 @@ impl fmt::Display for Parameter {
 
 /// Makes fields of a configuration settable by name: implements [`Tunable`].
 ///
+/// What follows `in` is a range, or [`OrNone`](parameters::OrNone) of one.
 /// A field that is a configuration itself hands on its parameters with `..field;` after the others.
 ///
 /// ```
@@ -339,7 +372,9 @@ macro_rules! tunable {
             }
         }
     };
-    (@accepts $field:expr, $range:expr) => { $crate::parameters::accepts_within(&$range) };
+    (@accepts $field:expr, $range:expr) => {
+        $crate::parameters::accepts_within(&$field, &$range)
+    };
     (@accepts $field:expr) => { $crate::parameters::accepts_any(&$field) };
     (@read $name:literal, $value:ident, $range:expr) => {
         $crate::parameters::read_within($name, $value, &$range)

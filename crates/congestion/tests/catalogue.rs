@@ -75,6 +75,25 @@ fn a_configuration_hands_on_the_parameters_of_one_inside_it() {
 }
 
 #[test]
+fn values_outside_their_range_are_refused() {
+    for specification in [
+        "bbr1:probe_rtt_gain=5",
+        "bbr1:initial_window=1",
+        "bbr1:expected_bandwidth=0mbit",
+        "bbr1-xquic:probe_rtt_interval=0s",
+        "bbr2:initial_window=1001",
+        "bbr3:probe_rtt_duration=11s",
+        "cubic-plus:base_window=10ms",
+    ] {
+        let error = by_name(specification).unwrap_err().to_string();
+        assert!(error.contains(" from "), "{specification}: {error}");
+    }
+    for specification in ["bbr1:probe_rtt_gain=none", "bbr1:initial_window=32"] {
+        assert!(by_name(specification).is_ok(), "{specification}");
+    }
+}
+
+#[test]
 fn every_listed_value_can_be_set_again() {
     for algorithm in Catalogue::standard().algorithms() {
         for parameter in algorithm.parameters() {

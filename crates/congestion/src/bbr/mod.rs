@@ -33,10 +33,28 @@ pub use rounds::Rounds;
 pub use v1::{Bbr1, Bbr1Config};
 pub use v3::{Bbr3, Bbr3Config, Bbr3Version, EcnConfig};
 
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
 use rand_core::Rng;
+use swiftwater_units::Bandwidth;
 
 /// A number from 0 to `n - 1`.
 fn random_below(rng: &mut dyn Rng, n: u64) -> u64 {
     let scaled = (u128::from(rng.next_u64()) * u128::from(n)) >> 64;
     u64::try_from(scaled).unwrap_or_default()
+}
+
+/// Times between probes, and windows of memory, that make sense.
+const INTERVALS: RangeInclusive<Duration> =
+    Duration::from_millis(100)..=Duration::from_secs(86_400);
+/// Lengths of a probe that make sense.
+const PROBE_TIMES: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(10);
+/// Bandwidths that can be expected.
+const EXPECTED: RangeInclusive<Bandwidth> =
+    Bandwidth::from_bps(1_000)..=Bandwidth::from_mbps(10_000_000);
+
+/// `time` moved into `range`.
+fn within(time: Duration, range: &RangeInclusive<Duration>) -> Duration {
+    time.clamp(*range.start(), *range.end())
 }

@@ -9,7 +9,7 @@ use super::CubicPlus;
 use crate::controller::{Controller, ControllerFactory, Env};
 use crate::cubic::CubicConfig;
 use crate::loss_based_config::clamp_or;
-use crate::parameters::ParameterValue;
+use crate::parameters::{OrNone, ParameterValue};
 use crate::tunable;
 
 /// What the delay signal `dRTT` measures. The paper's prose and its Algorithm 1 disagree.
@@ -205,12 +205,12 @@ tunable!(CubicPlusConfig {
     "drain" => drain, "what a drain multiplies the window by";
     "a_rtt" => a_rtt in 0.001..=1.0, "weight of a sample in dRTT";
     "a_loss" => a_loss in 0.001..=1.0, "weight of a round in the loss ratio";
-    "base_window" => base_window in None..=Some(BASE_WINDOW.1), "over what time RTT_base is the minimum";
+    "base_window" => base_window in OrNone(BASE_WINDOW.0..=BASE_WINDOW.1), "over what time RTT_base is the minimum";
     "k_low" => k_low in 0.0..=f64::INFINITY, "T_low over RTT_base";
     "t_low_min" => t_low_min in Duration::ZERO..=LONGEST_DELAY, "least T_low";
     "k_high" => k_high in 0.0..=f64::INFINITY, "T_high over RTT_base";
     "t_high_min" => t_high_min in Duration::ZERO..=LONGEST_DELAY, "least T_high";
-    "t_high_max" => t_high_max in None..=Some(LONGEST_DELAY), "largest T_high";
+    "t_high_max" => t_high_max in OrNone(Duration::ZERO..=LONGEST_DELAY), "largest T_high";
     "l_ratio" => l_ratio in 0.0..=1.0, "L, the loss ratio below which losses may be random";
     "newbeta" => newbeta in 0.1..=0.95, "what a loss at a long queue multiplies the window by";
     "shallow_n" => shallow_n in 1_u32..=1000, "of how many losses in a shallow buffer one reduces the window";

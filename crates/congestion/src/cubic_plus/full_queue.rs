@@ -20,17 +20,18 @@ use crate::windowed::Windowed;
 /// seen the buffer full, short enough to forget a delay that was no queue's.
 const STRETCHES: usize = 8;
 
-/// Delay, as a share of the base round-trip time, below which there is no queue to be full: jitter
-/// and the sender's own bursts.
+/// Delay, as a share of the base round-trip time, below which there is no queue to be full: the
+/// sender's own bursts.
 const NO_QUEUE: f64 = 0.05;
 
 /// The largest delays seen, and that of now.
 #[derive(Clone, Debug)]
 pub(super) struct FullQueue {
     share: f64,
-    /// Round-trip times of the last half round trip.
+    /// Round-trip times of the last half round trip. Their minimum counts: a queue that overflows
+    /// stands for that long, jitter doesn't.
     recent: Windowed<Instant, Duration>,
-    /// Largest round-trip time since the last loss event.
+    /// The largest of these minima since the last loss event.
     peak: Duration,
     /// The same of the stretches before, oldest first.
     peaks: VecDeque<Duration>,
@@ -40,7 +41,7 @@ impl FullQueue {
     pub(super) fn new(share: f64) -> Self {
         Self {
             share,
-            recent: Windowed::largest(),
+            recent: Windowed::smallest(),
             peak: Duration::ZERO,
             peaks: VecDeque::with_capacity(STRETCHES),
         }
@@ -51,7 +52,8 @@ impl FullQueue {
         if rtt.has_sample {
             self.recent.enter(now, rtt.latest);
             self.recent.forget_before(now - rtt.smoothed / 2);
-            self.peak = self.peak.max(rtt.latest);
+            let standing = self.recent.get().unwrap_or(rtt.latest);
+            self.peak = self.peak.max(standing);
         }
     }
 

@@ -232,9 +232,12 @@ impl Controller for Prague {
     fn on_loss(&mut self, loss: &LossBatch<'_>, env: &mut Env<'_>) {
         // An episode that marks opened may hide a loss, so the transport's flag isn't enough.
         if loss.new_episode || self.sent_after_loss(loss.largest_lost_sent_at) {
-            let undo = loss.new_episode.then_some(loss.episode);
             let beta = self.base.curve().beta();
-            self.base.reduce(beta, undo, env);
+            if loss.new_episode {
+                self.base.reduce_for_loss(beta, loss, env);
+            } else {
+                self.base.reduce(beta, None, env);
+            }
             self.lost_at = Some(loss.now);
             self.alpha.restart(loss.now);
         }

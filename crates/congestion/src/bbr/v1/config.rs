@@ -6,8 +6,10 @@ use swiftwater_units::{Bandwidth, Instant, PacketCount};
 
 use super::{Bbr1, cycle::CycleGains};
 use crate::bbr::gain::Gain;
+use crate::bbr::{EXPECTED, INTERVALS, PROBE_TIMES, within};
 use crate::controller::{Controller, ControllerFactory, Env};
 use crate::loss_based_config::clamp_or;
+use crate::parameters::OrNone;
 use crate::tunable;
 
 /// Parameters of BBRv1. The default is Linux's `tcp_bbr.c`. A value outside its range is moved to
@@ -134,6 +136,9 @@ impl Bbr1Config {
                 .map(|gain| bounded(gain, 0.75, 0.1, 1.0)),
             expected_probe_gain: bounded(self.expected_probe_gain, 1.1, 1.0, 2.0),
             expected_drain_gain: bounded(self.expected_drain_gain, 0.9, 0.1, 1.0),
+            probe_rtt_interval: within(self.probe_rtt_interval, &INTERVALS),
+            probe_rtt_duration: within(self.probe_rtt_duration, &PROBE_TIMES),
+            min_rtt_window: within(self.min_rtt_window, &INTERVALS),
             initial_window: self.initial_window.map(|packets| packets.clamp(2, 1_000)),
             pacing_margin: bounded(self.pacing_margin, default.pacing_margin, 0.0, 0.5),
             ..*self
@@ -175,16 +180,16 @@ tunable!(Bbr1Config {
     "probe_gain" => probe_gain in 1.0..=2.0, "pacing gain of the probing phase";
     "drain_gain" => drain_gain in 0.1..=1.0, "pacing gain of the draining phase";
     "bandwidth_window" => bandwidth_window in 1_u64..=1_000, "rounds for which a bandwidth sample counts";
-    "probe_rtt_gain" => probe_rtt_gain, "window in ProbeRTT as a share of the bandwidth-delay product, 0.1 to 1; none takes 4 packets";
-    "probe_rtt_interval" => probe_rtt_interval, "time without a low round-trip time after which ProbeRTT is due";
-    "probe_rtt_duration" => probe_rtt_duration, "time that ProbeRTT lasts at least";
-    "min_rtt_window" => min_rtt_window, "time for which a round-trip time counts";
-    "expected_bandwidth" => expected_bandwidth, "bandwidth from which on probing is gentle";
-    "max_expected_bandwidth" => max_expected_bandwidth, "most that a bandwidth sample may be";
+    "probe_rtt_gain" => probe_rtt_gain in OrNone(0.1..=1.0), "window in ProbeRTT as a share of the bandwidth-delay product; none takes 4 packets";
+    "probe_rtt_interval" => probe_rtt_interval in INTERVALS, "time without a low round-trip time after which ProbeRTT is due";
+    "probe_rtt_duration" => probe_rtt_duration in PROBE_TIMES, "time that ProbeRTT lasts at least";
+    "min_rtt_window" => min_rtt_window in INTERVALS, "time for which a round-trip time counts; no less than probe_rtt_interval takes effect";
+    "expected_bandwidth" => expected_bandwidth in OrNone(EXPECTED), "bandwidth from which on probing is gentle";
+    "max_expected_bandwidth" => max_expected_bandwidth in OrNone(EXPECTED), "most that a bandwidth sample may be";
     "expected_probe_gain" => expected_probe_gain in 1.0..=2.0, "pacing gain of the probing phase from the expected bandwidth on";
     "expected_drain_gain" => expected_drain_gain in 0.1..=1.0, "pacing gain of the draining phase from there on";
     "lt_bw" => lt_bw, "look for traffic policers";
-    "initial_window" => initial_window, "packets to start with, 2 to 1000, unless the transport is configured; none for its default";
+    "initial_window" => initial_window in OrNone(2_u64..=1_000), "packets to start with, unless the transport is configured; none for its default";
     "pacing_margin" => pacing_margin in 0.0..=0.5, "share by which the pacing rate stays below the estimate";
 });
 

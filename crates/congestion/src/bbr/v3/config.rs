@@ -6,8 +6,10 @@ use swiftwater_units::{Instant, PacketCount};
 
 use super::policy::Bbr3Version;
 use super::{Bbr3, ecn::EcnConfig};
+use crate::bbr::{INTERVALS, PROBE_TIMES, within};
 use crate::controller::{Controller, ControllerFactory, Env};
 use crate::loss_based_config::clamp_or;
+use crate::parameters::OrNone;
 use crate::tunable;
 
 /// Parameters of BBRv3 and, see [`Bbr3Config::v2alpha`], of BBRv2. The default is
@@ -142,6 +144,10 @@ impl Bbr3Config {
             probe_rounds: self.probe_rounds.clamp(1, 10_000),
             probe_rtt_gain: clamp_or(self.probe_rtt_gain, default.probe_rtt_gain, 0.1, 1.0),
             ecn: self.ecn.in_range(),
+            probe_rtt_interval: within(self.probe_rtt_interval, &INTERVALS),
+            probe_rtt_duration: within(self.probe_rtt_duration, &PROBE_TIMES),
+            min_rtt_window: within(self.min_rtt_window, &INTERVALS),
+            probe_wait: within(self.probe_wait, &INTERVALS),
             initial_window: self.initial_window.map(|packets| packets.clamp(2, 1_000)),
             pacing_margin: clamp_or(self.pacing_margin, default.pacing_margin, 0.0, 0.5),
             ..*self
@@ -163,18 +169,18 @@ tunable!(Bbr3Config {
     "loss_threshold" => loss_threshold in 0.001..=0.5, "share of what is in flight that may be lost in a round";
     "beta" => beta in 0.1..=0.95, "what is kept of a bound, at least, in answer to losses";
     "headroom" => headroom in 0.0..=0.9, "share of the long-term bound that is left to others";
-    "probe_wait" => probe_wait, "time between probes for bandwidth, at least";
-    "probe_wait_random" => probe_wait_random, "time that is added to it at random, at most";
+    "probe_wait" => probe_wait in INTERVALS, "time between probes for bandwidth, at least";
+    "probe_wait_random" => probe_wait_random in Duration::ZERO..=*INTERVALS.end(), "time that is added to it at random, at most";
     "probe_rounds" => probe_rounds in 1_u64..=10_000, "rounds between probes, at most";
     "probe_rtt_gain" => probe_rtt_gain in 0.1..=1.0, "window in ProbeRTT as a share of the bandwidth-delay product";
-    "probe_rtt_interval" => probe_rtt_interval, "time without a lower round-trip time after which ProbeRTT is due";
-    "probe_rtt_duration" => probe_rtt_duration, "time that ProbeRTT lasts at least";
-    "min_rtt_window" => min_rtt_window, "time for which a round-trip time counts";
+    "probe_rtt_interval" => probe_rtt_interval in INTERVALS, "time without a lower round-trip time after which ProbeRTT is due";
+    "probe_rtt_duration" => probe_rtt_duration in PROBE_TIMES, "time that ProbeRTT lasts at least";
+    "min_rtt_window" => min_rtt_window in INTERVALS, "time for which a round-trip time counts";
     "ecn_max_rtt" => ecn.max_rtt, "round-trip time up to which marks are answered by their share; beyond, a mark counts as a loss";
     "ecn_alpha_gain" => ecn.alpha_gain in 0.001..=1.0, "weight of a round in the share of marks";
     "ecn_factor" => ecn.factor in 0.0..=1.0, "part of the share of marks by which the window is cut";
     "ecn_threshold" => ecn.threshold in 0.01..=1.0, "share of marks in a round above which too much is in flight";
-    "initial_window" => initial_window, "packets to start with, 2 to 1000, unless the transport is configured; none for its default";
+    "initial_window" => initial_window in OrNone(2_u64..=1_000), "packets to start with, unless the transport is configured; none for its default";
     "pacing_margin" => pacing_margin in 0.0..=0.5, "share by which the pacing rate stays below the estimate";
 });
 
