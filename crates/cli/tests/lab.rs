@@ -338,6 +338,19 @@ fn a_collection_has_a_page_of_all_that_is_in_the_folder() {
 }
 
 #[test]
+fn results_of_a_file_by_itself_are_found_again() {
+    let folder = folder();
+    let here = folder.path().join("studies");
+    fs::create_dir(&here).unwrap();
+    fs::write(here.join("own.toml"), MANY).unwrap();
+    let command = ["run", "own.toml", "--repeats", "1", "--json"];
+    let document = json(&run(&here, command));
+    assert_eq!(document["experiments"][0]["name"], "studies/own");
+    let again = json(&run(&here, ["report", "lab-results", "--json"]));
+    assert_eq!(again[0]["rows"], 2);
+}
+
+#[test]
 fn scenarios_without_their_traces_are_skipped() {
     let folder = many();
     let traced = MANY.replace("rate = \"20mbit\"", "trace = \"cell/none.csv\"");

@@ -86,7 +86,8 @@ impl Library {
     }
 
     /// The scenarios that `what` means: `all`, a collection (`cubic-plus`), a scenario
-    /// (`cubic-plus/e3`), or a file by itself, whose path ends in `.toml`.
+    /// (`cubic-plus/e3`), or a file by itself, whose path ends in `.toml` and which is named after
+    /// its folder and itself.
     pub fn select(&self, what: &str) -> Result<Vec<String>, ScenarioError> {
         let what = what.trim_end_matches('/');
         if is_file(what) {
@@ -228,8 +229,10 @@ pub(super) fn is_below(path: &Path) -> bool {
         .all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// Folder and stem, as in a library.
+/// Folder and stem, as in a library; the same however the path is written.
 fn name_of_file(path: &Path) -> String {
+    let absolute = std::path::absolute(path);
+    let path = absolute.as_deref().unwrap_or(path);
     let stem = path.file_stem().map(OsStr::to_string_lossy);
     let stem = stem.unwrap_or_default();
     let folder = path
