@@ -6,6 +6,8 @@ use hdrhistogram::Histogram;
 
 /// Significant decimal digits of percentiles over time.
 const DIGITS: u8 = 3;
+/// Longer times count as this long, microseconds (an hour): it bounds the memory.
+const LONGEST: u64 = 3_600_000_000;
 
 /// Times sampled at fixed intervals, in bounded memory: the mean is exact, percentiles are to 0.1 %.
 #[derive(Debug, Default)]
@@ -21,8 +23,8 @@ impl TimeMeter {
         self.sum += time;
         self.count += 1;
         if self.histogram.is_none() {
-            // Only an invalid number of digits is an error.
-            self.histogram = Histogram::new(DIGITS).ok();
+            // Only invalid bounds or digits are an error.
+            self.histogram = Histogram::new_with_bounds(1, LONGEST, DIGITS).ok();
         }
         if let Some(histogram) = &mut self.histogram {
             let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
@@ -71,7 +73,24 @@ pub(in crate::world) fn jain(values: &[f64]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{jain, percentile, variation};
+    use std::time::Duration;
+
+    use super::{TimeMeter, jain, percentile, variation};
+
+    #[test]
+    fn percentiles_of_times_are_those_of_the_samples() {
+        let mut meter = TimeMeter::default();
+        assert_eq!(meter.quantile_ms(0.95), None);
+        for millis in 1..=100 {
+            meter.add(Duration::from_millis(millis));
+        }
+        let at = |quantile| meter.quantile_ms(quantile).expect("there are samples");
+        for (quantile, millis) in [(0.05, 5.0), (0.5, 50.0), (0.95, 95.0), (1.0, 100.0)] {
+            let error: f64 = at(quantile) / millis - 1.0;
+            assert!(error.abs() <= 1e-3, "{quantile}: {}", at(quantile));
+        }
+        assert_eq!(meter.mean_ms(), Some(50.5));
+    }
 
     #[test]
     fn percentiles_are_values_that_occur() {
