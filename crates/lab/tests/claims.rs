@@ -295,13 +295,19 @@ fn rows_of_further_repeats_are_left_out() {
 }
 
 #[test]
-fn empty_values_give_no_verdict_and_nan_never_passes() {
+fn runs_with_nothing_to_measure_fail_and_nan_never_passes() {
     let claim = over_buffers("\"all\"", "min = 0");
     let empty = verdict(&claim, |buffer, cc, repeat| {
         plain(buffer, cc, repeat).filter(|_| (buffer, repeat) != ("2bdp", 1))
     });
-    assert_eq!(empty.outcome, Outcome::NoData);
-    assert_eq!(empty.detail, "1 of 9 runs had nothing to measure");
+    assert_eq!((empty.outcome, empty.value), (Outcome::Fail, None));
+    assert_eq!(
+        empty.detail,
+        "nothing to measure in 1 of 9 runs: goodput_mbps at buffer=2bdp, cc=cubic, repeat 1"
+    );
+    let all = verdict(&claim, |_, _, _| None);
+    assert!(all.detail.contains("9 of 9 runs"), "{}", all.detail);
+    assert!(all.detail.ends_with("repeat 2, ..."), "{}", all.detail);
 
     for take in ["\"all\"", "\"min\"", "\"max\"", "\"mean\""] {
         let nan = verdict(&over_buffers(take, "min = -1e9"), |buffer, cc, repeat| {
@@ -318,9 +324,38 @@ fn empty_values_give_no_verdict_and_nan_never_passes() {
             "{take}"
         );
     }
-    // Nothing over nothing.
-    let claim = format!("{PAIR}compare = \"ratio\"\npass = {{ min = 0 }}\n");
-    assert_eq!(verdict(&claim, |_, _, _| Some(0.0)).outcome, Outcome::Fail);
+}
+
+#[test]
+fn dividing_by_zero_fails_and_says_so() {
+    let something = |_: &str, cc: &str, _: u32| Some(if cc == "cubic" { 5.0 } else { 0.0 });
+    let nothing = |_: &str, _: &str, _: u32| Some(0.0);
+    for compare in ["ratio", "change"] {
+        let claim = format!("{PAIR}compare = \"{compare}\"\npass = {{ min = 0 }}\n");
+        for verdict in [verdict(&claim, something), verdict(&claim, nothing)] {
+            assert_eq!((verdict.outcome, verdict.value), (Outcome::Fail, None));
+            assert!(verdict.detail.contains("divided by zero"), "{verdict:?}");
+        }
+    }
+    // One point is enough, whatever becomes of the others.
+    for take in ["\"max\"", "{ first_at_least = 1 }"] {
+        let claim = format!(
+            "measure = \"goodput_mbps\"\nwhere = {{ cc = \"cubic\" }}\neach = [\"buffer\"]\n\
+             compare = \"ratio\"\nagainst = {{ cc = \"newreno\" }}\ntake = {take}\n\
+             pass = {{ min = 0 }}\n"
+        );
+        let verdict = verdict(&claim, |buffer, cc, repeat| {
+            plain(buffer, cc, repeat).map(|value| match (buffer, cc) {
+                ("4bdp", "newreno") => 0.0,
+                _ => value,
+            })
+        });
+        assert_eq!(verdict.outcome, Outcome::Fail);
+        assert!(verdict.detail.ends_with("at buffer=4bdp"), "{verdict:?}");
+    }
+    // A difference divides by nothing.
+    let claim = format!("{PAIR}compare = \"difference\"\npass = {{ min = 0 }}\n");
+    assert_eq!(verdict(&claim, nothing).outcome, Outcome::Pass);
 }
 
 #[test]

@@ -419,6 +419,12 @@ fn claims() {
     );
     check(
         &claim(&format!(
+            "where = {{ buffer = \"1bdp\", cc = \"cubic\" }}\ncompare = \"ratio\"\nagainst = {{ cc = \"cubic\" }}!{rest}"
+        )),
+        &["the very same case and measure"],
+    );
+    check(
+        &claim(&format!(
             "each = \"buffer\"\naverage = \"cc\"\ncompare = \"ratio\"\nagainst = {{ cc = \"cubic\" }}!{rest}"
         )),
         &["averaged over"],

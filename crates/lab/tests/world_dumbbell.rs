@@ -72,6 +72,27 @@ fn the_lab_runs_what_the_dumbbell_runs() {
 }
 
 #[test]
+fn percentiles_of_the_round_trip_time_lie_among_the_samples() {
+    // A queue in the last of ten seconds only: the mean stays low, the 95th percentile does not.
+    let mut late = flow("late", App::Bulk, 1);
+    late.start = secs(9);
+    let steady = App::ConstantRate { rate: mbps(5) };
+    let measured = run(&dumbbell(10, vec![flow("steady", steady, 1), late]));
+    let value = |measure: &str| measured.value(&format!("steady.{measure}"));
+    let (min, mean, p95) = (
+        value("rtt_min_ms"),
+        value("rtt_mean_ms"),
+        value("rtt_p95_ms"),
+    );
+    // 30 ms on the way and at most as much in the queue.
+    assert!((30.0..31.0).contains(&min), "{min}");
+    assert!(
+        min <= mean && mean < p95 && p95 < 65.0,
+        "{min} {mean} {p95}"
+    );
+}
+
+#[test]
 fn a_seed_repeats_a_run_and_another_differs() {
     let setup = two_flows(2);
     let outcome = |seed| world::simulate(&setup, seed).unwrap();

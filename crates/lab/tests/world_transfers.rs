@@ -50,6 +50,34 @@ fn a_round_trip_more_takes_a_longer_handshake_and_way() {
     assert!((far - near - 60.0).abs() < 0.1, "{near} {far}");
 }
 
+#[test]
+fn what_ends_within_the_warm_up_is_not_measured() {
+    let mut early = lone(5_000);
+    early.warmup = secs(2);
+    let measured = run(&early);
+    for measure in [
+        "lone.goodput_mbps",
+        "lone.retransmitted_share",
+        "lone.lost_share",
+        "lone.fct_mean_ms",
+        "link.dropped_share",
+    ] {
+        assert_eq!(measured.get(measure), None, "{measure}");
+    }
+    for measure in [
+        "lone.started",
+        "lone.completed",
+        "link.utilisation",
+        "link.queue_max_bytes",
+        "goodput_mbps",
+    ] {
+        assert_eq!(measured.get(measure), Some(0.0), "{measure}");
+    }
+    assert!(measured.outcome.samples.is_empty());
+    // Nor is the rest of the run waited for.
+    assert!(measured.outcome.simulated_s < 3.0);
+}
+
 fn poisson(per_second: f64, limit: Option<u64>) -> Setup {
     let sizes = SizeDistribution::new(vec![(2_000.0, 0.5), (50_000.0, 0.9), (200_000.0, 1.0)]);
     let app = App::Poisson {

@@ -23,10 +23,10 @@ impl Compared {
     }
 }
 
-/// Compares the values of a point.
+/// Compares the values of a point; `None` for a ratio to zero.
 ///
 /// For ratios the residuals are linearised: the error of A/B is (a - A/B b)/B to first order.
-pub(super) fn compare(how: &Compare, values: &Values) -> Compared {
+pub(super) fn compare(how: &Compare, values: &Values) -> Option<Compared> {
     let pairs = || {
         let others = values.others.as_ref().unwrap_or(&values.own);
         values.own.iter().copied().zip(others.iter().copied())
@@ -34,8 +34,12 @@ pub(super) fn compare(how: &Compare, values: &Values) -> Compared {
     let own = mean(&values.own);
     let other = values.others.as_deref().map_or(f64::NAN, mean);
     let ratio = own / other;
+    let is_quotient = matches!(how, Compare::Ratio(_) | Compare::Change(_));
+    if is_quotient && other == 0.0 {
+        return None;
+    }
     let ratio_residuals = || pairs().map(|(a, b)| (a - ratio * b) / other).collect();
-    match how {
+    Some(match how {
         Compare::Value => Compared {
             value: own,
             residuals: values.own.iter().map(|a| a - own).collect(),
@@ -56,7 +60,7 @@ pub(super) fn compare(how: &Compare, values: &Values) -> Compared {
             residuals: ratio_residuals(),
             by_repeat: pairs().map(|(a, b)| a / b - 1.0).collect(),
         },
-    }
+    })
 }
 
 /// The mean; not a number of nothing.

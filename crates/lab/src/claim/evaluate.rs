@@ -13,7 +13,8 @@ use crate::store::Table;
 /// The value of a case is the mean of its repeats. Comparisons are made of these means, their
 /// confidence intervals of the differences within repeats, which have the same seed on both sides.
 /// Combinations that the experiment leaves out are no points; if a run of any other is missing there
-/// is no verdict.
+/// is no verdict. A claim fails if a run is there but had nothing to measure, such as the time of a
+/// convergence that never came, and if it divides by zero.
 pub fn evaluate(experiment: &Experiment, table: &Table) -> Vec<Verdict> {
     let rows = Rows::new(experiment, table);
     let claims = experiment.claims.iter();
@@ -43,21 +44,27 @@ fn verdict(claim: &Claim, rows: &Rows<'_>) -> Verdict {
 }
 
 fn tested(test: &Test, rows: &Rows<'_>, blank: Verdict) -> Verdict {
-    let no_data = |detail: String| Verdict {
-        outcome: Outcome::NoData,
+    let without = |outcome: Outcome, here: &str, detail: String| Verdict {
+        outcome,
+        here: here.to_owned(),
         band: band(test, ""),
         detail,
         ..blank.clone()
     };
+    let no_data = |detail| without(Outcome::NoData, "", detail);
     let points = rows.points(test);
     if points.is_empty() {
         return no_data("its cases are no part of this run".to_owned());
     }
     let mut missing = Missing::default();
     let mut compared = Vec::new();
+    let mut undefined = Vec::new();
     for point in points {
         if let Some(values) = rows.values(test, &point, &mut missing) {
-            compared.push((point, compare(&test.compare, &values)));
+            match compare(&test.compare, &values) {
+                Some(result) => compared.push((point, result)),
+                None => undefined.push(point.place()),
+            }
         }
     }
     if missing.absent > 0 {
@@ -67,10 +74,12 @@ fn tested(test: &Test, rows: &Rows<'_>, blank: Verdict) -> Verdict {
         ));
     }
     if missing.empty > 0 {
-        return no_data(format!(
-            "{} of {} runs had nothing to measure",
-            missing.empty, missing.needed
-        ));
+        let detail = nothing_to_measure(&missing);
+        return without(Outcome::Fail, "nothing", detail);
+    }
+    if let Some(first) = undefined.first() {
+        let detail = divided_by_zero(first, undefined.len());
+        return without(Outcome::Fail, "undefined", detail);
     }
     let taken = take(test, &compared);
     let form = Form::of_result(test, &taken.unit);
@@ -89,6 +98,30 @@ fn tested(test: &Test, rows: &Rows<'_>, blank: Verdict) -> Verdict {
         },
         detail: taken.detail,
         ..blank
+    }
+}
+
+fn nothing_to_measure(missing: &Missing) -> String {
+    let more = if missing.empty > missing.examples.len() {
+        ", ..."
+    } else {
+        ""
+    };
+    format!(
+        "nothing to measure in {} of {} runs: {}{more}",
+        missing.empty,
+        missing.needed,
+        missing.examples.join("; ")
+    )
+}
+
+/// `first` is the place of one of `count` points, empty if there is but one.
+fn divided_by_zero(first: &str, count: usize) -> String {
+    let what = "divided by zero: what it is compared with is 0";
+    match (first, count) {
+        ("", _) => what.to_owned(),
+        (place, 1) => format!("{what} at {place}"),
+        (place, several) => format!("{what} at {several} points, the first {place}"),
     }
 }
 

@@ -23,7 +23,7 @@ pub use evaluate::evaluate;
 pub enum Outcome {
     /// Inside the band.
     Pass,
-    /// Outside.
+    /// Outside, or not a number: there was nothing to measure in a run, or it was divided by zero.
     Fail,
     /// Rows are missing (an unfinished or a quick run without these cases).
     NoData,
@@ -40,7 +40,8 @@ pub struct Verdict {
     pub says: String,
     /// The published number.
     pub paper: String,
-    /// What was measured, in the form of the published number; empty without data.
+    /// What was measured, in the form of the published number, or in a word why there is no number;
+    /// empty without data.
     pub here: String,
     /// The number itself.
     pub value: Option<f64>,

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use crate::scenario::{Against, Compare, Experiment, Selection, Test};
 use crate::store::Table;
 
+/// Most runs that are named one by one.
+const EXAMPLES: usize = 3;
+
 /// Rows by case and repeat.
 pub(super) struct Rows<'a> {
     experiment: &'a Experiment,
@@ -29,8 +32,8 @@ pub(super) struct Values {
     pub(super) others: Option<Vec<f64>>,
 }
 
-/// Why a test has no data.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+/// What a test lacks.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct Missing {
     /// Runs (a measure of a run each) that are needed.
     pub(super) needed: usize,
@@ -38,6 +41,8 @@ pub(super) struct Missing {
     pub(super) absent: usize,
     /// Of these, runs that are there without a value.
     pub(super) empty: usize,
+    /// The first few of these, in words.
+    pub(super) examples: Vec<String>,
 }
 
 impl<'a> Rows<'a> {
@@ -127,13 +132,28 @@ impl<'a> Rows<'a> {
                 let row = self.values.get(&(case, repeat));
                 missing.absent += usize::from(row.is_none());
                 let value = column.and_then(|column| *row?.get(column)?);
-                missing.empty += usize::from(row.is_some() && value.is_none());
+                if row.is_some() && value.is_none() {
+                    missing.empty += 1;
+                    if missing.examples.len() < EXAMPLES {
+                        missing.examples.push(self.place(measure, case, repeat));
+                    }
+                }
                 complete &= value.is_some();
                 sum += value.unwrap_or_default();
             }
             means.push(sum / count);
         }
         complete.then_some(means)
+    }
+
+    /// A measure of a run, such as `jain at cc=cubic, repeat 2`.
+    fn place(&self, measure: &str, case: usize, repeat: u32) -> String {
+        let axes = self.experiment.axes.iter();
+        let labels = axes.zip(&self.experiment.cases[case].labels);
+        let labels: String = labels
+            .map(|(axis, label)| format!("{}={label}, ", axis.name))
+            .collect();
+        format!("{measure} at {labels}repeat {repeat}")
     }
 
     /// The case with these labels.

@@ -108,9 +108,9 @@ pub struct Band {
 }
 
 impl Band {
-    /// True if `value` passes.
+    /// True if `value` passes; what is no finite number never does.
     pub fn holds(&self, value: f64) -> bool {
-        !value.is_nan()
+        value.is_finite()
             && self.min.is_none_or(|min| value >= min)
             && self.max.is_none_or(|max| value <= max)
     }

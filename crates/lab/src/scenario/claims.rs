@@ -82,6 +82,7 @@ fn read_test(row: &Reader<'_>, sweep: &Sweep, columns: &[String]) -> Read<Test> 
         let mut other = select.clone();
         other.extend(against.select.clone());
         check_exclusions(row, "against", sweep, &other)?;
+        check_other(row, against, &select, measure)?;
     }
     let take = read_take(row, sweep, &each)?;
     Ok(Test {
@@ -93,6 +94,19 @@ fn read_test(row: &Reader<'_>, sweep: &Sweep, columns: &[String]) -> Read<Test> 
         take,
         pass: read_band(row)?,
     })
+}
+
+/// A comparison with itself says nothing. A label of an axis in `each` differs at the other points.
+fn check_other(row: &Reader<'_>, against: &Against, select: &Selection, measure: &str) -> Read<()> {
+    let other = against.measure.as_deref().unwrap_or(measure);
+    let mut labels = against.select.iter();
+    if other == measure && labels.all(|(axis, label)| select.get(axis) == Some(label)) {
+        return Err(row.fault(
+            "against",
+            "it is the very same case and measure: name a label that differs, or another `measure`",
+        ));
+    }
+    Ok(())
 }
 
 /// A column that some case has.

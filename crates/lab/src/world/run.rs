@@ -124,7 +124,8 @@ impl<'a> Run<'a> {
             }
             if tick.strikes(now) {
                 self.sample();
-                over = self.is_over();
+                // What ends within the warm-up must not be measured as if it came after it.
+                over = now > warm && self.is_over();
             }
             over |= now >= end;
         }
