@@ -150,9 +150,10 @@ impl<'a> Rows<'a> {
     fn place(&self, measure: &str, case: usize, repeat: u32) -> String {
         let axes = self.experiment.axes.iter();
         let labels = axes.zip(&self.experiment.cases[case].labels);
-        let labels: String = labels
+        let labels = labels
             .map(|(axis, label)| format!("{}={label}, ", axis.name))
-            .collect();
+            .collect::<Vec<_>>()
+            .concat();
         format!("{measure} at {labels}repeat {repeat}")
     }
 
