@@ -29,7 +29,8 @@ pub enum Exit {
     Differs = 8,
     /// 9: cannot listen on the address, most often because the port is taken.
     Listen = 9,
-    /// 10: there is no such scenario, or its file is wrong; the message names file and line.
+    /// 10: there is no such scenario or controller, or a scenario's file is wrong; the message names
+    /// file and line.
     Scenario = 10,
     /// 11: runs of an experiment failed. The others are kept.
     Runs = 11,

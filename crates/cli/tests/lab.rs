@@ -245,7 +245,7 @@ fn what_there_is() {
         keys(&one[0]["parameters"][0]),
         ["about", "accepts", "default", "name"]
     );
-    let error = failed(&run(folder.path(), ["controllers", "pigeon"]), 2);
+    let error = failed(&run(folder.path(), ["controllers", "pigeon"]), 10);
     assert!(error.contains("newreno"), "{error}");
 }
 
@@ -274,7 +274,11 @@ fn what_is_wrong_is_told_with_file_and_line() {
         ["--jobs", "0"],
     ] {
         let mut command = lab(folder.path(), ["run", "examples/first"]);
-        failed(&command.args(args).output().unwrap(), 2);
+        let error = failed(&command.args(args).output().unwrap(), 2);
+        assert!(
+            args[0] != "--jobs" || error.contains("1 or more"),
+            "{error}"
+        );
     }
     let beyond = [
         "run",
@@ -348,6 +352,77 @@ fn results_of_a_file_by_itself_are_found_again() {
     assert_eq!(document["experiments"][0]["name"], "studies/own");
     let again = json(&run(&here, ["report", "lab-results", "--json"]));
     assert_eq!(again[0]["rows"], 2);
+}
+
+#[test]
+fn nothing_is_put_aside_for_runs_that_do_not_exist() {
+    let folder = many();
+    let args = ["run", "mine", "--out", "out", "--repeats", "1"];
+    let with = |more: &[&str]| {
+        let mut command = lab(folder.path(), args);
+        command.args(FLAGS).args(more).output().unwrap()
+    };
+    succeeded(&with(&[]));
+    let error = failed(&with(&["--fresh", "--only", "99-0"]), 2);
+    assert!(error.contains("no run 99-0"), "{error}");
+    assert_eq!(lines(&rows(&folder, "out")), 3);
+    assert!(!folder.path().join("out/mine/old-1").exists());
+    assert!(!folder.path().join("out/mine/many/old-1").exists());
+}
+
+#[test]
+fn a_file_is_run_from_its_own_folder_and_reported_from_another() {
+    let folder = many();
+    let own = folder.path().join("scenarios/mine");
+    let flags = ["--jobs", "1", "--no-report", "--repeats", "1"];
+    let mut command = lab(&own, ["run", "many.toml", "--out", "../../out"]);
+    succeeded(&command.args(flags).output().unwrap());
+    assert_eq!(lines(&rows(&folder, "out")), 3);
+    let report = json(&run(folder.path(), ["report", "out", "--json"]));
+    assert_eq!(report[0]["name"], "mine/many");
+    succeeded(&run(folder.path(), ["merge", "all", "out"]));
+    assert_eq!(lines(&rows(&folder, "all")), 3);
+
+    // A folder that can't be read doesn't keep the others from being reported.
+    let bad = folder.path().join("out/mine/bad");
+    fs::create_dir(&bad).unwrap();
+    fs::write(bad.join("manifest.json"), "{").unwrap();
+    let output = run(folder.path(), ["report", "out", "--json"]);
+    let error = failed(&output, 7);
+    assert!(error.contains("bad is left out"), "{error}");
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document.as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn missing_runs_are_told_and_strict_counts_claims_without_data() {
+    let folder = many();
+    // Two cases, six runs.
+    let shard = |shard: &str, out: &str| {
+        let mut command = lab(folder.path(), ["run", "mine", "--shard", shard]);
+        let flags = ["--repeats", "3", "--strict", "--out", out];
+        command.args(FLAGS).args(flags).output().unwrap()
+    };
+    // A part needn't have all data.
+    succeeded(&shard("1/3", "one"));
+    succeeded(&shard("2/3", "two"));
+    let merged = run(folder.path(), ["merge", "all", "one", "two", "--strict"]);
+    assert_eq!(merged.status.code(), Some(12));
+    let error = String::from_utf8_lossy(&merged.stderr);
+    assert!(error.contains("error: 1 claim without data"), "{error}");
+    assert!(
+        error.contains("mine/many: 2 of 6 runs are missing (case-repeat): "),
+        "{error}"
+    );
+    assert!(error.contains("shard 3/3 were not there"), "{error}");
+    succeeded(&run(folder.path(), ["report", "all"]));
+    let strict = run(folder.path(), ["report", "all", "--strict"]);
+    assert!(failed(&strict, 12).contains("1 claim without data"));
+
+    // With other values cases may be left out on purpose.
+    let mut command = lab(folder.path(), ["run", "mine", "--set", "cc=newreno"]);
+    let flags = ["--repeats", "1", "--strict", "--out", "some"];
+    succeeded(&command.args(FLAGS).args(flags).output().unwrap());
 }
 
 #[test]

@@ -504,6 +504,17 @@ fn a_folder_and_a_file_by_itself_are_libraries_too() {
     assert_eq!(by_name.name, "own/a");
     assert_eq!(by_path.name, "own/a");
     assert_eq!(by_name.digest, by_path.digest);
+    // However the folder is written, its own name counts.
+    let roundabout = own.join("../own/a.toml").display().to_string();
+    let roundabout = Library::embedded().load(&roundabout, &options);
+    assert_eq!(roundabout.expect("valid").name, "own/a");
+    // A name that is none would lead to another folder of results.
+    let nameless = own.join("..toml");
+    std::fs::copy(own.join("a.toml"), &nameless).expect("file");
+    let error = Library::embedded()
+        .load(&nameless.display().to_string(), &options)
+        .expect_err("no name");
+    assert!(error.to_string().contains("needs a name"), "{error}");
 }
 
 #[test]

@@ -515,7 +515,37 @@ fn settings_of_the_command_line() {
         repeats: Some(0),
         ..LoadOptions::default()
     };
-    assert_eq!(message(&text, &options), "--set repeats=0: from 1 to 10000");
+    assert_eq!(message(&text, &options), "--repeats 0: from 1 to 10000");
+}
+
+#[test]
+fn a_setting_that_does_not_fit_the_file_is_named() {
+    let text = dumbbell("warmup = \"1s\"", "");
+    let with = |set: &[(&str, &str)], record: Option<u64>| {
+        let set = set.iter();
+        let options = LoadOptions {
+            set: set
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+                .collect(),
+            record: record.map(|nanos| Some(std::time::Duration::from_nanos(nanos))),
+            ..LoadOptions::default()
+        };
+        message(&text, &options)
+    };
+    let short = with(&[("duration", "900ms")], None);
+    assert!(short.starts_with("--set duration=900ms: "), "{short}");
+    assert!(short.contains("shorter than `duration`"), "{short}");
+    // The setting that is wrong, and not others that only fit together.
+    let set = [("duration", "900ms"), ("rtt", "long"), ("warmup", "0s")];
+    let rtt = with(&set, Some(1_000_000));
+    assert!(rtt.starts_with("--set rtt=long: "), "{rtt}");
+    let record = with(&[], Some(1));
+    assert!(record.starts_with("--record 1ns: "), "{record}");
+    let both = with(&[("duration", "1"), ("rtt", "long")], None);
+    assert!(
+        both.starts_with("--set duration=1 --set rtt=long: "),
+        "{both}"
+    );
 }
 
 #[test]

@@ -356,6 +356,18 @@ fn shards_that_contradict_each_other_are_not_merged() {
         "{error}"
     );
 
+    // A contradiction in the last folder, and one with what is there already: nothing is joined.
+    let out = folder();
+    merge(out.path(), &experiment, &inputs).expect_err("series differ");
+    assert!(!out.path().join("manifest.json").exists());
+    let there = shard(&experiment, 1, 6);
+    write(there.path(), "series/0-0.csv", b"");
+    let before = read(there.path(), "rows.csv");
+    let fine = shard(&experiment, 2, 6);
+    let inputs_there = [fine.path().to_owned(), two.path().to_owned()];
+    merge(there.path(), &experiment, &inputs_there).expect_err("series differ");
+    assert!(read(there.path(), "rows.csv") == before);
+
     experiment.digest = "d2".to_owned();
     let out = folder();
     merge(out.path(), &experiment, &inputs).expect_err("another experiment");

@@ -18,6 +18,10 @@ pub(super) struct Conclusion {
     title: String,
     source: String,
     quick: bool,
+    /// The experiment is the scenario's own, not the short form and with no other values: all that
+    /// claims need is part of it.
+    #[serde(skip)]
+    is_whole: bool,
     /// Cases times repeats.
     runs: usize,
     /// Runs that are finished.
@@ -70,6 +74,7 @@ impl Conclusion {
             title: experiment.title.clone(),
             source: experiment.source.clone(),
             quick: experiment.quick,
+            is_whole: !experiment.quick && !has_settings(results),
             runs: experiment.runs().count(),
             rows: table.rows.len(),
             folder: results.folder().to_owned(),
@@ -102,6 +107,16 @@ impl Conclusion {
         self.verdicts.iter().filter(failed).count()
     }
 
+    /// Claims that should have data and have none.
+    pub(super) fn without_data(&self) -> usize {
+        let lacks = |verdict: &&Verdict| verdict.outcome == Outcome::NoData;
+        self.verdicts
+            .iter()
+            .filter(|_| self.is_whole)
+            .filter(lacks)
+            .count()
+    }
+
     /// For people.
     pub(super) fn text(&self) -> String {
         let mut lines = vec![self.head()];
@@ -131,6 +146,11 @@ impl Conclusion {
     }
 }
 
+fn has_settings(results: &Results) -> bool {
+    let origin = results.manifest().origin.as_ref();
+    origin.is_some_and(|origin| !origin.set.is_empty())
+}
+
 #[cfg(feature = "parquet")]
 fn write_format(results: &Results, format: Format) -> Result<(), Failure> {
     if format == Format::Parquet {
@@ -144,18 +164,31 @@ fn write_format(_: &Results, format: Format) -> Result<(), Failure> {
     check_format(format)
 }
 
-/// With `--strict`, claims that failed are a failure of the command.
+/// With `--strict`, claims that failed are a failure of the command, and so are those that have no
+/// data in a whole run; `is_part` if the command was about a part of the runs only.
 pub(super) fn judge<'a>(
     strict: bool,
+    is_part: bool,
     conclusions: impl IntoIterator<Item = &'a Conclusion>,
 ) -> Result<(), Failure> {
-    let failed: usize = conclusions.into_iter().map(Conclusion::failed).sum();
-    if strict && failed > 0 {
-        let claims = if failed == 1 { "claim" } else { "claims" };
-        return Err(Failure::new(
-            Exit::Claims,
-            format_args!("{failed} {claims} failed"),
-        ));
+    if !strict {
+        return Ok(());
     }
-    Ok(())
+    let (mut failed, mut without) = (0, 0);
+    for conclusion in conclusions {
+        failed += conclusion.failed();
+        if !is_part {
+            without += conclusion.without_data();
+        }
+    }
+    let claims = |count| if count == 1 { "claim" } else { "claims" };
+    let text = match (failed, without) {
+        (0, 0) => return Ok(()),
+        (failed, 0) => format!("{failed} {} failed", claims(failed)),
+        (0, without) => format!("{without} {} without data", claims(without)),
+        (failed, without) => {
+            format!("{failed} {} failed, {without} without data", claims(failed))
+        }
+    };
+    Err(Failure::new(Exit::Claims, text))
 }

@@ -82,7 +82,7 @@ pub(super) fn run(args: &ControllersArgs) -> Result<(), Failure> {
             args.name.as_deref().unwrap_or_default(),
             known.join(", ")
         );
-        return Err(Failure::new(Exit::Usage, text));
+        return Err(Failure::new(Exit::Scenario, text));
     }
     if args.json {
         return output::json(&controllers);

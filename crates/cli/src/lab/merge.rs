@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
-use swiftwater_lab::store::{Manifest, find, merge};
+use swiftwater_lab::scenario::Experiment;
+use swiftwater_lab::store::{Manifest, Results, find, merge};
 
 use super::conclude::{Conclusion, check_format, judge};
 use super::{Format, SourceArgs, index};
@@ -37,7 +38,7 @@ pub struct MergeArgs {
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: Format,
 
-    /// Fail if a claim fails
+    /// Fail if a claim fails, or has no data in a whole run
     #[arg(long)]
     pub strict: bool,
 
@@ -45,6 +46,12 @@ pub struct MergeArgs {
     #[arg(long)]
     pub json: bool,
 }
+
+/// Most missing runs that are named one by one.
+const NAMED: usize = 5;
+
+/// Most shards that runs are divided in, as far as they are recognised.
+const MOST_SHARDS: usize = 64;
 
 pub(super) fn run(args: &MergeArgs) -> Result<(), Failure> {
     check_format(args.format)?;
@@ -64,6 +71,9 @@ pub(super) fn run(args: &MergeArgs) -> Result<(), Failure> {
         // The scenario's own name, not what a file says it is: it never leads out of the folder.
         let out = args.out.join(&experiment.name);
         let results = merge(&out, &experiment, folders)?;
+        if let Some(missing) = missing(&experiment, &results) {
+            output::note(&format!("{}: {missing}", experiment.name));
+        }
         let conclusion = Conclusion::of(&experiment, &results, true, args.format)?;
         if !args.json {
             output::line(&format!("{}\n", conclusion.text()))?;
@@ -76,5 +86,46 @@ pub(super) fn run(args: &MergeArgs) -> Result<(), Failure> {
     } else {
         index::tell(&pages)?;
     }
-    judge(args.strict, &conclusions)
+    judge(args.strict, false, &conclusions)
+}
+
+/// Which runs are missing, in words.
+fn missing(experiment: &Experiment, results: &Results) -> Option<String> {
+    let has: Vec<bool> = experiment.runs().map(|run| results.has(run)).collect();
+    let missing = experiment.runs().filter(|run| !results.has(*run));
+    let names: Vec<String> = missing
+        .map(|run| format!("{}-{}", run.case, run.repeat))
+        .collect();
+    if names.is_empty() {
+        return None;
+    }
+    let first = names[..names.len().min(NAMED)].join(", ");
+    let more = if names.len() > NAMED { ", ..." } else { "" };
+    let shards = missing_shards(&has).map_or_else(String::new, |shards| {
+        format!("; it looks as if shard {shards} were not there")
+    });
+    Some(format!(
+        "{} of {} runs are missing (case-repeat): {first}{more}{shards}",
+        names.len(),
+        has.len()
+    ))
+}
+
+/// The shards, of the smallest number of them, that are missing, if whole ones are and nothing else.
+fn missing_shards(has: &[bool]) -> Option<String> {
+    let most = MOST_SHARDS.min(has.len() / 2);
+    (2..=most).find_map(|parts| {
+        let shard = |part: usize| has.iter().skip(part).step_by(parts);
+        let is_whole = |part: usize| shard(part).all(|has| *has);
+        let is_missing = |part: &usize| !shard(*part).any(|has| *has);
+        if !(0..parts).all(|part| is_whole(part) || is_missing(&part)) {
+            return None;
+        }
+        let missing: Vec<String> = (0..parts)
+            .filter(is_missing)
+            .take(NAMED)
+            .map(|part| format!("{}/{parts}", part + 1))
+            .collect();
+        (!missing.is_empty() && missing.len() < parts).then(|| missing.join(", "))
+    })
 }

@@ -1,6 +1,6 @@
 //! `lab report`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use swiftwater_lab::store::{Manifest, Results, find};
@@ -17,7 +17,8 @@ Examples:
   swiftwater lab report lab-results
   swiftwater lab report lab-results/cubic-plus/e3 --strict
 
-Claims and figures are those of the scenario as it is now; rows stay as they are.")]
+Claims and figures are those of the scenario as it is now; rows stay as they are. Folders that can't be
+read are told and left out; the exit code is then that of the first.")]
 pub struct ReportArgs {
     /// Folders of results, or folders that contain some
     #[arg(value_name = "DIR", required = true)]
@@ -31,7 +32,7 @@ pub struct ReportArgs {
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: Format,
 
-    /// Fail if a claim fails
+    /// Fail if a claim fails, or has no data in a whole run
     #[arg(long)]
     pub strict: bool,
 
@@ -43,15 +44,32 @@ pub struct ReportArgs {
 pub(super) fn run(args: &ReportArgs) -> Result<(), Failure> {
     check_format(args.format)?;
     let mut conclusions = Vec::new();
+    let mut worst = None;
+    // The others are reported, whatever is wrong with one.
+    let mut bad = |failure: Failure| {
+        output::note(&format!("error: {failure}"));
+        worst.get_or_insert(failure.exit);
+    };
     for root in &args.folders {
-        for folder in find(root)? {
-            let experiment = args.source.experiment_of(&Manifest::read(&folder)?)?;
-            let results = Results::read(&folder, &experiment)?;
-            let conclusion = Conclusion::of(&experiment, &results, true, args.format)?;
-            if !args.json {
-                output::line(&format!("{}\n", conclusion.text()))?;
+        let folders = match find(root) {
+            Ok(folders) => folders,
+            Err(error) => {
+                bad(error.into());
+                continue;
             }
-            conclusions.push(conclusion);
+        };
+        for folder in folders {
+            match report(args, &folder) {
+                Ok(conclusion) => {
+                    if !args.json {
+                        output::line(&format!("{}\n", conclusion.text()))?;
+                    }
+                    conclusions.push(conclusion);
+                }
+                Err(failure) => {
+                    bad(failure.context(format_args!("{} is left out", folder.display())));
+                }
+            }
         }
     }
     let pages = index::write(&args.source, &mut conclusions)?;
@@ -60,5 +78,14 @@ pub(super) fn run(args: &ReportArgs) -> Result<(), Failure> {
     } else {
         index::tell(&pages)?;
     }
-    judge(args.strict, &conclusions)
+    match worst {
+        Some(exit) => Err(Failure::reported(exit)),
+        None => judge(args.strict, false, &conclusions),
+    }
+}
+
+fn report(args: &ReportArgs, folder: &Path) -> Result<Conclusion, Failure> {
+    let experiment = args.source.experiment_of(&Manifest::read(folder)?)?;
+    let results = Results::read(folder, &experiment)?;
+    Conclusion::of(&experiment, &results, true, args.format)
 }

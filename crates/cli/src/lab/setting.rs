@@ -1,6 +1,7 @@
 //! Values of flags that only `lab` has.
 
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -42,6 +43,12 @@ impl fmt::Display for Shard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.part, self.parts)
     }
+}
+
+/// `--jobs`: how many runs at a time.
+pub(super) fn parse_jobs(input: &str) -> Result<NonZeroUsize, SettingError> {
+    let parsed = input.trim().parse();
+    parsed.map_err(|_| SettingError("write how many runs at a time, 1 or more".to_owned()))
 }
 
 /// `--only`: one run.

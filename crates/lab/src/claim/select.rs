@@ -150,11 +150,11 @@ impl<'a> Rows<'a> {
     fn place(&self, measure: &str, case: usize, repeat: u32) -> String {
         let axes = self.experiment.axes.iter();
         let labels = axes.zip(&self.experiment.cases[case].labels);
-        let labels = labels
-            .map(|(axis, label)| format!("{}={label}, ", axis.name))
-            .collect::<Vec<_>>()
-            .concat();
-        format!("{measure} at {labels}repeat {repeat}")
+        let mut place: Vec<String> = labels
+            .map(|(axis, label)| format!("{}={label}", axis.name))
+            .collect();
+        place.push(format!("repeat {repeat}"));
+        format!("{measure} at {}", place.join(", "))
     }
 
     /// The case with these labels.

@@ -91,8 +91,9 @@ pub fn execute_with(
     Ok(summary)
 }
 
-/// The runs that `options` ask for.
-fn selected(
+/// The runs that `options` ask for, in the order of [`Experiment::runs`]. Fails if there is no such
+/// run or shard.
+pub fn selected(
     experiment: &Experiment,
     options: &ExecuteOptions<'_>,
 ) -> Result<Vec<Run>, ExecuteError> {

@@ -48,10 +48,10 @@ pub enum ScenarioError {
         /// What the system says.
         why: String,
     },
-    /// A setting of [`LoadOptions::set`](super::LoadOptions::set) that makes no sense.
-    #[error("--set {setting}: {expected}")]
+    /// A setting of [`LoadOptions`](super::LoadOptions) that makes no sense, by itself or in this file.
+    #[error("{setting}: {expected}")]
     Setting {
-        /// As it was written.
+        /// As it is written on the command line, with its flag.
         setting: String,
         /// What was expected.
         expected: String,

@@ -86,8 +86,7 @@ impl Library {
     }
 
     /// The scenarios that `what` means: `all`, a collection (`cubic-plus`), a scenario
-    /// (`cubic-plus/e3`), or a file by itself, whose path ends in `.toml` and which is named after
-    /// its folder and itself.
+    /// (`cubic-plus/e3`), or a file by itself, whose path ends in `.toml`.
     pub fn select(&self, what: &str) -> Result<Vec<String>, ScenarioError> {
         let what = what.trim_end_matches('/');
         if is_file(what) {
@@ -128,7 +127,7 @@ impl Library {
         if is_file(name) {
             let path = Path::new(name);
             return Ok(Source {
-                name: name_of_file(path),
+                name: name_of_file(path)?,
                 file: name.to_owned(),
                 text: read(path)?,
                 folder: path.parent().map(Path::to_path_buf),
@@ -229,20 +228,28 @@ pub(super) fn is_below(path: &Path) -> bool {
         .all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// Folder and stem, as in a library; the same however the path is written.
-fn name_of_file(path: &Path) -> String {
-    let absolute = std::path::absolute(path);
-    let path = absolute.as_deref().unwrap_or(path);
+/// Folder and stem, as in a library. The folder's own name counts, however the file was named:
+/// results are found again by it from anywhere.
+fn name_of_file(path: &Path) -> Result<String, ScenarioError> {
     let stem = path.file_stem().map(OsStr::to_string_lossy);
     let stem = stem.unwrap_or_default();
-    let folder = path
-        .parent()
-        .and_then(Path::file_name)
-        .map(OsStr::to_string_lossy);
-    match folder {
+    // Results have a folder of that name: it must not lead elsewhere.
+    if stem.chars().all(|letter| letter == '.') {
+        return Err(ScenarioError::Unreadable {
+            path: path.display().to_string(),
+            why: "a scenario's file needs a name before .toml".to_owned(),
+        });
+    }
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let folder = fs::canonicalize(folder).map_err(|error| unreadable(path, &error))?;
+    let folder = folder.file_name().map(OsStr::to_string_lossy);
+    Ok(match folder {
         Some(folder) => format!("{folder}/{stem}"),
         None => stem.into_owned(),
-    }
+    })
 }
 
 fn read(path: &Path) -> Result<String, ScenarioError> {

@@ -31,7 +31,45 @@ pub(super) fn load(
     origin: &Origin<'_>,
     options: &LoadOptions,
 ) -> Result<Experiment, ScenarioError> {
-    read(origin, options).map_err(|fault| fault.in_file(origin.file))
+    read(origin, options).map_err(|fault| blame(origin, options, fault).in_file(origin.file))
+}
+
+/// A fault that the file doesn't have by itself is told of the setting without which it is gone, or
+/// of all of them.
+fn blame(origin: &Origin<'_>, options: &LoadOptions, fault: Fault) -> Fault {
+    let Fault::Wrong { what, expected, .. } = &fault else {
+        return fault;
+    };
+    let loads = |options: &LoadOptions| read(origin, options).is_ok();
+    let own = LoadOptions {
+        set: Vec::new(),
+        repeats: None,
+        record: None,
+        ..options.clone()
+    };
+    if !loads(&own) {
+        return fault;
+    }
+    let mut settings: Vec<(String, LoadOptions)> = Vec::new();
+    for (index, (key, value)) in options.set.iter().enumerate() {
+        let mut without = options.clone();
+        without.set.remove(index);
+        settings.push((format!("--set {key}={value}"), without));
+    }
+    if let Some(Some(interval)) = options.record {
+        let mut without = options.clone();
+        without.record = None;
+        settings.push((format!("--record {interval:?}"), without));
+    }
+    let one = settings.iter().find(|(_, without)| loads(without));
+    let all = || settings.iter().map(|(setting, _)| setting.as_str());
+    Fault::Setting {
+        setting: match one {
+            Some((setting, _)) => setting.clone(),
+            None => all().collect::<Vec<_>>().join(" "),
+        },
+        expected: format!("{what}: {expected}"),
+    }
 }
 
 fn read(origin: &Origin<'_>, options: &LoadOptions) -> Read<Experiment> {

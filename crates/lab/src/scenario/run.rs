@@ -66,7 +66,7 @@ pub(super) fn table(root: &Reader<'_>, sweep: &Sweep, options: &LoadOptions) -> 
         }
         if !KEYS.contains(&key.as_str()) {
             return Err(Fault::Setting {
-                setting: format!("{key}={text}"),
+                setting: format!("--set {key}={text}"),
                 expected: known_names(key, sweep.names().chain(KEYS)),
             });
         }
@@ -91,7 +91,7 @@ pub(super) fn repeats(table: &Table, options: &LoadOptions) -> Read<(u32, u64)> 
         Some(other) if (1..=MAX_REPEATS).contains(&u64::from(other)) => u64::from(other),
         Some(other) => {
             return Err(Fault::Setting {
-                setting: format!("repeats={other}"),
+                setting: format!("--repeats {other}"),
                 expected: format!("from 1 to {MAX_REPEATS}"),
             });
         }

@@ -258,7 +258,7 @@ impl SweptAxis {
 
     /// `--set axis=a,b`: other values of the kind that the file has.
     fn set(&mut self, text: &str) -> Read<()> {
-        let setting = format!("{}={text}", self.name);
+        let setting = format!("--set {}={text}", self.name);
         let fault = |expected: String| Fault::Setting {
             setting: setting.clone(),
             expected,

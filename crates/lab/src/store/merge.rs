@@ -6,31 +6,44 @@ use super::whole_file::{read_if_there, write_below};
 use super::{Results, StoreError, names};
 use crate::scenario::{Experiment, Run};
 
+/// A folder and a run to the file of the run's series or samples.
+type Name = fn(&Path, Run) -> PathBuf;
+
+const RECORDS: [(&str, Name); 2] = [
+    ("the series", names::series),
+    ("the samples", names::samples),
+];
+
 /// Joins the results of `inputs`, all of the same experiment, in `out`, which may hold results of it
-/// already. A run that is in several must be the same in all of them.
+/// already. A run that is in several must be the same in all of them; if one isn't, nothing is
+/// joined.
 pub fn merge(
     out: &Path,
     experiment: &Experiment,
     inputs: &[PathBuf],
 ) -> Result<Results, StoreError> {
-    // All are read before anything is written.
+    // All are read and compared before anything is written.
     let inputs: Vec<Results> = inputs
         .iter()
         .map(|folder| Results::read(folder, experiment))
         .collect::<Result<_, _>>()?;
+    for (index, input) in inputs.iter().enumerate() {
+        for earlier in &inputs[..index] {
+            compare(earlier, input)?;
+        }
+    }
     let mut results = Results::open(out, experiment)?;
+    for input in &inputs {
+        compare(&results, input)?;
+    }
     for input in &inputs {
         if let (None, Some(origin)) = (&results.manifest().origin, &input.manifest().origin) {
             results.set_origin(origin.clone())?;
         }
         for (row, timing) in input.finished() {
-            join_records(&results, input, row.run)?;
-            match (results.line(row.run), input.line(row.run)) {
-                (Some(there), Some(here)) if there != here => {
-                    return Err(contradiction(input, "the row", row.run));
-                }
-                (Some(_), _) => {}
-                (None, _) => results.add_row(row.clone(), timing.copied())?,
+            copy_records(&results, input, row.run)?;
+            if !results.has(row.run) {
+                results.add_row(row.clone(), timing.copied())?;
             }
         }
     }
@@ -38,23 +51,37 @@ pub fn merge(
     Ok(results)
 }
 
-/// Copies a run's series and samples, or compares them with those that are there.
-fn join_records(results: &Results, input: &Results, run: Run) -> Result<(), StoreError> {
-    type Name = fn(&Path, Run) -> PathBuf;
-    let kinds: [(&str, Name); 2] = [
-        ("the series", names::series),
-        ("the samples", names::samples),
-    ];
-    for (what, name) in kinds {
-        let to = name(results.folder(), run);
-        let Some(here) = read_if_there(&name(input.folder(), run))? else {
+/// Fails if a run that both have isn't the same in both.
+fn compare(earlier: &Results, input: &Results) -> Result<(), StoreError> {
+    for (row, _) in input.finished() {
+        let run = row.run;
+        let Some(line) = earlier.line(run) else {
             continue;
         };
-        match read_if_there(&to)? {
-            // Files without a row may be of any run that was killed; the row's own replace them.
-            Some(there) if there == here => {}
-            Some(_) if results.has(run) => return Err(contradiction(input, what, run)),
-            _ => write_below(&to, &here)?,
+        if input.line(run).is_some_and(|here| here != line) {
+            return Err(contradiction(input, "the row", run));
+        }
+        for (what, name) in RECORDS {
+            let there = read_if_there(&name(earlier.folder(), run))?;
+            let here = read_if_there(&name(input.folder(), run))?;
+            if matches!((there, here), (Some(there), Some(here)) if there != here) {
+                return Err(contradiction(input, what, run));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Copies a run's series and samples. Files that are there without a row may be of any run that was
+/// killed; the row's own replace them.
+fn copy_records(results: &Results, input: &Results, run: Run) -> Result<(), StoreError> {
+    for (_, name) in RECORDS {
+        let to = name(results.folder(), run);
+        if results.has(run) && to.exists() {
+            continue;
+        }
+        if let Some(here) = read_if_there(&name(input.folder(), run))? {
+            write_below(&to, &here)?;
         }
     }
     Ok(())
