@@ -13,10 +13,12 @@ use crate::exit::Failure;
 use crate::output;
 
 /// Writes the page of every collection that one of `conclusions` belongs to. Experiments of it that
-/// are in the folder from before are listed too. Returns the pages.
+/// are in the folder from before are listed too; of those in `told` it is known already that they
+/// can't be. Returns the pages.
 pub(super) fn write<'a>(
     source: &SourceArgs,
     conclusions: impl IntoIterator<Item = &'a mut Conclusion>,
+    told: &[PathBuf],
 ) -> Result<Vec<PathBuf>, Failure> {
     let mut collections: BTreeMap<PathBuf, Vec<&mut Conclusion>> = BTreeMap::new();
     for conclusion in conclusions {
@@ -26,7 +28,7 @@ pub(super) fn write<'a>(
     }
     let mut pages = Vec::new();
     for (folder, conclusions) in collections {
-        let page = page(source, &folder, &conclusions)?;
+        let page = page(source, &folder, &conclusions, told)?;
         let path = write_index(&folder, &page)?;
         for conclusion in conclusions {
             conclusion.index = Some(path.clone());
@@ -62,6 +64,7 @@ fn page(
     source: &SourceArgs,
     folder: &Path,
     conclusions: &[&mut Conclusion],
+    told: &[PathBuf],
 ) -> Result<String, Failure> {
     let mut entries = Vec::new();
     for place in find(folder)? {
@@ -73,6 +76,7 @@ fn page(
         };
         match entry {
             Ok(entry) => entries.push(entry),
+            Err(_) if told.contains(&place) => {}
             Err(failure) => {
                 let place = place.display();
                 output::note(&format!("{place} is left out of the index: {failure}"));

@@ -80,7 +80,7 @@ pub(super) fn run(args: &MergeArgs) -> Result<(), Failure> {
         }
         conclusions.push(conclusion);
     }
-    let pages = index::write(&args.source, &mut conclusions)?;
+    let pages = index::write(&args.source, &mut conclusions, &[])?;
     if args.json {
         output::json(&conclusions)?;
     } else {

@@ -45,6 +45,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<(), Failure> {
     check_format(args.format)?;
     let mut conclusions = Vec::new();
     let mut worst = None;
+    let mut left_out = Vec::new();
     // The others are reported, whatever is wrong with one.
     let mut bad = |failure: Failure| {
         output::note(&format!("error: {failure}"));
@@ -68,11 +69,12 @@ pub(super) fn run(args: &ReportArgs) -> Result<(), Failure> {
                 }
                 Err(failure) => {
                     bad(failure.context(format_args!("{} is left out", folder.display())));
+                    left_out.push(folder);
                 }
             }
         }
     }
-    let pages = index::write(&args.source, &mut conclusions)?;
+    let pages = index::write(&args.source, &mut conclusions, &left_out)?;
     if args.json {
         output::json(&conclusions)?;
     } else {

@@ -366,7 +366,7 @@ fn tell(args: &RunArgs, document: &mut Document) -> Result<(), Failure> {
         Vec::new()
     } else {
         let ended = document.experiments.iter_mut();
-        index::write(&args.source, ended.map(|ended| &mut ended.conclusion))?
+        index::write(&args.source, ended.map(|ended| &mut ended.conclusion), &[])?
     };
     if args.json {
         return output::json(document);
