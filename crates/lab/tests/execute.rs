@@ -242,3 +242,25 @@ fn rows_that_cannot_be_kept_end_the_work() {
     assert!(done.into_inner() < 9, "the rest is not even tried");
     assert!(results.table().expect("rows").rows.is_empty());
 }
+
+#[test]
+fn expected_work_is_what_links_carry_or_flows_send() {
+    use swiftwater_lab::run::work_of_case;
+    use swiftwater_lab::scenario::App;
+    use swiftwater_units::Bandwidth;
+
+    let experiment = experiment(&["a"], 1);
+    let mut setup = experiment.cases[0].setup.clone();
+    setup.duration = Duration::from_secs(20);
+    setup.links[0].forward.rate = Bandwidth::from_mbps(50).into();
+    setup.flows.truncate(1);
+    setup.flows[0].count = 2;
+    setup.flows[0].app = App::Bulk;
+    assert!((work_of_case(&setup) - 1_000.0).abs() < 1e-9, "the link");
+    setup.flows[0].app = App::ConstantRate {
+        rate: Bandwidth::from_mbps(3),
+    };
+    assert!((work_of_case(&setup) - 120.0).abs() < 1e-9, "two streams");
+    setup.links[0].forward.rate = Bandwidth::from_mbps(10_000).into();
+    assert!((work_of_case(&setup) - 120.0).abs() < 1e-9, "still");
+}

@@ -1,31 +1,65 @@
 //! How much is done, and how long the rest takes.
 //!
-//! Cost grows with the packets simulated: the work of a run is taken as its duration times the rates
-//! of its links. What a unit of work costs is learned from the runs that are finished.
+//! Cost grows with the packets simulated: the work of a run is what its links can carry, or what its
+//! flows have to send. What a unit of work costs is learned from the runs that are finished.
 
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use swiftwater_link::LinkConfig;
 
-use crate::scenario::{Experiment, Setup};
+use crate::scenario::{App, Experiment, FlowSpec, Setup};
 
 /// Links without a rate count as much, bits per second: the rate is then set by the access links.
 const UNLIMITED_BPS: f64 = 1e9;
 
-/// The least rate at which a second is counted: there are timers and ACKs on the slowest link too.
+/// The least rate at which seconds are counted, up to ten: timers and ACKs are there on the slowest
+/// link too.
 const LEAST_BPS: f64 = 1e6;
 
-/// Expected work of one run of a case, in units that mean something only beside each other: seconds
-/// times Mbit/s.
+/// Expected work of one run of a case, in units that mean something only beside each other: Mbit
+/// carried over a link. No more than the links can carry, nor than the flows have to send.
 pub fn work_of_case(setup: &Setup) -> f64 {
+    let seconds = setup.duration.as_secs_f64();
     let rate = |link: &LinkConfig| {
         link.rate
             .mean()
             .map_or(UNLIMITED_BPS, |rate| rate.as_bps() as f64)
     };
-    let rates: f64 = setup.links.iter().map(|link| rate(&link.forward)).sum();
-    setup.duration.as_secs_f64() * rates.max(LEAST_BPS) / 1e6
+    let carried: f64 = setup.links.iter().map(|link| rate(&link.forward)).sum();
+    let offered: f64 = setup
+        .flows
+        .iter()
+        .map(|flow| offered_bits(flow, seconds) * flow.enter.abs_diff(flow.exit) as f64)
+        .sum();
+    (carried * seconds)
+        .min(offered)
+        .max(LEAST_BPS * seconds.min(10.0))
+        / 1e6
+}
+
+/// Bits that a group has to send in `seconds`; infinite if it sends what it can.
+fn offered_bits(flow: &FlowSpec, seconds: f64) -> f64 {
+    let count = f64::from(flow.count);
+    match &flow.app {
+        App::Bulk | App::OnOff { rate: None, .. } if flow.count > 0 => f64::INFINITY,
+        App::Bulk => 0.0,
+        App::Transfer { bytes } => *bytes as f64 * 8.0 * count,
+        App::ConstantRate { rate } | App::Live { rate, .. } => {
+            rate.as_bps() as f64 * seconds * count
+        }
+        App::OnOff { rate, .. } => rate.map_or(0.0, |rate| rate.as_bps() as f64) * seconds * count,
+        App::Poisson {
+            sizes,
+            per_second,
+            limit,
+            ..
+        } => {
+            let transfers = per_second * seconds;
+            let transfers = limit.map_or(transfers, |limit| transfers.min(limit as f64));
+            sizes.mean() * 8.0 * transfers
+        }
+    }
 }
 
 /// Expected work of all runs of an experiment.
