@@ -52,7 +52,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<(), Failure> {
 }
 
 fn check(args: &CheckArgs, name: &str) -> Result<(Description, Description), ScenarioError> {
-    let library = args.source.library();
+    let library = args.source.scenarios();
     let form = |quick| {
         library
             .load(name, &args.source.options(quick))

@@ -53,7 +53,7 @@ struct Entry {
 }
 
 pub(super) fn run(args: &ListArgs) -> Result<(), Failure> {
-    let library = args.source.library();
+    let library = args.source.scenarios();
     let options = args.source.options(args.quick);
     let mut entries = Vec::new();
     let mut wrong = false;

@@ -214,7 +214,7 @@ type Loaded = Vec<(Origin, Experiment)>;
 /// Loads every experiment asked for but those whose traces are missing or that are wrong; with the
 /// exit code of the latter.
 fn load(args: &RunArgs, document: &mut Document) -> Result<(Loaded, Option<Exit>), Failure> {
-    let library = args.source.library();
+    let library = args.source.scenarios();
     let set = args
         .set
         .iter()

@@ -98,7 +98,7 @@ fn measures(experiment: &Experiment) -> Vec<String> {
 }
 
 pub(super) fn run(args: &ShowArgs) -> Result<(), Failure> {
-    let library = args.source.library();
+    let library = args.source.scenarios();
     let experiment = library.load(&args.name, &args.source.options(args.quick))?;
     if args.json {
         return output::json(&Document::of(&experiment));

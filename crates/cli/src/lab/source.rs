@@ -21,7 +21,7 @@ pub struct SourceArgs {
 }
 
 impl SourceArgs {
-    pub(super) fn library(&self) -> Library {
+    pub(super) fn scenarios(&self) -> Library {
         match &self.scenarios {
             Some(folder) => Library::folder(folder),
             None => Library::embedded(),
@@ -30,7 +30,7 @@ impl SourceArgs {
 
     /// The scenarios that all of `what` mean, each once, in that order.
     pub(super) fn select(&self, what: &[String]) -> Result<Vec<String>, Failure> {
-        let library = self.library();
+        let library = self.scenarios();
         let mut names: Vec<String> = Vec::new();
         for what in what {
             for name in library.select(what)? {
@@ -68,6 +68,6 @@ impl SourceArgs {
             record: origin.record,
             ..source.options(manifest.quick)
         };
-        Ok(source.library().load(&origin.scenario, &options)?)
+        Ok(source.scenarios().load(&origin.scenario, &options)?)
     }
 }
