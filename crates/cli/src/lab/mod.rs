@@ -1,6 +1,6 @@
 //! `lab`: experiments as data, run on the real stack in virtual time.
 //!
-//! One module per command; [`conclude`] is what `run`, `report` and `merge` do with rows.
+//! One module per command; `conclude` is what `run`, `report` and `merge` do with rows.
 
 mod check;
 mod conclude;

@@ -71,7 +71,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub repeats: Option<u32>,
 
-    /// Other values of an axis, or of a key of [run]; values that contain commas are separated by ;
+    /// Other values of an axis, or of a key of the section `run`; values that contain commas are separated by ;
     #[arg(long, value_name = "AXIS=VALUES")]
     pub set: Vec<Setting>,
 
