@@ -312,7 +312,7 @@ impl fmt::Display for Parameter {
 
 /// Makes fields of a configuration settable by name: implements [`Tunable`].
 ///
-/// What follows `in` is a range, or [`OrNone`](parameters::OrNone) of one.
+/// What follows `in` is a range, or `parameters::OrNone` of one.
 /// A field that is a configuration itself hands on its parameters with `..field;` after the others.
 ///
 /// ```
