@@ -23,7 +23,7 @@ const MAX_WAITING: usize = 4096;
 pub struct DisplayReport {
     /// Frames shown.
     pub shown: u64,
-    /// Frames left out because a later key frame was shown before they were complete.
+    /// Frames left out, complete or not, because a later key frame was shown before it was their turn.
     pub skipped: u64,
     /// Freezes. The whole gap counts as frozen.
     pub freezes: Freezes,
