@@ -133,7 +133,7 @@ enum Kind {
         lost_good: Chance,
     },
     Stepped {
-        states: SteppedStates,
+        states: Box<SteppedStates>,
         lost_bad: f64,
         lost_good: f64,
     },
@@ -159,7 +159,7 @@ impl LossProcess {
                 lost_good: Chance::new(1.0 - k),
             },
             LossModel::GilbertElliottStepped { p, r, h, k, step } => Kind::Stepped {
-                states: SteppedStates::new(seed, p, r, step, start),
+                states: Box::new(SteppedStates::new(seed, p, r, step, start)),
                 lost_bad: 1.0 - h,
                 lost_good: 1.0 - k,
             },
