@@ -168,11 +168,16 @@ impl Listener {
         let second = &mut heard.seconds[index];
         for frame in frames {
             match *frame {
-                SentFrame::Stream { len, purpose, .. } => match purpose {
-                    Purpose::New => second.new += u64::from(len),
-                    Purpose::Replica => second.replicas += u64::from(len),
-                    Purpose::Retransmission => {}
-                },
+                SentFrame::Stream {
+                    len,
+                    purpose: Purpose::New,
+                    ..
+                } => second.new += u64::from(len),
+                SentFrame::Stream {
+                    len,
+                    purpose: Purpose::Replica,
+                    ..
+                } => second.replicas += u64::from(len),
                 _ => {}
             }
         }
