@@ -7,10 +7,12 @@
 
 #![forbid(unsafe_code)]
 
+pub mod art;
 pub mod autorec;
 mod registry;
 mod single_path;
 
+pub use art::{Art, ArtConfig};
 pub use autorec::{AutoRec, AutoRecConfig};
 pub use registry::{
     Catalogue, PolicyEntry, UnknownPolicies, by_name, names, parameters, reinjector_by_name,
