@@ -94,6 +94,15 @@ impl Connection {
         }
     }
 
+    /// The connection is over: policies forget what they had in mind.
+    pub(super) fn abandon_repairs(&mut self, now: Instant) {
+        if !self.streams.has_no_repairs() {
+            self.streams.abandon_repairs();
+            self.tell_repairs(now);
+        }
+        self.policies.reinjections.clear();
+    }
+
     /// Shows the observer a change of the re-injector's mind.
     fn observe_redundancy(&mut self, now: Instant) {
         if !self.monitor.is_watched() {
@@ -111,7 +120,8 @@ impl Connection {
     /// Asks the re-injector what to send a second time.
     pub(super) fn consult_reinjector(&mut self, now: Instant, occasion: Occasion) {
         let reinjector = &self.policies.reinjector;
-        if reinjector.is_inert() || !reinjector.wants(occasion) {
+        let is_asked_for = matches!(occasion, Occasion::SpareRoom | Occasion::Timer);
+        if reinjector.is_inert() || !(is_asked_for || reinjector.wants(occasion)) {
             return;
         }
         self.refresh_path_views(now);

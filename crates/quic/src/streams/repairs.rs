@@ -549,6 +549,13 @@ impl Repairs {
         }));
     }
 
+    /// Nothing needs repair any more: the connection is over.
+    pub(super) fn abandon(&mut self) {
+        while let Some((&(stream, _), _)) = self.ranges.first_key_value() {
+            self.on_reset(stream);
+        }
+    }
+
     /// The stream was reset: nothing of it needs repair any more.
     pub(super) fn on_reset(&mut self, stream: StreamId) {
         while let Some(range) = self.at_or_after(stream, 0) {

@@ -363,6 +363,11 @@ impl Streams {
         self.repairs.poll_event()
     }
 
+    /// The connection is over: nothing is repaired any more.
+    pub(crate) fn abandon_repairs(&mut self) {
+        self.repairs.abandon();
+    }
+
     /// True if nothing is under repair.
     pub(crate) fn has_no_repairs(&self) -> bool {
         self.repairs.is_empty()

@@ -40,6 +40,7 @@ impl Connection {
         buf: &mut [u8],
     ) -> Option<Transmit> {
         if !self.lifecycle.is_open() {
+            self.abandon_repairs(now);
             return self.transmit_close(now, buf);
         }
         self.drain_stream_control();
