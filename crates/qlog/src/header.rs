@@ -12,9 +12,8 @@ const SERIALIZATION_FORMAT: &str = "application/qlog+json-seq";
 /// The event schemas of every log: the QUIC events of draft 13, our own events, and the fields that
 /// we add to the draft's. Private schemas are named by a URI with the month of their making (main
 /// schema, section 8.1).
-pub const EVENT_SCHEMAS: [&str; 4] = [
+pub const EVENT_SCHEMAS: [&str; 3] = [
     "urn:ietf:params:qlog:events:quic-13",
-    "urn:ietf:params:qlog:events:loglevel-14",
     "https://github.com/swiftwater/swiftwater/112026/qlog/swiftwater",
     "https://github.com/swiftwater/swiftwater/112026/qlog/quic#swiftwater",
 ];
@@ -43,7 +42,7 @@ pub(crate) struct Header<'a> {
 struct Trace<'a> {
     common_fields: CommonFields<'a>,
     vantage_point: VantagePoint,
-    event_schemas: [&'static str; 4],
+    event_schemas: [&'static str; 3],
 }
 
 #[derive(Serialize)]

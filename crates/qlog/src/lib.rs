@@ -1,5 +1,5 @@
-//! An observer that writes qlog: what happened on a connection, for qvis, Wireshark-like tools and
-//! scripts of one's own.
+//! An observer that writes qlog: what happened on a connection, for tools and for scripts of one's
+//! own.
 //!
 //! A log is a JSON text sequence (RFC 7464, `.sqlog`) after the drafts
 //! `draft-ietf-quic-qlog-main-schema-14` and `draft-ietf-quic-qlog-quic-events-13`: a header, then one
@@ -13,6 +13,8 @@
 //!
 //! Records are collected and written about 16 KiB at a time, on the thread that drives the
 //! connection. A log that can't be written ends with one warning; the connection never notices.
+//!
+//! Tools of the drafts' early years, qvis among them, read qlog 0.3 and need a conversion.
 //!
 //! What is not in the logs, because observers don't hear of it: addresses and connection IDs,
 //! transport parameters, the frames of received packets, the kinds of small control frames, DATAGRAM

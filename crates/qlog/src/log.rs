@@ -22,13 +22,17 @@ const FLUSH_BYTES: usize = 16 << 10;
 /// Records older than this are written with the next one, so that a log can be watched as it grows.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
+/// The least limit of a log: room for its header and first event.
+const LEAST_LIMIT: u64 = 4 << 10;
+
 /// Room kept for the record that says the log is full.
 const LAST_WORDS: u64 = 256;
 
 /// How large logs may get.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
-    /// Bytes of one log; default 1 GiB. Beyond it the log ends with a `loglevel:warning`.
+    /// Bytes of one log; default 1 GiB, at least 4 KiB. Beyond it the log ends with a
+    /// `swiftwater:log_ended`.
     pub log_bytes: u64,
 }
 
@@ -63,10 +67,10 @@ impl Serialize for Tuple {
     }
 }
 
-/// The data of `loglevel:warning`.
+/// `swiftwater:log_ended`.
 #[derive(Serialize)]
-struct Warning {
-    message: &'static str,
+struct LogEnded {
+    reason: &'static str,
 }
 
 /// A log that is being written.
@@ -81,6 +85,8 @@ pub(crate) struct Log {
     first: Option<Instant>,
     last: Instant,
     flushed_at: Instant,
+    /// Nothing is held back any more.
+    eager: bool,
 }
 
 impl Log {
@@ -95,6 +101,7 @@ impl Log {
             first: None,
             last: Instant::ZERO,
             flushed_at: Instant::ZERO,
+            eager: false,
         };
         if let Err(error) = log.append(&Header::new(info)) {
             log.fail(&error);
@@ -137,19 +144,27 @@ impl Log {
             return self.fail(&error);
         }
         let size = self.written + self.buffer.len() as u64;
-        if size.saturating_add(LAST_WORDS) > self.limits.log_bytes {
+        if size.saturating_add(LAST_WORDS) > self.limits.log_bytes.max(LEAST_LIMIT) {
             self.buffer.truncate(start);
             return self.end_full(time);
         }
-        if self.buffer.len() >= FLUSH_BYTES
+        if self.eager
+            || self.buffer.len() >= FLUSH_BYTES
             || self.last.saturating_since(self.flushed_at) >= FLUSH_INTERVAL
         {
             self.flush();
         }
     }
 
+    /// Writes what is buffered, and from now on each record at once: the connection is ending, and
+    /// the program may not wait until it is gone.
+    pub(crate) fn hurry(&mut self) {
+        self.eager = true;
+        self.flush();
+    }
+
     /// Writes what is buffered.
-    pub(crate) fn flush(&mut self) {
+    fn flush(&mut self) {
         self.flushed_at = self.last;
         let Some(sink) = &mut self.sink else {
             return;
@@ -175,10 +190,10 @@ impl Log {
     fn end_full(&mut self, time: f64) {
         let record = Record {
             time,
-            name: "loglevel:warning",
+            name: "swiftwater:log_ended",
             tuple: Tuple(PathId::ZERO),
-            data: Warning {
-                message: "the log has reached its largest size and ends here",
+            data: LogEnded {
+                reason: "the log has reached its largest size",
             },
         };
         if let Err(error) = self.append(&record) {

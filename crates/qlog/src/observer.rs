@@ -54,13 +54,7 @@ impl QlogObserver {
         self.log.event(now, PathId::ZERO, name, data);
     }
 
-    fn replicas(
-        &mut self,
-        now: Instant,
-        path: PathId,
-        number: PacketNumber,
-        frames: &[SentFrame],
-    ) {
+    fn replicas(&mut self, now: Instant, path: PathId, number: PacketNumber, frames: &[SentFrame]) {
         for frame in frames.iter().take(MAX_FRAMES) {
             if let SentFrame::Stream {
                 id,
@@ -219,8 +213,7 @@ impl Observer for QlogObserver {
             }
             Observation::Closed { reason } => {
                 self.event(now, "quic:connection_closed", ConnectionClosed::new(reason));
-                // Closing lasts, and the program may not wait for its end.
-                self.log.flush();
+                self.log.hurry();
             }
             _ => self.recovery(now, observation),
         }
