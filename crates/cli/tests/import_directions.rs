@@ -17,6 +17,7 @@ const ORDER: &[&str] = &[
     "qlog",
     "sim",
     "net",
+    "media",
     "swiftwater",
     "lab",
     "cli",
@@ -32,7 +33,15 @@ const EXACTLY: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that never touch a clock, a socket or a runtime.
-const SANS_IO: &[&str] = &["units", "link", "wire", "congestion", "quic", "policies"];
+const SANS_IO: &[&str] = &[
+    "units",
+    "link",
+    "wire",
+    "congestion",
+    "quic",
+    "policies",
+    "media",
+];
 
 /// Names of the dependencies (not the development ones) in a manifest.
 fn dependencies(manifest: &str) -> BTreeSet<String> {

@@ -10,9 +10,12 @@ use std::time::Duration;
 
 use swiftwater_congestion::ControllerFactory;
 use swiftwater_link::LinkConfig;
+use swiftwater_quic::policy::PolicyFactory;
 use swiftwater_sim::Cipher;
 use swiftwater_units::{Bandwidth, ByteCount};
 use thiserror::Error;
+
+use super::video::VideoSpec;
 
 /// Everything that one run needs except its seed.
 #[derive(Clone, Debug)]
@@ -77,6 +80,10 @@ pub struct FlowSpec {
     pub controller: Arc<dyn ControllerFactory>,
     /// As it was written.
     pub controller_text: String,
+    /// What repairs losses beyond retransmission, at both ends.
+    pub recovery: Arc<dyn PolicyFactory>,
+    /// As it was written.
+    pub recovery_text: String,
     /// The transport's settings.
     pub transport: TransportSpec,
     /// What is sent.
@@ -149,6 +156,9 @@ pub enum App {
         /// Bytes the player wants before it goes on after a pause.
         rebuffer: ByteCount,
     },
+    /// Live video, frame by frame: each member is a viewer at the exit, which opens the connection
+    /// and asks, and a server of its own at the entry, which encodes from then on.
+    Video(VideoSpec),
 }
 
 /// A time that may be random.

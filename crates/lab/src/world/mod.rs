@@ -2,8 +2,9 @@
 //!
 //! - [`measures`](mod@measures): what is measured, and how exactly.
 //! - The rest is private: routers, links and hosts (`topology`), the transport's settings
-//!   (`transport`), what runs on the hosts of a group of flows (`group`, `arrivals`), the clocks at
-//!   which a run is looked at (`run`) and what is collected then (`meters`).
+//!   (`transport`), live video (`video`), what runs on the hosts of a group of flows (`group`, `arrivals`), the clocks at
+//!   which a run is looked at (`run`) what is collected then (`meters`)
+//!   and heard meanwhile (`repairs`).
 //!
 //! A run is only looked at: sampling and recording never change which packets are sent.
 
@@ -12,10 +13,13 @@ mod capacity;
 mod group;
 pub mod measures;
 mod meters;
+mod repairs;
 mod run;
 mod topology;
 mod transport;
+mod video;
 
+use swiftwater_media::source::SourceError;
 use swiftwater_sim::SimError;
 use thiserror::Error;
 
@@ -47,6 +51,9 @@ pub enum RunError {
     /// The simulator refused it.
     #[error(transparent)]
     Sim(#[from] SimError),
+    /// The frames of a video could not be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
 }
 
 impl RunError {

@@ -6,7 +6,9 @@ use swiftwater_link::{Counters, QueueStats};
 use swiftwater_sim::HostTotals;
 use swiftwater_sim::apps::Viewing;
 
+use super::repair::RepairFacts;
 use super::statistics::TimeMeter;
+use super::video::VideoFacts;
 
 /// A whole run.
 #[derive(Debug)]
@@ -20,7 +22,7 @@ pub(in crate::world) struct RunFacts {
 }
 
 /// A group of flows.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::world) struct GroupFacts {
     pub(in crate::world) is_bulk: bool,
     /// Its active part of the measured time.
@@ -30,6 +32,7 @@ pub(in crate::world) struct GroupFacts {
     pub(in crate::world) members: Vec<Member>,
     /// Of all its senders, after the warm-up; the smallest round trip is that of the whole run.
     pub(in crate::world) totals: HostTotals,
+    pub(in crate::world) repair: RepairFacts,
     pub(in crate::world) rtt: TimeMeter,
     /// Bytes in each bin of its active time.
     pub(in crate::world) bins: Vec<u64>,
@@ -37,6 +40,7 @@ pub(in crate::world) struct GroupFacts {
     /// In the order of their start.
     pub(in crate::world) transfers: Vec<Transfer>,
     pub(in crate::world) viewers: Vec<Viewing>,
+    pub(in crate::world) video: Option<VideoFacts>,
     /// From here on a pause is a stall.
     pub(in crate::world) stall_after: Duration,
     pub(in crate::world) intact: bool,

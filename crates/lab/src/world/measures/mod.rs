@@ -22,6 +22,28 @@
 //! | `spurious_losses` | packets declared lost that arrived after all |
 //! | `jain` | Jain's index of the members' goodputs, each over its own active time, 1 / members to 1. For groups of several members, but not for Poisson transfers |
 //!
+//! # Repair of lost data
+//!
+//! Of every group; summed over its connections before anything is divided. A *datum* is a range of a
+//! stream that was declared lost or repeated by a probe timeout. Shares and means are by bytes, so
+//! that a datum that is cut in two counts no more. *Retransmissions* follow a loss, *replicas* are
+//! the copies that the flow's `recovery` adds.
+//!
+//! | measure | what it is |
+//! |---|---|
+//! | `recovery_latency_ms` | time from the first retransmission of a datum to the sending of the copy that arrived; mean over the data whose first retransmission did not get through (AutoRec, section III-C) |
+//! | `recovery_latency_p95_ms`, `recovery_latency_max_ms` | 95th percentile (to 0.1 %), and the longest, of the same |
+//! | `rdr` | recovery deterioration rate: share of recovered data that needed two loss detections or more, 0 to 1; what was not lost after all is left out |
+//! | `rdr_by_time` | the same by AutoRec's definition: share whose recovery latency was no less than its own detection time |
+//! | `redundancy_cost` | bytes of replicas / bytes sent for the first time |
+//! | `detection_time_ms` | time from the first transmission of a lost datum to its first retransmission (`T_unit`), mean; without those that a probe timeout repeated |
+//! | `f_over_t` | `recovery_latency_ms` / `detection_time_ms`: comparable between stacks whose loss detection differs |
+//! | `replicas_per_loss` | replicas sent / data lost |
+//! | `replicas_useful_share` | share of replicas that arrived before every other copy of their data, 0 to 1 |
+//! | `spurious_share` | share of lost bytes whose first transmission arrived after all, 0 to 1 |
+//! | `redundancy_level_mean` | redundancy level (replicas granted for each lost datum), mean over the time that connections were open; 0 for a `recovery` that has none |
+//! | `budget_max_10s` | the largest share of replica bytes in bytes sent for the first time, of the group, in 10 s that begin with a whole second of the measured time; of all of it if it is shorter. 10 s in which nothing new was sent don't count |
+//!
 //! # Transfers (`transfer`, `poisson`)
 //!
 //! Of the transfers that started in the measured time. The completion time of a transfer is that
@@ -51,6 +73,22 @@
 //! | `stalled_share` | share of viewers with such a stall |
 //! | `stall_time_share` | time in such stalls / time of viewing |
 //!
+//! # Live video (`video`)
+//!
+//! Of all viewers of the group. Frames count if they were encoded in the measured time.
+//!
+//! | measure | what it is |
+//! |---|---|
+//! | `startup_ms` | time from the start of the handshake to the first picture, mean; of the whole run, warm-up included |
+//! | `freezes_per_100s`, `frozen_ms_per_100s`, `frozen_share` | freezes in 100 s, time frozen in 100 s, and time frozen / time (0 to 1), of the time since the first picture, freezes included. With `mode = "stream"` by a player with a buffer; with `"frames"` by the rule of WebRTC's statistics: a gap between pictures above 3 d and d + 150 ms, d the mean of the 30 before, the first 31 pictures left out |
+//! | `dmr` | deadline miss rate: frames that were not complete by their deadline / frames whose deadline has passed, 0 to 1; no value without a deadline |
+//! | `dmr_per_second` | the same as Hairpin's scripts count it: per second, frames skipped / frames advanced in the sequence of those in time; mean over seconds and viewers |
+//! | `frames_abandoned` | frames whose streams the sender reset because they could not be in time any more, warm-up included |
+//! | `bwc` | bandwidth cost: bytes of redundancy (replicas, repair packets) / bytes of frames sent for the first time |
+//! | `bwc_literal` | all bytes but those of frames sent for the first time / all bytes, 0 to 1. Headers of QUIC, acknowledgements and the handshake are among them, those of IP and UDP are not |
+//! | `bwc_with_retransmissions` | bytes of redundancy and of retransmissions / bytes of frames sent for the first time, as Hairpin's scripts count |
+//! | `frame_delay_p50_ms`, `frame_delay_p95_ms`, `frame_delay_p99_ms`, `frame_delay_max_ms` | time from a frame's encoding until all of it was there, percentiles by nearest rank; frames that never were are left out |
+//!
 //! # Links towards higher routers: `link.measure`
 //!
 //! The packet in service is part of the queue.
@@ -77,11 +115,15 @@
 mod facts;
 mod group;
 mod link;
+mod repair;
 mod statistics;
+mod video;
 mod whole;
 
 pub(super) use facts::{GroupFacts, LinkFacts, Member, RunFacts, Transfer};
+pub(super) use repair::RepairFacts;
 pub(super) use statistics::{TimeMeter, jain};
+pub(super) use video::{Missed, VideoFacts, VideoViewing};
 
 use crate::scenario::{App, FlowSpec, Setup};
 
@@ -99,9 +141,11 @@ fn group_columns(flow: &FlowSpec) -> impl Iterator<Item = &'static Column<GroupF
     let own: &[_] = match flow.app {
         App::Transfer { .. } | App::Poisson { .. } => group::TRANSFERS,
         App::Live { .. } => group::LIVE,
+        App::Video(_) => video::VIDEO,
         _ => &[],
     };
-    group::EVERY.iter().chain(several).chain(own)
+    let every = group::EVERY.iter().chain(several).chain(own);
+    every.chain(repair::REPAIR)
 }
 
 /// The names of all measures of a run.
