@@ -193,8 +193,41 @@ fn things_that_do_not_fit_together() {
 #[test]
 fn recovery() {
     let flow = |keys: &str| with(&format!("[[flow]]\ncc = \"cubic\"\n{keys}"));
-    check(&flow("recovery = \"autorek\"!"), &["`recovery`", "autorek"]);
+    check(
+        &flow("recovery = \"autorek\"!"),
+        &["`recovery`", "autorec-paper", "arq"],
+    );
+    check(
+        &flow("recovery = \"autorec-paper:alpha=30\"!"),
+        &["`recovery`", "alpha"],
+    );
     check(&flow("recovery = 5!"), &["a text in quotes"]);
+}
+
+#[test]
+fn live_video() {
+    let flow = |keys: &str| {
+        with(&format!(
+            "[[flow]]\ncc = \"cubic\"\napp = \"video\"\n{keys}"
+        ))
+    };
+    let video = |keys: &str| flow(&format!("source = \"cbr:4mbit\"\n{keys}"));
+    let none = with("[[flow]]!\ncc = \"cubic\"\napp = \"video\"");
+    check(&none, &["no `source`", "cbr:4mbit"]);
+    check(&flow("source = \"cbr:fast\"!"), &["`source`", "vbr:4mbit"]);
+    check(&flow("source = \"cbr:4mbit,fps=0\"!"), &["`source`", "fps"]);
+    check(
+        &flow("source = \"file:no-such-file.mp4\"!"),
+        &["`source`", "no-such-file.mp4"],
+    );
+    check(&video("mode = \"frame\"!"), &["did you mean `frames`?"]);
+    check(&video("abandon = true!"), &["mode = \"frames\""]);
+    check(
+        &video("mode = \"frames\"\nrebuffer = \"1s\"!"),
+        &["mode = \"stream\""],
+    );
+    check(&video("deadline = \"0ms\"!"), &["from 1ms"]);
+    check(&video("first_frame = 5!"), &["unknown key `first_frame`"]);
 }
 
 #[test]

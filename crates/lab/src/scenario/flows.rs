@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use swiftwater_congestion::Catalogue;
-use swiftwater_quic::policy::{DefaultPolicies, PolicyFactory};
+use swiftwater_quic::policy::PolicyFactory;
 use swiftwater_units::Bandwidth;
 
 use super::apps;
@@ -130,7 +130,7 @@ fn read_flow(row: &Reader<'_>, name: String, world: &World<'_>) -> Read<FlowSpec
         extra_rtt: row.duration("extra_rtt", long)?.unwrap_or_default(),
         controller: controller(row, &world.options.catalogue)?,
         controller_text: row.text("cc")?,
-        recovery: recovery(row)?,
+        recovery: recovery(row, &world.options.policies)?,
         recovery_text: row.string("recovery")?.unwrap_or(ARQ).trim().to_owned(),
         transport: read_transport(row)?,
         app,
@@ -181,11 +181,13 @@ fn controller(
         .map_err(|error| row.fault("cc", error.to_string()))
 }
 
-fn recovery(row: &Reader<'_>) -> Read<std::sync::Arc<dyn PolicyFactory>> {
-    let Some(text) = row.string("recovery")? else {
-        return Ok(std::sync::Arc::new(DefaultPolicies));
-    };
-    swiftwater_policies::by_name(text).map_err(|error| row.fault("recovery", error.to_string()))
+fn recovery(
+    row: &Reader<'_>,
+    catalogue: &swiftwater_policies::Catalogue,
+) -> Read<std::sync::Arc<dyn PolicyFactory>> {
+    catalogue
+        .get(row.string("recovery")?.unwrap_or(ARQ))
+        .map_err(|error| row.fault("recovery", error.to_string()))
 }
 
 fn read_transport(row: &Reader<'_>) -> Read<TransportSpec> {
