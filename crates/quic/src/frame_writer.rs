@@ -4,6 +4,7 @@ use swiftwater_units::{PacketNumber, PathId, StreamId};
 use swiftwater_wire::{Frame, Writer};
 
 use crate::control::ControlKey;
+use crate::observe::Purpose;
 
 /// What a packet carried that somebody must hear about again. Replayed to the owners as
 /// `on_frame_fate` when the packet is acknowledged, lost or re-injected.
@@ -33,6 +34,8 @@ pub(crate) enum Carried {
         len: u32,
         /// True if the frame had the FIN bit.
         fin: bool,
+        /// Why the bytes were sent.
+        purpose: Purpose,
     },
     /// A small value of `Control`.
     Control {
@@ -50,6 +53,8 @@ pub(crate) enum Fate {
     Acked,
     /// It is considered lost.
     Lost,
+    /// A probe timeout repeats what it carried; it may arrive yet.
+    Probed,
 }
 
 /// Appends frames to the packet under construction. It knows the room left and nothing of who
@@ -85,6 +90,25 @@ impl<'a, 'b> FrameWriter<'a, 'b> {
     /// True if an ack-eliciting frame was written.
     pub(crate) fn is_ack_eliciting(&self) -> bool {
         self.ack_eliciting
+    }
+
+    /// True if it has stream bytes already.
+    pub(crate) fn has_stream_bytes(&self) -> bool {
+        let is_stream = |carried: &Carried| matches!(carried, Carried::Stream { .. });
+        self.carried.iter().any(is_stream)
+    }
+
+    /// True if it has a byte of `range` of stream `id` already.
+    pub(crate) fn has_any_of(&self, id: StreamId, range: &std::ops::Range<u64>) -> bool {
+        self.carried.iter().any(|carried| match *carried {
+            Carried::Stream {
+                id: of,
+                offset,
+                len,
+                ..
+            } => of == id && offset < range.end && range.start < offset + u64::from(len),
+            _ => false,
+        })
     }
 
     /// Writes `frame` if it fits; returns whether it did.

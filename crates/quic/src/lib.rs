@@ -51,7 +51,7 @@ pub use error::{
     ConnectError, ConnectionError, ReadError, SendDatagramError, TransportError, WriteError,
 };
 pub use ranges::RangeSet;
-pub use streams::{Chunk, ReadChunk, ReadOutcome};
+pub use streams::{Chunk, ReadChunk, ReadOutcome, RepairStats};
 pub use swiftwater_congestion as congestion;
 pub use swiftwater_units as units;
 pub use swiftwater_wire as wire;

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use swiftwater_units::{ByteCount, Instant, PacketNumber, PathId, Side};
+use swiftwater_units::{ByteCount, Instant, PacketNumber, PathId, Side, StreamId};
 
 use crate::crypto::Epoch;
 use crate::error::ConnectionError;
+use crate::policy::{Copied, Datum, ReinjectorReport, RepairCause};
 
 /// Something that happened on a connection.
 #[derive(Clone, Debug)]
@@ -24,6 +25,8 @@ pub enum Observation<'a> {
         size: usize,
         /// True if the peer must acknowledge it.
         ack_eliciting: bool,
+        /// What it carried, as far as the sender keeps account of it.
+        frames: &'a [SentFrame],
     },
     /// A packet was authenticated.
     PacketReceived {
@@ -76,6 +79,36 @@ pub enum Observation<'a> {
         /// Expirations in a row.
         count: u32,
     },
+    /// Stream data was declared lost for the first time.
+    DataLost {
+        /// Which data.
+        datum: Datum,
+        /// Time from its first transmission until now.
+        detection_time: Duration,
+        /// What made it suspicious.
+        cause: RepairCause,
+    },
+    /// Data under repair arrived: a copy was acknowledged.
+    DataRecovered {
+        /// Which data.
+        datum: Datum,
+        /// The copy that was acknowledged first.
+        by: Copied,
+        /// From its first retransmission to the sending of that copy; zero if that was the first
+        /// retransmission or the original (AutoRec, section III-C).
+        recovery_latency: Duration,
+        /// From its first transmission to its first retransmission (`T_unit` of this datum).
+        detection_time: Duration,
+        /// Retransmissions that it took.
+        retransmissions: u32,
+        /// Replicas that were sent of it.
+        replicas: u32,
+    },
+    /// A re-injector changed its mind about how much to repeat.
+    Redundancy {
+        /// What it reckons with now.
+        report: &'a ReinjectorReport,
+    },
     /// Our or the peer's 1-RTT keys changed phase.
     KeyUpdated {
         /// Number of updates so far.
@@ -86,6 +119,50 @@ pub enum Observation<'a> {
         /// Why.
         reason: &'a ConnectionError,
     },
+}
+
+/// Why stream bytes are in a packet.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Purpose {
+    /// They are sent for the first time.
+    New,
+    /// They were lost, or a probe timeout repeats them.
+    Retransmission,
+    /// A re-injector asked for one more copy.
+    Replica,
+}
+
+/// A frame of a packet that was sent.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum SentFrame {
+    /// ACK.
+    Ack {
+        /// Largest packet number that it acknowledges.
+        largest: PacketNumber,
+    },
+    /// CRYPTO.
+    Crypto {
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        len: u32,
+    },
+    /// STREAM.
+    Stream {
+        /// The stream.
+        id: StreamId,
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        len: u32,
+        /// True if the stream ends with it.
+        fin: bool,
+        /// Why it was sent.
+        purpose: Purpose,
+    },
+    /// A frame that carries a small value, such as MAX_DATA.
+    Control,
 }
 
 /// Is told of every [`Observation`]; affects nothing.

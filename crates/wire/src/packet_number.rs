@@ -32,6 +32,17 @@ impl TruncatedPacketNumber {
         }
     }
 
+    /// The same packet number, of which this is the short form, in at least `len` bytes (1 to 4).
+    #[must_use]
+    pub fn at_least(self, len: usize, full: PacketNumber) -> Self {
+        let len = self.len.max(len.clamp(1, 4));
+        let mask = u64::MAX >> (64 - 8 * len);
+        Self {
+            value: (full.get() & mask) as u32,
+            len,
+        }
+    }
+
     /// Reads `len` bytes, 1 to 4 (see [`PlainFirstByte`](crate::PlainFirstByte)).
     pub fn read(r: &mut Reader<'_>, len: usize) -> Result<Self, DecodeError> {
         if !(1..=4).contains(&len) {

@@ -12,16 +12,15 @@ use crate::crypto::Epoch;
 use crate::error::TransportError;
 use crate::frame_writer::{Carried, Fate};
 use crate::observe::Observation;
-use crate::policy::{Occasion, OutstandingRange, Reinjection};
+use crate::policy::Occasion;
 use crate::recovery::LostRecord;
 use crate::space::AckOutcome;
+use crate::streams::{Carrier, Verdict};
 
 use super::Connection;
 
 /// Lost packets are remembered for this many PTOs, in case their loss turns out spurious.
 const REMEMBER_LOST_PTOS: u32 = 3;
-/// Copies that may wait to be sent; a re-injector that wants more is ahead of what can leave.
-const MAX_REINJECTIONS: usize = 4096;
 
 impl Connection {
     /// An ACK frame arrived in `epoch`.
@@ -112,10 +111,12 @@ impl Connection {
         if let (Some(episode), Some(space)) = (episode, self.space_mut(epoch)) {
             space.ledger.set_episode(&numbers, episode);
         }
-        for &number in &outcome.numbers {
-            self.replay(epoch, number, Fate::Acked);
-        }
+        self.replay_acks(now, epoch, outcome);
         self.replay_losses(now, epoch, &numbers, &lost);
+        if epoch == Epoch::OneRtt {
+            self.tell_outcomes(now, &outcome.acked, &lost);
+        }
+        self.tell_repairs(now);
         let horizon = now - self.pto() * REMEMBER_LOST_PTOS;
         if let Some(space) = self.space_mut(epoch) {
             space.ledger.forget(horizon);
@@ -156,9 +157,31 @@ impl Connection {
             space.ledger.set_episode(&numbers, episode);
         }
         self.replay_losses(now, epoch, &numbers, &lost);
+        if epoch == Epoch::OneRtt {
+            self.tell_outcomes(now, &[], &lost);
+        }
+        self.tell_repairs(now);
         self.scratch.lost = lost;
         self.scratch.numbers = numbers;
         self.observe_metrics(now, PathId::ZERO);
+    }
+
+    /// Tells the owners of what newly acknowledged packets carried. While data is under repair, in
+    /// the order in which the packets left: of several copies the first that arrived counts.
+    fn replay_acks(&mut self, now: Instant, epoch: Epoch, outcome: &AckOutcome) {
+        if self.streams.has_no_repairs() {
+            for &number in &outcome.numbers {
+                self.replay(now, epoch, number, Fate::Acked);
+            }
+            return;
+        }
+        let mut rising = std::mem::take(&mut self.scratch.rising);
+        rising.extend_from_slice(&outcome.numbers);
+        rising.sort_unstable();
+        for number in rising.drain(..) {
+            self.replay(now, epoch, number, Fate::Acked);
+        }
+        self.scratch.rising = rising;
     }
 
     fn replay_losses(
@@ -172,7 +195,7 @@ impl Connection {
             return;
         }
         for &number in numbers {
-            self.replay(epoch, number, Fate::Lost);
+            self.replay(now, epoch, number, Fate::Lost);
         }
         for &LostRecord { number, size, .. } in lost {
             let (path, size) = (PathId::ZERO, usize::from(size));
@@ -190,12 +213,25 @@ impl Connection {
     }
 
     /// Tells the owners of what packet `number` carried its fate.
-    fn replay(&mut self, epoch: Epoch, number: PacketNumber, fate: Fate) {
+    fn replay(&mut self, now: Instant, epoch: Epoch, number: PacketNumber, fate: Fate) {
         let space = match epoch {
             Epoch::OneRtt => Some(&mut self.paths.first_mut().space),
             early => self.early[early as usize].as_mut(),
         };
         let Some(space) = space else { return };
+        let Some(packet) = space.ledger.packet(number) else {
+            return;
+        };
+        let verdict = Verdict {
+            now,
+            carrier: Carrier {
+                path: PathId::ZERO,
+                number,
+                sent_at: packet.sent_at,
+            },
+            fate,
+            newest_only: self.policies.reinjector.watches_newest(),
+        };
         let received = &mut space.received;
         for carried in space.ledger.carried_by(number) {
             match carried {
@@ -212,8 +248,9 @@ impl Connection {
                     offset,
                     len,
                     fin,
+                    ..
                 } => {
-                    self.streams.on_frame_fate(id, offset, len, fin, fate);
+                    self.streams.on_frame_fate(&verdict, id, offset, len, fin);
                 }
                 Carried::Control { key, version } => {
                     if self.control.on_frame_fate(key, version, fate) {
@@ -226,68 +263,16 @@ impl Connection {
 
     /// Sends again what the oldest packets in flight of `epoch` carried, without taking them for
     /// lost: a probe that repeats is worth more than a PING (RFC 9002, section 6.2.4).
-    pub(super) fn repeat_oldest(&mut self, epoch: Epoch, packets: usize) {
+    pub(super) fn repeat_oldest(&mut self, now: Instant, epoch: Epoch, packets: usize) {
         let mut numbers = std::mem::take(&mut self.scratch.numbers);
         numbers.clear();
         if let Some(space) = self.space(epoch) {
             numbers.extend(space.ledger.oldest_outstanding().take(packets));
         }
         for &number in &numbers {
-            self.replay(epoch, number, Fate::Lost);
+            self.replay(now, epoch, number, Fate::Probed);
         }
+        self.tell_repairs(now);
         self.scratch.numbers = numbers;
-    }
-
-    /// Asks the re-injector what to send a second time.
-    pub(super) fn consult_reinjector(&mut self, now: Instant, occasion: Occasion) {
-        if self.policies.reinjector.is_inert() {
-            return;
-        }
-        self.refresh_path_views(now);
-        let mut out = std::mem::take(&mut self.scratch.reinjections);
-        out.clear();
-        let entry = self.paths.first();
-        let mut outstanding =
-            entry
-                .space
-                .ledger
-                .outstanding()
-                .filter_map(|(packet, sent, carried)| match carried {
-                    Carried::Stream {
-                        id,
-                        offset,
-                        len,
-                        fin,
-                    } => Some(OutstandingRange {
-                        path: entry.path.id,
-                        packet,
-                        sent_at: sent.sent_at,
-                        stream: id,
-                        offset,
-                        len,
-                        fin,
-                        retransmission: sent.retransmission,
-                    }),
-                    _ => None,
-                });
-        self.policies.reinjector.reinject(
-            now,
-            occasion,
-            &mut outstanding,
-            &self.scratch.views,
-            &self.policies.hints,
-            &mut out,
-        );
-        // A policy that asks for nonsense or without end harms only itself.
-        let room = MAX_REINJECTIONS.saturating_sub(self.policies.reinjections.len());
-        let sane = |copy: &Reinjection| copy.offset.checked_add(copy.len.into()).is_some();
-        let asked = out.len();
-        let before = self.policies.reinjections.len();
-        self.policies
-            .reinjections
-            .extend(out.drain(..).filter(sane).take(room));
-        let taken = self.policies.reinjections.len() - before;
-        self.monitor.stats.invalid_decisions += (asked - taken) as u64;
-        self.scratch.reinjections = out;
     }
 }

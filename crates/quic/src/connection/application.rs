@@ -9,7 +9,7 @@ use swiftwater_units::{Dir, Instant, PathId, Side, StreamId};
 
 use crate::crypto::{CryptoError, Epoch};
 use crate::error::{ConnectionError, ReadError, SendDatagramError, WriteError};
-use crate::policy::{Hints, Occasion};
+use crate::policy::{ConfigureError, Hints, Occasion};
 use crate::streams::{ReadChunk, ReadOutcome, Streams};
 
 use super::Connection;
@@ -109,6 +109,18 @@ impl Connection {
         self.consult_reinjector(now, Occasion::Hints);
     }
 
+    /// Changes parameters of the running re-injector, as `name=value,name=value`; on an error nothing
+    /// changes.
+    pub fn configure_reinjector(
+        &mut self,
+        now: Instant,
+        settings: &str,
+    ) -> Result<(), ConfigureError> {
+        self.policies.reinjector.configure(settings)?;
+        self.consult_reinjector(now, Occasion::Hints);
+        Ok(())
+    }
+
     /// Updates the 1-RTT keys as soon as RFC 9001, section 6.1 permits.
     pub fn update_keys(&mut self) {
         self.handshake.protection().want_update();
@@ -197,6 +209,8 @@ impl Connection {
         stats.send_buffered = streams.send_buffered.into();
         stats.receive_buffered = streams.receive_buffered.into();
         stats.datagrams_dropped = self.datagrams.dropped();
+        stats.repair = self.streams.repair_stats();
+        stats.reinjector = self.policies.reinjector.report();
         stats.key_updates = self.handshake.protection_ref().generation();
         stats.paths = self.paths.iter().map(path_stats).collect();
         stats
@@ -331,6 +345,13 @@ impl SendStream<'_> {
     pub fn set_priority(&mut self, priority: i32) -> Result<(), WriteError> {
         self.check()?;
         self.streams.set_priority(self.id, priority)
+    }
+
+    /// Tells re-injectors when the receiver has no use for the stream's data any more; by default
+    /// always. Nothing is dropped or sent earlier for it.
+    pub fn set_deadline(&mut self, deadline: Option<Instant>) -> Result<(), WriteError> {
+        self.check()?;
+        self.streams.set_deadline(self.id, deadline)
     }
 }
 

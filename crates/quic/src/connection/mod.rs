@@ -2,6 +2,7 @@
 //!
 //! The connection owns the parts and routes facts between them; it decides nothing that a part can
 //! decide. Receiving is `receive` (packets) → `frames` (dispatch) → `acks` (fates); sending is
+//! `repair` is the re-injector's ear and mouth;
 //! `transmit` (`choose` → `fill` → `seal`); `timers` and `lifecycle` say when it wakes and how it
 //! ends; `migration` follows a peer to a new address; `application` is what users call.
 
@@ -13,6 +14,7 @@ mod lifecycle;
 mod migration;
 mod parts;
 mod receive;
+mod repair;
 mod retry;
 mod setup;
 mod stats;

@@ -12,9 +12,11 @@ use swiftwater_wire::{ConnectionId, MAX_CID_LEN};
 use crate::config::TransportConfig;
 use crate::crypto::EndpointKey;
 use crate::frame_writer::Carried;
-use crate::observe::{Observation, Observer};
+use crate::observe::{Observation, Observer, SentFrame};
 use crate::path::Path;
-use crate::policy::{AckPolicy, Hints, PathView, Reinjection, Reinjector, Scheduler};
+use crate::policy::{
+    AckPolicy, Hints, PacketOutcome, PathView, Reinjection, Reinjector, Scheduler,
+};
 use crate::recovery::{LostRecord, PathRecovery};
 use crate::space::{AckOutcome, Space};
 
@@ -109,6 +111,8 @@ pub(super) struct Policies {
     pub(super) hints: Hints,
     /// Copies that the re-injector asked for, not sent yet.
     pub(super) reinjections: VecDeque<Reinjection>,
+    /// Decisions of the re-injector that the observer was shown.
+    pub(super) decisions_seen: u64,
 }
 
 impl Policies {
@@ -119,6 +123,7 @@ impl Policies {
             ack: config.policies.ack_policy(config.ack_eliciting_threshold),
             hints: Hints::default(),
             reinjections: VecDeque::new(),
+            decisions_seen: 0,
         }
     }
 }
@@ -126,6 +131,7 @@ impl Policies {
 impl fmt::Debug for Policies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Policies")
+            .field("reinjector", &self.reinjector)
             .field("hints", &self.hints)
             .finish_non_exhaustive()
     }
@@ -186,9 +192,12 @@ pub(super) struct Scratch {
     pub(super) outcome: AckOutcome,
     pub(super) lost: Vec<LostRecord>,
     pub(super) numbers: Vec<PacketNumber>,
+    pub(super) rising: Vec<PacketNumber>,
     pub(super) carried: Vec<Carried>,
     pub(super) views: Vec<PathView>,
     pub(super) reinjections: Vec<Reinjection>,
+    pub(super) outcomes: Vec<PacketOutcome>,
+    pub(super) frames: Vec<SentFrame>,
 }
 
 /// A connection ID of `len` unpredictable bytes.

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use swiftwater_units::{Bandwidth, ByteCount, PacketCount, PathId};
 
+use crate::policy::ReinjectorReport;
+use crate::streams::RepairStats;
+
 /// Totals of a connection.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ConnectionStats {
@@ -26,6 +29,10 @@ pub struct ConnectionStats {
     pub stream_bytes_sent: ByteCount,
     /// Stream bytes sent again after a loss, and re-injected copies.
     pub stream_bytes_retransmitted: ByteCount,
+    /// Repair of lost stream data.
+    pub repair: RepairStats,
+    /// What the re-injector reckons with.
+    pub reinjector: ReinjectorReport,
     /// Stream bytes received, duplicates included.
     pub stream_bytes_received: ByteCount,
     /// Stream bytes written and kept until the peer acknowledges them; at most

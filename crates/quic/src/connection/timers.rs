@@ -209,7 +209,7 @@ impl Connection {
         // The other early space may wait for the same lost datagram: probe both at once.
         for early in [Epoch::Initial, Epoch::Handshake] {
             if epoch != early && self.handshake.protection_ref().has(early) {
-                self.repeat_oldest(early, 1);
+                self.repeat_oldest(now, early, 1);
                 if let Some(space) = self.space_mut(early)
                     && space.ledger.eliciting_in_flight() > 0
                 {
@@ -217,7 +217,7 @@ impl Connection {
                 }
             }
         }
-        self.repeat_oldest(epoch, usize::from(PROBES));
+        self.repeat_oldest(now, epoch, usize::from(PROBES));
         if let Some(space) = self.space_mut(epoch) {
             space.probes = PROBES;
         }

@@ -174,11 +174,11 @@ impl Control {
                 self.cancel(key);
                 return true;
             }
-            Fate::Lost if !slot.pending => {
+            Fate::Lost | Fate::Probed if !slot.pending => {
                 slot.pending = true;
                 self.queue.push_back(key);
             }
-            Fate::Lost => {}
+            Fate::Lost | Fate::Probed => {}
         }
         false
     }

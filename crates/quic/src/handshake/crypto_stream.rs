@@ -83,7 +83,7 @@ impl CryptoStream {
                 self.acked.insert(range.clone());
                 self.to_send.remove(range);
             }
-            Fate::Lost => {
+            Fate::Lost | Fate::Probed => {
                 for gap in self.acked.gaps_in(range) {
                     self.to_send.insert(gap);
                 }

@@ -11,7 +11,10 @@ mod schedule;
 
 pub use ack::{AckDecision, AckPolicy, AckView, EveryOther};
 pub use hints::Hints;
-pub use reinject::{NoReinjection, Occasion, OutstandingRange, Reinjection, Reinjector};
+pub use reinject::{
+    ConfigureError, Copied, Datum, NoReinjection, Occasion, OutstandingRange, PacketFate,
+    PacketOutcome, Reinjection, Reinjector, ReinjectorReport, Repair, RepairCause,
+};
 pub use schedule::{Decision, Demand, PathView, Scheduler, SinglePath};
 
 use std::fmt;

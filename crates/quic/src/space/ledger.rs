@@ -171,6 +171,11 @@ impl Ledger {
             .get(usize::try_from(number.checked_sub(self.base)?).ok()?)
     }
 
+    /// The record of packet `number`, unless it left the ledger.
+    pub(crate) fn packet(&self, number: PacketNumber) -> Option<&SentPacket> {
+        self.entry(number.get()).map(|entry| &entry.packet)
+    }
+
     /// What packet `number` carried; nothing if it left the ledger.
     pub(crate) fn carried_by(&self, number: PacketNumber) -> impl Iterator<Item = Carried> + '_ {
         let range = self.entry(number.get()).map_or(0..0, |entry| {

@@ -1,7 +1,7 @@
 //! What the application calls.
 
 use bytes::Bytes;
-use swiftwater_units::{Dir, StreamId};
+use swiftwater_units::{Dir, Instant, StreamId};
 use swiftwater_wire::VarInt;
 
 use super::send::SendHalf;
@@ -144,6 +144,17 @@ impl Streams {
         self.slab[key as usize].priority = priority;
         // The lists are brought up to date with every change of the half, even one that is none.
         self.with_send(key, |_, _| ());
+        Ok(())
+    }
+
+    /// Says when the receiver has no use for the stream's data any more.
+    pub(crate) fn set_deadline(
+        &mut self,
+        id: StreamId,
+        deadline: Option<Instant>,
+    ) -> Result<(), WriteError> {
+        let (key, _) = self.sending(id)?;
+        self.slab[key as usize].deadline = deadline;
         Ok(())
     }
 

@@ -15,6 +15,7 @@
 //!   `sending.rs`: what goes into packets and what became of it.
 //! - `send.rs`, `recv.rs`: the two halves of a stream; `send_buffer.rs`, `assembler.rs`: their
 //!   bytes.
+//! - `repairs.rs`: the history of bytes that were lost or repeated.
 //! - `table.rs`: identifiers and counts; `ready.rs`: turns and priorities; `window.rs`: credit
 //!   given.
 
@@ -23,6 +24,7 @@ mod assembler;
 mod ready;
 mod received;
 mod recv;
+mod repairs;
 mod send;
 mod send_buffer;
 mod sending;
@@ -39,9 +41,12 @@ use swiftwater_units::{Dir, Instant, Side, StreamId};
 use swiftwater_wire::TransportParameters;
 
 pub use application::{Chunk, ReadChunk, ReadOutcome};
+pub use repairs::RepairStats;
+pub(crate) use repairs::{Carrier, RepairEvent, Verdict};
 
 use self::received::Incoming;
 use self::recv::RecvHalf;
+use self::repairs::Repairs;
 use self::send::SendHalf;
 use self::sending::Outgoing;
 use self::table::Table;
@@ -59,6 +64,8 @@ const WRITABLE: u8 = 2;
 struct Stream {
     id: StreamId,
     priority: i32,
+    /// When the receiver has no use for its data any more.
+    deadline: Option<Instant>,
     /// The application knows of it.
     accepted: bool,
     /// Events that wait to be polled, so that none is queued twice.
@@ -98,6 +105,7 @@ pub(crate) struct Streams {
     slab: Slab<Stream>,
     table: Table,
     outgoing: Outgoing,
+    repairs: Repairs,
     incoming: Incoming,
     initial_limits: InitialLimits,
     /// False until the peer's limits are known; a blocked open is no news for the peer before.
@@ -123,6 +131,7 @@ impl Streams {
                 config.max_concurrent_uni_streams,
             ),
             outgoing: Outgoing::new(config.send_window.get()),
+            repairs: Repairs::default(),
             incoming: Incoming::new(config),
             initial_limits: InitialLimits::default(),
             knows_peer: false,
@@ -205,6 +214,7 @@ impl Streams {
         let stream = Stream {
             id,
             priority: 0,
+            deadline: None,
             accepted: local,
             queued_events: 0,
             send,

@@ -296,6 +296,12 @@ impl SendBuffer {
         self.free(pool);
     }
 
+    /// The parts of `range` that were sent and are not acknowledged.
+    pub(super) fn unacked(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.acked
+            .gaps_in(range.start.max(self.base)..range.end.min(self.sent))
+    }
+
     /// A copy of `range`, with the FIN if `fin`, was lost.
     pub(super) fn on_lost(&mut self, range: Range<u64>, fin: bool) {
         if fin && self.fin == Fin::InFlight {

@@ -7,12 +7,14 @@ use swiftwater_units::StreamId;
 use swiftwater_wire::frame;
 
 use super::ready::Ready;
+use super::repairs::{Carrier, RepairEvent, RepairStats, Verdict};
 use super::send::SendHalf;
 use super::send_buffer::{ChunkPool, Piece};
 use super::{Stream, Streams, WRITABLE};
 use crate::connection::StreamEvent;
 use crate::control::{ControlKey, ControlValue};
 use crate::frame_writer::{Carried, Fate, FrameWriter};
+use crate::observe::Purpose;
 
 /// A frame isn't cut shorter than this many bytes of data to fill up a packet. With the longest
 /// header it fits in 32 bytes.
@@ -168,35 +170,70 @@ impl Streams {
     /// always has room for one.
     pub(crate) fn fill(&mut self, writer: &mut FrameWriter<'_, '_>) {
         while let Some((work, key)) = self.outgoing.next() {
-            let Some(stream) = self.slab.get(key as usize) else {
+            if !self.fill_once(writer, work, key) {
                 break;
-            };
-            let buffer = stream.send.as_ref().map(|send| &send.buffer);
-            let piece = buffer.and_then(|buffer| match work {
-                Work::Repair => buffer.next_repair(usize::MAX),
-                Work::Fresh => {
-                    let credit = self.outgoing.credit();
-                    buffer.next_fresh(usize::try_from(credit).unwrap_or(usize::MAX))
-                }
-            });
-            let Some(piece) = piece.and_then(|piece| fit(piece, stream.id, writer.remaining()))
-            else {
-                break;
-            };
-            let len = piece.len as u64;
-            match work {
-                Work::Repair => {
-                    self.stats.retransmitted_bytes += len;
-                    self.outgoing.repair.spend(key, len);
-                }
-                Work::Fresh => {
-                    self.outgoing.sent += len;
-                    self.outgoing.fresh.spend(key, len);
-                }
             }
-            self.write_piece(writer, key, piece);
         }
         self.note_connection_blocked();
+    }
+
+    /// Writes STREAM frames with lost bytes, as long as it is their turn, until room or they end.
+    pub(crate) fn fill_repairs(&mut self, writer: &mut FrameWriter<'_, '_>) {
+        while let Some((Work::Repair, key)) = self.outgoing.next() {
+            if !self.fill_once(writer, Work::Repair, key) {
+                break;
+            }
+        }
+    }
+
+    /// Writes one STREAM frame; false if there is no room for it.
+    fn fill_once(&mut self, writer: &mut FrameWriter<'_, '_>, work: Work, key: u32) -> bool {
+        let Some(stream) = self.slab.get(key as usize) else {
+            return false;
+        };
+        let id = stream.id;
+        let buffer = stream.send.as_ref().map(|send| &send.buffer);
+        let piece = buffer.and_then(|buffer| match work {
+            Work::Repair => {
+                let start = buffer.next_repair(0)?.offset;
+                // Whole data, so that their histories stay whole.
+                let end = self.repairs.end_of(id, start);
+                let len = end.map_or(usize::MAX, |end| (end - start) as usize);
+                buffer.next_repair(len)
+            }
+            Work::Fresh => {
+                let credit = self.outgoing.credit();
+                buffer.next_fresh(usize::try_from(credit).unwrap_or(usize::MAX))
+            }
+        });
+        let Some(wanted) = piece else { return false };
+        let Some(piece) = fit(wanted, id, writer.remaining()) else {
+            return false;
+        };
+        // A datum that doesn't fit beside what is there already goes into the next packet, whole.
+        if work == Work::Repair && piece.len < wanted.len && writer.has_stream_bytes() {
+            return false;
+        }
+        let len = piece.len as u64;
+        match work {
+            Work::Repair => {
+                self.stats.retransmitted_bytes += len;
+                self.outgoing.repair.spend(key, len);
+            }
+            Work::Fresh => {
+                self.outgoing.sent += len;
+                self.outgoing.fresh.spend(key, len);
+            }
+        }
+        // A bare FIN has no history that would tell.
+        let is_repeated = work == Work::Repair && piece.len > 0;
+        let purpose = if is_repeated {
+            Purpose::Retransmission
+        } else {
+            Purpose::New
+        };
+        self.write_piece(writer, key, piece, purpose);
+        true
     }
 
     /// Writes copies of what is in flight of `range` of a stream, skipping bytes already
@@ -224,7 +261,7 @@ impl Streams {
                 return from - range.start;
             };
             self.stats.retransmitted_bytes += piece.len as u64;
-            self.write_piece(writer, key, piece);
+            self.write_piece(writer, key, piece, Purpose::Replica);
             from = piece.offset + piece.len as u64;
             if piece.fin || from >= range.end {
                 break;
@@ -233,35 +270,107 @@ impl Streams {
         all
     }
 
-    /// A packet that carried `len` bytes from `offset` on of a stream, with the FIN if `fin`, was
-    /// acknowledged or lost. Several copies of a byte may be in flight.
+    /// The fate of a packet that carried `len` bytes from `offset` on of a stream, with the FIN if
+    /// `fin`, is known. Several copies of a byte may be in flight.
     pub(crate) fn on_frame_fate(
         &mut self,
+        verdict: &Verdict,
         id: StreamId,
         offset: u64,
         len: u32,
         fin: bool,
-        fate: Fate,
     ) {
+        let range = offset..offset + u64::from(len);
         let Some(key) = self.table.key(id) else {
             return;
         };
-        let range = offset..offset + u64::from(len);
-        let complete = self.with_send(key, |send, pool| {
-            if send.is_reset() {
-                return false;
+        let complete = match verdict.fate {
+            Fate::Acked => {
+                if !self.repairs.is_empty() {
+                    self.repairs.on_acked(&verdict.carrier, id, range.clone());
+                }
+                self.with_send(key, |send, pool| {
+                    if send.is_reset() {
+                        return false;
+                    }
+                    send.buffer.on_acked(range, fin, pool);
+                    send.is_complete()
+                })
             }
-            match fate {
-                Fate::Acked => send.buffer.on_acked(range, fin, pool),
-                Fate::Lost => send.buffer.on_lost(range, fin),
+            Fate::Lost | Fate::Probed => {
+                self.on_frame_lost(verdict, key, range, fin);
+                None
             }
-            send.is_complete()
-        });
+        };
         if complete == Some(true) {
             self.events.push_back(StreamEvent::Finished { id });
             self.close_send(key);
         }
         self.wake_writers();
+    }
+
+    /// A packet with `range` of a stream is lost, or probed for: what of it must be sent again waits
+    /// for its turn.
+    fn on_frame_lost(&mut self, verdict: &Verdict, key: u32, range: Range<u64>, fin: bool) {
+        let Some(stream) = self.slab.get(key as usize) else {
+            return;
+        };
+        let Some(send) = stream.send.as_ref().filter(|send| !send.is_reset()) else {
+            return;
+        };
+        let id = stream.id;
+        let mut gaps = std::mem::take(&mut self.repairs.gaps);
+        let mut resend = std::mem::take(&mut self.repairs.resend);
+        gaps.extend(send.buffer.unacked(range.clone()));
+        for gap in &gaps {
+            self.repairs.on_lost(verdict, id, gap.clone(), &mut resend);
+        }
+        let is_tail = |ranges: &[Range<u64>]| ranges.last().is_some_and(|r| r.end == range.end);
+        // The FIN goes with the last byte; it is alone if there is none, or the last one arrived.
+        let fin = fin && (is_tail(&resend) || !is_tail(&gaps));
+        self.with_send(key, |send, _| {
+            for range in resend.drain(..) {
+                send.buffer.on_lost(range, false);
+            }
+            if fin {
+                send.buffer.on_lost(range.end..range.end, true);
+            }
+        });
+        gaps.clear();
+        self.repairs.gaps = gaps;
+        self.repairs.resend = resend;
+    }
+
+    /// `len` bytes from `offset` on of a stream left in `carrier`.
+    pub(crate) fn on_frame_sent(
+        &mut self,
+        carrier: &Carrier,
+        id: StreamId,
+        offset: u64,
+        len: u32,
+        purpose: Purpose,
+    ) {
+        let (priority, deadline) = self
+            .stream(id)
+            .map_or((0, None), |(_, stream)| (stream.priority, stream.deadline));
+        let range = offset..offset + u64::from(len);
+        self.repairs
+            .on_sent(carrier, id, range, purpose, priority, deadline);
+    }
+
+    /// What happened to data under repair and wasn't told yet.
+    pub(crate) fn poll_repair(&mut self) -> Option<RepairEvent> {
+        self.repairs.poll_event()
+    }
+
+    /// True if nothing is under repair.
+    pub(crate) fn has_no_repairs(&self) -> bool {
+        self.repairs.is_empty()
+    }
+
+    /// Totals of repair.
+    pub(crate) fn repair_stats(&self) -> RepairStats {
+        self.repairs.stats
     }
 
     /// The peer has the value of `key`.
@@ -294,6 +403,7 @@ impl Streams {
             error: code,
             final_size: final_size.unwrap_or(0),
         };
+        self.repairs.on_reset(id);
         self.cancel(ControlKey::StreamDataBlocked(id));
         self.tell(ControlKey::ResetStream(id), value);
         self.wake_writers();
@@ -367,7 +477,13 @@ impl Streams {
     }
 
     /// Writes the frame of `piece`, which fits.
-    fn write_piece(&mut self, writer: &mut FrameWriter<'_, '_>, key: u32, piece: Piece) {
+    fn write_piece(
+        &mut self,
+        writer: &mut FrameWriter<'_, '_>,
+        key: u32,
+        piece: Piece,
+        purpose: Purpose,
+    ) {
         let id = self.slab[key as usize].id;
         let Piece { offset, len, fin } = piece;
         self.with_send(key, |send, _| {
@@ -381,6 +497,7 @@ impl Streams {
                 offset,
                 len: len as u32,
                 fin,
+                purpose,
             },
             true,
         );

@@ -192,20 +192,7 @@ impl Connection {
         let has_window = entry.recovery.has_window_for(limit);
         if !wants {
             entry.pacing_until = None;
-            if has_window {
-                if self.handshake.is_complete() {
-                    self.consult_reinjector(now, Occasion::SpareRoom);
-                }
-                let is_flow_limited = self.streams.is_flow_limited();
-                let recovery = &mut self.paths.first_mut().recovery;
-                if is_flow_limited {
-                    recovery.set_flow_limited(now);
-                } else {
-                    recovery.set_app_limited(now);
-                }
-                return !self.policies.reinjections.is_empty();
-            }
-            return false;
+            return has_window && self.use_spare_room(now);
         }
         if !has_window {
             entry.recovery.on_window_blocked();
@@ -222,5 +209,30 @@ impl Connection {
         }
         entry.pacing_until = None;
         true
+    }
+
+    /// There is nothing to send though the window has room. True if the re-injector has a copy for
+    /// it that the pacer lets go.
+    fn use_spare_room(&mut self, now: Instant) -> bool {
+        // Before any copy leaves: it says nothing about how fast the application could send.
+        let is_flow_limited = self.streams.is_flow_limited();
+        let recovery = &mut self.paths.first_mut().recovery;
+        if is_flow_limited {
+            recovery.set_flow_limited(now);
+        } else {
+            recovery.set_app_limited(now);
+        }
+        let reinjector = &self.policies.reinjector;
+        if reinjector.is_inert() || !reinjector.wants_spare_room() || !self.handshake.is_complete()
+        {
+            return false;
+        }
+        let release = recovery.pacing_release(now);
+        if release > now {
+            self.paths.first_mut().pacing_until = Some(release);
+            return false;
+        }
+        self.consult_reinjector(now, Occasion::SpareRoom);
+        !self.policies.reinjections.is_empty()
     }
 }

@@ -5,6 +5,7 @@ use swiftwater_wire::{Frame, frame};
 
 use crate::crypto::Epoch;
 use crate::frame_writer::{Carried, FrameWriter};
+use crate::policy::Reinjection;
 
 use super::super::Connection;
 use super::choose::Packet;
@@ -115,24 +116,41 @@ impl Connection {
             let room = self.one_rtt_room();
             self.datagrams.fill(writer, room);
         }
+        if !self.policies.reinjections.is_empty() {
+            self.streams.fill_repairs(writer);
+            self.fill_copies(writer);
+        }
         if writer.remaining() >= MIN_STREAM_ROOM && self.streams.can_send() {
             self.streams.fill(writer);
         }
-        while writer.remaining() >= MIN_STREAM_ROOM
-            && let Some(copy) = self.policies.reinjections.pop_front()
-        {
-            let range = copy.offset..copy.offset + u64::from(copy.len);
-            let done = self.streams.fill_range(writer, copy.stream, range);
-            if done < u64::from(copy.len) && writer.remaining() < MIN_STREAM_ROOM {
-                let rest = crate::policy::Reinjection {
-                    offset: copy.offset + done,
-                    len: copy.len - done as u32,
-                    ..copy
-                };
-                self.policies.reinjections.push_front(rest);
-            }
-        }
         // What was just written may have told streams more to say (blocked frames).
         self.drain_stream_control();
+    }
+
+    /// Copies that the re-injector asked for, after retransmissions and before new data.
+    fn fill_copies(&mut self, writer: &mut FrameWriter<'_, '_>) {
+        while writer.remaining() >= MIN_STREAM_ROOM
+            && let Some(copy) = self.policies.reinjections.front().copied()
+        {
+            let range = copy.offset..copy.offset + u64::from(copy.len);
+            // Two copies in one packet would share its fate; half a copy here and half in the next
+            // would need both.
+            let shares = writer.has_stream_bytes()
+                && (writer.has_any_of(copy.stream, &range)
+                    || writer.remaining() < copy.len as usize + MIN_STREAM_ROOM);
+            if shares {
+                break;
+            }
+            self.policies.reinjections.pop_front();
+            let done = self.streams.fill_range(writer, copy.stream, range) as u32;
+            if done < copy.len {
+                self.policies.reinjections.push_front(Reinjection {
+                    offset: copy.offset + u64::from(done),
+                    len: copy.len - done,
+                    ..copy
+                });
+                break;
+            }
+        }
     }
 }

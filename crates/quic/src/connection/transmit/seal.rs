@@ -5,10 +5,11 @@ use swiftwater_wire::{Header, HeaderLayout, TruncatedPacketNumber, Writer};
 
 use crate::crypto::Epoch;
 use crate::frame_writer::{Carried, FrameWriter};
-use crate::observe::Observation;
+use crate::observe::{Observation, Purpose, SentFrame};
 use crate::path::Address;
 use crate::recovery::DeliverySnapshot;
 use crate::space::SentPacket;
+use crate::streams::Carrier;
 
 use super::super::Connection;
 use super::choose::Packet;
@@ -18,6 +19,9 @@ const MIN_SAMPLED: usize = 4;
 
 /// Least room worth starting a packet in: headers, tag, and a short ACK frame.
 pub(in crate::connection) const MIN_PACKET_ROOM: usize = 64;
+
+/// Shortest packet number of 1-RTT packets, bytes; enough for 32,768 packets in flight.
+const MIN_NUMBER_LEN: usize = 2;
 
 /// Packets in a row that ask for no acknowledgement, at most.
 const MAX_SILENT_RUN: u32 = 100;
@@ -109,7 +113,12 @@ impl Connection {
     ) -> Option<Started> {
         let space = self.space(epoch)?;
         let number = space.ledger.next_number();
-        let truncated = TruncatedPacketNumber::encode(number, space.ledger.largest_acked());
+        let mut truncated = TruncatedPacketNumber::encode(number, space.ledger.largest_acked());
+        if epoch == Epoch::OneRtt {
+            // The room for data doesn't change with the packets in flight: what is retransmitted
+            // fits in a packet as it did before.
+            truncated = truncated.at_least(MIN_NUMBER_LEN, number);
+        }
         let path = &self.paths.first().path;
         let dst = path.remote_cids.current();
         let src = path.local_cids.first();
@@ -185,16 +194,8 @@ impl Connection {
         }
         self.lifecycle.on_sent(now, sent.ack_eliciting);
         self.monitor.stats.packets_sent += 1.into();
-        self.monitor.observe(
-            now,
-            &Observation::PacketSent {
-                path: PathId::ZERO,
-                epoch,
-                number: started.number,
-                size: usize::from(sent.size),
-                ack_eliciting: sent.ack_eliciting,
-            },
-        );
+        self.observe_sent(now, epoch, started.number, &sent, carried);
+        self.tell_streams_sent(now, started.number, carried);
         if epoch == Epoch::OneRtt {
             self.maybe_skip_number(now, started.number);
         }
@@ -202,6 +203,64 @@ impl Connection {
             // RFC 9001, section 4.9.1.
             self.discard(Epoch::Initial);
         }
+    }
+
+    /// Stream data left: what is under repair has one more copy, and the re-injector hears of it.
+    fn tell_streams_sent(&mut self, now: Instant, number: PacketNumber, carried: &[Carried]) {
+        let carrier = Carrier {
+            path: PathId::ZERO,
+            number,
+            sent_at: now,
+        };
+        let mut fresh = 0;
+        for carried in carried {
+            if let &Carried::Stream {
+                id,
+                offset,
+                len,
+                purpose,
+                ..
+            } = carried
+            {
+                if purpose == Purpose::New {
+                    fresh += u64::from(len);
+                }
+                self.streams
+                    .on_frame_sent(&carrier, id, offset, len, purpose);
+            }
+        }
+        if fresh > 0 && !self.policies.reinjector.is_inert() {
+            self.policies.reinjector.on_new_data(now, fresh.into());
+        }
+        self.tell_repairs(now);
+    }
+
+    fn observe_sent(
+        &mut self,
+        now: Instant,
+        epoch: Epoch,
+        number: PacketNumber,
+        sent: &SentPacket,
+        carried: &[Carried],
+    ) {
+        if !self.monitor.is_watched() {
+            return;
+        }
+        let mut frames = std::mem::take(&mut self.scratch.frames);
+        frames.extend(carried.iter().map(sent_frame));
+        self.monitor.observe(
+            now,
+            &Observation::PacketSent {
+                path: PathId::ZERO,
+                epoch,
+                number,
+                size: usize::from(sent.size),
+                ack_eliciting: sent.ack_eliciting,
+                frames: &frames,
+            },
+        );
+        frames.clear();
+        self.scratch.frames = frames;
     }
 
     /// Leaves out a packet number now and then: a peer that acknowledges it lies (RFC 9000, section
@@ -215,6 +274,28 @@ impl Connection {
         }
         space.ledger.skip_number(now);
         space.skip_after = n + 256 + n / 2 + u64::from(self.rng.next_u32() % 256);
+    }
+}
+
+/// What observers see of a frame.
+fn sent_frame(carried: &Carried) -> SentFrame {
+    match *carried {
+        Carried::Ack { largest, .. } => SentFrame::Ack { largest },
+        Carried::Crypto { offset, len } => SentFrame::Crypto { offset, len },
+        Carried::Stream {
+            id,
+            offset,
+            len,
+            fin,
+            purpose,
+        } => SentFrame::Stream {
+            id,
+            offset,
+            len,
+            fin,
+            purpose,
+        },
+        Carried::Control { .. } => SentFrame::Control,
     }
 }
 

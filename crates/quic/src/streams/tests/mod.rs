@@ -9,15 +9,16 @@ mod sending;
 mod table;
 mod transfer;
 
-use swiftwater_units::{ByteCount, Dir, Side, StreamId};
+use swiftwater_units::{ByteCount, Dir, Instant, PacketNumber, PathId, Side, StreamId};
 use swiftwater_wire::{ErrorCode, TransportParameters, Writer, frame};
 
-use super::{ReadOutcome, Streams};
+use super::{Carrier, ReadOutcome, Streams, Verdict};
 use crate::config::TransportConfig;
 use crate::connection::StreamEvent;
 use crate::control::{ControlKey, ControlValue};
 use crate::error::TransportError;
 use crate::frame_writer::{Carried, Fate, FrameWriter};
+use crate::observe::Purpose;
 
 /// Small windows, so that tests reach them; they don't grow.
 fn config() -> TransportConfig {
@@ -155,7 +156,26 @@ fn controls(streams: &mut Streams) -> Vec<(ControlKey, ControlValue)> {
 
 /// One packet of at most `room` bytes of STREAM frames: what it carried, and its bytes.
 fn packet(streams: &mut Streams, room: usize) -> (Vec<Carried>, Vec<u8>) {
-    write_packet(room, |writer| streams.fill(writer))
+    let (carried, bytes) = write_packet(room, |writer| streams.fill(writer));
+    left(streams, &carried);
+    (carried, bytes)
+}
+
+/// The packet that carried this has left.
+fn left(streams: &mut Streams, carried: &[Carried]) {
+    for carried in carried {
+        if let &Carried::Stream {
+            id,
+            offset,
+            len,
+            purpose,
+            ..
+        } = carried
+        {
+            let carrier = verdict(Fate::Acked).carrier;
+            streams.on_frame_sent(&carrier, id, offset, len, purpose);
+        }
+    }
 }
 
 fn write_packet(
@@ -192,10 +212,45 @@ fn fate(streams: &mut Streams, carried: &[Carried], fate: Fate) {
             offset,
             len,
             fin,
+            ..
         } = carried
         {
-            streams.on_frame_fate(id, offset, len, fin, fate);
+            streams.on_frame_fate(&verdict(fate), id, offset, len, fin);
         }
+    }
+}
+
+/// The fate of a packet whose number doesn't matter.
+fn verdict(fate: Fate) -> Verdict {
+    Verdict {
+        now: Instant::from_nanos(0),
+        carrier: Carrier {
+            path: PathId::ZERO,
+            number: PacketNumber::new(0),
+            sent_at: Instant::from_nanos(0),
+        },
+        fate,
+        newest_only: false,
+    }
+}
+
+/// The same frame, sent again.
+fn again(frame: Carried, purpose: Purpose) -> Carried {
+    match frame {
+        Carried::Stream {
+            id,
+            offset,
+            len,
+            fin,
+            ..
+        } => Carried::Stream {
+            id,
+            offset,
+            len,
+            fin,
+            purpose,
+        },
+        other => other,
     }
 }
 
@@ -205,5 +260,6 @@ fn stream_frame(id: StreamId, offset: u64, len: u32, fin: bool) -> Carried {
         offset,
         len,
         fin,
+        purpose: Purpose::New,
     }
 }

@@ -150,7 +150,7 @@ fn higher_priority_goes_first_and_may_change() {
     streams.set_priority(low, 2).unwrap();
     assert_eq!(ids_of(&packet(&mut streams, 1200).0), [0]);
     // Lost data of a lower priority doesn't overtake.
-    streams.on_frame_fate(high, 0, 1000, false, Fate::Lost);
+    streams.on_frame_fate(&verdict(Fate::Lost), high, 0, 1000, false);
     assert_eq!(ids_of(&packet(&mut streams, 1200).0), [0]);
 }
 
@@ -159,9 +159,12 @@ fn lost_bytes_go_before_new_ones() {
     let mut streams = roomy();
     let id = open_with(&mut streams, 5000);
     packet(&mut streams, 1200);
-    streams.on_frame_fate(id, 100, 50, false, Fate::Lost);
+    streams.on_frame_fate(&verdict(Fate::Lost), id, 100, 50, false);
     let (carried, _) = packet(&mut streams, 1200);
-    assert_eq!(carried[0], stream_frame(id, 100, 50, false));
+    assert_eq!(
+        carried[0],
+        again(stream_frame(id, 100, 50, false), Purpose::Retransmission)
+    );
     assert_eq!(streams.stats().retransmitted_bytes, 50);
 }
 
@@ -193,9 +196,9 @@ fn finished_is_told_when_everything_was_acknowledged() {
     fate(&mut streams, &carried[1..], Fate::Acked);
     assert_eq!(events(&mut streams), []);
     fate(&mut streams, &carried[..1], Fate::Lost);
-    let again = send_all(&mut streams);
-    assert_eq!(again, carried[..1]);
-    fate(&mut streams, &again, Fate::Acked);
+    let resent = send_all(&mut streams);
+    assert_eq!(resent, [again(carried[0], Purpose::Retransmission)]);
+    fate(&mut streams, &resent, Fate::Acked);
     assert_eq!(events(&mut streams), [StreamEvent::Finished { id }]);
     assert_eq!(streams.stats().send_buffered, 0);
     // Late news of the copy that was thought lost.
@@ -217,11 +220,14 @@ fn copies_are_sent_of_what_is_in_flight() {
         []
     );
     send_all(&mut streams);
-    streams.on_frame_fate(id, 100, 900, false, Fate::Acked);
+    streams.on_frame_fate(&verdict(Fate::Acked), id, 100, 900, false);
     // In two packets.
     let mut next = 0;
     let (first, _) = write_packet(1200, |w| next = streams.fill_range(w, id, 0..3000));
-    assert_eq!(first[0], stream_frame(id, 0, 100, false));
+    assert_eq!(
+        first[0],
+        again(stream_frame(id, 0, 100, false), Purpose::Replica)
+    );
     assert!(matches!(
         first[1],
         Carried::Stream {
@@ -238,7 +244,8 @@ fn copies_are_sent_of_what_is_in_flight() {
     let (second, _) = write_packet(1200, |w| end = streams.fill_range(w, id, next..2300));
     assert_eq!((end, second.len()), (2300 - next, 1));
     let (third, _) = write_packet(1200, |w| end = streams.fill_range(w, id, 2300..3000));
-    assert_eq!((third, end), (vec![stream_frame(id, 2300, 700, true)], 700));
+    let tail = again(stream_frame(id, 2300, 700, true), Purpose::Replica);
+    assert_eq!((third, end), (vec![tail], 700));
     // An acknowledgement of the copies is as good as any.
     fate(&mut streams, &first, Fate::Acked);
     fate(&mut streams, &second, Fate::Acked);

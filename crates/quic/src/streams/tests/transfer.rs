@@ -62,6 +62,7 @@ impl End {
             self.control.fill(writer);
             self.streams.fill(writer);
         });
+        left(&mut self.streams, &carried);
         self.drain_control();
         (!bytes.is_empty()).then_some(Packet { carried, bytes })
     }
@@ -99,8 +100,10 @@ impl End {
                     offset,
                     len,
                     fin,
+                    ..
                 } => {
-                    self.streams.on_frame_fate(id, offset, len, fin, fate);
+                    self.streams
+                        .on_frame_fate(&verdict(fate), id, offset, len, fin);
                 }
                 Carried::Control { key, version } => {
                     self.control.on_frame_fate(key, version, fate);

@@ -1,0 +1,569 @@
+//! Data under repair: stream ranges that were declared lost or probed for, or of which a re-injector
+//! asked for a copy, until they are acknowledged.
+//!
+//! Several copies of such a range may be in flight. Each range is watched through its newest copy:
+//! the loss of an older one is the network's business (congestion control hears of it from the
+//! ledger) but not the stream's, else every copy that gets lost would be retransmitted on its own
+//! (AutoRec, section VIII-C). Nothing lives here while nothing is lost, and each event costs
+//! O(log n) of the ranges under repair.
+//!
+//! What is told to policies and observers leaves through [`Repairs::poll_event`]. What is to be sent
+//! again is the business of `send_buffer.rs`. Bare FINs are not tracked: they have no bytes to name.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::time::Duration;
+
+use swiftwater_units::{ByteCount, Instant, PacketNumber, PathId, StreamId};
+
+use crate::frame_writer::Fate;
+use crate::observe::Purpose;
+use crate::policy::{Copied, Datum, Repair, RepairCause};
+
+/// Totals of the repair of lost stream data. Means are weighted by bytes, so that a datum that was
+/// cut in two counts no more than one that wasn't.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct RepairStats {
+    /// Stream bytes sent for the first time.
+    pub new_bytes: ByteCount,
+    /// Bytes declared lost, or probed for, each counted once.
+    pub lost_bytes: ByteCount,
+    /// Data (ranges) declared lost, each counted once.
+    pub lost_data: u64,
+    /// Of `lost_bytes`, those whose first transmission arrived after all.
+    pub spurious_bytes: ByteCount,
+    /// Bytes of retransmissions sent, replicas excluded.
+    pub retransmitted_bytes: ByteCount,
+    /// Bytes whose repair is over.
+    pub recovered_bytes: ByteCount,
+    /// Of these, the ones whose first retransmission did not get through: those that a recovery
+    /// latency is counted for.
+    pub repeated_bytes: ByteCount,
+    /// Data that `repeated_bytes` are of.
+    pub repeated_data: u64,
+    /// Sum over `repeated_bytes` of the time from first retransmission to the sending of the copy
+    /// that arrived first, in byte-nanoseconds.
+    pub recovery_latency_sum: u128,
+    /// The longest such time.
+    pub max_recovery_latency: Duration,
+    /// Recovered bytes that needed a second loss detection.
+    pub deteriorated_bytes: ByteCount,
+    /// Recovered bytes whose recovery latency was no less than their own detection time.
+    pub late_bytes: ByteCount,
+    /// Sum over the first retransmissions of the time since the first transmission, in
+    /// byte-nanoseconds; retransmissions for loss only.
+    pub detection_time_sum: u128,
+    /// Bytes that `detection_time_sum` is of.
+    pub detected_bytes: ByteCount,
+    /// As `detection_time_sum`, for data that a probe timeout repeated.
+    pub probe_time_sum: u128,
+    /// Bytes that `probe_time_sum` is of.
+    pub probed_bytes: ByteCount,
+    /// Replicas sent.
+    pub replicas_sent: u64,
+    /// Their bytes.
+    pub replica_bytes: ByteCount,
+    /// Data that a replica brought first.
+    pub replicas_useful: u64,
+    /// Replicas of recovered data that brought nothing.
+    pub replicas_wasted: u64,
+}
+
+impl RepairStats {
+    /// Mean recovery latency of data whose first retransmission was lost (AutoRec, section III-C).
+    pub fn mean_recovery_latency(&self) -> Option<Duration> {
+        mean(self.recovery_latency_sum, self.repeated_bytes)
+    }
+
+    /// Mean time from sending to retransmission, for data found lost (`T_unit`), probes excluded.
+    pub fn mean_detection_time(&self) -> Option<Duration> {
+        mean(self.detection_time_sum, self.detected_bytes)
+    }
+
+    /// Share of recovered bytes that needed two or more loss detections (recovery deterioration
+    /// rate, AutoRec section VII), 0 to 1; spurious losses are no losses.
+    pub fn deterioration_rate(&self) -> Option<f64> {
+        let lost = (self.recovered_bytes.saturating_sub(self.spurious_bytes)).get();
+        (lost > 0).then(|| self.deteriorated_bytes.get() as f64 / lost as f64)
+    }
+
+    /// Replica bytes per byte sent for the first time (AutoRec, section V-A).
+    pub fn redundancy_cost(&self) -> f64 {
+        self.replica_bytes.get() as f64 / self.new_bytes.get().max(1) as f64
+    }
+}
+
+fn mean(sum: u128, bytes: ByteCount) -> Option<Duration> {
+    let nanos = sum.checked_div(u128::from(bytes.get()))?;
+    Some(Duration::from_nanos(
+        u64::try_from(nanos).unwrap_or(u64::MAX),
+    ))
+}
+
+/// The packet that a fate or a sending is about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Carrier {
+    pub(crate) path: PathId,
+    pub(crate) number: PacketNumber,
+    pub(crate) sent_at: Instant,
+}
+
+/// The fate of a packet, as streams need to know it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Verdict {
+    pub(crate) now: Instant,
+    pub(crate) carrier: Carrier,
+    pub(crate) fate: Fate,
+    /// A loss concerns only bytes of which no newer copy is in flight.
+    pub(crate) newest_only: bool,
+}
+
+impl Verdict {
+    fn cause(&self) -> RepairCause {
+        match self.fate {
+            Fate::Probed => RepairCause::Probe,
+            Fate::Lost | Fate::Acked => RepairCause::Loss,
+        }
+    }
+}
+
+/// One copy after the first transmission.
+#[derive(Clone, Copy, Debug)]
+struct CopySent {
+    path: PathId,
+    number: PacketNumber,
+    sent_at: Instant,
+    replica: bool,
+    /// Retransmissions so far, this one included.
+    round: u32,
+}
+
+/// What happened to one range.
+#[derive(Clone, Debug)]
+struct History {
+    len: u32,
+    first_sent_at: Option<Instant>,
+    /// `None` while the range is not known to be lost.
+    lost_at: Option<Instant>,
+    first_retransmitted_at: Option<Instant>,
+    /// It waits to be retransmitted, for this reason.
+    pending: Option<RepairCause>,
+    retransmissions: u32,
+    replicas: u32,
+    /// In the order in which they were sent.
+    copies: Vec<CopySent>,
+}
+
+impl History {
+    fn new(len: u32) -> Self {
+        Self {
+            len,
+            first_sent_at: None,
+            lost_at: None,
+            first_retransmitted_at: None,
+            pending: None,
+            retransmissions: 0,
+            replicas: 0,
+            copies: Vec::new(),
+        }
+    }
+
+    /// True if a newer copy than the one in `carrier` is in flight.
+    fn is_superseded(&self, carrier: &Carrier) -> bool {
+        self.copies
+            .last()
+            .is_some_and(|newest| (newest.path, newest.number) != (carrier.path, carrier.number))
+    }
+}
+
+/// A recovered datum, for observers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recovery {
+    pub(crate) datum: Datum,
+    pub(crate) by: Copied,
+    pub(crate) latency: Duration,
+    pub(crate) detection_time: Duration,
+    pub(crate) retransmissions: u32,
+    pub(crate) replicas: u32,
+}
+
+/// What happened here that others want to know.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RepairEvent {
+    /// For the re-injector.
+    Policy(Repair),
+    /// A range was declared lost, or probed for, for the first time.
+    Lost {
+        datum: Datum,
+        detection_time: Duration,
+        cause: RepairCause,
+    },
+    /// A range that had been lost was recovered.
+    Recovered(Recovery),
+}
+
+/// All ranges under repair of a connection.
+#[derive(Debug, Default)]
+pub(super) struct Repairs {
+    ranges: BTreeMap<(StreamId, u64), History>,
+    events: VecDeque<RepairEvent>,
+    /// Vectors that live on.
+    pub(super) gaps: Vec<Range<u64>>,
+    pub(super) resend: Vec<Range<u64>>,
+    pub(super) stats: RepairStats,
+}
+
+impl Repairs {
+    pub(super) fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    pub(super) fn poll_event(&mut self) -> Option<RepairEvent> {
+        self.events.pop_front()
+    }
+
+    /// Where a frame with bytes to send again from `offset` on should end, so that it carries whole
+    /// data: the end of the datum there, if there is one.
+    pub(super) fn end_of(&self, stream: StreamId, offset: u64) -> Option<u64> {
+        if self.ranges.is_empty() {
+            return None;
+        }
+        let (&(_, start), history) = self
+            .ranges
+            .range((stream, 0)..=(stream, offset))
+            .next_back()?;
+        let end = start + u64::from(history.len);
+        (offset < end).then_some(end)
+    }
+
+    /// `gap` of a stream, not acknowledged, was in a packet that was declared lost or is probed for.
+    /// Appends to `resend` what must be sent again: a probe repeats whatever is in flight.
+    pub(super) fn on_lost(
+        &mut self,
+        verdict: &Verdict,
+        stream: StreamId,
+        gap: Range<u64>,
+        resend: &mut Vec<Range<u64>>,
+    ) {
+        let mut at = gap.start;
+        while at < gap.end {
+            let known = self
+                .at_or_after(stream, at)
+                .filter(|range| range.start < gap.end);
+            let unknown_end = known.as_ref().map_or(gap.end, |range| range.start.max(at));
+            if at < unknown_end {
+                self.begin(verdict, stream, at..unknown_end);
+                resend.push(at..unknown_end);
+            }
+            let Some(range) = known else { break };
+            if self.lose_again(verdict, stream, &range) {
+                resend.push(range.start.max(gap.start)..range.end.min(gap.end));
+            }
+            at = range.end;
+        }
+    }
+
+    /// The first range that ends after `at`.
+    fn at_or_after(&self, stream: StreamId, at: u64) -> Option<Range<u64>> {
+        let whole = |(&(_, start), history): (&(StreamId, u64), &History)| {
+            start..start + u64::from(history.len)
+        };
+        let before = self
+            .ranges
+            .range((stream, 0)..=(stream, at))
+            .next_back()
+            .map(whole)
+            .filter(|range| range.end > at);
+        before.or_else(|| {
+            self.ranges
+                .range((stream, at)..=(stream, u64::MAX))
+                .next()
+                .map(whole)
+        })
+    }
+
+    fn begin(&mut self, verdict: &Verdict, stream: StreamId, range: Range<u64>) {
+        let len = (range.end - range.start) as u32;
+        let mut history = History::new(len);
+        history.first_sent_at = Some(verdict.carrier.sent_at);
+        history.lost_at = Some(verdict.now);
+        history.pending = Some(verdict.cause());
+        self.ranges.insert((stream, range.start), history);
+        let datum = Datum {
+            stream,
+            offset: range.start,
+            len,
+        };
+        self.count_lost(verdict, datum);
+    }
+
+    fn count_lost(&mut self, verdict: &Verdict, datum: Datum) {
+        self.stats.lost_data += 1;
+        self.stats.lost_bytes += u64::from(datum.len).into();
+        self.events.push_back(RepairEvent::Lost {
+            datum,
+            detection_time: verdict.now.saturating_since(verdict.carrier.sent_at),
+            cause: verdict.cause(),
+        });
+    }
+
+    /// A copy of a known range is lost; true if the range must be sent again.
+    fn lose_again(&mut self, verdict: &Verdict, stream: StreamId, range: &Range<u64>) -> bool {
+        let Some(history) = self.ranges.get_mut(&(stream, range.start)) else {
+            return false;
+        };
+        if history.pending.is_some() {
+            return false;
+        }
+        let concerns_newest_only = verdict.fate == Fate::Lost && verdict.newest_only;
+        if concerns_newest_only && history.is_superseded(&verdict.carrier) {
+            return false;
+        }
+        history.pending = Some(verdict.cause());
+        if history.lost_at.is_none() {
+            history.lost_at = Some(verdict.now);
+            history.first_sent_at.get_or_insert(verdict.carrier.sent_at);
+            let len = history.len;
+            let offset = range.start;
+            let datum = Datum {
+                stream,
+                offset,
+                len,
+            };
+            self.count_lost(verdict, datum);
+        }
+        true
+    }
+
+    /// `range` of a stream left in `carrier` for `purpose`. `priority` and `deadline` are the
+    /// stream's.
+    pub(super) fn on_sent(
+        &mut self,
+        carrier: &Carrier,
+        stream: StreamId,
+        range: Range<u64>,
+        purpose: Purpose,
+        priority: i32,
+        deadline: Option<Instant>,
+    ) {
+        if range.is_empty() {
+            return;
+        }
+        match purpose {
+            Purpose::New => {
+                self.stats.new_bytes += (range.end - range.start).into();
+                return;
+            }
+            Purpose::Retransmission => {}
+            Purpose::Replica => self.cover(stream, range.clone()),
+        }
+        self.cut(stream, range.start);
+        self.cut(stream, range.end);
+        let mut at = range.start;
+        while let Some(known) = self.at_or_after(stream, at).filter(|r| r.start < range.end) {
+            self.record_copy(carrier, stream, known.start, priority, deadline);
+            at = known.end;
+        }
+    }
+
+    /// Makes room for the history of bytes that are repeated without having been lost.
+    fn cover(&mut self, stream: StreamId, range: Range<u64>) {
+        let mut at = range.start;
+        while at < range.end {
+            let known = self.at_or_after(stream, at).filter(|r| r.start < range.end);
+            let end = known.as_ref().map_or(range.end, |known| known.start);
+            if at < end {
+                let history = History::new((end - at) as u32);
+                self.ranges.insert((stream, at), history);
+            }
+            at = known.map_or(range.end, |known| known.end);
+        }
+    }
+
+    /// Cuts the range around `at`, if there is one, in two.
+    fn cut(&mut self, stream: StreamId, at: u64) {
+        let Some((&(_, start), history)) = self
+            .ranges
+            .range_mut((stream, 0)..(stream, at))
+            .next_back()
+            .map(|(key, history)| (key, history))
+        else {
+            return;
+        };
+        let end = start + u64::from(history.len);
+        if end <= at {
+            return;
+        }
+        let datum = Datum {
+            stream,
+            offset: start,
+            len: history.len,
+        };
+        let mut rest = history.clone();
+        history.len = (at - start) as u32;
+        rest.len = (end - at) as u32;
+        let first = history.len;
+        self.ranges.insert((stream, at), rest);
+        self.events
+            .push_back(RepairEvent::Policy(Repair::Split { datum, at: first }));
+    }
+
+    fn record_copy(
+        &mut self,
+        carrier: &Carrier,
+        stream: StreamId,
+        offset: u64,
+        priority: i32,
+        deadline: Option<Instant>,
+    ) {
+        let Some(history) = self.ranges.get_mut(&(stream, offset)) else {
+            return;
+        };
+        let now = carrier.sent_at;
+        let len = history.len;
+        let bytes = u64::from(len);
+        let datum = Datum {
+            stream,
+            offset,
+            len,
+        };
+        let cause = history.pending.take();
+        if cause.is_some() {
+            history.retransmissions += 1;
+        } else {
+            history.replicas += 1;
+        }
+        history.copies.push(CopySent {
+            path: carrier.path,
+            number: carrier.number,
+            sent_at: now,
+            replica: cause.is_none(),
+            round: history.retransmissions,
+        });
+        let Some(cause) = cause else {
+            self.stats.replicas_sent += 1;
+            self.stats.replica_bytes += bytes.into();
+            self.events
+                .push_back(RepairEvent::Policy(Repair::ReplicaSent { datum }));
+            return;
+        };
+        self.stats.retransmitted_bytes += bytes.into();
+        let first_sent_at = history.first_sent_at.unwrap_or(now);
+        if history.first_retransmitted_at.is_none() {
+            history.first_retransmitted_at = Some(now);
+            let time = now.saturating_since(first_sent_at).as_nanos() * u128::from(len);
+            let (sum, of) = match cause {
+                RepairCause::Loss => (
+                    &mut self.stats.detection_time_sum,
+                    &mut self.stats.detected_bytes,
+                ),
+                RepairCause::Probe => {
+                    (&mut self.stats.probe_time_sum, &mut self.stats.probed_bytes)
+                }
+            };
+            *sum += time;
+            *of += bytes.into();
+        }
+        let event = Repair::Retransmitted {
+            datum,
+            first_sent_at,
+            lost_at: history.lost_at.unwrap_or(now),
+            round: history.retransmissions,
+            cause,
+            priority,
+            deadline,
+        };
+        self.events.push_back(RepairEvent::Policy(event));
+    }
+
+    /// The copy of `range` in `carrier` was acknowledged.
+    pub(super) fn on_acked(&mut self, carrier: &Carrier, stream: StreamId, range: Range<u64>) {
+        while let Some(known) = self
+            .at_or_after(stream, range.start)
+            .filter(|known| known.start < range.end)
+        {
+            // Frames carry whole ranges, except for ones that were cut since: those are covered too.
+            let Some(history) = self.ranges.remove(&(stream, known.start)) else {
+                return;
+            };
+            self.finish(carrier, stream, known.start, &history);
+        }
+    }
+
+    fn finish(&mut self, carrier: &Carrier, stream: StreamId, offset: u64, history: &History) {
+        let datum = Datum {
+            stream,
+            offset,
+            len: history.len,
+        };
+        let bytes = u64::from(history.len);
+        let copy = history
+            .copies
+            .iter()
+            .find(|copy| (copy.path, copy.number) == (carrier.path, carrier.number));
+        let by = match copy {
+            None => Copied::Original,
+            Some(copy) if copy.replica => Copied::Replica,
+            Some(copy) => Copied::Retransmission(copy.round),
+        };
+        let useful = u64::from(by == Copied::Replica);
+        self.stats.replicas_useful += useful;
+        self.stats.replicas_wasted += u64::from(history.replicas) - useful;
+        self.events
+            .push_back(RepairEvent::Policy(Repair::Recovered { datum, by }));
+        if history.lost_at.is_none() {
+            return;
+        }
+        let latency = match (copy, history.first_retransmitted_at) {
+            (Some(copy), Some(first)) => copy.sent_at.saturating_since(first),
+            _ => Duration::ZERO,
+        };
+        let detection_time = match (history.first_retransmitted_at, history.first_sent_at) {
+            (Some(again), Some(first)) => again.saturating_since(first),
+            _ => Duration::ZERO,
+        };
+        let stats = &mut self.stats;
+        stats.recovered_bytes += bytes.into();
+        match by {
+            Copied::Original => stats.spurious_bytes += bytes.into(),
+            Copied::Retransmission(1) => {}
+            Copied::Retransmission(_) | Copied::Replica => {
+                stats.repeated_bytes += bytes.into();
+                stats.repeated_data += 1;
+                stats.recovery_latency_sum += latency.as_nanos() * u128::from(bytes);
+                stats.max_recovery_latency = stats.max_recovery_latency.max(latency);
+                if copy.is_some_and(|copy| copy.round >= 2) {
+                    stats.deteriorated_bytes += bytes.into();
+                }
+                if latency >= detection_time {
+                    stats.late_bytes += bytes.into();
+                }
+            }
+        }
+        self.events.push_back(RepairEvent::Recovered(Recovery {
+            datum,
+            by,
+            latency,
+            detection_time,
+            retransmissions: history.retransmissions,
+            replicas: history.replicas,
+        }));
+    }
+
+    /// The stream was reset: nothing of it needs repair any more.
+    pub(super) fn on_reset(&mut self, stream: StreamId) {
+        while let Some(range) = self.at_or_after(stream, 0) {
+            let Some(history) = self.ranges.remove(&(stream, range.start)) else {
+                return;
+            };
+            self.stats.replicas_wasted += u64::from(history.replicas);
+            let datum = Datum {
+                stream,
+                offset: range.start,
+                len: history.len,
+            };
+            self.events
+                .push_back(RepairEvent::Policy(Repair::Abandoned { datum }));
+        }
+    }
+}
