@@ -74,6 +74,7 @@ impl Sender {
             return;
         }
         let frames = &self.frames;
+        let mut wishes = Vec::new();
         let mut outstanding = self.ledger.in_flight().filter_map(|(sequence, sent)| {
             let Content::Data {
                 frame,
@@ -97,9 +98,9 @@ impl Sender {
                 retransmission: copy != Copy::First,
             })
         });
-        let mut wishes = Vec::new();
         let hints = Hints::default();
         policy.reinject(now, occasion, &mut outstanding, &[view], &hints, &mut wishes);
+        drop(outstanding);
         for wish in wishes {
             self.queue_copies(wish);
         }
