@@ -58,7 +58,7 @@ impl WebRtcVariant {
             return 0;
         }
         // From a share of all packets to a share of source packets.
-        let of_source = (WHOLE * share / (WHOLE - share)) as usize;
+        let of_source = (WHOLE * share / (WHOLE - share)).round() as usize;
         ((packets * of_source + 128) >> 8).max(1)
     }
 }

@@ -123,12 +123,10 @@ impl Ledger {
     pub(super) fn on_ack(&mut self, ranges: &[RangeInclusive<u64>], out: &mut Vec<Settled>) {
         for range in ranges.iter().rev() {
             let start = (*range.start()).max(self.base);
-            let end = (*range.end()).min(self.next_sequence().saturating_sub(1));
-            for sequence in start..=end.max(start) {
-                let Some(at) = sequence.checked_sub(self.base) else {
-                    continue;
-                };
-                let Some(sent) = self.packets.get_mut(at as usize) else {
+            let end = range.end().saturating_add(1).min(self.next_sequence());
+            // Empty for what is forgotten, and for what was never sent.
+            for sequence in start..end {
+                let Some(sent) = self.packets.get_mut((sequence - self.base) as usize) else {
                     break;
                 };
                 if sent.state == State::Acked {

@@ -47,6 +47,8 @@ pub(super) struct Batch {
     pub(super) last_sent: Option<Instant>,
     /// Data packets in it.
     pub(super) packets: u32,
+    /// It is one that was sent again.
+    pub(super) again: bool,
     /// Some of it is lost, and the rest is waited for until then.
     pub(super) due: Option<Instant>,
 }

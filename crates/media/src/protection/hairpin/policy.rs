@@ -24,10 +24,12 @@ pub struct PathTiming {
 
 impl PathTiming {
     /// How long after the last packet of a batch its missing packets are given up and sent again:
-    /// max(srtt + 4 sd, 1.5 srtt) and the dispersion of a packet.
-    pub fn recovery_timeout(&self) -> Duration {
+    /// max(srtt + 4 sd, 1.5 srtt) for a batch that was sent again, max(srtt + 4 sd, 2 srtt) for the
+    /// first, and the dispersion of a packet.
+    pub fn recovery_timeout(&self, is_first: bool) -> Duration {
+        let least = self.smoothed_rtt * if is_first { 4 } else { 3 } / 2;
         let four = self.smoothed_rtt + self.rtt_var * 4;
-        four.max(self.smoothed_rtt * 3 / 2) + self.dispersion
+        four.max(least) + self.dispersion
     }
 
     /// Rounds of transmission that fit in `left`, the time to the deadline: one less than the
@@ -45,8 +47,8 @@ impl PathTiming {
 #[derive(Debug)]
 pub struct HairpinPolicy {
     table: Arc<HairpinTable>,
-    /// Packets of the last 34 ms: when, how many, and whether they were data sent again.
-    recent: VecDeque<(Instant, u32, bool)>,
+    /// What happened in the last 34 ms: when, packets sent, and data packets found to be sent again.
+    recent: VecDeque<(Instant, u32, u32)>,
     sent: u64,
     resent: u64,
 }
@@ -73,12 +75,13 @@ impl HairpinPolicy {
         let packets = u32::try_from(size).unwrap_or(u32::MAX);
         let left = left.saturating_sub(timing.dispersion.saturating_mul(packets));
         let repairs = self.repairs(now, size, size, left, timing);
-        self.count(now, size + repairs, false);
+        self.count(now, size + repairs, 0);
         repairs
     }
 
     /// Repair packets for a batch of `missing` packets that are sent again, of a frame of `size`
-    /// packets whose deadline is `left` away. The batch counts in the loss rate already.
+    /// packets whose deadline is `left` away. The loss rate counts the batch as lost already, but not
+    /// yet as sent.
     pub fn on_resend(
         &mut self,
         now: Instant,
@@ -87,23 +90,24 @@ impl HairpinPolicy {
         left: Duration,
         timing: &PathTiming,
     ) -> usize {
-        self.count(now, missing, true);
+        self.count(now, 0, missing);
         let repairs = self.repairs(now, size, missing, left, timing);
-        self.count(now, repairs, false);
+        self.count(now, missing + repairs, 0);
         repairs
     }
 
-    /// Data packets sent again per packet sent, over the last 34 ms; 0 with none sent.
+    /// Data packets sent again per packet sent, over the last 34 ms, at most 1; 0 with none of
+    /// either.
     pub fn loss_rate(&mut self, now: Instant) -> f64 {
-        while let Some(&(at, packets, again)) = self.recent.front()
+        while let Some(&(at, sent, resent)) = self.recent.front()
             && now.saturating_since(at) > WINDOW
         {
             self.recent.pop_front();
-            self.sent -= u64::from(packets);
-            self.resent -= if again { u64::from(packets) } else { 0 };
+            self.sent -= u64::from(sent);
+            self.resent -= u64::from(resent);
         }
-        if self.sent == 0 {
-            return 0.0;
+        if self.resent >= self.sent {
+            return if self.resent > 0 { 1.0 } else { 0.0 };
         }
         self.resent as f64 / self.sent as f64
     }
@@ -121,10 +125,11 @@ impl HairpinPolicy {
             .repairs(loss, size, timing.rounds(left), missing)
     }
 
-    fn count(&mut self, now: Instant, packets: usize, again: bool) {
-        let packets = u32::try_from(packets).unwrap_or(u32::MAX);
-        self.recent.push_back((now, packets, again));
-        self.sent += u64::from(packets);
-        self.resent += if again { u64::from(packets) } else { 0 };
+    fn count(&mut self, now: Instant, sent: usize, resent: usize) {
+        let sent = u32::try_from(sent).unwrap_or(u32::MAX);
+        let resent = u32::try_from(resent).unwrap_or(u32::MAX);
+        self.recent.push_back((now, sent, resent));
+        self.sent += u64::from(sent);
+        self.resent += u64::from(resent);
     }
 }

@@ -45,7 +45,7 @@ impl Sender {
             // Nothing is left to wait for.
             return frame.batch.due.map(|due| due.min(self.last_sent));
         }
-        let recovery = frame.batch.last_sent? + self.timing().recovery_timeout();
+        let recovery = frame.batch.last_sent? + self.timing().recovery_timeout(!frame.batch.again);
         Some(frame.batch.due.map_or(recovery, |due| due.min(recovery)))
     }
 
@@ -73,7 +73,7 @@ impl Sender {
         let timed_out = frame
             .batch
             .last_sent
-            .is_some_and(|at| at + timing.recovery_timeout() <= now);
+            .is_some_and(|at| at + timing.recovery_timeout(!frame.batch.again) <= now);
         let is_missing = |packet: &PacketState| {
             let was_sent = packet.first_sent.is_some();
             was_sent && packet.is_open() && !packet.queued && (timed_out || !packet.in_flight)
@@ -96,6 +96,7 @@ impl Sender {
             .count();
         if let Some(frame) = self.frames.get_mut(index) {
             frame.batch.packets = queued as u32;
+            frame.batch.again = true;
         }
         if queued == 0 {
             return;
