@@ -109,7 +109,10 @@ impl SessionReport {
 
     /// Share of packets that the sender declared lost, spurious ones left out; 0 of none.
     pub fn loss_rate(&self) -> f64 {
-        let lost = self.sender.packets_lost.saturating_sub(self.sender.spurious_losses);
+        let lost = self
+            .sender
+            .packets_lost
+            .saturating_sub(self.sender.spurious_losses);
         lost as f64 / self.sender.packets_sent.max(1) as f64
     }
 

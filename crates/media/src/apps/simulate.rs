@@ -174,16 +174,18 @@ impl Run {
     /// When something happens next; `None` at the end.
     fn next_event(&self) -> Option<Instant> {
         let frame = self.next_frame.map(|frame| Instant::ZERO + frame.at);
-        let is_through = frame.is_none() && self.judge.delays.len() == self.judge.frames.len();
-        if is_through && self.now >= Instant::ZERO + self.duration {
+        let links = [self.forward.next_event(), self.backward.next_event()];
+        let all_there = self.judge.delays.len() == self.judge.frames.len();
+        let is_idle = links == [None, None] && frame.is_none();
+        if all_there && is_idle && self.now >= Instant::ZERO + self.duration {
             return None;
         }
         let events = [
             frame,
             self.sender.poll_timeout(),
             Some(self.receiver.poll_timeout()),
-            self.forward.next_event(),
-            self.backward.next_event(),
+            links[0],
+            links[1],
         ];
         let next = events.into_iter().flatten().min()?;
         let next = next.max(self.now);

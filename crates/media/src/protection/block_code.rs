@@ -37,7 +37,14 @@ pub fn encode(source: &[&[u8]]) -> Result<Vec<Vec<u8>>, BlockCodeError> {
     if source.is_empty() || source.len() > MAX_SOURCE_PACKETS {
         return Err(too_many());
     }
-    let len = repair_len(source.iter().map(|packet| packet.len()).max().unwrap_or(0).max(1));
+    let len = repair_len(
+        source
+            .iter()
+            .map(|packet| packet.len())
+            .max()
+            .unwrap_or(0)
+            .max(1),
+    );
     let capacity = repair_capacity(source.len());
     let mut encoder =
         ReedSolomonEncoder::new(source.len(), capacity, len).map_err(|_| too_many())?;
@@ -60,7 +67,10 @@ pub fn decode(
     if source_count == 0 || source_count > MAX_SOURCE_PACKETS {
         return Err(BlockCodeError::TooManyPackets(source_count));
     }
-    let contents = source.iter().chain(repair).map(|(_, content)| content.len());
+    let contents = source
+        .iter()
+        .chain(repair)
+        .map(|(_, content)| content.len());
     let len = repair_len(contents.max().unwrap_or(0).max(1));
     let mut packets = vec![Vec::new(); source_count];
     for &(number, content) in source {

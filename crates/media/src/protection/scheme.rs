@@ -155,7 +155,9 @@ impl Protector {
         Ok(match scheme {
             Scheme::Rtx => Self::Rtx,
             Scheme::WebRtc(variant) => Self::WebRtc(WebRtcFec::new(*variant)),
-            Scheme::Hairpin { lambda } => Self::Hairpin(HairpinPolicy::new(tables.hairpin(*lambda)?)),
+            Scheme::Hairpin { lambda } => {
+                Self::Hairpin(HairpinPolicy::new(tables.hairpin(*lambda)?))
+            }
             Scheme::Tambur(parity) => Self::Tambur(TamburRate::new(*parity)),
             Scheme::Policy(name) => {
                 let policy = resolve(name);

@@ -105,7 +105,10 @@ impl Outgoing {
             // The size was checked when the frame came.
             self.shards = Some(block_code::encode(&source).unwrap_or_default());
         }
-        let shard = self.shards.as_ref().and_then(|all| all.get(number as usize));
+        let shard = self
+            .shards
+            .as_ref()
+            .and_then(|all| all.get(number as usize));
         shard.cloned().unwrap_or_default()
     }
 }

@@ -9,4 +9,6 @@ mod policy;
 mod solver;
 
 pub use policy::{HairpinPolicy, PathTiming};
-pub use solver::{HairpinTable, InvalidLambda, MAX_MISSING, MAX_ROUNDS, Solution, candidates, solve};
+pub use solver::{
+    HairpinTable, InvalidLambda, MAX_MISSING, MAX_ROUNDS, Solution, candidates, solve,
+};

@@ -121,8 +121,7 @@ impl HairpinPolicy {
         timing: &PathTiming,
     ) -> usize {
         let loss = self.loss_rate(now);
-        self.table
-            .repairs(loss, size, timing.rounds(left), missing)
+        self.table.repairs(loss, size, timing.rounds(left), missing)
     }
 
     fn count(&mut self, now: Instant, sent: usize, resent: usize) {

@@ -111,7 +111,10 @@ impl Sender {
         cause: RepairCause,
     ) -> bool {
         let may = self.may_resend(frame, number);
-        let packet = self.frames.get_mut(frame).and_then(|frame| frame.packet_mut(number));
+        let packet = self
+            .frames
+            .get_mut(frame)
+            .and_then(|frame| frame.packet_mut(number));
         let Some(packet) = packet else {
             return false;
         };
@@ -203,7 +206,10 @@ impl Sender {
             Protector::Reinject(policy) => policy.watches_newest(),
             _ => true,
         };
-        let packet = self.frames.get_mut(frame).and_then(|frame| frame.packet_mut(number));
+        let packet = self
+            .frames
+            .get_mut(frame)
+            .and_then(|frame| frame.packet_mut(number));
         let Some(packet) = packet else {
             return false;
         };

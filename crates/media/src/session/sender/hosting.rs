@@ -2,9 +2,7 @@
 //! data at their offsets. The same rules hold as there: no more copies than asked for, none of data
 //! that was acknowledged, and copies leave at the pacer's rate.
 
-use swiftwater_quic::policy::{
-    Datum, Hints, Occasion, OutstandingRange, PathView, Reinjection,
-};
+use swiftwater_quic::policy::{Datum, Hints, Occasion, OutstandingRange, PathView, Reinjection};
 use swiftwater_units::{ByteCount, Dir, Instant, PacketNumber, PathId, Side, StreamId};
 
 use super::Sender;
@@ -56,7 +54,9 @@ impl Sender {
 
     /// There is nothing to send: does the policy have a copy for it? True if so.
     pub(super) fn use_spare_room(&mut self, now: Instant) -> bool {
-        let wants = self.policy_mut().is_some_and(|policy| policy.wants_spare_room());
+        let wants = self
+            .policy_mut()
+            .is_some_and(|policy| policy.wants_spare_room());
         if wants {
             self.consult(now, Occasion::SpareRoom);
         }
@@ -85,7 +85,10 @@ impl Sender {
                 return None;
             };
             let frame = frames.get(frame)?;
-            frame.packets.get(number as usize).filter(|packet| packet.is_open())?;
+            frame
+                .packets
+                .get(number as usize)
+                .filter(|packet| packet.is_open())?;
             let datum = datum(frame.frame.index, &frame.cut, number);
             Some(OutstandingRange {
                 path: PathId::ZERO,
@@ -99,7 +102,14 @@ impl Sender {
             })
         });
         let hints = Hints::default();
-        policy.reinject(now, occasion, &mut outstanding, &[view], &hints, &mut wishes);
+        policy.reinject(
+            now,
+            occasion,
+            &mut outstanding,
+            &[view],
+            &hints,
+            &mut wishes,
+        );
         drop(outstanding);
         for wish in wishes {
             self.queue_copies(wish);
@@ -114,7 +124,10 @@ impl Sender {
         };
         let len = u64::from(frame.cut.packet_len());
         let first = wish.offset / len;
-        let end = wish.offset.saturating_add(u64::from(wish.len)).div_ceil(len);
+        let end = wish
+            .offset
+            .saturating_add(u64::from(wish.len))
+            .div_ceil(len);
         for number in first..end.min(u64::from(frame.cut.packets())) {
             let number = number as u32;
             let packet = &frame.packets[number as usize];

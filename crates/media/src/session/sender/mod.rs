@@ -248,9 +248,8 @@ impl Sender {
         let kept = self.config.deadline.map(|deadline| {
             deadline.max(self.config.key_frame_after.unwrap_or_default()) + LATE_MEMORY
         });
-        let old = |frame: &Outgoing| {
-            kept.is_some_and(|kept| now.saturating_since(frame.born) > kept)
-        };
+        let old =
+            |frame: &Outgoing| kept.is_some_and(|kept| now.saturating_since(frame.born) > kept);
         let expired: Vec<u64> = self
             .frames
             .iter()
@@ -266,7 +265,10 @@ impl Sender {
 
     /// Gives up what isn't acknowledged of a frame.
     fn abandon_frame(&mut self, now: Instant, index: u64) {
-        let count = self.frames.get(index).map_or(0, |frame| frame.cut.packets());
+        let count = self
+            .frames
+            .get(index)
+            .map_or(0, |frame| frame.cut.packets());
         for number in 0..count {
             self.abandon(now, index, number);
         }
@@ -293,9 +295,10 @@ impl Sender {
         let Some(limit) = self.config.key_frame_after else {
             return;
         };
-        let oldest = self.frames.iter().find(|frame| {
-            !frame.is_complete() && frame.packets.iter().any(|packet| !packet.acked)
-        });
+        let oldest = self
+            .frames
+            .iter()
+            .find(|frame| !frame.is_complete() && frame.packets.iter().any(|packet| !packet.acked));
         if oldest.is_none_or(|frame| now.saturating_since(frame.born) <= limit) {
             return;
         }
@@ -377,7 +380,8 @@ impl Sender {
         let Some(packet) = self.frames.packet(index, number) else {
             return;
         };
-        let (Some(first_sent), Some(first_resent)) = (packet.first_sent, packet.first_resent) else {
+        let (Some(first_sent), Some(first_resent)) = (packet.first_sent, packet.first_resent)
+        else {
             return;
         };
         self.stats.recoveries.push(Recovery {

@@ -176,7 +176,10 @@ impl Sender {
     ) -> Option<Datagram> {
         let frame = self.frames.get(index)?;
         let (born, cut) = (frame.born, frame.cut);
-        frame.packets.get(number as usize).filter(|packet| packet.is_open())?;
+        frame
+            .packets
+            .get(number as usize)
+            .filter(|packet| packet.is_open())?;
         if !self.can_be_in_time(now, born) {
             self.abandon(now, index, number);
             return None;
@@ -250,7 +253,10 @@ impl Sender {
         if !self.can_be_in_time(now, self.epoch + job.frame.at) {
             return None;
         }
-        let restart = self.frames.get(job.frame.index).is_some_and(|frame| frame.restart);
+        let restart = self
+            .frames
+            .get(job.frame.index)
+            .is_some_and(|frame| frame.restart);
         let header = Header {
             kind: Kind::Parity,
             sequence: self.ledger.next_sequence(),
@@ -297,10 +303,7 @@ impl Sender {
                 &mut stats.retransmitted_packets,
                 &mut stats.cost.retransmitted_bytes,
             ),
-            Kind::Replica => (
-                &mut stats.replica_packets,
-                &mut stats.cost.redundancy_bytes,
-            ),
+            Kind::Replica => (&mut stats.replica_packets, &mut stats.cost.redundancy_bytes),
             Kind::Repair | Kind::Parity => {
                 (&mut stats.repair_packets, &mut stats.cost.redundancy_bytes)
             }
