@@ -124,10 +124,9 @@ impl Ack {
             let len = u64::from(reader.u32("range")?);
             let end = match above {
                 None if gap == 0 => Some(largest),
-                None => None,
                 // A gap of no packet would be no gap.
                 Some(above) if gap > 0 => above.checked_sub(gap + 1),
-                Some(_) => None,
+                _ => None,
             };
             let start = end.and_then(|end| end.checked_sub(len.checked_sub(1)?));
             let (Some(start), Some(end)) = (start, end) else {
