@@ -230,6 +230,52 @@ fn live_video() {
     check(&video("first_frame = 5!"), &["unknown key `first_frame`"]);
 }
 
+/// A scenario whose only flow is a session.
+fn session(keys: &str) -> String {
+    let flow = format!("app = \"session\"\nsource = \"cbr:4mbit\"\n{keys}");
+    dumbbell("", "").replace("app = \"bulk\"\ncc = \"cubic\"", &flow)
+}
+
+#[test]
+fn sessions() {
+    texts::load(&session("scheme = \"rtx\""));
+    check(
+        &session("").replace("[[flow]]", "[[flow]]!"),
+        &["no `scheme`", "hairpin:lambda=1e-4"],
+    );
+    check(
+        &session("scheme = \"rtx:5\"!"),
+        &["`scheme`", "no settings"],
+    );
+    check(
+        &session("scheme = \"hairpim\"!"),
+        &["`scheme`", "autorec-paper", "hairpin"],
+    );
+    check(&session("scheme = \"rtx\"\npayload = 5!"), &["16 to 65000"]);
+    check(
+        &session("scheme = \"rtx\"\npacing = \"0mbit\"!"),
+        &["above 0"],
+    );
+    check(
+        &session("scheme = \"rtx\"\ndeadline = \"no\"!"),
+        &["`deadline`"],
+    );
+    check(
+        &session("scheme = \"rtx\"\nrecovery = \"arq\"!"),
+        &["`recovery`", "its `scheme`"],
+    );
+    // A session is alone.
+    let beside = session("scheme = \"rtx\"").replace("[[flow]]", "[[flow]]!");
+    let message = ["a session in a case of 2 groups", "count = 0"];
+    check(&(beside.clone() + "[[flow]]\ncc = \"cubic\""), &message);
+    texts::load(&(beside.replace('!', "") + "[[flow]]\ncc = \"cubic\"\ncount = 0"));
+    check(&beside.replace("app =", "count = 2\napp ="), &["`count` 1"]);
+    check(
+        &beside.replace("[[link]]", "[[link]]\nrate = \"5mbit\"\n[[link]]"),
+        &["2 links"],
+    );
+}
+
 #[test]
 fn loss_models() {
     check(&dumbbell("", "loss = \"ge:0.2,0.8@30\"!"), &["@30ms"]);
