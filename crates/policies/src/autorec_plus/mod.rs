@@ -9,10 +9,9 @@
 //!   (`correlation.rs`) says for its distance from the one before. Where losses are independent the
 //!   first copy follows at once, so the mean recovery latency is a few milliseconds instead of
 //!   `T_unit / (K + 1)`; where they come in bursts it waits until the burst is likely over.
-//! - **How many**: never more than AutoRec's level for the same tolerances, reckoned with a loss rate
-//!   over ten seconds (`loss_rate.rs`) instead of one interval, so that the first losses after a quiet
-//!   time have copies and a burst doesn't switch itself off; and no more than what makes a further
-//!   copy pointless.
+//! - **How many**: as many as AutoRec would send in all (`ceiling.rs`), but where they are of use: the
+//!   first losses after a quiet time, for which AutoRec's last interval says nothing, have copies; a
+//!   burst doesn't switch itself off; and none are sent once a further one is pointless.
 //! - **Later rounds**: a datum lost with all its copies gets copies again. Such data are rare, and the
 //!   ones that a viewer notices.
 //! - **Budget** (`budget.rs`): β bounds the replica bytes of any ten seconds, not an expectation. When
@@ -23,6 +22,7 @@
 
 mod agenda;
 mod budget;
+mod ceiling;
 mod config;
 mod correlation;
 mod loss_rate;
@@ -38,16 +38,17 @@ use std::time::Duration;
 
 use swiftwater_congestion::Tunable;
 use swiftwater_quic::policy::{
-    ConfigureError, Datum, Hints, Occasion, OutstandingRange, PacketOutcome, PathView, Reinjection,
-    Reinjector, ReinjectorReport, Repair, RepairCause,
+    ConfigureError, Datum, Hints, Occasion, OutstandingRange, PacketFate, PacketOutcome, PathView,
+    Reinjection, Reinjector, ReinjectorReport, Repair, RepairCause,
 };
 use swiftwater_units::{ByteCount, Instant};
 
 use self::agenda::{Agenda, Entry};
+use self::ceiling::Ceiling;
 use crate::autorec::{LossModel, Tolerances};
 
 /// Least time between two decisions.
-const MIN_INTERVAL: Duration = Duration::from_millis(50);
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A copy that the budget doesn't cover is tried again after this time.
 const RETRY: Duration = Duration::from_millis(20);
@@ -65,6 +66,7 @@ pub struct AutoRecPlus {
     loss_rate: LossRate,
     correlation: LossCorrelation,
     budget: Budget,
+    ceiling: Ceiling,
     agenda: Agenda,
     /// Bytes asked for that have not left.
     asked: u64,
@@ -75,6 +77,8 @@ pub struct AutoRecPlus {
     one_way: Duration,
     decision: Decision,
     decided_at: Option<Instant>,
+    /// A packet was lost since the last decision.
+    lossy: bool,
     decisions: u64,
 }
 
@@ -83,7 +87,7 @@ pub struct AutoRecPlus {
 struct Decision {
     loss_rate: f64,
     curve: ConditionalLoss,
-    /// AutoRec's level for the same tolerances: the most that is granted.
+    /// The most that is granted to a datum without need.
     limit: usize,
     /// The plan for data without a deadline.
     plan: Plan,
@@ -100,6 +104,7 @@ impl AutoRecPlus {
             loss_rate: LossRate::new(),
             correlation: LossCorrelation::new(),
             budget: Budget::new(),
+            ceiling: Ceiling::new(&config),
             agenda: Agenda::default(),
             asked: 0,
             detection_time: None,
@@ -113,6 +118,7 @@ impl AutoRecPlus {
                 strong: Plan::default(),
             },
             decided_at: None,
+            lossy: false,
             decisions: 0,
         }
     }
@@ -144,11 +150,14 @@ impl AutoRecPlus {
         self.decision = decision;
     }
 
-    /// AutoRec's redundancy level (section V-A) for the present loss rate.
+    /// The most copies per datum that the tolerances permit at the present loss rate.
     fn limit(&self, loss_rate: f64) -> usize {
         let config = &self.config;
         if loss_rate <= 0.0 {
             return 0;
+        }
+        if config.ceiling {
+            return self.ceiling.level();
         }
         let max = config.max_level;
         let tolerances = Tolerances {
@@ -157,14 +166,10 @@ impl AutoRecPlus {
             gamma: config.gamma,
         };
         let model = LossModel::new(loss_rate, self.detection_time());
-        let level = model.choose(&tolerances, max).level;
-        let level = if config.fill_budget && level < max && config.beta > 0.0 {
-            // The budget itself says when it is used up.
-            level.max(1)
-        } else {
-            level
-        };
-        level as usize
+        let choice = model.choose(&tolerances, max);
+        // Where no whole level fits the budget, the budget itself says when it is used up.
+        let for_cost = choice.for_cost.max(u32::from(config.beta > 0.0));
+        choice.for_latency.min(for_cost).min(choice.for_goodput) as usize
     }
 
     fn plan(&self, decision: &Decision, copies: usize) -> Plan {
@@ -266,6 +271,7 @@ impl AutoRecPlus {
 
     fn on_replica_sent(&mut self, now: Instant, datum: Datum) {
         self.budget.on_replica(now, datum.len.into());
+        self.ceiling.on_replica(datum.len.into());
         let Some(mut entry) = self.agenda.remove(&datum) else {
             return;
         };
@@ -333,7 +339,11 @@ impl AutoRecPlus {
             }
             let reserve = if entry.copies > 0 { RESERVE } else { 0.0 };
             let share = self.config.beta * (1.0 - reserve);
-            if self.budget.room(now, share, self.asked) < u64::from(datum.len) {
+            let mut room = self.budget.room(now, share, self.asked);
+            if self.config.ceiling {
+                room = room.min(self.ceiling.room(self.asked));
+            }
+            if room < u64::from(datum.len) {
                 entry.due = Some(now + RETRY);
                 self.agenda.set(datum, entry);
                 continue;
@@ -364,13 +374,19 @@ impl Reinjector for AutoRecPlus {
                 self.correlation.on_outcome(outcome);
             }
         }
+        self.ceiling.on_outcomes(now, outcomes, path);
         self.assumed_detection =
             (path.smoothed_rtt * 9 / 8).max(path.smoothed_rtt + Duration::from_millis(1));
         self.one_way = path.smoothed_rtt / 2;
         let interval = path.smoothed_rtt.max(MIN_INTERVAL);
         let is_due = |at: Instant| now.saturating_since(at) >= interval;
-        // The first loss is not to wait for the next decision.
-        if self.decided_at.is_none_or(is_due) || self.decision.loss_rate <= 0.0 {
+        // Losses are what decisions are about; the first one is not to wait for its turn.
+        self.lossy |= outcomes
+            .iter()
+            .any(|outcome| outcome.fate != PacketFate::Acked);
+        let is_first = self.decision.loss_rate <= 0.0;
+        if self.lossy && (is_first || self.decided_at.is_none_or(is_due)) {
+            self.lossy = false;
             self.decide(now);
         }
     }
@@ -388,6 +404,10 @@ impl Reinjector for AutoRecPlus {
             } => {
                 if round == 1 && cause == RepairCause::Loss {
                     self.on_detection(now.saturating_since(first_sent_at));
+                }
+                if round == 1 {
+                    let time = now.saturating_since(first_sent_at);
+                    self.ceiling.on_first_retransmission(datum, time);
                 }
                 self.on_retransmitted(now, datum, round, priority, deadline);
             }
@@ -423,8 +443,10 @@ impl Reinjector for AutoRecPlus {
             .set_all(settings)
             .map_err(|error| ConfigureError(error.to_string()))?;
         self.config = config;
+        self.ceiling.apply(&config);
         // What was decided under the old ones holds no more.
         self.decided_at = None;
+        self.lossy = true;
         Ok(())
     }
 
