@@ -31,6 +31,7 @@ impl Sender {
             id: PathId::ZERO,
             smoothed_rtt: self.rtt.smoothed,
             rtt_var: self.rtt.variation,
+            min_rtt: self.rtt.min.unwrap_or(self.rtt.smoothed),
             cwnd: ByteCount::MAX,
             bytes_in_flight: ByteCount::new(self.ledger.bytes_in_flight()),
             pacing_release: self.release,
