@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use swiftwater_link::{LinkConfig, LossModel};
 use swiftwater_media::apps::{SessionReport, SessionSpec, simulate};
-use swiftwater_media::protection::Protector;
+use swiftwater_media::protection::{Protector, SchemeTables};
 use swiftwater_media::session::{Coding, SessionConfig};
 use swiftwater_media::source::SourceSpec;
 use swiftwater_quic::policy::{
@@ -214,4 +214,38 @@ fn bytes_make_no_difference() {
     let (real, _) = run(2, Bandwidth::from_mbps(10), real);
     let (counted, _) = run(2, Bandwidth::from_mbps(10), SessionConfig::default());
     assert_eq!(real, counted);
+}
+
+/// The policies of the catalogue, unchanged.
+fn run_named(policy: &str, loss: f64) -> SessionReport {
+    let source: SourceSpec = "cbr:4mbit,fps=60".parse().unwrap();
+    let resolve = |name: &str| swiftwater_policies::reinjector_by_name(name).ok();
+    let scheme = policy.parse().unwrap();
+    let protector = Protector::new(&scheme, &SchemeTables::new(), &resolve).unwrap();
+    let mut spec = SessionSpec::new(source.open(1).unwrap(), protector);
+    spec.config.pacing = Some(Bandwidth::from_mbps(10));
+    let delay = Duration::from_millis(15);
+    let forward = LinkConfig::default()
+        .rate(Bandwidth::from_mbps(12))
+        .delay(delay)
+        .loss(LossModel::Bernoulli(loss));
+    let backward = LinkConfig::default().delay(delay);
+    simulate(spec, forward, backward, Duration::from_secs(30), 5).unwrap()
+}
+
+#[test]
+fn autorec_protects_frames_within_its_tolerances() {
+    let plain = run_named("rtx", 0.05);
+    for (policy, most) in [("autorec-rtc", 0.2), ("autorec-rtc-hc", 0.5)] {
+        let report = run_named(policy, 0.05);
+        let cost = report.cost.redundancy_over_source().unwrap();
+        assert!(cost > 0.05 && cost < most + 0.02, "{policy}: {cost}");
+        assert!(report.dmr() <= plain.dmr(), "{policy}");
+        assert!(
+            report.deterioration_rate() < plain.deterioration_rate() / 2.0,
+            "{policy}"
+        );
+    }
+    let clean = run_named("autorec-rtc-hc", 0.0);
+    assert_eq!(clean.sender.replica_packets, 0);
 }
