@@ -16,6 +16,7 @@ const ORDER: &[&str] = &[
     "policies",
     "sim",
     "net",
+    "media",
     "swiftwater",
     "lab",
     "cli",
@@ -31,7 +32,15 @@ const EXACTLY: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that never touch a clock, a socket or a runtime.
-const SANS_IO: &[&str] = &["units", "link", "wire", "congestion", "quic", "policies"];
+const SANS_IO: &[&str] = &[
+    "units",
+    "link",
+    "wire",
+    "congestion",
+    "quic",
+    "policies",
+    "media",
+];
 
 /// Names of the dependencies (not the development ones) in a manifest.
 fn dependencies(manifest: &str) -> BTreeSet<String> {

@@ -1,0 +1,1 @@
+//! Sessions over simulated links in virtual time.

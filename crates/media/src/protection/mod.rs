@@ -1,0 +1,1 @@
+//! Schemes that protect frames against loss: retransmission, erasure codes, re-injection.

@@ -1,0 +1,1 @@
+//! A frame-level sender and receiver over datagrams, sans-I/O.
