@@ -1,4 +1,31 @@
-//! Where frames come from. How they are sent does not live here.
+//! Where frames come from: generators ([`Constant`], [`Variable`]), the frame table of a real encode
+//! ([`Recording`], [`Recorded`]), and the text by which users name a source ([`SourceSpec`]).
+//!
+//! How frames are sent does not live here.
+
+mod constant;
+mod demux;
+mod encoding;
+mod error;
+mod limited;
+mod recorded;
+mod recording;
+mod sample;
+mod spec;
+mod table;
+mod text;
+mod variable;
+
+pub use constant::Constant;
+pub use demux::{DemuxError, read_mp4};
+pub use encoding::Encoding;
+pub use error::{EncodingError, RecordingError, SourceError, SpecError};
+pub use limited::Limited;
+pub use recorded::Recorded;
+pub use recording::{MAX_FRAMES, MAX_PERIOD, RecordedFrame, Recording};
+pub use sample::sample;
+pub use spec::{SourceKind, SourceSpec};
+pub use variable::Variable;
 
 use crate::frame::Frame;
 
@@ -9,6 +36,16 @@ pub trait FrameSource: std::fmt::Debug + Send {
     fn next_frame(&mut self) -> Option<Frame>;
 
     /// Asks that the next frame be a key frame, as a sender does whose viewer can't go on. A source
-    /// that has no say in it (a recording) ignores this.
+    /// that has no say in it ignores this.
     fn force_key_frame(&mut self) {}
+}
+
+impl<S: FrameSource + ?Sized> FrameSource for Box<S> {
+    fn next_frame(&mut self) -> Option<Frame> {
+        (**self).next_frame()
+    }
+
+    fn force_key_frame(&mut self) {
+        (**self).force_key_frame();
+    }
 }
