@@ -38,15 +38,10 @@ pub struct Tuning {
     )]
     pub cc: Option<String>,
 
-    /// Settings for a kind of traffic: web, live, interactive, bulk
-    #[arg(
-        long,
-        global = true,
-        help_heading = "Transport",
-        value_name = "NAME",
-        default_value = "web"
-    )]
-    pub profile: Profile,
+    /// Settings for a kind of traffic: web, live, interactive, bulk [default: web; live for live
+    /// video]
+    #[arg(long, global = true, help_heading = "Transport", value_name = "NAME")]
+    pub profile: Option<Profile>,
 
     /// Cipher suites to allow
     #[arg(
@@ -139,7 +134,7 @@ pub enum Trust {
 /// A client with these settings, to be built. Must be built inside the runtime that it runs in.
 pub fn client(trust: &Trust, alpn: &[u8], tuning: &Tuning) -> ClientBuilder {
     let mut builder = Client::builder()
-        .profile(tuning.profile)
+        .profile(tuning.profile.unwrap_or_default())
         .transport(|transport| tuning.apply(transport))
         .cipher_suites(tuning.suite.list())
         .alpn([alpn])
@@ -158,7 +153,7 @@ pub fn client(trust: &Trust, alpn: &[u8], tuning: &Tuning) -> ClientBuilder {
 pub fn server(identity: &Identity, alpn: &[u8], tuning: &Tuning) -> ServerBuilder {
     let builder = Server::builder()
         .certificate_pem(identity.chain.clone(), identity.key.clone())
-        .profile(tuning.profile)
+        .profile(tuning.profile.unwrap_or_default())
         .transport(|transport| tuning.apply(transport))
         .cipher_suites(tuning.suite.list())
         .alpn([alpn])

@@ -1,0 +1,119 @@
+//! Results for people: the table, a line for logs, and the conclusion.
+
+use super::row::Row;
+use crate::table::{self, Table};
+
+/// All variants, as far as they are.
+pub fn table(rows: &[Row]) -> String {
+    let mut table = Table::new([
+        "recovery",
+        "loss",
+        "recovered in",
+        "p95",
+        "max",
+        "deteriorated",
+        "freezes",
+        "frozen",
+        "start-up",
+        "frame p95",
+        "K",
+        "cost",
+        "goodput",
+        "bytes",
+    ]);
+    for row in rows {
+        table.row([
+            row.recovery.clone(),
+            percent(row.loss),
+            ms(row.recovery_mean_ms),
+            ms(row.recovery_p95_ms),
+            ms(row.recovery_max_ms),
+            percent(row.deterioration_rate),
+            row.freezes.to_string(),
+            ms(Some(row.frozen_ms)),
+            ms(row.startup_ms),
+            ms(row.frame_p95_ms),
+            row.redundancy_level.to_string(),
+            percent(Some(row.redundancy_cost)),
+            row.goodput_bps.map_or_else(absent, table::rate),
+            row.delivery().to_owned(),
+        ]);
+    }
+    table.render()
+}
+
+/// One variant in a line, while the showing goes on.
+pub fn line(row: &Row) -> String {
+    format!(
+        "{:4.0} s  {}: {} lost, recovered in {} (p95 {}, max {}), {} of {} ms, K {}, cost {}",
+        row.seconds,
+        row.recovery,
+        percent(row.loss),
+        ms(row.recovery_mean_ms),
+        ms(row.recovery_p95_ms),
+        ms(row.recovery_max_ms),
+        freezes(row.freezes),
+        row.frozen_ms.round(),
+        row.redundancy_level,
+        percent(Some(row.redundancy_cost)),
+    )
+}
+
+/// What the columns mean.
+pub const LEGEND: &str = "\
+recovered in: from the first retransmission of lost data to the sending of the copy that arrived, where
+the first retransmission was lost too (mean, p95, max); deteriorated: lost data that needed a second loss
+detection; frame p95: from capture to arrival; K: replicas per lost datum at the end; cost: bytes of
+replicas per byte sent first";
+
+/// How `other` fared against `plain`, in one sentence of numbers.
+pub fn conclusion(plain: &Row, other: &Row) -> String {
+    let cost = percent(Some(other.redundancy_cost));
+    let seen = format!(
+        "{} of {} ms instead of {} of {} ms",
+        freezes(other.freezes),
+        other.frozen_ms.round(),
+        freezes(plain.freezes),
+        plain.frozen_ms.round(),
+    );
+    let Some((before, after)) = plain.recovery_mean_ms.zip(other.recovery_mean_ms) else {
+        return format!(
+            "{}: too few retransmissions were lost to compare recovery; {seen}, for {cost} more data.",
+            other.recovery
+        );
+    };
+    format!(
+        "{}: data whose retransmission was lost came back {} after it instead of {} on average \
+         (p95 {} instead of {}), {} of frames arrived within {} instead of {}, {seen}, for {cost} more \
+         data.",
+        other.recovery,
+        ms(Some(after)),
+        ms(Some(before)),
+        ms(other.recovery_p95_ms),
+        ms(plain.recovery_p95_ms),
+        "95 %",
+        ms(other.frame_p95_ms),
+        ms(plain.frame_p95_ms),
+    )
+}
+
+fn freezes(count: u64) -> String {
+    match count {
+        1 => "1 freeze".to_owned(),
+        _ => format!("{count} freezes"),
+    }
+}
+
+/// Whole milliseconds.
+pub fn ms(value: Option<f64>) -> String {
+    value.map_or_else(absent, |ms| format!("{ms:.0} ms"))
+}
+
+/// A share with one decimal.
+pub fn percent(share: Option<f64>) -> String {
+    share.map_or_else(absent, |share| format!("{:.1} %", share * 100.0))
+}
+
+fn absent() -> String {
+    "-".to_owned()
+}
