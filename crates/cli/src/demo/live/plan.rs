@@ -18,6 +18,7 @@ use super::schedule::Schedule;
 use crate::demo::presets::Preset;
 use crate::exit::{Exit, Failure};
 use crate::link_args::{Links, RelayLinkArgs};
+use crate::output;
 use crate::part_file::PartFile;
 use crate::transport::Tuning;
 
@@ -249,26 +250,44 @@ fn links(args: &LiveArgs) -> Result<Links, Failure> {
 }
 
 fn network(args: &LiveArgs) -> String {
-    match args.preset {
-        Some(preset) => preset.to_string(),
-        None => format!(
-            "{}, RTT {} ms, {} loss each way",
-            args.rate,
-            args.rtt.as_secs_f64() * 1e3,
-            args.loss
-        ),
+    if let Some(preset) = args.preset {
+        return preset.to_string();
     }
+    let loss = match args.loss {
+        LossModel::None => "no".to_owned(),
+        LossModel::Bernoulli(share) => format!("{} %", rounded(share * 100.0)),
+        bursts @ LossModel::GilbertElliott { .. } => {
+            let mean = rounded(bursts.mean_loss() * 100.0);
+            format!("{mean} % ({bursts})")
+        }
+    };
+    let rtt = rounded(args.rtt.as_secs_f64() * 1e3);
+    format!("{}, RTT {rtt} ms, {loss} loss each way", args.rate)
 }
 
-/// Where the page goes. That it can be written there is known now and not after a minute.
+/// To a thousandth, so that 0.07 is not 7.000000000000001 %.
+fn rounded(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
+}
+
+/// Where the page goes. That it can be written there is known now and not after a minute. If nobody
+/// asked for it, doing without is better than no showing.
 fn page(args: &LiveArgs) -> Result<Option<PathBuf>, Failure> {
-    let wanted = match &args.page {
-        Some(path) => path.clone(),
-        None if args.no_page || args.json => return Ok(None),
-        None => PathBuf::from(DEFAULT_PAGE),
-    };
-    writable(&wanted)?;
-    Ok(Some(wanted))
+    if let Some(path) = &args.page {
+        writable(path)?;
+        return Ok(Some(path.clone()));
+    }
+    if args.no_page || args.json {
+        return Ok(None);
+    }
+    let path = PathBuf::from(DEFAULT_PAGE);
+    match writable(&path) {
+        Ok(()) => Ok(Some(path)),
+        Err(failure) => {
+            output::note(&format!("no page: {failure}"));
+            Ok(None)
+        }
+    }
 }
 
 fn writable(page: &Path) -> Result<(), Failure> {

@@ -45,15 +45,14 @@ pub fn table(rows: &[Row]) -> String {
 /// One variant in a line, while the showing goes on.
 pub fn line(row: &Row) -> String {
     format!(
-        "{:4.0} s  {}: {} lost, recovered in {} (p95 {}, max {}), {} of {} ms, K {}, cost {}",
+        "{:4.0} s  {}: {} lost, recovered in {} (p95 {}, max {}), {}, K {}, cost {}",
         row.seconds,
         row.recovery,
         percent(row.loss),
         ms(row.recovery_mean_ms),
         ms(row.recovery_p95_ms),
         ms(row.recovery_max_ms),
-        freezes(row.freezes),
-        row.frozen_ms.round(),
+        freezes(row),
         row.redundancy_level,
         percent(Some(row.redundancy_cost)),
     )
@@ -69,13 +68,7 @@ replicas per byte sent first";
 /// How `other` fared against `plain`, in one sentence of numbers.
 pub fn conclusion(plain: &Row, other: &Row) -> String {
     let cost = percent(Some(other.redundancy_cost));
-    let seen = format!(
-        "{} of {} ms instead of {} of {} ms",
-        freezes(other.freezes),
-        other.frozen_ms.round(),
-        freezes(plain.freezes),
-        plain.frozen_ms.round(),
-    );
+    let seen = format!("{} instead of {}", freezes(other), freezes(plain));
     let Some((before, after)) = plain.recovery_mean_ms.zip(other.recovery_mean_ms) else {
         return format!(
             "{}: too few retransmissions were lost to compare recovery; {seen}, for {cost} more data.",
@@ -84,23 +77,24 @@ pub fn conclusion(plain: &Row, other: &Row) -> String {
     };
     format!(
         "{}: data whose retransmission was lost came back {} after it instead of {} on average \
-         (p95 {} instead of {}), {} of frames arrived within {} instead of {}, {seen}, for {cost} more \
+         (p95 {} instead of {}), 95 % of frames arrived within {} instead of {}, {seen}, for {cost} more \
          data.",
         other.recovery,
         ms(Some(after)),
         ms(Some(before)),
         ms(other.recovery_p95_ms),
         ms(plain.recovery_p95_ms),
-        "95 %",
         ms(other.frame_p95_ms),
         ms(plain.frame_p95_ms),
     )
 }
 
-fn freezes(count: u64) -> String {
-    match count {
-        1 => "1 freeze".to_owned(),
-        _ => format!("{count} freezes"),
+fn freezes(row: &Row) -> String {
+    let frozen = ms(Some(row.frozen_ms));
+    match row.freezes {
+        0 => "no freeze".to_owned(),
+        1 => format!("1 freeze of {frozen}"),
+        count => format!("{count} freezes of {frozen} in all"),
     }
 }
 
