@@ -56,6 +56,8 @@ fn flow(controller: &str, app: App, count: u32) -> Result<FlowSpec, Box<dyn Erro
         extra_rtt: Duration::ZERO,
         controller: swiftwater_congestion::by_name(controller)?,
         controller_text: controller.to_owned(),
+        recovery: std::sync::Arc::new(swiftwater_quic::policy::DefaultPolicies),
+        recovery_text: "arq".to_owned(),
         transport: TransportSpec::default(),
         app,
     })

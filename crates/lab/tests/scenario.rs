@@ -550,6 +550,14 @@ fn links_follow_traces_of_files_and_of_models() {
     assert!(link.forward.delay_trace.is_some() && link.backward.delay_trace.is_some());
     assert!(link.forward.loss_trace.is_some() && link.backward.loss_trace.is_none());
 
+    let faster = with("trace = \"x.csv\"\nscale = 1.5");
+    let experiment = load_with(&faster, &options).expect("valid");
+    let link = &experiment.cases[0].setup.links[0];
+    assert_eq!(link.forward.rate.mean(), Some(Bandwidth::from_mbps(3)));
+    assert_eq!(link.forward.rate, link.backward.rate);
+    let plain = load_with(&text, &options).expect("valid").digest;
+    assert_ne!(experiment.digest, plain);
+
     // Another content is another experiment.
     let before = load_with(&text, &options).expect("valid").digest;
     std::fs::write(folder.path().join("x.csv"), csv.replace("3000", "3001")).expect("file");

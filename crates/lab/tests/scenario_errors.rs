@@ -191,6 +191,22 @@ fn things_that_do_not_fit_together() {
 }
 
 #[test]
+fn recovery() {
+    let flow = |keys: &str| with(&format!("[[flow]]\ncc = \"cubic\"\n{keys}"));
+    check(&flow("recovery = \"autorek\"!"), &["`recovery`", "autorek"]);
+    check(&flow("recovery = 5!"), &["a text in quotes"]);
+}
+
+#[test]
+fn loss_models() {
+    check(&dumbbell("", "loss = \"ge:0.2,0.8@30\"!"), &["@30ms"]);
+    check(
+        &dumbbell("", "loss = \"ge:0.2,0.8@1us\"").replace("[[link]]", "[[link]]!"),
+        &["from 1 ms to a day"],
+    );
+}
+
+#[test]
 fn applications() {
     let flow = |keys: &str| with(&format!("[[flow]]\ncc = \"cubic\"\n{keys}"));
     check(&flow("app = \"bluk\"!"), &["did you mean `bulk`?"]);
@@ -588,6 +604,14 @@ fn absent_traces_say_how_to_name_their_folder() {
     check(
         &link("trace = \"synthetic:lte\"\ncolumns = [\"loss\"]!"),
         &["must be among them"],
+    );
+    check(
+        &link("trace = \"synthetic:lte\"\nscale = 0!"),
+        &["from 0.001 to 1000"],
+    );
+    check(
+        &dumbbell("", "scale = 1.5!"),
+        &["it goes with `trace`, not with `rate`"],
     );
 
     // A file that is there and makes no sense is an error of the scenario.

@@ -397,6 +397,9 @@ impl LinkConfig {
         if let Some((field, value)) = self.loss.invalid() {
             return Err(LinkConfigError::Probability { field, value });
         }
+        if let Some(value) = self.loss.invalid_step() {
+            return Err(LinkConfigError::LossStep { value });
+        }
         let reorder = self.reorder.map_or(0.0, |reorder| reorder.probability);
         for (field, value) in [
             ("duplicate", self.duplicate),
@@ -422,6 +425,12 @@ pub enum LinkConfigError {
         field: &'static str,
         /// Its value.
         value: f64,
+    },
+    /// A state of the loss model lasts too short or too long.
+    #[error("loss: a step is {value:?}; it must be from 1 ms to a day")]
+    LossStep {
+        /// The length of a step.
+        value: Duration,
     },
     /// Nothing would ever pass.
     #[error("rate is 0, so nothing would ever pass; give a positive rate, or none for unlimited")]

@@ -50,7 +50,7 @@ impl Impairments {
         };
         let reorder = config.reorder.map_or(0.0, |reorder| reorder.probability);
         Self {
-            loss: LossProcess::new(config.loss, seed),
+            loss: LossProcess::new(config.loss, seed, start),
             loss_trace: cursor(&config.loss_trace)
                 .map(|cursor| (cursor, Stream::new(seed, Purpose::TraceLoss))),
             delay: nanos(config.delay),
@@ -65,7 +65,7 @@ impl Impairments {
 
     /// Draws for the next packet to leave the queue, at `departure`.
     pub(crate) fn draw(&mut self, departure: Instant) -> Draws {
-        let lost_by_model = self.loss.as_mut().is_some_and(LossProcess::draw);
+        let lost_by_model = self.loss.as_mut().is_some_and(|loss| loss.draw(departure));
         let lost_by_trace = self.loss_trace.as_mut().is_some_and(|(cursor, stream)| {
             // Always one draw, whatever the trace says at the moment.
             stream.unit() < cursor.loss(departure)

@@ -40,6 +40,7 @@
 
 mod config;
 mod counters;
+mod gilbert;
 mod impair;
 mod link;
 mod loss;

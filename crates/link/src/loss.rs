@@ -1,7 +1,11 @@
 //! Random loss: independent, or in bursts.
 
 use std::fmt;
+use std::time::Duration;
 
+use swiftwater_units::Instant;
+
+use crate::gilbert::SteppedStates;
 use crate::random::{Chance, Purpose, Stream};
 
 /// How packets are lost at random, after the queue.
@@ -27,15 +31,40 @@ pub enum LossModel {
         /// Probability that a packet *survives* the good state (usually 1).
         k: f64,
     },
+    /// As [`LossModel::GilbertElliott`], but the state changes with time, not with packets: it is
+    /// drawn at the end of every `step`, whether packets pass or not, and depends on the seed and the
+    /// number of the step only. The first step is good.
+    ///
+    /// Runs of bad steps are `1 / r` steps long on average; how many packets that is depends on the
+    /// traffic. Tambur's and AutoRec's evaluations use steps of 30 ms.
+    GilbertElliottStepped {
+        /// Probability of going from good to bad, per step.
+        p: f64,
+        /// Probability of going from bad to good, per step.
+        r: f64,
+        /// Probability that a packet *survives* the bad state.
+        h: f64,
+        /// Probability that a packet *survives* the good state.
+        k: f64,
+        /// Length of a step, 1 ms to a day.
+        step: Duration,
+    },
 }
 
+/// The shortest step: the states of a long silence are found one by one.
+const SHORTEST_STEP: Duration = Duration::from_millis(1);
+
+/// The longest step.
+const LONGEST_STEP: Duration = Duration::from_secs(24 * 60 * 60);
+
 impl LossModel {
-    /// The share of packets lost in the long run.
+    /// The share of packets lost in the long run; with steps, of packets that come evenly.
     pub fn mean_loss(&self) -> f64 {
         match *self {
             Self::None => 0.0,
             Self::Bernoulli(probability) => probability,
-            Self::GilbertElliott { p, r, h, k } => {
+            Self::GilbertElliott { p, r, h, k }
+            | Self::GilbertElliottStepped { p, r, h, k, .. } => {
                 let bad = if p + r > 0.0 { p / (p + r) } else { 0.0 };
                 bad * (1.0 - h) + (1.0 - bad) * (1.0 - k)
             }
@@ -47,7 +76,8 @@ impl LossModel {
         let parameters: &[(&'static str, f64)] = match *self {
             Self::None => &[],
             Self::Bernoulli(probability) => &[("loss", probability)],
-            Self::GilbertElliott { p, r, h, k } => &[
+            Self::GilbertElliott { p, r, h, k }
+            | Self::GilbertElliottStepped { p, r, h, k, .. } => &[
                 ("loss: p", p),
                 ("loss: r", r),
                 ("loss: h", h),
@@ -59,6 +89,16 @@ impl LossModel {
             .copied()
             .find(|(_, value)| !(0.0..=1.0).contains(value))
     }
+
+    /// The length of its steps if it is out of range.
+    pub(crate) fn invalid_step(&self) -> Option<Duration> {
+        match *self {
+            Self::GilbertElliottStepped { step, .. } => {
+                Some(step).filter(|step| !(SHORTEST_STEP..=LONGEST_STEP).contains(step))
+            }
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for LossModel {
@@ -68,6 +108,9 @@ impl fmt::Display for LossModel {
             Self::None => f.write_str("none"),
             Self::Bernoulli(probability) => write!(f, "{probability}"),
             Self::GilbertElliott { p, r, h, k } => write!(f, "ge:{p},{r},{h},{k}"),
+            Self::GilbertElliottStepped { p, r, h, k, step } => {
+                write!(f, "ge:{p},{r},{h},{k}@{step:?}")
+            }
         }
     }
 }
@@ -89,11 +132,16 @@ enum Kind {
         lost_bad: Chance,
         lost_good: Chance,
     },
+    Stepped {
+        states: Box<SteppedStates>,
+        lost_bad: f64,
+        lost_good: f64,
+    },
 }
 
 impl LossProcess {
-    /// `None` if the model never loses anything.
-    pub(crate) fn new(model: LossModel, seed: u64) -> Option<Self> {
+    /// The process of a link that starts at `start`; `None` if the model never loses anything.
+    pub(crate) fn new(model: LossModel, seed: u64, start: Instant) -> Option<Self> {
         let kind = match model {
             LossModel::None => return None,
             LossModel::Bernoulli(probability) => {
@@ -110,6 +158,11 @@ impl LossProcess {
                 lost_bad: Chance::new(1.0 - h),
                 lost_good: Chance::new(1.0 - k),
             },
+            LossModel::GilbertElliottStepped { p, r, h, k, step } => Kind::Stepped {
+                states: Box::new(SteppedStates::new(seed, p, r, step, start)),
+                lost_bad: 1.0 - h,
+                lost_good: 1.0 - k,
+            },
         };
         Some(Self {
             stream: Stream::new(seed, Purpose::Loss),
@@ -117,8 +170,8 @@ impl LossProcess {
         })
     }
 
-    /// Whether the next packet is lost.
-    pub(crate) fn draw(&mut self) -> bool {
+    /// Whether the next packet is lost, which leaves the queue at `departure`.
+    pub(crate) fn draw(&mut self, departure: Instant) -> bool {
         let stream = &mut self.stream;
         match &mut self.kind {
             Kind::Bernoulli(chance) => chance.draw(stream),
@@ -137,6 +190,16 @@ impl LossProcess {
                 let lost = loss.draw(stream);
                 *bad ^= change.draw(stream);
                 lost
+            }
+            Kind::Stepped {
+                states,
+                lost_bad,
+                lost_good,
+            } => {
+                let is_bad = states.is_bad(departure);
+                let chance = if is_bad { *lost_bad } else { *lost_good };
+                // Always one draw, whatever the state: losses of another model differ by it alone.
+                stream.unit() < chance
             }
         }
     }

@@ -3,7 +3,9 @@
 
 use std::str::FromStr;
 
-use swiftwater_units::text::{ParseError, is_word, number_and_unit, parse_probability, parse_rate};
+use swiftwater_units::text::{
+    ParseError, is_word, number_and_unit, parse_duration, parse_probability, parse_rate,
+};
 use swiftwater_units::{ByteCount, PacketCount};
 
 use crate::config::Rate;
@@ -62,10 +64,12 @@ impl FromStr for LossModel {
     type Err = ParseError;
 
     /// Reads `0.1%` or `0.001` (independent losses), `ge:p,r`, `ge:p,r,h` or `ge:p,r,h,k`
-    /// (Gilbert-Elliott; h = 0 and k = 1 if left out; each a share or a percentage), `none`.
+    /// (Gilbert-Elliott; h = 0 and k = 1 if left out; each a share or a percentage), the same with
+    /// `@30ms` at the end (the state changes with each 30 ms instead of each packet), `none`.
     fn from_str(input: &str) -> Result<Self, ParseError> {
         const EXPECTED: &str = "write a share or percentage (0.001, 0.1%), \
-                                ge:p,r[,h[,k]] for losses in bursts, or none";
+                                ge:p,r[,h[,k]] for losses in bursts, ge:p,r[,h[,k]]@30ms for \
+                                states that last a time, or none";
         let fail = || ParseError::new("loss", input, EXPECTED);
         let text = input.trim();
         if is_word(text, &["none"]) {
@@ -82,6 +86,13 @@ impl FromStr for LossModel {
                 Self::None
             });
         };
+        let (parameters, step) = match parameters.split_once('@') {
+            None => (parameters, None),
+            Some((parameters, step)) => {
+                let step = parse_duration(step).map_err(|_| fail())?;
+                (parameters, Some(step))
+            }
+        };
         let mut values = [0.0, 0.0, 0.0, 1.0];
         let mut given = 0;
         for part in parameters.split(',') {
@@ -93,6 +104,9 @@ impl FromStr for LossModel {
             return Err(fail());
         }
         let [p, r, h, k] = values;
-        Ok(Self::GilbertElliott { p, r, h, k })
+        Ok(match step {
+            None => Self::GilbertElliott { p, r, h, k },
+            Some(step) => Self::GilbertElliottStepped { p, r, h, k, step },
+        })
     }
 }

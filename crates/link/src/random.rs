@@ -17,6 +17,7 @@ pub(crate) enum Purpose {
     SyntheticTrace = 7,
     Red = 8,
     FlowHash = 9,
+    LossState = 10,
 }
 
 /// One stream of random numbers.
@@ -51,6 +52,23 @@ impl Stream {
     pub(crate) fn normal(&mut self) -> f64 {
         let sum: u64 = (0..3).map(|_| sum_of_lanes(self.next())).sum();
         (sum as f64 + 6.0) / 65_536.0 - 6.0
+    }
+}
+
+/// Random numbers by index, in any order: the one of an index is always the same.
+#[derive(Clone, Debug)]
+pub(crate) struct IndexedStream(Stream);
+
+impl IndexedStream {
+    pub(crate) fn new(seed: u64, purpose: Purpose) -> Self {
+        Self(Stream::new(seed, purpose))
+    }
+
+    /// The number of `index`, uniform in [0, 1).
+    pub(crate) fn unit(&mut self, index: u64) -> f64 {
+        // A number takes two words of the generator.
+        self.0.0.set_word_pos(u128::from(index) * 2);
+        self.0.unit()
     }
 }
 

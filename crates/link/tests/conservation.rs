@@ -63,6 +63,15 @@ prop_compose! {
             (0.0..=1.0).prop_map(LossModel::Bernoulli),
             (0.0..=1.0, 0.0..=1.0, 0.0..=1.0, 0.0..=1.0)
                 .prop_map(|(p, r, h, k)| LossModel::GilbertElliott { p, r, h, k }),
+            (0.0..=1.0, 0.0..=1.0, 0.0..=1.0, 0.0..=1.0, 1..50u64).prop_map(
+                |(p, r, h, k, millis)| LossModel::GilbertElliottStepped {
+                    p,
+                    r,
+                    h,
+                    k,
+                    step: Duration::from_millis(millis),
+                }
+            ),
         ],
         reorder in reorders(),
         duplicate in 0.0..0.5,

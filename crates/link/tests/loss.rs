@@ -151,3 +151,97 @@ fn a_trace_may_lose_packets() {
     let again = Instant::ZERO + Duration::from_millis(3500);
     assert!((0..100).all(|_| link.enqueue(again, Packet::new(vec![0])).is_none()));
 }
+
+/// A model whose states change every 30 ms; with `h` = 0 and `k` = 1 the packets show the states.
+fn stepped(p: f64, r: f64, h: f64, k: f64) -> LossModel {
+    LossModel::GilbertElliottStepped {
+        p,
+        r,
+        h,
+        k,
+        step: Duration::from_millis(30),
+    }
+}
+
+/// Which of the packets sent at `times`, in milliseconds, are lost.
+fn losses_at(model: LossModel, seed: u64, times: impl Iterator<Item = u64>) -> Vec<bool> {
+    let config = LinkConfig::default().loss(model);
+    let mut link = Link::new(config, seed, Instant::ZERO).unwrap();
+    times
+        .map(|millis| {
+            let now = Instant::from_millis(millis);
+            let lost = link.enqueue(now, Packet::new(vec![0])).is_some();
+            link.poll(now);
+            lost
+        })
+        .collect()
+}
+
+#[test]
+fn states_that_last_a_time_have_their_share_and_length() {
+    // One packet in each step: the correlation between steps is positive, none, and negative.
+    for (p, r) in [(0.02, 0.1), (0.2, 0.8), (0.7, 0.9)] {
+        let steps = 200_000;
+        let lost = losses_at(stepped(p, r, 0.0, 1.0), 7, (0..steps).map(|i| i * 30 + 5));
+        // Four standard deviations of the share in a chain of two states, and of the mean of
+        // geometric lengths.
+        let bad = p / (p + r);
+        let inertia = (2.0 - p - r) / (p + r);
+        let bound = 4.0 * (bad * (1.0 - bad) * inertia / steps as f64).sqrt();
+        assert!((share(&lost) - bad).abs() < bound, "{}", share(&lost));
+        let bursts = steps as f64 * bad * r;
+        let bound = 4.0 * ((1.0 - r) / bursts).sqrt() / r;
+        let burst = mean_burst(&lost);
+        assert!((burst - 1.0 / r).abs() < bound, "{p} {r}: {burst}");
+    }
+}
+
+#[test]
+fn packets_within_a_step_share_its_state_but_not_their_fate() {
+    let states = losses_at(stepped(0.2, 0.8, 0.0, 1.0), 3, 0..60_000);
+    assert!(
+        states
+            .chunks(30)
+            .all(|step| step.iter().all(|lost| *lost == step[0]))
+    );
+    let model = stepped(0.2, 0.8, 0.4, 0.99);
+    let lost = losses_at(model, 3, 0..300_000);
+    // AutoRec's experiment: a fifth of the time bad, 0.8 * 1 % + 0.2 * 60 %.
+    assert!((model.mean_loss() - 0.128).abs() < 1e-12);
+    assert!((share(&lost) - 0.128).abs() < 0.01, "{}", share(&lost));
+    assert!(
+        lost.chunks(30)
+            .any(|step| step.contains(&true) && step.contains(&false))
+    );
+}
+
+#[test]
+fn which_packets_pass_makes_no_difference_to_the_states() {
+    for (p, r) in [
+        (0.02, 0.1),
+        (0.2, 0.8),
+        (0.7, 0.9),
+        (1.0, 1.0),
+        (0.0, 0.5),
+        (1.0, 0.0),
+    ] {
+        let model = stepped(p, r, 0.0, 1.0);
+        let all = losses_at(model, 9, (0..90_000).map(|i| i * 10));
+        for every in [7, 100, 12_345] {
+            let some = losses_at(model, 9, (0..90_000).step_by(every).map(|i| i * 10));
+            let same: Vec<_> = all.iter().copied().step_by(every).collect();
+            assert_eq!(some, same, "{p} {r}, every {every}");
+        }
+        let other = losses_at(model, 10, (0..90_000).map(|i| i * 10));
+        let is_random = p > 0.0 && (p < 1.0 || r > 0.0 && r < 1.0);
+        assert_eq!(all != other, is_random, "{p} {r}");
+    }
+}
+
+#[test]
+fn a_long_silence_is_passed() {
+    let model = stepped(0.2, 0.8, 0.0, 1.0);
+    let year = 365 * 24 * 3_600_000;
+    let lost = losses_at(model, 4, (0..1_000).map(|i| i * year / 1_000));
+    assert!((0.15..0.25).contains(&share(&lost)), "{}", share(&lost));
+}

@@ -99,6 +99,13 @@ fn buffers() {
 #[test]
 fn losses() {
     let ge = |p, r, h, k| LossModel::GilbertElliott { p, r, h, k };
+    let stepped = |p, r, h, k, nanos| LossModel::GilbertElliottStepped {
+        p,
+        r,
+        h,
+        k,
+        step: Duration::from_nanos(nanos),
+    };
     for (text, model) in [
         ("0.1%", LossModel::Bernoulli(0.001)),
         ("0.001", LossModel::Bernoulli(0.001)),
@@ -107,6 +114,15 @@ fn losses() {
         ("ge:0.01,0.25", ge(0.01, 0.25, 0.0, 1.0)),
         ("ge:1%,25%,0.1", ge(0.01, 0.25, 0.1, 1.0)),
         ("ge:0.01, 0.25, 0.1, 0.99", ge(0.01, 0.25, 0.1, 0.99)),
+        (
+            "ge:0.2,0.8,0.4,0.99@30ms",
+            stepped(0.2, 0.8, 0.4, 0.99, 30_000_000),
+        ),
+        ("ge:20%,80%@1.5ms", stepped(0.2, 0.8, 0.0, 1.0, 1_500_000)),
+        (
+            "ge:0,1@1000001us",
+            stepped(0.0, 1.0, 0.0, 1.0, 1_000_001_000),
+        ),
     ] {
         assert_eq!(text.parse(), Ok(model), "{text}");
         assert_eq!(model.to_string().parse(), Ok(model));
@@ -119,6 +135,8 @@ fn losses() {
         "ge:0.1",
         "ge:1,1,1,1,1",
         "ge:2,1",
+        "ge:0.1,0.2@",
+        "ge:0.1,0.2@30",
         "often",
     ] {
         let error = text.parse::<LossModel>().unwrap_err().to_string();
@@ -165,6 +183,26 @@ fn configurations_out_of_range_name_the_field() {
                 k: 1.0,
             }),
             "loss: r",
+        ),
+        (
+            config().loss(LossModel::GilbertElliottStepped {
+                p: 0.1,
+                r: 0.1,
+                h: 2.0,
+                k: 1.0,
+                step: Duration::from_millis(30),
+            }),
+            "loss: h",
+        ),
+        (
+            config().loss(LossModel::GilbertElliottStepped {
+                p: 0.1,
+                r: 0.1,
+                h: 0.0,
+                k: 1.0,
+                step: Duration::from_micros(999),
+            }),
+            "loss: a step",
         ),
         (config().duplicate(2.0), "duplicate"),
         (config().corrupt(-0.5), "corrupt"),

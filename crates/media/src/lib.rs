@@ -7,6 +7,31 @@
 //!   [`protection`].
 //! - [`apps`]: sessions over simulated links in virtual time.
 //!
+//! ```
+//! use swiftwater_media::FrameSource;
+//! use swiftwater_media::player::{LiveConfig, LivePlayer};
+//! use swiftwater_media::source::SourceSpec;
+//! use swiftwater_units::Instant;
+//! use std::time::Duration;
+//!
+//! // Ten seconds of the shipped video, at 2 Mbit/s, over a network that takes 80 ms per frame but
+//! // stops for two seconds once.
+//! let spec: SourceSpec = "sample,rate=2mbit,for=10s".parse()?;
+//! let mut source = spec.open(7)?;
+//! let mut player = LivePlayer::new(LiveConfig::default(), Instant::ZERO, Instant::ZERO);
+//! let mut now = Instant::ZERO;
+//! while let Some(frame) = source.next_frame() {
+//!     let stop = Duration::from_secs(if frame.index == 100 { 2 } else { 0 });
+//!     now = now.max(Instant::ZERO + frame.at + Duration::from_millis(80) + stop);
+//!     player.on_frame(now, &frame);
+//! }
+//! player.on_end(now);
+//! let seen = player.report(now + Duration::from_secs(60));
+//! assert_eq!(seen.freezes.count, 1);
+//! assert_eq!(seen.played, Duration::from_secs(10));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Pictures are never decoded here: for delivery, a frame is its size, its kind and its time. Nothing
 //! here reads a clock, a socket or a thread; time and randomness are arguments, and the same seed
 //! gives the same run, bit for bit.

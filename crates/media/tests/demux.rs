@@ -172,6 +172,27 @@ fn a_file_without_video_says_so() {
 }
 
 #[test]
+fn times_are_to_the_nanosecond() {
+    let tables = [
+        atom("stts", &[&words(&[0, 1, 30, 1001])]),
+        atom("stsz", &[&words(&[0, 500, 30])]),
+    ];
+    let moov = atom("moov", &[&trak(1, "vide", 30_000, &tables.concat())]);
+    let recording = read(&moov).unwrap();
+    let second = recording.frames()[1];
+    assert_eq!(second.at, Duration::from_nanos(33_366_667));
+    assert_eq!(recording.period(), Duration::from_millis(1001));
+}
+
+#[test]
+fn a_file_of_another_format_says_so() {
+    let webm = [0x1a, 0x45, 0xdf, 0xa3, 0x9f, 0x42, 0x86, 0x81, 0x01];
+    for file in [&webm[..], b"at_us,bytes,kind", b"abc"] {
+        assert!(matches!(read(file), Err(DemuxError::NotMp4)));
+    }
+}
+
+#[test]
 fn a_broken_table_is_named() {
     let broken = |timescale, tables: &[Vec<u8>]| {
         let moov = atom("moov", &[&trak(1, "vide", timescale, &tables.concat())]);

@@ -27,7 +27,7 @@ fn small() -> Recording {
         };
         frame(ms(1000 + 40 * index as u64), *size, kind)
     });
-    Recording::new(frames.collect(), None).unwrap()
+    Recording::new(frames.collect(), None).expect("a stream")
 }
 
 fn take(source: &mut Recorded, count: usize) -> Vec<Frame> {

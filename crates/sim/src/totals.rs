@@ -3,7 +3,7 @@
 use std::ops::AddAssign;
 use std::time::Duration;
 
-use swiftwater_quic::ConnectionStats;
+use swiftwater_quic::{ConnectionStats, RepairStats};
 use swiftwater_units::{ByteCount, PacketCount};
 
 /// What all connections that a host had and has did so far.
@@ -25,6 +25,8 @@ pub struct HostTotals {
     pub stream_bytes_sent: ByteCount,
     /// Stream bytes sent again.
     pub stream_bytes_retransmitted: ByteCount,
+    /// Repair of lost stream data.
+    pub repair: RepairStats,
     /// The smallest round-trip time sample; `None` without one.
     pub min_rtt: Option<Duration>,
 }
@@ -35,6 +37,7 @@ impl HostTotals {
         self.connections += 1;
         self.stream_bytes_sent += stats.stream_bytes_sent;
         self.stream_bytes_retransmitted += stats.stream_bytes_retransmitted;
+        self.repair += stats.repair;
         for path in &stats.paths {
             self.packets_sent += path.sent_packets;
             self.packets_lost += path.lost_packets;
@@ -59,13 +62,15 @@ impl AddAssign for HostTotals {
         self.bytes_lost += other.bytes_lost;
         self.stream_bytes_sent += other.stream_bytes_sent;
         self.stream_bytes_retransmitted += other.stream_bytes_retransmitted;
+        self.repair += other.repair;
         let both = self.min_rtt.into_iter().chain(other.min_rtt);
         self.min_rtt = both.min();
     }
 }
 
 impl HostTotals {
-    /// What was done since `earlier`. The smallest round trip is that of the whole time.
+    /// What was done since `earlier`. The smallest round trip and the longest recovery latency are
+    /// those of the whole time.
     #[must_use]
     pub fn since(mut self, earlier: &Self) -> Self {
         self.connections = self.connections.saturating_sub(earlier.connections);
@@ -76,6 +81,7 @@ impl HostTotals {
         self.bytes_lost -= earlier.bytes_lost;
         self.stream_bytes_sent -= earlier.stream_bytes_sent;
         self.stream_bytes_retransmitted -= earlier.stream_bytes_retransmitted;
+        self.repair = self.repair.since(&earlier.repair);
         self
     }
 }

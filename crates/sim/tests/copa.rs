@@ -129,7 +129,9 @@ fn several_flows_share_fairly() {
 
 #[test]
 fn competitive_mode_comes_and_goes_with_a_buffer_filling_rival() {
-    let mut run = dumbbell(&["copa", "cubic"]);
+    // At the paper's threshold of 10 % it is a matter of phase whether a lone flow in competitive mode
+    // ever sees a queue that counts as empty.
+    let mut run = dumbbell(&["copa:empty_threshold=0.2", "cubic"]);
     run.duration = secs(20);
     run.flows[1] = run.flows[1].clone().start(secs(3)).bytes(12_000_000);
     let mut run = run.build().unwrap();

@@ -19,7 +19,8 @@ pub struct Series {
 /// Time series of one flow, while it has a connection that is open.
 ///
 /// Of a group of Poisson transfers, which has many connections at once, windows, rates and bytes are
-/// summed over the open ones, round-trip times averaged; threshold and state are absent.
+/// summed over the open ones, round-trip times averaged; threshold, state and what `recovery` reckons
+/// with are absent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowSeries {
     /// Name of its group.
@@ -55,6 +56,12 @@ pub struct FlowPoint {
     pub goodput_mbps: f64,
     /// State of the congestion controller.
     pub state: String,
+    /// Replicas that the flow's `recovery` grants each lost datum; absent before its first decision.
+    pub redundancy_level: Option<f64>,
+    /// Loss rate that it reckons with, 0 to 1.
+    pub loss_rate: Option<f64>,
+    /// Time to detect a loss that it reckons with, milliseconds.
+    pub detection_time_ms: Option<f64>,
 }
 
 /// Time series of one link.

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use swiftwater_quic::PathStats;
+use swiftwater_quic::policy::ReinjectorReport;
 use swiftwater_sim::{LinkId, Network};
 use swiftwater_units::{ByteCount, PathId};
 
@@ -107,7 +108,7 @@ impl Recorder {
 
 /// The state of the open connections of some senders, without time and goodput; `None` without any.
 /// Of several connections windows, rates and bytes are summed, round-trip times averaged; they have
-/// no threshold and no state.
+/// no threshold, no state and no redundancy.
 fn point(network: &Network, group: &Group<'_>, senders: Range<usize>) -> Option<FlowPoint> {
     let mut point = FlowPoint::default();
     let mut count = 0;
@@ -120,6 +121,7 @@ fn point(network: &Network, group: &Group<'_>, senders: Range<usize>) -> Option<
                     &path,
                     state.map_or("", |snapshot| snapshot.state),
                 );
+                add_recovery(&mut point, &connection.stats().reinjector);
                 count += 1;
             }
         }
@@ -132,8 +134,22 @@ fn point(network: &Network, group: &Group<'_>, senders: Range<usize>) -> Option<
         point.latest_rtt_ms /= f64::from(count);
         point.ssthresh_bytes = None;
         point.state.clear();
+        (
+            point.redundancy_level,
+            point.loss_rate,
+            point.detection_time_ms,
+        ) = (None, None, None);
     }
     (count > 0).then_some(point)
+}
+
+/// Notes what the re-injector of a connection reckons with, once it has decided anything.
+fn add_recovery(point: &mut FlowPoint, report: &ReinjectorReport) {
+    if report.decisions > 0 {
+        point.redundancy_level = Some(f64::from(report.redundancy_level));
+        point.loss_rate = Some(report.loss_rate);
+        point.detection_time_ms = report.detection_time.map(|time| time.as_secs_f64() * 1e3);
+    }
 }
 
 /// Adds a connection to a point.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use swiftwater_congestion::Catalogue;
+use swiftwater_quic::policy::{DefaultPolicies, PolicyFactory};
 use swiftwater_units::Bandwidth;
 
 use super::apps;
@@ -13,10 +14,11 @@ use super::reader::{LONGEST, Reader};
 use super::run::RunSettings;
 use super::setup::{App, FlowSpec, LinkSpec, TransportSpec};
 
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 19] = [
     "name",
     "app",
     "cc",
+    "recovery",
     "count",
     "enter",
     "exit",
@@ -33,6 +35,9 @@ const KEYS: [&str; 18] = [
     "ack_eliciting_threshold",
     "max_ack_delay",
 ];
+
+/// What repairs losses unless a flow says otherwise: every loss is retransmitted once.
+const ARQ: &str = "arq";
 
 /// Most members of a group, and most groups.
 const MAX_MEMBERS: u64 = 10_000;
@@ -125,6 +130,8 @@ fn read_flow(row: &Reader<'_>, name: String, world: &World<'_>) -> Read<FlowSpec
         extra_rtt: row.duration("extra_rtt", long)?.unwrap_or_default(),
         controller: controller(row, &world.options.catalogue)?,
         controller_text: row.text("cc")?,
+        recovery: recovery(row)?,
+        recovery_text: row.string("recovery")?.unwrap_or(ARQ).trim().to_owned(),
         transport: read_transport(row)?,
         app,
     };
@@ -172,6 +179,13 @@ fn controller(
     catalogue
         .get(text)
         .map_err(|error| row.fault("cc", error.to_string()))
+}
+
+fn recovery(row: &Reader<'_>) -> Read<std::sync::Arc<dyn PolicyFactory>> {
+    let Some(text) = row.string("recovery")? else {
+        return Ok(std::sync::Arc::new(DefaultPolicies));
+    };
+    swiftwater_policies::by_name(text).map_err(|error| row.fault("recovery", error.to_string()))
 }
 
 fn read_transport(row: &Reader<'_>) -> Read<TransportSpec> {

@@ -1,6 +1,7 @@
 //! `[[link]]`: the chain between the routers.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use swiftwater_link::{
@@ -15,10 +16,11 @@ use super::setup::LinkSpec;
 use super::sweep::is_name;
 use super::traces::Traces;
 
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "name",
     "rate",
     "trace",
+    "scale",
     "columns",
     "delay",
     "buffer",
@@ -155,13 +157,17 @@ fn read_forward(
     let mut identity = None;
     match (row.rate("rate")?, row.string("trace")?) {
         (Some(rate), None) => {
-            if row.has("columns") {
-                return Err(row.fault("columns", "it goes with `trace`, not with `rate`"));
+            if let Some(key) = ["columns", "scale"].into_iter().find(|key| row.has(key)) {
+                return Err(row.fault(key, "it goes with `trace`, not with `rate`"));
             }
             link.rate = Rate::Constant(rate);
         }
         (None, Some(name)) => {
-            let named = traces.get(row, "trace", name, run.duration)?;
+            let mut named = traces.get(row, "trace", name, run.duration)?;
+            if let Some(factor) = row.number("scale", 0.001..=1000.0)? {
+                named.trace = named.trace.scaled(factor);
+                let _ = write!(named.identity, " scaled by {factor}");
+            }
             let columns = read_columns(row)?;
             if columns.delay {
                 link.delay = Duration::ZERO;

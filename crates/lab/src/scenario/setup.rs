@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use swiftwater_congestion::ControllerFactory;
 use swiftwater_link::LinkConfig;
+use swiftwater_quic::policy::PolicyFactory;
 use swiftwater_sim::Cipher;
 use swiftwater_units::{Bandwidth, ByteCount};
 use thiserror::Error;
@@ -77,6 +78,10 @@ pub struct FlowSpec {
     pub controller: Arc<dyn ControllerFactory>,
     /// As it was written.
     pub controller_text: String,
+    /// What repairs losses beyond retransmission, at both ends.
+    pub recovery: Arc<dyn PolicyFactory>,
+    /// As it was written.
+    pub recovery_text: String,
     /// The transport's settings.
     pub transport: TransportSpec,
     /// What is sent.

@@ -38,6 +38,9 @@ struct Line {
     queue_bytes: Option<u64>,
     dropped_packets: Option<u64>,
     marked_packets: Option<u64>,
+    redundancy_level: Option<f64>,
+    loss_rate: Option<f64>,
+    detection_time_ms: Option<f64>,
 }
 
 impl Line {
@@ -60,6 +63,9 @@ impl Line {
             queue_bytes: None,
             dropped_packets: None,
             marked_packets: None,
+            redundancy_level: point.redundancy_level,
+            loss_rate: point.loss_rate,
+            detection_time_ms: point.detection_time_ms,
         }
     }
 
@@ -82,6 +88,9 @@ impl Line {
             queue_bytes: Some(point.queue_bytes),
             dropped_packets: Some(point.dropped_packets),
             marked_packets: Some(point.marked_packets),
+            redundancy_level: None,
+            loss_rate: None,
+            detection_time_ms: None,
         }
     }
 
@@ -98,6 +107,9 @@ impl Line {
             lost_bytes: self.lost_bytes.unwrap_or_default(),
             goodput_mbps: self.goodput_mbps.unwrap_or_default(),
             state: self.state,
+            redundancy_level: self.redundancy_level,
+            loss_rate: self.loss_rate,
+            detection_time_ms: self.detection_time_ms,
         }
     }
 

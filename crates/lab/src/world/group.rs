@@ -13,9 +13,10 @@ use swiftwater_sim::apps::{
     TransferSender, Viewing,
 };
 use swiftwater_sim::{HostId, HostTotals, Network, SimError};
-use swiftwater_units::{Bandwidth, Instant};
+use swiftwater_units::{Bandwidth, Instant, Side};
 
 use super::arrivals::{bursts, poisson, up_to};
+use super::repairs::RepairLog;
 use super::topology::{Topology, base_rtt};
 use super::transport;
 use crate::scenario::{App, FlowSpec, Setup};
@@ -35,6 +36,8 @@ pub(crate) struct Group<'a> {
     pub(super) starts: Vec<Instant>,
     /// All transfers of the group in the order of their start; a transfer's number is its index.
     pub(super) plan: Vec<Transfer>,
+    /// What is heard of the repair of lost data.
+    pub(super) repairs: RepairLog,
     /// When those without an end stop.
     stop: Instant,
     rate: Bandwidth,
@@ -72,11 +75,14 @@ impl<'a> Builder<'a> {
             receivers: Vec::new(),
             starts: Vec::new(),
             plan: Vec::new(),
+            repairs: RepairLog::new(Instant::ZERO + setup.warmup, sender(&spec.app)),
             stop: spec.stop.map_or(end, |stop| end.min(Instant::ZERO + stop)),
             rate: transport::bottleneck(setup, spec),
             rtt: base_rtt(&setup.links, spec),
         };
-        let configs = self.configs(transport::config(setup, spec));
+        let mut transport = transport::config(setup, spec);
+        transport.observer = Some(Arc::new(group.repairs.clone()));
+        let configs = self.configs(transport);
         if let App::Poisson { .. } = spec.app {
             self.add_poisson(topology, &mut group, &configs)?;
         } else {
@@ -115,7 +121,7 @@ impl<'a> Builder<'a> {
         self.flows += 1;
         let start =
             Instant::ZERO + spec.start + spec.stagger * member + up_to(&mut rng, spec.start_jitter);
-        let serves = matches!(spec.app, App::Live { .. });
+        let serves = sender(&spec.app) == Side::Server;
         let at = |serves: bool| serves.then(|| server.clone());
         let (sender, from) = topology.add_host(spec, spec.enter, at(serves))?;
         let (receiver, to) = topology.add_host(spec, spec.exit, at(!serves))?;
@@ -220,6 +226,14 @@ impl<'a> Builder<'a> {
         }
         group.starts.push(start);
         Ok(())
+    }
+}
+
+/// Which end of a connection sends the data: where viewers ask for it, that is the server.
+fn sender(app: &App) -> Side {
+    match app {
+        App::Live { .. } => Side::Server,
+        _ => Side::Client,
     }
 }
 

@@ -82,6 +82,7 @@ impl GroupMeter {
             share: None,
             members,
             totals: group.totals(network).since(&self.totals_before),
+            repair: group.repairs.finish(end),
             rtt: self.rtt,
             bins: bins.map(|(_, bytes)| *bytes).collect(),
             bin: setup.bin,

@@ -3,7 +3,8 @@
 //! - [`measures`](mod@measures): what is measured, and how exactly.
 //! - The rest is private: routers, links and hosts (`topology`), the transport's settings
 //!   (`transport`), what runs on the hosts of a group of flows (`group`, `arrivals`), the clocks at
-//!   which a run is looked at (`run`) and what is collected then (`meters`).
+//!   which a run is looked at (`run`) what is collected then (`meters`)
+//!   and heard meanwhile (`repairs`).
 //!
 //! A run is only looked at: sampling and recording never change which packets are sent.
 
@@ -12,6 +13,7 @@ mod capacity;
 mod group;
 pub mod measures;
 mod meters;
+mod repairs;
 mod run;
 mod topology;
 mod transport;

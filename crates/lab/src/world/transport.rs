@@ -24,6 +24,7 @@ pub(super) fn config(setup: &Setup, flow: &FlowSpec) -> TransportConfig {
     let spec = &flow.transport;
     let mut transport = TransportConfig {
         controller: Arc::clone(&flow.controller),
+        policies: Arc::clone(&flow.recovery),
         initial_max_datagram_size: setup.datagram_size,
         max_idle_timeout: ends_by_itself(&flow.app).then_some(IDLE),
         ..TransportConfig::default()

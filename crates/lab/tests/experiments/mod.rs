@@ -78,6 +78,8 @@ pub(crate) fn setup(number: u32) -> Setup {
         extra_rtt: Duration::ZERO,
         controller: by_name("cubic").expect("it is known"),
         controller_text: "cubic".to_owned(),
+        recovery: std::sync::Arc::new(swiftwater_quic::policy::DefaultPolicies),
+        recovery_text: "arq".to_owned(),
         transport: TransportSpec::default(),
         app: App::Transfer { bytes: 10_000 },
     };

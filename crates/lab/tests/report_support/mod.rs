@@ -125,6 +125,8 @@ fn setup() -> Setup {
         extra_rtt: Duration::ZERO,
         controller: by_name("cubic").unwrap(),
         controller_text: "cubic".to_owned(),
+        recovery: std::sync::Arc::new(swiftwater_quic::policy::DefaultPolicies),
+        recovery_text: "arq".to_owned(),
         transport: TransportSpec::default(),
         app: App::Bulk,
     };

@@ -49,6 +49,8 @@ pub fn flow(name: &str, app: App, links: usize) -> FlowSpec {
         extra_rtt: Duration::ZERO,
         controller: swiftwater_congestion::by_name("cubic").expect("a controller"),
         controller_text: "cubic".to_owned(),
+        recovery: std::sync::Arc::new(swiftwater_quic::policy::DefaultPolicies),
+        recovery_text: "arq".to_owned(),
         transport: TransportSpec::default(),
         app,
     }

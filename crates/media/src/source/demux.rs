@@ -50,8 +50,11 @@ pub enum DemuxError {
         /// What is wrong.
         reason: String,
     },
+    /// It doesn't begin with a box.
+    #[error("no MP4 or MOV file: convert it, or list its frames in a .csv file")]
+    NotMp4,
     /// There is no video track in it.
-    #[error("no video track in it: is it an MP4 or MOV file?")]
+    #[error("there is no video track in it")]
     NoVideo,
     /// The tables of the file are larger than 256 MiB.
     #[error("its tables are larger than 256 MiB")]
@@ -63,7 +66,7 @@ pub enum DemuxError {
 
 fn malformed(atom: FourCC, reason: &(impl ToString + ?Sized)) -> DemuxError {
     DemuxError::Malformed {
-        atom: atom.to_string(),
+        atom: atom.as_ref().escape_ascii().to_string(),
         reason: reason.to_string(),
     }
 }
@@ -76,15 +79,13 @@ pub fn read_mp4(file: &mut (impl Read + Seek)) -> Result<Recording, DemuxError> 
     let mut track = None;
     let mut position = 0;
     while position < length {
-        let header = Option::<Header>::read_from(file).map_err(|error| malformed(FILE, &error))?;
-        let Some(header) = header else { break };
-        let body = file.stream_position()?;
-        let rest = length.saturating_sub(body);
-        let size = header.size.map_or(rest, |size| size as u64);
-        if size > rest {
-            return Err(malformed(header.kind, "the file ends before it"));
-        }
-        match header.kind.as_ref() {
+        let (kind, size) = match next_box(file, length) {
+            // Other formats rarely begin with what could be a size.
+            Err(DemuxError::Malformed { .. }) if position == 0 => return Err(DemuxError::NotMp4),
+            found => found?,
+        };
+        position = file.stream_position()? + size;
+        match kind.as_ref() {
             b"moov" => track = Some(Track::from_moov(&read_tables(file, size)?)?),
             // Fragments before their movie can't be understood.
             b"moof" => {
@@ -93,10 +94,20 @@ pub fn read_mp4(file: &mut (impl Read + Seek)) -> Result<Recording, DemuxError> 
             }
             _ => {}
         }
-        position = body + size;
         file.seek(SeekFrom::Start(position))?;
     }
     track.ok_or(DemuxError::NoVideo)?.into_recording()
+}
+
+/// The type of the next box of a file of `length` bytes, and the size of its body.
+fn next_box(file: &mut (impl Read + Seek), length: u64) -> Result<(FourCC, u64), DemuxError> {
+    let header = Header::read_from(file).map_err(|error| malformed(FILE, &error))?;
+    let rest = length.saturating_sub(file.stream_position()?);
+    let size = header.size.map_or(rest, |size| size as u64);
+    if size > rest {
+        return Err(malformed(header.kind, "the file ends before it does"));
+    }
+    Ok((header.kind, size))
 }
 
 /// The `size` bytes of a box; they are known to be in the file.
@@ -297,18 +308,20 @@ impl Track {
         Ok(())
     }
 
-    /// The time of a tick, rounded down to a nanosecond.
+    /// The time of a tick, to the nearest nanosecond.
     fn time(&self, ticks: u64) -> Duration {
-        let nanos = u128::from(ticks) * 1_000_000_000 / u128::from(self.timescale);
+        let timescale = u128::from(self.timescale);
+        let nanos = (u128::from(ticks) * 1_000_000_000 + timescale / 2) / timescale;
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
     fn into_recording(self) -> Result<Recording, DemuxError> {
         let start = self.frames.first().map_or(0, |sample| sample.at);
-        let last = self.frames.last().map_or(0, |sample| sample.at);
-        let last = self.time(self.next.saturating_sub(last));
+        let since_start = |ticks: u64| self.time(ticks.saturating_sub(start));
+        let last = self.frames.last().map_or(start, |sample| sample.at);
+        let last = since_start(self.next).saturating_sub(since_start(last));
         let frames = self.frames.iter().map(|sample| RecordedFrame {
-            at: self.time(sample.at.saturating_sub(start)),
+            at: since_start(sample.at),
             size: sample.size,
             kind: if sample.sync {
                 FrameKind::Key

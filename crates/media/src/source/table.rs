@@ -46,7 +46,7 @@ fn frame(line: &str) -> Option<RecordedFrame> {
 }
 
 impl fmt::Display for Recording {
-    /// Writes what is read; times are cut to microseconds.
+    /// Writes what is read; times are rounded to microseconds.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{HEADER}")?;
         for frame in self.frames() {
@@ -54,7 +54,8 @@ impl fmt::Display for Recording {
                 FrameKind::Key => "key",
                 FrameKind::Delta => "delta",
             };
-            writeln!(f, "{},{},{kind}", frame.at.as_micros(), frame.size)?;
+            let micros = (frame.at.as_nanos() + 500) / 1000;
+            writeln!(f, "{micros},{},{kind}", frame.size)?;
         }
         Ok(())
     }

@@ -24,6 +24,7 @@ mod assembler;
 mod ready;
 mod received;
 mod recv;
+mod repair_sums;
 mod repairs;
 mod send;
 mod send_buffer;

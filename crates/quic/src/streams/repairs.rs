@@ -59,7 +59,7 @@ pub struct RepairStats {
     pub probe_time_sum: u128,
     /// Bytes that `probe_time_sum` is of.
     pub probed_bytes: ByteCount,
-    /// Replicas sent.
+    /// Replicas sent, of each datum; a datum that is cut in two takes its replicas along twice.
     pub replicas_sent: u64,
     /// Their bytes.
     pub replica_bytes: ByteCount,
@@ -382,11 +382,8 @@ impl Repairs {
 
     /// Cuts the range around `at`, if there is one, in two.
     fn cut(&mut self, stream: StreamId, at: u64) {
-        let Some((&(_, start), history)) = self
-            .ranges
-            .range_mut((stream, 0)..(stream, at))
-            .next_back()
-            .map(|(key, history)| (key, history))
+        let Some((&(_, start), history)) =
+            self.ranges.range_mut((stream, 0)..(stream, at)).next_back()
         else {
             return;
         };
@@ -403,6 +400,8 @@ impl Repairs {
         history.len = (at - start) as u32;
         rest.len = (end - at) as u32;
         let first = history.len;
+        // Its copies are copies of both from now on.
+        self.stats.replicas_sent += u64::from(rest.replicas);
         self.ranges.insert((stream, at), rest);
         self.events
             .push_back(RepairEvent::Policy(Repair::Split { datum, at: first }));

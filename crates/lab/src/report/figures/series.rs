@@ -214,6 +214,9 @@ fn flow_column(name: &str) -> Option<fn(&FlowPoint) -> Option<f64>> {
         "delivered_bytes" => |point| Some(point.delivered_bytes as f64),
         "lost_bytes" => |point| Some(point.lost_bytes as f64),
         "goodput_mbps" => |point| Some(point.goodput_mbps),
+        "redundancy_level" => |point| point.redundancy_level,
+        "loss_rate" => |point| point.loss_rate,
+        "detection_time_ms" => |point| point.detection_time_ms,
         _ => return None,
     })
 }

@@ -6,6 +6,7 @@ use swiftwater_link::{Counters, QueueStats};
 use swiftwater_sim::HostTotals;
 use swiftwater_sim::apps::Viewing;
 
+use super::repair::RepairFacts;
 use super::statistics::TimeMeter;
 
 /// A whole run.
@@ -30,6 +31,7 @@ pub(in crate::world) struct GroupFacts {
     pub(in crate::world) members: Vec<Member>,
     /// Of all its senders, after the warm-up; the smallest round trip is that of the whole run.
     pub(in crate::world) totals: HostTotals,
+    pub(in crate::world) repair: RepairFacts,
     pub(in crate::world) rtt: TimeMeter,
     /// Bytes in each bin of its active time.
     pub(in crate::world) bins: Vec<u64>,

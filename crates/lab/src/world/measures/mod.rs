@@ -22,6 +22,28 @@
 //! | `spurious_losses` | packets declared lost that arrived after all |
 //! | `jain` | Jain's index of the members' goodputs, each over its own active time, 1 / members to 1. For groups of several members, but not for Poisson transfers |
 //!
+//! # Repair of lost data
+//!
+//! Of every group; summed over its connections before anything is divided. A *datum* is a range of a
+//! stream that was declared lost or repeated by a probe timeout. Shares and means are by bytes, so
+//! that a datum that is cut in two counts no more. *Retransmissions* follow a loss, *replicas* are
+//! the copies that the flow's `recovery` adds.
+//!
+//! | measure | what it is |
+//! |---|---|
+//! | `recovery_latency_ms` | time from the first retransmission of a datum to the sending of the copy that arrived; mean over the data whose first retransmission did not get through (AutoRec, section III-C) |
+//! | `recovery_latency_p95_ms`, `recovery_latency_max_ms` | 95th percentile (to 0.1 %), and the longest, of the same |
+//! | `rdr` | recovery deterioration rate: share of recovered data that needed two loss detections or more, 0 to 1; what was not lost after all is left out |
+//! | `rdr_by_time` | the same by AutoRec's definition: share whose recovery latency was no less than its own detection time |
+//! | `redundancy_cost` | bytes of replicas / bytes sent for the first time |
+//! | `detection_time_ms` | time from the first transmission of a lost datum to its first retransmission (`T_unit`), mean; without those that a probe timeout repeated |
+//! | `f_over_t` | `recovery_latency_ms` / `detection_time_ms`: comparable between stacks whose loss detection differs |
+//! | `replicas_per_loss` | replicas sent / data lost |
+//! | `replicas_useful_share` | share of replicas that arrived before every other copy of their data, 0 to 1 |
+//! | `spurious_share` | share of lost bytes whose first transmission arrived after all, 0 to 1 |
+//! | `redundancy_level_mean` | redundancy level (replicas granted for each lost datum), mean over the time that connections were open; 0 for a `recovery` that has none |
+//! | `budget_max_10s` | the largest share of replica bytes in bytes sent for the first time, of the group, in 10 s that begin with a whole second of the measured time; of all of it if it is shorter. 10 s in which nothing new was sent don't count |
+//!
 //! # Transfers (`transfer`, `poisson`)
 //!
 //! Of the transfers that started in the measured time. The completion time of a transfer is that
@@ -77,10 +99,12 @@
 mod facts;
 mod group;
 mod link;
+mod repair;
 mod statistics;
 mod whole;
 
 pub(super) use facts::{GroupFacts, LinkFacts, Member, RunFacts, Transfer};
+pub(super) use repair::RepairFacts;
 pub(super) use statistics::{TimeMeter, jain};
 
 use crate::scenario::{App, FlowSpec, Setup};
@@ -101,7 +125,8 @@ fn group_columns(flow: &FlowSpec) -> impl Iterator<Item = &'static Column<GroupF
         App::Live { .. } => group::LIVE,
         _ => &[],
     };
-    group::EVERY.iter().chain(several).chain(own)
+    let every = group::EVERY.iter().chain(several).chain(own);
+    every.chain(repair::REPAIR)
 }
 
 /// The names of all measures of a run.

@@ -1,0 +1,406 @@
+//! The seam of re-injection: what a policy hears, what becomes of the copies that it asks for.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use swiftwater_link::{LinkConfig, LossModel};
+use swiftwater_quic::observe::{Observation, Observer, ObserverFactory, Purpose, SentFrame};
+use swiftwater_quic::policy::{
+    AckPolicy, Copied, Datum, EveryOther, Hints, Occasion, OutstandingRange, PacketFate,
+    PacketOutcome, PathView, PolicyFactory, Reinjection, Reinjector, Repair, RepairCause,
+    Scheduler, SinglePath,
+};
+use swiftwater_quic::{ConnectionStats, RepairStats};
+use swiftwater_sim::{Direction, Pair};
+use swiftwater_units::{Bandwidth, Instant, Side, StreamId};
+
+/// What a policy and an observer saw.
+#[derive(Debug, Default)]
+struct Seen {
+    repairs: Vec<Repair>,
+    outcomes: Vec<PacketOutcome>,
+    packets: Vec<Vec<SentFrame>>,
+    recovered: Vec<(Datum, Copied, Duration)>,
+}
+
+type Shared = Arc<Mutex<Seen>>;
+
+/// Asks for `copies` of every retransmitted datum, all at once, as soon as it is asked.
+#[derive(Debug)]
+struct Eager {
+    copies: u32,
+    queue: BTreeMap<Datum, u32>,
+    seen: Shared,
+}
+
+impl Reinjector for Eager {
+    fn on_outcomes(&mut self, _: Instant, outcomes: &[PacketOutcome], _: &PathView) {
+        self.seen.lock().unwrap().outcomes.extend(outcomes);
+    }
+
+    fn on_repair(&mut self, _: Instant, event: &Repair) {
+        match *event {
+            Repair::Retransmitted { datum, .. } => {
+                self.queue.insert(datum, self.copies);
+            }
+            Repair::Recovered { datum, .. } | Repair::Abandoned { datum } => {
+                self.queue.remove(&datum);
+            }
+            Repair::ReplicaSent { .. } | Repair::Split { .. } => {}
+        }
+        self.seen.lock().unwrap().repairs.push(*event);
+    }
+
+    fn reinject(
+        &mut self,
+        _: Instant,
+        _: Occasion,
+        _: &mut dyn Iterator<Item = OutstandingRange>,
+        _: &[PathView],
+        _: &Hints,
+        out: &mut Vec<Reinjection>,
+    ) {
+        for (datum, left) in &mut self.queue {
+            // All copies at once: the connection must spread them over packets.
+            out.extend((0..*left).map(|_| datum.reinjection()));
+            *left = 0;
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Factory {
+    copies: u32,
+    seen: Shared,
+}
+
+impl PolicyFactory for Factory {
+    fn scheduler(&self) -> Box<dyn Scheduler> {
+        Box::new(SinglePath)
+    }
+
+    fn reinjector(&self) -> Box<dyn Reinjector> {
+        Box::new(Eager {
+            copies: self.copies,
+            queue: BTreeMap::new(),
+            seen: Arc::clone(&self.seen),
+        })
+    }
+
+    fn ack_policy(&self, threshold: u64) -> Box<dyn AckPolicy> {
+        Box::new(EveryOther { threshold })
+    }
+}
+
+struct Watch(Shared);
+
+impl Observer for Watch {
+    fn observe(&mut self, _: Instant, observation: &Observation<'_>) {
+        let mut seen = self.0.lock().unwrap();
+        match *observation {
+            Observation::PacketSent { frames, .. } => seen.packets.push(frames.to_vec()),
+            Observation::DataRecovered {
+                datum,
+                by,
+                recovery_latency,
+                ..
+            } => seen.recovered.push((datum, by, recovery_latency)),
+            _ => {}
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Watching(Shared);
+
+impl ObserverFactory for Watching {
+    fn observer(&self, side: Side) -> Option<Box<dyn Observer>> {
+        side.is_server()
+            .then(|| Box::new(Watch(Arc::clone(&self.0))) as Box<dyn Observer>)
+    }
+}
+
+fn millis(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+/// A pair whose server asks for `copies` of what was lost on a link that loses `loss`.
+fn pair(copies: u32, loss: f64, seed: u64) -> (Pair, Shared) {
+    let seen = Shared::default();
+    let factory = Factory {
+        copies,
+        seen: Arc::clone(&seen),
+    };
+    let watching = Watching(Arc::clone(&seen));
+    let back = LinkConfig::default()
+        .delay(millis(20))
+        .rate(Bandwidth::from_mbps(10));
+    let lossy = back.clone().loss(LossModel::Bernoulli(loss));
+    let mut pair = Pair::builder()
+        .seed(seed)
+        .links(back, lossy)
+        .server_config(move |config| {
+            config.policies = Arc::new(factory);
+            config.observer = Some(Arc::new(watching));
+        })
+        .build()
+        .unwrap();
+    assert!(pair.connect());
+    (pair, seen)
+}
+
+fn halves(datum: Datum, at: u32) -> [Datum; 2] {
+    let (offset, len) = (datum.offset + u64::from(at), datum.len - at);
+    let second = Datum {
+        offset,
+        len,
+        ..datum
+    };
+    [Datum { len: at, ..datum }, second]
+}
+
+fn repair(stats: &ConnectionStats) -> RepairStats {
+    stats.repair
+}
+
+#[test]
+fn a_lossy_transfer_with_copies_is_whole_and_its_accounts_close() {
+    for seed in 1..=6 {
+        let (mut pair, seen) = pair(2, 0.1, seed);
+        let report = pair.transfer(600_000, Direction::ToClient);
+        assert!(report.verified, "{report:?}");
+        pair.advance(Duration::from_secs(2));
+        let stats = repair(&pair.stats(Side::Server));
+        assert!(stats.lost_data > 20, "{stats:?}");
+        assert!(stats.replicas_sent > stats.lost_data, "{stats:?}");
+        assert_eq!(stats.recovered_bytes, stats.lost_bytes);
+        assert_eq!(
+            stats.replicas_useful + stats.replicas_wasted,
+            stats.replicas_sent
+        );
+        assert!(stats.replicas_useful > 0);
+        assert_eq!(stats.new_bytes.get(), 600_000);
+        let seen = seen.lock().unwrap();
+        let replicas = seen
+            .packets
+            .iter()
+            .flatten()
+            .filter_map(|frame| match frame {
+                SentFrame::Stream {
+                    len,
+                    purpose: Purpose::Replica,
+                    ..
+                } => Some(u64::from(*len)),
+                _ => None,
+            })
+            .sum::<u64>();
+        assert_eq!(replicas, stats.replica_bytes.get());
+        // What one copy gained: latencies are those of data whose first retransmission was lost.
+        for (_, by, latency) in &seen.recovered {
+            let first = matches!(by, Copied::Original | Copied::Retransmission(1));
+            assert_eq!(first, latency.is_zero(), "{by:?} {latency:?}");
+        }
+    }
+}
+
+#[test]
+fn copies_of_the_same_bytes_never_share_a_packet() {
+    let (mut pair, seen) = pair(3, 0.1, 7);
+    pair.transfer(400_000, Direction::ToClient);
+    let seen = seen.lock().unwrap();
+    let mut repeated = 0;
+    for frames in &seen.packets {
+        let mut bytes: BTreeSet<(StreamId, u64)> = BTreeSet::new();
+        for frame in frames {
+            let SentFrame::Stream {
+                id,
+                offset,
+                len,
+                purpose,
+                ..
+            } = *frame
+            else {
+                continue;
+            };
+            repeated += u32::from(purpose == Purpose::Replica);
+            for byte in offset..offset + u64::from(len) {
+                assert!(bytes.insert((id, byte)), "twice in a packet: {frames:?}");
+            }
+        }
+    }
+    assert!(repeated > 20, "{repeated}");
+}
+
+#[test]
+fn every_datum_is_retransmitted_before_its_copies_and_recovered_once() {
+    let (mut pair, seen) = pair(2, 0.15, 3);
+    pair.transfer(400_000, Direction::ToClient);
+    pair.advance(Duration::from_secs(2));
+    let seen = seen.lock().unwrap();
+    let mut open: BTreeMap<Datum, u32> = BTreeMap::new();
+    let mut recovered = 0;
+    for event in &seen.repairs {
+        match *event {
+            Repair::Retransmitted {
+                datum,
+                first_sent_at,
+                lost_at,
+                round,
+                ..
+            } => {
+                assert!(first_sent_at < lost_at);
+                if round == 1 {
+                    assert!(open.insert(datum, 0).is_none(), "{datum:?}");
+                } else {
+                    assert!(open.contains_key(&datum), "{datum:?}");
+                }
+            }
+            Repair::ReplicaSent { datum } => *open.get_mut(&datum).unwrap() += 1,
+            Repair::Split { datum, at } => {
+                // One that was cut when it was first retransmitted wasn't open yet.
+                if let Some(copies) = open.remove(&datum) {
+                    open.extend(halves(datum, at).map(|half| (half, copies)));
+                }
+            }
+            Repair::Recovered { datum, .. } => {
+                recovered += 1;
+                // One that was lost but arrived before it was retransmitted was never open.
+                open.remove(&datum);
+            }
+            Repair::Abandoned { datum } => panic!("{datum:?}"),
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+    assert!(recovered > 20);
+}
+
+#[test]
+fn the_loss_of_an_older_copy_is_no_reason_to_retransmit() {
+    // Every retransmission and its copy get lost together now and then; each time the datum must be
+    // retransmitted once, not once per copy.
+    let (mut pair, seen) = pair(1, 0.3, 5);
+    let report = pair.transfer(1_000_000, Direction::ToClient);
+    assert!(report.verified);
+    pair.advance(Duration::from_secs(2));
+    let seen = seen.lock().unwrap();
+    let mut last: BTreeMap<Datum, (u32, u32)> = BTreeMap::new();
+    let mut late_rounds = 0;
+    for event in &seen.repairs {
+        match *event {
+            Repair::Retransmitted {
+                datum,
+                round,
+                cause,
+                ..
+            } => {
+                let (rounds, _) = last.get(&datum).copied().unwrap_or_default();
+                assert_eq!(round, rounds + 1);
+                late_rounds += u32::from(round > 1 && cause == RepairCause::Loss);
+                last.insert(datum, (round, 0));
+            }
+            Repair::ReplicaSent { datum } => last.entry(datum).or_default().1 += 1,
+            Repair::Split { datum, at } => {
+                let history = last.remove(&datum).unwrap_or_default();
+                for half in halves(datum, at) {
+                    last.insert(half, history);
+                }
+            }
+            _ => {}
+        }
+    }
+    assert!(late_rounds > 5, "{late_rounds}");
+    let lost = seen
+        .outcomes
+        .iter()
+        .filter(|outcome| outcome.fate == PacketFate::Lost && outcome.repeated)
+        .count();
+    // All lost copies together: every retransmission after the first stands for two of them.
+    assert!(
+        lost as u32 >= 2 * late_rounds - late_rounds / 2,
+        "{lost} lost copies, {late_rounds} later rounds"
+    );
+}
+
+#[test]
+fn outcomes_come_in_order_and_once() {
+    let (mut pair, seen) = pair(1, 0.1, 11);
+    pair.transfer(300_000, Direction::ToClient);
+    pair.advance(Duration::from_secs(1));
+    let seen = seen.lock().unwrap();
+    let mut first_fate = BTreeMap::new();
+    for outcome in &seen.outcomes {
+        match outcome.fate {
+            PacketFate::Spurious => {
+                let before = first_fate.get(&outcome.number);
+                assert_eq!(before, Some(&PacketFate::Lost), "{outcome:?}");
+            }
+            fate => {
+                let before = first_fate.insert(outcome.number, fate);
+                assert_eq!(before, None, "{outcome:?}");
+            }
+        }
+    }
+    let stats = pair.stats(Side::Server);
+    let lost = seen.outcomes.iter().filter(|o| o.fate == PacketFate::Lost);
+    // The handshake may have lost packets, too; policies hear of 1-RTT packets.
+    assert!(lost.count() as u64 <= stats.paths[0].lost_packets.get());
+}
+
+#[test]
+fn nothing_is_known_of_repair_without_loss() {
+    let (mut pair, seen) = pair(3, 0.0, 1);
+    pair.transfer(300_000, Direction::ToClient);
+    let stats = repair(&pair.stats(Side::Server));
+    assert_eq!(
+        stats,
+        RepairStats {
+            new_bytes: 300_000.into(),
+            ..RepairStats::default()
+        }
+    );
+    assert_eq!(seen.lock().unwrap().repairs, []);
+}
+
+#[test]
+fn a_reset_stream_needs_no_repair() {
+    let (mut pair, seen) = pair(2, 0.3, 2);
+    let id = pair.server().open(swiftwater_units::Dir::Uni).unwrap();
+    let data = vec![7; 40_000];
+    let mut stream = pair.server().send_stream(id);
+    assert_eq!(stream.write(&data).unwrap(), data.len());
+    let watched = Arc::clone(&seen);
+    let is_repaired = move |_: &mut Pair| {
+        let seen = watched.lock().unwrap();
+        matches!(seen.repairs.last(), Some(Repair::Retransmitted { .. }))
+    };
+    assert!(pair.run_until(is_repaired));
+    pair.server().send_stream(id).reset(1).unwrap();
+    pair.advance(Duration::from_secs(3));
+    let seen = seen.lock().unwrap();
+    let reset_at = seen
+        .repairs
+        .iter()
+        .position(|event| matches!(event, Repair::Abandoned { .. }))
+        .expect("something was under repair");
+    let later = &seen.repairs[reset_at..];
+    assert!(
+        later
+            .iter()
+            .all(|event| matches!(event, Repair::Abandoned { .. })),
+        "{later:?}"
+    );
+}
+
+#[test]
+fn the_same_seed_gives_the_same_repairs() {
+    let run = || {
+        let (mut pair, seen) = pair(2, 0.1, 9);
+        pair.transfer(200_000, Direction::ToClient);
+        let repairs = seen.lock().unwrap().repairs.clone();
+        (repairs, pair.stats(Side::Server))
+    };
+    assert_eq!(run(), run());
+}
