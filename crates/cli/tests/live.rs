@@ -179,7 +179,10 @@ fn other_videos_recoveries_and_networks() {
     for row in &shown {
         assert_eq!(row["frames_received"], 50);
         let source = row["source"].as_str().expect("text");
-        assert!(source.starts_with("file:") && source.contains("rate=1"), "{source}");
+        assert!(
+            source.starts_with("file:") && source.contains("rate=1"),
+            "{source}"
+        );
     }
     let output = run([
         "demo",
@@ -244,7 +247,11 @@ fn what_cannot_be_is_refused_before_anything_runs() {
         (&["--recovery", "autorec:alpha=soon"], 2, "alpha"),
         (&["--source", "betamax"], 2, "betamax"),
         (&["--source", "sample", "--video", "x.mp4"], 2, "--video"),
-        (&["--source", "cbr:1mbit", "--bitrate", "2mbit"], 2, "--bitrate"),
+        (
+            &["--source", "cbr:1mbit", "--bitrate", "2mbit"],
+            2,
+            "--bitrate",
+        ),
         (&["--bitrate", "0mbit"], 2, "--bitrate"),
         (&["--seconds", "0"], 2, "--seconds"),
         (&["--seconds", "46"], 2, "--seconds"),

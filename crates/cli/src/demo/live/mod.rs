@@ -92,7 +92,7 @@ pub(crate) async fn run(args: LiveArgs) -> Result<(), Failure> {
 }
 
 fn announce(plan: &Plan) -> Result<(), Failure> {
-    let names: Vec<&str> = plan.recoveries.iter().map(|one| &*one.name).collect();
+    let names: Vec<&str> = plan.recoveries.iter().map(String::as_str).collect();
     output::line(&format!(
         "{} s of live video ({}, {}) over {} emulated links at the same time ({}): {}",
         plan.length.as_secs(),

@@ -294,7 +294,7 @@ fn cost(sheet: &mut Sheet, rows: &[Row]) {
 }
 
 fn facts(sheet: &mut Sheet, plan: &Plan) {
-    let recoveries: Vec<&str> = plan.recoveries.iter().map(|one| &*one.name).collect();
+    let recoveries: Vec<&str> = plan.recoveries.iter().map(String::as_str).collect();
     let profile = plan.tuning.profile.unwrap_or_default();
     let controller = plan.tuning.cc.clone();
     sheet.facts([

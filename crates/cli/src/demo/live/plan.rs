@@ -2,14 +2,11 @@
 //! found here, before anything runs.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use swiftwater::Profile;
 use swiftwater::link::{LossModel, Rate, parse_duration, parse_rate};
-use swiftwater::policies;
-use swiftwater::quic::policy::PolicyFactory;
 use swiftwater::units::Bandwidth;
 use swiftwater_media::player::LiveConfig;
 use swiftwater_media::source::{SourceKind, SourceSpec};
@@ -20,16 +17,16 @@ use crate::exit::{Exit, Failure};
 use crate::link_args::{Links, RelayLinkArgs};
 use crate::output;
 use crate::part_file::PartFile;
-use crate::transport::Tuning;
+use crate::transport::{Basics, parse_recovery, with_recoveries};
 
 /// Where the page goes unless told otherwise.
 const DEFAULT_PAGE: &str = "swiftwater-demo.html";
 
 /// The recovery that is always shown, first: retransmissions and nothing else.
-const PLAIN: &str = "single-path";
+const PLAIN: &str = "arq";
 
 /// The recovery that is shown beside it unless others are asked for.
-const OTHER: &str = "single-path";
+const OTHER: &str = "autorec";
 
 /// Seconds of a showing, and of a quick one.
 const SECONDS: u16 = 30;
@@ -41,10 +38,9 @@ const MAX_OTHERS: usize = 5;
 /// `demo live`, and `demo` without a story.
 #[derive(Args, Clone, Debug)]
 pub struct LiveArgs {
-    /// Recovery to hold against plain ARQ (repeat for several): the name of policies, parameters
-    /// after a colon [default: autorec]
-    #[arg(long, value_name = "SPEC", value_parser = parse_recovery)]
-    pub recovery: Vec<Recovery>,
+    /// Recovery to hold against plain ARQ (repeat for several).
+    #[arg(long, value_name = "POLICY", value_parser = parse_recovery, help = recovery_help())]
+    pub recovery: Vec<String>,
 
     /// Video to send: sample, vbr:4mbit, cbr:4mbit,fps=60, file:PATH [default: sample]
     #[arg(long, value_name = "SOURCE", conflicts_with = "video")]
@@ -102,28 +98,17 @@ pub struct LiveArgs {
 
     /// Transport settings.
     #[command(flatten)]
-    pub tuning: Tuning,
+    pub tuning: Basics,
 
     /// Print one JSON object per recovery
     #[arg(long)]
     pub json: bool,
 }
 
-/// A way to repair losses, by name.
-#[derive(Clone, Debug)]
-pub struct Recovery {
-    /// As users name it.
-    pub name: String,
-    /// What it is made from.
-    pub policies: Arc<dyn PolicyFactory>,
-}
-
-/// Looks up policies by name.
-pub fn parse_recovery(name: &str) -> Result<Recovery, policies::UnknownPolicies> {
-    Ok(Recovery {
-        name: name.to_owned(),
-        policies: policies::by_name(name)?,
-    })
+/// What `--recovery` does, with the names that it takes.
+fn recovery_help() -> String {
+    let known = with_recoveries("Recovery to hold against plain ARQ (repeat for several)");
+    format!("{known} [default: {OTHER}]")
 }
 
 /// A showing: all that was decided before it begins.
@@ -132,7 +117,7 @@ pub struct Plan {
     /// The frames.
     pub schedule: Schedule,
     /// The recoveries, plain ARQ first.
-    pub recoveries: Vec<Recovery>,
+    pub recoveries: Vec<String>,
     /// The link of each of them.
     pub links: Links,
     /// The link in words.
@@ -144,7 +129,7 @@ pub struct Plan {
     /// Seed of links and payloads.
     pub seed: u64,
     /// Transport settings of both ends.
-    pub tuning: Tuning,
+    pub tuning: Basics,
     /// Where the page goes; `None`: nowhere.
     pub page: Option<PathBuf>,
     /// True if results are printed as JSON.
@@ -186,17 +171,16 @@ impl Plan {
     }
 }
 
-fn recoveries(others: &[Recovery]) -> Result<Vec<Recovery>, Failure> {
-    let usage = |error: policies::UnknownPolicies| Failure::new(Exit::Usage, error);
+fn recoveries(others: &[String]) -> Result<Vec<String>, Failure> {
     if others.len() > MAX_OTHERS {
         return Err(Failure::new(
             Exit::Usage,
             format_args!("at most {MAX_OTHERS} recoveries beside plain ARQ run at the same time"),
         ));
     }
-    let mut all = vec![parse_recovery(PLAIN).map_err(usage)?];
+    let mut all = vec![PLAIN.to_owned()];
     if others.is_empty() {
-        all.push(parse_recovery(OTHER).map_err(usage)?);
+        all.push(OTHER.to_owned());
     }
     all.extend_from_slice(others);
     Ok(all)
@@ -256,7 +240,7 @@ fn network(args: &LiveArgs) -> String {
     let loss = match args.loss {
         LossModel::None => "no".to_owned(),
         LossModel::Bernoulli(share) => format!("{} %", rounded(share * 100.0)),
-        bursts @ LossModel::GilbertElliott { .. } => {
+        bursts => {
             let mean = rounded(bursts.mean_loss() * 100.0);
             format!("{mean} % ({bursts})")
         }

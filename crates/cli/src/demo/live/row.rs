@@ -115,7 +115,7 @@ impl Row {
         let streamed = streamed.map(|(begun, last)| last.saturating_since(begun));
         let ms = |time: Option<Duration>| time.map(milliseconds);
         Self {
-            recovery: variant.recovery.name.clone(),
+            recovery: variant.recovery.clone(),
             source: plan.schedule.source().to_owned(),
             link: plan.network.clone(),
             seconds: now.saturating_since(viewer.asked()).as_secs_f64(),

@@ -13,13 +13,15 @@ use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
 use super::client::watch;
-use super::plan::{Plan, Recovery};
+use super::plan::Plan;
 use super::recoveries::Recoveries;
 use super::server::serve;
 use super::viewer::Viewer;
 use crate::exit::{Exit, Failure};
 use crate::identity::Identity;
-use crate::transport::{Trust, build_failure, client, client_failure, farewell, listen, server};
+use crate::transport::{
+    Trust, Tuning, build_failure, client, client_failure, farewell, listen, server,
+};
 
 /// Application protocol of the showing.
 const ALPN: &[u8] = b"swiftwater-demo-live";
@@ -51,7 +53,7 @@ impl Credentials {
 /// A transport, connected.
 pub struct Variant {
     /// How it repairs losses.
-    pub recovery: Recovery,
+    pub recovery: String,
     /// Recovery latencies so far.
     pub recoveries: Recoveries,
     server: Server,
@@ -70,15 +72,16 @@ impl Variant {
     pub async fn connect(
         plan: Arc<Plan>,
         credentials: Arc<Credentials>,
-        recovery: Recovery,
+        recovery: String,
     ) -> Result<Self, Failure> {
         let recoveries = Recoveries::default();
         let observer = Arc::new(recoveries.clone());
-        let policies = Arc::clone(&recovery.policies);
-        let server = server(&credentials.identity, ALPN, &plan.tuning).transport(|transport| {
-            transport.policies = policies;
-            transport.observer = Some(observer);
-        });
+        let tuning = Tuning {
+            basics: plan.tuning.clone(),
+            recovery: Some(recovery.clone()),
+        };
+        let server = server(&credentials.identity, ALPN, &tuning)
+            .transport(|transport| transport.observer = Some(observer));
         let server = listen(&server, LOOPBACK)?;
         let relay = RelayConfig {
             up: plan.links.up.clone(),
@@ -91,7 +94,7 @@ impl Variant {
             .map_err(|error| Failure::new(Exit::Failure, error))?
             .map_err(|error| Failure::new(Exit::Failure, error))?;
         let trust = Trust::Roots(vec![credentials.trusted.clone()]);
-        let client = client(&trust, ALPN, &plan.tuning)
+        let client = client(&trust, ALPN, &tuning)
             .bind(LOOPBACK)
             .build()
             .map_err(|error| build_failure(&error))?;
