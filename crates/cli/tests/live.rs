@@ -31,8 +31,8 @@ fn each_recovery_reports_what_was_promised() {
         let expected = [
             "bytes",
             "complete",
-            "deterioration_rate",
             "detection_ms",
+            "deterioration_rate",
             "frame_max_ms",
             "frame_mean_ms",
             "frame_p95_ms",
@@ -275,4 +275,48 @@ fn what_cannot_be_is_refused_before_anything_runs() {
     let error = failed(&demo.output().expect("it starts"), 2);
     assert!(error.contains("at most 5"), "{error}");
     assert_eq!(names(directory.path()), ["garbage.mp4"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_early_end_comes_with_a_report() {
+    use std::io::{BufRead, BufReader, Read};
+    use std::process::{Command, Stdio};
+
+    let directory = TempDir::new().expect("a directory");
+    let mut demo = swiftwater();
+    demo.args(["demo", "live", "--seconds", "40"])
+        .current_dir(directory.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut demo = demo.spawn().expect("it starts");
+    // A line for each recovery, after some seconds.
+    let mut progress = BufReader::new(demo.stderr.take().expect("piped"));
+    let mut line = String::new();
+    progress.read_line(&mut line).expect("a line comes");
+    assert!(line.contains("arq: "), "{line}");
+    let pid = demo.id().to_string();
+    let kill = Command::new("kill").args(["-INT", &pid]).status();
+    assert!(kill.expect("kill runs").success());
+    let mut output = String::new();
+    let mut results = demo.stdout.take().expect("piped");
+    results.read_to_string(&mut output).expect("text");
+    assert_eq!(demo.wait().expect("it ended").code(), Some(130));
+    assert!(output.contains("stopped early"), "{output}");
+    assert!(output.contains("in part"), "{output}");
+    assert_eq!(names(directory.path()), ["swiftwater-demo.html"]);
+}
+
+#[test]
+fn logs_of_both_ends_beside_the_measurements() {
+    let directory = TempDir::new().expect("a directory");
+    let mut demo = swiftwater();
+    demo.args(["demo", "live", "--seconds", "2", "--json", "--loss", "10%"])
+        .arg("--qlog")
+        .arg(directory.path());
+    let output = demo.output().expect("it starts");
+    for row in rows(&succeeded(&output)) {
+        assert!(row["lost_data"].as_u64() > Some(0));
+    }
+    assert_eq!(names(directory.path()).len(), 4, "two ends of two");
 }
