@@ -170,13 +170,13 @@ fn report(plan: &Plan, shown: &[Shown], progress: &Progress, board: &Board, tick
     let rows = || shown.iter().map(|one| Row::of(&one.variant, plan));
     if plan.json {
     } else if board.is_visible() {
-        if tick % REDRAW == 0 {
+        if tick.is_multiple_of(REDRAW) {
             let rows: Vec<Row> = rows().collect();
             let seconds = tick as f64 * SAMPLE.as_secs_f64();
             let title = format!("{seconds:.0} of {} s", plan.length.as_secs());
             board.show(format!("{title}\n{}", words::table(&rows)));
         }
-    } else if tick % LINE == 0 {
+    } else if tick.is_multiple_of(LINE) {
         for row in rows() {
             progress.note(&words::line(&row));
         }
@@ -203,7 +203,7 @@ fn tell(
         match end {
             End::Complete => {}
             End::Late => {
-                output::line("time was up before everything arrived: the link is too slow")?
+                output::line("time was up before everything arrived: the link is too slow")?;
             }
             End::Stopped => output::line("stopped early")?,
         }

@@ -10,7 +10,7 @@ use super::course::{Sample, loss};
 use super::plan::Plan;
 use super::recoveries::Recovered;
 use super::row::{Row, milliseconds};
-use super::words::{LEGEND, conclusion, ms, percent};
+use super::words::{conclusion, ms, percent};
 use crate::exit::Failure;
 use crate::part_file::PartFile;
 use crate::table;
@@ -99,12 +99,12 @@ pub fn render(plan: &Plan, rows: &[Row], courses: &[Course]) -> String {
     sheet.heading("Results");
     results(&mut sheet, rows);
     sheet.heading("Plots");
-    let looks: Vec<Look> = rows.iter().zip(COLOURS).map(Look::of).collect();
+    let looks = looks(rows);
     recovery_latency(&mut sheet, &looks, courses);
     frame_delay(&mut sheet, &looks, courses);
     buffer(&mut sheet, &looks, courses);
     redundancy(&mut sheet, &looks, courses);
-    cost(&mut sheet, rows);
+    cost(&mut sheet, &looks, rows);
     sheet.heading("What was run");
     facts(&mut sheet, plan);
     sheet.render()
@@ -116,18 +116,30 @@ struct Look {
     colour: &'static str,
 }
 
-impl Look {
-    fn of((row, colour): (&Row, &'static str)) -> Self {
-        Self {
-            name: Sheet::plot_text(&row.recovery),
+/// Looks of all variants; the second of a name is told apart by a number.
+fn looks(rows: &[Row]) -> Vec<Look> {
+    let look = |(place, (row, colour)): (usize, (&Row, &'static str))| {
+        let before = rows[..place].iter();
+        let same = before
+            .filter(|other| other.recovery == row.recovery)
+            .count();
+        let name = match same {
+            0 => row.recovery.clone(),
+            same => format!("{} ({})", row.recovery, same + 1),
+        };
+        Look {
+            name: Sheet::plot_text(&name),
             colour,
         }
-    }
+    };
+    rows.iter().zip(COLOURS).enumerate().map(look).collect()
 }
+
+/// What a line of the table says of a variant.
+type Cell = fn(&Row) -> String;
 
 fn results(sheet: &mut Sheet, rows: &[Row]) {
     let titles = std::iter::once("").chain(rows.iter().map(|row| &*row.recovery));
-    type Cell = fn(&Row) -> String;
     let lines: [(&str, Cell); 22] = [
         ("Frames received", |row| {
             format!("{} of {}", row.frames_received, row.frames)
@@ -170,7 +182,13 @@ fn results(sheet: &mut Sheet, rows: &[Row]) {
             .collect()
     });
     sheet.table(titles, lines);
-    sheet.paragraph(LEGEND);
+    sheet.paragraph(
+        "Recovery latency is counted for data whose first retransmission did not arrive: from that \
+         retransmission to the sending of the copy that arrived first. Lost data deteriorated if they \
+         needed a second loss detection. Frame delay is from capture to arrival; start-up from the \
+         viewer's request to the first picture; redundancy cost is bytes of replicas per byte sent for \
+         the first time. In means and percentiles of recovery latency every byte counts the same.",
+    );
 }
 
 fn recovery_latency(sheet: &mut Sheet, looks: &[Look], courses: &[Course]) {
@@ -269,11 +287,8 @@ fn redundancy(sheet: &mut Sheet, looks: &[Look], courses: &[Course]) {
     );
 }
 
-fn cost(sheet: &mut Sheet, rows: &[Row]) {
-    let names: Vec<String> = rows
-        .iter()
-        .map(|row| Sheet::plot_text(&row.recovery))
-        .collect();
+fn cost(sheet: &mut Sheet, looks: &[Look], rows: &[Row]) {
+    let names: Vec<&str> = looks.iter().map(|look| &*look.name).collect();
     let bars = |name: &str, colour: &str, share: fn(&Row) -> f64| {
         let y: Vec<f64> = rows.iter().map(|row| 100.0 * share(row)).collect();
         json!({"type": "bar", "name": name, "x": names, "y": y, "marker": {"color": colour}})
@@ -283,6 +298,7 @@ fn cost(sheet: &mut Sheet, rows: &[Row]) {
         bars("replicas", "#56B4E9", |row| row.redundancy_cost),
     ]);
     let mut layout = layout("", "% of bytes sent first");
+    layout["xaxis"] = json!({"type": "category"});
     layout["barmode"] = json!("stack");
     sheet.plot(
         "Cost",
@@ -333,7 +349,12 @@ fn distribution(look: &Look, points: Vec<(f64, f64)>) -> Value {
         .enumerate()
         .filter(|(n, _)| n % step == 0 || *n == last)
         .map(|(_, point)| point);
-    trace(look, kept.collect(), "hv")
+    // Below the shortest there is nothing.
+    trace(
+        look,
+        std::iter::once((0.0, 0.0)).chain(kept).collect(),
+        "hv",
+    )
 }
 
 fn trace(look: &Look, points: Vec<(f64, f64)>, shape: &str) -> Value {

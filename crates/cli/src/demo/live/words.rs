@@ -67,6 +67,14 @@ replicas per byte sent first";
 
 /// How `other` fared against `plain`, in one sentence of numbers.
 pub fn conclusion(plain: &Row, other: &Row) -> String {
+    for row in [plain, other] {
+        if row.error.is_some() {
+            return format!(
+                "{}: nothing to compare, {} failed.",
+                other.recovery, row.recovery
+            );
+        }
+    }
     let cost = percent(Some(other.redundancy_cost));
     let seen = format!("{} instead of {}", freezes(other), freezes(plain));
     let Some((before, after)) = plain.recovery_mean_ms.zip(other.recovery_mean_ms) else {
@@ -76,10 +84,13 @@ pub fn conclusion(plain: &Row, other: &Row) -> String {
         );
     };
     format!(
-        "{}: data whose retransmission was lost came back {} after it instead of {} on average \
-         (p95 {} instead of {}), 95 % of frames arrived within {} instead of {}, {seen}, for {cost} more \
-         data.",
+        "{}: data whose retransmission was lost ({}; {} with {}) came back {} after it instead of {} on \
+         average (p95 {} instead of {}), 95 % of frames arrived within {} instead of {}, {seen}, for \
+         {cost} more data.",
         other.recovery,
+        other.repeated_data,
+        plain.repeated_data,
+        plain.recovery,
         ms(Some(after)),
         ms(Some(before)),
         ms(other.recovery_p95_ms),
