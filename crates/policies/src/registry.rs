@@ -10,7 +10,9 @@ use swiftwater_congestion::{Parameter, ParameterError, Tunable};
 use swiftwater_quic::policy::{PolicyFactory, Reinjector};
 use thiserror::Error;
 
+use crate::art::ArtConfig;
 use crate::autorec::AutoRecConfig;
+use crate::autorec_plus::AutoRecPlusConfig;
 use crate::single_path::{Arq, ReinjectorFactory, SinglePathPolicies};
 
 /// A specification of which no policies can be made.
@@ -96,6 +98,11 @@ impl Catalogue {
             all.add(name, "plain retransmission of what is lost", Arq);
         }
         all.add(
+            "art",
+            "ART: copies of retransmissions, as many as the last ones needed",
+            ArtConfig::default(),
+        );
+        all.add(
             "autorec",
             "AutoRec: replicas of lost data, spaced, under tolerances",
             AutoRecConfig::default(),
@@ -124,6 +131,11 @@ impl Catalogue {
             "autorec-rtc-hc",
             "AutoRec for real-time video, 50 % redundancy",
             AutoRecConfig::rtc_hc(),
+        );
+        all.add(
+            "autorec+",
+            "AutoRec's aims with measured burstiness, a hard budget and deadlines",
+            AutoRecPlusConfig::default(),
         );
         all
     }

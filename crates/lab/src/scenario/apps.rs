@@ -11,6 +11,7 @@ use super::reader::{LONGEST, Reader};
 use super::setup::{App, SizeDistribution, Spread};
 use super::sizes;
 use super::tree::Value;
+use super::video;
 
 /// Most bytes of one transfer, 1 PB.
 const MAX_BYTES: u64 = 1_000_000_000_000_000;
@@ -28,7 +29,7 @@ pub(super) struct Place<'a> {
 type ReadApp = fn(&Reader<'_>, &Place<'_>) -> Read<App>;
 
 /// The applications: name, keys, how they are read.
-const APPS: [(&str, &[&str], ReadApp); 6] = [
+const APPS: [(&str, &[&str], ReadApp); 7] = [
     ("bulk", &[], |_, _| Ok(App::Bulk)),
     ("transfer", &["bytes"], transfer),
     ("constant-rate", &["rate"], constant_rate),
@@ -43,6 +44,9 @@ const APPS: [(&str, &[&str], ReadApp); 6] = [
         &["rate", "first_frame", "stall_after", "rebuffer"],
         live,
     ),
+    ("video", video::KEYS, |row, _| {
+        video::read(row).map(App::Video)
+    }),
 ];
 
 /// Reads the application of a flow, bulk if none is named, whose other keys are `common`.

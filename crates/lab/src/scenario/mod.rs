@@ -33,6 +33,7 @@ mod substitute;
 mod sweep;
 mod traces;
 mod tree;
+mod video;
 
 use serde::Serialize;
 
@@ -45,6 +46,7 @@ pub use library::{Library, LoadOptions};
 pub use setup::{
     App, FlowSpec, LinkSpec, Setup, SizeDistribution, Spread, TransportSpec, UnknownSize,
 };
+pub use video::{VideoMode, VideoSpec};
 
 /// An experiment, complete and checked.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 //!
 //! - [`measures`](mod@measures): what is measured, and how exactly.
 //! - The rest is private: routers, links and hosts (`topology`), the transport's settings
-//!   (`transport`), what runs on the hosts of a group of flows (`group`, `arrivals`), the clocks at
+//!   (`transport`), live video (`video`), what runs on the hosts of a group of flows (`group`, `arrivals`), the clocks at
 //!   which a run is looked at (`run`) what is collected then (`meters`)
 //!   and heard meanwhile (`repairs`).
 //!
@@ -17,7 +17,9 @@ mod repairs;
 mod run;
 mod topology;
 mod transport;
+mod video;
 
+use swiftwater_media::source::SourceError;
 use swiftwater_sim::SimError;
 use thiserror::Error;
 
@@ -49,6 +51,9 @@ pub enum RunError {
     /// The simulator refused it.
     #[error(transparent)]
     Sim(#[from] SimError),
+    /// The frames of a video could not be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
 }
 
 impl RunError {

@@ -73,6 +73,22 @@
 //! | `stalled_share` | share of viewers with such a stall |
 //! | `stall_time_share` | time in such stalls / time of viewing |
 //!
+//! # Live video (`video`)
+//!
+//! Of all viewers of the group. Frames count if they were encoded in the measured time.
+//!
+//! | measure | what it is |
+//! |---|---|
+//! | `startup_ms` | time from the start of the handshake to the first picture, mean; of the whole run, warm-up included |
+//! | `freezes_per_100s`, `frozen_ms_per_100s`, `frozen_share` | freezes in 100 s, time frozen in 100 s, and time frozen / time (0 to 1), of the time since the first picture, freezes included. With `mode = "stream"` by a player with a buffer; with `"frames"` by the rule of WebRTC's statistics: a gap between pictures above 3 d and d + 150 ms, d the mean of the 30 before, the first 31 pictures left out |
+//! | `dmr` | deadline miss rate: frames that were not complete by their deadline / frames whose deadline has passed, 0 to 1; no value without a deadline |
+//! | `dmr_per_second` | the same as Hairpin's scripts count it: per second, frames skipped / frames advanced in the sequence of those in time; mean over seconds and viewers |
+//! | `frames_abandoned` | frames whose streams the sender reset because they could not be in time any more, warm-up included |
+//! | `bwc` | bandwidth cost: bytes of redundancy (replicas, repair packets) / bytes of frames sent for the first time |
+//! | `bwc_literal` | all bytes but those of frames sent for the first time / all bytes, 0 to 1. Headers of QUIC, acknowledgements and the handshake are among them, those of IP and UDP are not |
+//! | `bwc_with_retransmissions` | bytes of redundancy and of retransmissions / bytes of frames sent for the first time, as Hairpin's scripts count |
+//! | `frame_delay_p50_ms`, `frame_delay_p95_ms`, `frame_delay_p99_ms`, `frame_delay_max_ms` | time from a frame's encoding until all of it was there, percentiles by nearest rank; frames that never were are left out |
+//!
 //! # Links towards higher routers: `link.measure`
 //!
 //! The packet in service is part of the queue.
@@ -101,11 +117,13 @@ mod group;
 mod link;
 mod repair;
 mod statistics;
+mod video;
 mod whole;
 
 pub(super) use facts::{GroupFacts, LinkFacts, Member, RunFacts, Transfer};
 pub(super) use repair::RepairFacts;
 pub(super) use statistics::{TimeMeter, jain};
+pub(super) use video::{Missed, VideoFacts, VideoViewing};
 
 use crate::scenario::{App, FlowSpec, Setup};
 
@@ -123,6 +141,7 @@ fn group_columns(flow: &FlowSpec) -> impl Iterator<Item = &'static Column<GroupF
     let own: &[_] = match flow.app {
         App::Transfer { .. } | App::Poisson { .. } => group::TRANSFERS,
         App::Live { .. } => group::LIVE,
+        App::Video(_) => video::VIDEO,
         _ => &[],
     };
     let every = group::EVERY.iter().chain(several).chain(own);
