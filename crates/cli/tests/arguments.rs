@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::CommandFactory;
 use proptest::prelude::*;
 use swiftwater_cli::cli::{Cli, Command};
+use swiftwater_cli::demo::Story;
 use swiftwater_cli::exit::{Exit, Failure};
 use swiftwater_cli::size::parse_size;
 
@@ -70,8 +71,18 @@ fn defaults_suit_a_first_try() {
     let Command::Demo(demo) = parse("swiftwater demo").unwrap().command else {
         panic!()
     };
-    assert!(demo.presets.is_empty() && !demo.quick);
-    assert!(parse("swiftwater demo files --json").is_ok());
+    assert!(demo.story.is_none() && demo.live.recovery.is_empty() && !demo.live.quick);
+    let Command::Demo(demo) = parse("swiftwater demo files --json").unwrap().command else {
+        panic!()
+    };
+    let Some(Story::Files(files)) = demo.story else {
+        panic!()
+    };
+    assert!(files.presets.is_empty() && files.json && !files.quick);
+    // The default story takes its flags with and without its name.
+    assert!(parse("swiftwater demo --loss 3% --json").is_ok());
+    assert!(parse("swiftwater demo live --loss 3% --cc cubic --json").is_ok());
+    assert!(parse("swiftwater demo files --loss 3%").is_err());
 }
 
 #[test]
