@@ -19,7 +19,7 @@ fn view() -> AckView {
 #[test]
 fn every_name_makes_policies_and_others_are_refused_by_name() {
     for name in names() {
-        assert!(by_name(name).is_ok(), "{name}");
+        assert!(by_name(&name).is_ok(), "{name}");
     }
     let error = by_name("nonsense").unwrap_err().to_string();
     assert!(
@@ -65,6 +65,7 @@ fn the_scheduler_takes_the_first_path_and_nothing_is_reinjected() {
     let path = PathView {
         id: PathId::new(7),
         smoothed_rtt: Duration::from_millis(40),
+        min_rtt: Duration::from_millis(38),
         rtt_var: Duration::from_millis(5),
         cwnd: ByteCount::new(12_000),
         bytes_in_flight: ByteCount::ZERO,

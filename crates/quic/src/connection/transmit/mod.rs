@@ -204,6 +204,7 @@ impl Connection {
             PathView {
                 id: entry.path.id,
                 smoothed_rtt: rtt.smoothed,
+                min_rtt: rtt.min,
                 rtt_var: rtt.var,
                 cwnd: entry.recovery.cwnd(),
                 bytes_in_flight: entry.recovery.bytes_in_flight(),
