@@ -8,10 +8,12 @@
 #![forbid(unsafe_code)]
 
 pub mod autorec;
+pub mod autorec_plus;
 mod registry;
 mod single_path;
 
 pub use autorec::{AutoRec, AutoRecConfig};
+pub use autorec_plus::{AutoRecPlus, AutoRecPlusConfig};
 pub use registry::{
     Catalogue, PolicyEntry, UnknownPolicies, by_name, names, parameters, reinjector_by_name,
 };

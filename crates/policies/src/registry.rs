@@ -11,6 +11,7 @@ use swiftwater_quic::policy::{PolicyFactory, Reinjector};
 use thiserror::Error;
 
 use crate::autorec::AutoRecConfig;
+use crate::autorec_plus::AutoRecPlusConfig;
 use crate::single_path::{Arq, ReinjectorFactory, SinglePathPolicies};
 
 /// A specification of which no policies can be made.
@@ -124,6 +125,11 @@ impl Catalogue {
             "autorec-rtc-hc",
             "AutoRec for real-time video, 50 % redundancy",
             AutoRecConfig::rtc_hc(),
+        );
+        all.add(
+            "autorec+",
+            "AutoRec's aims with measured burstiness, a hard budget and deadlines",
+            AutoRecPlusConfig::default(),
         );
         all
     }
