@@ -1,17 +1,20 @@
 //! What all networking commands share: transport settings from flags, TLS, sockets, connecting, and
 //! failures in words.
 
+use std::fmt::Write;
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use swiftwater::congestion::{self, UnknownController};
+use swiftwater::policies::{self, UnknownPolicies};
 use swiftwater::quic::TransportError;
 use swiftwater::quic::wire::ErrorCode;
 use swiftwater::{
-    BindError, BuildError, CertificateDer, CipherSuite, Client, ClientBuilder, ClientError,
-    Connection, ConnectionError, Profile, Server, ServerBuilder, TransportConfig,
+    BindError, BuildError, Builder, CertificateDer, CipherSuite, Client, ClientBuilder,
+    ClientError, Connection, ConnectionError, Profile, Server, ServerBuilder, TransportConfig,
 };
 use tokio::net::lookup_host;
 use tokio::time::timeout;
@@ -37,6 +40,17 @@ pub struct Tuning {
         value_parser = parse_controller
     )]
     pub cc: Option<String>,
+
+    /// How this end repairs losses.
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_name = "POLICY",
+        value_parser = parse_recovery,
+        help = recovery_help("How this end repairs losses")
+    )]
+    pub recovery: Option<String>,
 
     /// Settings for a kind of traffic: web, live, interactive, bulk
     #[arg(
@@ -68,6 +82,17 @@ pub struct Tuning {
         value_parser = clap::value_parser!(u16).range(1200..=65_507)
     )]
     pub mtu: Option<u16>,
+
+    /// Log every connection to a file of its own in this directory (qlog, .sqlog); made if missing
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_name = "DIR",
+        env = "QLOGDIR",
+        hide_env_values = true
+    )]
+    pub qlog: Option<PathBuf>,
 
     /// Update this end's keys after so many packets; to try how peers cope
     #[arg(
@@ -125,6 +150,24 @@ pub fn parse_controller(name: &str) -> Result<String, UnknownController> {
     Ok(name.to_ascii_lowercase())
 }
 
+/// Checks the specification of a recovery policy.
+pub fn parse_recovery(specification: &str) -> Result<String, UnknownPolicies> {
+    policies::by_name(specification)?;
+    Ok(specification.to_ascii_lowercase())
+}
+
+/// A line of help that ends with the names of the recovery policies.
+pub fn recovery_help(what: &str) -> String {
+    let mut help = what.to_owned();
+    let mut separator = ": ";
+    for name in policies::names() {
+        // Writing to a string never fails.
+        let _ = write!(help, "{separator}{name}");
+        separator = ", ";
+    }
+    help + " [default: plain retransmission]"
+}
+
 /// Whom a client trusts.
 #[derive(Clone, Debug)]
 pub enum Trust {
@@ -138,15 +181,13 @@ pub enum Trust {
 
 /// A client with these settings, to be built. Must be built inside the runtime that it runs in.
 pub fn client(trust: &Trust, alpn: &[u8], tuning: &Tuning) -> ClientBuilder {
-    let mut builder = Client::builder()
+    let builder = Client::builder()
         .profile(tuning.profile)
         .transport(|transport| tuning.apply(transport))
         .cipher_suites(tuning.suite.list())
         .alpn([alpn])
         .key_log();
-    if let Some(name) = &tuning.cc {
-        builder = builder.congestion(name);
-    }
+    let builder = chosen(builder, tuning);
     match trust {
         Trust::Platform => builder,
         Trust::Roots(roots) => builder.trust_only(roots.iter().cloned()),
@@ -163,10 +204,21 @@ pub fn server(identity: &Identity, alpn: &[u8], tuning: &Tuning) -> ServerBuilde
         .cipher_suites(tuning.suite.list())
         .alpn([alpn])
         .key_log();
-    match &tuning.cc {
-        Some(name) => builder.congestion(name),
-        None => builder,
+    chosen(builder, tuning)
+}
+
+/// What is chosen only if a flag says so.
+fn chosen<Side>(mut builder: Builder<Side>, tuning: &Tuning) -> Builder<Side> {
+    if let Some(name) = &tuning.cc {
+        builder = builder.congestion(name);
     }
+    if let Some(name) = &tuning.recovery {
+        builder = builder.recovery(name);
+    }
+    if let Some(directory) = &tuning.qlog {
+        builder = builder.qlog(directory);
+    }
+    builder
 }
 
 /// Binds a server. A machine without IPv6 can't bind the default address; then all IPv4 addresses
@@ -204,10 +256,20 @@ pub fn build_failure(error: &BuildError) -> Failure {
             let hint = "trust the server with --ca FILE";
             return Failure::new(Exit::Certificate, format_args!("{error} ({hint})"));
         }
-        BuildError::Congestion(_) => Exit::Usage,
+        BuildError::Qlog { path, source } => return qlog_failure(path, source),
+        BuildError::Congestion(_) | BuildError::Recovery(_) => Exit::Usage,
         _ => Exit::Failure,
     };
     Failure::new(exit, error)
+}
+
+/// The directory for logs is of no use.
+pub fn qlog_failure(directory: &Path, error: &io::Error) -> Failure {
+    let why = plain_io_error(error);
+    Failure::new(
+        Exit::LocalFile,
+        format_args!("cannot write qlog to {}: {why}", directory.display()),
+    )
 }
 
 /// A failure to bind, with what to do about it.

@@ -160,3 +160,22 @@ proptest! {
         let _ = Cli::from_args(line.map(OsString::from));
     }
 }
+
+#[test]
+fn policies_are_checked_before_anything_starts_and_listed() {
+    for line in ["sim", "demo", "get https://h/x", "perf loopback rps"] {
+        assert!(parse(&format!("swiftwater {line} --recovery single-path")).is_ok());
+        let refused = refused(&format!("swiftwater {line} --recovery wishful"));
+        assert!(refused.contains("wishful"), "{refused}");
+    }
+    for command in ["sim", "demo", "serve"] {
+        let mut cli = Cli::command();
+        let command = cli.find_subcommand_mut(command).unwrap();
+        let help = command.render_help().to_string();
+        let help: Vec<_> = help.split_whitespace().collect();
+        for name in swiftwater::policies::names() {
+            let name = name.to_string();
+            assert!(help.join(" ").contains(&name), "{name} is not listed");
+        }
+    }
+}

@@ -47,16 +47,14 @@ pub(crate) struct Memory {
 impl Memory {
     /// What is new in `metrics`; `None` if nothing is.
     pub(crate) fn update(&mut self, path: PathId, metrics: Metrics) -> Option<MetricsUpdated> {
-        let last = match self.paths.iter_mut().find(|(known, _)| *known == path) {
-            Some((_, last)) => Some(std::mem::replace(last, metrics)),
-            None => {
-                if self.paths.len() == MAX_PATHS {
-                    self.paths.remove(0);
-                }
-                self.paths.push((path, metrics));
-                None
+        let known = self.paths.iter_mut().find(|(known, _)| *known == path);
+        let last = known.map(|(_, last)| std::mem::replace(last, metrics));
+        if last.is_none() {
+            if self.paths.len() == MAX_PATHS {
+                self.paths.remove(0);
             }
-        };
+            self.paths.push((path, metrics));
+        }
         if last == Some(metrics) {
             return None;
         }
