@@ -1,16 +1,20 @@
-//! Packet schedulers and re-injectors, one file per system.
+//! Packet schedulers and re-injectors, one file or folder per system.
 //!
 //! The seams, their views and the behaviour of the RFCs live in `swiftwater_quic::policy`; here live
-//! the systems that fill the seams, and the names by which users select them. A policy decides on
-//! plain values and never touches the connection.
-//!
-//! Only the single-path scheduler is here yet. Each system that arrives gets a file of its name:
-//! `autorec.rs`, `xlink.rs`, `chorus.rs` ...
+//! the systems that fill the seams, and the names by which users select them ([`by_name`],
+//! [`Catalogue`]). A policy decides on plain values and never touches the connection; it reads no
+//! clock, and what randomness it has comes from a seed among its parameters.
 
 #![forbid(unsafe_code)]
 
+pub mod autorec;
+pub mod autorec_plus;
 mod registry;
 mod single_path;
 
-pub use registry::{UnknownPolicies, by_name, names};
-pub use single_path::SinglePathPolicies;
+pub use autorec::{AutoRec, AutoRecConfig};
+pub use autorec_plus::{AutoRecPlus, AutoRecPlusConfig};
+pub use registry::{
+    Catalogue, PolicyEntry, UnknownPolicies, by_name, names, parameters, reinjector_by_name,
+};
+pub use single_path::{Arq, ReinjectorFactory, SinglePathPolicies};

@@ -11,6 +11,8 @@ pub struct PathView {
     pub id: PathId,
     /// `smoothed_rtt`.
     pub smoothed_rtt: Duration,
+    /// `min_rtt`; an assumption, as the others, until there is a sample.
+    pub min_rtt: Duration,
     /// `rttvar`.
     pub rtt_var: Duration,
     /// Congestion window.

@@ -43,8 +43,6 @@ impl Connection {
             return self.transmit_close(now, buf);
         }
         self.drain_stream_control();
-        // The application may have reset streams.
-        self.tell_repairs(now);
         if let Some(transmit) = self.transmit_off_path(now, buf) {
             return Some(transmit);
         }
@@ -204,6 +202,7 @@ impl Connection {
             PathView {
                 id: entry.path.id,
                 smoothed_rtt: rtt.smoothed,
+                min_rtt: rtt.min,
                 rtt_var: rtt.var,
                 cwnd: entry.recovery.cwnd(),
                 bytes_in_flight: entry.recovery.bytes_in_flight(),

@@ -1,0 +1,215 @@
+//! The reinjection controller (AutoRec, section V-B): decides when a copy leaves.
+//!
+//! In off-mode, the longest silent datum gets a copy whenever the transport has room; beside new data, every
+//! datum that was silent for `T_thres`. A copy asked for counts once it has left; until then its
+//! datum asks for no other.
+
+use std::time::Duration;
+
+use swiftwater_congestion::Tunable;
+use swiftwater_quic::policy::{
+    ConfigureError, Hints, Occasion, OutstandingRange, PacketOutcome, PathView, Reinjection,
+    Reinjector, ReinjectorReport, Repair, RepairCause,
+};
+use swiftwater_units::{ByteCount, Instant};
+
+use super::adapter::RedundancyAdapter;
+use super::config::{AutoRecConfig, Watch};
+use super::queue::ReinjectionQueue;
+use super::spending::Spending;
+use crate::single_path::ReinjectorFactory;
+
+/// AutoRec on a connection.
+#[derive(Clone, Debug)]
+pub struct AutoRec {
+    config: AutoRecConfig,
+    adapter: RedundancyAdapter,
+    queue: ReinjectionQueue,
+    spending: Spending,
+    /// Until when the head must not leave although there was room for it.
+    held_until: Option<Instant>,
+}
+
+impl AutoRec {
+    /// A re-injector for a new connection.
+    pub fn new(config: AutoRecConfig) -> Self {
+        Self {
+            adapter: RedundancyAdapter::new(&config),
+            config,
+            queue: ReinjectionQueue::new(),
+            spending: Spending::default(),
+            held_until: None,
+        }
+    }
+
+    /// The reinjection queue.
+    pub fn queue(&self) -> &ReinjectionQueue {
+        &self.queue
+    }
+
+    fn level(&self) -> u32 {
+        self.adapter.decision().level
+    }
+
+    fn silence_threshold(&self) -> Duration {
+        self.adapter.decision().silence_threshold()
+    }
+
+    /// There is room: the head's turn, unless its last copy left just now.
+    fn use_spare_room(&mut self, now: Instant, out: &mut Vec<Reinjection>) {
+        self.held_until = None;
+        let Some((_, last_sent_at)) = self.queue.head() else {
+            return;
+        };
+        let release = last_sent_at + self.config.min_gap.at(self.silence_threshold());
+        if release > now {
+            self.held_until = Some(release);
+            return;
+        }
+        out.extend(self.queue.take_head().map(|datum| datum.reinjection()));
+    }
+
+    /// Time has come: all that were silent for too long. Whatever was held may leave when the
+    /// transport asks again.
+    fn use_timer(&mut self, now: Instant, out: &mut Vec<Reinjection>) {
+        if self.held_until.is_some_and(|until| until <= now) {
+            self.held_until = None;
+        }
+        if !self.config.opportunistic {
+            return;
+        }
+        let threshold = self.silence_threshold();
+        while let Some((_, last_sent_at)) = self.queue.head()
+            && last_sent_at + threshold <= now
+        {
+            out.extend(self.queue.take_head().map(|datum| datum.reinjection()));
+        }
+    }
+}
+
+impl Reinjector for AutoRec {
+    fn wants_spare_room(&self) -> bool {
+        self.config.off_mode && !self.queue.is_empty()
+    }
+
+    fn wants(&self, occasion: Occasion) -> bool {
+        matches!(occasion, Occasion::SpareRoom | Occasion::Timer)
+    }
+
+    fn watches_newest(&self) -> bool {
+        self.config.watch == Watch::Newest
+    }
+
+    fn on_outcomes(&mut self, now: Instant, outcomes: &[PacketOutcome], path: &PathView) {
+        let decided = self
+            .adapter
+            .on_outcomes(now, outcomes, path.smoothed_rtt, &self.config);
+        if decided {
+            self.queue.set_level(self.level());
+        }
+    }
+
+    fn on_repair(&mut self, now: Instant, event: &Repair) {
+        match *event {
+            Repair::Retransmitted {
+                datum,
+                first_sent_at,
+                round,
+                cause,
+                ..
+            } => {
+                if cause == RepairCause::Probe && !self.config.probes {
+                    return;
+                }
+                if round == 1 {
+                    self.adapter
+                        .on_detection(now.saturating_since(first_sent_at));
+                }
+                self.queue.on_retransmitted(&datum, now, self.level());
+            }
+            Repair::ReplicaSent { datum } => {
+                let size = ByteCount::new(datum.len.into());
+                self.spending.on_replica(now, size);
+                self.queue.on_replica_sent(&datum, now, self.level());
+            }
+            Repair::Split { datum, at } => self.queue.split(&datum, at),
+            Repair::Recovered { datum, .. } | Repair::Abandoned { datum } => {
+                self.queue.remove(&datum);
+            }
+        }
+        if self.queue.is_empty() {
+            self.held_until = None;
+        }
+    }
+
+    fn on_new_data(&mut self, now: Instant, size: ByteCount) {
+        self.spending.on_new(now, size);
+        // On-mode: nothing waits for room.
+        self.held_until = None;
+    }
+
+    fn reinject(
+        &mut self,
+        now: Instant,
+        occasion: Occasion,
+        _outstanding: &mut dyn Iterator<Item = OutstandingRange>,
+        _paths: &[PathView],
+        _hints: &Hints,
+        out: &mut Vec<Reinjection>,
+    ) {
+        match occasion {
+            Occasion::SpareRoom if self.config.off_mode => self.use_spare_room(now, out),
+            Occasion::Timer => self.use_timer(now, out),
+            Occasion::SpareRoom | Occasion::Ack | Occasion::LossRetransmitted | Occasion::Hints => {
+            }
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        let silent = self
+            .queue
+            .head()
+            .filter(|_| self.config.opportunistic)
+            .map(|(_, last_sent_at)| last_sent_at + self.silence_threshold());
+        match (silent, self.held_until) {
+            (Some(silent), Some(held)) => Some(silent.min(held)),
+            (silent, held) => silent.or(held),
+        }
+    }
+
+    fn configure(&mut self, settings: &str) -> Result<(), ConfigureError> {
+        let mut config = self.config.clone();
+        config
+            .set_all(settings)
+            .map_err(|error| ConfigureError(error.to_string()))?;
+        self.config = config;
+        self.adapter.apply(&self.config);
+        self.queue.set_level(self.level());
+        self.held_until = None;
+        Ok(())
+    }
+
+    fn report(&self) -> ReinjectorReport {
+        let decision = self.adapter.decision();
+        let beta = self.config.tolerances.beta;
+        ReinjectorReport {
+            redundancy_level: decision.level,
+            loss_rate: decision.loss_rate,
+            detection_time: Some(decision.detection_time),
+            silence_threshold: Some(decision.silence_threshold()),
+            queued: self.queue.len(),
+            budget_used: self
+                .spending
+                .cost()
+                .filter(|_| beta > 0.0)
+                .map(|cost| cost / beta),
+            decisions: self.adapter.decisions(),
+        }
+    }
+}
+
+impl ReinjectorFactory for AutoRecConfig {
+    fn reinjector(&self) -> Box<dyn Reinjector> {
+        Box::new(AutoRec::new(self.clone()))
+    }
+}

@@ -1,0 +1,82 @@
+//! Parameters of autorec+.
+
+use std::time::Duration;
+
+use swiftwater_congestion::tunable;
+use swiftwater_quic::policy::Reinjector;
+
+use super::AutoRecPlus;
+use crate::single_path::ReinjectorFactory;
+
+/// Parameters of autorec+; the first three mean what they mean to AutoRec.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AutoRecPlusConfig {
+    /// α: mean recovery latency that is good enough. Default 30 ms, as in AutoRec's evaluation.
+    pub alpha: Duration,
+    /// β: replica bytes per byte sent for the first time, in any ten seconds. Default 0.3.
+    pub beta: f64,
+    /// γ: share of goodput that copies may take from new data. Default 0.2.
+    pub gamma: f64,
+    /// Most copies per round of repair, 0 to 10. Default 10.
+    pub max_level: u32,
+    /// No copies beyond those that leave this probability that a lost datum needs a second detection.
+    /// Default 1e-5.
+    pub residual: f64,
+    /// No copies beyond those whose successor would save less than this share of the detection time.
+    /// Default 0.01.
+    pub least_gain: f64,
+    /// Shortest time between copies of a datum. Default 1 ms.
+    pub min_gap: Duration,
+    /// Grant copies again to a datum that was lost with all its copies. Default on.
+    pub renew: bool,
+    /// Measure how bursty losses are and space copies by it; else losses count as independent.
+    /// Default on.
+    pub burst_aware: bool,
+    /// Heed the deadlines of streams: no copies that come too late, few while there is time for
+    /// another retransmission, as many as it takes for the last one. Default on.
+    pub deadline_aware: bool,
+    /// Spend the whole budget where a whole level doesn't fit it. Default off: levels are whole, as
+    /// AutoRec's are.
+    pub fill_budget: bool,
+}
+
+impl Default for AutoRecPlusConfig {
+    fn default() -> Self {
+        Self {
+            alpha: Duration::from_millis(30),
+            beta: 0.3,
+            gamma: 0.2,
+            max_level: 10,
+            residual: 1e-5,
+            least_gain: 0.01,
+            min_gap: Duration::from_millis(1),
+            renew: true,
+            burst_aware: true,
+            deadline_aware: true,
+            fill_budget: false,
+        }
+    }
+}
+
+/// Longest time that a parameter may be.
+const LONGEST: Duration = Duration::from_secs(60);
+
+impl ReinjectorFactory for AutoRecPlusConfig {
+    fn reinjector(&self) -> Box<dyn Reinjector> {
+        Box::new(AutoRecPlus::new(*self))
+    }
+}
+
+tunable!(AutoRecPlusConfig {
+    "alpha" => alpha in Duration::ZERO..=LONGEST, "mean recovery latency that is good enough";
+    "beta" => beta in 0.0..=10.0, "replica bytes per new byte in any ten seconds";
+    "gamma" => gamma in 0.0..=1.0, "share of goodput that copies may take";
+    "max_level" => max_level in 0_u32..=10, "most copies per round of repair";
+    "residual" => residual in 0.0..=1.0, "probability of a second detection that is good enough";
+    "least_gain" => least_gain in 0.0..=1.0, "share of the detection time that one more copy must save";
+    "min_gap" => min_gap in Duration::ZERO..=LONGEST, "shortest time between copies of a datum";
+    "renew" => renew, "grant copies again after a second loss";
+    "burst_aware" => burst_aware, "space copies by how bursty losses are";
+    "deadline_aware" => deadline_aware, "heed the deadlines of streams";
+    "fill_budget" => fill_budget, "spend the whole budget where a whole level doesn't fit it";
+});

@@ -1,0 +1,442 @@
+//! autorec+: AutoRec's aims with measured burstiness, a hard budget and deadlines.
+//!
+//! AutoRec (`autorec/`) assumes independent losses, spreads copies evenly over the detection time,
+//! fixes their number per decision interval from that interval's losses, and bounds cost in
+//! expectation. From the sender alone, like AutoRec, this policy does otherwise where that costs
+//! most:
+//!
+//! - **Spacing** (`spacing.rs`): a copy is as likely lost as the conditional loss curve
+//!   (`correlation.rs`) says for its distance from the one before. Where losses are independent the
+//!   first copy follows at once, so the mean recovery latency is a few milliseconds instead of
+//!   `T_unit / (K + 1)`; where they come in bursts it waits until the burst is likely over.
+//! - **How many**: never more than AutoRec's level for the same tolerances, reckoned with a loss rate
+//!   over ten seconds (`loss_rate.rs`) instead of one interval, so that the first losses after a quiet
+//!   time have copies and a burst doesn't switch itself off; and no more than what makes a further
+//!   copy pointless.
+//! - **Later rounds**: a datum lost with all its copies gets copies again. Such data are rare, and the
+//!   ones that a viewer notices.
+//! - **Budget** (`budget.rs`): β bounds the replica bytes of any ten seconds, not an expectation. When
+//!   it runs short, first copies go before further ones, higher priorities before lower ones.
+//! - **Deadlines**: no copy that would come too late; few copies while another retransmission would
+//!   still be in time, as many as the budget gives for the last one.
+//! - **Spurious losses** don't count as losses.
+
+mod agenda;
+mod budget;
+mod config;
+mod correlation;
+mod loss_rate;
+mod spacing;
+
+pub use budget::Budget;
+pub use config::AutoRecPlusConfig;
+pub use correlation::{ConditionalLoss, LossCorrelation};
+pub use loss_rate::LossRate;
+pub use spacing::{MAX_COPIES, Plan, plan};
+
+use std::time::Duration;
+
+use swiftwater_congestion::Tunable;
+use swiftwater_quic::policy::{
+    ConfigureError, Datum, Hints, Occasion, OutstandingRange, PacketOutcome, PathView, Reinjection,
+    Reinjector, ReinjectorReport, Repair, RepairCause,
+};
+use swiftwater_units::{ByteCount, Instant};
+
+use self::agenda::{Agenda, Entry};
+use crate::autorec::{LossModel, Tolerances};
+
+/// Least time between two decisions.
+const MIN_INTERVAL: Duration = Duration::from_millis(50);
+
+/// A copy that the budget doesn't cover is tried again after this time.
+const RETRY: Duration = Duration::from_millis(20);
+
+/// Share of the budget that is kept for first copies.
+const RESERVE: f64 = 0.2;
+
+/// Weight of a sample in the smoothed detection time.
+const DETECTION_GAIN: f64 = 0.125;
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct AutoRecPlus {
+    config: AutoRecPlusConfig,
+    loss_rate: LossRate,
+    correlation: LossCorrelation,
+    budget: Budget,
+    agenda: Agenda,
+    /// Bytes asked for that have not left.
+    asked: u64,
+    detection_time: Option<Duration>,
+    /// What stands in until a detection time was measured.
+    assumed_detection: Duration,
+    /// Half a round trip: what a copy needs to arrive.
+    one_way: Duration,
+    decision: Decision,
+    decided_at: Option<Instant>,
+    decisions: u64,
+}
+
+/// What was decided last.
+#[derive(Clone, Copy, Debug)]
+struct Decision {
+    loss_rate: f64,
+    curve: ConditionalLoss,
+    /// AutoRec's level for the same tolerances: the most that is granted.
+    limit: usize,
+    /// The plan for data without a deadline.
+    plan: Plan,
+    /// The plan for data that were lost with all their copies, and for the last round before a
+    /// deadline.
+    strong: Plan,
+}
+
+impl AutoRecPlus {
+    /// Nothing is known of the path yet.
+    pub fn new(config: AutoRecPlusConfig) -> Self {
+        Self {
+            config,
+            loss_rate: LossRate::new(),
+            correlation: LossCorrelation::new(),
+            budget: Budget::new(),
+            agenda: Agenda::default(),
+            asked: 0,
+            detection_time: None,
+            assumed_detection: Duration::from_millis(100),
+            one_way: Duration::ZERO,
+            decision: Decision {
+                loss_rate: 0.0,
+                curve: ConditionalLoss::independent(0.0),
+                limit: 0,
+                plan: Plan::default(),
+                strong: Plan::default(),
+            },
+            decided_at: None,
+            decisions: 0,
+        }
+    }
+
+    fn detection_time(&self) -> Duration {
+        self.detection_time.unwrap_or(self.assumed_detection)
+    }
+
+    fn decide(&mut self, now: Instant) {
+        self.decided_at = Some(now);
+        self.decisions += 1;
+        self.loss_rate.decay(now);
+        self.correlation.decay(now);
+        let loss_rate = self.loss_rate.rate();
+        let curve = if self.config.burst_aware {
+            self.correlation.curve(loss_rate)
+        } else {
+            ConditionalLoss::independent(loss_rate)
+        };
+        let mut decision = Decision {
+            loss_rate,
+            curve,
+            limit: self.limit(loss_rate),
+            ..self.decision
+        };
+        decision.plan = self.enough(&decision);
+        let strong = (2 * decision.plan.copies()).clamp(2, self.config.max_level as usize);
+        decision.strong = self.plan(&decision, if decision.limit == 0 { 0 } else { strong });
+        self.decision = decision;
+    }
+
+    /// AutoRec's redundancy level (section V-A) for the present loss rate.
+    fn limit(&self, loss_rate: f64) -> usize {
+        let config = &self.config;
+        if loss_rate <= 0.0 {
+            return 0;
+        }
+        let max = config.max_level;
+        let tolerances = Tolerances {
+            alpha: config.alpha,
+            beta: config.beta,
+            gamma: config.gamma,
+        };
+        let model = LossModel::new(loss_rate, self.detection_time());
+        let level = model.choose(&tolerances, max).level;
+        let level = if config.fill_budget && level < max && config.beta > 0.0 {
+            // The budget itself says when it is used up.
+            level.max(1)
+        } else {
+            level
+        };
+        level as usize
+    }
+
+    fn plan(&self, decision: &Decision, copies: usize) -> Plan {
+        plan(
+            copies,
+            &decision.curve,
+            decision.loss_rate,
+            self.detection_time(),
+            self.config.min_gap,
+        )
+    }
+
+    /// The plan with the fewest copies that is good enough, within the limit.
+    fn enough(&self, decision: &Decision) -> Plan {
+        let least_gain = self.detection_time().mul_f64(self.config.least_gain);
+        let mut best = self.plan(decision, 0);
+        for copies in 1..=decision.limit {
+            let better = self.plan(decision, copies);
+            let gain = best
+                .expected_latency
+                .saturating_sub(better.expected_latency);
+            let is_quick = best.expected_latency <= self.config.alpha || gain < least_gain;
+            let is_sure = decision.loss_rate * best.residual_loss <= self.config.residual;
+            if is_quick && is_sure {
+                break;
+            }
+            best = better;
+        }
+        best
+    }
+
+    /// Copies for a datum that was retransmitted for the `round`th time.
+    fn grant(&self, now: Instant, round: u32, deadline: Option<Instant>) -> usize {
+        let decision = &self.decision;
+        if round > 1 && !self.config.renew {
+            return 0;
+        }
+        let usual = if round > 1 {
+            decision.strong.copies()
+        } else {
+            decision.plan.copies()
+        };
+        let Some(deadline) = deadline.filter(|_| self.config.deadline_aware) else {
+            return usual;
+        };
+        let left = deadline.saturating_since(now + self.one_way);
+        if left.is_zero() {
+            return 0;
+        }
+        let rounds_left = left.as_nanos() / self.detection_time().as_nanos().max(1);
+        if rounds_left == 0 {
+            return decision.strong.copies().max(usual);
+        }
+        // What this round leaves is left to the later ones, each with the strongest plan.
+        let again = decision.curve.after(self.detection_time());
+        let later = again * decision.strong.residual_loss;
+        let later = libm::pow(later, rounds_left as f64);
+        (0..=usual)
+            .find(|&copies| {
+                let missed = again * self.plan(decision, copies).residual_loss * later;
+                missed <= self.config.residual
+            })
+            .unwrap_or(usual)
+    }
+
+    /// When copy `nth` of a datum in `round` is due if the one before leaves now.
+    fn gap(&self, round: u32, nth: usize) -> Duration {
+        let plan = if round > 1 || nth >= self.decision.plan.copies() {
+            &self.decision.strong
+        } else {
+            &self.decision.plan
+        };
+        let last = plan.copies().checked_sub(1).and_then(|last| plan.gap(last));
+        plan.gap(nth).or(last).unwrap_or(self.config.min_gap)
+    }
+
+    fn on_retransmitted(
+        &mut self,
+        now: Instant,
+        datum: Datum,
+        round: u32,
+        priority: i32,
+        deadline: Option<Instant>,
+    ) {
+        let granted = self.grant(now, round, deadline);
+        let is_asked = self.agenda.get(&datum).is_some_and(|entry| entry.is_asked);
+        let due = (granted > 0 && !is_asked).then(|| now + self.gap(round, 0));
+        let entry = Entry {
+            copies: 0,
+            granted,
+            round,
+            priority,
+            deadline,
+            due,
+            is_asked,
+        };
+        self.agenda.set(datum, entry);
+    }
+
+    fn on_replica_sent(&mut self, now: Instant, datum: Datum) {
+        self.budget.on_replica(now, datum.len.into());
+        let Some(mut entry) = self.agenda.remove(&datum) else {
+            return;
+        };
+        if std::mem::take(&mut entry.is_asked) {
+            self.asked = self.asked.saturating_sub(datum.len.into());
+        }
+        entry.copies += 1;
+        entry.due =
+            (entry.copies < entry.granted).then(|| now + self.gap(entry.round, entry.copies));
+        self.agenda.set(datum, entry);
+    }
+
+    fn on_end(&mut self, datum: &Datum) {
+        if let Some(entry) = self.agenda.remove(datum)
+            && entry.is_asked
+        {
+            self.asked = self.asked.saturating_sub(datum.len.into());
+        }
+    }
+
+    fn on_split(&mut self, datum: Datum, at: u32) {
+        let Some(entry) = self.agenda.remove(&datum) else {
+            return;
+        };
+        let second = Datum {
+            offset: datum.offset + u64::from(at),
+            len: datum.len - at,
+            ..datum
+        };
+        self.agenda.set(Datum { len: at, ..datum }, entry);
+        self.agenda.set(second, entry);
+    }
+
+    /// A first sample sets it, the others move it.
+    fn on_detection(&mut self, sample: Duration) {
+        self.detection_time = Some(match self.detection_time {
+            None => sample,
+            Some(smoothed) => {
+                smoothed.mul_f64(1.0 - DETECTION_GAIN) + sample.mul_f64(DETECTION_GAIN)
+            }
+        });
+    }
+
+    /// Asks for the copies that are due, as far as the budget goes.
+    fn ask(&mut self, now: Instant, out: &mut Vec<Reinjection>) {
+        let mut due: Vec<(Datum, Entry)> = self
+            .agenda
+            .due_by(now)
+            .map(|(datum, entry)| (datum, *entry))
+            .collect();
+        // First copies before further ones, what is urgent before what isn't.
+        due.sort_by_key(|(_, entry)| {
+            let no_deadline = entry.deadline.is_none();
+            let urgency = std::cmp::Reverse(entry.priority);
+            (entry.copies > 0, urgency, no_deadline, entry.deadline)
+        });
+        for (datum, mut entry) in due {
+            let is_late = entry
+                .deadline
+                .is_some_and(|at| self.config.deadline_aware && now + self.one_way >= at);
+            if is_late {
+                entry.due = None;
+                self.agenda.set(datum, entry);
+                continue;
+            }
+            let reserve = if entry.copies > 0 { RESERVE } else { 0.0 };
+            let share = self.config.beta * (1.0 - reserve);
+            if self.budget.room(now, share, self.asked) < u64::from(datum.len) {
+                entry.due = Some(now + RETRY);
+                self.agenda.set(datum, entry);
+                continue;
+            }
+            self.asked += u64::from(datum.len);
+            entry.due = None;
+            entry.is_asked = true;
+            self.agenda.set(datum, entry);
+            out.push(datum.reinjection());
+        }
+    }
+}
+
+impl Reinjector for AutoRecPlus {
+    fn wants_spare_room(&self) -> bool {
+        // Copies go by the clock: an idle sender is no reason to send them into the same burst.
+        false
+    }
+
+    fn wants(&self, occasion: Occasion) -> bool {
+        occasion == Occasion::Timer
+    }
+
+    fn on_outcomes(&mut self, now: Instant, outcomes: &[PacketOutcome], path: &PathView) {
+        for outcome in outcomes {
+            self.loss_rate.on_outcome(outcome);
+            if self.config.burst_aware {
+                self.correlation.on_outcome(outcome);
+            }
+        }
+        self.assumed_detection =
+            (path.smoothed_rtt * 9 / 8).max(path.smoothed_rtt + Duration::from_millis(1));
+        self.one_way = path.smoothed_rtt / 2;
+        let interval = path.smoothed_rtt.max(MIN_INTERVAL);
+        let is_due = |at: Instant| now.saturating_since(at) >= interval;
+        // The first loss is not to wait for the next decision.
+        if self.decided_at.is_none_or(is_due) || self.decision.loss_rate <= 0.0 {
+            self.decide(now);
+        }
+    }
+
+    fn on_repair(&mut self, now: Instant, event: &Repair) {
+        match *event {
+            Repair::Retransmitted {
+                datum,
+                first_sent_at,
+                round,
+                cause,
+                priority,
+                deadline,
+                ..
+            } => {
+                if round == 1 && cause == RepairCause::Loss {
+                    self.on_detection(now.saturating_since(first_sent_at));
+                }
+                self.on_retransmitted(now, datum, round, priority, deadline);
+            }
+            Repair::ReplicaSent { datum } => self.on_replica_sent(now, datum),
+            Repair::Split { datum, at } => self.on_split(datum, at),
+            Repair::Recovered { datum, .. } | Repair::Abandoned { datum } => self.on_end(&datum),
+        }
+    }
+
+    fn on_new_data(&mut self, now: Instant, size: ByteCount) {
+        self.budget.on_new_data(now, size.get());
+    }
+
+    fn reinject(
+        &mut self,
+        now: Instant,
+        _occasion: Occasion,
+        _outstanding: &mut dyn Iterator<Item = OutstandingRange>,
+        _paths: &[PathView],
+        _hints: &Hints,
+        out: &mut Vec<Reinjection>,
+    ) {
+        self.ask(now, out);
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.agenda.first_due()
+    }
+
+    fn configure(&mut self, settings: &str) -> Result<(), ConfigureError> {
+        let mut config = self.config;
+        config
+            .set_all(settings)
+            .map_err(|error| ConfigureError(error.to_string()))?;
+        self.config = config;
+        // What was decided under the old ones holds no more.
+        self.decided_at = None;
+        Ok(())
+    }
+
+    fn report(&self) -> ReinjectorReport {
+        ReinjectorReport {
+            redundancy_level: self.decision.plan.copies() as u32,
+            loss_rate: self.decision.loss_rate,
+            detection_time: self.detection_time,
+            silence_threshold: self.decision.plan.gap(0),
+            queued: self.agenda.len(),
+            budget_used: Some(self.budget.used(self.config.beta)),
+            decisions: self.decisions,
+        }
+    }
+}

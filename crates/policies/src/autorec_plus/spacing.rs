@@ -1,0 +1,122 @@
+//! How many copies, and when: the expected recovery latency of a plan of copies under a conditional
+//! loss curve.
+//!
+//! AutoRec's formula F assumes independent losses and even spacing over the detection time. Here the
+//! gaps are free, and each copy is lost with the probability that the curve gives for its distance
+//! from the one before. With the curve of independent losses and even gaps the two agree.
+
+use std::time::Duration;
+
+use super::correlation::ConditionalLoss;
+
+/// Most copies of a datum in one round.
+pub const MAX_COPIES: usize = 10;
+
+/// When the copies of a datum are sent: the gaps from the retransmission to the first, from the first
+/// to the second, and so on.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Plan {
+    gaps: [Duration; MAX_COPIES],
+    copies: usize,
+    /// Expected recovery latency of a datum whose retransmission was lost.
+    pub expected_latency: Duration,
+    /// Probability that all copies are lost if the retransmission was.
+    pub residual_loss: f64,
+}
+
+impl Plan {
+    /// Copies in it.
+    pub fn copies(&self) -> usize {
+        self.copies
+    }
+
+    /// The gap before copy `nth`, 0 being the first; `None` if there is no such copy.
+    pub fn gap(&self, nth: usize) -> Option<Duration> {
+        (nth < self.copies).then(|| self.gaps[nth])
+    }
+}
+
+/// The plan with the least expected latency for `copies` copies, on a path whose losses are detected
+/// after `detection_time`. Gaps are at least `min_gap`, and the copies are all sent within the
+/// detection time: later ones would come after plain retransmission.
+pub fn plan(
+    copies: usize,
+    loss: &ConditionalLoss,
+    loss_rate: f64,
+    detection_time: Duration,
+    min_gap: Duration,
+) -> Plan {
+    let copies = copies.min(MAX_COPIES);
+    let mut best = evaluate(
+        [Duration::ZERO; MAX_COPIES],
+        0,
+        loss,
+        loss_rate,
+        detection_time,
+    );
+    if copies == 0 {
+        return best;
+    }
+    let even = detection_time / (copies as u32 + 1);
+    let mut found = false;
+    for first in ConditionalLoss::lags().chain(std::iter::once(even)) {
+        let first = first.max(min_gap);
+        for growth in [1, 2] {
+            let Some(gaps) = gaps(copies, first, growth, detection_time) else {
+                continue;
+            };
+            let plan = evaluate(gaps, copies, loss, loss_rate, detection_time);
+            if !found || plan.expected_latency < best.expected_latency {
+                best = plan;
+                found = true;
+            }
+        }
+    }
+    if !found {
+        // Not even the shortest gaps fit: evenly, as AutoRec does.
+        best = evaluate([even; MAX_COPIES], copies, loss, loss_rate, detection_time);
+    }
+    best
+}
+
+/// Gaps that start with `first` and are multiplied by `growth` from one to the next; `None` if the
+/// copies need more than `within`.
+fn gaps(
+    copies: usize,
+    first: Duration,
+    growth: u32,
+    within: Duration,
+) -> Option<[Duration; MAX_COPIES]> {
+    let mut gaps = [Duration::ZERO; MAX_COPIES];
+    let (mut gap, mut all) = (first, Duration::ZERO);
+    for slot in &mut gaps[..copies] {
+        *slot = gap;
+        all += gap;
+        gap *= growth;
+    }
+    (all <= within).then_some(gaps)
+}
+
+fn evaluate(
+    gaps: [Duration; MAX_COPIES],
+    copies: usize,
+    loss: &ConditionalLoss,
+    loss_rate: f64,
+    detection_time: Duration,
+) -> Plan {
+    let mut latency = 0.0;
+    // Probability that all copies so far were lost.
+    let mut reached = 1.0;
+    for gap in &gaps[..copies] {
+        latency += reached * gap.as_secs_f64();
+        reached *= loss.after(*gap);
+    }
+    let again = detection_time.as_secs_f64() / (1.0 - loss_rate.clamp(0.0, 0.99));
+    latency += reached * again;
+    Plan {
+        gaps,
+        copies,
+        expected_latency: Duration::from_secs_f64(latency),
+        residual_loss: reached,
+    }
+}
