@@ -94,13 +94,11 @@ impl Connection {
         }
     }
 
-    /// The connection is over: policies forget what they had in mind.
-    pub(super) fn abandon_repairs(&mut self, now: Instant) {
-        if !self.streams.has_no_repairs() {
-            self.streams.abandon_repairs();
-            self.tell_repairs(now);
-        }
+    /// The connection closes: the re-injector hears that nobody waits for the data it looks after.
+    pub(super) fn end_repairs(&mut self, now: Instant) {
         self.policies.reinjections.clear();
+        self.streams.abandon_repairs();
+        self.tell_repairs(now);
     }
 
     /// Shows the observer a change of the re-injector's mind.
@@ -121,7 +119,8 @@ impl Connection {
     pub(super) fn consult_reinjector(&mut self, now: Instant, occasion: Occasion) {
         let reinjector = &self.policies.reinjector;
         let is_asked_for = matches!(occasion, Occasion::SpareRoom | Occasion::Timer);
-        if reinjector.is_inert() || !(is_asked_for || reinjector.wants(occasion)) {
+        let is_deaf = !(is_asked_for || reinjector.wants(occasion));
+        if reinjector.is_inert() || is_deaf || !self.lifecycle.is_open() {
             return;
         }
         self.refresh_path_views(now);

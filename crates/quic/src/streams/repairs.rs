@@ -549,27 +549,31 @@ impl Repairs {
         }));
     }
 
-    /// Nothing needs repair any more: the connection is over.
-    pub(super) fn abandon(&mut self) {
-        while let Some((&(stream, _), _)) = self.ranges.first_key_value() {
-            self.on_reset(stream);
-        }
-    }
-
     /// The stream was reset: nothing of it needs repair any more.
     pub(super) fn on_reset(&mut self, stream: StreamId) {
         while let Some(range) = self.at_or_after(stream, 0) {
             let Some(history) = self.ranges.remove(&(stream, range.start)) else {
                 return;
             };
-            self.stats.replicas_wasted += u64::from(history.replicas);
-            let datum = Datum {
-                stream,
-                offset: range.start,
-                len: history.len,
-            };
-            self.events
-                .push_back(RepairEvent::Policy(Repair::Abandoned { datum }));
+            self.abandon(stream, range.start, &history);
         }
+    }
+
+    /// The connection closed: nothing needs repair any more.
+    pub(super) fn on_closed(&mut self) {
+        while let Some(((stream, offset), history)) = self.ranges.pop_first() {
+            self.abandon(stream, offset, &history);
+        }
+    }
+
+    fn abandon(&mut self, stream: StreamId, offset: u64, history: &History) {
+        self.stats.replicas_wasted += u64::from(history.replicas);
+        let datum = Datum {
+            stream,
+            offset,
+            len: history.len,
+        };
+        self.events
+            .push_back(RepairEvent::Policy(Repair::Abandoned { datum }));
     }
 }

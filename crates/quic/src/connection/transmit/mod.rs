@@ -40,12 +40,9 @@ impl Connection {
         buf: &mut [u8],
     ) -> Option<Transmit> {
         if !self.lifecycle.is_open() {
-            self.abandon_repairs(now);
             return self.transmit_close(now, buf);
         }
         self.drain_stream_control();
-        // The application may have reset streams.
-        self.tell_repairs(now);
         if let Some(transmit) = self.transmit_off_path(now, buf) {
             return Some(transmit);
         }
