@@ -8,15 +8,19 @@ use crate::cost::Cost;
 use crate::player::{DeadlineReport, DisplayReport, LiveReport};
 use crate::session::{ReceiverStats, Recovery, SenderStats};
 
-/// Mean, 95th percentile and maximum of some times.
+/// Mean, percentiles (by nearest rank) and maximum of some times.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Latencies {
     /// How many times.
     pub count: u64,
     /// Their mean; zero of none.
     pub mean: Duration,
+    /// The smallest that at least half of them don't exceed; zero of none.
+    pub p50: Duration,
     /// The smallest that at least 95 % of them don't exceed; zero of none.
     pub p95: Duration,
+    /// The smallest that at least 99 % of them don't exceed; zero of none.
+    pub p99: Duration,
     /// The largest; zero of none.
     pub max: Duration,
 }
@@ -31,10 +35,13 @@ impl Latencies {
             return Self::default();
         };
         let total: Duration = times.iter().sum();
+        let at = |percent: usize| times[(count * percent).div_ceil(100) - 1];
         Self {
             count: count as u64,
             mean: total.div_f64(count as f64),
-            p95: times[(count * 95).div_ceil(100) - 1],
+            p50: at(50),
+            p95: at(95),
+            p99: at(99),
             max: *max,
         }
     }

@@ -12,6 +12,12 @@ use super::correlation::ConditionalLoss;
 /// Most copies of a datum in one round.
 pub const MAX_COPIES: usize = 10;
 
+/// Residual losses that differ by less are the same: of either, in rounding or in what matters.
+const SLACK: f64 = 1e-4;
+
+/// By how much each gap is longer than the one before.
+const GROWTHS: [f64; 4] = [1.0, 1.5, 2.0, 3.0];
+
 /// When the copies of a datum are sent: the gaps from the retransmission to the first, from the first
 /// to the second, and so on.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -47,34 +53,26 @@ pub fn plan(
     min_gap: Duration,
 ) -> Plan {
     let copies = copies.min(MAX_COPIES);
-    let mut best = evaluate(
-        [Duration::ZERO; MAX_COPIES],
-        0,
-        loss,
-        loss_rate,
-        detection_time,
-    );
     if copies == 0 {
-        return best;
+        let none = [Duration::ZERO; MAX_COPIES];
+        return evaluate(none, 0, loss, loss_rate, detection_time);
     }
+    // Even spacing is AutoRec's: a plan may be quicker, but not less sure.
     let even = detection_time / (copies as u32 + 1);
-    let mut found = false;
-    for first in ConditionalLoss::lags().chain(std::iter::once(even)) {
+    let mut best = evaluate([even; MAX_COPIES], copies, loss, loss_rate, detection_time);
+    let residual_loss = best.residual_loss * (1.0 + SLACK) + SLACK;
+    for first in ConditionalLoss::lags() {
         let first = first.max(min_gap);
-        for growth in [1, 2] {
+        for growth in GROWTHS {
             let Some(gaps) = gaps(copies, first, growth, detection_time) else {
                 continue;
             };
             let plan = evaluate(gaps, copies, loss, loss_rate, detection_time);
-            if !found || plan.expected_latency < best.expected_latency {
+            let is_sure = plan.residual_loss <= residual_loss;
+            if is_sure && plan.expected_latency < best.expected_latency {
                 best = plan;
-                found = true;
             }
         }
-    }
-    if !found {
-        // Not even the shortest gaps fit: evenly, as AutoRec does.
-        best = evaluate([even; MAX_COPIES], copies, loss, loss_rate, detection_time);
     }
     best
 }
@@ -84,7 +82,7 @@ pub fn plan(
 fn gaps(
     copies: usize,
     first: Duration,
-    growth: u32,
+    growth: f64,
     within: Duration,
 ) -> Option<[Duration; MAX_COPIES]> {
     let mut gaps = [Duration::ZERO; MAX_COPIES];
@@ -92,7 +90,7 @@ fn gaps(
     for slot in &mut gaps[..copies] {
         *slot = gap;
         all += gap;
-        gap *= growth;
+        gap = gap.mul_f64(growth);
     }
     (all <= within).then_some(gaps)
 }
