@@ -175,11 +175,12 @@ impl Ceiling {
         self.purse = (self.purse + bytes).min(MOST);
     }
 
-    /// Replicas per lost datum that AutoRec sends, to the nearest; what it grants now if that is more.
+    /// Replicas per lost datum that AutoRec sends, rounded up unless it is little more: the purse says
+    /// who has the last one.
     pub(super) fn level(&self) -> usize {
         let level = f64::from(self.shadow.report().redundancy_level);
         let mean = self.mean_level.unwrap_or(level);
-        libm::round(mean).max(0.0) as usize
+        libm::ceil(mean - 0.25).max(0.0) as usize
     }
 
     /// True if a copy of `bytes` may be bought; `pending` bytes are spoken for. Copies after a

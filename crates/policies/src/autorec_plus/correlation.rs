@@ -23,7 +23,7 @@ const BINS: usize = 16;
 const REACH: usize = 256;
 
 /// Samples that what is assumed weighs as much as.
-const PRIOR_WEIGHT: f64 = 10.0;
+const PRIOR_WEIGHT: f64 = 4.0;
 
 /// What is assumed at first: losses are somewhat bursty. The next packet after a lost one is lost
 /// with this probability more than others, which fades over `PRIOR_FADE`.

@@ -12,8 +12,9 @@ use super::correlation::ConditionalLoss;
 /// Most copies of a datum in one round.
 pub const MAX_COPIES: usize = 10;
 
-/// Residual losses that differ by less are the same: of either, in rounding or in what matters.
-const SLACK: f64 = 1e-4;
+/// What a second detection costs beyond its share of the mean latency, in detection times: it is what
+/// a viewer notices.
+const TAIL_WEIGHT: f64 = 2.0;
 
 /// By how much each gap is longer than the one before.
 const GROWTHS: [f64; 4] = [1.0, 1.5, 2.0, 3.0];
@@ -34,6 +35,12 @@ impl Plan {
     /// Copies in it.
     pub fn copies(&self) -> usize {
         self.copies
+    }
+
+    /// What the plan is chosen by, the less the better: the mean latency, and the tail.
+    fn score(&self, detection_time: Duration) -> f64 {
+        let tail = TAIL_WEIGHT * self.residual_loss * detection_time.as_secs_f64();
+        self.expected_latency.as_secs_f64() + tail
     }
 
     /// The gap before copy `nth`, 0 being the first; `None` if there is no such copy.
@@ -57,10 +64,9 @@ pub fn plan(
         let none = [Duration::ZERO; MAX_COPIES];
         return evaluate(none, 0, loss, loss_rate, detection_time);
     }
-    // Even spacing is AutoRec's: a plan may be quicker, but not less sure.
+    // Even spacing is AutoRec's; it is what remains where not even short gaps fit.
     let even = detection_time / (copies as u32 + 1);
     let mut best = evaluate([even; MAX_COPIES], copies, loss, loss_rate, detection_time);
-    let residual_loss = best.residual_loss * (1.0 + SLACK) + SLACK;
     for first in ConditionalLoss::lags() {
         let first = first.max(min_gap);
         for growth in GROWTHS {
@@ -68,8 +74,7 @@ pub fn plan(
                 continue;
             };
             let plan = evaluate(gaps, copies, loss, loss_rate, detection_time);
-            let is_sure = plan.residual_loss <= residual_loss;
-            if is_sure && plan.expected_latency < best.expected_latency {
+            if plan.score(detection_time) < best.score(detection_time) {
                 best = plan;
             }
         }
