@@ -185,7 +185,6 @@ fn policies_are_checked_before_anything_starts_and_listed() {
         let help = command.render_help().to_string();
         let help: Vec<_> = help.split_whitespace().collect();
         for name in swiftwater::policies::names() {
-            let name = name.to_string();
             assert!(help.join(" ").contains(&name), "{name} is not listed");
         }
     }
