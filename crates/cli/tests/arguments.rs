@@ -175,7 +175,7 @@ proptest! {
 #[test]
 fn policies_are_checked_before_anything_starts_and_listed() {
     for line in ["sim", "demo", "get https://h/x", "perf loopback rps"] {
-        assert!(parse(&format!("swiftwater {line} --recovery single-path")).is_ok());
+        assert!(parse(&format!("swiftwater {line} --recovery arq")).is_ok());
         let refused = refused(&format!("swiftwater {line} --recovery wishful"));
         assert!(refused.contains("wishful"), "{refused}");
     }

@@ -5,18 +5,22 @@
 //! less than one of that many would arrive, lowered when two or more would. The copies after the
 //! first leave at random times within one least round-trip time of the detection.
 //!
-//! What the released code leaves open is settled so: the level of a round is the connection's, not
-//! the datum's; only repeated packets count as copies; a probe timeout is no loss; the copies of a
-//! round that haven't left when the next one begins are dropped; the newest copy of a datum is
-//! watched for loss, as with AutoRec. The bound on the spread that the talk names (a burst of loss)
-//! is not in the code and not here.
+//! The level of a round is the connection's, not the datum's, as in the released code. Settled here:
+//! a probe timeout is no loss; the copies of a round that haven't left when the next one begins are
+//! dropped; the newest copy of a datum is watched for loss, as with AutoRec. The bound on the spread
+//! that the talk names (a burst of loss) is not in the code and not here.
+//!
+//! Which fates count is not clear. The released code remembers those of copies only; then, at
+//! moderate loss, seldom one of the last ten is lost, and most losses get no copy at all. What
+//! AutoRec's authors report of ART (about one copy per loss at 5 %) follows when every packet counts,
+//! the loss under repair among them. The stronger rival is the default, see [`Feedback`].
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
-use swiftwater_congestion::{Tunable, tunable};
+use swiftwater_congestion::{ParameterValue, Tunable, tunable};
 use swiftwater_quic::policy::{
     ConfigureError, Datum, Hints, Occasion, OutstandingRange, PacketFate, PacketOutcome, PathView,
     Reinjection, Reinjector, ReinjectorReport, Repair, RepairCause,
@@ -28,11 +32,44 @@ use crate::single_path::ReinjectorFactory;
 /// Retransmission rounds with a level of their own; later ones share the last.
 const ROUNDS: u32 = 20;
 
+/// Which fates are remembered.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Feedback {
+    /// Those of packets that repeat data, as in the released code.
+    Copies,
+    /// Those of all packets: the loss that is being repaired is among them.
+    Packets,
+}
+
+impl ParameterValue for Feedback {
+    fn read(text: &str) -> Option<Self> {
+        match text {
+            "copies" => Some(Self::Copies),
+            "packets" => Some(Self::Packets),
+            _ => None,
+        }
+    }
+
+    fn write(&self) -> String {
+        match self {
+            Self::Copies => "copies",
+            Self::Packets => "packets",
+        }
+        .to_owned()
+    }
+
+    fn accepts() -> String {
+        "copies or packets".to_owned()
+    }
+}
+
 /// Parameters of [`Art`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ArtConfig {
-    /// Fates of copies that are remembered, 1 to 64; default 10.
+    /// Fates that are remembered, 1 to 64; default 10.
     pub history: u32,
+    /// Which ones; default those of all packets.
+    pub feedback: Feedback,
     /// Most copies of a round, its retransmission included, 1 to 100; default 39, the level that
     /// round 20 starts from. The released code has no bound.
     pub max_copies: u32,
@@ -44,6 +81,7 @@ impl Default for ArtConfig {
     fn default() -> Self {
         Self {
             history: 10,
+            feedback: Feedback::Packets,
             max_copies: 2 * ROUNDS - 1,
             seed: 1,
         }
@@ -51,7 +89,8 @@ impl Default for ArtConfig {
 }
 
 tunable!(ArtConfig {
-    "history" => history in 1..=64, "fates of copies that are remembered";
+    "history" => history in 1..=64, "fates that are remembered";
+    "feedback" => feedback, "packets whose fates are remembered";
     "max-copies" => max_copies in 1..=100, "most copies of a round, its retransmission included";
     "seed" => seed, "seed of the random times";
 });
@@ -78,7 +117,7 @@ pub struct Art {
     config: ArtConfig,
     /// Copies per round, the retransmission included.
     levels: Vec<u32>,
-    /// Fates of the last copies; true is lost.
+    /// Fates of the last packets that count; true is lost.
     fates: VecDeque<bool>,
     /// Copies in the order in which they leave.
     line: BTreeSet<Due>,
@@ -114,8 +153,8 @@ impl Art {
         self.levels[(round.clamp(1, ROUNDS) - 1) as usize]
     }
 
-    /// Share of the last copies that were lost, 0 to 1; 0 before the first.
-    pub fn copy_loss_rate(&self) -> f64 {
+    /// Share of the remembered packets that were lost, 0 to 1; 0 before the first.
+    pub fn remembered_loss_rate(&self) -> f64 {
         let lost = self.fates.iter().filter(|&&lost| lost).count();
         lost as f64 / self.fates.len().max(1) as f64
     }
@@ -226,7 +265,8 @@ impl Reinjector for Art {
 
     fn on_outcomes(&mut self, _now: Instant, outcomes: &[PacketOutcome], path: &PathView) {
         self.min_rtt = path.min_rtt;
-        for outcome in outcomes.iter().filter(|outcome| outcome.repeated) {
+        let all = self.config.feedback == Feedback::Packets;
+        for outcome in outcomes.iter().filter(|outcome| all || outcome.repeated) {
             match outcome.fate {
                 PacketFate::Acked => self.remember(false),
                 PacketFate::Lost => self.remember(true),
@@ -302,7 +342,7 @@ impl Reinjector for Art {
     fn report(&self) -> ReinjectorReport {
         ReinjectorReport {
             redundancy_level: self.copies(1) - 1,
-            loss_rate: self.copy_loss_rate(),
+            loss_rate: self.remembered_loss_rate(),
             queued: self.line.len(),
             decisions: self.changes,
             ..ReinjectorReport::default()

@@ -25,8 +25,9 @@ fn departures(driver: &mut Driver) -> Vec<(u128, Datum)> {
     all
 }
 
+/// As in the released code.
 fn art() -> Driver {
-    let mut driver = Driver::new("art");
+    let mut driver = Driver::new("art:feedback=copies");
     // Shows the policy the path: its least round-trip time is 50 ms.
     driver.outcomes(&[(PacketFate::Acked, 5)], false);
     driver
@@ -69,11 +70,23 @@ fn a_lost_copy_in_ten_makes_the_level_two_until_it_is_forgotten() {
 }
 
 #[test]
-fn first_transmissions_do_not_count() {
+fn first_transmissions_need_not_count() {
     let mut driver = art();
     driver.outcomes(&[(PacketFate::Lost, 50)], false);
     driver.outcomes(&[(PacketFate::Spurious, 1)], true);
     assert!(driver.report().loss_rate.abs() < 1e-12);
+}
+
+#[test]
+fn by_default_every_packet_counts() {
+    let mut driver = Driver::new("art");
+    driver.outcomes(&[(PacketFate::Acked, 9), (PacketFate::Lost, 1)], false);
+    driver.retransmit(datum(0));
+    assert_eq!(
+        departures(&mut driver).len(),
+        1,
+        "its own loss asks for a copy"
+    );
 }
 
 #[test]

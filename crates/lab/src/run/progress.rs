@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use swiftwater_link::LinkConfig;
 use swiftwater_units::Bandwidth;
 
-use crate::scenario::{App, Experiment, FlowSpec, Setup};
+use crate::scenario::{App, Experiment, FlowSpec, SessionSetup, Setup, VideoSpec};
 
 /// Links without a rate count as much, bits per second: the rate is then set by the access links.
 const UNLIMITED_BPS: f64 = 1e9;
@@ -52,8 +52,8 @@ fn offered_bits(flow: &FlowSpec, seconds: f64) -> f64 {
         App::ConstantRate { rate } | App::Live { rate, .. } => {
             rate.as_bps() as f64 * seconds * count
         }
-        App::Video(video) => {
-            let rate = video.source.mean_rate().unwrap_or(UNKNOWN_VIDEO);
+        App::Video(VideoSpec { source, .. }) | App::Session(SessionSetup { source, .. }) => {
+            let rate = source.mean_rate().unwrap_or(UNKNOWN_VIDEO);
             rate.as_bps() as f64 * seconds * count
         }
         App::OnOff { rate, .. } => rate.map_or(0.0, |rate| rate.as_bps() as f64) * seconds * count,

@@ -27,6 +27,7 @@ mod links;
 mod load;
 mod reader;
 mod run;
+mod session;
 mod setup;
 mod sizes;
 mod substitute;
@@ -43,6 +44,7 @@ pub use error::ScenarioError;
 pub use figure::{Figure, FigureKind, Scale};
 pub use label::{number_and_unit, number_of_label};
 pub use library::{Library, LoadOptions};
+pub use session::SessionSetup;
 pub use setup::{
     App, FlowSpec, LinkSpec, Setup, SizeDistribution, Spread, TransportSpec, UnknownSize,
 };

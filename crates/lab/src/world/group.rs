@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rand_core::Rng;
 use swiftwater_media::Cost;
+use swiftwater_media::apps::Latencies;
 use swiftwater_quic::{
     ClientConfig, Connection, RetryPolicy, ServerConfig, TransportConfig,
     crypto::{ClientCrypto, ServerCrypto},
@@ -178,8 +179,8 @@ impl<'a> Builder<'a> {
                 network.install(sender, VideoServer::new(video, source));
                 network.install(receiver, viewer.stop(stop));
             }
-            // It has no members of this kind.
-            App::Poisson { .. } => {}
+            // They have no members of this kind.
+            App::Poisson { .. } | App::Session(_) => {}
         }
         group.senders.push(sender);
         group.receivers.push(receiver);
@@ -395,8 +396,10 @@ impl Group<'_> {
             let viewer = network.application::<VideoViewer>(*viewer)?;
             Some(viewing(spec, server, viewer, (begin, end)))
         });
+        let viewers: Vec<_> = viewers.collect();
         Some(VideoFacts {
-            viewers: viewers.collect(),
+            delays: Latencies::of(viewers.iter().flat_map(|viewer| &viewer.delays).copied()),
+            viewers,
             cost: cost(totals),
         })
     }

@@ -90,6 +90,7 @@ impl GroupMeter {
             transfers,
             viewers,
             video: group.video(network, (begin, end), &totals),
+            session: None,
             stall_after: match group.spec.app {
                 App::Live { stall_after, .. } => stall_after,
                 _ => Duration::ZERO,

@@ -7,6 +7,7 @@ use swiftwater_sim::HostTotals;
 use swiftwater_sim::apps::Viewing;
 
 use super::repair::RepairFacts;
+use super::session::SessionFacts;
 use super::statistics::TimeMeter;
 use super::video::VideoFacts;
 
@@ -41,6 +42,7 @@ pub(in crate::world) struct GroupFacts {
     pub(in crate::world) transfers: Vec<Transfer>,
     pub(in crate::world) viewers: Vec<Viewing>,
     pub(in crate::world) video: Option<VideoFacts>,
+    pub(in crate::world) session: Option<SessionFacts>,
     /// From here on a pause is a stall.
     pub(in crate::world) stall_after: Duration,
     pub(in crate::world) intact: bool,

@@ -89,6 +89,21 @@
 //! | `bwc_with_retransmissions` | bytes of redundancy and of retransmissions / bytes of frames sent for the first time, as Hairpin's scripts count |
 //! | `frame_delay_p50_ms`, `frame_delay_p95_ms`, `frame_delay_p99_ms`, `frame_delay_max_ms` | time from a frame's encoding until all of it was there, percentiles by nearest rank; frames that never were are left out |
 //!
+//! # Sessions (`session`)
+//!
+//! Those of live video, and the ones below; none of links and of the whole run. Nothing is left out
+//! at the beginning: a session has no warm-up. `startup_ms` is the time until the first frame was
+//! there, freezes are those of `mode = "frames"`, bytes of headers are those of the session's own.
+//!
+//! | measure | what it is |
+//! |---|---|
+//! | `lost_share` | packets that the sender declared lost / packets sent, 0 to 1 |
+//! | `spurious_losses` | packets declared lost that were acknowledged after all |
+//! | `recovery_latency_ms`, `recovery_latency_p95_ms`, `recovery_latency_max_ms` | as for other groups; mean and percentile over data |
+//! | `rdr_by_time` | as for other groups, by data; data that never came count as deteriorated |
+//! | `detection_time_ms`, `f_over_t`, `replicas_per_loss` | as for other groups, by data |
+//! | `frames_never` | frames that were never complete |
+//!
 //! # Links towards higher routers: `link.measure`
 //!
 //! The packet in service is part of the queue.
@@ -116,12 +131,14 @@ mod facts;
 mod group;
 mod link;
 mod repair;
+mod session;
 mod statistics;
 mod video;
 mod whole;
 
 pub(super) use facts::{GroupFacts, LinkFacts, Member, RunFacts, Transfer};
 pub(super) use repair::RepairFacts;
+pub(super) use session::SessionFacts;
 pub(super) use statistics::{TimeMeter, jain};
 pub(super) use video::{Missed, VideoFacts, VideoViewing};
 
@@ -132,20 +149,32 @@ type Column<T> = (&'static str, fn(&T) -> Option<f64>);
 
 /// The columns of a group of flows, in order.
 fn group_columns(flow: &FlowSpec) -> impl Iterator<Item = &'static Column<GroupFacts>> {
-    let is_poisson = matches!(flow.app, App::Poisson { .. });
-    let several: &[_] = if flow.count > 1 && !is_poisson {
-        group::SEVERAL
-    } else {
-        &[]
+    let parts: [&[_]; 4] = match flow.app {
+        // It has no connection.
+        App::Session(_) => [video::VIDEO, session::SESSION, &[], &[]],
+        App::Poisson { .. } => [group::EVERY, &[], group::TRANSFERS, repair::REPAIR],
+        _ => [group::EVERY, several(flow), own(&flow.app), repair::REPAIR],
     };
-    let own: &[_] = match flow.app {
-        App::Transfer { .. } | App::Poisson { .. } => group::TRANSFERS,
+    parts.into_iter().flatten()
+}
+
+fn several(flow: &FlowSpec) -> &'static [Column<GroupFacts>] {
+    if flow.count > 1 { group::SEVERAL } else { &[] }
+}
+
+fn own(app: &App) -> &'static [Column<GroupFacts>] {
+    match app {
+        App::Transfer { .. } => group::TRANSFERS,
         App::Live { .. } => group::LIVE,
         App::Video(_) => video::VIDEO,
         _ => &[],
-    };
-    let every = group::EVERY.iter().chain(several).chain(own);
-    every.chain(repair::REPAIR)
+    }
+}
+
+/// Whether a setup is run on the network, with links to be measured.
+fn has_network(setup: &Setup) -> bool {
+    let mut flows = setup.flows.iter();
+    !flows.any(|flow| matches!(flow.app, App::Session(_)))
 }
 
 /// The names of all measures of a run.
@@ -153,6 +182,9 @@ pub(super) fn names(setup: &Setup) -> Vec<String> {
     let mut names = Vec::new();
     for flow in &setup.flows {
         names.extend(group_columns(flow).map(|(name, _)| format!("{}.{name}", flow.name)));
+    }
+    if !has_network(setup) {
+        return names;
     }
     for link in &setup.links {
         let columns = link::COLUMNS.iter();
@@ -167,6 +199,9 @@ pub(super) fn values(setup: &Setup, facts: &RunFacts) -> Vec<Option<f64>> {
     let mut values = Vec::new();
     for (flow, facts) in setup.flows.iter().zip(&facts.groups) {
         values.extend(group_columns(flow).map(|(_, value)| value(facts)));
+    }
+    if !has_network(setup) {
+        return values;
     }
     for facts in &facts.links {
         values.extend(link::COLUMNS.iter().map(|(_, value)| value(facts)));

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use swiftwater_media::Cost;
+use swiftwater_media::apps::Latencies;
 
 use super::Column;
 use super::facts::{GroupFacts, ratio};
-use super::statistics::{mean, percentile};
+use super::statistics::mean;
 
 /// What one viewer saw in the measured time.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +43,8 @@ pub(in crate::world) struct Missed {
 #[derive(Clone, Debug, Default)]
 pub(in crate::world) struct VideoFacts {
     pub(in crate::world) viewers: Vec<VideoViewing>,
+    /// From encoding to completion, of all frames that are complete.
+    pub(in crate::world) delays: Latencies,
     pub(in crate::world) cost: Cost,
 }
 
@@ -65,9 +68,8 @@ impl VideoFacts {
         self.viewers.iter().filter_map(|viewer| viewer.missed)
     }
 
-    fn delay_ms(&self, share: f64) -> Option<f64> {
-        let delays = self.viewers.iter().flat_map(|viewer| &viewer.delays);
-        percentile(delays.copied().map(millis).collect(), share)
+    fn delay_ms(&self, which: fn(Latencies) -> Duration) -> Option<f64> {
+        (self.delays.count > 0).then(|| millis(which(self.delays)))
     }
 }
 
@@ -113,16 +115,16 @@ pub(super) const VIDEO: &[Column<GroupFacts>] = &[
         group.video.as_ref()?.cost.resent_over_source()
     }),
     ("frame_delay_p50_ms", |group| {
-        group.video.as_ref()?.delay_ms(0.5)
+        group.video.as_ref()?.delay_ms(|of| of.p50)
     }),
     ("frame_delay_p95_ms", |group| {
-        group.video.as_ref()?.delay_ms(0.95)
+        group.video.as_ref()?.delay_ms(|of| of.p95)
     }),
     ("frame_delay_p99_ms", |group| {
-        group.video.as_ref()?.delay_ms(0.99)
+        group.video.as_ref()?.delay_ms(|of| of.p99)
     }),
     ("frame_delay_max_ms", |group| {
-        group.video.as_ref()?.delay_ms(1.0)
+        group.video.as_ref()?.delay_ms(|of| of.max)
     }),
 ];
 
