@@ -19,6 +19,14 @@ impl Table {
         }
     }
 
+    /// A table with as many columns as there are titles.
+    pub fn of(titles: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            rows: vec![titles.into_iter().collect()],
+            left: 0,
+        }
+    }
+
     /// The same with `more` columns after the first aligned to the left.
     #[must_use]
     pub fn left(mut self, more: usize) -> Self {
@@ -29,6 +37,11 @@ impl Table {
     /// Appends a row.
     pub fn row<const N: usize>(&mut self, cells: [String; N]) {
         self.rows.push(cells.into());
+    }
+
+    /// Appends a row of any length.
+    pub fn cells(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
     }
 
     /// The table as text without a line break at the end. The first column is aligned to the left,

@@ -4,9 +4,13 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use swiftwater::units::Instant;
+use swiftwater_cli::demo::live::course::{Sample, loss};
 use swiftwater_cli::demo::live::recoveries::{Recovered, mean, quantile};
+use swiftwater_cli::demo::live::row::{Row, verdict};
 use swiftwater_cli::demo::live::schedule::{Schedule, header, read_header};
 use swiftwater_cli::demo::live::viewer::{Freeze, Viewer};
+use swiftwater_cli::demo::live::words::{conclusion, table};
+use swiftwater_cli::exit::Exit;
 use swiftwater_media::player::{LiveConfig, PlayerState};
 use swiftwater_media::source::SourceSpec;
 use swiftwater_media::{Frame, FrameKind};
@@ -170,4 +174,95 @@ fn a_viewer_keeps_what_it_saw() {
     assert_eq!((viewer.frames(), viewer.bytes()), (5, 500));
     assert_eq!(viewer.differing(), 1, "the last one was damaged");
     assert!(viewer.is_complete());
+}
+
+fn row(recovery: &str) -> Row {
+    Row {
+        recovery: recovery.to_owned(),
+        frames_received: 1,
+        verified: true,
+        complete: true,
+        ..Row::default()
+    }
+}
+
+#[test]
+fn the_conclusion_is_made_of_what_was_measured() {
+    let plain = Row {
+        repeated_data: 7,
+        recovery_mean_ms: Some(80.4),
+        freezes: 2,
+        frozen_ms: 310.0,
+        ..row("arq")
+    };
+    let other = Row {
+        repeated_data: 9,
+        recovery_mean_ms: Some(90.6),
+        redundancy_cost: 0.123,
+        ..row("other")
+    };
+    let words = conclusion(&plain, &other);
+    for part in [
+        "other: ",
+        "(9; 7 with arq)",
+        "91 ms after it instead of 80 ms",
+        "no freeze instead of 2 freezes of 310 ms in all",
+        "12.3 % more data",
+    ] {
+        assert!(words.contains(part), "no '{part}' in: {words}");
+    }
+    // Without a repeated loss there is no latency, and none is made up.
+    let words = conclusion(&row("arq"), &other);
+    assert!(words.contains("too few") && !words.contains("91 ms"));
+    let failed = Row {
+        error: Some("lost".to_owned()),
+        ..row("arq")
+    };
+    assert!(conclusion(&failed, &other).contains("nothing to compare"));
+    let table = table(&[plain, other]);
+    assert_eq!(table.lines().count(), 14, "{table}");
+    assert!(table.contains("12.3 %") && table.contains("1 (all, verified)"));
+}
+
+#[test]
+fn the_first_failure_decides_how_it_ends() {
+    assert!(verdict(&[row("a"), row("b")]).is_ok());
+    let failed = Row {
+        error: Some("lost".to_owned()),
+        exit: Some(Exit::Connection),
+        ..row("b")
+    };
+    let failure = verdict(&[row("a"), failed]).expect_err("b failed");
+    assert_eq!(failure.exit, Exit::Connection);
+    assert!(failure.message().contains("b: lost"));
+    let differs = Row {
+        verified: false,
+        ..row("c")
+    };
+    let failure = verdict(&[differs]).expect_err("c differs");
+    assert_eq!(failure.exit, Exit::Differs);
+}
+
+#[test]
+fn loss_over_time_is_that_of_two_seconds() {
+    // Ten samples a second, ten packets between them; all are lost in the third second.
+    let sample = |n: u64| Sample {
+        at: n as f64 / 10.0,
+        buffer_ms: 0.0,
+        state: None,
+        level: 0,
+        packets: (10 * n, 10 * n.clamp(20, 30) - 200),
+    };
+    let samples: Vec<Sample> = (0..60).map(sample).collect();
+    let points = loss(&samples);
+    // Where nothing was sent yet there is no share.
+    assert_eq!(points.len(), 59);
+    let at = |time: f64| {
+        let point = points.iter().find(|(at, _)| (at - time).abs() < 1e-9);
+        point.expect("there is a sample").1
+    };
+    assert!(at(1.9).abs() < 1e-9);
+    assert!((at(3.0) - 50.0).abs() < 1e-9);
+    assert!((at(4.0) - 50.0).abs() < 1e-9);
+    assert!(at(5.5).abs() < 1e-9);
 }

@@ -196,14 +196,16 @@ fn tell(
             output::json(row)?;
         }
     } else {
-        output::line(&format!("\n{}\n\n{}\n", words::table(rows), words::LEGEND))?;
+        output::line(&format!("\n{}\n\n{}\n", words::table(rows), words::MEANING))?;
         for conclusion in conclusions(rows) {
             output::line(&conclusion)?;
         }
         match end {
             End::Complete => {}
             End::Late => {
-                output::line("time was up before everything arrived: the link is too slow")?;
+                output::line(
+                    "time was up before everything arrived: the transport did not keep up with the video",
+                )?;
             }
             End::Stopped => output::line("stopped early")?,
         }

@@ -10,7 +10,7 @@ use super::course::{Sample, loss};
 use super::plan::Plan;
 use super::recoveries::Recovered;
 use super::row::{Row, milliseconds};
-use super::words::{conclusion, ms, percent};
+use super::words::{LINES, MEANING, conclusion};
 use crate::exit::Failure;
 use crate::part_file::PartFile;
 use crate::table;
@@ -135,60 +135,16 @@ fn looks(rows: &[Row]) -> Vec<Look> {
     rows.iter().zip(COLOURS).enumerate().map(look).collect()
 }
 
-/// What a line of the table says of a variant.
-type Cell = fn(&Row) -> String;
-
 fn results(sheet: &mut Sheet, rows: &[Row]) {
     let titles = std::iter::once("").chain(rows.iter().map(|row| &*row.recovery));
-    let lines: [(&str, Cell); 22] = [
-        ("Frames received", |row| {
-            format!("{} of {}", row.frames_received, row.frames)
-        }),
-        ("Bytes", |row| {
-            format!("{}, {}", table::bytes(row.bytes), row.delivery())
-        }),
-        ("Packets lost by the link", |row| percent(row.link_loss)),
-        ("Packets found lost by the server", |row| percent(row.loss)),
-        ("Data lost / their first retransmission too", |row| {
-            format!("{} / {}", row.lost_data, row.repeated_data)
-        }),
-        ("Loss detection time, mean", |row| ms(row.detection_ms)),
-        ("Recovery latency, mean", |row| ms(row.recovery_mean_ms)),
-        ("Recovery latency, p95", |row| ms(row.recovery_p95_ms)),
-        ("Recovery latency, longest", |row| ms(row.recovery_max_ms)),
-        ("Deterioration rate", |row| percent(row.deterioration_rate)),
-        ("Freezes", |row| row.freezes.to_string()),
-        ("Frozen", |row| ms(Some(row.frozen_ms))),
-        ("Longest freeze", |row| ms(Some(row.longest_freeze_ms))),
-        ("Freezes per 100 s", |row| {
-            format!("{:.1}", row.freezes_per_100_s)
-        }),
-        ("Start-up", |row| ms(row.startup_ms)),
-        ("Picture behind the camera, mean", |row| ms(row.latency_ms)),
-        ("Frame delay, mean", |row| ms(row.frame_mean_ms)),
-        ("Frame delay, p95", |row| ms(row.frame_p95_ms)),
-        ("Frame delay, longest", |row| ms(row.frame_max_ms)),
-        ("Redundancy cost", |row| percent(Some(row.redundancy_cost))),
-        ("Replicas sent / useful", |row| {
-            format!("{} / {}", row.replicas, row.replicas_useful)
-        }),
-        ("Goodput", |row| {
-            row.goodput_bps.map_or_else(|| "-".to_owned(), table::rate)
-        }),
-    ];
-    let lines = lines.map(|(name, cell)| {
-        std::iter::once(name.to_owned())
-            .chain(rows.iter().map(cell))
+    let lines = LINES.iter().map(|line| {
+        std::iter::once(line.name.to_owned())
+            .chain(rows.iter().map(line.cell))
             .collect()
     });
     sheet.table(titles, lines);
-    sheet.paragraph(
-        "Recovery latency is counted for data whose first retransmission did not arrive: from that \
-         retransmission to the sending of the copy that arrived first. Lost data deteriorated if they \
-         needed a second loss detection. Frame delay is from capture to arrival; start-up from the \
-         viewer's request to the first picture; redundancy cost is bytes of replicas per byte sent for \
-         the first time. In means and percentiles of recovery latency every byte counts the same.",
-    );
+    sheet.paragraph(MEANING);
+    sheet.paragraph("In means and percentiles of recovery latency every byte counts the same.");
 }
 
 fn recovery_latency(sheet: &mut Sheet, looks: &[Look], courses: &[Course]) {

@@ -16,7 +16,7 @@ use crate::table;
 /// Recovery latency is the time from a datum's first retransmission to the sending of the copy that
 /// arrived first, of data whose first retransmission did not arrive (AutoRec, section III-C); bytes
 /// count the same.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Row {
     /// How losses are repaired, as users name it.
     pub recovery: String,

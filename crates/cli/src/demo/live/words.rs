@@ -1,43 +1,86 @@
-//! Results for people: the table, a line for logs, and the conclusion.
+//! Results for people: tables, a line for logs, and the conclusion.
 
 use super::row::Row;
 use crate::table::{self, Table};
 
-/// All variants, as far as they are.
+/// A line of a table: what is told of each variant, and in which words.
+#[derive(Clone, Copy)]
+pub struct Line {
+    /// What is told.
+    pub name: &'static str,
+    /// What it is for a variant.
+    pub cell: fn(&Row) -> String,
+    /// Whether it is among the few that terminals show.
+    pub brief: bool,
+}
+
+/// Everything that is told, in this order.
+pub const LINES: [Line; 22] = [
+    brief("packets lost", |row| percent(row.loss)),
+    long("packets that the link lost", |row| percent(row.link_loss)),
+    long("data lost / their first retransmission too", |row| {
+        format!("{} / {}", row.lost_data, row.repeated_data)
+    }),
+    long("loss detection time, mean", |row| ms(row.detection_ms)),
+    brief("recovery latency, mean", |row| ms(row.recovery_mean_ms)),
+    brief("recovery latency, p95", |row| ms(row.recovery_p95_ms)),
+    brief("recovery latency, longest", |row| ms(row.recovery_max_ms)),
+    brief("deteriorated losses", |row| percent(row.deterioration_rate)),
+    brief("freezes", |row| row.freezes.to_string()),
+    brief("frozen", |row| ms(Some(row.frozen_ms))),
+    long("longest freeze", |row| ms(Some(row.longest_freeze_ms))),
+    long("freezes per 100 s", |row| {
+        format!("{:.1}", row.freezes_per_100_s)
+    }),
+    brief("start-up", |row| ms(row.startup_ms)),
+    long("picture behind the camera, mean", |row| ms(row.latency_ms)),
+    long("frame delay, mean", |row| ms(row.frame_mean_ms)),
+    brief("frame delay, p95", |row| ms(row.frame_p95_ms)),
+    long("frame delay, longest", |row| ms(row.frame_max_ms)),
+    brief("redundancy level K now", |row| {
+        row.redundancy_level.to_string()
+    }),
+    brief("redundancy cost", |row| percent(Some(row.redundancy_cost))),
+    long("replicas sent / useful", |row| {
+        format!("{} / {}", row.replicas, row.replicas_useful)
+    }),
+    brief("goodput", |row| {
+        row.goodput_bps.map_or_else(absent, table::rate)
+    }),
+    brief("frames delivered", |row| {
+        format!("{} ({})", row.frames_received, row.delivery())
+    }),
+];
+
+const fn brief(name: &'static str, cell: fn(&Row) -> String) -> Line {
+    Line {
+        name,
+        cell,
+        brief: true,
+    }
+}
+
+const fn long(name: &'static str, cell: fn(&Row) -> String) -> Line {
+    Line {
+        brief: false,
+        ..brief(name, cell)
+    }
+}
+
+/// What the lines mean.
+pub const MEANING: &str = "\
+Recovery latency: from the first retransmission of lost data to the sending of the copy that
+arrived, for data whose first retransmission was lost too. Deteriorated: losses that had to be
+detected twice. Frame delay: from capture to arrival. Redundancy: K replicas per lost datum; their
+bytes per byte sent first. Start-up: from the viewer's request to the first picture.";
+
+/// All variants, a column each, as far as they are.
 pub fn table(rows: &[Row]) -> String {
-    let mut table = Table::new([
-        "recovery",
-        "loss",
-        "recovered in",
-        "p95",
-        "max",
-        "deteriorated",
-        "freezes",
-        "frozen",
-        "start-up",
-        "frame p95",
-        "K",
-        "cost",
-        "goodput",
-        "bytes",
-    ]);
-    for row in rows {
-        table.row([
-            row.recovery.clone(),
-            percent(row.loss),
-            ms(row.recovery_mean_ms),
-            ms(row.recovery_p95_ms),
-            ms(row.recovery_max_ms),
-            percent(row.deterioration_rate),
-            row.freezes.to_string(),
-            ms(Some(row.frozen_ms)),
-            ms(row.startup_ms),
-            ms(row.frame_p95_ms),
-            row.redundancy_level.to_string(),
-            percent(Some(row.redundancy_cost)),
-            row.goodput_bps.map_or_else(absent, table::rate),
-            row.delivery().to_owned(),
-        ]);
+    let titles = rows.iter().map(|row| row.recovery.clone());
+    let mut table = Table::of(std::iter::once(String::new()).chain(titles));
+    for line in LINES.iter().filter(|line| line.brief) {
+        let cells = rows.iter().map(line.cell);
+        table.cells(std::iter::once(line.name.to_owned()).chain(cells));
     }
     table.render()
 }
@@ -57,13 +100,6 @@ pub fn line(row: &Row) -> String {
         percent(Some(row.redundancy_cost)),
     )
 }
-
-/// What the columns mean.
-pub const LEGEND: &str = "\
-recovered in: from the first retransmission of lost data to the sending of the copy that arrived, where
-the first retransmission was lost too (mean, p95, max); deteriorated: lost data that needed a second loss
-detection; frame p95: from capture to arrival; K: replicas per lost datum at the end; cost: bytes of
-replicas per byte sent first";
 
 /// How `other` fared against `plain`, in one sentence of numbers.
 pub fn conclusion(plain: &Row, other: &Row) -> String {
