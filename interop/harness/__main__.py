@@ -95,7 +95,7 @@ def run_all(arguments, swiftwater, peers, work):
         case.__name__ for case, quick in CASES if quick or not arguments.quick
     ]
     rows = []
-    print(f"{'server':<11}{'client':<11}{'case':<11}{'verdict':<9}{'s':>6}  note", flush=True)
+    print(f"{'server':<11}{'client':<11}{'case':<14}{'verdict':<9}{'s':>6}  note", flush=True)
     for server, client in pairs(swiftwater, peers, arguments):
         for case, _ in CASES:
             if case.__name__ not in wanted:
@@ -120,7 +120,7 @@ def run_all(arguments, swiftwater, peers, work):
                     }
                 )
                 print(
-                    f"{server.name:<11}{client.name:<11}{case.__name__:<11}"
+                    f"{server.name:<11}{client.name:<11}{case.__name__:<14}"
                     f"{verdict:<9}{seconds:6.1f}  {note}",
                     flush=True,
                 )

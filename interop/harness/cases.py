@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from .packets import RESERVED_VERSION, VERSION_1
 from .programs import Client, Failure, Server, Unsupported, text
+from .qlog import repairs
 from .tap import Tap
 
 # Seconds that a client may take.
@@ -26,6 +27,8 @@ UPDATE_EVERY = 100
 UPDATES = 3
 # Slow enough for several of these waits.
 UPDATE_LINK = ["--rate", "20mbit", "--delay", "5ms"]
+# 5 % of the packets lost both ways, 20 ms round trip; quick, yet no faster than Python can read.
+REPLICA_LINK = ["--loss", "5%", "--delay", "10ms", "--rate", "20mbit"]
 
 
 @dataclass
@@ -305,6 +308,41 @@ def far(setting):
     return impaired(setting, ["one", "hundred-kb"], link)
 
 
+def replicas(setting):
+    """Swiftwater repairs 5 % loss with AutoRec; the replicas are in its qlog, the files whole."""
+    return repaired(setting, "autorec")
+
+
+def replicas_plus(setting):
+    """The same with autorec+."""
+    return repaired(setting, "autorec+")
+
+
+def repaired(setting, recovery):
+    """Gets 6 MB in two files from a server that sends replicas, and counts these in its log."""
+    logs = setting.bench.folder / "qlog"
+    # A controller that loss doesn't slow down, as in AutoRec's evaluation.
+    server, address = serve(setting, recovery=recovery, controller="bbr1", qlog=logs)
+    link = [*REPLICA_LINK, "--seed", str(setting.seed)]
+    relay, near = setting.bench.start_relay(setting.swiftwater, address, link)
+    report = fetch(setting, near, ["one-mb", "five-mb"], LONG)
+    check_alive(relay)
+    check_alive(server)
+    # The log is whole when the server has ended.
+    server.stop(gently=True)
+    seen = repairs(logs)
+    if not seen.lost:
+        raise Failure("nothing was lost, so nothing is shown")
+    if not seen.replicas:
+        raise Failure(f"no replica in the qlog of {seen.lost} losses")
+    if seen.replicas != seen.replica_frames:
+        raise Failure(f"{seen.replicas} replicas, but {seen.replica_frames} frames with one")
+    return (
+        f"{seen.replicas} replicas for {seen.lost} losses, {seen.brought} brought the data; "
+        f"{report['seconds']:.1f} s"
+    )
+
+
 # In the order of the table; the second value tells whether --quick runs it.
 CASES = [
     (handshake, True),
@@ -323,4 +361,6 @@ CASES = [
     (harsh, False),
     (rekey_loss, False),
     (far, False),
+    (replicas, True),
+    (replicas_plus, False),
 ]

@@ -41,6 +41,11 @@ class Server:
     key_update_every: int | None = None
     suite: str = "any"
     version: int | None = None
+    # How swiftwater repairs losses, and its congestion controller.
+    recovery: str | None = None
+    controller: str | None = None
+    # Where swiftwater writes qlog.
+    qlog: Path | None = None
 
 
 @dataclass
@@ -87,8 +92,11 @@ class Swiftwater:
     def server(self, task, address):
         identity = ["--cert", str(task.identity.certificate), "--key", str(task.identity.key)]
         retry = ["--retry"] if task.retry else []
+        repair = ["--recovery", task.recovery] if task.recovery is not None else []
+        control = ["--cc", task.controller] if task.controller is not None else []
+        log = ["--qlog", str(task.qlog)] if task.qlog is not None else []
         command = [self.program, "serve", str(task.directory), "--listen", address, "-v"]
-        return command + identity + retry + self.options(task)
+        return command + identity + retry + repair + control + log + self.options(task)
 
     def client(self, task):
         trust = ["--ca", str(task.ca), "--connect-timeout", f"{CONNECT}s"]
@@ -108,6 +116,8 @@ class Foreign:
         self.client_command = client
 
     def server(self, task, address):
+        if any(it is not None for it in (task.recovery, task.controller, task.qlog)):
+            raise Unsupported("only swiftwater's server takes a recovery policy")
         identity = ["--cert", str(task.identity.certificate), "--key", str(task.identity.key)]
         retry = ["--retry"] if task.retry else []
         place = ["--dir", str(task.directory), "--listen", address]

@@ -1,13 +1,16 @@
 """Tests of the harness itself: a check that can't fail proves nothing."""
 
+import json
 import socket
 import sys
 import tempfile
 import unittest
 from pathlib import Path
 
+from .cases import Setting, replicas
 from .packets import packets
 from .programs import Bench, Failure
+from .qlog import repairs
 from .site import Site
 from .tap import Tap
 
@@ -109,6 +112,121 @@ class Files(unittest.TestCase):
             (received / ".one.part-1").write_bytes(b"")
             wrong = site.differences(["one"], received)
             self.assertEqual(wrong, ["one differs", ".one.part-1 is not asked for"])
+
+
+def event(name, **data):
+    return json.dumps({"time": 1.0, "name": name, "data": data})
+
+
+LOST = event("swiftwater:data_lost")
+REPLICA = event("swiftwater:replica_sent")
+SENT = event("quic:packet_sent", frames=[{"frame_type": "stream", "purpose": "replica"}])
+BROUGHT = event("swiftwater:data_recovered", by="replica")
+
+
+class Logs(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def write(self, *texts, name="a.sqlog"):
+        (self.folder / name).write_text("".join(f"\x1e{text}\n" for text in texts))
+
+    def test_counts(self):
+        header = json.dumps({"file_schema": "urn:ietf:params:qlog:file:sequential"})
+        self.write(header, LOST, SENT, REPLICA, BROUGHT)
+        again = event("swiftwater:data_recovered", by="retransmission")
+        new = event("quic:packet_sent", frames=[{"frame_type": "stream"}])
+        self.write(header, LOST, again, new, name="b.sqlog")
+        found = repairs(self.folder)
+        counts = (found.lost, found.replicas, found.replica_frames, found.brought, found.records)
+        self.assertEqual(counts, (2, 1, 1, 1, 9))
+
+    def test_none(self):
+        with self.assertRaisesRegex(Failure, "no qlog"):
+            repairs(self.folder)
+
+    def test_broken(self):
+        self.write(LOST, '{"time": 1.0, "na')
+        with self.assertRaisesRegex(Failure, "record 2 of a.sqlog"):
+            repairs(self.folder)
+        (self.folder / "a.sqlog").write_text(LOST)
+        with self.assertRaisesRegex(Failure, "separator"):
+            repairs(self.folder)
+
+
+class FakeBench:
+    """A bench whose server has left the log `texts`, and whose client writes the files of `site`."""
+
+    def __init__(self, folder, site, texts, content=None):
+        self.folder, self.site, self.texts, self.content = folder, site, texts, content
+        self.versions = [1]
+        self.process = self
+        self.returncode = 0
+
+    def start_server(self, _peer, task, _host):
+        task.qlog.mkdir()
+        lines = "".join(f"\x1e{text}\n" for text in self.texts)
+        (task.qlog / "a.sqlog").write_text(lines)
+        return self, ("127.0.0.1", 1)
+
+    def start_relay(self, _swiftwater, _to, link):
+        assert "5%" in link
+        return self, ("127.0.0.1", 2)
+
+    def run_client(self, _peer, task, _seconds):
+        task.output.mkdir()
+        for url in task.urls:
+            name = url.rsplit("/", 1)[1]
+            content = self.content or (self.site.root / name).read_bytes()
+            (task.output / name).write_bytes(content)
+        return self
+
+    def output(self):
+        return '{"seconds": 1.5}'
+
+    def everything(self):
+        return ""
+
+    def alive(self):
+        return True
+
+    def stop(self, gently=False):
+        assert gently
+
+
+class Replicas(unittest.TestCase):
+    def run_case(self, *texts, content=None):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = Path(folder)
+            site = Site(folder / "site")
+            bench = FakeBench(folder, site, texts, content)
+
+            class Identity:
+                ca = folder
+
+            return replicas(Setting(bench, site, Identity, Identity, None, None, None))
+
+    def test_passes(self):
+        note = self.run_case(LOST, SENT, REPLICA, BROUGHT)
+        self.assertEqual(note, "1 replicas for 1 losses, 1 brought the data; 1.5 s")
+
+    def test_without_replicas(self):
+        with self.assertRaisesRegex(Failure, "no replica"):
+            self.run_case(LOST)
+
+    def test_without_loss(self):
+        with self.assertRaisesRegex(Failure, "nothing was lost"):
+            self.run_case(SENT, REPLICA)
+
+    def test_event_without_frame(self):
+        with self.assertRaisesRegex(Failure, "1 replicas, but 0 frames"):
+            self.run_case(LOST, REPLICA)
+
+    def test_wrong_hash(self):
+        with self.assertRaisesRegex(Failure, "one-mb differs"):
+            self.run_case(LOST, SENT, REPLICA, content=b"??")
 
 
 class Processes(unittest.TestCase):

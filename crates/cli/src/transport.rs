@@ -1,17 +1,20 @@
 //! What all networking commands share: transport settings from flags, TLS, sockets, connecting, and
 //! failures in words.
 
+use std::fmt::Write;
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use swiftwater::congestion::{self, UnknownController};
+use swiftwater::policies::{self, UnknownPolicies};
 use swiftwater::quic::TransportError;
 use swiftwater::quic::wire::ErrorCode;
 use swiftwater::{
-    BindError, BuildError, CertificateDer, CipherSuite, Client, ClientBuilder, ClientError,
-    Connection, ConnectionError, Profile, Server, ServerBuilder, TransportConfig,
+    BindError, BuildError, Builder, CertificateDer, CipherSuite, Client, ClientBuilder,
+    ClientError, Connection, ConnectionError, Profile, Server, ServerBuilder, TransportConfig,
 };
 use tokio::net::lookup_host;
 use tokio::time::timeout;
@@ -28,6 +31,25 @@ const FAREWELL: Duration = Duration::from_millis(500);
 /// Settings of the transport, as flags.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Tuning {
+    /// Those of every command.
+    #[command(flatten)]
+    pub basics: Basics,
+
+    /// How this end repairs losses.
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_name = "POLICY",
+        value_parser = parse_recovery,
+        help = recovery_help("How this end repairs losses")
+    )]
+    pub recovery: Option<String>,
+}
+
+/// Settings of the transport but for the recovery of losses, of which some commands show several.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Basics {
     /// Congestion controller of this end: cubic, newreno [default: cubic]
     #[arg(
         long,
@@ -38,15 +60,10 @@ pub struct Tuning {
     )]
     pub cc: Option<String>,
 
-    /// Settings for a kind of traffic: web, live, interactive, bulk
-    #[arg(
-        long,
-        global = true,
-        help_heading = "Transport",
-        value_name = "NAME",
-        default_value = "web"
-    )]
-    pub profile: Profile,
+    /// Settings for a kind of traffic: web, live, interactive, bulk [default: web; live for live
+    /// video]
+    #[arg(long, global = true, help_heading = "Transport", value_name = "NAME")]
+    pub profile: Option<Profile>,
 
     /// Cipher suites to allow
     #[arg(
@@ -69,6 +86,17 @@ pub struct Tuning {
     )]
     pub mtu: Option<u16>,
 
+    /// Log every connection to a file of its own in this directory (qlog, .sqlog); made if missing
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_name = "DIR",
+        env = "QLOGDIR",
+        hide_env_values = true
+    )]
+    pub qlog: Option<PathBuf>,
+
     /// Update this end's keys after so many packets; to try how peers cope
     #[arg(
         long,
@@ -81,7 +109,7 @@ pub struct Tuning {
     pub key_update_every: Option<u64>,
 }
 
-impl Tuning {
+impl Basics {
     /// Applies what concerns single settings of the transport.
     fn apply(&self, transport: &mut TransportConfig) {
         if let Some(mtu) = self.mtu {
@@ -125,6 +153,29 @@ pub fn parse_controller(name: &str) -> Result<String, UnknownController> {
     Ok(name.to_ascii_lowercase())
 }
 
+/// Checks the specification of a recovery policy.
+pub fn parse_recovery(specification: &str) -> Result<String, UnknownPolicies> {
+    policies::by_name(specification)?;
+    Ok(specification.to_ascii_lowercase())
+}
+
+/// A line of help that ends with the names of the recovery policies and the default.
+pub fn recovery_help(what: &str) -> String {
+    format!("{} [default: plain retransmission]", with_recoveries(what))
+}
+
+/// `what`, followed by the names of the recovery policies.
+pub fn with_recoveries(what: &str) -> String {
+    let mut help = what.to_owned();
+    let mut separator = ": ";
+    for name in policies::names() {
+        // Writing to a string never fails.
+        let _ = write!(help, "{separator}{name}");
+        separator = ", ";
+    }
+    help
+}
+
 /// Whom a client trusts.
 #[derive(Clone, Debug)]
 pub enum Trust {
@@ -138,15 +189,13 @@ pub enum Trust {
 
 /// A client with these settings, to be built. Must be built inside the runtime that it runs in.
 pub fn client(trust: &Trust, alpn: &[u8], tuning: &Tuning) -> ClientBuilder {
-    let mut builder = Client::builder()
-        .profile(tuning.profile)
-        .transport(|transport| tuning.apply(transport))
-        .cipher_suites(tuning.suite.list())
+    let builder = Client::builder()
+        .profile(tuning.basics.profile.unwrap_or_default())
+        .transport(|transport| tuning.basics.apply(transport))
+        .cipher_suites(tuning.basics.suite.list())
         .alpn([alpn])
         .key_log();
-    if let Some(name) = &tuning.cc {
-        builder = builder.congestion(name);
-    }
+    let builder = chosen(builder, tuning);
     match trust {
         Trust::Platform => builder,
         Trust::Roots(roots) => builder.trust_only(roots.iter().cloned()),
@@ -158,15 +207,26 @@ pub fn client(trust: &Trust, alpn: &[u8], tuning: &Tuning) -> ClientBuilder {
 pub fn server(identity: &Identity, alpn: &[u8], tuning: &Tuning) -> ServerBuilder {
     let builder = Server::builder()
         .certificate_pem(identity.chain.clone(), identity.key.clone())
-        .profile(tuning.profile)
-        .transport(|transport| tuning.apply(transport))
-        .cipher_suites(tuning.suite.list())
+        .profile(tuning.basics.profile.unwrap_or_default())
+        .transport(|transport| tuning.basics.apply(transport))
+        .cipher_suites(tuning.basics.suite.list())
         .alpn([alpn])
         .key_log();
-    match &tuning.cc {
-        Some(name) => builder.congestion(name),
-        None => builder,
+    chosen(builder, tuning)
+}
+
+/// What is chosen only if a flag says so.
+fn chosen<Side>(mut builder: Builder<Side>, tuning: &Tuning) -> Builder<Side> {
+    if let Some(name) = &tuning.basics.cc {
+        builder = builder.congestion(name);
     }
+    if let Some(name) = &tuning.recovery {
+        builder = builder.recovery(name);
+    }
+    if let Some(directory) = &tuning.basics.qlog {
+        builder = builder.qlog(directory);
+    }
+    builder
 }
 
 /// Binds a server. A machine without IPv6 can't bind the default address; then all IPv4 addresses
@@ -204,10 +264,20 @@ pub fn build_failure(error: &BuildError) -> Failure {
             let hint = "trust the server with --ca FILE";
             return Failure::new(Exit::Certificate, format_args!("{error} ({hint})"));
         }
-        BuildError::Congestion(_) => Exit::Usage,
+        BuildError::Qlog { path, source } => return qlog_failure(path, source),
+        BuildError::Congestion(_) | BuildError::Recovery(_) => Exit::Usage,
         _ => Exit::Failure,
     };
     Failure::new(exit, error)
+}
+
+/// The directory for logs is of no use.
+pub fn qlog_failure(directory: &Path, error: &io::Error) -> Failure {
+    let why = plain_io_error(error);
+    Failure::new(
+        Exit::LocalFile,
+        format_args!("cannot write qlog to {}: {why}", directory.display()),
+    )
 }
 
 /// A failure to bind, with what to do about it.

@@ -14,6 +14,7 @@ const ORDER: &[&str] = &[
     "quic",
     "tls",
     "policies",
+    "qlog",
     "sim",
     "net",
     "media",

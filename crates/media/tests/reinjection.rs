@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use swiftwater_link::{LinkConfig, LossModel};
 use swiftwater_media::apps::{SessionReport, SessionSpec, simulate};
-use swiftwater_media::protection::Protector;
+use swiftwater_media::protection::{Protector, SchemeTables};
 use swiftwater_media::session::{Coding, SessionConfig};
 use swiftwater_media::source::SourceSpec;
 use swiftwater_quic::policy::{
     Datum, Hints, Occasion, OutstandingRange, PacketOutcome, PathView, Reinjection, Reinjector,
     Repair,
 };
-use swiftwater_units::{Bandwidth, ByteCount, Instant};
+use swiftwater_units::{Bandwidth, ByteCount, Instant, StreamId};
 
 /// What a policy heard.
 #[derive(Debug, Default)]
@@ -214,4 +214,112 @@ fn bytes_make_no_difference() {
     let (real, _) = run(2, Bandwidth::from_mbps(10), real);
     let (counted, _) = run(2, Bandwidth::from_mbps(10), SessionConfig::default());
     assert_eq!(real, counted);
+}
+
+/// The policies of the catalogue, unchanged.
+fn run_named(policy: &str, loss: f64) -> SessionReport {
+    let source: SourceSpec = "cbr:4mbit,fps=60".parse().unwrap();
+    let resolve = |name: &str| swiftwater_policies::reinjector_by_name(name).ok();
+    let scheme = policy.parse().unwrap();
+    let protector = Protector::new(&scheme, &SchemeTables::new(), &resolve).unwrap();
+    let mut spec = SessionSpec::new(source.open(1).unwrap(), protector);
+    spec.config.pacing = Some(Bandwidth::from_mbps(10));
+    let delay = Duration::from_millis(15);
+    let forward = LinkConfig::default()
+        .rate(Bandwidth::from_mbps(12))
+        .delay(delay)
+        .loss(LossModel::Bernoulli(loss));
+    let backward = LinkConfig::default().delay(delay);
+    simulate(spec, forward, backward, Duration::from_secs(30), 5).unwrap()
+}
+
+#[test]
+fn autorec_protects_frames_within_its_tolerances() {
+    let plain = run_named("rtx", 0.05);
+    for (policy, most) in [("autorec-rtc", 0.2), ("autorec-rtc-hc", 0.5)] {
+        let report = run_named(policy, 0.05);
+        let cost = report.cost.redundancy_over_source().unwrap();
+        assert!(cost > 0.05 && cost < most + 0.02, "{policy}: {cost}");
+        assert!(report.dmr() <= plain.dmr(), "{policy}");
+        assert!(
+            report.deterioration_rate() < plain.deterioration_rate() / 2.0,
+            "{policy}"
+        );
+    }
+    let clean = run_named("autorec-rtc-hc", 0.0);
+    assert_eq!(clean.sender.replica_packets, 0);
+}
+
+/// Always wants to be asked and never wants anything.
+#[derive(Debug)]
+struct Undecided(Arc<Mutex<u64>>);
+
+impl Reinjector for Undecided {
+    fn reinject(
+        &mut self,
+        _now: Instant,
+        _occasion: Occasion,
+        _outstanding: &mut dyn Iterator<Item = OutstandingRange>,
+        _paths: &[PathView],
+        _hints: &Hints,
+        _out: &mut Vec<Reinjection>,
+    ) {
+        *self.0.lock().unwrap() += 1;
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        Some(Instant::ZERO)
+    }
+}
+
+/// Asks for a copy of everything in flight, and of what doesn't exist, whenever it's asked.
+#[derive(Debug)]
+struct Greedy;
+
+impl Reinjector for Greedy {
+    fn reinject(
+        &mut self,
+        _now: Instant,
+        _occasion: Occasion,
+        outstanding: &mut dyn Iterator<Item = OutstandingRange>,
+        _paths: &[PathView],
+        _hints: &Hints,
+        out: &mut Vec<Reinjection>,
+    ) {
+        out.extend(outstanding.map(|range| Reinjection {
+            stream: range.stream,
+            offset: range.offset,
+            len: u32::MAX,
+            path: None,
+        }));
+        for wire in [0, 3, u64::MAX] {
+            out.push(Reinjection {
+                stream: StreamId::from_wire(wire),
+                offset: u64::MAX - 1,
+                len: u32::MAX,
+                path: None,
+            });
+        }
+    }
+}
+
+#[test]
+fn policies_that_misbehave_do_not_stop_time_nor_pass_the_pacer() {
+    let asked = Arc::new(Mutex::new(0));
+    let policies: [Box<dyn Reinjector>; 2] =
+        [Box::new(Undecided(Arc::clone(&asked))), Box::new(Greedy)];
+    for (policy, pacing) in policies.into_iter().zip([10, 30]) {
+        let source: SourceSpec = "cbr:4mbit,fps=60".parse().unwrap();
+        let mut spec = SessionSpec::new(source.open(1).unwrap(), Protector::Reinject(policy));
+        spec.config.pacing = Some(Bandwidth::from_mbps(pacing));
+        let link = || LinkConfig::default().delay(Duration::from_millis(5));
+        let forward = link().loss(LossModel::Bernoulli(0.05));
+        let report = simulate(spec, forward, link(), Duration::from_secs(1), 3).unwrap();
+        assert_eq!(report.frames, 60);
+        // A greedy policy hurts the video, whose packets come after its copies; it can't send faster
+        // than the pacer, for one and a half seconds of run and drain.
+        let most = pacing * 1_000_000 / 8 * 17 / 10;
+        assert!(report.cost.total().get() < most);
+    }
+    assert!(*asked.lock().unwrap() > 0);
 }

@@ -76,7 +76,7 @@ proptest! {
         frames in proptest::collection::vec(window_frame(), 1..=4),
         payload in proptest::collection::vec(any::<u8>(), 0..50),
     ) {
-        let window = (header.kind == Kind::Parity).then(|| Window {
+        let window = (header.kind == Kind::Parity).then_some(Window {
             frame: header.frame.index,
             frames,
         });

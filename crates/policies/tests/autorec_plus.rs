@@ -87,15 +87,18 @@ fn bursts_of_30_ms_show_in_the_curve() {
 fn the_order_in_which_fates_are_known_does_not_matter() {
     let packets: Vec<_> = (0..200).map(|n| outcome(n, at(n), n % 7 == 0)).collect();
     let mut rising = LossCorrelation::new();
-    packets.iter().for_each(|packet| rising.on_outcome(packet));
+    for packet in &packets {
+        rising.on_outcome(packet);
+    }
     // Losses are known later than the packets around them.
     let mut late = LossCorrelation::new();
     for chunk in packets.chunks(20) {
         let (lost, acked): (Vec<_>, Vec<_>) = chunk
             .iter()
             .partition(|packet| packet.fate == PacketFate::Lost);
-        acked.iter().for_each(|packet| late.on_outcome(packet));
-        lost.iter().for_each(|packet| late.on_outcome(packet));
+        for packet in acked.into_iter().chain(lost) {
+            late.on_outcome(packet);
+        }
     }
     assert_eq!(rising.curve(0.14), late.curve(0.14));
 }
@@ -181,7 +184,7 @@ proptest! {
                     .iter()
                     .filter(|(at, _, _)| {
                         let age = now.saturating_since(*at);
-                        age >= window - millis(250) && age < window
+                        age + millis(250) >= window && age < window
                     })
                     .map(|(_, _, copies)| copies)
                     .sum::<u64>();

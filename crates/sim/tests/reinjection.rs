@@ -395,6 +395,40 @@ fn a_reset_stream_needs_no_repair() {
 }
 
 #[test]
+fn a_closed_connection_repairs_nothing() {
+    let (mut pair, seen) = pair(2, 0.3, 4);
+    pair.start_transfer(200_000, Direction::ToClient);
+    let watched = Arc::clone(&seen);
+    let is_repaired = move |_: &mut Pair| {
+        let seen = watched.lock().unwrap();
+        matches!(seen.repairs.last(), Some(Repair::Retransmitted { .. }))
+    };
+    assert!(pair.run_until(is_repaired));
+    let now = pair.now();
+    pair.server().close(now, 0, b"");
+    let mut open = BTreeSet::new();
+    for event in &seen.lock().unwrap().repairs {
+        match *event {
+            Repair::Retransmitted { datum, .. } => {
+                open.insert((datum.stream, datum.offset));
+            }
+            Repair::Recovered { datum, .. } | Repair::Abandoned { datum } => {
+                open.remove(&(datum.stream, datum.offset));
+            }
+            Repair::ReplicaSent { .. } | Repair::Split { .. } => {}
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+    assert!(matches!(
+        seen.lock().unwrap().repairs.last(),
+        Some(Repair::Abandoned { .. })
+    ));
+    let stats = repair(&pair.stats(Side::Server));
+    let judged = stats.replicas_useful + stats.replicas_wasted;
+    assert_eq!(judged, stats.replicas_sent);
+}
+
+#[test]
 fn the_same_seed_gives_the_same_repairs() {
     let run = || {
         let (mut pair, seen) = pair(2, 0.1, 9);

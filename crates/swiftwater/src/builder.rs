@@ -1,5 +1,7 @@
 //! What is said in the same words to clients and servers before they exist.
 
+use std::path::PathBuf;
+
 use swiftwater_quic::TransportConfig;
 use swiftwater_tls::CipherSuite;
 
@@ -40,6 +42,23 @@ impl<Side> Builder<Side> {
     #[must_use]
     pub fn congestion(mut self, name: &str) -> Self {
         self.settings.congestion = Some(name.to_owned());
+        self
+    }
+
+    /// Chooses by name how lost data are repaired, and whatever else the policies of that name decide;
+    /// see [`policies::names`](crate::policies::names). It concerns what this end sends; the peer
+    /// needs to know nothing of it.
+    #[must_use]
+    pub fn recovery(mut self, name: &str) -> Self {
+        self.settings.recovery = Some(name.to_owned());
+        self
+    }
+
+    /// Logs each connection into a file of its own in `directory`, which is made if it is missing:
+    /// see [`qlog`](crate::qlog). An observer set with [`Builder::transport`] is told too.
+    #[must_use]
+    pub fn qlog(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.settings.qlog = Some(directory.into());
         self
     }
 

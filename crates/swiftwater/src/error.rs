@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use swiftwater_congestion::UnknownController;
 use swiftwater_net::BindError;
+use swiftwater_policies::UnknownPolicies;
 use swiftwater_quic::{ConnectError, ConnectionError};
 use swiftwater_tls::ConfigError;
 use thiserror::Error;
@@ -33,6 +34,17 @@ pub enum BuildError {
     /// There is no such congestion controller.
     #[error(transparent)]
     Congestion(#[from] UnknownController),
+    /// There are no such policies of loss recovery.
+    #[error(transparent)]
+    Recovery(#[from] UnknownPolicies),
+    /// The directory for logs can't be made, or is none.
+    #[error("cannot write qlog to {}: {source}", path.display())]
+    Qlog {
+        /// Which directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// A server was given no certificate.
     #[error("a server needs a certificate")]
     NoCertificate,

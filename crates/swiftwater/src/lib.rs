@@ -41,7 +41,7 @@
 //! - [`net`]: endpoints with every option, and [`net::relay`], an emulated link between real
 //!   programs.
 //! - [`quic`]: the protocol without I/O, for drivers and simulators of your own.
-//! - [`congestion`], [`policies`], [`link`], [`tls`], [`units`]: the other parts.
+//! - [`congestion`], [`policies`], [`qlog`], [`link`], [`tls`], [`units`]: the other parts.
 //!
 //! A client verifies certificates against the platform's authorities unless told otherwise.
 
@@ -75,6 +75,7 @@ pub use swiftwater_congestion as congestion;
 pub use swiftwater_link as link;
 pub use swiftwater_net as net;
 pub use swiftwater_policies as policies;
+pub use swiftwater_qlog as qlog;
 pub use swiftwater_quic as quic;
 pub use swiftwater_tls as tls;
 pub use swiftwater_units as units;

@@ -1,8 +1,11 @@
 //! What client and server builders have in common.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use swiftwater_net::EndpointOptions;
+use swiftwater_qlog::DirectoryFactory;
+use swiftwater_quic::observe::{Both, ObserverFactory};
 use swiftwater_quic::{EndpointConfig, TransportConfig};
 use swiftwater_tls::{CipherSuite, EndpointSecrets};
 
@@ -14,6 +17,8 @@ use crate::profile::Profile;
 pub(crate) struct Settings {
     pub(crate) transport: TransportConfig,
     pub(crate) congestion: Option<String>,
+    pub(crate) recovery: Option<String>,
+    pub(crate) qlog: Option<PathBuf>,
     pub(crate) alpn: Vec<Vec<u8>>,
     pub(crate) suites: Vec<CipherSuite>,
     pub(crate) key_log: bool,
@@ -24,17 +29,33 @@ impl Settings {
         Self {
             transport: Profile::default().transport(),
             congestion: None,
+            recovery: None,
+            qlog: None,
             alpn: Vec::new(),
             suites: CipherSuite::ALL.to_vec(),
             key_log: false,
         }
     }
 
-    /// The transport configuration, with the controller that was asked for.
+    /// The transport configuration, with the controller, policies and logs that were asked for.
     pub(crate) fn transport(&self) -> Result<Arc<TransportConfig>, BuildError> {
         let mut transport = self.transport.clone();
         if let Some(name) = &self.congestion {
             transport.controller = swiftwater_congestion::by_name(name)?;
+        }
+        if let Some(name) = &self.recovery {
+            transport.policies = swiftwater_policies::by_name(name)?;
+        }
+        if let Some(directory) = &self.qlog {
+            let factory = DirectoryFactory::new(directory).map_err(|source| BuildError::Qlog {
+                path: directory.clone(),
+                source,
+            })?;
+            let logs: Arc<dyn ObserverFactory> = Arc::new(factory);
+            transport.observer = Some(match transport.observer.take() {
+                Some(observer) => Arc::new(Both(observer, logs)),
+                None => logs,
+            });
         }
         Ok(Arc::new(transport))
     }

@@ -2,12 +2,16 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
+use swiftwater::TransportConfig;
 use swiftwater::link::{
     Buffer, EcnThreshold, Jitter, LossModel, QueueDiscipline, Rate, parse_duration, parse_rate,
 };
+use swiftwater::policies;
+use swiftwater::qlog::DirectoryFactory;
 use swiftwater::units::Bandwidth;
 use swiftwater_sim::{Cipher, Dumbbell, FlowSpec, Report, SimError};
 use thiserror::Error;
@@ -18,7 +22,7 @@ use crate::link_args::{parse_ecn_threshold, parse_jitter, read_trace};
 use crate::output;
 use crate::size::parse_size;
 use crate::table::{self, Table};
-use crate::transport::parse_controller;
+use crate::transport::{parse_controller, parse_recovery, qlog_failure, recovery_help};
 
 /// The longest run. Nobody waits for the end of a longer one: a zero too many is likelier.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
@@ -31,6 +35,7 @@ Examples:
   swiftwater sim --flow cubic --flow newreno,start=5s --loss 0.1% --seed 1 --json
   swiftwater sim --flow cubic,bytes=10MB --trace lte.csv --rtt 60ms
   swiftwater sim --flow cubic --buffer 5bdp --queue codel
+  swiftwater sim --flow cubic,bytes=1MB --loss 2% --qlog logs
 
 Flows run from senders to receivers of their own through one bottleneck, on the real stack, in virtual
 time. The same flags and seed give the same result on every machine.")]
@@ -92,6 +97,15 @@ pub struct SimArgs {
     /// Seed of all random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+
+    /// How senders repair losses.
+    #[arg(long, value_name = "POLICY", value_parser = parse_recovery,
+          help = recovery_help("How senders repair losses"))]
+    pub recovery: Option<String>,
+
+    /// Log both ends of every flow to files in this directory (qlog, .sqlog); made if missing
+    #[arg(long, value_name = "DIR")]
+    pub qlog: Option<PathBuf>,
 
     /// Packet protection: the results hardly differ, the speed does
     #[arg(long, value_enum, default_value_t, value_name = "CIPHER")]
@@ -246,8 +260,26 @@ fn dumbbell(args: &SimArgs) -> Result<Dumbbell, Failure> {
             CipherArg::Aes => Cipher::Tls,
         },
         seed: args.seed,
+        transport: transport(args)?,
         ..Dumbbell::default()
     })
+}
+
+/// What all flows have in common.
+fn transport(args: &SimArgs) -> Result<TransportConfig, Failure> {
+    let mut transport = TransportConfig::default();
+    if let Some(name) = &args.recovery {
+        transport.policies =
+            policies::by_name(name).map_err(|error| Failure::new(Exit::Usage, error))?;
+    }
+    if let Some(directory) = &args.qlog {
+        // The same run makes the same logs.
+        let factory = DirectoryFactory::new(directory)
+            .map_err(|error| qlog_failure(directory, &error))?
+            .without_wall_clock();
+        transport.observer = Some(Arc::new(factory));
+    }
+    Ok(transport)
 }
 
 fn sim_failure(error: &SimError) -> Failure {

@@ -18,6 +18,7 @@ pub(crate) fn swiftwater() -> Command {
     command
         .env_remove("RUST_LOG")
         .env_remove("SSLKEYLOGFILE")
+        .env_remove("QLOGDIR")
         .stdin(Stdio::null());
     command
 }

@@ -92,8 +92,8 @@ impl Reinjector for AutoRec {
         self.config.off_mode && !self.queue.is_empty()
     }
 
-    fn wants(&self, occasion: Occasion) -> bool {
-        matches!(occasion, Occasion::SpareRoom | Occasion::Timer)
+    fn wants(&self, _: Occasion) -> bool {
+        false
     }
 
     fn watches_newest(&self) -> bool {

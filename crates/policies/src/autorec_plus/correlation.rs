@@ -181,7 +181,8 @@ impl ConditionalLoss {
         if start >= end {
             return self.at[bin];
         }
-        let way = lag.saturating_sub(start).as_secs_f64() / (end - start).as_secs_f64();
+        let whole = end.saturating_sub(start).as_secs_f64();
+        let way = lag.saturating_sub(start).as_secs_f64() / whole;
         self.at[from] + (self.at[to] - self.at[from]) * way.min(1.0)
     }
 

@@ -271,7 +271,7 @@ impl AutoRecPlus {
 
     fn on_replica_sent(&mut self, now: Instant, datum: Datum) {
         self.budget.on_replica(now, datum.len.into());
-        self.ceiling.on_replica(datum.len.into());
+        self.ceiling.on_replica(datum.len);
         let Some(mut entry) = self.agenda.remove(&datum) else {
             return;
         };
@@ -339,11 +339,10 @@ impl AutoRecPlus {
             }
             let reserve = if entry.copies > 0 { RESERVE } else { 0.0 };
             let share = self.config.beta * (1.0 - reserve);
-            let mut room = self.budget.room(now, share, self.asked);
-            if self.config.ceiling {
-                room = room.min(self.ceiling.room(self.asked));
-            }
-            if room < u64::from(datum.len) {
+            let is_first = entry.copies == 0;
+            let is_covered = self.budget.room(now, share, self.asked) >= u64::from(datum.len)
+                && (!self.config.ceiling || self.ceiling.affords(datum.len, self.asked, is_first));
+            if !is_covered {
                 entry.due = Some(now + RETRY);
                 self.agenda.set(datum, entry);
                 continue;
@@ -359,12 +358,13 @@ impl AutoRecPlus {
 
 impl Reinjector for AutoRecPlus {
     fn wants_spare_room(&self) -> bool {
-        // Copies go by the clock: an idle sender is no reason to send them into the same burst.
-        false
+        // Copies go by the clock: an idle sender is no reason to send them into the same burst. But
+        // AutoRec would use it.
+        self.config.ceiling && self.ceiling.wants_spare_room()
     }
 
-    fn wants(&self, occasion: Occasion) -> bool {
-        occasion == Occasion::Timer
+    fn wants(&self, _: Occasion) -> bool {
+        false
     }
 
     fn on_outcomes(&mut self, now: Instant, outcomes: &[PacketOutcome], path: &PathView) {
@@ -374,7 +374,9 @@ impl Reinjector for AutoRecPlus {
                 self.correlation.on_outcome(outcome);
             }
         }
-        self.ceiling.on_outcomes(now, outcomes, path);
+        if self.config.ceiling {
+            self.ceiling.on_outcomes(now, outcomes, path);
+        }
         self.assumed_detection =
             (path.smoothed_rtt * 9 / 8).max(path.smoothed_rtt + Duration::from_millis(1));
         self.one_way = path.smoothed_rtt / 2;
@@ -392,6 +394,9 @@ impl Reinjector for AutoRecPlus {
     }
 
     fn on_repair(&mut self, now: Instant, event: &Repair) {
+        if self.config.ceiling {
+            self.ceiling.on_repair(now, event);
+        }
         match *event {
             Repair::Retransmitted {
                 datum,
@@ -405,10 +410,6 @@ impl Reinjector for AutoRecPlus {
                 if round == 1 && cause == RepairCause::Loss {
                     self.on_detection(now.saturating_since(first_sent_at));
                 }
-                if round == 1 {
-                    let time = now.saturating_since(first_sent_at);
-                    self.ceiling.on_first_retransmission(datum, time);
-                }
                 self.on_retransmitted(now, datum, round, priority, deadline);
             }
             Repair::ReplicaSent { datum } => self.on_replica_sent(now, datum),
@@ -419,18 +420,22 @@ impl Reinjector for AutoRecPlus {
 
     fn on_new_data(&mut self, now: Instant, size: ByteCount) {
         self.budget.on_new_data(now, size.get());
+        self.ceiling.on_new_data(now, size);
     }
 
     fn reinject(
         &mut self,
         now: Instant,
-        _occasion: Occasion,
+        occasion: Occasion,
         _outstanding: &mut dyn Iterator<Item = OutstandingRange>,
         _paths: &[PathView],
         _hints: &Hints,
         out: &mut Vec<Reinjection>,
     ) {
-        self.ask(now, out);
+        match occasion {
+            Occasion::SpareRoom => self.ceiling.on_spare_room(now),
+            _ => self.ask(now, out),
+        }
     }
 
     fn next_deadline(&self) -> Option<Instant> {

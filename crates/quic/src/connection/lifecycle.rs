@@ -229,6 +229,7 @@ impl Connection {
         if self.lifecycle.reason.is_some() {
             return;
         }
+        self.end_repairs(now);
         self.monitor
             .observe(now, &Observation::Closed { reason: &reason });
         self.outbox.events.push_back(Event::Closed {

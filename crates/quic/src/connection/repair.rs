@@ -94,6 +94,13 @@ impl Connection {
         }
     }
 
+    /// The connection closes: the re-injector hears that nobody waits for the data it looks after.
+    pub(super) fn end_repairs(&mut self, now: Instant) {
+        self.policies.reinjections.clear();
+        self.streams.abandon_repairs();
+        self.tell_repairs(now);
+    }
+
     /// Shows the observer a change of the re-injector's mind.
     fn observe_redundancy(&mut self, now: Instant) {
         if !self.monitor.is_watched() {
@@ -111,7 +118,9 @@ impl Connection {
     /// Asks the re-injector what to send a second time.
     pub(super) fn consult_reinjector(&mut self, now: Instant, occasion: Occasion) {
         let reinjector = &self.policies.reinjector;
-        if reinjector.is_inert() || !reinjector.wants(occasion) {
+        let is_asked_for = matches!(occasion, Occasion::SpareRoom | Occasion::Timer);
+        let is_deaf = !(is_asked_for || reinjector.wants(occasion));
+        if reinjector.is_inert() || is_deaf || !self.lifecycle.is_open() {
             return;
         }
         self.refresh_path_views(now);

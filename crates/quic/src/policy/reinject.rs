@@ -143,7 +143,7 @@ pub enum Repair {
         /// Which copy.
         by: Copied,
     },
-    /// Nobody waits for the datum any more: its stream was reset.
+    /// Nobody waits for the datum any more: its stream was reset or the connection closed.
     Abandoned {
         /// The datum.
         datum: Datum,

@@ -555,14 +555,25 @@ impl Repairs {
             let Some(history) = self.ranges.remove(&(stream, range.start)) else {
                 return;
             };
-            self.stats.replicas_wasted += u64::from(history.replicas);
-            let datum = Datum {
-                stream,
-                offset: range.start,
-                len: history.len,
-            };
-            self.events
-                .push_back(RepairEvent::Policy(Repair::Abandoned { datum }));
+            self.abandon(stream, range.start, &history);
         }
+    }
+
+    /// The connection closed: nothing needs repair any more.
+    pub(super) fn on_closed(&mut self) {
+        while let Some(((stream, offset), history)) = self.ranges.pop_first() {
+            self.abandon(stream, offset, &history);
+        }
+    }
+
+    fn abandon(&mut self, stream: StreamId, offset: u64, history: &History) {
+        self.stats.replicas_wasted += u64::from(history.replicas);
+        let datum = Datum {
+            stream,
+            offset,
+            len: history.len,
+        };
+        self.events
+            .push_back(RepairEvent::Policy(Repair::Abandoned { datum }));
     }
 }

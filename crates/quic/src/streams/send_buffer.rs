@@ -152,6 +152,11 @@ impl SendBuffer {
         self.lost_len
     }
 
+    /// True if bytes of `range` wait to be sent again.
+    pub(super) fn has_lost(&self, range: Range<u64>) -> bool {
+        self.lost_len > 0 && self.lost.overlap(range) > 0
+    }
+
     /// True if [`SendBuffer::finish`] was called.
     pub(super) fn is_finished(&self) -> bool {
         self.fin != Fin::Open

@@ -236,6 +236,14 @@ impl Streams {
         true
     }
 
+    /// True if bytes of `range` were lost and not retransmitted yet.
+    pub(crate) fn awaits_repair(&self, id: StreamId, range: Range<u64>) -> bool {
+        self.table
+            .key(id)
+            .and_then(|key| self.slab.get(key as usize)?.send.as_ref())
+            .is_some_and(|send| send.buffer.has_lost(range))
+    }
+
     /// Writes copies of what is in flight of `range` of a stream, skipping bytes already
     /// acknowledged; an empty range at the stream's end stands for its FIN. Returns how many of the
     /// range's bytes are dealt with, written or not in need of a copy; less than all means that the
@@ -361,6 +369,11 @@ impl Streams {
     /// What happened to data under repair and wasn't told yet.
     pub(crate) fn poll_repair(&mut self) -> Option<RepairEvent> {
         self.repairs.poll_event()
+    }
+
+    /// The connection closed: nobody waits for data under repair.
+    pub(crate) fn abandon_repairs(&mut self) {
+        self.repairs.on_closed();
     }
 
     /// True if nothing is under repair.

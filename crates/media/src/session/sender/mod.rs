@@ -59,6 +59,8 @@ pub struct Sender {
     window: VecDeque<WindowEntry>,
     /// When the pacer lets the next packet go.
     release: Instant,
+    /// When the driver last asked for a packet.
+    last_polled: Instant,
     last_sent: Instant,
     last_ack: Option<(Instant, u64)>,
     probes: u32,
@@ -92,6 +94,7 @@ impl Sender {
             fresh: VecDeque::new(),
             window: VecDeque::new(),
             release: epoch,
+            last_polled: epoch,
             last_sent: epoch,
             last_ack: None,
             probes: 0,
@@ -166,9 +169,9 @@ impl Sender {
             Protector::Reinject(policy) => !policy.is_inert() && policy.wants_spare_room(),
             _ => false,
         };
-        let pacing = (waits || (wants_room && self.release > self.last_sent))
-            .then_some(self.release)
-            .filter(|_| self.config.pacing.is_some());
+        // What could leave when it was last polled has left, or the policy didn't want to use it.
+        let is_held = self.config.pacing.is_some() && self.release > self.last_polled;
+        let pacing = (is_held && (waits || wants_room)).then_some(self.release);
         [
             pacing,
             self.ledger.loss_time(),

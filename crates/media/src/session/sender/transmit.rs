@@ -125,6 +125,7 @@ impl ParityJob {
 impl Sender {
     /// The next packet to send; `None` if nothing may be sent at `now`.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
+        self.last_polled = now;
         if self.config.pacing.is_some() && self.release > now {
             return None;
         }

@@ -129,10 +129,18 @@ impl Connection {
 
     /// Copies that the re-injector asked for, after retransmissions and before new data.
     fn fill_copies(&mut self, writer: &mut FrameWriter<'_, '_>) {
-        while writer.remaining() >= MIN_STREAM_ROOM
+        let mut untried = self.policies.reinjections.len();
+        while untried > 0
+            && writer.remaining() >= MIN_STREAM_ROOM
             && let Some(copy) = self.policies.reinjections.front().copied()
         {
+            untried -= 1;
             let range = copy.offset..copy.offset + u64::from(copy.len);
+            // Lost again meanwhile: what leaves first is the retransmission, which didn't fit here.
+            if self.streams.awaits_repair(copy.stream, range.clone()) {
+                self.policies.reinjections.rotate_left(1);
+                continue;
+            }
             // Two copies in one packet would share its fate; half a copy here and half in the next
             // would need both.
             let shares = writer.has_stream_bytes()

@@ -43,8 +43,6 @@ impl Connection {
             return self.transmit_close(now, buf);
         }
         self.drain_stream_control();
-        // The application may have reset streams.
-        self.tell_repairs(now);
         if let Some(transmit) = self.transmit_off_path(now, buf) {
             return Some(transmit);
         }
