@@ -94,6 +94,8 @@
 //! Those of live video, and the ones below; none of links and of the whole run. Nothing is left out
 //! at the beginning: a session has no warm-up. `startup_ms` is the time until the first frame was
 //! there, freezes are those of `mode = "frames"`, bytes of headers are those of the session's own.
+//! A frame that never comes holds the picture until the next key frame: with a `deadline`, look at
+//! freezes only if the source has key frames or `key_frame_after` is set.
 //!
 //! | measure | what it is |
 //! |---|---|
