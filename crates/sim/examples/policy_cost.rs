@@ -1,4 +1,4 @@
-//! What recovery policies cost in processor time: a bulk transfer over 50 Mbit/s and 20 ms with the
+//! What recovery policies cost in processor time: a bulk transfer over 50 Mbit/s and 60 ms with the
 //! null cipher and BBRv1, both ends and the simulator in one thread, without loss and with 5 %.
 //!
 //! `cargo run --release -p swiftwater-sim --example policy_cost [POLICY LOSS MEGABYTES]`
@@ -95,8 +95,8 @@ fn run(policy: &str, loss: f64, bytes: u64) -> Result<Cost, Failure> {
     let way = || {
         LinkConfig::default()
             .rate(Bandwidth::from_mbps(50))
-            .delay(Duration::from_millis(10))
-            .buffer(Buffer::Packets(PacketCount::new(300)))
+            .delay(Duration::from_millis(30))
+            .buffer(Buffer::Packets(PacketCount::new(600)))
     };
     let mut pair = Pair::builder()
         .links(way(), way().loss(LossModel::Bernoulli(loss)))

@@ -13,7 +13,7 @@
 
 use std::error::Error;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use swiftwater_link::{LinkConfig, LossModel};
@@ -65,7 +65,7 @@ fn heap() -> usize {
 }
 
 /// Heap bytes that re-injectors hold.
-type Held = Arc<AtomicI64>;
+type Held = Arc<AtomicUsize>;
 
 /// Policies whose re-injectors are weighed.
 #[derive(Debug)]
@@ -91,9 +91,10 @@ impl PolicyFactory for Weighing {
 struct Weighed(Box<dyn Reinjector>, Held);
 
 fn weigh<R>(held: &Held, call: impl FnOnce() -> R) -> R {
-    let before = heap() as i64;
+    let before = heap();
     let result = call();
-    held.fetch_add(heap() as i64 - before, Ordering::Relaxed);
+    // Wraps around if less is held than before, as does the sum.
+    held.fetch_add(heap().wrapping_sub(before), Ordering::Relaxed);
     result
 }
 
@@ -185,8 +186,8 @@ fn idle(policy: &str) -> Result<usize, Failure> {
 #[derive(Default)]
 struct Live {
     mean_bytes: f64,
-    max_bytes: i64,
-    bytes_after: i64,
+    max_bytes: usize,
+    bytes_after: usize,
     lost: u64,
     mean_under_repair: f64,
     max_under_repair: u64,
