@@ -51,8 +51,8 @@ pub enum Command {
     Sim(SimArgs),
     /// Run experiments in virtual time and hold papers' claims against them
     Lab(LabArgs),
-    /// Watch real files cross emulated networks, all in one process
-    Demo(DemoArgs),
+    /// Watch live video and files cross emulated networks, all in one process
+    Demo(Box<DemoArgs>),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// Print the manual page, or write all of them to a directory

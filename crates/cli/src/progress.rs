@@ -62,6 +62,17 @@ impl Progress {
         Steps { bar: Some(bar) }
     }
 
+    /// A text that is shown until the next one takes its place.
+    pub fn board(&self) -> Board {
+        let bar = self.bars.as_ref().map(|bars| {
+            // A template that doesn't parse would only cost the looks.
+            let style =
+                ProgressStyle::with_template("{msg}").unwrap_or(ProgressStyle::default_bar());
+            bars.add(ProgressBar::new_spinner().with_style(style))
+        });
+        Board { bar }
+    }
+
     /// Prints a line for people on standard error, above the bars.
     pub fn note(&self, text: &str) {
         match &self.bars {
@@ -133,6 +144,35 @@ impl Steps {
 }
 
 impl Drop for Steps {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// A text on the terminal that changes; it disappears when dropped.
+#[derive(Debug)]
+pub struct Board {
+    bar: Option<ProgressBar>,
+}
+
+impl Board {
+    /// False without a terminal.
+    pub fn is_visible(&self) -> bool {
+        self.bar.is_some()
+    }
+
+    /// Shows `text`, which may have several lines.
+    pub fn show(&self, text: String) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(text);
+            bar.tick();
+        }
+    }
+}
+
+impl Drop for Board {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

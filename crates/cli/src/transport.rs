@@ -31,15 +31,9 @@ const FAREWELL: Duration = Duration::from_millis(500);
 /// Settings of the transport, as flags.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Tuning {
-    /// Congestion controller of this end: cubic, newreno [default: cubic]
-    #[arg(
-        long,
-        global = true,
-        help_heading = "Transport",
-        value_name = "NAME",
-        value_parser = parse_controller
-    )]
-    pub cc: Option<String>,
+    /// Those of every command.
+    #[command(flatten)]
+    pub basics: Basics,
 
     /// How this end repairs losses.
     #[arg(
@@ -51,16 +45,25 @@ pub struct Tuning {
         help = recovery_help("How this end repairs losses")
     )]
     pub recovery: Option<String>,
+}
 
-    /// Settings for a kind of traffic: web, live, interactive, bulk
+/// Settings of the transport but for the recovery of losses, of which some commands show several.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Basics {
+    /// Congestion controller of this end: cubic, newreno [default: cubic]
     #[arg(
         long,
         global = true,
         help_heading = "Transport",
         value_name = "NAME",
-        default_value = "web"
+        value_parser = parse_controller
     )]
-    pub profile: Profile,
+    pub cc: Option<String>,
+
+    /// Settings for a kind of traffic: web, live, interactive, bulk [default: web; live for live
+    /// video]
+    #[arg(long, global = true, help_heading = "Transport", value_name = "NAME")]
+    pub profile: Option<Profile>,
 
     /// Cipher suites to allow
     #[arg(
@@ -106,7 +109,7 @@ pub struct Tuning {
     pub key_update_every: Option<u64>,
 }
 
-impl Tuning {
+impl Basics {
     /// Applies what concerns single settings of the transport.
     fn apply(&self, transport: &mut TransportConfig) {
         if let Some(mtu) = self.mtu {
@@ -156,8 +159,13 @@ pub fn parse_recovery(specification: &str) -> Result<String, UnknownPolicies> {
     Ok(specification.to_ascii_lowercase())
 }
 
-/// A line of help that ends with the names of the recovery policies.
+/// A line of help that ends with the names of the recovery policies and the default.
 pub fn recovery_help(what: &str) -> String {
+    format!("{} [default: plain retransmission]", with_recoveries(what))
+}
+
+/// `what`, followed by the names of the recovery policies.
+pub fn with_recoveries(what: &str) -> String {
     let mut help = what.to_owned();
     let mut separator = ": ";
     for name in policies::names() {
@@ -165,7 +173,7 @@ pub fn recovery_help(what: &str) -> String {
         let _ = write!(help, "{separator}{name}");
         separator = ", ";
     }
-    help + " [default: plain retransmission]"
+    help
 }
 
 /// Whom a client trusts.
@@ -182,9 +190,9 @@ pub enum Trust {
 /// A client with these settings, to be built. Must be built inside the runtime that it runs in.
 pub fn client(trust: &Trust, alpn: &[u8], tuning: &Tuning) -> ClientBuilder {
     let builder = Client::builder()
-        .profile(tuning.profile)
-        .transport(|transport| tuning.apply(transport))
-        .cipher_suites(tuning.suite.list())
+        .profile(tuning.basics.profile.unwrap_or_default())
+        .transport(|transport| tuning.basics.apply(transport))
+        .cipher_suites(tuning.basics.suite.list())
         .alpn([alpn])
         .key_log();
     let builder = chosen(builder, tuning);
@@ -199,9 +207,9 @@ pub fn client(trust: &Trust, alpn: &[u8], tuning: &Tuning) -> ClientBuilder {
 pub fn server(identity: &Identity, alpn: &[u8], tuning: &Tuning) -> ServerBuilder {
     let builder = Server::builder()
         .certificate_pem(identity.chain.clone(), identity.key.clone())
-        .profile(tuning.profile)
-        .transport(|transport| tuning.apply(transport))
-        .cipher_suites(tuning.suite.list())
+        .profile(tuning.basics.profile.unwrap_or_default())
+        .transport(|transport| tuning.basics.apply(transport))
+        .cipher_suites(tuning.basics.suite.list())
         .alpn([alpn])
         .key_log();
     chosen(builder, tuning)
@@ -209,13 +217,13 @@ pub fn server(identity: &Identity, alpn: &[u8], tuning: &Tuning) -> ServerBuilde
 
 /// What is chosen only if a flag says so.
 fn chosen<Side>(mut builder: Builder<Side>, tuning: &Tuning) -> Builder<Side> {
-    if let Some(name) = &tuning.cc {
+    if let Some(name) = &tuning.basics.cc {
         builder = builder.congestion(name);
     }
     if let Some(name) = &tuning.recovery {
         builder = builder.recovery(name);
     }
-    if let Some(directory) = &tuning.qlog {
+    if let Some(directory) = &tuning.basics.qlog {
         builder = builder.qlog(directory);
     }
     builder

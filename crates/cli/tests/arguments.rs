@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::CommandFactory;
 use proptest::prelude::*;
 use swiftwater_cli::cli::{Cli, Command};
+use swiftwater_cli::demo::Story;
 use swiftwater_cli::exit::{Exit, Failure};
 use swiftwater_cli::size::parse_size;
 
@@ -70,8 +71,18 @@ fn defaults_suit_a_first_try() {
     let Command::Demo(demo) = parse("swiftwater demo").unwrap().command else {
         panic!()
     };
-    assert!(demo.presets.is_empty() && !demo.quick);
-    assert!(parse("swiftwater demo files --json").is_ok());
+    assert!(demo.story.is_none() && demo.live.recovery.is_empty() && !demo.live.quick);
+    let Command::Demo(demo) = parse("swiftwater demo files --json").unwrap().command else {
+        panic!()
+    };
+    let Some(Story::Files(files)) = demo.story else {
+        panic!()
+    };
+    assert!(files.presets.is_empty() && files.json && !files.quick);
+    // The default story takes its flags with and without its name.
+    assert!(parse("swiftwater demo --loss 3% --json").is_ok());
+    assert!(parse("swiftwater demo live --loss 3% --cc cubic --json").is_ok());
+    assert!(parse("swiftwater demo files --loss 3%").is_err());
 }
 
 #[test]
@@ -164,7 +175,7 @@ proptest! {
 #[test]
 fn policies_are_checked_before_anything_starts_and_listed() {
     for line in ["sim", "demo", "get https://h/x", "perf loopback rps"] {
-        assert!(parse(&format!("swiftwater {line} --recovery single-path")).is_ok());
+        assert!(parse(&format!("swiftwater {line} --recovery arq")).is_ok());
         let refused = refused(&format!("swiftwater {line} --recovery wishful"));
         assert!(refused.contains("wishful"), "{refused}");
     }
@@ -174,7 +185,6 @@ fn policies_are_checked_before_anything_starts_and_listed() {
         let help = command.render_help().to_string();
         let help: Vec<_> = help.split_whitespace().collect();
         for name in swiftwater::policies::names() {
-            let name = name.to_string();
             assert!(help.join(" ").contains(&name), "{name} is not listed");
         }
     }

@@ -34,7 +34,7 @@ fn client_and_server_log_their_connections() {
     let home = TempDir::new().unwrap();
     let (ours, theirs) = (home.path().join("ours"), home.path().join("a/b/theirs"));
     let flags = ["--qlog", theirs.to_str().unwrap()];
-    let site = Site::start_with(&[("file", &[7; 50_000])], &flags);
+    let site = Site::start_with(&[("file", &vec![7; 50_000])], &flags);
     let mut get = site.get(&["/file"]);
     get.arg("--qlog").arg(&ours);
     succeeded(&get.output().unwrap());

@@ -135,7 +135,7 @@ fn directories_that_are_files() {
 #[test]
 fn the_demo_names_the_directory_it_cannot_write_to() {
     let mut demo = swiftwater();
-    demo.args(["demo", "--quick"]);
+    demo.args(["demo", "files", "--quick"]);
     for variable in ["TMPDIR", "TMP", "TEMP"] {
         demo.env(variable, "/no/such/directory");
     }

@@ -103,7 +103,8 @@ fn a_demo_whose_results_nobody_can_read_leaves_no_files() {
     let directory = tempfile::TempDir::new().expect("a directory");
     let full = fs::File::options().write(true).open("/dev/full");
     let mut demo = swiftwater();
-    demo.args(["demo", "--quick", "--preset", "home-broadband", "--json"])
+    demo.args(["demo", "files", "--quick", "--json"])
+        .args(["--preset", "home-broadband"])
         .env("TMPDIR", directory.path())
         .stdout(full.expect("it is there"));
     let error = failed(&demo.output().expect("it starts"), 1);

@@ -193,8 +193,87 @@ fn things_that_do_not_fit_together() {
 #[test]
 fn recovery() {
     let flow = |keys: &str| with(&format!("[[flow]]\ncc = \"cubic\"\n{keys}"));
-    check(&flow("recovery = \"autorek\"!"), &["`recovery`", "autorek"]);
+    check(
+        &flow("recovery = \"autorek\"!"),
+        &["`recovery`", "autorec-paper", "arq"],
+    );
+    check(
+        &flow("recovery = \"autorec-paper:alpha=30\"!"),
+        &["`recovery`", "alpha"],
+    );
     check(&flow("recovery = 5!"), &["a text in quotes"]);
+}
+
+#[test]
+fn live_video() {
+    let flow = |keys: &str| {
+        with(&format!(
+            "[[flow]]\ncc = \"cubic\"\napp = \"video\"\n{keys}"
+        ))
+    };
+    let video = |keys: &str| flow(&format!("source = \"cbr:4mbit\"\n{keys}"));
+    let none = with("[[flow]]!\ncc = \"cubic\"\napp = \"video\"");
+    check(&none, &["no `source`", "cbr:4mbit"]);
+    check(&flow("source = \"cbr:fast\"!"), &["`source`", "vbr:4mbit"]);
+    check(&flow("source = \"cbr:4mbit,fps=0\"!"), &["`source`", "fps"]);
+    check(
+        &flow("source = \"file:no-such-file.mp4\"!"),
+        &["`source`", "no-such-file.mp4"],
+    );
+    check(&video("mode = \"frame\"!"), &["did you mean `frames`?"]);
+    check(&video("abandon = true!"), &["mode = \"frames\""]);
+    check(
+        &video("mode = \"frames\"\nrebuffer = \"1s\"!"),
+        &["mode = \"stream\""],
+    );
+    check(&video("deadline = \"0ms\"!"), &["from 1ms"]);
+    check(&video("first_frame = 5!"), &["unknown key `first_frame`"]);
+}
+
+/// A scenario whose only flow is a session.
+fn session(keys: &str) -> String {
+    let flow = format!("app = \"session\"\nsource = \"cbr:4mbit\"\n{keys}");
+    dumbbell("", "").replace("app = \"bulk\"\ncc = \"cubic\"", &flow)
+}
+
+#[test]
+fn sessions() {
+    texts::load(&session("scheme = \"rtx\""));
+    check(
+        &session("").replace("[[flow]]", "[[flow]]!"),
+        &["no `scheme`", "hairpin:lambda=1e-4"],
+    );
+    check(
+        &session("scheme = \"rtx:5\"!"),
+        &["`scheme`", "no settings"],
+    );
+    check(
+        &session("scheme = \"hairpim\"!"),
+        &["`scheme`", "autorec-paper", "hairpin"],
+    );
+    check(&session("scheme = \"rtx\"\npayload = 5!"), &["16 to 65000"]);
+    check(
+        &session("scheme = \"rtx\"\npacing = \"0mbit\"!"),
+        &["above 0"],
+    );
+    check(
+        &session("scheme = \"rtx\"\ndeadline = \"no\"!"),
+        &["`deadline`"],
+    );
+    check(
+        &session("scheme = \"rtx\"\nrecovery = \"arq\"!"),
+        &["`recovery`", "its `scheme`"],
+    );
+    // A session is alone.
+    let beside = session("scheme = \"rtx\"").replace("[[flow]]", "[[flow]]!");
+    let message = ["a session in a case of 2 groups", "count = 0"];
+    check(&(beside.clone() + "[[flow]]\ncc = \"cubic\""), &message);
+    texts::load(&(beside.replace('!', "") + "[[flow]]\ncc = \"cubic\"\ncount = 0"));
+    check(&beside.replace("app =", "count = 2\napp ="), &["`count` 1"]);
+    check(
+        &beside.replace("[[link]]", "[[link]]\nrate = \"5mbit\"\n[[link]]"),
+        &["2 links"],
+    );
 }
 
 #[test]

@@ -67,6 +67,38 @@ fn plain_retransmission_has_the_latency_of_the_model() {
 }
 
 #[test]
+fn replicas_are_counted_against_what_they_repair() {
+    let mut setup = lossy_stream(31, 0.1);
+    let plain = run(&setup);
+    setup.flows[0].recovery =
+        swiftwater_policies::by_name("autorec-paper:alpha=0ms,beta=0.2,gamma=1").expect("known");
+    setup.record = Some(secs(1));
+    let measured = run(&setup);
+    let value = |name: &str| measured.value(&format!("flow.{name}"));
+    // Two replicas for each loss at a loss rate of a tenth.
+    let level = value("redundancy_level_mean");
+    assert!((1.0..=3.0).contains(&level), "{level}");
+    assert_near(value("replicas_per_loss"), level, 0.25);
+    assert_near(
+        value("redundancy_cost"),
+        0.1 * value("replicas_per_loss"),
+        0.25,
+    );
+    assert!(value("budget_max_10s") >= value("redundancy_cost"));
+    assert!(value("budget_max_10s") < 2.0 * value("redundancy_cost"));
+    // Of ten lost data one needs a replica, and most that need one get one in time.
+    let useful = value("replicas_useful_share");
+    assert!((0.02..0.1).contains(&useful), "{useful}");
+    assert!(value("rdr") < 0.5 * plain.value("flow.rdr"));
+    assert!(value("recovery_latency_ms") < 0.7 * plain.value("flow.recovery_latency_ms"));
+    let points = &measured.outcome.series.flows[0].points;
+    let last = points.last().expect("recorded");
+    assert!(last.redundancy_level.is_some_and(|level| level <= 10.0));
+    assert!(last.loss_rate.is_some_and(|rate| rate < 0.5));
+    assert!(last.detection_time_ms.is_some_and(|time| time > 30.0));
+}
+
+#[test]
 fn the_warm_up_is_left_out() {
     let mut setup = lossy_stream(6, 0.2);
     let whole = run(&setup);

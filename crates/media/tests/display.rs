@@ -99,6 +99,24 @@ fn slow_streams_freeze_at_three_usual_gaps() {
 }
 
 #[test]
+fn what_is_usual_is_the_mean_of_the_last_30_gaps() {
+    // A gap of 3040 ms and then 29 of 40 ms, 140 ms on average: the limit is 420 ms.
+    let mut display = FrameDisplay::new();
+    display.on_complete(Instant::ZERO, &delta(0));
+    for index in 1..31 {
+        let time = Instant::from_millis(3000 + 40 * index);
+        display.on_complete(time, &delta(index));
+    }
+    let last = Instant::from_millis(4200);
+    assert_eq!(display.report(last + ms(420)).freezes.count, 0);
+    assert_eq!(display.report(last + ms(421)).freezes.count, 1);
+    // With one gap more of 40 ms, the first is forgotten: the limit is 190 ms.
+    display.on_complete(last + ms(40), &delta(31));
+    assert_eq!(display.report(last + ms(40 + 190)).freezes.count, 0);
+    assert_eq!(display.report(last + ms(40 + 191)).freezes.count, 1);
+}
+
+#[test]
 fn the_first_31_frames_are_not_judged() {
     let (mut display, last) = regular(30);
     display.on_complete(last + ms(5000), &delta(30));

@@ -104,6 +104,16 @@ fn variable_sizes_keep_the_mean_rate_and_spread_as_told() {
     }
 }
 
+/// Before rate control can even out anything, too.
+#[test]
+fn variable_sizes_have_the_mean_of_a_group_over_many_seeds() {
+    let encoding = Encoding::new(Bandwidth::from_mbps(4), 30.0).with_key_frames(60, 5.0);
+    let first_group = |seed| bytes(&take(&mut Variable::new(encoding, 0.3, seed).unwrap(), 60));
+    let sum: u64 = (0..400).map(first_group).sum();
+    let error = sum as f64 / (400.0 * 1e6) - 1.0;
+    assert!(error.abs() < 0.02, "{error}");
+}
+
 /// Standard deviation of the logarithm of sizes.
 fn spread(frames: &[Frame]) -> f64 {
     let logs: Vec<f64> = frames.iter().map(|f| f64::from(f.size).ln()).collect();

@@ -7,11 +7,13 @@
 
 #![forbid(unsafe_code)]
 
+pub mod art;
 pub mod autorec;
 pub mod autorec_plus;
 mod registry;
 mod single_path;
 
+pub use art::{Art, ArtConfig};
 pub use autorec::{AutoRec, AutoRecConfig};
 pub use autorec_plus::{AutoRecPlus, AutoRecPlusConfig};
 pub use registry::{

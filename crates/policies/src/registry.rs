@@ -10,6 +10,7 @@ use swiftwater_congestion::{Parameter, ParameterError, Tunable};
 use swiftwater_quic::policy::{PolicyFactory, Reinjector};
 use thiserror::Error;
 
+use crate::art::ArtConfig;
 use crate::autorec::AutoRecConfig;
 use crate::autorec_plus::AutoRecPlusConfig;
 use crate::single_path::{Arq, ReinjectorFactory, SinglePathPolicies};
@@ -96,6 +97,11 @@ impl Catalogue {
         for name in ["arq", "plain", "single-path"] {
             all.add(name, "plain retransmission of what is lost", Arq);
         }
+        all.add(
+            "art",
+            "ART: copies of retransmissions, as many as the last ones needed",
+            ArtConfig::default(),
+        );
         all.add(
             "autorec",
             "AutoRec: replicas of lost data, spaced, under tolerances",

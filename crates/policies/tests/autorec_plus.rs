@@ -87,15 +87,18 @@ fn bursts_of_30_ms_show_in_the_curve() {
 fn the_order_in_which_fates_are_known_does_not_matter() {
     let packets: Vec<_> = (0..200).map(|n| outcome(n, at(n), n % 7 == 0)).collect();
     let mut rising = LossCorrelation::new();
-    packets.iter().for_each(|packet| rising.on_outcome(packet));
+    for packet in &packets {
+        rising.on_outcome(packet);
+    }
     // Losses are known later than the packets around them.
     let mut late = LossCorrelation::new();
     for chunk in packets.chunks(20) {
         let (lost, acked): (Vec<_>, Vec<_>) = chunk
             .iter()
             .partition(|packet| packet.fate == PacketFate::Lost);
-        acked.iter().for_each(|packet| late.on_outcome(packet));
-        lost.iter().for_each(|packet| late.on_outcome(packet));
+        for packet in acked.into_iter().chain(lost) {
+            late.on_outcome(packet);
+        }
     }
     assert_eq!(rising.curve(0.14), late.curve(0.14));
 }
@@ -181,7 +184,7 @@ proptest! {
                     .iter()
                     .filter(|(at, _, _)| {
                         let age = now.saturating_since(*at);
-                        age >= window - millis(250) && age < window
+                        age + millis(250) >= window && age < window
                     })
                     .map(|(_, _, copies)| copies)
                     .sum::<u64>();
@@ -328,6 +331,7 @@ impl World {
 
 fn eager() -> AutoRecPlusConfig {
     AutoRecPlusConfig {
+        ceiling: false,
         alpha: Duration::ZERO,
         beta: 1.0,
         gamma: 1.0,
@@ -414,7 +418,7 @@ fn the_budget_holds_under_a_flood_of_losses() {
         beta: 0.1,
         gamma: 1.0,
         alpha: Duration::ZERO,
-        fill_budget: true,
+        ceiling: false,
         ..AutoRecPlusConfig::default()
     };
     let mut world = World::new(config);
@@ -434,6 +438,27 @@ fn the_budget_holds_under_a_flood_of_losses() {
         let share = copies as f64 / new as f64;
         assert!(share <= 0.11, "{end}: {share}");
     }
+}
+
+#[test]
+fn no_more_is_spent_than_by_autorec() {
+    // AutoRec's decisions for the same packets: what its replicas come to.
+    let mut world = seasoned(AutoRecPlusConfig::default());
+    let mut dice = Dice(17);
+    let (spent, first) = (world.replica_bytes, world.now);
+    let mut lost = 0;
+    for n in first..first + 20_000 {
+        let is_lost = dice.roll() < 0.05;
+        world.step(is_lost);
+        if is_lost {
+            lost += 1;
+            world.retransmit(n, 1, None);
+        }
+    }
+    // T is 70 ms: F(2) <= 30 ms, and 2 * 5 % is within the other tolerances.
+    let per_loss = (world.replica_bytes - spent) as f64 / f64::from(lost * LEN);
+    assert!(per_loss > 1.5, "{per_loss}");
+    assert!(per_loss < 2.2, "{per_loss}");
 }
 
 #[test]

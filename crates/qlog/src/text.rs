@@ -13,9 +13,9 @@ pub(crate) fn shortened(text: &str) -> &str {
     }
 }
 
-/// A duration in qlog's unit, milliseconds.
+/// A duration in qlog's unit, milliseconds; the nearest number, so that it is written in few digits.
 pub(crate) fn millis(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1e3
+    duration.as_nanos() as f64 / 1e6
 }
 
 /// `Some(value)` if JSON has a form for it: neither infinite nor not a number.

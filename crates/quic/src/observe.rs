@@ -1,6 +1,7 @@
 //! Observers: who wants to know what happens, without a part in it.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use swiftwater_units::{ByteCount, Instant, PacketNumber, PathId, Side, StreamId};
@@ -175,4 +176,26 @@ pub trait Observer: Send {
 pub trait ObserverFactory: Send + Sync + fmt::Debug {
     /// The observer of a connection, or `None` to leave it alone.
     fn observer(&self, side: Side) -> Option<Box<dyn Observer>>;
+}
+
+/// Two factories whose observers are both told of everything, the first one's first.
+#[derive(Clone, Debug)]
+pub struct Both(pub Arc<dyn ObserverFactory>, pub Arc<dyn ObserverFactory>);
+
+impl ObserverFactory for Both {
+    fn observer(&self, side: Side) -> Option<Box<dyn Observer>> {
+        match (self.0.observer(side), self.1.observer(side)) {
+            (Some(first), Some(second)) => Some(Box::new(Pair(first, second))),
+            (one, other) => one.or(other),
+        }
+    }
+}
+
+struct Pair(Box<dyn Observer>, Box<dyn Observer>);
+
+impl Observer for Pair {
+    fn observe(&mut self, now: Instant, observation: &Observation<'_>) {
+        self.0.observe(now, observation);
+        self.1.observe(now, observation);
+    }
 }

@@ -13,6 +13,8 @@ pub struct HostTotals {
     pub connections: u64,
     /// Packets sent that count in flight: those that can be declared lost.
     pub packets_sent: PacketCount,
+    /// Their bytes.
+    pub bytes_sent: ByteCount,
     /// Packets declared lost.
     pub packets_lost: PacketCount,
     /// Packets declared lost that arrived after all.
@@ -40,6 +42,7 @@ impl HostTotals {
         self.repair += stats.repair;
         for path in &stats.paths {
             self.packets_sent += path.sent_packets;
+            self.bytes_sent += path.sent_bytes;
             self.packets_lost += path.lost_packets;
             self.spurious_losses += path.spurious_losses;
             self.bytes_delivered += path.delivered;
@@ -56,6 +59,7 @@ impl AddAssign for HostTotals {
     fn add_assign(&mut self, other: Self) {
         self.connections += other.connections;
         self.packets_sent += other.packets_sent;
+        self.bytes_sent += other.bytes_sent;
         self.packets_lost += other.packets_lost;
         self.spurious_losses += other.spurious_losses;
         self.bytes_delivered += other.bytes_delivered;
@@ -75,6 +79,7 @@ impl HostTotals {
     pub fn since(mut self, earlier: &Self) -> Self {
         self.connections = self.connections.saturating_sub(earlier.connections);
         self.packets_sent -= earlier.packets_sent;
+        self.bytes_sent -= earlier.bytes_sent;
         self.packets_lost -= earlier.packets_lost;
         self.spurious_losses -= earlier.spurious_losses;
         self.bytes_delivered -= earlier.bytes_delivered;

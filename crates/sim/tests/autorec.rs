@@ -12,9 +12,9 @@ use swiftwater_policies::autorec::LossModel as Model;
 use swiftwater_policies::by_name;
 use swiftwater_quic::observe::{Observation, Observer, ObserverFactory};
 use swiftwater_quic::policy::ReinjectorReport;
-use swiftwater_quic::{ConnectionStats, RepairStats};
+use swiftwater_quic::{Connection, ConnectionStats, RepairStats};
 use swiftwater_sim::{Direction, Pair};
-use swiftwater_units::{Instant, Side};
+use swiftwater_units::{Dir, Instant, Side};
 
 use support::{link, millis};
 
@@ -225,8 +225,60 @@ fn without_opportunistic_reinjection_nothing_leaves_beside_new_data() {
 }
 
 #[test]
+fn art_sends_about_one_copy_per_loss_within_a_round_trip() {
+    let plain = Setup::new("arq").frames(4, 20).repair;
+    let art = Setup::new("art").frames(4, 20);
+    let latency = art.repair.mean_recovery_latency().unwrap();
+    assert!(latency < millis(DELAY_MS * 2), "{latency:?}");
+    assert!(latency < plain.mean_recovery_latency().unwrap() * 2 / 3);
+    let copies = art.repair.replica_bytes.get() as f64 / art.repair.lost_bytes.get() as f64;
+    assert!((0.7..1.5).contains(&copies), "{copies} copies per loss");
+    assert_eq!(art.stats.invalid_decisions, 0);
+}
+
+#[test]
+fn nothing_is_repaired_after_the_connection_closed() {
+    for policy in [
+        "autorec-paper:level=10",
+        "autorec:level=10",
+        "art:max-copies=9",
+    ] {
+        let mut setup = Setup::new(policy);
+        setup.loss = LossModel::Bernoulli(0.3);
+        let (mut pair, _watch) = setup.build();
+        pair.start_transfer(4_000_000, Direction::ToClient);
+        let busy = pair.run_until(|pair| pair.stats(Side::Server).reinjector.queued > 5);
+        assert!(busy, "{policy}");
+        let now = pair.now();
+        pair.server().close(now, 0, b"enough");
+        let before = pair.stats(Side::Server).repair;
+        pair.advance(millis(2_000));
+        assert_eq!(pair.stats(Side::Server).repair, before, "{policy}");
+        let drained =
+            pair.run_until(|pair| pair.view(Side::Server).is_none_or(Connection::is_drained));
+        assert!(drained, "{policy}: {:?}", pair.now());
+    }
+}
+
+#[test]
+fn a_reset_stream_leaves_nothing_in_the_queue() {
+    let mut setup = Setup::new("autorec-paper:level=10,off-mode=off");
+    setup.loss = LossModel::Bernoulli(0.3);
+    let (mut pair, _watch) = setup.build();
+    let stream = pair.server().open(Dir::Uni).unwrap();
+    let send = |pair: &mut Pair| pair.server().send_stream(stream).write(&[7; 10_000]);
+    while pair.stats(Side::Server).reinjector.queued < 3 {
+        send(&mut pair).ok();
+        pair.advance(millis(1));
+    }
+    pair.server().send_stream(stream).reset(0).unwrap();
+    pair.advance(millis(100));
+    assert_eq!(pair.stats(Side::Server).reinjector.queued, 0);
+}
+
+#[test]
 fn the_same_seed_gives_the_same_run() {
-    for policy in ["autorec", "autorec-paper"] {
+    for policy in ["autorec", "autorec-paper", "art"] {
         let first = Setup::new(policy).frames(4, 4);
         let second = Setup::new(policy).frames(4, 4);
         assert_eq!(first.stats, second.stats, "{policy}");

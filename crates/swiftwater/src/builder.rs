@@ -55,8 +55,7 @@ impl<Side> Builder<Side> {
     }
 
     /// Logs each connection into a file of its own in `directory`, which is made if it is missing:
-    /// see [`qlog`](crate::qlog). Takes the place of an observer set with
-    /// [`Builder::transport`].
+    /// see [`qlog`](crate::qlog). An observer set with [`Builder::transport`] is told too.
     #[must_use]
     pub fn qlog(mut self, directory: impl Into<PathBuf>) -> Self {
         self.settings.qlog = Some(directory.into());

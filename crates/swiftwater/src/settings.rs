@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use swiftwater_net::EndpointOptions;
 use swiftwater_qlog::DirectoryFactory;
+use swiftwater_quic::observe::{Both, ObserverFactory};
 use swiftwater_quic::{EndpointConfig, TransportConfig};
 use swiftwater_tls::{CipherSuite, EndpointSecrets};
 
@@ -50,7 +51,11 @@ impl Settings {
                 path: directory.clone(),
                 source,
             })?;
-            transport.observer = Some(Arc::new(factory));
+            let logs: Arc<dyn ObserverFactory> = Arc::new(factory);
+            transport.observer = Some(match transport.observer.take() {
+                Some(observer) => Arc::new(Both(observer, logs)),
+                None => logs,
+            });
         }
         Ok(Arc::new(transport))
     }

@@ -274,3 +274,15 @@ async fn pem_files_work() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn policies_and_logs_are_checked_when_the_endpoint_is_made() {
+    let unknown = client().recovery("wishful").build().unwrap_err();
+    assert!(matches!(unknown, BuildError::Recovery(_)), "{unknown}");
+    let file = std::env::current_exe().unwrap();
+    let taken = client().qlog(&file).build().unwrap_err();
+    assert!(matches!(taken, BuildError::Qlog { .. }), "{taken}");
+    for name in swiftwater::policies::names() {
+        drop(client().recovery(&name).build().unwrap());
+    }
+}

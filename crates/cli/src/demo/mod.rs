@@ -1,10 +1,13 @@
-//! `demo`: server, emulated network and client in one process, for the first look.
+//! `demo`: server, emulated network and client in one process, for the first look. Everything is real
+//! but the network: UDP sockets, handshakes with a verified certificate, bytes that are checked.
 //!
-//! Each preset is a network of its own ([`presets`]); all run at the same time, so that the whole
-//! takes as long as the slowest. Everything is real but the network: UDP sockets, handshakes with a
-//! verified certificate, files read from and written to disk.
+//! - [`live`], the story that is told unless another is asked for: live video over a lossy link, with
+//!   several ways to repair losses side by side.
+//! - `files`: files read from and written to disk. Each preset is a network of its own ([`presets`]);
+//!   all run at the same time, so that the whole takes as long as the slowest.
 
 pub mod files;
+pub mod live;
 pub mod presets;
 pub mod row;
 mod story;
@@ -12,12 +15,13 @@ mod story;
 use std::sync::Arc;
 use std::time::Instant;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use swiftwater::DevCertificate;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use self::files::Files;
+use self::live::plan::LiveArgs;
 use self::presets::Preset;
 use self::row::Row;
 use self::story::Stage;
@@ -31,19 +35,57 @@ use crate::transport::Tuning;
 
 /// `demo`.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
 Examples:
   swiftwater demo
+  swiftwater demo live --loss 8% --rtt 100ms --recovery autorec --recovery autorec-paper
+  swiftwater demo files --preset satellite
+
+Without a story it is 'live': flags are those of 'demo live'. All is over in less than a minute."
+)]
+pub struct DemoArgs {
+    /// What to show.
+    #[command(subcommand)]
+    pub story: Option<Story>,
+
+    /// Flags of the story that is told by default.
+    #[command(flatten)]
+    pub live: LiveArgs,
+}
+
+/// What the demo shows.
+#[derive(Debug, Subcommand)]
+pub enum Story {
+    /// Live video over a lossy link, with plain ARQ and AutoRec side by side (the default)
+    #[command(after_help = "\
+Examples:
+  swiftwater demo live
+  swiftwater demo live --loss ge:2%,30% --rtt 120ms --bitrate 4mbit
+  swiftwater demo live --video talk.mp4 --recovery autorec --recovery art --page art.html
+  swiftwater demo live --preset lossy-wifi --quick --json
+
+The same stream is sent at the same time, frame by frame in real time, over one emulated link for each
+recovery: real servers, real clients, real UDP sockets. Every byte is checked on arrival; a model of a
+live player tells what a viewer would have seen. The page with plots needs no network to open. Ctrl-C
+ends the showing early, with a report (exit code 130).")]
+    Live(Box<LiveArgs>),
+    /// Files across emulated networks
+    #[command(after_help = "\
+Examples:
+  swiftwater demo files
   swiftwater demo files --cc newreno
-  swiftwater demo --preset satellite --preset lte --json
+  swiftwater demo files --preset satellite --preset lte --json
 
 A short video and a random file cross each emulated network over real UDP sockets on this machine and
 are verified by SHA-256. The networks run at the same time; all is over in well under a minute.")]
-pub struct DemoArgs {
-    /// What to show
-    #[arg(value_enum, default_value_t, value_name = "STORY")]
-    pub story: Story,
+    Files(FilesArgs),
+}
 
+/// `demo files`.
+#[derive(Args, Debug)]
+pub struct FilesArgs {
     /// Only this network (repeat for several)
     #[arg(long = "preset", value_enum, value_name = "NAME")]
     pub presets: Vec<Preset>,
@@ -65,16 +107,15 @@ pub struct DemoArgs {
     pub json: bool,
 }
 
-/// What the demo shows.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
-pub enum Story {
-    /// Files cross emulated networks
-    #[default]
-    Files,
+pub(crate) async fn run(args: DemoArgs) -> Result<(), Failure> {
+    match args.story {
+        None => live::run(args.live).await,
+        Some(Story::Live(args)) => live::run(*args).await,
+        Some(Story::Files(args)) => move_files(args).await,
+    }
 }
 
-pub(crate) async fn run(args: DemoArgs) -> Result<(), Failure> {
-    let Story::Files = args.story;
+async fn move_files(args: FilesArgs) -> Result<(), Failure> {
     let start = Instant::now();
     let stage = Arc::new(stage(&args)?);
     let presets = selected(&args);
@@ -135,7 +176,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<(), Failure> {
 }
 
 /// Files, certificate and settings for all networks.
-fn stage(args: &DemoArgs) -> Result<Stage, Failure> {
+fn stage(args: &FilesArgs) -> Result<Stage, Failure> {
     let certificate = DevCertificate::generate(["localhost"])
         .map_err(|error| Failure::new(Exit::Certificate, error))?;
     Ok(Stage {
@@ -149,7 +190,7 @@ fn stage(args: &DemoArgs) -> Result<Stage, Failure> {
 }
 
 /// The networks to run, in their usual order.
-fn selected(args: &DemoArgs) -> Vec<Preset> {
+fn selected(args: &FilesArgs) -> Vec<Preset> {
     let wanted = |preset: &&Preset| args.presets.is_empty() || args.presets.contains(preset);
     Preset::value_variants()
         .iter()

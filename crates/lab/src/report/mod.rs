@@ -20,6 +20,7 @@ mod index;
 mod markdown;
 mod number;
 mod page;
+mod sheet;
 mod statistics;
 mod stored;
 mod verdicts;
@@ -30,6 +31,7 @@ pub use data::{Needs, Origin, ReportData, needs};
 pub use index::{Counts, IndexEntry, index};
 pub use markdown::markdown;
 pub use page::render_data;
+pub use sheet::Sheet;
 pub use statistics::{ErrorBars, Means, Point};
 pub use stored::{command, render};
 

@@ -233,7 +233,7 @@ fn seeds(experiment: &Experiment) -> String {
 
 /// The script element with plotly.js. The crate offers it together with MathJax, which no figure
 /// uses.
-fn plotly_script() -> String {
+pub(super) fn plotly_script() -> String {
     let both = Plot::offline_js_sources();
     let end = "</script>";
     let element = both

@@ -7,8 +7,9 @@ use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use swiftwater_link::LinkConfig;
+use swiftwater_units::Bandwidth;
 
-use crate::scenario::{App, Experiment, FlowSpec, Setup};
+use crate::scenario::{App, Experiment, FlowSpec, SessionSetup, Setup, VideoSpec};
 
 /// Links without a rate count as much, bits per second: the rate is then set by the access links.
 const UNLIMITED_BPS: f64 = 1e9;
@@ -38,6 +39,9 @@ pub fn work_of_case(setup: &Setup) -> f64 {
         / 1e6
 }
 
+/// Of a video whose rate is known only when its file is read.
+const UNKNOWN_VIDEO: Bandwidth = Bandwidth::from_mbps(4);
+
 /// Bits that a group has to send in `seconds`; infinite if it sends what it can.
 fn offered_bits(flow: &FlowSpec, seconds: f64) -> f64 {
     let count = f64::from(flow.count);
@@ -46,6 +50,10 @@ fn offered_bits(flow: &FlowSpec, seconds: f64) -> f64 {
         App::Bulk => 0.0,
         App::Transfer { bytes } => *bytes as f64 * 8.0 * count,
         App::ConstantRate { rate } | App::Live { rate, .. } => {
+            rate.as_bps() as f64 * seconds * count
+        }
+        App::Video(VideoSpec { source, .. }) | App::Session(SessionSetup { source, .. }) => {
+            let rate = source.mean_rate().unwrap_or(UNKNOWN_VIDEO);
             rate.as_bps() as f64 * seconds * count
         }
         App::OnOff { rate, .. } => rate.map_or(0.0, |rate| rate.as_bps() as f64) * seconds * count,

@@ -1,16 +1,20 @@
 //! What a flow sends: the keys of each application.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use swiftwater_link::{Buffer, ParseError};
+use swiftwater_media::protection::SchemeTables;
+use swiftwater_policies::Catalogue;
 use swiftwater_units::{Bandwidth, ByteCount};
 
 use super::error::{Read, known_names};
 use super::flows::Sizes;
 use super::reader::{LONGEST, Reader};
 use super::setup::{App, SizeDistribution, Spread};
-use super::sizes;
 use super::tree::Value;
+use super::video;
+use super::{session, sizes};
 
 /// Most bytes of one transfer, 1 PB.
 const MAX_BYTES: u64 = 1_000_000_000_000_000;
@@ -23,12 +27,14 @@ pub(super) struct Place<'a> {
     /// Mean rate of the first link it crosses.
     pub(super) bottleneck: Option<Bandwidth>,
     pub(super) sizes: Sizes<'a>,
+    pub(super) policies: &'a Catalogue,
+    pub(super) tables: &'a Arc<SchemeTables>,
 }
 
 type ReadApp = fn(&Reader<'_>, &Place<'_>) -> Read<App>;
 
 /// The applications: name, keys, how they are read.
-const APPS: [(&str, &[&str], ReadApp); 6] = [
+const APPS: [(&str, &[&str], ReadApp); 8] = [
     ("bulk", &[], |_, _| Ok(App::Bulk)),
     ("transfer", &["bytes"], transfer),
     ("constant-rate", &["rate"], constant_rate),
@@ -43,6 +49,12 @@ const APPS: [(&str, &[&str], ReadApp); 6] = [
         &["rate", "first_frame", "stall_after", "rebuffer"],
         live,
     ),
+    ("session", session::KEYS, |row, place| {
+        session::read(row, place.policies, place.tables).map(App::Session)
+    }),
+    ("video", video::KEYS, |row, _| {
+        video::read(row).map(App::Video)
+    }),
 ];
 
 /// Reads the application of a flow, bulk if none is named, whose other keys are `common`.

@@ -1,9 +1,11 @@
 //! `[[flow]]`: groups of flows, where they run and how.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use swiftwater_congestion::Catalogue;
-use swiftwater_quic::policy::{DefaultPolicies, PolicyFactory};
+use swiftwater_congestion::{Catalogue, ControllerFactory};
+use swiftwater_media::protection::SchemeTables;
+use swiftwater_quic::policy::PolicyFactory;
 use swiftwater_units::Bandwidth;
 
 use super::apps;
@@ -58,6 +60,8 @@ pub(super) struct World<'a> {
     pub(super) links: &'a [LinkSpec],
     pub(super) sizes: Sizes<'a>,
     pub(super) options: &'a LoadOptions,
+    /// Shared by all sessions of the scenario.
+    pub(super) tables: &'a Arc<SchemeTables>,
 }
 
 /// Reads all groups; `rows` are the tables with the case's values in place. A group whose `count`
@@ -94,12 +98,38 @@ pub(super) fn read(rows: &[Reader<'_>], world: &World<'_>) -> Read<Vec<FlowSpec>
             flows.push(flow);
         }
     }
+    check_sessions(rows, &flows, world)?;
     if flows.is_empty() {
         let line = rows.first().map_or(1, Reader::line);
         let expected = "at least one [[flow]] needs a `count` above 0";
         return Err(Fault::new(line, "a case has no flows", expected));
     }
     Ok(flows)
+}
+
+/// A session runs alone, over one link.
+fn check_sessions(rows: &[Reader<'_>], flows: &[FlowSpec], world: &World<'_>) -> Read<()> {
+    let mut sessions = flows
+        .iter()
+        .filter(|flow| matches!(flow.app, App::Session(_)));
+    let Some(session) = sessions.next() else {
+        return Ok(());
+    };
+    let is_alone = flows.len() == 1 && session.count == 1 && world.links.len() == 1;
+    if is_alone && session.enter < session.exit {
+        return Ok(());
+    }
+    let is_session = |row: &&Reader<'_>| matches!(row.string("app"), Ok(Some("session")));
+    let line = rows.iter().find(is_session).map_or(1, Reader::line);
+    Err(Fault::new(
+        line,
+        format!(
+            "a session in a case of {} groups of flows and {} links",
+            flows.len(),
+            world.links.len()
+        ),
+        "it runs alone: one group with `count` 1 and one [[link]] (`count = 0` leaves others out)",
+    ))
 }
 
 fn read_flow(row: &Reader<'_>, name: String, world: &World<'_>) -> Read<FlowSpec> {
@@ -112,6 +142,8 @@ fn read_flow(row: &Reader<'_>, name: String, world: &World<'_>) -> Read<FlowSpec
     let place = apps::Place {
         bottleneck: first_link.rate.mean(),
         sizes: world.sizes,
+        policies: &world.options.policies,
+        tables: world.tables,
     };
     let app = apps::read(row, &KEYS, &place)?;
     let long = Duration::ZERO..=LONGEST;
@@ -128,11 +160,15 @@ fn read_flow(row: &Reader<'_>, name: String, world: &World<'_>) -> Read<FlowSpec
         stop: row.duration("stop", long.clone())?,
         access_rate: read_access_rate(row, world.links)?,
         extra_rtt: row.duration("extra_rtt", long)?.unwrap_or_default(),
-        controller: controller(row, &world.options.catalogue)?,
+        controller: controller(row, &app, &world.options.catalogue)?,
         controller_text: row.text("cc")?,
-        recovery: recovery(row)?,
+        recovery: recovery(row, &world.options.policies)?,
         recovery_text: row.string("recovery")?.unwrap_or(ARQ).trim().to_owned(),
-        transport: read_transport(row)?,
+        transport: match app {
+            // It has none, and its `pacing` is a rate.
+            App::Session(_) => TransportSpec::default(),
+            _ => read_transport(row)?,
+        },
         app,
     };
     check_times(row, &flow, world.run)?;
@@ -166,10 +202,15 @@ fn read_access_rate(row: &Reader<'_>, links: &[LinkSpec]) -> Read<Bandwidth> {
 
 fn controller(
     row: &Reader<'_>,
+    app: &App,
     catalogue: &Catalogue,
-) -> Read<std::sync::Arc<dyn swiftwater_congestion::ControllerFactory>> {
+) -> Read<Arc<dyn ControllerFactory>> {
     let known = || catalogue.names().collect::<Vec<_>>().join(", ");
-    let text = row.string("cc")?;
+    let text = match (row.string("cc")?, app) {
+        // It has no congestion control: which one is named makes no difference.
+        (None, App::Session(_)) => Some("newreno"),
+        (text, _) => text,
+    };
     let text = text.ok_or_else(|| {
         row.fault(
             "cc",
@@ -181,11 +222,13 @@ fn controller(
         .map_err(|error| row.fault("cc", error.to_string()))
 }
 
-fn recovery(row: &Reader<'_>) -> Read<std::sync::Arc<dyn PolicyFactory>> {
-    let Some(text) = row.string("recovery")? else {
-        return Ok(std::sync::Arc::new(DefaultPolicies));
-    };
-    swiftwater_policies::by_name(text).map_err(|error| row.fault("recovery", error.to_string()))
+fn recovery(
+    row: &Reader<'_>,
+    catalogue: &swiftwater_policies::Catalogue,
+) -> Read<Arc<dyn PolicyFactory>> {
+    catalogue
+        .get(row.string("recovery")?.unwrap_or(ARQ))
+        .map_err(|error| row.fault("recovery", error.to_string()))
 }
 
 fn read_transport(row: &Reader<'_>) -> Read<TransportSpec> {

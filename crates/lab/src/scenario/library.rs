@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use include_dir::{Dir, include_dir};
 use swiftwater_congestion::Catalogue;
+use swiftwater_policies::Catalogue as PolicyCatalogue;
 
 use super::Experiment;
 use super::error::{ScenarioError, known_names};
@@ -29,6 +30,8 @@ pub struct LoadOptions {
     pub quick: bool,
     /// Controllers that `cc` may name. Default: [`Catalogue::standard`].
     pub catalogue: Catalogue,
+    /// Policies that `recovery` may name. Default: those of `swiftwater_policies`.
+    pub policies: PolicyCatalogue,
     /// The folder that `trace` refers to.
     pub traces: Option<PathBuf>,
     /// Other values, over those of the file and of `[quick]`: of an axis (`buffer`, `1bdp,2bdp`; the
@@ -46,6 +49,7 @@ impl Default for LoadOptions {
         Self {
             quick: false,
             catalogue: Catalogue::standard(),
+            policies: PolicyCatalogue::standard(),
             traces: None,
             set: Vec::new(),
             repeats: None,

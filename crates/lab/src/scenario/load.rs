@@ -1,5 +1,9 @@
 //! From the text of a file to an experiment: every part is read, completed and checked.
 
+use std::sync::Arc;
+
+use swiftwater_media::protection::SchemeTables;
+
 use super::digest::Fingerprint;
 use super::error::{Fault, Read, ScenarioError};
 use super::flows::{self, Sizes};
@@ -95,6 +99,7 @@ fn read(origin: &Origin<'_>, options: &LoadOptions) -> Read<Experiment> {
         traces: Traces::new(options.traces.clone(), seed),
         sizes: origin.sizes,
         options,
+        tables: Arc::default(),
         fingerprint: Fingerprint::new(&axes, seed),
     };
     let cases = sweep
@@ -158,6 +163,7 @@ struct Builder<'a> {
     traces: Traces,
     sizes: Sizes<'a>,
     options: &'a LoadOptions,
+    tables: Arc<SchemeTables>,
     fingerprint: Fingerprint,
 }
 
@@ -171,6 +177,7 @@ impl Builder<'_> {
             links: &links.specs,
             sizes: self.sizes,
             options: self.options,
+            tables: &self.tables,
         };
         let flow_tables = bindings.tables(&self.flows)?;
         let flows = flows::read(&readers(&flow_tables, "[[flow]]"), &world)?;

@@ -27,12 +27,14 @@ mod links;
 mod load;
 mod reader;
 mod run;
+mod session;
 mod setup;
 mod sizes;
 mod substitute;
 mod sweep;
 mod traces;
 mod tree;
+mod video;
 
 use serde::Serialize;
 
@@ -42,9 +44,11 @@ pub use error::ScenarioError;
 pub use figure::{Figure, FigureKind, Scale};
 pub use label::{number_and_unit, number_of_label};
 pub use library::{Library, LoadOptions};
+pub use session::SessionSetup;
 pub use setup::{
     App, FlowSpec, LinkSpec, Setup, SizeDistribution, Spread, TransportSpec, UnknownSize,
 };
+pub use video::{VideoMode, VideoSpec};
 
 /// An experiment, complete and checked.
 #[derive(Clone, Debug)]

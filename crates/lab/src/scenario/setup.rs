@@ -15,6 +15,9 @@ use swiftwater_sim::Cipher;
 use swiftwater_units::{Bandwidth, ByteCount};
 use thiserror::Error;
 
+use super::session::SessionSetup;
+use super::video::VideoSpec;
+
 /// Everything that one run needs except its seed.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -154,6 +157,12 @@ pub enum App {
         /// Bytes the player wants before it goes on after a pause.
         rebuffer: ByteCount,
     },
+    /// Live video, frame by frame: each member is a viewer at the exit, which opens the connection
+    /// and asks, and a server of its own at the entry, which encodes from then on.
+    Video(VideoSpec),
+    /// Live video over datagrams, with a scheme of protection. It is run alone, from router 0 over
+    /// the only link, without hosts and access links.
+    Session(SessionSetup),
 }
 
 /// A time that may be random.

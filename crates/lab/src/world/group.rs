@@ -4,6 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rand_core::Rng;
+use swiftwater_media::Cost;
+use swiftwater_media::apps::Latencies;
 use swiftwater_quic::{
     ClientConfig, Connection, RetryPolicy, ServerConfig, TransportConfig,
     crypto::{ClientCrypto, ServerCrypto},
@@ -15,10 +18,13 @@ use swiftwater_sim::apps::{
 use swiftwater_sim::{HostId, HostTotals, Network, SimError};
 use swiftwater_units::{Bandwidth, Instant, Side};
 
+use super::RunError;
 use super::arrivals::{bursts, poisson, up_to};
+use super::measures::VideoFacts;
 use super::repairs::RepairLog;
 use super::topology::{Topology, base_rtt};
 use super::transport;
+use super::video::{VideoServer, VideoViewer, viewing};
 use crate::scenario::{App, FlowSpec, Setup};
 
 /// Packet protection of both ends.
@@ -66,7 +72,7 @@ impl<'a> Builder<'a> {
         &mut self,
         topology: &mut Topology,
         spec: &'a FlowSpec,
-    ) -> Result<Group<'a>, SimError> {
+    ) -> Result<Group<'a>, RunError> {
         let setup = self.setup;
         let end = Instant::ZERO + setup.duration;
         let mut group = Group {
@@ -115,7 +121,7 @@ impl<'a> Builder<'a> {
         group: &mut Group<'_>,
         member: u32,
         (client, server): &(ClientConfig, Arc<ServerConfig>),
-    ) -> Result<(), SimError> {
+    ) -> Result<(), RunError> {
         let spec = group.spec;
         let mut rng = topology.network.flow_rng(self.flows);
         self.flows += 1;
@@ -167,8 +173,14 @@ impl<'a> Builder<'a> {
                 network.install(sender, LiveServer::new());
                 network.install(receiver, app.stop(stop));
             }
-            // It has no members of this kind.
-            App::Poisson { .. } => {}
+            App::Video(video) => {
+                let source = video.source.open(rng.next_u64())?;
+                let viewer = VideoViewer::new(client, from, start);
+                network.install(sender, VideoServer::new(video, source));
+                network.install(receiver, viewer.stop(stop));
+            }
+            // They have no members of this kind.
+            App::Poisson { .. } | App::Session(_) => {}
         }
         group.senders.push(sender);
         group.receivers.push(receiver);
@@ -181,7 +193,7 @@ impl<'a> Builder<'a> {
         topology: &mut Topology,
         group: &mut Group<'_>,
         (client, server): &(ClientConfig, Arc<ServerConfig>),
-    ) -> Result<(), SimError> {
+    ) -> Result<(), RunError> {
         let spec = group.spec;
         let App::Poisson {
             sizes,
@@ -232,8 +244,21 @@ impl<'a> Builder<'a> {
 /// Which end of a connection sends the data: where viewers ask for it, that is the server.
 fn sender(app: &App) -> Side {
     match app {
-        App::Live { .. } => Side::Server,
+        App::Live { .. } | App::Video(_) => Side::Server,
         _ => Side::Client,
+    }
+}
+
+/// Bytes by what they were sent for. Headers are all that is neither of a frame nor of its copies:
+/// those of QUIC, acknowledgements, the handshake; not those of IP and UDP.
+fn cost(totals: &HostTotals) -> Cost {
+    let repair = &totals.repair;
+    let streams = repair.new_bytes + repair.replica_bytes + repair.retransmitted_bytes;
+    Cost {
+        source_bytes: repair.new_bytes,
+        redundancy_bytes: repair.replica_bytes,
+        retransmitted_bytes: repair.retransmitted_bytes,
+        header_bytes: totals.bytes_sent.saturating_sub(streams),
     }
 }
 
@@ -315,6 +340,9 @@ impl Group<'_> {
         if let Some(app) = network.application::<TransferReceiver>(host) {
             return app.bytes();
         }
+        if let Some(app) = network.application::<VideoViewer>(host) {
+            return app.bytes();
+        }
         let app = network.application::<LiveViewer>(host);
         app.map_or(0, LiveViewer::bytes)
     }
@@ -332,9 +360,11 @@ impl Group<'_> {
             let bulk = network.application::<BulkReceiver>(*host);
             let transfers = network.application::<TransferReceiver>(*host);
             let viewer = network.application::<LiveViewer>(*host);
+            let video = network.application::<VideoViewer>(*host);
             bulk.is_none_or(BulkReceiver::is_intact)
                 && transfers.is_none_or(TransferReceiver::is_intact)
                 && viewer.is_none_or(LiveViewer::is_intact)
+                && video.is_none_or(VideoViewer::is_intact)
         })
     }
 
@@ -347,6 +377,31 @@ impl Group<'_> {
             .map(|viewer| viewer.viewing(now))
             .filter(|viewing| viewing.start < now)
             .collect()
+    }
+
+    /// What the viewers of its video saw from `begin` to `end`, in which the senders did `totals`;
+    /// `None` without a video.
+    pub(super) fn video(
+        &self,
+        network: &Network,
+        (begin, end): (Instant, Instant),
+        totals: &HostTotals,
+    ) -> Option<VideoFacts> {
+        let App::Video(spec) = &self.spec.app else {
+            return None;
+        };
+        let pairs = self.senders.iter().zip(&self.receivers);
+        let viewers = pairs.filter_map(|(server, viewer)| {
+            let server = network.application::<VideoServer>(*server)?;
+            let viewer = network.application::<VideoViewer>(*viewer)?;
+            Some(viewing(spec, server, viewer, (begin, end)))
+        });
+        let viewers: Vec<_> = viewers.collect();
+        Some(VideoFacts {
+            delays: Latencies::of(viewers.iter().flat_map(|viewer| &viewer.delays).copied()),
+            viewers,
+            cost: cost(totals),
+        })
     }
 
     /// The open connections of a sender.

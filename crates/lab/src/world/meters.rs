@@ -76,18 +76,21 @@ impl GroupMeter {
                 sample(group, viewing.start, first_frame.get(), lasted)
             }));
         }
+        let totals = group.totals(network).since(&self.totals_before);
         let facts = GroupFacts {
             is_bulk: group.is_bulk(),
             active: active.end - from,
             share: None,
             members,
-            totals: group.totals(network).since(&self.totals_before),
+            totals,
             repair: group.repairs.finish(end),
             rtt: self.rtt,
             bins: bins.map(|(_, bytes)| *bytes).collect(),
             bin: setup.bin,
             transfers,
             viewers,
+            video: group.video(network, (begin, end), &totals),
+            session: None,
             stall_after: match group.spec.app {
                 App::Live { stall_after, .. } => stall_after,
                 _ => Duration::ZERO,

@@ -2,7 +2,8 @@
 //!
 //! - [`measures`](mod@measures): what is measured, and how exactly.
 //! - The rest is private: routers, links and hosts (`topology`), the transport's settings
-//!   (`transport`), what runs on the hosts of a group of flows (`group`, `arrivals`), the clocks at
+//!   (`transport`), live video (`video`,
+//!   and `session` with a driver of its own), what runs on the hosts of a group of flows (`group`, `arrivals`), the clocks at
 //!   which a run is looked at (`run`) what is collected then (`meters`)
 //!   and heard meanwhile (`repairs`).
 //!
@@ -15,9 +16,14 @@ pub mod measures;
 mod meters;
 mod repairs;
 mod run;
+mod session;
 mod topology;
 mod transport;
+mod video;
 
+use swiftwater_media::apps::SimulateError;
+use swiftwater_media::protection::UnknownPolicy;
+use swiftwater_media::source::SourceError;
 use swiftwater_sim::SimError;
 use thiserror::Error;
 
@@ -49,6 +55,15 @@ pub enum RunError {
     /// The simulator refused it.
     #[error(transparent)]
     Sim(#[from] SimError),
+    /// The frames of a video could not be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The scheme of a session can't be set up.
+    #[error(transparent)]
+    Scheme(#[from] UnknownPolicy),
+    /// A session can't be.
+    #[error(transparent)]
+    Session(#[from] SimulateError),
 }
 
 impl RunError {
@@ -68,5 +83,8 @@ pub fn measures(setup: &Setup) -> Vec<String> {
 ///
 /// The run ends within 10 ms of the time at which it may end early ([`Setup::duration`]).
 pub fn simulate(setup: &Setup, seed: u64) -> Result<Outcome, RunError> {
-    Ok(run::Run::new(setup, seed)?.finish())
+    match session::of(setup) {
+        Some(session) => session::run(setup, session, seed),
+        None => Ok(run::Run::new(setup, seed)?.finish()),
+    }
 }

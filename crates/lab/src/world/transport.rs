@@ -16,6 +16,9 @@ const UNKNOWN: ByteCount = ByteCount::new(64 << 20);
 /// Room for jitter and reordering.
 const JITTER: ByteCount = ByteCount::new(1 << 20);
 
+/// Frames that may be under way to a viewer, more than there will be.
+const MAX_FRAMES: u64 = 1 << 16;
+
 /// Connections of transfers and viewers whose end got lost don't stay for ever.
 const IDLE: Duration = Duration::from_secs(60);
 
@@ -52,6 +55,9 @@ pub(super) fn config(setup: &Setup, flow: &FlowSpec) -> TransportConfig {
     transport.receive_window = window;
     transport.max_receive_window = window;
     transport.send_window = window;
+    if let App::Video(_) = flow.app {
+        transport.max_concurrent_uni_streams = MAX_FRAMES;
+    }
     transport
 }
 

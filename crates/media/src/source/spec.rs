@@ -13,7 +13,8 @@ use swiftwater_units::text::{ParseError, number_and_unit, parse_duration, parse_
 use super::error::{EncodingError, SourceError, SpecError};
 use super::text::{Length, Rate};
 use super::{
-    Constant, Encoding, FrameSource, Limited, Recorded, Recording, Variable, read_mp4, sample,
+    Constant, Encoding, FrameSource, Limited, MAX_PERIOD, Recorded, Recording, Variable, read_mp4,
+    sample,
 };
 
 /// Frames per second where a generator's text says none.
@@ -66,7 +67,7 @@ pub enum SourceKind {
 /// | `file:talk.mp4,rate=2mbit` | the video track of a file, at its own rate if left out |
 /// | `sample,rate=4mbit` | the video that the project ships |
 ///
-/// Each takes `for=60s`: the stream ends after that time. Otherwise it has no end. Units are those of
+/// Each takes `for=60s`, at most 30 days: the stream ends after that time. Otherwise it has no end. Units are those of
 /// [`swiftwater_units::text`]. A path may contain commas, but can't end in one of these options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceSpec {
@@ -169,14 +170,24 @@ impl Options {
                 let rate = parse_rate(value).ok().filter(|rate| !rate.is_zero());
                 once(&mut self.rate, rate?)
             }
-            _ => once(&mut self.length, parse_duration(value).ok()?),
+            _ => {
+                let length = parse_duration(value).ok();
+                once(
+                    &mut self.length,
+                    length.filter(|length| *length <= MAX_PERIOD)?,
+                )
+            }
         }
     }
 }
 
 /// Fills `slot`; `None` if it was full.
 fn once<T>(slot: &mut Option<T>, value: T) -> Option<()> {
-    slot.replace(value).is_none().then_some(())
+    if slot.is_some() {
+        return None;
+    }
+    *slot = Some(value);
+    Some(())
 }
 
 fn number(value: &str) -> Option<f64> {

@@ -192,7 +192,7 @@ impl AutoRecConfig {
         Self::with(tolerances(200, 0.5, 0.5))
     }
 
-    /// For real-time communication: as quick as 20 % redundancy permit (section VII).
+    /// For real-time communication: as quick as 20 % redundancy permits (section VII).
     pub fn rtc() -> Self {
         Self::with(tolerances(0, 0.2, 0.2))
     }

@@ -92,8 +92,8 @@ impl Reinjector for AutoRec {
         self.config.off_mode && !self.queue.is_empty()
     }
 
-    fn wants(&self, occasion: Occasion) -> bool {
-        matches!(occasion, Occasion::SpareRoom | Occasion::Timer)
+    fn wants(&self, _: Occasion) -> bool {
+        false
     }
 
     fn watches_newest(&self) -> bool {
@@ -197,7 +197,7 @@ impl Reinjector for AutoRec {
             loss_rate: decision.loss_rate,
             detection_time: Some(decision.detection_time),
             silence_threshold: Some(decision.silence_threshold()),
-            queued: self.queue.len(),
+            queued: self.queue.len() + self.queue.requested(),
             budget_used: self
                 .spending
                 .cost()

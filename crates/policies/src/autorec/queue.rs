@@ -43,6 +43,7 @@ struct Entry {
 pub struct ReinjectionQueue {
     data: BTreeMap<Key, Entry>,
     line: BTreeSet<Place>,
+    requested: usize,
     tickets: u64,
 }
 
@@ -60,6 +61,11 @@ impl ReinjectionQueue {
     /// True if none is in line.
     pub fn is_empty(&self) -> bool {
         self.line.is_empty()
+    }
+
+    /// Data of which a copy was asked for and hasn't left.
+    pub fn requested(&self) -> usize {
+        self.requested
     }
 
     /// Data that are known: in line, with a copy on its way out, or with none left.
@@ -84,6 +90,7 @@ impl ReinjectionQueue {
         let place = self.line.pop_first()?;
         if let Some(entry) = self.data.get_mut(&place.key) {
             entry.state = State::Requested;
+            self.requested += 1;
         }
         self.datum(place.key)
     }
@@ -116,8 +123,12 @@ impl ReinjectionQueue {
         let Some(entry) = self.data.get_mut(&key) else {
             return;
         };
-        if let State::Waiting(place) = entry.state {
-            self.line.remove(&place);
+        match entry.state {
+            State::Waiting(place) => {
+                self.line.remove(&place);
+            }
+            State::Requested => self.requested -= 1,
+            State::Spent => {}
         }
         if entry.replicas >= level {
             entry.state = State::Spent;
@@ -146,9 +157,13 @@ impl ReinjectionQueue {
         rest.len -= at;
         entry.len = at;
         let rest_key = (datum.stream, datum.offset + u64::from(at));
-        if let State::Waiting(place) = &mut rest.state {
-            place.key = rest_key;
-            self.line.insert(*place);
+        match &mut rest.state {
+            State::Waiting(place) => {
+                place.key = rest_key;
+                self.line.insert(*place);
+            }
+            State::Requested => self.requested += 1,
+            State::Spent => {}
         }
         self.data.insert(rest_key, rest);
     }
@@ -158,8 +173,12 @@ impl ReinjectionQueue {
         let Some(entry) = self.data.remove(&key(datum)) else {
             return false;
         };
-        if let State::Waiting(place) = entry.state {
-            self.line.remove(&place);
+        match entry.state {
+            State::Waiting(place) => {
+                self.line.remove(&place);
+            }
+            State::Requested => self.requested -= 1,
+            State::Spent => {}
         }
         true
     }

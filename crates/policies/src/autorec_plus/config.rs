@@ -35,9 +35,9 @@ pub struct AutoRecPlusConfig {
     /// Heed the deadlines of streams: no copies that come too late, few while there is time for
     /// another retransmission, as many as it takes for the last one. Default on.
     pub deadline_aware: bool,
-    /// Spend the whole budget where a whole level doesn't fit it. Default off: levels are whole, as
-    /// AutoRec's are.
-    pub fill_budget: bool,
+    /// Spend no more than AutoRec would under the same tolerances; else all that β permits. Default
+    /// on.
+    pub ceiling: bool,
 }
 
 impl Default for AutoRecPlusConfig {
@@ -53,7 +53,7 @@ impl Default for AutoRecPlusConfig {
             renew: true,
             burst_aware: true,
             deadline_aware: true,
-            fill_budget: false,
+            ceiling: true,
         }
     }
 }
@@ -78,5 +78,5 @@ tunable!(AutoRecPlusConfig {
     "renew" => renew, "grant copies again after a second loss";
     "burst_aware" => burst_aware, "space copies by how bursty losses are";
     "deadline_aware" => deadline_aware, "heed the deadlines of streams";
-    "fill_budget" => fill_budget, "spend the whole budget where a whole level doesn't fit it";
+    "ceiling" => ceiling, "spend no more than AutoRec would under the same tolerances";
 });

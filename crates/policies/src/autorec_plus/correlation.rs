@@ -12,16 +12,18 @@ use swiftwater_quic::policy::{PacketFate, PacketOutcome};
 use swiftwater_units::Instant;
 
 /// Upper ends of the bins of lags, milliseconds.
-const EDGES: [u64; BINS] = [2, 5, 10, 20, 40, 80, 160, 320];
+const EDGES: [u64; BINS] = [
+    2, 4, 7, 11, 16, 22, 28, 35, 44, 56, 72, 95, 130, 180, 250, 350,
+];
 
 /// Bins of lags.
-const BINS: usize = 8;
+const BINS: usize = 16;
 
 /// Packets whose fates are kept to be paired. What a loss costs is bounded by it.
 const REACH: usize = 256;
 
 /// Samples that what is assumed weighs as much as.
-const PRIOR_WEIGHT: f64 = 20.0;
+const PRIOR_WEIGHT: f64 = 4.0;
 
 /// What is assumed at first: losses are somewhat bursty. The next packet after a lost one is lost
 /// with this probability more than others, which fades over `PRIOR_FADE`.
@@ -142,13 +144,10 @@ fn bin_of(lag: Duration) -> Option<usize> {
     EDGES.iter().position(|edge| millis < u128::from(*edge))
 }
 
-/// The middle of a bin, geometrically but for the first.
+/// The middle of a bin.
 fn middle(bin: usize) -> Duration {
-    let micros = match bin {
-        0 => 1000.0,
-        _ => libm::sqrt((EDGES[bin - 1] * EDGES[bin]) as f64) * 1000.0,
-    };
-    Duration::from_micros(micros as u64)
+    let start = bin.checked_sub(1).map_or(0, |before| EDGES[before]);
+    Duration::from_micros(500 * (start + EDGES[bin]))
 }
 
 /// The probability that a packet is lost if one sent a while earlier was; falls with that while.
@@ -167,18 +166,28 @@ impl ConditionalLoss {
         }
     }
 
-    /// For a lag of `lag`; beyond the last bin the loss rate, or the last bin if that is less.
+    /// For a lag of `lag`, between the middles of bins on a straight line; beyond the last bin the
+    /// loss rate, or the last bin if that is less.
     pub fn after(&self, lag: Duration) -> f64 {
-        let last = self.at[BINS - 1];
-        bin_of(lag).map_or(last.min(self.loss_rate.max(0.0)), |bin| self.at[bin])
+        let Some(bin) = bin_of(lag) else {
+            return self.at[BINS - 1].min(self.loss_rate);
+        };
+        let (from, to) = if lag < middle(bin) {
+            (bin.saturating_sub(1), bin)
+        } else {
+            (bin, (bin + 1).min(BINS - 1))
+        };
+        let (start, end) = (middle(from), middle(to));
+        if start >= end {
+            return self.at[bin];
+        }
+        let whole = end.saturating_sub(start).as_secs_f64();
+        let way = lag.saturating_sub(start).as_secs_f64() / whole;
+        self.at[from] + (self.at[to] - self.at[from]) * way.min(1.0)
     }
 
-    /// Lags worth trying: the start of each bin, where its loss is the least that is known for the
-    /// time.
+    /// Lags worth trying: the middle and the end of each bin.
     pub(crate) fn lags() -> impl Iterator<Item = Duration> {
-        let starts = EDGES[..BINS - 1]
-            .iter()
-            .map(|edge| Duration::from_millis(*edge));
-        std::iter::once(Duration::from_millis(1)).chain(starts)
+        (0..BINS).flat_map(|bin| [middle(bin), Duration::from_millis(EDGES[bin])])
     }
 }

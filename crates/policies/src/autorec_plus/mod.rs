@@ -9,10 +9,9 @@
 //!   (`correlation.rs`) says for its distance from the one before. Where losses are independent the
 //!   first copy follows at once, so the mean recovery latency is a few milliseconds instead of
 //!   `T_unit / (K + 1)`; where they come in bursts it waits until the burst is likely over.
-//! - **How many**: never more than AutoRec's level for the same tolerances, reckoned with a loss rate
-//!   over ten seconds (`loss_rate.rs`) instead of one interval, so that the first losses after a quiet
-//!   time have copies and a burst doesn't switch itself off; and no more than what makes a further
-//!   copy pointless.
+//! - **How many**: as many as AutoRec would send in all (`ceiling.rs`), but where they are of use: the
+//!   first losses after a quiet time, for which AutoRec's last interval says nothing, have copies; a
+//!   burst doesn't switch itself off; and none are sent once a further one is pointless.
 //! - **Later rounds**: a datum lost with all its copies gets copies again. Such data are rare, and the
 //!   ones that a viewer notices.
 //! - **Budget** (`budget.rs`): β bounds the replica bytes of any ten seconds, not an expectation. When
@@ -23,6 +22,7 @@
 
 mod agenda;
 mod budget;
+mod ceiling;
 mod config;
 mod correlation;
 mod loss_rate;
@@ -38,16 +38,17 @@ use std::time::Duration;
 
 use swiftwater_congestion::Tunable;
 use swiftwater_quic::policy::{
-    ConfigureError, Datum, Hints, Occasion, OutstandingRange, PacketOutcome, PathView, Reinjection,
-    Reinjector, ReinjectorReport, Repair, RepairCause,
+    ConfigureError, Datum, Hints, Occasion, OutstandingRange, PacketFate, PacketOutcome, PathView,
+    Reinjection, Reinjector, ReinjectorReport, Repair, RepairCause,
 };
 use swiftwater_units::{ByteCount, Instant};
 
 use self::agenda::{Agenda, Entry};
+use self::ceiling::Ceiling;
 use crate::autorec::{LossModel, Tolerances};
 
 /// Least time between two decisions.
-const MIN_INTERVAL: Duration = Duration::from_millis(50);
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A copy that the budget doesn't cover is tried again after this time.
 const RETRY: Duration = Duration::from_millis(20);
@@ -65,6 +66,7 @@ pub struct AutoRecPlus {
     loss_rate: LossRate,
     correlation: LossCorrelation,
     budget: Budget,
+    ceiling: Ceiling,
     agenda: Agenda,
     /// Bytes asked for that have not left.
     asked: u64,
@@ -75,6 +77,8 @@ pub struct AutoRecPlus {
     one_way: Duration,
     decision: Decision,
     decided_at: Option<Instant>,
+    /// A packet was lost since the last decision.
+    lossy: bool,
     decisions: u64,
 }
 
@@ -83,7 +87,7 @@ pub struct AutoRecPlus {
 struct Decision {
     loss_rate: f64,
     curve: ConditionalLoss,
-    /// AutoRec's level for the same tolerances: the most that is granted.
+    /// The most that is granted to a datum without need.
     limit: usize,
     /// The plan for data without a deadline.
     plan: Plan,
@@ -100,6 +104,7 @@ impl AutoRecPlus {
             loss_rate: LossRate::new(),
             correlation: LossCorrelation::new(),
             budget: Budget::new(),
+            ceiling: Ceiling::new(&config),
             agenda: Agenda::default(),
             asked: 0,
             detection_time: None,
@@ -113,6 +118,7 @@ impl AutoRecPlus {
                 strong: Plan::default(),
             },
             decided_at: None,
+            lossy: false,
             decisions: 0,
         }
     }
@@ -144,11 +150,14 @@ impl AutoRecPlus {
         self.decision = decision;
     }
 
-    /// AutoRec's redundancy level (section V-A) for the present loss rate.
+    /// The most copies per datum that the tolerances permit at the present loss rate.
     fn limit(&self, loss_rate: f64) -> usize {
         let config = &self.config;
         if loss_rate <= 0.0 {
             return 0;
+        }
+        if config.ceiling {
+            return self.ceiling.level();
         }
         let max = config.max_level;
         let tolerances = Tolerances {
@@ -157,14 +166,10 @@ impl AutoRecPlus {
             gamma: config.gamma,
         };
         let model = LossModel::new(loss_rate, self.detection_time());
-        let level = model.choose(&tolerances, max).level;
-        let level = if config.fill_budget && level < max && config.beta > 0.0 {
-            // The budget itself says when it is used up.
-            level.max(1)
-        } else {
-            level
-        };
-        level as usize
+        let choice = model.choose(&tolerances, max);
+        // Where no whole level fits the budget, the budget itself says when it is used up.
+        let for_cost = choice.for_cost.max(u32::from(config.beta > 0.0));
+        choice.for_latency.min(for_cost).min(choice.for_goodput) as usize
     }
 
     fn plan(&self, decision: &Decision, copies: usize) -> Plan {
@@ -266,6 +271,7 @@ impl AutoRecPlus {
 
     fn on_replica_sent(&mut self, now: Instant, datum: Datum) {
         self.budget.on_replica(now, datum.len.into());
+        self.ceiling.on_replica(datum.len);
         let Some(mut entry) = self.agenda.remove(&datum) else {
             return;
         };
@@ -333,7 +339,10 @@ impl AutoRecPlus {
             }
             let reserve = if entry.copies > 0 { RESERVE } else { 0.0 };
             let share = self.config.beta * (1.0 - reserve);
-            if self.budget.room(now, share, self.asked) < u64::from(datum.len) {
+            let is_first = entry.copies == 0;
+            let is_covered = self.budget.room(now, share, self.asked) >= u64::from(datum.len)
+                && (!self.config.ceiling || self.ceiling.affords(datum.len, self.asked, is_first));
+            if !is_covered {
                 entry.due = Some(now + RETRY);
                 self.agenda.set(datum, entry);
                 continue;
@@ -349,12 +358,13 @@ impl AutoRecPlus {
 
 impl Reinjector for AutoRecPlus {
     fn wants_spare_room(&self) -> bool {
-        // Copies go by the clock: an idle sender is no reason to send them into the same burst.
-        false
+        // Copies go by the clock: an idle sender is no reason to send them into the same burst. But
+        // AutoRec would use it.
+        self.config.ceiling && self.ceiling.wants_spare_room()
     }
 
-    fn wants(&self, occasion: Occasion) -> bool {
-        occasion == Occasion::Timer
+    fn wants(&self, _: Occasion) -> bool {
+        false
     }
 
     fn on_outcomes(&mut self, now: Instant, outcomes: &[PacketOutcome], path: &PathView) {
@@ -364,18 +374,29 @@ impl Reinjector for AutoRecPlus {
                 self.correlation.on_outcome(outcome);
             }
         }
+        if self.config.ceiling {
+            self.ceiling.on_outcomes(now, outcomes, path);
+        }
         self.assumed_detection =
             (path.smoothed_rtt * 9 / 8).max(path.smoothed_rtt + Duration::from_millis(1));
         self.one_way = path.smoothed_rtt / 2;
         let interval = path.smoothed_rtt.max(MIN_INTERVAL);
         let is_due = |at: Instant| now.saturating_since(at) >= interval;
-        // The first loss is not to wait for the next decision.
-        if self.decided_at.is_none_or(is_due) || self.decision.loss_rate <= 0.0 {
+        // Losses are what decisions are about; the first one is not to wait for its turn.
+        self.lossy |= outcomes
+            .iter()
+            .any(|outcome| outcome.fate != PacketFate::Acked);
+        let is_first = self.decision.loss_rate <= 0.0;
+        if self.lossy && (is_first || self.decided_at.is_none_or(is_due)) {
+            self.lossy = false;
             self.decide(now);
         }
     }
 
     fn on_repair(&mut self, now: Instant, event: &Repair) {
+        if self.config.ceiling {
+            self.ceiling.on_repair(now, event);
+        }
         match *event {
             Repair::Retransmitted {
                 datum,
@@ -399,18 +420,22 @@ impl Reinjector for AutoRecPlus {
 
     fn on_new_data(&mut self, now: Instant, size: ByteCount) {
         self.budget.on_new_data(now, size.get());
+        self.ceiling.on_new_data(now, size);
     }
 
     fn reinject(
         &mut self,
         now: Instant,
-        _occasion: Occasion,
+        occasion: Occasion,
         _outstanding: &mut dyn Iterator<Item = OutstandingRange>,
         _paths: &[PathView],
         _hints: &Hints,
         out: &mut Vec<Reinjection>,
     ) {
-        self.ask(now, out);
+        match occasion {
+            Occasion::SpareRoom => self.ceiling.on_spare_room(now),
+            _ => self.ask(now, out),
+        }
     }
 
     fn next_deadline(&self) -> Option<Instant> {
@@ -423,8 +448,10 @@ impl Reinjector for AutoRecPlus {
             .set_all(settings)
             .map_err(|error| ConfigureError(error.to_string()))?;
         self.config = config;
+        self.ceiling.apply(&config);
         // What was decided under the old ones holds no more.
         self.decided_at = None;
+        self.lossy = true;
         Ok(())
     }
 

@@ -12,6 +12,13 @@ use super::correlation::ConditionalLoss;
 /// Most copies of a datum in one round.
 pub const MAX_COPIES: usize = 10;
 
+/// What a second detection costs beyond its share of the mean latency, in detection times: it is what
+/// a viewer notices.
+const TAIL_WEIGHT: f64 = 2.0;
+
+/// By how much each gap is longer than the one before.
+const GROWTHS: [f64; 4] = [1.0, 1.5, 2.0, 3.0];
+
 /// When the copies of a datum are sent: the gaps from the retransmission to the first, from the first
 /// to the second, and so on.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -28,6 +35,12 @@ impl Plan {
     /// Copies in it.
     pub fn copies(&self) -> usize {
         self.copies
+    }
+
+    /// What the plan is chosen by, the less the better: the mean latency, and the tail.
+    fn score(&self, detection_time: Duration) -> f64 {
+        let tail = TAIL_WEIGHT * self.residual_loss * detection_time.as_secs_f64();
+        self.expected_latency.as_secs_f64() + tail
     }
 
     /// The gap before copy `nth`, 0 being the first; `None` if there is no such copy.
@@ -47,34 +60,24 @@ pub fn plan(
     min_gap: Duration,
 ) -> Plan {
     let copies = copies.min(MAX_COPIES);
-    let mut best = evaluate(
-        [Duration::ZERO; MAX_COPIES],
-        0,
-        loss,
-        loss_rate,
-        detection_time,
-    );
     if copies == 0 {
-        return best;
+        let none = [Duration::ZERO; MAX_COPIES];
+        return evaluate(none, 0, loss, loss_rate, detection_time);
     }
+    // Even spacing is AutoRec's; it is what remains where not even short gaps fit.
     let even = detection_time / (copies as u32 + 1);
-    let mut found = false;
-    for first in ConditionalLoss::lags().chain(std::iter::once(even)) {
+    let mut best = evaluate([even; MAX_COPIES], copies, loss, loss_rate, detection_time);
+    for first in ConditionalLoss::lags() {
         let first = first.max(min_gap);
-        for growth in [1, 2] {
+        for growth in GROWTHS {
             let Some(gaps) = gaps(copies, first, growth, detection_time) else {
                 continue;
             };
             let plan = evaluate(gaps, copies, loss, loss_rate, detection_time);
-            if !found || plan.expected_latency < best.expected_latency {
+            if plan.score(detection_time) < best.score(detection_time) {
                 best = plan;
-                found = true;
             }
         }
-    }
-    if !found {
-        // Not even the shortest gaps fit: evenly, as AutoRec does.
-        best = evaluate([even; MAX_COPIES], copies, loss, loss_rate, detection_time);
     }
     best
 }
@@ -84,7 +87,7 @@ pub fn plan(
 fn gaps(
     copies: usize,
     first: Duration,
-    growth: u32,
+    growth: f64,
     within: Duration,
 ) -> Option<[Duration; MAX_COPIES]> {
     let mut gaps = [Duration::ZERO; MAX_COPIES];
@@ -92,7 +95,7 @@ fn gaps(
     for slot in &mut gaps[..copies] {
         *slot = gap;
         all += gap;
-        gap *= growth;
+        gap = gap.mul_f64(growth);
     }
     (all <= within).then_some(gaps)
 }

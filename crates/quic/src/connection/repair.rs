@@ -118,7 +118,9 @@ impl Connection {
     /// Asks the re-injector what to send a second time.
     pub(super) fn consult_reinjector(&mut self, now: Instant, occasion: Occasion) {
         let reinjector = &self.policies.reinjector;
-        if reinjector.is_inert() || !reinjector.wants(occasion) || !self.lifecycle.is_open() {
+        let is_asked_for = matches!(occasion, Occasion::SpareRoom | Occasion::Timer);
+        let is_deaf = !(is_asked_for || reinjector.wants(occasion));
+        if reinjector.is_inert() || is_deaf || !self.lifecycle.is_open() {
             return;
         }
         self.refresh_path_views(now);

@@ -7,7 +7,9 @@ use swiftwater_sim::HostTotals;
 use swiftwater_sim::apps::Viewing;
 
 use super::repair::RepairFacts;
+use super::session::SessionFacts;
 use super::statistics::TimeMeter;
+use super::video::VideoFacts;
 
 /// A whole run.
 #[derive(Debug)]
@@ -21,7 +23,7 @@ pub(in crate::world) struct RunFacts {
 }
 
 /// A group of flows.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::world) struct GroupFacts {
     pub(in crate::world) is_bulk: bool,
     /// Its active part of the measured time.
@@ -39,6 +41,8 @@ pub(in crate::world) struct GroupFacts {
     /// In the order of their start.
     pub(in crate::world) transfers: Vec<Transfer>,
     pub(in crate::world) viewers: Vec<Viewing>,
+    pub(in crate::world) video: Option<VideoFacts>,
+    pub(in crate::world) session: Option<SessionFacts>,
     /// From here on a pause is a stall.
     pub(in crate::world) stall_after: Duration,
     pub(in crate::world) intact: bool,

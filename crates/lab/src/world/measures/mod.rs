@@ -73,6 +73,37 @@
 //! | `stalled_share` | share of viewers with such a stall |
 //! | `stall_time_share` | time in such stalls / time of viewing |
 //!
+//! # Live video (`video`)
+//!
+//! Of all viewers of the group. Frames count if they were encoded in the measured time.
+//!
+//! | measure | what it is |
+//! |---|---|
+//! | `startup_ms` | time from the start of the handshake to the first picture, mean; of the whole run, warm-up included |
+//! | `freezes_per_100s`, `frozen_ms_per_100s`, `frozen_share` | freezes in 100 s, time frozen in 100 s, and time frozen / time (0 to 1), of the time since the first picture, freezes included. With `mode = "stream"` by a player with a buffer; with `"frames"` by the rule of WebRTC's statistics: a gap between pictures above 3 d and d + 150 ms, d the mean of the 30 before, the first 31 pictures left out |
+//! | `dmr` | deadline miss rate: frames that were not complete by their deadline / frames whose deadline has passed, 0 to 1; no value without a deadline |
+//! | `dmr_per_second` | the same as Hairpin's scripts count it: per second, frames skipped / frames advanced in the sequence of those in time; mean over seconds and viewers |
+//! | `frames_abandoned` | frames whose streams the sender reset because they could not be in time any more, warm-up included |
+//! | `bwc` | bandwidth cost: bytes of redundancy (replicas, repair packets) / bytes of frames sent for the first time |
+//! | `bwc_literal` | all bytes but those of frames sent for the first time / all bytes, 0 to 1. Headers of QUIC, acknowledgements and the handshake are among them, those of IP and UDP are not |
+//! | `bwc_with_retransmissions` | bytes of redundancy and of retransmissions / bytes of frames sent for the first time, as Hairpin's scripts count |
+//! | `frame_delay_p50_ms`, `frame_delay_p95_ms`, `frame_delay_p99_ms`, `frame_delay_max_ms` | time from a frame's encoding until all of it was there, percentiles by nearest rank; frames that never were are left out |
+//!
+//! # Sessions (`session`)
+//!
+//! Those of live video, and the ones below; none of links and of the whole run. Nothing is left out
+//! at the beginning: a session has no warm-up. `startup_ms` is the time until the first frame was
+//! there, freezes are those of `mode = "frames"`, bytes of headers are those of the session's own.
+//!
+//! | measure | what it is |
+//! |---|---|
+//! | `lost_share` | packets that the sender declared lost / packets sent, 0 to 1 |
+//! | `spurious_losses` | packets declared lost that were acknowledged after all |
+//! | `recovery_latency_ms`, `recovery_latency_p95_ms`, `recovery_latency_max_ms` | as for other groups; mean and percentile over data |
+//! | `rdr_by_time` | as for other groups, by data; data that never came count as deteriorated |
+//! | `detection_time_ms`, `f_over_t`, `replicas_per_loss` | as for other groups, by data |
+//! | `frames_never` | frames that were never complete |
+//!
 //! # Links towards higher routers: `link.measure`
 //!
 //! The packet in service is part of the queue.
@@ -100,12 +131,16 @@ mod facts;
 mod group;
 mod link;
 mod repair;
+mod session;
 mod statistics;
+mod video;
 mod whole;
 
 pub(super) use facts::{GroupFacts, LinkFacts, Member, RunFacts, Transfer};
 pub(super) use repair::RepairFacts;
+pub(super) use session::SessionFacts;
 pub(super) use statistics::{TimeMeter, jain};
+pub(super) use video::{Missed, VideoFacts, VideoViewing};
 
 use crate::scenario::{App, FlowSpec, Setup};
 
@@ -114,19 +149,32 @@ type Column<T> = (&'static str, fn(&T) -> Option<f64>);
 
 /// The columns of a group of flows, in order.
 fn group_columns(flow: &FlowSpec) -> impl Iterator<Item = &'static Column<GroupFacts>> {
-    let is_poisson = matches!(flow.app, App::Poisson { .. });
-    let several: &[_] = if flow.count > 1 && !is_poisson {
-        group::SEVERAL
-    } else {
-        &[]
+    let parts: [&[_]; 4] = match flow.app {
+        // It has no connection.
+        App::Session(_) => [video::VIDEO, session::SESSION, &[], &[]],
+        App::Poisson { .. } => [group::EVERY, &[], group::TRANSFERS, repair::REPAIR],
+        _ => [group::EVERY, several(flow), own(&flow.app), repair::REPAIR],
     };
-    let own: &[_] = match flow.app {
-        App::Transfer { .. } | App::Poisson { .. } => group::TRANSFERS,
+    parts.into_iter().flatten()
+}
+
+fn several(flow: &FlowSpec) -> &'static [Column<GroupFacts>] {
+    if flow.count > 1 { group::SEVERAL } else { &[] }
+}
+
+fn own(app: &App) -> &'static [Column<GroupFacts>] {
+    match app {
+        App::Transfer { .. } => group::TRANSFERS,
         App::Live { .. } => group::LIVE,
+        App::Video(_) => video::VIDEO,
         _ => &[],
-    };
-    let every = group::EVERY.iter().chain(several).chain(own);
-    every.chain(repair::REPAIR)
+    }
+}
+
+/// Whether a setup is run on the network, with links to be measured.
+fn has_network(setup: &Setup) -> bool {
+    let mut flows = setup.flows.iter();
+    !flows.any(|flow| matches!(flow.app, App::Session(_)))
 }
 
 /// The names of all measures of a run.
@@ -134,6 +182,9 @@ pub(super) fn names(setup: &Setup) -> Vec<String> {
     let mut names = Vec::new();
     for flow in &setup.flows {
         names.extend(group_columns(flow).map(|(name, _)| format!("{}.{name}", flow.name)));
+    }
+    if !has_network(setup) {
+        return names;
     }
     for link in &setup.links {
         let columns = link::COLUMNS.iter();
@@ -148,6 +199,9 @@ pub(super) fn values(setup: &Setup, facts: &RunFacts) -> Vec<Option<f64>> {
     let mut values = Vec::new();
     for (flow, facts) in setup.flows.iter().zip(&facts.groups) {
         values.extend(group_columns(flow).map(|(_, value)| value(facts)));
+    }
+    if !has_network(setup) {
+        return values;
     }
     for facts in &facts.links {
         values.extend(link::COLUMNS.iter().map(|(_, value)| value(facts)));

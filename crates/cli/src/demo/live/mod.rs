@@ -1,0 +1,242 @@
+//! `demo live`: one live stream, sent at the same time over as many lossy links as there are ways to
+//! repair losses, and what each viewer saw.
+//!
+//! ```text
+//! Plan --connect--> Variant (server, relay, client) for each recovery
+//! Variant --play--> serve: frames in real time --> lossy link --> watch --> Viewer (player)
+//! Row, Sample: the state of a variant at a time --> live table, page, JSON
+//! ```
+//!
+//! Everything but the link is real: UDP sockets, handshakes, every byte checked on arrival. All
+//! variants get the same frames at the same times, over links of the same parameters and seed.
+
+mod client;
+pub mod course;
+pub mod page;
+pub mod plan;
+pub mod recoveries;
+pub mod row;
+pub mod schedule;
+mod server;
+mod variant;
+pub mod viewer;
+pub mod words;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval, sleep_until};
+
+use self::course::Sample;
+use self::plan::{LiveArgs, Plan};
+use self::row::{Row, verdict};
+use self::variant::{Credentials, Variant};
+use crate::exit::{Exit, Failure};
+use crate::output;
+use crate::progress::{Board, Progress};
+use crate::runtime::{interrupted, stop_requested};
+use crate::table;
+
+/// Between samples.
+const SAMPLE: Duration = Duration::from_millis(100);
+
+/// Samples between redraws of the live table, and between lines where there is no terminal.
+const REDRAW: usize = 5;
+const LINE: usize = 50;
+
+/// How much longer than the stream a showing may take. A link that can't carry the video would take
+/// for ever.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A variant and how it went.
+struct Shown {
+    variant: Arc<Variant>,
+    samples: Vec<Sample>,
+}
+
+/// Why a showing ended.
+enum End {
+    /// Everything was shown.
+    Complete,
+    /// Time was up.
+    Late,
+    /// The user has seen enough.
+    Stopped,
+}
+
+pub(crate) async fn run(args: LiveArgs) -> Result<(), Failure> {
+    let start = Instant::now();
+    let plan = Arc::new(Plan::new(args)?);
+    if !plan.json {
+        announce(&plan)?;
+    }
+    let mut stop = std::pin::pin!(stop_requested());
+    let mut shown = tokio::select! {
+        connected = connect_all(&plan) => connected?,
+        stopped = &mut stop => return stopped.and(Err(interrupted())),
+    };
+    let end = show(&plan, &mut shown, stop).await?;
+    let rows: Vec<Row> = shown
+        .iter()
+        .map(|one| Row::of(&one.variant, &plan))
+        .collect();
+    let told = tell(&plan, &rows, &shown, &end, start);
+    close_all(shown).await;
+    told?;
+    verdict(&rows)?;
+    match end {
+        End::Stopped => Err(Failure::reported(Exit::Interrupted)),
+        End::Complete | End::Late => Ok(()),
+    }
+}
+
+fn announce(plan: &Plan) -> Result<(), Failure> {
+    let names: Vec<&str> = plan.recoveries.iter().map(String::as_str).collect();
+    output::line(&format!(
+        "{} s of live video ({}, {}) over {} emulated links at the same time ({}): {}",
+        plan.length.as_secs(),
+        plan.schedule.source(),
+        table::rate(plan.schedule.mean_rate().as_bps() as f64),
+        names.len(),
+        plan.network,
+        names.join(", "),
+    ))
+}
+
+/// Connects all variants, in the order of the plan.
+async fn connect_all(plan: &Arc<Plan>) -> Result<Vec<Shown>, Failure> {
+    let credentials = Arc::new(Credentials::generate()?);
+    let mut connecting = JoinSet::new();
+    for (place, recovery) in plan.recoveries.iter().enumerate() {
+        let connected =
+            Variant::connect(Arc::clone(plan), Arc::clone(&credentials), recovery.clone());
+        connecting.spawn(async move { (place, connected.await) });
+    }
+    let mut connected = Vec::new();
+    while let Some(done) = connecting.join_next().await {
+        let (place, variant) = done.map_err(|error| Failure::new(Exit::Failure, error))?;
+        connected.push((place, Arc::new(variant?)));
+    }
+    connected.sort_by_key(|(place, _)| *place);
+    let shown = connected.into_iter().map(|(_, variant)| Shown {
+        variant,
+        samples: Vec::new(),
+    });
+    Ok(shown.collect())
+}
+
+/// Runs the showing to its end.
+async fn show(
+    plan: &Arc<Plan>,
+    shown: &mut [Shown],
+    mut stop: impl Future<Output = Result<(), Failure>> + Unpin,
+) -> Result<End, Failure> {
+    let progress = Progress::new(!plan.json);
+    let board = progress.board();
+    let mut playing = JoinSet::new();
+    for one in &*shown {
+        let (variant, plan) = (Arc::clone(&one.variant), Arc::clone(plan));
+        playing.spawn(async move { variant.play(&plan).await });
+    }
+    let mut ticks = interval(SAMPLE);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let late = tokio::time::Instant::now() + plan.length + GRACE;
+    let mut tick = 0_usize;
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {
+                for one in &mut *shown {
+                    one.samples.push(Sample::of(&one.variant));
+                }
+                tick += 1;
+                report(plan, shown, &progress, &board, tick);
+            }
+            done = playing.join_next() => match done {
+                Some(done) => done.map_err(|error| Failure::new(Exit::Failure, error))?,
+                None => return Ok(End::Complete),
+            },
+            () = sleep_until(late) => return Ok(End::Late),
+            stopped = &mut stop => {
+                stopped?;
+                return Ok(End::Stopped);
+            }
+        }
+    }
+}
+
+/// Shows where the showing is, if it is time to.
+fn report(plan: &Plan, shown: &[Shown], progress: &Progress, board: &Board, tick: usize) {
+    let rows = || shown.iter().map(|one| Row::of(&one.variant, plan));
+    if plan.json {
+    } else if board.is_visible() {
+        if tick.is_multiple_of(REDRAW) {
+            let rows: Vec<Row> = rows().collect();
+            let seconds = tick as f64 * SAMPLE.as_secs_f64();
+            let title = format!("{seconds:.0} of {} s", plan.length.as_secs());
+            board.show(format!("{title}\n{}", words::table(&rows)));
+        }
+    } else if tick.is_multiple_of(LINE) {
+        for row in rows() {
+            progress.note(&words::line(&row));
+        }
+    }
+}
+
+/// Reports the results: table or JSON, and the page.
+fn tell(
+    plan: &Plan,
+    rows: &[Row],
+    shown: &[Shown],
+    end: &End,
+    start: Instant,
+) -> Result<(), Failure> {
+    if plan.json {
+        for row in rows {
+            output::json(row)?;
+        }
+    } else {
+        output::line(&format!("\n{}\n\n{}\n", words::table(rows), words::LEGEND))?;
+        for conclusion in conclusions(rows) {
+            output::line(&conclusion)?;
+        }
+        match end {
+            End::Complete => {}
+            End::Late => {
+                output::line("time was up before everything arrived: the link is too slow")?;
+            }
+            End::Stopped => output::line("stopped early")?,
+        }
+    }
+    if let Some(path) = &plan.page {
+        let samples: Vec<_> = shown.iter().map(page::Course::of).collect();
+        let html = page::render(plan, rows, &samples);
+        page::write(path, &html)?;
+        if !plan.json {
+            output::line(&format!("plots: {}", path.display()))?;
+        }
+    }
+    if !plan.json {
+        output::line(&format!("{} in all", table::time(start.elapsed())))?;
+    }
+    Ok(())
+}
+
+/// A sentence for each recovery beside the plain one.
+fn conclusions(rows: &[Row]) -> Vec<String> {
+    let Some((plain, others)) = rows.split_first() else {
+        return Vec::new();
+    };
+    others
+        .iter()
+        .map(|other| words::conclusion(plain, other))
+        .collect()
+}
+
+async fn close_all(shown: Vec<Shown>) {
+    let mut closing = JoinSet::new();
+    for one in shown {
+        closing.spawn(async move { one.variant.close().await });
+    }
+    closing.join_all().await;
+}

@@ -1,0 +1,295 @@
+//! The flags of `demo live`, and the showing they describe. Everything that can be wrong with them is
+//! found here, before anything runs.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use swiftwater::Profile;
+use swiftwater::link::{LossModel, Rate, parse_duration, parse_rate};
+use swiftwater::units::Bandwidth;
+use swiftwater_media::player::LiveConfig;
+use swiftwater_media::source::{SourceKind, SourceSpec};
+
+use super::schedule::Schedule;
+use crate::demo::presets::Preset;
+use crate::exit::{Exit, Failure};
+use crate::link_args::{Links, RelayLinkArgs};
+use crate::output;
+use crate::part_file::PartFile;
+use crate::transport::{Basics, parse_recovery, with_recoveries};
+
+/// Where the page goes unless told otherwise.
+const DEFAULT_PAGE: &str = "swiftwater-demo.html";
+
+/// The recovery that is always shown, first: retransmissions and nothing else.
+const PLAIN: &str = "arq";
+
+/// The recovery that is shown beside it unless others are asked for.
+const OTHER: &str = "autorec";
+
+/// Seconds of a showing, and of a quick one.
+const SECONDS: u16 = 30;
+const QUICK_SECONDS: u16 = 5;
+
+/// Recoveries beside the plain one. Each runs in real time on the same cores.
+const MAX_OTHERS: usize = 5;
+
+/// `demo live`, and `demo` without a story.
+#[derive(Args, Clone, Debug)]
+pub struct LiveArgs {
+    /// Recovery to hold against plain ARQ (repeat for several).
+    #[arg(long, value_name = "POLICY", value_parser = parse_recovery, help = recovery_help())]
+    pub recovery: Vec<String>,
+
+    /// Video to send: sample, vbr:4mbit, cbr:4mbit,fps=60, file:PATH [default: sample]
+    #[arg(long, value_name = "SOURCE", conflicts_with = "video")]
+    pub source: Option<SourceSpec>,
+
+    /// Send the frames of this MP4 file instead
+    #[arg(long, value_name = "FILE")]
+    pub video: Option<PathBuf>,
+
+    /// Scale the video to this mean rate: 4mbit [default: the video's own]
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    pub bitrate: Option<Bandwidth>,
+
+    /// Length of the stream
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=45),
+          default_value_t = SECONDS)]
+    pub seconds: u16,
+
+    /// Five seconds of it
+    #[arg(long, conflicts_with = "seconds")]
+    pub quick: bool,
+
+    /// Play time that the player buffers before it starts, and after a freeze
+    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = parse_duration)]
+    pub buffer: Duration,
+
+    /// A network by name instead of --rate, --rtt and --loss
+    #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["rate", "rtt", "loss"])]
+    pub preset: Option<Preset>,
+
+    /// Rate of the link, each way: 20mbit, unlimited
+    #[arg(long, value_name = "RATE", default_value = "12mbit")]
+    pub rate: Rate,
+
+    /// Round-trip time of the link
+    #[arg(long, value_name = "TIME", default_value = "60ms", value_parser = parse_duration)]
+    pub rtt: Duration,
+
+    /// Random loss of the link, each way: 5%, 0.01; ge:p,r or ge:p,r,h,k for bursts (Gilbert-Elliott)
+    #[arg(long, value_name = "LOSS", default_value = "5%")]
+    pub loss: LossModel,
+
+    /// Seed of the links and of the payload
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+
+    /// Where to write the page with plots; an older one is replaced [default: swiftwater-demo.html,
+    /// none with --json]
+    #[arg(long, value_name = "FILE")]
+    pub page: Option<PathBuf>,
+
+    /// Write no page
+    #[arg(long, conflicts_with = "page")]
+    pub no_page: bool,
+
+    /// Transport settings.
+    #[command(flatten)]
+    pub tuning: Basics,
+
+    /// Print one JSON object per recovery
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What `--recovery` does, with the names that it takes.
+fn recovery_help() -> String {
+    let known = with_recoveries("Recovery to hold against plain ARQ (repeat for several)");
+    format!("{known} [default: {OTHER}]")
+}
+
+/// A showing: all that was decided before it begins.
+#[derive(Debug)]
+pub struct Plan {
+    /// The frames.
+    pub schedule: Schedule,
+    /// The recoveries, plain ARQ first.
+    pub recoveries: Vec<String>,
+    /// The link of each of them.
+    pub links: Links,
+    /// The link in words.
+    pub network: String,
+    /// When the player starts and goes on.
+    pub player: LiveConfig,
+    /// Length of the stream.
+    pub length: Duration,
+    /// Seed of links and payloads.
+    pub seed: u64,
+    /// Transport settings of both ends.
+    pub tuning: Basics,
+    /// Where the page goes; `None`: nowhere.
+    pub page: Option<PathBuf>,
+    /// True if results are printed as JSON.
+    pub json: bool,
+}
+
+impl Plan {
+    /// Checks the flags and reads the source.
+    pub fn new(args: LiveArgs) -> Result<Self, Failure> {
+        let seconds = if args.quick {
+            QUICK_SECONDS
+        } else {
+            args.seconds
+        };
+        let length = Duration::from_secs(seconds.into());
+        let recoveries = recoveries(&args.recovery)?;
+        let links = links(&args)?;
+        let network = network(&args);
+        let schedule = Schedule::new(&source(&args)?, length, args.seed)?;
+        let page = page(&args)?;
+        let mut tuning = args.tuning;
+        // The controller of the others gives way to random losses until no video fits.
+        tuning.profile.get_or_insert(Profile::Live);
+        Ok(Self {
+            schedule,
+            recoveries,
+            links,
+            network,
+            player: LiveConfig {
+                start_buffer: args.buffer,
+                rebuffer: args.buffer,
+            },
+            length,
+            seed: args.seed,
+            tuning,
+            page,
+            json: args.json,
+        })
+    }
+}
+
+fn recoveries(others: &[String]) -> Result<Vec<String>, Failure> {
+    if others.len() > MAX_OTHERS {
+        return Err(Failure::new(
+            Exit::Usage,
+            format_args!("at most {MAX_OTHERS} recoveries beside plain ARQ run at the same time"),
+        ));
+    }
+    let mut all = vec![PLAIN.to_owned()];
+    if others.is_empty() {
+        all.push(OTHER.to_owned());
+    }
+    all.extend_from_slice(others);
+    Ok(all)
+}
+
+fn source(args: &LiveArgs) -> Result<SourceSpec, Failure> {
+    let mut spec = match (&args.video, &args.source) {
+        (Some(file), _) => SourceSpec {
+            kind: SourceKind::File {
+                path: file.to_str().map(str::to_owned).ok_or_else(|| {
+                    let name = file.display();
+                    Failure::new(Exit::Usage, format_args!("{name}: the name is not UTF-8"))
+                })?,
+                rate: None,
+            },
+            length: None,
+        },
+        (None, Some(spec)) => spec.clone(),
+        (None, None) => SourceSpec {
+            kind: SourceKind::Sample { rate: None },
+            length: None,
+        },
+    };
+    let Some(bitrate) = args.bitrate else {
+        return Ok(spec);
+    };
+    let refused = |why: &str| Failure::new(Exit::Usage, format_args!("--bitrate {why}"));
+    match &mut spec.kind {
+        _ if bitrate.is_zero() => Err(refused("0 leaves no video")),
+        SourceKind::File { rate, .. } | SourceKind::Sample { rate } => {
+            *rate = Some(bitrate);
+            Ok(spec)
+        }
+        _ => Err(refused(
+            "scales a recorded video; a generated one has its rate in --source",
+        )),
+    }
+}
+
+fn links(args: &LiveArgs) -> Result<Links, Failure> {
+    if let Some(preset) = args.preset {
+        return Ok(preset.links(args.seed));
+    }
+    let link = RelayLinkArgs {
+        rate: Some(args.rate.clone()),
+        delay: Some(args.rtt / 2),
+        loss: Some(args.loss),
+        ..RelayLinkArgs::default()
+    };
+    link.links()
+}
+
+fn network(args: &LiveArgs) -> String {
+    if let Some(preset) = args.preset {
+        return preset.to_string();
+    }
+    let loss = match args.loss {
+        LossModel::None => "no".to_owned(),
+        LossModel::Bernoulli(share) => format!("{} %", rounded(share * 100.0)),
+        bursts => {
+            let mean = rounded(bursts.mean_loss() * 100.0);
+            format!("{mean} % ({bursts})")
+        }
+    };
+    let rtt = rounded(args.rtt.as_secs_f64() * 1e3);
+    format!("{}, RTT {rtt} ms, {loss} loss each way", args.rate)
+}
+
+/// To a thousandth, so that 0.07 is not 7.000000000000001 %.
+fn rounded(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
+}
+
+/// Where the page goes. That it can be written there is known now and not after a minute. If nobody
+/// asked for it, doing without is better than no showing.
+fn page(args: &LiveArgs) -> Result<Option<PathBuf>, Failure> {
+    if let Some(path) = &args.page {
+        writable(path)?;
+        return Ok(Some(path.clone()));
+    }
+    if args.no_page || args.json {
+        return Ok(None);
+    }
+    let path = PathBuf::from(DEFAULT_PAGE);
+    match writable(&path) {
+        Ok(()) => Ok(Some(path)),
+        Err(failure) => {
+            output::note(&format!("no page: {failure}"));
+            Ok(None)
+        }
+    }
+}
+
+fn writable(page: &Path) -> Result<(), Failure> {
+    let refused = |why: &dyn std::fmt::Display| {
+        Failure::new(
+            Exit::LocalFile,
+            format_args!("{why} (--page FILE writes elsewhere, --no-page nowhere)"),
+        )
+    };
+    if page.is_dir() || page.file_name().is_none() {
+        return Err(refused(&format_args!(
+            "cannot write {}: it is a directory",
+            page.display()
+        )));
+    }
+    match PartFile::create(page, true) {
+        // Gone as soon as it is dropped.
+        Ok(_probe) => Ok(()),
+        Err(error) => Err(refused(&error)),
+    }
+}

@@ -1,0 +1,164 @@
+//! The keys of `app = "session"`: video over datagrams with a scheme of protection, run by the driver
+//! of `swiftwater_media` instead of the network.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use swiftwater_media::protection::{
+    ParseSchemeError, Protector, Scheme, SchemeTables, UnknownPolicy,
+};
+use swiftwater_media::session::SessionConfig;
+use swiftwater_media::source::SourceSpec;
+use swiftwater_policies::Catalogue;
+use swiftwater_quic::policy::{PolicyFactory, Reinjector};
+
+use super::error::Read;
+use super::reader::{LONGEST, Reader};
+use super::video::{read_deadline, read_source};
+
+/// Keys of the application.
+pub(super) const KEYS: &[&str] = &[
+    "source",
+    "scheme",
+    "deadline",
+    "pacing",
+    "payload",
+    "key_frame_after",
+    "max_retransmissions",
+];
+
+/// Keys of every flow that mean something for a session too. `cc` is accepted, so that a sweep may
+/// have sessions beside other flows, and has no effect.
+const COMMON: [&str; 4] = ["name", "app", "cc", "count"];
+
+/// Video over datagrams.
+#[derive(Clone, PartialEq)]
+pub struct SessionSetup {
+    /// Where frames come from.
+    pub source: SourceSpec,
+    /// What protects them.
+    pub scheme: Scheme,
+    /// Settings of both ends.
+    pub config: SessionConfig,
+    tools: Tools,
+}
+
+/// What a scheme is set up with; the scheme says which, so that all are alike.
+#[derive(Clone)]
+struct Tools {
+    tables: Arc<SchemeTables>,
+    /// Of a scheme that is a policy.
+    policy: Option<Arc<dyn PolicyFactory>>,
+}
+
+impl PartialEq for Tools {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for SessionSetup {
+    /// All that results depend on, the parameters of a policy included; no tables, which follow from
+    /// the scheme.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionSetup")
+            .field("source", &self.source)
+            .field("scheme", &self.scheme)
+            .field("config", &self.config)
+            .field("policy", &self.tools.policy)
+            .finish()
+    }
+}
+
+impl SessionSetup {
+    /// A session. A scheme that is a policy is looked up in `policies`; `tables` are shared by all
+    /// sessions that are given them.
+    pub fn new(
+        source: SourceSpec,
+        scheme: Scheme,
+        config: SessionConfig,
+        policies: &Catalogue,
+        tables: Arc<SchemeTables>,
+    ) -> Result<Self, swiftwater_policies::UnknownPolicies> {
+        let policy = match &scheme {
+            Scheme::Policy(name) => Some(policies.get(name)?),
+            _ => None,
+        };
+        let tools = Tools { tables, policy };
+        Ok(Self {
+            source,
+            scheme,
+            config,
+            tools,
+        })
+    }
+
+    /// The scheme, set up for one run.
+    pub fn protector(&self) -> Result<Protector, UnknownPolicy> {
+        let policy = self.tools.policy.as_ref();
+        let resolve =
+            |_: &str| -> Option<Box<dyn Reinjector>> { policy.map(|policy| policy.reinjector()) };
+        Protector::new(&self.scheme, &self.tools.tables, &resolve)
+    }
+}
+
+/// Reads the keys.
+pub(super) fn read(
+    row: &Reader<'_>,
+    policies: &Catalogue,
+    tables: &Arc<SchemeTables>,
+) -> Read<SessionSetup> {
+    let entries = row.entries().iter();
+    let useless = entries
+        .map(|entry| entry.key.as_str())
+        .find(|key| !COMMON.contains(key) && !KEYS.contains(key));
+    if let Some(key) = useless {
+        return Err(row.fault(
+            key,
+            "a session has its own sender over the link alone; leave it out (what repairs losses is \
+             its `scheme`)",
+        ));
+    }
+    let text = row.string("scheme")?;
+    let expected = "\"rtx\", \"webrtc14\", \"webrtc-now\", \"hairpin:lambda=1e-4\", \
+                    \"tambur:ratio=0.25\", \"tambur:one\", or a recovery policy";
+    let scheme: Scheme = row
+        .need("scheme", text, expected)?
+        .parse()
+        .map_err(|error: ParseSchemeError| row.fault("scheme", error.to_string()))?;
+    let config = read_config(row)?;
+    let source = read_source(row)?;
+    SessionSetup::new(source, scheme, config, policies, Arc::clone(tables)).map_err(|error| {
+        row.fault(
+            "scheme",
+            format!("{error}; schemes of sessions are rtx, webrtc14, webrtc-now, hairpin, tambur"),
+        )
+    })
+}
+
+fn read_config(row: &Reader<'_>) -> Read<SessionConfig> {
+    let default = SessionConfig::default();
+    let deadline = match row.string("deadline")? {
+        Some("none") => None,
+        _ => read_deadline(row)?.or(default.deadline),
+    };
+    let short = Duration::from_millis(1)..=LONGEST;
+    let config = SessionConfig {
+        payload_size: match row.whole("payload", 16..=65_000)? {
+            Some(bytes) => bytes as u32,
+            None => default.payload_size,
+        },
+        deadline,
+        pacing: row.rate("pacing")?,
+        key_frame_after: row.duration("key_frame_after", short)?,
+        max_retransmissions: row
+            .whole("max_retransmissions", 0..=1_000)?
+            .map(|most| most as u32),
+        ..default
+    };
+    config
+        .validate()
+        .map_err(|error| row.fault("payload", error.to_string()))?;
+    Ok(config)
+}

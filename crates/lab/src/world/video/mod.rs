@@ -1,0 +1,16 @@
+//! Live video over QUIC: a server that sends frames as they are encoded, and a viewer with a player.
+//!
+//! A viewer opens a connection and a bidirectional stream and sends one byte: the request. From its
+//! arrival on the server encodes, and sends every frame, with a short header (`wire.rs`), either on
+//! the stream of the request (a pull of a live stream) or on a unidirectional stream of its own
+//! (conversations: nothing waits for an older frame). Server and viewer only note what happens;
+//! `viewing.rs` asks the models of `swiftwater_media::player` afterwards what a viewer saw.
+
+mod server;
+mod viewer;
+mod viewing;
+mod wire;
+
+pub(super) use server::VideoServer;
+pub(super) use viewer::VideoViewer;
+pub(super) use viewing::viewing;

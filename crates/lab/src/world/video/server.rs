@@ -1,0 +1,273 @@
+//! The end that encodes and sends. One server has one viewer.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use swiftwater_media::{Frame, FrameSource};
+use swiftwater_quic::{Connection, ConnectionHandle, Event, ReadOutcome, StreamEvent};
+use swiftwater_sim::{Application, HostContext};
+use swiftwater_units::{Dir, Instant, PathId, StreamId};
+
+use super::wire::Outgoing;
+use crate::scenario::{VideoMode, VideoSpec};
+
+/// Timer of the next frame. Other tokens are indices of frames, plus one, of which it may be time to
+/// let them go.
+const NEXT_FRAME: u64 = 0;
+
+/// Code of the reset of a frame's stream.
+const TOO_LATE: u64 = 1;
+
+/// Sends a live stream to the first viewer that asks.
+#[derive(Debug)]
+pub(in crate::world) struct VideoServer {
+    mode: VideoMode,
+    deadline: Option<Duration>,
+    abandon: bool,
+    source: Box<dyn FrameSource>,
+    /// The viewer, and the stream on which it asked.
+    viewer: Option<(ConnectionHandle, StreamId)>,
+    /// When the first frame was encoded; `None` before the request.
+    epoch: Option<Instant>,
+    /// The frame to encode next.
+    next: Option<Frame>,
+    encoded: Vec<Frame>,
+    /// Frames that wait for room on the viewer's stream.
+    waiting: VecDeque<Outgoing>,
+    /// Frames whose streams the viewer has not acknowledged, by index, with what is not written yet.
+    under_way: BTreeMap<u64, (StreamId, Option<Outgoing>)>,
+    by_stream: BTreeMap<StreamId, u64>,
+    /// Frames that were let go.
+    abandoned: u64,
+    gone: bool,
+}
+
+impl VideoServer {
+    /// A server of frames of `source`.
+    pub(in crate::world) fn new(spec: &VideoSpec, source: Box<dyn FrameSource>) -> Self {
+        Self {
+            mode: spec.mode,
+            deadline: spec.deadline,
+            abandon: spec.abandon,
+            source,
+            viewer: None,
+            epoch: None,
+            next: None,
+            encoded: Vec::new(),
+            waiting: VecDeque::new(),
+            under_way: BTreeMap::new(),
+            by_stream: BTreeMap::new(),
+            abandoned: 0,
+            gone: false,
+        }
+    }
+
+    /// When the stream's time began; `None` before the request.
+    pub(super) fn epoch(&self) -> Option<Instant> {
+        self.epoch
+    }
+
+    /// The frames encoded so far.
+    pub(super) fn encoded(&self) -> &[Frame] {
+        &self.encoded
+    }
+
+    /// Frames whose streams were reset because they could not be in time any more.
+    pub(super) fn abandoned(&self) -> u64 {
+        self.abandoned
+    }
+
+    /// The viewer asks.
+    fn begin(&mut self, host: &mut HostContext<'_>, handle: ConnectionHandle, id: StreamId) {
+        let Some(connection) = host.connection(handle) else {
+            return;
+        };
+        let read = connection.recv_stream(id).read(&mut [0; 16]);
+        if !matches!(read, Ok(ReadOutcome::Data(_))) {
+            return;
+        }
+        // To hear of the end of the request.
+        let _ = connection.recv_stream(id).read(&mut [0; 16]);
+        if self.epoch.is_some() {
+            return;
+        }
+        self.viewer = Some((handle, id));
+        self.epoch = Some(host.now());
+        self.next = self.source.next_frame();
+        self.encode(host);
+    }
+
+    /// Encodes and sends what is due, and waits for the next frame.
+    fn encode(&mut self, host: &mut HostContext<'_>) {
+        let (Some(epoch), Some((handle, _))) = (self.epoch, self.viewer) else {
+            return;
+        };
+        let now = host.now();
+        while let Some(frame) = self.next.filter(|frame| epoch + frame.at <= now) {
+            if self.gone {
+                return;
+            }
+            self.encoded.push(frame);
+            self.next = self.source.next_frame();
+            let Some(connection) = host.connection(handle) else {
+                return;
+            };
+            match self.mode {
+                VideoMode::Stream => self.waiting.push_back(Outgoing::new(&frame)),
+                VideoMode::Frames => {
+                    if let Some(at) = self.open_frame(connection, &frame, epoch) {
+                        host.set_timer(at, frame.index + 1);
+                    }
+                }
+            }
+        }
+        if let Some(connection) = host.connection(handle) {
+            self.pump(connection);
+        }
+        if let Some(frame) = self.next {
+            host.set_timer(epoch + frame.at, NEXT_FRAME);
+        }
+    }
+
+    /// Writes what waits on the viewer's stream, and ends it after the last frame.
+    fn pump(&mut self, connection: &mut Connection) {
+        let Some((_, id)) = self.viewer.filter(|_| self.mode == VideoMode::Stream) else {
+            return;
+        };
+        let mut stream = connection.send_stream(id);
+        while let Some(frame) = self.waiting.front_mut() {
+            // An error means that the viewer is gone, which an event tells.
+            if !matches!(frame.pump(&mut stream), Ok(true)) {
+                return;
+            }
+            self.waiting.pop_front();
+        }
+        if self.next.is_none() {
+            let _ = stream.finish();
+        }
+    }
+
+    /// Sends a frame on a stream of its own, older frames first. Returns when to look whether it
+    /// could still be in time.
+    fn open_frame(
+        &mut self,
+        connection: &mut Connection,
+        frame: &Frame,
+        epoch: Instant,
+    ) -> Option<Instant> {
+        // The viewer permits more streams than can be under way: otherwise the frame is missed.
+        let id = connection.open(Dir::Uni)?;
+        let due = self.deadline.map(|deadline| epoch + frame.at + deadline);
+        let mut stream = connection.send_stream(id);
+        let priority = i32::try_from(frame.index).unwrap_or(i32::MAX);
+        // Of a stream that has just been opened they can fail with the connection only, which an
+        // event tells.
+        let _ = stream.set_priority(-priority);
+        let _ = stream.set_deadline(due);
+        self.by_stream.insert(id, frame.index);
+        let outgoing = Some(Outgoing::new(frame));
+        self.under_way.insert(frame.index, (id, outgoing));
+        self.pump_frame(connection, frame.index);
+        let due = due.filter(|_| self.abandon)?;
+        Some(last_chance(connection, due))
+    }
+
+    fn pump_frame(&mut self, connection: &mut Connection, index: u64) {
+        if let Some((id, outgoing)) = self.under_way.get_mut(&index)
+            && let Some(frame) = outgoing
+        {
+            let mut stream = connection.send_stream(*id);
+            if matches!(frame.pump(&mut stream), Ok(true)) {
+                let _ = stream.finish();
+                *outgoing = None;
+            }
+        }
+    }
+
+    /// Lets a frame go that can't be in time any more.
+    fn abandon(&mut self, host: &mut HostContext<'_>, index: u64) {
+        let now = host.now();
+        let (Some(epoch), Some((handle, _)), Some(deadline)) =
+            (self.epoch, self.viewer, self.deadline)
+        else {
+            return;
+        };
+        let Some((id, _)) = self.under_way.get(&index) else {
+            return;
+        };
+        let id = *id;
+        let at = usize::try_from(index).ok();
+        let Some(frame) = at.and_then(|at| self.encoded.get(at)) else {
+            return;
+        };
+        let due = epoch + frame.at + deadline;
+        let Some(connection) = host.connection(handle) else {
+            return;
+        };
+        let again = last_chance(connection, due);
+        if again > now {
+            host.set_timer(again, index + 1);
+            return;
+        }
+        let _ = connection.send_stream(id).reset(TOO_LATE);
+        self.abandoned += 1;
+        self.forget(id);
+        // What refers to it can't be shown: as a viewer would ask for.
+        self.source.force_key_frame();
+    }
+
+    fn forget(&mut self, id: StreamId) {
+        if let Some(index) = self.by_stream.remove(&id) {
+            self.under_way.remove(&index);
+        }
+    }
+}
+
+/// The first moment at which what is sent can't arrive by `due` any more: half the smallest round
+/// trip before it, and a nanosecond.
+fn last_chance(connection: &Connection, due: Instant) -> Instant {
+    let path = connection.path_stats(PathId::ZERO);
+    let min_rtt = path.map_or(Duration::ZERO, |path| path.min_rtt);
+    let late = due + Duration::from_nanos(1);
+    Instant::from_nanos(
+        late.as_nanos()
+            .saturating_sub((min_rtt / 2).as_nanos() as u64),
+    )
+}
+
+impl Application for VideoServer {
+    fn on_event(&mut self, host: &mut HostContext<'_>, handle: ConnectionHandle, event: Event) {
+        match event {
+            Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
+                while let Some(id) = host
+                    .connection(handle)
+                    .and_then(|connection| connection.accept(Dir::Bi))
+                {
+                    self.begin(host, handle, id);
+                }
+            }
+            Event::Stream(StreamEvent::Readable { id }) => self.begin(host, handle, id),
+            Event::Stream(StreamEvent::Writable { id }) => {
+                let Some(connection) = host.connection(handle) else {
+                    return;
+                };
+                match self.by_stream.get(&id) {
+                    Some(index) => self.pump_frame(connection, *index),
+                    None => self.pump(connection),
+                }
+            }
+            Event::Stream(StreamEvent::Finished { id }) => self.forget(id),
+            Event::Closed { .. } => {
+                self.gone |= self.viewer.is_some_and(|(viewer, _)| viewer == handle);
+            }
+            _ => {}
+        }
+    }
+
+    fn on_timer(&mut self, host: &mut HostContext<'_>, token: u64) {
+        match token {
+            NEXT_FRAME => self.encode(host),
+            index => self.abandon(host, index - 1),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! No more than AutoRec: a purse that AutoRec's own behaviour fills.
+//!
+//! AutoRec itself runs along, with the same tolerances and on the same events; its replicas are
+//! written down instead of sent. Each time that it grants a lost datum K replicas the purse gets their
+//! bytes in advance, and when the repair of the datum ends it is settled to what AutoRec would really
+//! have sent. Copies are paid from the purse. So in the long run the cost is AutoRec's at most, while
+//! what was saved on one datum may go to another.
+
+use std::collections::BTreeMap;
+
+use swiftwater_quic::policy::{
+    Datum, Hints, Occasion, PacketOutcome, PathView, Reinjection, Reinjector, Repair,
+};
+use swiftwater_units::{ByteCount, Instant};
+
+use super::config::AutoRecPlusConfig;
+use crate::autorec::{AutoRec, AutoRecConfig, Tolerances};
+
+/// Bytes in the purse of a new connection, a few packets' worth: the first losses come before AutoRec
+/// has decided anything.
+const ADVANCE: i64 = 8 * 1200;
+
+/// Bytes that stay in the purse for first copies.
+const RESERVE: i64 = 6 * 1200;
+
+/// Most that is saved up, bytes.
+const MOST: i64 = 128 * 1200;
+
+/// Weight of a datum in the mean level.
+const LEVEL_GAIN: f64 = 1.0 / 32.0;
+
+/// What AutoRec granted a datum, and sent of it in make-believe; bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Account {
+    granted: i64,
+    sent: i64,
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct Ceiling {
+    shadow: AutoRec,
+    accounts: BTreeMap<Datum, Account>,
+    purse: i64,
+    /// Replicas per lost datum that AutoRec sends on average.
+    mean_level: Option<f64>,
+    asked: Vec<Reinjection>,
+}
+
+impl Ceiling {
+    pub(super) fn new(config: &AutoRecPlusConfig) -> Self {
+        let shadow = AutoRecConfig {
+            tolerances: Tolerances {
+                alpha: config.alpha,
+                beta: config.beta,
+                gamma: config.gamma,
+            },
+            max_level: config.max_level,
+            ..AutoRecConfig::paper()
+        };
+        Self {
+            shadow: AutoRec::new(shadow),
+            accounts: BTreeMap::new(),
+            purse: ADVANCE,
+            mean_level: None,
+            asked: Vec::new(),
+        }
+    }
+
+    /// The tolerances have changed.
+    pub(super) fn apply(&mut self, config: &AutoRecPlusConfig) {
+        // The purse and what is under repair stay.
+        let next = Self::new(config);
+        self.shadow = next.shadow;
+    }
+
+    pub(super) fn on_outcomes(
+        &mut self,
+        now: Instant,
+        outcomes: &[PacketOutcome],
+        path: &PathView,
+    ) {
+        self.advance(now);
+        self.shadow.on_outcomes(now, outcomes, path);
+    }
+
+    pub(super) fn on_new_data(&mut self, now: Instant, size: ByteCount) {
+        self.shadow.on_new_data(now, size);
+    }
+
+    /// What happened to data under repair, real copies excepted: AutoRec's are its own.
+    pub(super) fn on_repair(&mut self, now: Instant, event: &Repair) {
+        self.advance(now);
+        match *event {
+            Repair::ReplicaSent { .. } => {}
+            Repair::Retransmitted {
+                datum, round: 1, ..
+            } => {
+                self.shadow.on_repair(now, event);
+                let level = self.shadow.report().redundancy_level;
+                let granted = i64::from(level) * i64::from(datum.len);
+                let account = self.accounts.entry(datum).or_default();
+                account.granted += granted;
+                self.pay(granted);
+            }
+            Repair::Split { datum, at } => {
+                self.shadow.on_repair(now, event);
+                // The first part keeps the account; what both come to is the same.
+                if let Some(account) = self.accounts.remove(&datum) {
+                    self.accounts.insert(Datum { len: at, ..datum }, account);
+                }
+            }
+            Repair::Recovered { datum, .. } | Repair::Abandoned { datum } => {
+                self.shadow.on_repair(now, event);
+                self.settle(datum);
+            }
+            Repair::Retransmitted { .. } => self.shadow.on_repair(now, event),
+        }
+    }
+
+    fn settle(&mut self, datum: Datum) {
+        let Some(account) = self.accounts.remove(&datum) else {
+            return;
+        };
+        self.pay(account.sent - account.granted);
+        let level = account.sent as f64 / f64::from(datum.len.max(1));
+        self.mean_level = Some(match self.mean_level {
+            None => level,
+            Some(mean) => mean + LEVEL_GAIN * (level - mean),
+        });
+    }
+
+    /// There is room and nothing to send: AutoRec's off-mode.
+    pub(super) fn on_spare_room(&mut self, now: Instant) {
+        self.advance(now);
+        while self.shadow.wants_spare_room() && self.ask(now, Occasion::SpareRoom) {}
+    }
+
+    /// True if AutoRec would use spare room.
+    pub(super) fn wants_spare_room(&self) -> bool {
+        self.shadow.wants_spare_room()
+    }
+
+    /// Lets AutoRec do what was due until now.
+    fn advance(&mut self, now: Instant) {
+        while let Some(due) = self.shadow.next_deadline().filter(|due| *due <= now) {
+            if !self.ask(due, Occasion::Timer) {
+                break;
+            }
+        }
+    }
+
+    /// Asks AutoRec on an occasion and writes down what it wants as sent; false if it wants nothing.
+    fn ask(&mut self, at: Instant, occasion: Occasion) -> bool {
+        let mut asked = std::mem::take(&mut self.asked);
+        let none = &mut std::iter::empty();
+        let hints = Hints::default();
+        self.shadow
+            .reinject(at, occasion, none, &[], &hints, &mut asked);
+        let any = !asked.is_empty();
+        for copy in asked.drain(..) {
+            let datum = Datum {
+                stream: copy.stream,
+                offset: copy.offset,
+                len: copy.len,
+            };
+            self.accounts.entry(datum).or_default().sent += i64::from(copy.len);
+            self.shadow.on_repair(at, &Repair::ReplicaSent { datum });
+        }
+        self.asked = asked;
+        any
+    }
+
+    fn pay(&mut self, bytes: i64) {
+        self.purse = (self.purse + bytes).min(MOST);
+    }
+
+    /// Replicas per lost datum that AutoRec sends, rounded up unless it is little more: the purse says
+    /// who has the last one.
+    pub(super) fn level(&self) -> usize {
+        let level = f64::from(self.shadow.report().redundancy_level);
+        let mean = self.mean_level.unwrap_or(level);
+        libm::ceil(mean - 0.25).max(0.0) as usize
+    }
+
+    /// True if a copy of `bytes` may be bought; `pending` bytes are spoken for. Copies after a
+    /// datum's first leave the reserve alone.
+    pub(super) fn affords(&self, bytes: u32, pending: u64, is_first: bool) -> bool {
+        let reserve = if is_first { 0 } else { RESERVE };
+        let pending = i64::try_from(pending).unwrap_or(i64::MAX);
+        self.purse.saturating_sub(pending) >= i64::from(bytes) + reserve
+    }
+
+    pub(super) fn on_replica(&mut self, bytes: u32) {
+        self.purse -= i64::from(bytes);
+    }
+}

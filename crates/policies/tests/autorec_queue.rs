@@ -1,0 +1,233 @@
+//! The reinjection queue against a naive model: a vector that is walked.
+
+use proptest::prelude::*;
+use swiftwater_policies::autorec::ReinjectionQueue;
+use swiftwater_quic::policy::Datum;
+use swiftwater_units::{Dir, Instant, Side, StreamId};
+
+fn datum(stream: u64, offset: u64, len: u32) -> Datum {
+    Datum {
+        stream: StreamId::new(Side::Server, Dir::Uni, stream),
+        offset,
+        len,
+    }
+}
+
+/// A datum of the naive queue.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    datum: Datum,
+    replicas: u32,
+    requested: bool,
+    /// Since when it waits, if it does.
+    waits_since: Option<Instant>,
+}
+
+/// All known data, those that wait in the order of their age.
+#[derive(Debug, Default)]
+struct Naive(Vec<Known>);
+
+impl Naive {
+    fn place(&self, datum: &Datum) -> Option<usize> {
+        self.0.iter().position(|known| {
+            (known.datum.stream, known.datum.offset) == (datum.stream, datum.offset)
+        })
+    }
+
+    fn tail(&mut self, place: usize, now: Instant, level: u32) {
+        let mut known = self.0.remove(place);
+        known.requested = false;
+        known.waits_since = (known.replicas < level).then_some(now);
+        self.0.push(known);
+    }
+
+    fn retransmitted(&mut self, datum: Datum, now: Instant, level: u32) {
+        let place = self.place(&datum).unwrap_or_else(|| {
+            self.0.push(Known {
+                datum,
+                replicas: 0,
+                requested: false,
+                waits_since: None,
+            });
+            self.0.len() - 1
+        });
+        if !self.0[place].requested {
+            self.tail(place, now, level);
+        }
+    }
+
+    fn replica_sent(&mut self, datum: &Datum, now: Instant, level: u32) {
+        if let Some(place) = self.place(datum) {
+            self.0[place].replicas += 1;
+            self.tail(place, now, level);
+        }
+    }
+
+    fn split(&mut self, datum: &Datum, at: u32) {
+        let Some(place) = self.place(datum) else {
+            return;
+        };
+        let known = &mut self.0[place];
+        let mut rest = *known;
+        rest.datum.len -= at;
+        rest.datum.offset += u64::from(at);
+        known.datum.len = at;
+        self.0.insert(place + 1, rest);
+    }
+
+    fn remove(&mut self, datum: &Datum) {
+        if let Some(place) = self.place(datum) {
+            self.0.remove(place);
+        }
+    }
+
+    fn set_level(&mut self, level: u32) {
+        for known in &mut self.0 {
+            if known.replicas >= level {
+                known.waits_since = None;
+            }
+        }
+    }
+
+    fn waiting(&self) -> impl Iterator<Item = &Known> {
+        self.0.iter().filter(|known| known.waits_since.is_some())
+    }
+
+    fn take_head(&mut self) -> Option<Datum> {
+        let known = self
+            .0
+            .iter_mut()
+            .find(|known| known.waits_since.is_some())?;
+        known.waits_since = None;
+        known.requested = true;
+        Some(known.datum)
+    }
+}
+
+/// One step; data are chosen among the known ones by a number.
+#[derive(Clone, Debug)]
+enum Step {
+    Lose { stream: u64, offset: u64 },
+    Retransmit(usize),
+    Take,
+    Send(usize),
+    Recover(usize),
+    Split(usize),
+    Level(u32),
+    Wait(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let which = 0_usize..64;
+    prop_oneof![
+        4 => (0_u64..3, 0_u64..20).prop_map(|(stream, slot)| Step::Lose { stream, offset: slot * 1_000 }),
+        2 => which.clone().prop_map(Step::Retransmit),
+        4 => Just(Step::Take),
+        4 => which.clone().prop_map(Step::Send),
+        2 => which.clone().prop_map(Step::Recover),
+        1 => which.prop_map(Step::Split),
+        1 => (0_u32..5).prop_map(Step::Level),
+        3 => (0_u64..30).prop_map(Step::Wait),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn the_queue_is_the_naive_one(steps in proptest::collection::vec(step(), 1..120)) {
+        let mut queue = ReinjectionQueue::new();
+        let mut naive = Naive::default();
+        let (mut now, mut level) = (Instant::from_millis(1), 2);
+        for step in steps {
+            let pick = |which: usize| {
+                let count = naive.0.len();
+                (count > 0).then(|| naive.0[which % count])
+            };
+            match step {
+                Step::Lose { stream, offset } => {
+                    // Data don't overlap, and this may be what is left of one that was cut.
+                    let datum = datum(stream, offset, 1_000);
+                    let overlaps = naive.0.iter().any(|known| {
+                        let known = known.datum;
+                        known.stream == datum.stream
+                            && known.offset < datum.offset + 1_000
+                            && datum.offset < known.offset + u64::from(known.len)
+                    });
+                    if !overlaps {
+                        queue.on_retransmitted(&datum, now, level);
+                        naive.retransmitted(datum, now, level);
+                    }
+                }
+                Step::Retransmit(which) => if let Some(known) = pick(which) {
+                    queue.on_retransmitted(&known.datum, now, level);
+                    naive.retransmitted(known.datum, now, level);
+                },
+                Step::Take => prop_assert_eq!(queue.take_head(), naive.take_head()),
+                Step::Send(which) => if let Some(known) = pick(which) {
+                    prop_assert!(queue.on_replica_sent(&known.datum, now, level));
+                    naive.replica_sent(&known.datum, now, level);
+                },
+                Step::Recover(which) => if let Some(known) = pick(which) {
+                    prop_assert!(queue.remove(&known.datum));
+                    prop_assert!(!queue.remove(&known.datum));
+                    naive.remove(&known.datum);
+                },
+                Step::Split(which) => if let Some(known) = pick(which)
+                    && known.datum.len > 1
+                {
+                    let at = known.datum.len / 3 + 1;
+                    if at < known.datum.len {
+                        queue.split(&known.datum, at);
+                        naive.split(&known.datum, at);
+                    }
+                },
+                Step::Level(to) => {
+                    level = to;
+                    queue.set_level(level);
+                    naive.set_level(level);
+                }
+                Step::Wait(ms) => now += std::time::Duration::from_millis(ms),
+            }
+            prop_assert_eq!(queue.len(), naive.waiting().count());
+            prop_assert_eq!(queue.is_empty(), naive.waiting().next().is_none());
+            prop_assert_eq!(queue.known(), naive.0.len());
+            let requested = naive.0.iter().filter(|known| known.requested).count();
+            prop_assert_eq!(queue.requested(), requested);
+            let oldest = naive
+                .waiting()
+                .next()
+                .and_then(|known| Some((known.datum, known.waits_since?)));
+            prop_assert_eq!(queue.head(), oldest);
+            for known in &naive.0 {
+                prop_assert_eq!(queue.replicas(&known.datum), Some(known.replicas));
+            }
+        }
+    }
+}
+
+#[test]
+fn unknown_data_is_nobodys() {
+    let mut queue = ReinjectionQueue::new();
+    let stranger = datum(0, 0, 100);
+    assert!(!queue.on_replica_sent(&stranger, Instant::ZERO, 3));
+    assert!(!queue.remove(&stranger));
+    queue.split(&stranger, 50);
+    assert_eq!((queue.head(), queue.known()), (None, 0));
+}
+
+#[test]
+fn a_second_retransmission_does_not_renew_the_budget() {
+    let mut queue = ReinjectionQueue::new();
+    let lost = datum(0, 0, 1_000);
+    queue.on_retransmitted(&lost, Instant::from_millis(1), 1);
+    assert_eq!(queue.take_head(), Some(lost));
+    queue.on_replica_sent(&lost, Instant::from_millis(2), 1);
+    assert!(queue.is_empty());
+    queue.on_retransmitted(&lost, Instant::from_millis(90), 1);
+    assert!(queue.is_empty(), "its replica is gone");
+    queue.on_retransmitted(&lost, Instant::from_millis(180), 2);
+    assert_eq!(
+        queue.head(),
+        Some((lost, Instant::from_millis(180))),
+        "a higher level grants one more"
+    );
+}
