@@ -341,6 +341,7 @@ fn settings() -> impl Strategy<Value = Settings> {
 fn recovery() -> impl Strategy<Value = &'static str> {
     prop_oneof![
         4 => Just("arq"),
+        1 => Just("art"),
         1 => Just("autorec"),
         1 => Just("autorec:level=10"),
         1 => Just("autorec-paper:alpha=0ms,beta=1,gamma=1"),

@@ -404,7 +404,8 @@ impl World {
     fn change_redundancy(&mut self, side: Side, percent: u32) {
         let now = self.pair.now();
         let settings = format!("beta={}", f64::from(percent) / 100.0);
-        let is_bounded = self.plan.ends[side as usize].recovery != "arq";
+        let recovery = self.plan.ends[side as usize].recovery;
+        let is_bounded = recovery.starts_with("autorec");
         if let Some(connection) = self.open_connection(side) {
             let outcome = connection.configure_reinjector(now, &settings);
             assert_eq!(outcome.is_ok(), is_bounded, "{outcome:?}");
