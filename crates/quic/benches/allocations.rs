@@ -21,8 +21,15 @@ use transfer::Bulk;
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;
 
 fn main() {
-    for (name, real_tls) in [("aes128gcm", true), ("null cipher", false)] {
-        let mut bulk = Bulk::new(real_tls);
+    let ciphers = [("aes128gcm", true), ("null cipher", false)]
+        .map(|(name, real_tls)| (name.to_owned(), Bulk::new(real_tls)));
+    // Nothing is lost here: this is what a policy costs those who don't need it.
+    let policies = swiftwater_policies::names().into_iter().map(|name| {
+        let policies = swiftwater_policies::by_name(&name).unwrap();
+        let bulk = Bulk::with_policies(false, policies);
+        (format!("null cipher, {name}"), bulk)
+    });
+    for (name, mut bulk) in ciphers.into_iter().chain(policies) {
         let profiler = dhat::Profiler::builder().testing().build();
         let before = packets(&mut bulk);
         let blocks = dhat::HeapStats::get().total_blocks;

@@ -22,5 +22,19 @@ fn bulk(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, bulk);
+/// The same with each recovery policy on: nothing is lost, so this is what watching costs.
+fn policies(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("policies_1MB");
+    group.throughput(Throughput::Bytes(MEGABYTE as u64));
+    for name in ["arq", "autorec-paper", "autorec", "autorec+", "art"] {
+        let Ok(policies) = swiftwater_policies::by_name(name) else {
+            continue;
+        };
+        let mut bulk = Bulk::with_policies(false, policies);
+        group.bench_function(name, |bencher| bencher.iter(|| bulk.megabyte()));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, bulk, policies);
 criterion_main!(benches);

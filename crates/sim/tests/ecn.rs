@@ -338,3 +338,20 @@ fn t14_counts_in_reordered_acks_are_no_validation_failure() {
         assert_eq!(sender.lost_packets.get(), 0, "{controller}");
     }
 }
+
+#[test]
+fn any_number_of_timeouts_may_follow_once_marks_are_given_up() {
+    let mut pair = Pair::builder().link(link(10, 20)).build().unwrap();
+    pair.tap(Direction::ToServer, |datagram| match *datagram.ecn {
+        Ecn::NotEct => Verdict::Pass,
+        _ => Verdict::Drop,
+    });
+    assert!(pair.connect());
+    for _ in 0..300 {
+        pair.drop_next(Direction::ToServer);
+        pair.client().ping();
+        pair.advance(secs(1));
+    }
+    assert!(!path(&pair, Side::Client).ecn);
+    assert!(pair.transfer(10_000, Direction::ToServer).verified);
+}

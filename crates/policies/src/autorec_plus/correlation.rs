@@ -45,6 +45,8 @@ struct Bin {
 #[derive(Debug, Default)]
 pub struct LossCorrelation {
     recent: VecDeque<(Instant, bool)>,
+    /// Lost ones among them.
+    recent_losses: usize,
     bins: [Bin; BINS],
     decayed_at: Option<Instant>,
 }
@@ -55,14 +57,20 @@ impl LossCorrelation {
         Self::default()
     }
 
-    /// A packet's fate is known. O(packets kept) for a lost packet, O(losses kept) for another.
+    /// A packet's fate is known. O(packets kept) while one of them or this one is lost, else O(1).
     pub fn on_outcome(&mut self, outcome: &PacketOutcome) {
         if outcome.fate == PacketFate::Spurious {
             return;
         }
         let lost = outcome.fate == PacketFate::Lost;
         let sent_at = outcome.sent_at;
-        for &(other_at, other_lost) in &self.recent {
+        // Without a lost packet there is no pair to count, and mostly there is none.
+        let others = if lost || self.recent_losses > 0 {
+            self.recent.len()
+        } else {
+            0
+        };
+        for &(other_at, other_lost) in self.recent.iter().take(others) {
             // The earlier of the two must be a lost one.
             let (lag, later_lost) = if other_at <= sent_at && other_lost {
                 (sent_at.saturating_since(other_at), lost)
@@ -76,9 +84,12 @@ impl LossCorrelation {
                 self.bins[bin].both_lost += f64::from(u8::from(later_lost));
             }
         }
-        if self.recent.len() == REACH {
-            self.recent.pop_front();
+        if self.recent.len() == REACH
+            && let Some((_, true)) = self.recent.pop_front()
+        {
+            self.recent_losses -= 1;
         }
+        self.recent_losses += usize::from(lost);
         self.recent.push_back((sent_at, lost));
     }
 

@@ -1,7 +1,9 @@
 //! One endless stream over the perfect wire.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use swiftwater_quic::policy::{DefaultPolicies, PolicyFactory};
 use swiftwater_quic::{ReadOutcome, RetryPolicy, TransportConfig};
 use swiftwater_units::{Dir, StreamId};
 
@@ -21,9 +23,15 @@ pub(crate) struct Bulk {
 
 impl Bulk {
     pub(crate) fn new(real_tls: bool) -> Self {
+        Self::with_policies(real_tls, Arc::new(DefaultPolicies))
+    }
+
+    /// The same with other policies on both ends.
+    pub(crate) fn with_policies(real_tls: bool, policies: Arc<dyn PolicyFactory>) -> Self {
         let config = TransportConfig {
             initial_max_datagram_size: 1452,
             pacing: false,
+            policies,
             ..TransportConfig::default()
         };
         let mut wire = Wire::with(real_tls, RetryPolicy::Never, config);

@@ -114,7 +114,8 @@ impl Ecn {
     /// A probe timeout expired. The probes go unmarked, so that a path which drops marked packets
     /// costs one timeout instead of the connection.
     pub(crate) fn on_probe_timeout(&mut self) {
-        if !self.paused && self.unanswered {
+        // What failed isn't tested any more; a long connection has any number of timeouts.
+        if !self.paused && self.unanswered && self.is_usable() {
             self.timeouts += 1;
             if self.timeouts >= MAX_TIMEOUTS {
                 self.state = State::Failed;

@@ -82,6 +82,8 @@ pub(crate) struct Settings {
     pub(crate) pacing: bool,
     pub(crate) ecn: bool,
     pub(crate) newreno: bool,
+    /// Recovery policies, as named by the catalogue.
+    pub(crate) recovery: &'static str,
 }
 
 impl Default for Settings {
@@ -108,6 +110,7 @@ impl Default for Settings {
             pacing: true,
             ecn: true,
             newreno: false,
+            recovery: "arq",
         }
     }
 }
@@ -144,6 +147,8 @@ pub(crate) enum Op {
     UpdateKeys(Side),
     Rotate(Side),
     Ping(Side),
+    /// Changes the redundancy that the recovery policy may cause, percent, if it has a bound.
+    Redundancy(Side, u32),
     Close(Side),
     /// A captured datagram arrives again.
     Replay {
@@ -283,7 +288,7 @@ fn settings() -> impl Strategy<Value = Settings> {
         prop_oneof![2 => Just(1200_u16), 1 => 1200..1500_u16],
         prop_oneof![3 => Just(3_u64), 1 => 3..10_u64],
         prop_oneof![3 => Just(None), 1 => (2_400..100_000_u64).prop_map(Some)],
-        (any::<bool>(), any::<bool>(), any::<bool>()),
+        (any::<bool>(), any::<bool>(), any::<bool>(), recovery()),
     );
     (streams, timing, packets).prop_map(
         |(
@@ -303,7 +308,7 @@ fn settings() -> impl Strategy<Value = Settings> {
                 packet_size,
                 packet_threshold,
                 initial_window,
-                (pacing, ecn, newreno),
+                (pacing, ecn, newreno, recovery),
             ),
         )| Settings {
             bidi_streams,
@@ -327,8 +332,22 @@ fn settings() -> impl Strategy<Value = Settings> {
             pacing,
             ecn,
             newreno,
+            recovery,
         },
     )
+}
+
+/// Mostly none, else one that has much to do.
+fn recovery() -> impl Strategy<Value = &'static str> {
+    prop_oneof![
+        4 => Just("arq"),
+        1 => Just("art"),
+        1 => Just("autorec"),
+        1 => Just("autorec:level=10"),
+        1 => Just("autorec-paper:alpha=0ms,beta=1,gamma=1"),
+        1 => Just("autorec-paper:watch=each,level=3"),
+        1 => Just("autorec+:alpha=0ms,beta=1,gamma=1"),
+    ]
 }
 
 fn stream_op() -> impl Strategy<Value = Op> {
@@ -374,6 +393,7 @@ fn network_op() -> impl Strategy<Value = Op> {
         2 => side().prop_map(Op::UpdateKeys),
         2 => side().prop_map(Op::Rotate),
         1 => side().prop_map(Op::Ping),
+        1 => (side(), 0..100_u32).prop_map(|(side, percent)| Op::Redundancy(side, percent)),
         3 => replay,
         1 => garbage,
     ]

@@ -10,8 +10,8 @@ use swiftwater_congestion::{CubicConfig, NewRenoConfig};
 use swiftwater_link::{Buffer, EcnThreshold, Jitter, LinkConfig};
 use swiftwater_quic::wire::ErrorCode;
 use swiftwater_quic::{
-    Connection, ConnectionError, Event, ReadError, RetryPolicy, SendDatagramError, StreamEvent,
-    TransportConfig, WriteError,
+    Connection, ConnectionError, Event, PathStats, ReadError, RetryPolicy, SendDatagramError,
+    StreamEvent, TransportConfig, WriteError,
 };
 use swiftwater_sim::{Direction, HostId, LogDetail, Pair};
 use swiftwater_units::{Bandwidth, ByteCount, Dir, Instant, PacketCount, Side};
@@ -138,6 +138,7 @@ fn configure(config: &mut TransportConfig, settings: &Settings) {
     config.initial_window = settings.initial_window.map(ByteCount::new);
     config.pacing = settings.pacing;
     config.ecn = settings.ecn;
+    config.policies = swiftwater_policies::by_name(settings.recovery).expect("a known policy");
     config.controller = if settings.newreno {
         Arc::new(NewRenoConfig::default())
     } else {
@@ -317,6 +318,7 @@ impl World {
                     connection.ping();
                 }
             }
+            Op::Redundancy(side, percent) => self.change_redundancy(side, percent),
             Op::Close(side) => self.close_side(side),
             _ => unreachable!("an operation of the network"),
         }
@@ -396,6 +398,17 @@ impl World {
             .and_then(Connection::recv_datagram)
         {
             self.model.received_datagram(side, &content);
+        }
+    }
+
+    fn change_redundancy(&mut self, side: Side, percent: u32) {
+        let now = self.pair.now();
+        let settings = format!("beta={}", f64::from(percent) / 100.0);
+        let recovery = self.plan.ends[side as usize].recovery;
+        let is_bounded = recovery.starts_with("autorec");
+        if let Some(connection) = self.open_connection(side) {
+            let outcome = connection.configure_reinjector(now, &settings);
+            assert_eq!(outcome.is_ok(), is_bounded, "{outcome:?}");
         }
     }
 
@@ -480,6 +493,12 @@ impl World {
             );
         }
         let stats = connection.stats();
+        let queued = stats.reinjector.queued;
+        assert!(
+            queued == 0 || !connection.is_closed(),
+            "{side:?} closed with {queued} data to copy"
+        );
+        assert_eq!(stats.invalid_decisions, 0, "{side:?}");
         let path = &stats.paths[0];
         let heard = stats.packets_received.get();
         let (in_flight, cwnd) = (path.bytes_in_flight.get(), path.cwnd.get());
@@ -631,7 +650,8 @@ impl World {
             let pings = self.plan.ends[side as usize].keep_alive_ms.is_some();
             let limit = ByteCount::new(if pings { 1_000 } else { 0 });
             let stats = self.pair.stats(side);
-            stats.paths.iter().all(|path| path.bytes_in_flight <= limit)
+            let in_flight = |path: &PathStats| path.bytes_in_flight > limit;
+            !stats.paths.iter().any(in_flight) && stats.reinjector.queued == 0
         });
         confirmed
             && quiet
