@@ -183,13 +183,11 @@ impl Ceiling {
         self.purse = (self.purse + bytes).min(MOST);
     }
 
-    /// Replicas per lost datum that AutoRec sends, to the nearest, and one more while the purse is
-    /// well filled.
+    /// Replicas per lost datum that AutoRec sends, to the nearest.
     pub(super) fn level(&self) -> usize {
         let level = f64::from(self.shadow.report().redundancy_level);
         let mean = self.mean_level.unwrap_or(level);
-        let is_rich = self.purse > MOST / 2;
-        libm::round(mean).max(0.0) as usize + usize::from(is_rich && mean > 0.0)
+        libm::round(mean).max(0.0) as usize
     }
 
     /// True if a copy of `bytes` may be bought; `pending` bytes are spoken for. Copies after a

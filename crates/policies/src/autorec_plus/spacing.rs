@@ -14,7 +14,7 @@ pub const MAX_COPIES: usize = 10;
 
 /// What a second detection costs beyond its share of the mean latency, in detection times: it is what
 /// a viewer notices.
-const TAIL_WEIGHT: f64 = 2.0;
+const TAIL_WEIGHT: f64 = 4.0;
 
 /// By how much each gap is longer than the one before.
 const GROWTHS: [f64; 4] = [1.0, 1.5, 2.0, 3.0];
