@@ -1,6 +1,13 @@
 //! Re-injection policies made for QUIC, hosted by a session: what they hear, and what becomes of what
 //! they ask for.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+#![allow(
+    clippy::struct_field_names,
+    clippy::needless_pass_by_value,
+    reason = "plain helpers of tests"
+)]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

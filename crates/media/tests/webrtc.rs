@@ -1,5 +1,10 @@
 //! WebRTC-like protection: how many repair packets, by loss, round-trip time and time.
 
+#![allow(
+    clippy::float_cmp,
+    reason = "shares of nothing and of everything are exact"
+)]
+
 use std::time::Duration;
 
 use swiftwater_media::protection::webrtc::{WebRtcFec, WebRtcVariant};
