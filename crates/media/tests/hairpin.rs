@@ -1,5 +1,7 @@
 //! Hairpin's decision problem against brute force, and what its answers must look like.
 
+#![allow(clippy::cast_possible_wrap, reason = "a few dozen packets")]
+
 use proptest::prelude::*;
 use swiftwater_media::protection::hairpin::{HairpinTable, candidates, solve};
 
