@@ -183,11 +183,13 @@ impl Ceiling {
         self.purse = (self.purse + bytes).min(MOST);
     }
 
-    /// Replicas per lost datum that AutoRec sends, to the nearest.
+    /// Replicas per lost datum that AutoRec sends, to the nearest; a first copy as long as the purse
+    /// has one to spare.
     pub(super) fn level(&self) -> usize {
         let level = f64::from(self.shadow.report().redundancy_level);
         let mean = self.mean_level.unwrap_or(level);
-        libm::round(mean).max(0.0) as usize
+        let least = if self.purse > RESERVE { 1.0 } else { 0.0 };
+        libm::round(mean).max(least) as usize
     }
 
     /// True if a copy of `bytes` may be bought; `pending` bytes are spoken for. Copies after a
