@@ -12,7 +12,20 @@ fn names_are_read_and_written() {
         ("rtx", Scheme::Rtx),
         ("webrtc14", Scheme::WebRtc(WebRtcVariant::Year14)),
         ("webrtc-now", Scheme::WebRtc(WebRtcVariant::Now)),
-        ("hairpin:lambda=1e-4", Scheme::Hairpin { lambda: 1e-4 }),
+        (
+            "hairpin:lambda=1e-4",
+            Scheme::Hairpin {
+                lambda: 1e-4,
+                window: WINDOW,
+            },
+        ),
+        (
+            "hairpin:lambda=1e-4,window=1000000000ns",
+            Scheme::Hairpin {
+                lambda: 1e-4,
+                window: Duration::from_secs(1),
+            },
+        ),
         (
             "tambur:ratio=0.25",
             Scheme::Tambur(TamburParity::Ratio(0.25)),
@@ -83,7 +96,7 @@ proptest! {
 
     #[test]
     fn numbers_keep_their_value(lambda in 1e-12_f64..10.0, ratio in 0.001_f64..=1.0) {
-        for scheme in [Scheme::Hairpin { lambda }, Scheme::Tambur(TamburParity::Ratio(ratio))] {
+        for scheme in [Scheme::Hairpin { lambda, window: WINDOW }, Scheme::Tambur(TamburParity::Ratio(ratio))] {
             prop_assert_eq!(scheme.to_string().parse::<Scheme>(), Ok(scheme));
         }
     }

@@ -278,7 +278,7 @@ fn copies_are_sent_in_these_tests() {
         };
         let witnessed = run(&plan).witnessed();
         assert!(
-            witnessed.replica_bytes() > 20_000,
+            witnessed.replica_bytes() > 10_000,
             "{policy}: {}",
             witnessed.replica_bytes()
         );

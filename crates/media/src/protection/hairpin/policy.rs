@@ -9,7 +9,7 @@ use swiftwater_units::Instant;
 use super::solver::{HairpinTable, MAX_ROUNDS};
 
 /// How long the loss rate looks back: two frames at 60 a second.
-const WINDOW: Duration = Duration::from_millis(34);
+pub const WINDOW: Duration = Duration::from_millis(34);
 
 /// What a policy must know of the path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -47,17 +47,20 @@ impl PathTiming {
 #[derive(Debug)]
 pub struct HairpinPolicy {
     table: Arc<HairpinTable>,
-    /// What happened in the last 34 ms: when, packets sent, and data packets found to be sent again.
+    window: Duration,
+    /// What happened in the window: when, packets sent, and data packets found to be sent again.
     recent: VecDeque<(Instant, u32, u32)>,
     sent: u64,
     resent: u64,
 }
 
 impl HairpinPolicy {
-    /// A policy that looks its answers up in `table`.
-    pub fn new(table: Arc<HairpinTable>) -> Self {
+    /// A policy that looks its answers up in `table`, with the loss rate of the last `window`
+    /// ([`WINDOW`] in its authors' code).
+    pub fn new(table: Arc<HairpinTable>, window: Duration) -> Self {
         Self {
             table,
+            window,
             recent: VecDeque::new(),
             sent: 0,
             resent: 0,
@@ -96,11 +99,11 @@ impl HairpinPolicy {
         repairs
     }
 
-    /// Data packets sent again per packet sent, over the last 34 ms, at most 1; 0 with none of
+    /// Data packets sent again per packet sent, over the window, at most 1; 0 with none of
     /// either.
     pub fn loss_rate(&mut self, now: Instant) -> f64 {
         while let Some(&(at, sent, resent)) = self.recent.front()
-            && now.saturating_since(at) > WINDOW
+            && now.saturating_since(at) > self.window
         {
             self.recent.pop_front();
             self.sent -= u64::from(sent);
