@@ -50,7 +50,8 @@ pub struct Tuning {
 /// Settings of the transport but for the recovery of losses, of which some commands show several.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Basics {
-    /// Congestion controller of this end: cubic, newreno [default: cubic]
+    /// Congestion controller of this end, such as cubic or bbr2; 'lab controllers' lists them
+    /// [default: the profile's]
     #[arg(
         long,
         global = true,

@@ -182,6 +182,7 @@ fn row(recovery: &str) -> Row {
         frames_received: 1,
         verified: true,
         complete: true,
+        startup_ms: Some(300.0),
         ..Row::default()
     }
 }
@@ -219,9 +220,43 @@ fn the_conclusion_is_made_of_what_was_measured() {
         ..row("arq")
     };
     assert!(conclusion(&failed, &other).contains("nothing to compare"));
-    let table = table(&[plain, other]);
+    let table = table(&[plain.clone(), other.clone()]);
     assert_eq!(table.lines().count(), 14, "{table}");
     assert!(table.contains("12.3 %") && table.contains("1 (all, verified)"));
+}
+
+#[test]
+fn the_conclusion_hides_no_missing_frames() {
+    let plain = Row {
+        frames: 750,
+        frames_received: 703,
+        complete: false,
+        frame_p95_ms: Some(900.0),
+        recovery_mean_ms: Some(1181.0),
+        startup_ms: Some(300.0),
+        ..row("arq")
+    };
+    let other = Row {
+        frames_received: 226,
+        frame_p95_ms: Some(100.0),
+        recovery_mean_ms: Some(474.0),
+        startup_ms: None,
+        recovery: "other".to_owned(),
+        ..plain.clone()
+    };
+    let words = conclusion(&plain, &other);
+    for part in [
+        "226 of 750 frames arrived in the time instead of 703",
+        "no picture instead of no freeze",
+    ] {
+        assert!(words.contains(part), "no '{part}' in: {words}");
+    }
+    // Of frames that did not come there are no delays.
+    assert!(!words.contains("95 % of frames"), "{words}");
+    let table = table(&[plain.clone(), other]);
+    assert!(table.contains("226 of 750 (in part)"), "{table}");
+    // What is the same is said once.
+    assert!(conclusion(&plain, &plain).contains("no freeze with either"));
 }
 
 #[test]

@@ -128,8 +128,8 @@ fn a_wrong_line_of_a_table_is_named() {
     let parse = |text: &str| text.parse::<Recording>();
     let good = "at_us,bytes,kind\n0,10,key\n40000,5,delta\n";
     assert_eq!(parse(good).unwrap().bytes(), 15);
-    assert_eq!(parse("0,10,key"), Err(RecordingError::Line(1)));
-    assert_eq!(parse(""), Err(RecordingError::Line(1)));
+    assert_eq!(parse("0,10,key"), Err(RecordingError::Heading));
+    assert_eq!(parse(""), Err(RecordingError::Heading));
     for wrong in ["0,10", "0,10,key,1", "-1,10,key", "0,ten,key", "0,10,I"] {
         let text = format!("{good}{wrong}\n");
         assert_eq!(parse(&text), Err(RecordingError::Line(4)), "{wrong}");

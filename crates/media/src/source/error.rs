@@ -45,6 +45,9 @@ pub enum RecordingError {
     /// Its play time can't be told: all frames have one time.
     #[error("the recording has no duration")]
     NoDuration,
+    /// A frame table does not begin with its heading.
+    #[error("a frame table begins with the line at_us,bytes,kind; this one does not")]
+    Heading,
     /// A line of a frame table wasn't understood.
     #[error(
         "line {0} of the frame table: write microseconds,bytes,key or delta, such as 40000,8319,delta"

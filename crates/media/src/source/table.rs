@@ -20,7 +20,7 @@ impl FromStr for Recording {
     fn from_str(text: &str) -> Result<Self, RecordingError> {
         let mut lines = text.lines().map(str::trim).enumerate();
         if lines.next().is_none_or(|(_, line)| line != HEADER) {
-            return Err(RecordingError::Line(1));
+            return Err(RecordingError::Heading);
         }
         let frames = lines
             .filter(|(_, line)| !line.is_empty())

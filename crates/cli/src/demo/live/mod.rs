@@ -202,6 +202,10 @@ fn tell(
         }
         match end {
             End::Complete => {}
+            // The player of a late start may have some of the video left to show.
+            End::Late if rows.iter().all(|row| row.complete) => {
+                output::line("time was up before all of it was shown; everything had arrived")?;
+            }
             End::Late => {
                 output::line(
                     "time was up before everything arrived: the transport did not keep up with the video",

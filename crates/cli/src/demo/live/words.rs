@@ -26,11 +26,13 @@ pub const LINES: [Line; 22] = [
     brief("recovery latency, p95", |row| ms(row.recovery_p95_ms)),
     brief("recovery latency, longest", |row| ms(row.recovery_max_ms)),
     brief("deteriorated losses", |row| percent(row.deterioration_rate)),
-    brief("freezes", |row| row.freezes.to_string()),
-    brief("frozen", |row| ms(Some(row.frozen_ms))),
-    long("longest freeze", |row| ms(Some(row.longest_freeze_ms))),
+    brief("freezes", |row| shown(row, row.freezes.to_string())),
+    brief("frozen", |row| shown(row, ms(Some(row.frozen_ms)))),
+    long("longest freeze", |row| {
+        shown(row, ms(Some(row.longest_freeze_ms)))
+    }),
     long("freezes per 100 s", |row| {
-        format!("{:.1}", row.freezes_per_100_s)
+        shown(row, format!("{:.1}", row.freezes_per_100_s))
     }),
     brief("start-up", |row| ms(row.startup_ms)),
     long("picture behind the camera, mean", |row| ms(row.latency_ms)),
@@ -48,7 +50,12 @@ pub const LINES: [Line; 22] = [
         row.goodput_bps.map_or_else(absent, table::rate)
     }),
     brief("frames delivered", |row| {
-        format!("{} ({})", row.frames_received, row.delivery())
+        if row.complete {
+            format!("{} ({})", row.frames_received, row.delivery())
+        } else {
+            let (came, of) = (row.frames_received, row.frames);
+            format!("{came} of {of} ({})", row.delivery())
+        }
     }),
 ];
 
@@ -112,7 +119,7 @@ pub fn conclusion(plain: &Row, other: &Row) -> String {
         }
     }
     let cost = percent(Some(other.redundancy_cost));
-    let seen = format!("{} instead of {}", freezes(other), freezes(plain));
+    let seen = format!("{}{}", arrived(plain, other), watched(plain, other));
     let Some((before, after)) = plain.recovery_mean_ms.zip(other.recovery_mean_ms) else {
         return format!(
             "{}: too few retransmissions were lost to compare recovery; {seen}, for {cost} more data.",
@@ -121,8 +128,7 @@ pub fn conclusion(plain: &Row, other: &Row) -> String {
     };
     format!(
         "{}: data whose retransmission was lost ({}; {} with {}) came back {} after it instead of {} on \
-         average (p95 {} instead of {}), 95 % of frames arrived within {} instead of {}, {seen}, for \
-         {cost} more data.",
+         average (p95 {} instead of {}), {seen}, for {cost} more data.",
         other.recovery,
         other.repeated_data,
         plain.repeated_data,
@@ -131,18 +137,51 @@ pub fn conclusion(plain: &Row, other: &Row) -> String {
         ms(Some(before)),
         ms(other.recovery_p95_ms),
         ms(plain.recovery_p95_ms),
-        ms(other.frame_p95_ms),
-        ms(plain.frame_p95_ms),
     )
+}
+
+/// What came of the frames. Delays are those of frames that came: where others did not, the number
+/// that came tells more, since the fewer they are, the smaller the delays may be.
+fn arrived(plain: &Row, other: &Row) -> String {
+    if !(plain.complete && other.complete) {
+        return format!(
+            "{} of {} frames arrived in the time instead of {}, ",
+            other.frames_received, other.frames, plain.frames_received
+        );
+    }
+    match plain.frame_p95_ms.zip(other.frame_p95_ms) {
+        Some((before, after)) => format!(
+            "95 % of frames arrived within {} instead of {}, ",
+            ms(Some(after)),
+            ms(Some(before))
+        ),
+        None => String::new(),
+    }
+}
+
+/// What a viewer saw, beside the plain one.
+fn watched(plain: &Row, other: &Row) -> String {
+    let (before, after) = (freezes(plain), freezes(other));
+    if before == after {
+        format!("{after} with either")
+    } else {
+        format!("{after} instead of {before}")
+    }
 }
 
 fn freezes(row: &Row) -> String {
     let frozen = ms(Some(row.frozen_ms));
     match row.freezes {
+        _ if row.startup_ms.is_none() => "no picture".to_owned(),
         0 => "no freeze".to_owned(),
         1 => format!("1 freeze of {frozen}"),
         count => format!("{count} freezes of {frozen} in all"),
     }
+}
+
+/// `text`, if there was a picture that could freeze.
+fn shown(row: &Row, text: String) -> String {
+    row.startup_ms.map_or_else(absent, |_| text)
 }
 
 /// Whole milliseconds.
