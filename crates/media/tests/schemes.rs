@@ -1,6 +1,9 @@
 //! Schemes by name.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
+use swiftwater_media::protection::hairpin::WINDOW;
 use swiftwater_media::protection::tambur::TamburParity;
 use swiftwater_media::protection::webrtc::WebRtcVariant;
 use swiftwater_media::protection::{Protector, Scheme, SchemeTables, UnknownPolicy};

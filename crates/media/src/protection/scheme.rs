@@ -3,8 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use swiftwater_quic::policy::Reinjector;
+use swiftwater_units::text::parse_duration;
 use thiserror::Error;
 
 use super::hairpin::{HairpinPolicy, HairpinTable, InvalidLambda, WINDOW};
@@ -65,9 +67,9 @@ impl FromStr for Scheme {
             "rtx" | "webrtc14" | "webrtc-now" => fail("this scheme has no settings"),
             "hairpin" => match hairpin(settings) {
                 Some(scheme) => Ok(scheme),
-                None => fail(
-                    "write hairpin:lambda=1e-4 or hairpin:lambda=1e-4,window=1s, both above 0",
-                ),
+                None => {
+                    fail("write hairpin:lambda=1e-4, with a positive lambda, and if wanted ,window=1s")
+                }
             },
             "tambur" if settings == "one" => Ok(Self::Tambur(TamburParity::OnePacket)),
             "tambur" => match number("ratio=") {

@@ -8,7 +8,7 @@
 mod policy;
 mod solver;
 
-pub use policy::{HairpinPolicy, PathTiming};
+pub use policy::{HairpinPolicy, PathTiming, WINDOW};
 pub use solver::{
     HairpinTable, InvalidLambda, MAX_MISSING, MAX_ROUNDS, Solution, candidates, solve,
 };
