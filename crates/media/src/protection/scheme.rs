@@ -67,9 +67,9 @@ impl FromStr for Scheme {
             "rtx" | "webrtc14" | "webrtc-now" => fail("this scheme has no settings"),
             "hairpin" => match hairpin(settings) {
                 Some(scheme) => Ok(scheme),
-                None => {
-                    fail("write hairpin:lambda=1e-4, with a positive lambda, and if wanted ,window=1s")
-                }
+                None => fail(
+                    "write hairpin:lambda=1e-4, with a positive lambda, and if wanted ,window=1s",
+                ),
             },
             "tambur" if settings == "one" => Ok(Self::Tambur(TamburParity::OnePacket)),
             "tambur" => match number("ratio=") {
