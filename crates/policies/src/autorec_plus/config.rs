@@ -71,12 +71,12 @@ tunable!(AutoRecPlusConfig {
     "alpha" => alpha in Duration::ZERO..=LONGEST, "mean recovery latency that is good enough";
     "beta" => beta in 0.0..=10.0, "replica bytes per new byte in any ten seconds";
     "gamma" => gamma in 0.0..=1.0, "share of goodput that copies may take";
-    "max_level" => max_level in 0_u32..=10, "most copies per round of repair";
+    "max-level" => max_level in 0_u32..=10, "most copies per round of repair";
     "residual" => residual in 0.0..=1.0, "probability of a second detection that is good enough";
-    "least_gain" => least_gain in 0.0..=1.0, "share of the detection time that one more copy must save";
-    "min_gap" => min_gap in Duration::ZERO..=LONGEST, "shortest time between copies of a datum";
+    "least-gain" => least_gain in 0.0..=1.0, "share of the detection time that one more copy must save";
+    "min-gap" => min_gap in Duration::ZERO..=LONGEST, "shortest time between copies of a datum";
     "renew" => renew, "grant copies again after a second loss";
-    "burst_aware" => burst_aware, "space copies by how bursty losses are";
-    "deadline_aware" => deadline_aware, "heed the deadlines of streams";
+    "burst-aware" => burst_aware, "space copies by how bursty losses are";
+    "deadline-aware" => deadline_aware, "heed the deadlines of streams";
     "ceiling" => ceiling, "spend no more than AutoRec would under the same tolerances";
 });
