@@ -15,7 +15,7 @@
 //!   `sending.rs`: what goes into packets and what became of it.
 //! - `send.rs`, `recv.rs`: the two halves of a stream; `send_buffer.rs`, `assembler.rs`: their
 //!   bytes.
-//! - `repairs.rs`: the history of bytes that were lost or repeated.
+//! - `repairs.rs`: the history of bytes that were lost or repeated; `repair_stats.rs`: its totals.
 //! - `table.rs`: identifiers and counts; `ready.rs`: turns and priorities; `window.rs`: credit
 //!   given.
 
@@ -24,7 +24,7 @@ mod assembler;
 mod ready;
 mod received;
 mod recv;
-mod repair_sums;
+mod repair_stats;
 mod repairs;
 mod send;
 mod send_buffer;
@@ -42,7 +42,7 @@ use swiftwater_units::{Dir, Instant, Side, StreamId};
 use swiftwater_wire::TransportParameters;
 
 pub use application::{Chunk, ReadChunk, ReadOutcome};
-pub use repairs::RepairStats;
+pub use repair_stats::RepairStats;
 pub(crate) use repairs::{Carrier, RepairEvent, Verdict};
 
 use self::received::Incoming;

@@ -14,91 +14,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::time::Duration;
 
-use swiftwater_units::{ByteCount, Instant, PacketNumber, PathId, StreamId};
+use swiftwater_units::{Instant, PacketNumber, PathId, StreamId};
 
+use super::repair_stats::RepairStats;
 use crate::frame_writer::Fate;
 use crate::observe::Purpose;
 use crate::policy::{Copied, Datum, Repair, RepairCause};
-
-/// Totals of the repair of lost stream data. Means are weighted by bytes, so that a datum that was
-/// cut in two counts no more than one that wasn't.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct RepairStats {
-    /// Stream bytes sent for the first time.
-    pub new_bytes: ByteCount,
-    /// Bytes declared lost, or probed for, each counted once.
-    pub lost_bytes: ByteCount,
-    /// Data (ranges) declared lost, each counted once.
-    pub lost_data: u64,
-    /// Of `lost_bytes`, those whose first transmission arrived after all.
-    pub spurious_bytes: ByteCount,
-    /// Bytes of retransmissions sent, replicas excluded.
-    pub retransmitted_bytes: ByteCount,
-    /// Bytes whose repair is over.
-    pub recovered_bytes: ByteCount,
-    /// Of these, the ones whose first retransmission did not get through: those that a recovery
-    /// latency is counted for.
-    pub repeated_bytes: ByteCount,
-    /// Data that `repeated_bytes` are of.
-    pub repeated_data: u64,
-    /// Sum over `repeated_bytes` of the time from first retransmission to the sending of the copy
-    /// that arrived first, in byte-nanoseconds.
-    pub recovery_latency_sum: u128,
-    /// The longest such time.
-    pub max_recovery_latency: Duration,
-    /// Recovered bytes that needed a second loss detection.
-    pub deteriorated_bytes: ByteCount,
-    /// Recovered bytes whose recovery latency was no less than their own detection time.
-    pub late_bytes: ByteCount,
-    /// Sum over the first retransmissions of the time since the first transmission, in
-    /// byte-nanoseconds; retransmissions for loss only.
-    pub detection_time_sum: u128,
-    /// Bytes that `detection_time_sum` is of.
-    pub detected_bytes: ByteCount,
-    /// As `detection_time_sum`, for data that a probe timeout repeated.
-    pub probe_time_sum: u128,
-    /// Bytes that `probe_time_sum` is of.
-    pub probed_bytes: ByteCount,
-    /// Replicas sent, of each datum; a datum that is cut in two takes its replicas along twice.
-    pub replicas_sent: u64,
-    /// Their bytes.
-    pub replica_bytes: ByteCount,
-    /// Data that a replica brought first.
-    pub replicas_useful: u64,
-    /// Replicas of recovered data that brought nothing.
-    pub replicas_wasted: u64,
-}
-
-impl RepairStats {
-    /// Mean recovery latency of data whose first retransmission was lost (AutoRec, section III-C).
-    pub fn mean_recovery_latency(&self) -> Option<Duration> {
-        mean(self.recovery_latency_sum, self.repeated_bytes)
-    }
-
-    /// Mean time from sending to retransmission, for data found lost (`T_unit`), probes excluded.
-    pub fn mean_detection_time(&self) -> Option<Duration> {
-        mean(self.detection_time_sum, self.detected_bytes)
-    }
-
-    /// Share of recovered bytes that needed two or more loss detections (recovery deterioration
-    /// rate, AutoRec section VII), 0 to 1; spurious losses are no losses.
-    pub fn deterioration_rate(&self) -> Option<f64> {
-        let lost = (self.recovered_bytes.saturating_sub(self.spurious_bytes)).get();
-        (lost > 0).then(|| self.deteriorated_bytes.get() as f64 / lost as f64)
-    }
-
-    /// Replica bytes per byte sent for the first time (AutoRec, section V-A).
-    pub fn redundancy_cost(&self) -> f64 {
-        self.replica_bytes.get() as f64 / self.new_bytes.get().max(1) as f64
-    }
-}
-
-fn mean(sum: u128, bytes: ByteCount) -> Option<Duration> {
-    let nanos = sum.checked_div(u128::from(bytes.get()))?;
-    Some(Duration::from_nanos(
-        u64::try_from(nanos).unwrap_or(u64::MAX),
-    ))
-}
 
 /// The packet that a fate or a sending is about.
 #[derive(Clone, Copy, Debug)]

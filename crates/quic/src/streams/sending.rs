@@ -7,7 +7,8 @@ use swiftwater_units::StreamId;
 use swiftwater_wire::frame;
 
 use super::ready::Ready;
-use super::repairs::{Carrier, RepairEvent, RepairStats, Verdict};
+use super::repair_stats::RepairStats;
+use super::repairs::{Carrier, RepairEvent, Verdict};
 use super::send::SendHalf;
 use super::send_buffer::{ChunkPool, Piece};
 use super::{Stream, Streams, WRITABLE};
