@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use swiftwater_congestion::Bbr1Config;
+use swiftwater_policies::{AutoRecConfig, SinglePathPolicies};
 use swiftwater_quic::TransportConfig;
 use thiserror::Error;
 
@@ -18,8 +19,8 @@ const PACKET: u64 = 1200;
 /// | | controller | initial window | assumed RTT | send buffer | receive windows | else |
 /// |---|---|---|---|---|---|---|
 /// | `Web` | CUBIC | 10 packets | 333 ms | 16 MiB | up to 16 MiB per stream | RFC defaults |
-/// | `Live` | `bbr1-xquic` | 32 packets | 250 ms | 16 MiB | up to 16 MiB per stream | keep-alive 15 s |
-/// | `Interactive` | CUBIC | 32 packets | 250 ms | 1 MiB | up to 4 MiB per stream | keep-alive 5 s, ACKs after 5 ms |
+/// | `Live` | `bbr1-xquic` | 32 packets | 250 ms | 16 MiB | up to 16 MiB per stream | keep-alive 15 s, recovery `autorec-live` |
+/// | `Interactive` | CUBIC | 32 packets | 250 ms | 1 MiB | up to 4 MiB per stream | keep-alive 5 s, ACKs after 5 ms, recovery `autorec-rtc` |
 /// | `Bulk` | CUBIC | 32 packets | 333 ms | 64 MiB | up to 64 MiB per stream | |
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Profile {
@@ -65,12 +66,14 @@ impl Profile {
                 initial_window: wide,
                 initial_rtt: Duration::from_millis(250),
                 keep_alive_interval: Some(Duration::from_secs(15)),
+                policies: Arc::new(SinglePathPolicies(AutoRecConfig::live())),
                 ..default
             },
             Self::Interactive => TransportConfig {
                 initial_window: wide,
                 initial_rtt: Duration::from_millis(250),
                 keep_alive_interval: Some(Duration::from_secs(5)),
+                policies: Arc::new(SinglePathPolicies(AutoRecConfig::rtc())),
                 max_ack_delay: Duration::from_millis(5),
                 send_window: (1 << 20).into(),
                 max_stream_receive_window: (4 << 20).into(),

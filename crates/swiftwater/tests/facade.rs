@@ -93,6 +93,19 @@ fn live_starts_with_32_packets_and_250_ms() {
 }
 
 #[test]
+fn video_profiles_repair_losses_with_replicas() {
+    let repairs = |profile: Profile| {
+        let reinjector = profile.transport().policies.reinjector();
+        !reinjector.is_inert()
+    };
+    assert_eq!(
+        Profile::ALL.map(repairs),
+        [false, true, true, false],
+        "web, live, interactive, bulk"
+    );
+}
+
+#[test]
 fn profiles_have_names() {
     for profile in Profile::ALL {
         assert_eq!(profile.to_string().parse(), Ok(profile));
