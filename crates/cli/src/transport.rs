@@ -162,7 +162,10 @@ pub fn parse_recovery(specification: &str) -> Result<String, UnknownPolicies> {
 
 /// A line of help that ends with the names of the recovery policies and the default.
 pub fn recovery_help(what: &str) -> String {
-    format!("{} [default: the profile's, which for web and bulk is arq, plain retransmission]", with_recoveries(what))
+    format!(
+        "{} [default: the profile's, which for web and bulk is arq, plain retransmission]",
+        with_recoveries(what)
+    )
 }
 
 /// `what`, followed by the names of the recovery policies.

@@ -183,3 +183,14 @@ proptest! {
         let _ = text.parse::<SourceSpec>();
     }
 }
+
+#[test]
+fn only_regular_files_are_read() {
+    let folder = env!("CARGO_MANIFEST_DIR");
+    let source: SourceSpec = format!("file:{folder}").parse().unwrap();
+    let error = source.open(1).err().unwrap();
+    assert!(error.to_string().contains(folder), "{error}");
+    let cause = std::error::Error::source(&error).map(ToString::to_string);
+    let told = format!("{error} {}", cause.unwrap_or_default());
+    assert!(told.contains("no regular file"), "{told}");
+}

@@ -120,6 +120,11 @@ fn read_file(path: &str) -> Result<Recording, SourceError> {
         path: path.to_owned(),
         source,
     };
+    // A pipe would be waited for without end, and has no end to seek to.
+    if !fs::metadata(path).map_err(unreadable)?.is_file() {
+        let kind = std::io::ErrorKind::InvalidInput;
+        return Err(unreadable(std::io::Error::new(kind, "no regular file")));
+    }
     let is_table = Path::new(path)
         .extension()
         .is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
