@@ -125,9 +125,14 @@ impl<P> Pipe<P> {
             && first.until <= self.passed
             && let Some(released) = self.held.pop_front()
         {
-            let mut item = released.entry.item;
-            item.arrival = item.arrival.min(arrival.max(released.earliest));
-            let entry = self.number(item);
+            let mut entry = released.entry;
+            let release = arrival.max(released.earliest);
+            // One whose time has come anyway keeps its place among those that arrive with it: whether
+            // it was looked for before makes no difference.
+            if release < entry.item.arrival {
+                entry.item.arrival = release;
+                entry = self.number(entry.item);
+            }
             self.free.push(Reverse(entry));
         }
     }
