@@ -152,7 +152,6 @@ fn spurious_losses_are_taken_off_the_rate() {
         });
     }
     assert!((rate.rate() - 0.05).abs() < 1e-9);
-    assert!((rate.spurious_share() - 0.5).abs() < 1e-9);
 }
 
 proptest! {

@@ -12,7 +12,7 @@ const MEMORY: Duration = Duration::from_secs(10);
 /// Outcomes before the rate means anything.
 const ENOUGH: f64 = 20.0;
 
-/// Measures how many packets are lost, and how many of these losses are none.
+/// Measures how many packets are lost; losses that turn out to be none are taken off.
 #[derive(Debug, Default)]
 pub struct LossRate {
     outcomes: f64,
@@ -55,14 +55,5 @@ impl LossRate {
     pub fn rate(&self) -> f64 {
         let lost = (self.lost - self.spurious).max(0.0);
         (lost / self.outcomes.max(ENOUGH)).clamp(0.0, 0.99)
-    }
-
-    /// Share of the losses that turned out to be none, 0 to 1.
-    pub fn spurious_share(&self) -> f64 {
-        if self.lost > 0.0 {
-            (self.spurious / self.lost).clamp(0.0, 1.0)
-        } else {
-            0.0
-        }
     }
 }
