@@ -7,14 +7,14 @@ use swiftwater_units::Instant;
 /// Counts from the start of an endpoint or relay.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
-    start: std::time::Instant,
+    start: tokio::time::Instant,
 }
 
 impl Clock {
     /// A clock whose epoch is now.
     pub(crate) fn start() -> Self {
         Self {
-            start: std::time::Instant::now(),
+            start: tokio::time::Instant::now(),
         }
     }
 
@@ -28,7 +28,6 @@ impl Clock {
         const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
         let now = self.now();
         let after_now = at.saturating_since(now).min(YEAR);
-        let exact = self.start + now.saturating_since(Instant::ZERO) + after_now;
-        tokio::time::Instant::from_std(exact)
+        self.start + now.saturating_since(Instant::ZERO) + after_now
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,8 +10,11 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use swiftwater_quic::crypto::CryptoError;
 use swiftwater_quic::policy::Hints;
-use swiftwater_quic::{ConnectionError, ConnectionStats, SendDatagramError};
-use swiftwater_units::{Dir, Side, StreamId};
+use swiftwater_quic::{
+    Connection as Core, ConnectionError, ConnectionStats, EarlyDataOutcome, LocalAddress,
+    MigrateError, PathAddress, SendDatagramError, SocketId,
+};
+use swiftwater_units::{Bandwidth, Dir, Instant, Side, StreamId};
 
 use crate::recv_stream::RecvStream;
 use crate::send_stream::SendStream;
@@ -170,6 +174,35 @@ impl Connection {
             .await
     }
 
+    /// Waits until the handshake is complete and tells what became of early data; `None` if there were
+    /// none. What a client sent early on streams is sent anew after a rejection, without its doing;
+    /// datagrams are lost.
+    pub async fn early_data(&self) -> Result<Option<EarlyDataOutcome>, ConnectionError> {
+        let signal = &self.handle.signals.connected;
+        self.handle
+            .wait_for(signal, |state| match &state.closed {
+                _ if state.connected => Some(Ok(state.connection.early_data())),
+                closed => closed.clone().map(Err),
+            })
+            .await
+    }
+
+    /// True until the handshake is complete. A server that has the connection already must reckon with
+    /// what it receives being a recording of earlier early data that somebody sends again: it may read
+    /// and answer what can happen twice without harm, and keeps the rest for after
+    /// [`Connection::handshake_confirmed`].
+    pub fn is_handshaking(&self) -> bool {
+        self.handle.lock().connection.is_handshaking()
+    }
+
+    /// Lets the peer send stream data no faster than `rate` on average; `None` for no limit. Credit
+    /// that it has already may still be used at once.
+    pub fn set_receive_rate(&self, rate: Option<Bandwidth>) {
+        let now = self.handle.endpoint.clock.now();
+        self.handle.lock().connection.set_receive_rate(now, rate);
+        self.handle.touch();
+    }
+
     /// Counters and measurements up to now, also after the end.
     pub fn stats(&self) -> ConnectionStats {
         self.handle.lock().connection.stats()
@@ -178,6 +211,77 @@ impl Connection {
     /// The peer's address, which may change during the connection.
     pub fn remote_address(&self) -> SocketAddr {
         self.handle.lock().connection.remote()
+    }
+
+    /// Both ends of the path in use, which may change during the connection.
+    pub fn path_address(&self) -> PathAddress {
+        self.handle.lock().connection.path_address()
+    }
+
+    /// Moves to another of the endpoint's sockets ([`Endpoint::add_socket`]), if the server can be
+    /// reached from there: the path in use stays so until the new one is validated. Waits for the
+    /// outcome, some seconds at most. Data flows all the while. Clients only.
+    ///
+    /// Dropping the future doesn't take the wish back.
+    ///
+    /// [`Endpoint::add_socket`]: crate::Endpoint::add_socket
+    pub async fn migrate(&self, socket: SocketId) -> Result<PathAddress, MigrateError> {
+        self.move_to(socket, Core::migrate).await
+    }
+
+    /// Moves to another of the endpoint's sockets at once, because the present one no longer works,
+    /// and waits until the new path is validated. On [`MigrateError::Failed`] the connection remains
+    /// there all the same. Clients only.
+    ///
+    /// [`Endpoint::rebind`](crate::Endpoint::rebind) does it for all connections.
+    pub async fn rebind(&self, socket: SocketId) -> Result<PathAddress, MigrateError> {
+        self.move_to(socket, Core::rebind).await
+    }
+
+    async fn move_to(
+        &self,
+        socket: SocketId,
+        how: fn(&mut Core, Instant, LocalAddress) -> Result<(), MigrateError>,
+    ) -> Result<PathAddress, MigrateError> {
+        let endpoint = &self.handle.endpoint;
+        if endpoint.lock().sockets.address(socket).is_none() {
+            return Err(MigrateError::NoSuchSocket);
+        }
+        let asked = {
+            let mut state = self.handle.lock();
+            let now = endpoint.clock.now();
+            how(&mut state.connection, now, LocalAddress::any(socket))?;
+            state.migration.begin(Some(socket))
+        };
+        // Whoever waited for an earlier wish learns that it is over.
+        self.handle.signals.migrated.notify_waiters();
+        self.handle.touch();
+        let signal = &self.handle.signals.migrated;
+        self.handle
+            .wait_for(signal, |state| {
+                if state.migration.asked != asked {
+                    return Some(Err(MigrateError::Replaced));
+                }
+                match state.migration.outcome {
+                    Some(outcome) => Some(outcome),
+                    None if state.closed.is_some() => Some(Err(MigrateError::Closed)),
+                    None => None,
+                }
+            })
+            .await
+    }
+
+    /// Waits until the system refuses to send from the connection's local address: the interface is
+    /// down, its address gone, or no route left. A hint that it may be time to move, no more: sending
+    /// goes on, and may work again. `None` once the connection is closed.
+    pub async fn local_unreachable(&self) -> Option<io::ErrorKind> {
+        let signal = &self.handle.signals.unreachable;
+        self.handle
+            .wait_for(signal, |state| match state.unreachable.take() {
+                Some(kind) => Some(Some(kind)),
+                None => state.closed.is_some().then_some(None),
+            })
+            .await
     }
 
     /// The application protocol that was negotiated, if any.
@@ -270,6 +374,24 @@ impl Connecting {
     pub(crate) fn new(handle: Handle) -> Self {
         Self {
             handle: Some(handle),
+        }
+    }
+
+    /// The connection at once if a session with the server is resumed that permits early data (0-RTT);
+    /// otherwise `self`, to be waited for.
+    ///
+    /// Whoever records early data can send them to the server again, so they should only ask for what
+    /// may happen twice. [`Connection::early_data`] tells later whether the server took them.
+    ///
+    /// # Panics
+    ///
+    /// If the future was polled to its end.
+    pub fn into_early(mut self) -> Result<Connection, Self> {
+        let handle = self.handle.as_ref().expect("not polled to completion");
+        let may = handle.lock().connection.may_send_early_data();
+        match self.handle.take_if(|_| may) {
+            Some(handle) => Ok(Connection::new(handle)),
+            None => Err(self),
         }
     }
 }

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use swiftwater_quic::{
-    ClientConfig, ConnectError, Connection as Core, ConnectionHandle, Endpoint as EndpointCore,
-    EndpointConfig, ServerConfig,
+    ClientConfig, ConnectError, Connection as Core, ConnectionHandle, EndpointConfig, LocalAddress,
+    ServerConfig, SocketId,
 };
 
 use crate::connection::{Connecting, Connection};
 use crate::endpoint_shared::{EndpointShared, EndpointState};
+use crate::endpoint_stats::EndpointStats;
 use crate::error::BindError;
+use crate::faults::SocketFaults;
+use crate::group::{Accepted, Group};
 use crate::shared::{Handle, Shared};
-use crate::socket::{Socket, SocketBuffers};
-use crate::worker::Worker;
 
 /// What an endpoint is made from.
 #[derive(Clone, Debug)]
@@ -28,7 +29,8 @@ pub struct EndpointOptions {
     /// system's generator.
     pub seed: [u8; 32],
     /// Incoming connections, handshakes in progress included, that may wait for
-    /// [`Endpoint::accept`]; default 4096. Beyond it new ones are refused.
+    /// [`Endpoint::accept`]; default 4096. Beyond it new ones are refused. Each of several workers
+    /// has its share.
     pub accept_backlog: usize,
     /// Kernel buffer for received datagrams to ask for, bytes; default 4 MiB. The system may give
     /// less.
@@ -36,6 +38,16 @@ pub struct EndpointOptions {
     /// Kernel buffer for datagrams to send to ask for, bytes; default 2 MiB. The system may give
     /// less.
     pub send_buffer: usize,
+    /// Workers that serve the address, each with a socket, a thread and connections of its own; 0
+    /// takes as many as there are processors. Default 1, which runs on the caller's runtime. See
+    /// [`Endpoint::bind`].
+    pub workers: usize,
+    /// Addresses to bind as well, one per family at most, where clients are asked to go after the
+    /// handshake (RFC 9000, section 9.6); default none. Port 0 takes any.
+    pub preferred: Vec<SocketAddr>,
+    /// Makes system calls fail, for tests.
+    #[doc(hidden)]
+    pub faults: Option<Arc<dyn SocketFaults>>,
 }
 
 impl EndpointOptions {
@@ -48,6 +60,9 @@ impl EndpointOptions {
             accept_backlog: 4096,
             receive_buffer: 4 << 20,
             send_buffer: 2 << 20,
+            workers: 1,
+            preferred: Vec::new(),
+            faults: None,
         }
     }
 
@@ -57,64 +72,52 @@ impl EndpointOptions {
         self.server = Some(Arc::new(config));
         self
     }
+
+    /// The same with one more [preferred address](EndpointOptions::preferred).
+    #[must_use]
+    pub fn preferred(mut self, address: SocketAddr) -> Self {
+        self.preferred.push(address);
+        self
+    }
+
+    /// The same with this many [`EndpointOptions::workers`].
+    #[must_use]
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers;
+        self
+    }
 }
 
-/// What an endpoint has done so far, and has now.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[non_exhaustive]
-pub struct EndpointStats {
-    /// Connections that are not gone, the closing ones included.
-    pub connections: usize,
-    /// Incoming connections that wait for [`Endpoint::accept`].
-    pub waiting: usize,
-    /// First packets of clients that were refused because too many waited. A client may send more
-    /// than one.
-    pub overflows: u64,
-    /// Datagrams received.
-    pub datagrams_received: u64,
-    /// Datagrams sent.
-    pub datagrams_sent: u64,
-    /// System calls that sent them; fewer thanks to segmentation offload.
-    pub sends: u64,
-    /// Errors while receiving, none of which ends the endpoint.
-    pub receive_errors: u64,
-    /// Datagrams or batches that the system refused to send; they count as lost.
-    pub send_errors: u64,
-    /// Times that the endpoint's task ran.
-    pub wakeups: u64,
-    /// Routing: Retry, Version Negotiation, resets, refusals, drops.
-    pub routing: swiftwater_quic::EndpointStats,
-}
-
-/// A UDP socket with any number of QUIC connections, as client, as server or both.
+/// A UDP address with any number of QUIC connections, as client, as server or both.
 ///
-/// Clones are handles of the same endpoint. One task per endpoint does all its I/O; it ends when the
-/// last handle is dropped and the last connection is over.
+/// Clones are handles of the same endpoint. It ends when the last handle is dropped and the last
+/// connection is over.
 pub struct Endpoint {
-    shared: Arc<EndpointShared>,
+    group: Arc<Group>,
 }
 
 impl Endpoint {
-    /// Binds a UDP socket and starts the task that serves it. `[::]` takes IPv4 and IPv6. Must be
-    /// called inside a tokio runtime.
+    /// Binds UDP sockets and starts to serve them. `[::]` takes IPv4 and IPv6. Must be called inside
+    /// a tokio runtime.
+    ///
+    /// A single worker is a task of that runtime. Several have a thread each, with an event queue of
+    /// its own: tasks of one runtime would share a queue that one thread at a time asks. The system
+    /// spreads clients over the sockets by their addresses. A connection stays with the worker that
+    /// accepted it: when its packets arrive at another one, because the client moved, they are
+    /// handed over. Servers gain from it when one processor can't serve all their connections;
+    /// connections that are opened here are spread too, but most of their packets arrive at the
+    /// wrong worker, so that endpoints which only connect should have one.
     ///
     /// # Panics
     ///
     /// If the runtime was built without I/O or time.
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "options are made for one endpoint"
+    )]
     pub fn bind(address: SocketAddr, options: EndpointOptions) -> Result<Self, BindError> {
-        let buffers = SocketBuffers {
-            send: options.send_buffer,
-            receive: options.receive_buffer,
-        };
-        let socket = Socket::bind(address, buffers)?;
-        let core = EndpointCore::new(options.endpoint, options.server, options.seed);
-        let shared = EndpointShared::new(core, &socket, options.accept_backlog);
-        let shared = Arc::new(shared);
-        let worker = Worker::new(Arc::clone(&shared), socket);
-        tokio::runtime::Handle::try_current()
-            .map_err(|error| BindError::NoRuntime(error.to_string()))?
-            .spawn(worker);
-        Ok(Self::handle(shared))
+        let group = Arc::new(Group::start(address, &options)?);
+        Ok(Self::handle(group))
     }
 
     /// Binds an endpoint that only connects.
@@ -136,9 +139,9 @@ impl Endpoint {
         Self::bind(address, EndpointOptions::new(config, seed).server(server))
     }
 
-    fn handle(shared: Arc<EndpointShared>) -> Self {
-        shared.handles.fetch_add(1, Ordering::Relaxed);
-        Self { shared }
+    fn handle(group: Arc<Group>) -> Self {
+        group.handles.fetch_add(1, Ordering::Relaxed);
+        Self { group }
     }
 
     /// Starts a connection to `remote`, which must prove to be `server_name`.
@@ -160,11 +163,12 @@ impl Endpoint {
         server_name: &str,
         token: Vec<u8>,
     ) -> Result<Connecting, ConnectError> {
-        if !self.shared.family.reaches(remote) {
+        let worker = self.group.next();
+        let now = worker.clock.now();
+        let mut state = worker.lock();
+        if !state.sockets.reaches(remote) {
             return Err(ConnectError::InvalidAddress(remote));
         }
-        let now = self.shared.clock.now();
-        let mut state = self.shared.lock();
         if state.closing.is_some() || state.dead {
             return Err(ConnectError::Closing);
         }
@@ -172,39 +176,22 @@ impl Endpoint {
             state
                 .core
                 .connect_with_token(now, config, remote, server_name, token)?;
-        Ok(self.add(&mut state, handle, connection))
-    }
-
-    fn add(
-        &self,
-        state: &mut EndpointState,
-        handle: ConnectionHandle,
-        connection: Core,
-    ) -> Connecting {
-        state.connections += 1;
-        let endpoint = Arc::clone(&self.shared);
-        let shared = Shared::new(handle.index(), Box::new(connection), endpoint);
-        let connecting = Connecting::new(Handle::new(Arc::clone(&shared)));
-        // Still under the endpoint's lock, so that a `close` after it finds the connection.
-        self.shared
-            .inbox
-            .post(|news| news.added.push((handle, shared)));
-        connecting
+        Ok(add(worker, &mut state, handle, connection))
     }
 
     /// Waits for an incoming connection whose handshake is complete; `None` once the endpoint is
     /// closed. Connections whose handshake fails don't appear here.
+    ///
+    /// A connection with early data that are accepted comes earlier, as do all if the server may send
+    /// before the handshake is complete ([`ServerConfig::half_rtt`]): see
+    /// [`Connection::is_handshaking`].
     pub async fn accept(&self) -> Option<Connection> {
         loop {
-            let ticket = self.shared.incoming.notified();
-            {
-                let mut state = self.shared.lock();
-                if let Some(connection) = state.accept.pop_front() {
-                    return Some(connection);
-                }
-                if state.closing.is_some() || state.dead {
-                    return None;
-                }
+            let ticket = self.group.signals().incoming.notified();
+            match self.group.take_accepted() {
+                Accepted::Connection(connection) => return Some(connection),
+                Accepted::None => {}
+                Accepted::Never => return None,
             }
             ticket.await;
         }
@@ -213,9 +200,12 @@ impl Endpoint {
     /// Accepts with this configuration from now on, or no longer with `None`. Existing connections
     /// are not affected.
     pub fn set_server_config(&self, config: Option<ServerConfig>) {
-        let mut state = self.shared.lock();
-        if state.closing.is_none() {
-            state.core.set_server_config(config.map(Arc::new));
+        let config = config.map(Arc::new);
+        for worker in self.group.workers() {
+            let mut state = worker.lock();
+            if state.closing.is_none() {
+                state.core.set_server_config(config.clone());
+            }
         }
     }
 
@@ -225,92 +215,137 @@ impl Endpoint {
     /// To let running work end first, call `set_server_config(None)`, wait for the connections'
     /// tasks, and close then.
     pub fn close(&self, code: u64, reason: &[u8]) {
-        let waiting = {
-            let mut state = self.shared.lock();
-            if state.closing.is_some() {
-                return;
-            }
-            state.closing = Some((code, reason.to_vec()));
-            state.core.set_server_config(None);
-            std::mem::take(&mut state.accept)
-        };
-        // The worker closes everything with the code; what nobody accepted must not close with
-        // another one before.
-        self.shared.inbox.post(|news| {
-            news.state_changed = true;
-            news.discarded.extend(waiting);
-        });
-        self.shared.incoming.notify_waiters();
+        for worker in self.group.workers() {
+            let waiting = {
+                let mut state = worker.lock();
+                if state.closing.is_some() {
+                    continue;
+                }
+                state.closing = Some((code, reason.to_vec()));
+                state.core.set_server_config(None);
+                std::mem::take(&mut state.accept)
+            };
+            // The worker closes everything with the code; what nobody accepted must not close with
+            // another one before.
+            worker.inbox.post(|news| {
+                news.state_changed = true;
+                news.discarded.extend(waiting);
+            });
+        }
+        self.group.signals().incoming.notify_waiters();
     }
 
     /// Waits until no connection is left: all are closed and their closing time (three probe
     /// timeouts, in which late packets are answered) is over.
     pub async fn wait_idle(&self) {
         loop {
-            let ticket = self.shared.idle.notified();
-            {
-                let state = self.shared.lock();
-                if state.connections == 0 || state.dead {
-                    return;
-                }
+            let ticket = self.group.signals().idle.notified();
+            let is_idle = |worker: &Arc<EndpointShared>| {
+                let state = worker.lock();
+                state.connections == 0 || state.dead
+            };
+            if self.group.workers().iter().all(is_idle) {
+                return;
             }
             ticket.await;
         }
     }
 
-    /// The address the socket is bound to.
+    /// The address of the socket that new connections start from: the first one, or that of the last
+    /// [`Endpoint::rebind`].
     pub fn local_addr(&self) -> SocketAddr {
-        self.shared.local
+        self.group.first().lock().sockets.local()
     }
 
-    /// Counters up to now.
-    pub fn stats(&self) -> EndpointStats {
-        let counters = &self.shared.counters;
-        let get = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
-        let state = self.shared.lock();
-        let routing = state.core.stats();
-        EndpointStats {
-            connections: state.connections,
-            waiting: state.accept.len(),
-            overflows: routing.turned_away,
-            datagrams_received: get(&counters.datagrams_received),
-            datagrams_sent: get(&counters.datagrams_sent),
-            sends: get(&counters.sends),
-            receive_errors: get(&counters.receive_errors),
-            send_errors: get(&counters.send_errors),
-            wakeups: get(&counters.wakeups),
-            routing,
-        }
+    /// The address that one of the endpoint's sockets is bound to; `None` if there is no such socket.
+    pub fn socket_addr(&self, socket: SocketId) -> Option<SocketAddr> {
+        self.group.first().lock().sockets.address(socket)
     }
+
+    /// Binds one more UDP socket. Connections can go there with [`Connection::migrate`]; an endpoint
+    /// that accepts connections accepts them there, too.
+    pub fn add_socket(&self, address: SocketAddr) -> Result<SocketId, BindError> {
+        self.group.add_socket(address)
+    }
+
+    /// Binds another UDP socket, moves all connections that were opened here to it at once, and
+    /// starts new ones from there. For hosts that have lost their old address; where it still works,
+    /// [`Connection::migrate`] moves one connection at a time without a risk.
+    ///
+    /// A connection that can't move ([`MigrateError`](swiftwater_quic::MigrateError)) stays at its
+    /// old socket, which remains open; see [`Endpoint::remove_socket`].
+    pub fn rebind(&self, address: SocketAddr) -> Result<SocketId, BindError> {
+        let socket = self.group.add_socket(address)?;
+        for worker in self.group.workers() {
+            let mut state = worker.lock();
+            state.sockets.set_current(socket);
+            state.core.set_local_address(LocalAddress::any(socket));
+            worker.inbox.post(|news| news.rebind = Some(socket));
+        }
+        Ok(socket)
+    }
+
+    /// Closes a socket; what connections still send there is lost. False if there is no such socket,
+    /// or if new connections start there.
+    pub fn remove_socket(&self, socket: SocketId) -> bool {
+        let mut removed = false;
+        for worker in self.group.workers() {
+            removed |= worker.lock().sockets.remove(socket);
+            if removed {
+                worker.inbox.post(|news| news.closed_sockets.push(socket));
+            }
+        }
+        removed
+    }
+
+    /// Counters up to now, of all workers together.
+    pub fn stats(&self) -> EndpointStats {
+        let mut sum = EndpointStats::default();
+        for stats in self.worker_stats() {
+            sum += stats;
+        }
+        sum
+    }
+
+    /// Counters up to now, worker by worker.
+    pub fn worker_stats(&self) -> Vec<EndpointStats> {
+        let workers = self.group.workers().iter();
+        workers.map(|worker| EndpointStats::of(worker)).collect()
+    }
+}
+
+fn add(
+    worker: &Arc<EndpointShared>,
+    state: &mut EndpointState,
+    handle: ConnectionHandle,
+    connection: Core,
+) -> Connecting {
+    state.connections += 1;
+    let shared = Shared::new(handle.index(), Box::new(connection), Arc::clone(worker));
+    let connecting = Connecting::new(Handle::new(Arc::clone(&shared)));
+    // Still under the endpoint's lock, so that a `close` after it finds the connection.
+    worker.inbox.post(|news| news.added.push((handle, shared)));
+    connecting
 }
 
 impl Clone for Endpoint {
     fn clone(&self) -> Self {
-        Self::handle(Arc::clone(&self.shared))
+        Self::handle(Arc::clone(&self.group))
     }
 }
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        if self.shared.handles.fetch_sub(1, Ordering::AcqRel) != 1 {
-            return;
+        if self.group.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.group.release();
         }
-        let waiting = {
-            let mut state = self.shared.lock();
-            state.released = true;
-            state.core.set_server_config(None);
-            std::mem::take(&mut state.accept)
-        };
-        // Nobody can accept them any more: they close.
-        drop(waiting);
-        self.shared.inbox.post(|news| news.state_changed = true);
     }
 }
 
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint")
-            .field("local", &self.shared.local)
+            .field("local", &self.local_addr())
             .finish_non_exhaustive()
     }
 }

@@ -1,9 +1,8 @@
 //! What a worker and the handles of its endpoint share.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use swiftwater_quic::Endpoint as Core;
 use tokio::sync::Notify;
@@ -11,27 +10,32 @@ use tokio::sync::Notify;
 use crate::clock::Clock;
 use crate::connection::Connection;
 use crate::inbox::Inbox;
-use crate::socket::{Family, Socket};
+use crate::socket::Socket;
+use crate::sockets::SocketList;
 
-/// One endpoint. Locks are taken in the order: this one, a connection's, the inbox's.
+/// One worker of an endpoint. Locks are taken in the order: this one, a connection's, the inbox's.
 pub(crate) struct EndpointShared {
     state: Mutex<EndpointState>,
     pub(crate) inbox: Inbox,
     pub(crate) clock: Clock,
+    pub(crate) signals: Arc<EndpointSignals>,
+    pub(crate) counters: IoCounters,
+}
+
+/// What the application waits for, from all workers of an endpoint.
+#[derive(Default)]
+pub(crate) struct EndpointSignals {
     /// A connection waits to be accepted, or none will any more.
     pub(crate) incoming: Notify,
-    /// The last connection is gone.
+    /// The last connection of a worker is gone.
     pub(crate) idle: Notify,
-    pub(crate) local: SocketAddr,
-    pub(crate) family: Family,
-    pub(crate) counters: IoCounters,
-    /// Handles of the application.
-    pub(crate) handles: AtomicUsize,
 }
 
 /// What the lock protects.
 pub(crate) struct EndpointState {
     pub(crate) core: Core,
+    /// The worker's sockets.
+    pub(crate) sockets: SocketList,
     /// Connections that are complete and wait for `accept`.
     pub(crate) accept: VecDeque<Connection>,
     /// Incoming handshakes in progress: each has a place in `accept` reserved.
@@ -57,6 +61,8 @@ pub(crate) struct IoCounters {
     pub(crate) receive_errors: AtomicU64,
     pub(crate) send_errors: AtomicU64,
     pub(crate) wakeups: AtomicU64,
+    pub(crate) forwarded: AtomicU64,
+    pub(crate) forwards_dropped: AtomicU64,
 }
 
 /// Adds to a counter that only one task writes.
@@ -65,10 +71,17 @@ pub(crate) fn count(counter: &AtomicU64, n: u64) {
 }
 
 impl EndpointShared {
-    pub(crate) fn new(core: Core, socket: &Socket, backlog: usize) -> Self {
+    pub(crate) fn new(
+        core: Core,
+        socket: &Socket,
+        backlog: usize,
+        clock: Clock,
+        signals: Arc<EndpointSignals>,
+    ) -> Self {
         Self {
             state: Mutex::new(EndpointState {
                 core,
+                sockets: SocketList::new(socket),
                 accept: VecDeque::new(),
                 handshakes: 0,
                 backlog,
@@ -78,13 +91,9 @@ impl EndpointShared {
                 dead: false,
             }),
             inbox: Inbox::default(),
-            clock: Clock::start(),
-            incoming: Notify::new(),
-            idle: Notify::new(),
-            local: socket.local_addr(),
-            family: socket.family(),
+            clock,
+            signals,
             counters: IoCounters::default(),
-            handles: AtomicUsize::new(0),
         }
     }
 

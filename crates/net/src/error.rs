@@ -18,6 +18,26 @@ pub enum BindError {
         /// What the system said.
         source: io::Error,
     },
+    /// The connection IDs don't tell as many workers apart.
+    #[error("the connection IDs tell {distinct} workers apart, not {workers}")]
+    ConnectionIds {
+        /// Workers asked for.
+        workers: usize,
+        /// Workers that the generator of connection IDs tells apart.
+        distinct: usize,
+    },
+    /// Workers need a port that several sockets share, which this system doesn't offer.
+    #[error("on this system a server has one worker: sockets can't share a port evenly")]
+    NoSharing,
+    /// The system gave no thread or event queue to a worker.
+    #[error("cannot start a worker: {0}")]
+    Worker(io::Error),
+    /// Clients can't be asked to come to a wildcard address.
+    #[error("a preferred address must name an IP address, not {0}")]
+    Unspecified(SocketAddr),
+    /// The endpoint has used up its 65,535 socket numbers.
+    #[error("too many sockets were added to the endpoint")]
+    TooManySockets,
     /// The call came from outside a tokio runtime.
     #[error("an endpoint must be made inside a tokio runtime: {0}")]
     NoRuntime(String),

@@ -1,11 +1,12 @@
 //! Drives [`swiftwater_quic`] over real UDP sockets with tokio, and emulates links between real
 //! programs.
 //!
-//! - [`Endpoint`]: one UDP socket with any number of connections, client and server. One task (the
-//!   worker) owns the socket and does all protocol work, in batches: GRO slices in, GSO slices out,
-//!   ECN marks and local addresses both ways.
+//! - [`Endpoint`]: one UDP address with any number of connections, client and server. A worker (one
+//!   task, or several threads that share the address) owns a socket and does all protocol work of its
+//!   connections, in batches: GRO slices in, GSO slices out, ECN marks and local addresses both ways.
 //! - [`Connection`], [`SendStream`], [`RecvStream`]: what applications hold. They work on the
 //!   connection directly, under its lock, and tell the worker afterwards; data are copied once.
+//! - [`TraceFactory`]: what happens on connections, for `tracing`.
 //! - [`relay`]: puts any UDP program behind an emulated link.
 //!
 //! Memory is bounded by configuration: stream data by flow control, datagrams by their queue,
@@ -18,9 +19,13 @@
 
 mod clock;
 mod connection;
+mod dispatch;
 mod endpoint;
 mod endpoint_shared;
+mod endpoint_stats;
 mod error;
+mod faults;
+mod group;
 mod inbox;
 mod outgoing;
 mod receive_errors;
@@ -29,12 +34,19 @@ pub mod relay;
 mod send_stream;
 mod shared;
 mod socket;
+mod sockets;
+mod table;
 mod timers;
+mod trace;
 mod worker;
 
 pub use connection::{Connecting, Connection};
-pub use endpoint::{Endpoint, EndpointOptions, EndpointStats};
+pub use endpoint::{Endpoint, EndpointOptions};
+pub use endpoint_stats::EndpointStats;
 pub use error::{BindError, ReadExactError, ReadToEndError};
+#[doc(hidden)]
+pub use faults::SocketFaults;
 pub use recv_stream::RecvStream;
 pub use send_stream::SendStream;
 pub use swiftwater_quic as quic;
+pub use trace::TraceFactory;

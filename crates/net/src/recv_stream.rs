@@ -48,6 +48,15 @@ impl RecvStream {
         self.id
     }
 
+    /// True if some of what arrived so far were early data, which somebody may have recorded and sent
+    /// again: until the handshake is complete
+    /// ([`Connection::is_handshaking`](crate::Connection::is_handshaking)), only do what may happen
+    /// twice. To be asked before the end was read.
+    pub fn is_early_data(&self) -> bool {
+        let mut state = self.handle.lock();
+        state.connection.recv_stream(self.id).is_early_data()
+    }
+
     /// Reads some bytes, in order, into `buf` and returns how many; `None` at the end of the stream.
     /// Dropping the future loses nothing.
     pub async fn read(&mut self, buf: &mut [u8]) -> Result<Option<usize>, ReadError> {

@@ -4,9 +4,10 @@ use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
-use swiftwater_quic::{ConnectionError, WriteError};
+use swiftwater_quic::{ConnectionError, Expiry, Priority, WriteError};
 use swiftwater_units::StreamId;
 use tokio::io::AsyncWrite;
 
@@ -91,14 +92,67 @@ impl SendStream {
         Ok(())
     }
 
-    /// Sends this stream's data before that of streams of lower priority; default 0.
-    pub fn set_priority(&mut self, priority: i32) -> Result<(), WriteError> {
+    /// Abandons the stream with the application's `code`, but for its first `reliable_size` bytes:
+    /// the peer reads them before it learns of the reset. More than was written counts as all that
+    /// was written. Can be called again to lower that number, also to nothing with
+    /// [`SendStream::reset`].
+    ///
+    /// Fails with [`WriteError::ResetAtUnsupported`] if the peer does not support
+    /// draft-ietf-quic-reliable-stream-reset.
+    pub fn reset_at(&mut self, code: u64, reliable_size: u64) -> Result<(), WriteError> {
+        self.handle
+            .lock()
+            .connection
+            .send_stream(self.id)
+            .reset_at(code, reliable_size)?;
+        self.ended = true;
+        self.handle.touch();
+        Ok(())
+    }
+
+    /// Gives up what the peer has not acknowledged `after` from now, but for the first
+    /// `reliable_size` bytes, as [`SendStream::reset_at`] would with `code`; a peer that does not
+    /// support that gets nothing more. [`SendStream::stopped`] tells that it happened, and writes fail
+    /// from then on. Replaces an earlier expiry.
+    pub fn expire_after(
+        &mut self,
+        after: Duration,
+        code: u64,
+        reliable_size: u64,
+    ) -> Result<(), WriteError> {
+        let at = self.handle.endpoint.clock.now() + after;
+        let expiry = Expiry {
+            at,
+            code,
+            reliable_size,
+        };
+        self.set_expiry(Some(expiry))
+    }
+
+    /// Takes back [`SendStream::expire_after`].
+    pub fn never_expire(&mut self) -> Result<(), WriteError> {
+        self.set_expiry(None)
+    }
+
+    fn set_expiry(&mut self, expiry: Option<Expiry>) -> Result<(), WriteError> {
+        self.handle
+            .lock()
+            .connection
+            .send_stream(self.id)
+            .set_expiry(expiry)?;
+        self.handle.touch();
+        Ok(())
+    }
+
+    /// Says how urgent this stream's data is among that of other streams.
+    pub fn set_priority(&mut self, priority: Priority) -> Result<(), WriteError> {
         let mut state = self.handle.lock();
         state.connection.send_stream(self.id).set_priority(priority)
     }
 
     /// Waits until the peer has acknowledged everything, the end included (`None`), or has stopped
-    /// reading (its code). Without [`SendStream::finish`] only the latter can happen.
+    /// reading (its code), or the stream has expired (the code of [`SendStream::expire_after`]).
+    /// Without [`SendStream::finish`] the first can't happen.
     pub async fn stopped(&mut self) -> Result<Option<u64>, ConnectionError> {
         std::future::poll_fn(|cx| {
             let mut state = self.handle.lock();
@@ -108,7 +162,9 @@ impl SendStream {
             let sender = senders.entry(self.id).or_default();
             match (sender.end, closed) {
                 (Some(SendEnd::Acknowledged), _) => Poll::Ready(Ok(None)),
-                (Some(SendEnd::Stopped(code)), _) => Poll::Ready(Ok(Some(code))),
+                (Some(SendEnd::Stopped(code) | SendEnd::Expired(code)), _) => {
+                    Poll::Ready(Ok(Some(code)))
+                }
                 (None, Some(reason)) => Poll::Ready(Err(reason.clone())),
                 (None, None) => {
                     remember(&mut sender.end_waiter, cx.waker());
@@ -117,6 +173,13 @@ impl SendStream {
             }
         })
         .await
+    }
+
+    /// True once the time of [`SendStream::expire_after`] was over before the peer had everything.
+    pub fn is_expired(&self) -> bool {
+        let state = self.handle.lock();
+        let end = state.senders.get(&self.id).and_then(|sender| sender.end);
+        matches!(end, Some(SendEnd::Expired(_)))
     }
 
     fn poll_write_some(

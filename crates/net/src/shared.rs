@@ -6,11 +6,14 @@
 //! lost.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-use swiftwater_quic::{Connection, ConnectionError, Event, StreamEvent};
+use swiftwater_quic::{
+    Connection, ConnectionError, Event, MigrateError, PathAddress, SocketId, StreamEvent,
+};
 use swiftwater_units::{Dir, Instant, StreamId};
 use tokio::sync::Notify;
 
@@ -32,10 +35,15 @@ pub(crate) struct Shared {
 /// What tasks wait for, streams apart.
 #[derive(Default)]
 pub(crate) struct Signals {
+    pub(crate) connected: Notify,
     pub(crate) confirmed: Notify,
     pub(crate) closed: Notify,
     pub(crate) datagram_received: Notify,
     pub(crate) datagram_room: Notify,
+    /// A migration is decided.
+    pub(crate) migrated: Notify,
+    /// The system can't reach the peer from the local address.
+    pub(crate) unreachable: Notify,
     opened: [Notify; 2],
     available: [Notify; 2],
 }
@@ -53,10 +61,13 @@ impl Signals {
 
     fn all(&self) -> impl Iterator<Item = &Notify> {
         [
+            &self.connected,
             &self.confirmed,
             &self.closed,
             &self.datagram_received,
             &self.datagram_room,
+            &self.migrated,
+            &self.unreachable,
         ]
         .into_iter()
         .chain(&self.opened)
@@ -71,6 +82,8 @@ pub(crate) enum SendEnd {
     Acknowledged,
     /// The peer stopped reading, with this code.
     Stopped(u64),
+    /// The stream's time was over; the code is ours.
+    Expired(u64),
 }
 
 /// A sending half that the application holds.
@@ -95,6 +108,41 @@ pub(crate) struct State {
     pub(crate) closed: Option<ConnectionError>,
     /// Tokens for later connections that the application has not taken.
     pub(crate) tokens: Vec<Vec<u8>>,
+    pub(crate) migration: Migration,
+    /// What the system said when it last refused to send from the local address; taken by whom it
+    /// was told.
+    pub(crate) unreachable: Option<io::ErrorKind>,
+}
+
+/// The last move that the application asked for.
+#[derive(Default)]
+pub(crate) struct Migration {
+    /// Moves asked for so far.
+    pub(crate) asked: u64,
+    /// The socket to move to, while that is not decided.
+    pub(crate) to: Option<SocketId>,
+    /// How it went.
+    pub(crate) outcome: Option<Result<PathAddress, MigrateError>>,
+}
+
+impl Migration {
+    /// A wish to move to `socket`, or to wherever the endpoint goes; replaces the last one.
+    pub(crate) fn begin(&mut self, socket: Option<SocketId>) -> u64 {
+        self.asked += 1;
+        self.to = socket;
+        self.outcome = None;
+        self.asked
+    }
+
+    /// A move to `socket` was decided; true if it is the one that was asked for.
+    fn decide(&mut self, socket: SocketId, outcome: Result<PathAddress, MigrateError>) -> bool {
+        let is_mine = self.to == Some(socket);
+        if is_mine {
+            self.to = None;
+            self.outcome = Some(outcome);
+        }
+        is_mine
+    }
 }
 
 /// Tokens kept for the application; a server that sends more replaces the oldest.
@@ -109,9 +157,12 @@ pub(crate) struct Wakeups {
     datagram_received: bool,
     datagram_room: bool,
     confirmed: bool,
+    migrated: bool,
     closed: bool,
     /// The handshake has just completed.
-    pub(crate) connected: bool,
+    connected: bool,
+    /// The application may have it: the handshake has just completed, or early data may flow.
+    pub(crate) usable: bool,
 }
 
 impl Wakeups {
@@ -134,13 +185,19 @@ impl Wakeups {
         if std::mem::take(&mut self.datagram_room) {
             signals.datagram_room.notify_waiters();
         }
+        if std::mem::take(&mut self.migrated) {
+            signals.migrated.notify_waiters();
+        }
         if std::mem::take(&mut self.confirmed) {
             signals.confirmed.notify_waiters();
         }
         if std::mem::take(&mut self.closed) {
             signals.all().for_each(Notify::notify_waiters);
         }
-        self.connected = false;
+        if std::mem::take(&mut self.connected) {
+            signals.connected.notify_waiters();
+        }
+        self.usable = false;
     }
 }
 
@@ -155,6 +212,8 @@ impl State {
             confirmed: false,
             closed: None,
             tokens: Vec::new(),
+            migration: Migration::default(),
+            unreachable: None,
         }
     }
 
@@ -162,9 +221,11 @@ impl State {
     pub(crate) fn drain_events(&mut self, wakeups: &mut Wakeups) {
         while let Some(event) = self.connection.poll_event() {
             match event {
+                Event::EarlyDataReady => wakeups.usable = true,
                 Event::Connected => {
                     self.connected = true;
                     wakeups.connected = true;
+                    wakeups.usable = true;
                     wakeups.wakers.extend(self.connecting.take());
                 }
                 Event::Confirmed => {
@@ -179,6 +240,14 @@ impl State {
                         self.tokens.remove(0);
                     }
                     self.tokens.push(token);
+                }
+                Event::Migrated { path } => {
+                    wakeups.migrated |= self.migration.decide(path.local.socket, Ok(path));
+                }
+                Event::MigrationFailed { path } => {
+                    wakeups.migrated |= self
+                        .migration
+                        .decide(path.local.socket, Err(MigrateError::Failed));
                 }
                 Event::Closed { reason } => self.note_closed(reason, wakeups),
                 _ => {}
@@ -200,6 +269,9 @@ impl State {
             StreamEvent::Finished { id } => self.end_sending(id, SendEnd::Acknowledged, wakeups),
             StreamEvent::Stopped { id, code } => {
                 self.end_sending(id, SendEnd::Stopped(code), wakeups);
+            }
+            StreamEvent::Expired { id, code } => {
+                self.end_sending(id, SendEnd::Expired(code), wakeups);
             }
             _ => {}
         }
@@ -286,6 +358,16 @@ impl Shared {
     /// The worker takes note: changes from now on are news again.
     pub(crate) fn clear_touched(&self) {
         self.touched.swap(false, Ordering::AcqRel);
+    }
+
+    /// The system could not reach the peer from `socket`. Matters if that is the one in use.
+    pub(crate) fn note_unreachable(&self, socket: SocketId, kind: io::ErrorKind) {
+        let mut state = self.lock();
+        if state.connection.path_address().local.socket == socket {
+            state.unreachable = Some(kind);
+            drop(state);
+            self.signals.unreachable.notify_waiters();
+        }
     }
 
     /// Closes from this end and tells everyone.

@@ -5,15 +5,17 @@
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSocketState};
 use socket2::{Domain, Protocol, Type};
-use swiftwater_quic::{DatagramMeta, EcnCodepoint};
+use swiftwater_quic::{DatagramMeta, EcnCodepoint, SocketId};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
 use crate::error::BindError;
+use crate::faults::SocketFaults;
 
 /// Largest UDP payload over IPv4, and thus of one GSO send, bytes.
 pub(crate) const MAX_UDP_PAYLOAD: usize = 65_507;
@@ -48,30 +50,55 @@ impl Family {
     }
 }
 
+/// Whether a socket has its address for itself.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Sharing {
+    Alone,
+    /// The first of several at an address that must be free.
+    First,
+    /// Another one at the address of the first.
+    Further,
+}
+
+/// True if the system spreads datagrams over the sockets that share a port, by their addresses.
+pub(crate) const CAN_SHARE: bool = cfg!(any(target_os = "linux", target_os = "android"));
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn share(socket: &socket2::Socket) -> io::Result<()> {
+    socket.set_reuse_port(true)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn share(_socket: &socket2::Socket) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 /// The socket of a worker or relay.
 pub(crate) struct Socket {
     io: UdpSocket,
     state: UdpSocketState,
     family: Family,
     local: SocketAddr,
+    faults: Option<Arc<dyn SocketFaults>>,
 }
 
-/// What to send: the content and where it goes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Parcel<'a> {
-    pub(crate) destination: SocketAddr,
-    pub(crate) source_ip: Option<IpAddr>,
-    pub(crate) ecn: Option<EcnCodepoint>,
-    pub(crate) contents: &'a [u8],
-    pub(crate) segment_size: Option<usize>,
+/// A bound UDP socket that no runtime knows yet.
+pub(crate) struct Bound {
+    socket: std::net::UdpSocket,
+    state: UdpSocketState,
+    family: Family,
+    local: SocketAddr,
+    faults: Option<Arc<dyn SocketFaults>>,
 }
 
-impl Socket {
+impl Bound {
     /// Binds `address`; a wildcard IPv6 address takes IPv4 too where the system can do it.
-    pub(crate) fn bind(address: SocketAddr, buffers: SocketBuffers) -> Result<Self, BindError> {
+    pub(crate) fn new(
+        address: SocketAddr,
+        buffers: SocketBuffers,
+        sharing: Sharing,
+    ) -> Result<Self, BindError> {
         let failed = |source| BindError::Address { address, source };
-        tokio::runtime::Handle::try_current()
-            .map_err(|error| BindError::NoRuntime(error.to_string()))?;
         let socket = socket2::Socket::new(
             Domain::for_address(address),
             Type::DGRAM,
@@ -93,16 +120,86 @@ impl Socket {
         let _ = socket.set_send_buffer_size(buffers.send);
         let _ = socket.set_recv_buffer_size(buffers.receive);
         socket.set_nonblocking(true).map_err(failed)?;
+        if sharing == Sharing::Further {
+            share(&socket).map_err(failed)?;
+        }
         socket.bind(&address.into()).map_err(failed)?;
+        if sharing == Sharing::First {
+            // Only now: so bound, the port was nobody's, and the system chose no port of others.
+            share(&socket).map_err(failed)?;
+        }
         let state = UdpSocketState::new((&socket).into()).map_err(failed)?;
-        let io = UdpSocket::from_std(socket.into()).map_err(failed)?;
-        let local = io.local_addr().map_err(failed)?;
+        if state.may_fragment() {
+            tracing::warn!(%address, "the system may fragment datagrams: they may grow beyond the path's MTU");
+        }
+        let socket: std::net::UdpSocket = socket.into();
+        let local = socket.local_addr().map_err(failed)?;
         Ok(Self {
-            io,
+            socket,
             state,
             family,
             local,
+            faults: None,
         })
+    }
+
+    /// Lets system calls fail as `faults` says.
+    pub(crate) fn set_faults(&mut self, faults: Option<Arc<dyn SocketFaults>>) {
+        self.faults = faults;
+    }
+
+    pub(crate) fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    pub(crate) fn family(&self) -> Family {
+        self.family
+    }
+}
+
+/// What to send: the content and where it goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parcel<'a> {
+    pub(crate) destination: SocketAddr,
+    pub(crate) source_ip: Option<IpAddr>,
+    pub(crate) ecn: Option<EcnCodepoint>,
+    pub(crate) contents: &'a [u8],
+    pub(crate) segment_size: Option<usize>,
+}
+
+impl Socket {
+    /// Binds `address`; a wildcard IPv6 address takes IPv4 too where the system can do it.
+    pub(crate) fn bind(address: SocketAddr, buffers: SocketBuffers) -> Result<Self, BindError> {
+        Self::bind_as(address, buffers, Sharing::Alone)
+    }
+
+    /// The same, for a socket that shares its address with others, or not.
+    pub(crate) fn bind_as(
+        address: SocketAddr,
+        buffers: SocketBuffers,
+        sharing: Sharing,
+    ) -> Result<Self, BindError> {
+        let failed = |source| BindError::Address { address, source };
+        tokio::runtime::Handle::try_current()
+            .map_err(|error| BindError::NoRuntime(error.to_string()))?;
+        let bound = Bound::new(address, buffers, sharing)?;
+        Self::register(bound).map_err(failed)
+    }
+
+    /// Makes a bound socket known to the runtime of the running task.
+    pub(crate) fn register(bound: Bound) -> io::Result<Self> {
+        Ok(Self {
+            io: UdpSocket::from_std(bound.socket)?,
+            state: bound.state,
+            family: bound.family,
+            local: bound.local,
+            faults: bound.faults,
+        })
+    }
+
+    /// Lets system calls fail as `faults` says.
+    pub(crate) fn set_faults(&mut self, faults: Option<Arc<dyn SocketFaults>>) {
+        self.faults = faults;
     }
 
     pub(crate) fn local_addr(&self) -> SocketAddr {
@@ -126,6 +223,9 @@ impl Socket {
     ) -> Poll<io::Result<()>> {
         loop {
             ready!(self.io.poll_recv_ready(cx))?;
+            if let Some(error) = self.faults.as_ref().and_then(|faults| faults.on_receive()) {
+                return fail(cx, error);
+            }
             let received = self.io.try_io(Interest::READABLE, || {
                 batch.fill(|slots, metas| self.state.recv((&self.io).into(), slots, metas))
             });
@@ -142,8 +242,21 @@ impl Socket {
     /// Asks the system, not tokio: to tokio a socket is not writable until its event loop has turned
     /// once, which would drop the first datagrams of a new socket.
     pub(crate) fn try_send(&self, parcel: &Parcel<'_>) -> io::Result<()> {
+        match self.send_fault(parcel) {
+            Some(error) => Err(error),
+            None => self.send(parcel),
+        }
+    }
+
+    fn send(&self, parcel: &Parcel<'_>) -> io::Result<()> {
         let transmit = self.transmit(parcel);
         self.state.try_send((&self.io).into(), &transmit)
+    }
+
+    fn send_fault(&self, parcel: &Parcel<'_>) -> Option<io::Error> {
+        let len = parcel.contents.len();
+        let size = parcel.segment_size.unwrap_or(len).max(1);
+        self.faults.as_ref()?.on_send(len.div_ceil(size), size)
     }
 
     /// Sends, or waits until the socket takes datagrams again.
@@ -154,7 +267,10 @@ impl Socket {
     ) -> Poll<io::Result<()>> {
         loop {
             ready!(self.io.poll_send_ready(cx))?;
-            let sent = self.io.try_io(Interest::WRITABLE, || self.try_send(parcel));
+            if let Some(error) = self.send_fault(parcel) {
+                return fail(cx, error);
+            }
+            let sent = self.io.try_io(Interest::WRITABLE, || self.send(parcel));
             match sent {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 other => return Poll::Ready(other),
@@ -179,6 +295,16 @@ impl Socket {
             },
         }
     }
+}
+
+/// A system call that fails on demand.
+fn fail(cx: &mut Context<'_>, error: io::Error) -> Poll<io::Result<()>> {
+    if error.kind() == io::ErrorKind::WouldBlock {
+        // The real socket has nothing more to announce.
+        cx.waker().wake_by_ref();
+        return Poll::Pending;
+    }
+    Poll::Ready(Err(error))
 }
 
 /// Buffers for one batch of received datagrams, allocated once.
@@ -220,6 +346,7 @@ impl RecvBatch {
                 let about = DatagramMeta {
                     remote: canonical(meta.addr),
                     local_ip: meta.dst_ip.map(|ip| ip.to_canonical()),
+                    socket: SocketId::default(),
                     ecn: meta.ecn.map(from_udp),
                 };
                 let len = meta.len.min(slot.len());
@@ -229,6 +356,17 @@ impl RecvBatch {
                     .map(move |datagram| (about, datagram))
             })
     }
+}
+
+/// True if the system refused a datagram because the interface takes none of its size: sockets are
+/// told not to fragment.
+pub(crate) fn is_too_large(error: &io::Error) -> bool {
+    #[cfg(unix)]
+    const CODE: i32 = libc::EMSGSIZE;
+    /// `WSAEMSGSIZE`.
+    #[cfg(not(unix))]
+    const CODE: i32 = 10_040;
+    error.raw_os_error() == Some(CODE)
 }
 
 /// IPv4 addresses as such, not in their mapped form.

@@ -4,67 +4,49 @@
 //! lets connections send, each a batch in turn. After some turns it gives way to other tasks. A
 //! worker that finds nothing to do sleeps until the socket, a timer or the application wakes it.
 
-use std::collections::VecDeque;
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use swiftwater_quic::{ConnectionHandle, EndpointEvent, Routed};
+use swiftwater_quic::{ConnectionHandle, EndpointEvent, LocalAddress, SocketId};
 use swiftwater_units::{Instant, Side};
 use tokio::time::Sleep;
 
 use crate::connection::Connection;
+use crate::dispatch::Dispatch;
 use crate::endpoint_shared::{EndpointShared, count};
-use crate::inbox::News;
+use crate::inbox::{Forwarded, News};
 use crate::outgoing::Outgoing;
 use crate::receive_errors::{PAUSE, ReceiveErrors};
 use crate::shared::{Handle, Shared, Wakeups};
-use crate::socket::{Parcel, RecvBatch, Socket};
-use crate::timers::TimerQueue;
+use crate::socket::{RecvBatch, Socket};
+use crate::sockets::Sockets;
+use crate::table::Table;
 
 /// Turns before other tasks get a chance.
 const TURNS: usize = 4;
 /// Batches sent in a turn before the socket is read again.
 const SENDS_PER_TURN: usize = 16;
-/// Room for answers of the endpoint itself.
-const RESPONSE_ROOM: usize = 1500;
 
-/// The task of one endpoint.
+/// The task of an endpoint, or one of several.
 pub(crate) struct Worker {
     shared: Arc<EndpointShared>,
-    socket: Socket,
+    /// All workers of the endpoint, this one included.
+    workers: Arc<[Arc<EndpointShared>]>,
+    sockets: Sockets,
     received: RecvBatch,
     receive_errors: ReceiveErrors,
     outgoing: Outgoing,
+    /// Whose batch is in `outgoing`, or was last.
+    sender: Option<ConnectionHandle>,
     table: Table,
     sleep: Pin<Box<Sleep>>,
     /// What `sleep` is set to; `None` once it has fired.
     armed: Option<Instant>,
     news: News,
     scratch: Scratch,
-}
-
-/// The connections, and which of them want what.
-#[derive(Default)]
-struct Table {
-    entries: Vec<Option<Entry>>,
-    timers: TimerQueue,
-    /// May have something to send.
-    ready: VecDeque<usize>,
-    /// Had input since their events were last taken.
-    unsettled: Vec<usize>,
-}
-
-struct Entry {
-    handle: ConnectionHandle,
-    shared: Arc<Shared>,
-    /// In `ready`.
-    ready: bool,
-    /// In `unsettled`.
-    unsettled: bool,
-    /// An incoming connection whose handshake is in progress.
-    handshaking: bool,
 }
 
 /// Reused between calls, to allocate nothing.
@@ -74,53 +56,19 @@ struct Scratch {
     events: Vec<EndpointEvent>,
 }
 
-impl Table {
-    fn insert(&mut self, handle: ConnectionHandle, shared: Arc<Shared>, handshaking: bool) {
-        let index = handle.index();
-        if self.entries.len() <= index {
-            self.entries.resize_with(index + 1, || None);
-        }
-        self.entries[index] = Some(Entry {
-            handle,
-            shared,
-            ready: false,
-            unsettled: false,
-            handshaking,
-        });
-        self.mark(index);
-    }
-
-    fn get(&self, index: usize) -> Option<&Entry> {
-        self.entries.get(index)?.as_ref()
-    }
-
-    fn get_mut(&mut self, index: usize) -> Option<&mut Entry> {
-        self.entries.get_mut(index)?.as_mut()
-    }
-
-    /// Connection `index` had input: it may want to send and have events.
-    fn mark(&mut self, index: usize) {
-        let Some(Some(entry)) = self.entries.get_mut(index) else {
-            return;
-        };
-        if !std::mem::replace(&mut entry.ready, true) {
-            self.ready.push_back(index);
-        }
-        if !std::mem::replace(&mut entry.unsettled, true) {
-            self.unsettled.push(index);
-        }
-    }
-}
-
 impl Worker {
-    pub(crate) fn new(shared: Arc<EndpointShared>, socket: Socket) -> Self {
+    /// The worker of `workers[index]`, with its socket.
+    pub(crate) fn new(workers: Arc<[Arc<EndpointShared>]>, index: usize, socket: Socket) -> Self {
+        let shared = Arc::clone(&workers[index]);
         Self {
+            workers,
             sleep: Box::pin(tokio::time::sleep_until(shared.clock.tokio(Instant::ZERO))),
             shared,
-            socket,
+            sockets: Sockets::new(socket),
             received: RecvBatch::new(),
             receive_errors: ReceiveErrors::default(),
             outgoing: Outgoing::new(),
+            sender: None,
             table: Table::default(),
             armed: None,
             news: News::default(),
@@ -144,6 +92,13 @@ impl Worker {
         let mut news = std::mem::take(&mut self.news);
         self.shared.inbox.take(&mut news);
         let mut busy = !news.added.is_empty() || !news.touched.is_empty();
+        for (id, bound) in news.sockets.drain(..) {
+            busy = true;
+            self.sockets.add(id, bound);
+        }
+        for id in news.closed_sockets.drain(..) {
+            self.sockets.remove(id);
+        }
         for (handle, shared) in news.added.drain(..) {
             self.table.insert(handle, shared, false);
         }
@@ -153,6 +108,11 @@ impl Worker {
                 self.table.mark(index);
             }
         }
+        busy |= self.take_forwarded(&mut news.forwarded, now);
+        if let Some(socket) = news.rebind.take() {
+            busy = true;
+            self.rebind(socket, now);
+        }
         if std::mem::take(&mut news.state_changed) {
             busy = true;
             self.close_if_asked(now);
@@ -160,6 +120,40 @@ impl Worker {
         news.discarded.clear();
         self.news = news;
         busy
+    }
+
+    /// Takes what other workers received for this one.
+    fn take_forwarded(&mut self, forwarded: &mut Forwarded, now: Instant) -> bool {
+        forwarded.bytes = 0;
+        if forwarded.datagrams.is_empty() {
+            return false;
+        }
+        let mut desk = Dispatch::new(&self.shared, &self.workers, &self.sockets, &mut self.table);
+        let mut endpoint = self.shared.lock();
+        for (meta, mut datagram) in forwarded.datagrams.drain(..) {
+            desk.deliver(&mut endpoint, now, &meta, &mut datagram);
+        }
+        true
+    }
+
+    /// Moves every connection that was opened here to another socket, at once.
+    fn rebind(&mut self, socket: SocketId, now: Instant) {
+        for index in 0..self.table.entries.len() {
+            let Some(entry) = self.table.get(index) else {
+                continue;
+            };
+            let mut state = entry.shared.lock();
+            if state.connection.side() == Side::Server {
+                continue;
+            }
+            if let Err(error) = state.connection.rebind(now, LocalAddress::any(socket)) {
+                tracing::debug!(%error, "a connection stays at the old socket");
+            }
+            state.migration.begin(None);
+            drop(state);
+            entry.shared.signals.migrated.notify_waiters();
+            self.table.mark(index);
+        }
     }
 
     /// Closes every connection if the endpoint is closing.
@@ -181,9 +175,12 @@ impl Worker {
     /// Reads one batch and hands its datagrams to their connections.
     fn receive(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
         self.receive_errors.go_on();
-        match self.socket.poll_recv(cx, &mut self.received) {
+        let socket = match self.sockets.poll_recv(cx, &mut self.received) {
             Poll::Pending => return false,
-            Poll::Ready(Ok(())) => self.receive_errors.succeeded(),
+            Poll::Ready(Ok(socket)) => {
+                self.receive_errors.succeeded();
+                socket
+            }
             Poll::Ready(Err(error)) => {
                 tracing::debug!(%error, "receiving failed");
                 count(&self.shared.counters.receive_errors, 1);
@@ -191,52 +188,14 @@ impl Worker {
                 // During a pause the timer wakes us, not the socket.
                 return !self.receive_errors.want_pause();
             }
-        }
+        };
         let mut datagrams = 0;
-        let mut response = [0; RESPONSE_ROOM];
+        let mut desk = Dispatch::new(&self.shared, &self.workers, &self.sockets, &mut self.table);
         let mut endpoint = self.shared.lock();
-        for (meta, datagram) in self.received.datagrams() {
+        for (mut meta, datagram) in self.received.datagrams() {
             datagrams += 1;
-            let full = endpoint.accept.len() + endpoint.handshakes >= endpoint.backlog;
-            endpoint.core.set_refusing(full);
-            match endpoint.core.route(now, &meta, datagram, &mut response) {
-                Routed::Connection(handle) => {
-                    let index = handle.index();
-                    if let Some(entry) = self.table.get(index) {
-                        entry
-                            .shared
-                            .lock()
-                            .connection
-                            .handle_datagram(now, &meta, datagram);
-                        self.table.mark(index);
-                    }
-                }
-                Routed::NewConnection {
-                    handle,
-                    mut connection,
-                } => {
-                    endpoint.connections += 1;
-                    endpoint.handshakes += 1;
-                    connection.handle_datagram(now, &meta, datagram);
-                    let shared = Shared::new(handle.index(), connection, Arc::clone(&self.shared));
-                    self.table.insert(handle, shared, true);
-                }
-                Routed::Response(transmit) => {
-                    let parcel = Parcel {
-                        destination: transmit.destination,
-                        source_ip: transmit.source_ip,
-                        ecn: transmit.ecn,
-                        contents: &response[..transmit.size.min(RESPONSE_ROOM)],
-                        segment_size: None,
-                    };
-                    // Nobody relies on these; a full socket drops them.
-                    match self.socket.try_send(&parcel) {
-                        Ok(()) => count(&self.shared.counters.datagrams_sent, 1),
-                        Err(_) => count(&self.shared.counters.send_errors, 1),
-                    }
-                }
-                _ => {}
-            }
+            meta.socket = socket;
+            desk.deliver(&mut endpoint, now, &meta, datagram);
         }
         drop(endpoint);
         count(&self.shared.counters.datagrams_received, datagrams);
@@ -285,8 +244,42 @@ impl Worker {
     }
 
     fn flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.outgoing
-            .poll_flush(cx, &self.socket, &self.shared.counters)
+        let flushed = self
+            .outgoing
+            .poll_flush(cx, &self.sockets, &self.shared.counters);
+        if let Some((socket, kind)) = self.outgoing.take_unreachable() {
+            self.tell_unreachable(socket, kind);
+        }
+        if let Some(size) = self.outgoing.take_refused_size() {
+            self.tell_too_large(size);
+        }
+        flushed
+    }
+
+    /// The system could not send a datagram of the last batch from this socket.
+    fn tell_unreachable(&self, socket: SocketId, kind: io::ErrorKind) {
+        let Some(sender) = self.sender else {
+            return;
+        };
+        let entry = self.table.get(sender.index());
+        if let Some(entry) = entry.filter(|entry| entry.handle == sender) {
+            entry.shared.note_unreachable(socket, kind);
+        }
+    }
+
+    /// The interface refused a datagram of the last batch for its size.
+    fn tell_too_large(&mut self, size: usize) {
+        let Some(sender) = self.sender else {
+            return;
+        };
+        let entry = self.table.get(sender.index());
+        if let Some(entry) = entry.filter(|entry| entry.handle == sender) {
+            let now = self.shared.clock.now();
+            let mut state = entry.shared.lock();
+            state.connection.on_datagram_too_large(now, size);
+            drop(state);
+            self.table.mark(sender.index());
+        }
     }
 
     /// Takes one batch from connection `index`, then its events. False if it had nothing to send.
@@ -298,7 +291,8 @@ impl Worker {
         let shared = Arc::clone(&entry.shared);
         let mut state = shared.lock();
         let connection = &mut state.connection;
-        let sent = self.outgoing.fill(&self.socket, |segments, buffer| {
+        self.sender = Some(entry.handle);
+        let sent = self.outgoing.fill(&self.sockets, |segments, buffer| {
             connection.poll_transmit(now, segments, buffer)
         });
         drop(state);
@@ -334,14 +328,14 @@ impl Worker {
             state.connection.poll_timeout()
         };
         self.table.timers.set(index, timeout);
-        let connected = wakeups.connected;
+        let usable = wakeups.usable;
         wakeups.deliver(&shared.signals);
         let Some(entry) = self.table.get_mut(index) else {
             return;
         };
         entry.unsettled = false;
         let handle = entry.handle;
-        let established = connected && std::mem::take(&mut entry.handshaking);
+        let established = usable && std::mem::take(&mut entry.handshaking);
         if !established && events.is_empty() {
             return;
         }
@@ -357,7 +351,7 @@ impl Worker {
             let connection = Connection::new(Handle::new(Arc::clone(shared)));
             if endpoint.closing.is_none() && !endpoint.released {
                 endpoint.accept.push_back(connection);
-                self.shared.incoming.notify_waiters();
+                self.shared.signals.incoming.notify_waiters();
             } else {
                 refused = Some(connection);
             }
@@ -370,7 +364,7 @@ impl Worker {
             self.table.timers.set(index, None);
             endpoint.connections -= 1;
             if endpoint.connections == 0 {
-                self.shared.idle.notify_waiters();
+                self.shared.signals.idle.notify_waiters();
             }
         }
         drop(endpoint);
@@ -447,6 +441,7 @@ impl Drop for Worker {
             std::mem::take(&mut endpoint.accept)
         };
         drop(waiting);
+        self.shared.inbox.close();
         self.shared.inbox.take(&mut self.news);
         let added = self.news.added.drain(..).map(|(_, shared)| shared);
         let known = self
@@ -460,7 +455,7 @@ impl Drop for Worker {
             shared.lock().close(now, 0, b"", wakeups);
             wakeups.deliver(&shared.signals);
         }
-        self.shared.incoming.notify_waiters();
-        self.shared.idle.notify_waiters();
+        self.shared.signals.incoming.notify_waiters();
+        self.shared.signals.idle.notify_waiters();
     }
 }

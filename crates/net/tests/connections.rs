@@ -12,7 +12,7 @@ use common::{LOOPBACK, NAME, Pair, configs, echo, endpoint_config, guard, noise}
 use swiftwater_net::quic::units::Side;
 use swiftwater_net::quic::wire::ErrorCode;
 use swiftwater_net::quic::{
-    ConnectError, ConnectionError, SendDatagramError, TransportConfig, WriteError,
+    ConnectError, ConnectionError, MtuDiscovery, SendDatagramError, TransportConfig, WriteError,
 };
 use swiftwater_net::{BindError, Connection, Endpoint, EndpointOptions};
 
@@ -188,6 +188,39 @@ async fn datagrams_both_ways() {
             Err(SendDatagramError::TooLarge { .. })
         ));
         pair.shut_down().await;
+    })
+    .await;
+}
+
+/// Loopback takes far more than the 1200 bytes that every path takes.
+#[tokio::test]
+async fn datagrams_grow_to_what_the_path_carries() {
+    guard(async {
+        for (bound, least) in [(1472, 1452), (65_527, 9_000)] {
+            let pair = Pair::with(TransportConfig {
+                mtu_discovery: Some(MtuDiscovery {
+                    upper_bound: bound,
+                    ..MtuDiscovery::default()
+                }),
+                ..TransportConfig::default()
+            });
+            let (client, server) = pair.connect().await;
+            let mut send = client.open_uni().await.unwrap();
+            let data = vec![9; 4_000_000];
+            let reading = tokio::spawn(async move {
+                let mut recv = server.accept_uni().await.unwrap();
+                let read = recv.read_to_end(5_000_000).await.unwrap();
+                (server, read.len())
+            });
+            send.write_all(&data).await.unwrap();
+            send.finish().unwrap();
+            let (_server, read) = reading.await.unwrap();
+            assert_eq!(read, data.len());
+            let path = client.stats().paths[0].clone();
+            assert!(path.max_datagram_size >= least, "{path:?}");
+            assert_eq!(path.mtu_black_holes, 0);
+            pair.shut_down().await;
+        }
     })
     .await;
 }

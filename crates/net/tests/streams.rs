@@ -4,9 +4,12 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::{Pair, echo, guard, noise};
 use swiftwater_net::quic::{ReadError, TransportConfig, WriteError};
 use swiftwater_net::{Connection, ReadExactError, ReadToEndError};
+use swiftwater_units::Bandwidth;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 async fn round_trip(connection: &Connection, data: Vec<u8>) {
@@ -334,6 +337,93 @@ async fn dropped_futures_lose_nothing() {
         drop(writer.await.unwrap());
         pair.shut_down().await;
         echoing.await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_partial_reset_delivers_what_it_promises() {
+    guard(async {
+        let pair = Pair::new();
+        let (client, server) = pair.connect().await;
+        let data = noise(200_000, 5);
+        let mut send = client.open_uni().await.unwrap();
+        send.write_all(&data).await.unwrap();
+        send.reset_at(7, 50_000).unwrap();
+        assert_eq!(send.write(b"x").await, Err(WriteError::Closed));
+        // Dropping the handle does not end the stream another way.
+        drop(send);
+        let mut recv = server.accept_uni().await.unwrap();
+        let mut read = vec![0; 50_000];
+        recv.read_exact(&mut read).await.unwrap();
+        assert!(read == data[..50_000]);
+        let end = loop {
+            match recv.read(&mut read).await {
+                Ok(Some(_)) => {}
+                end => break end,
+            }
+        };
+        assert_eq!(end, Err(ReadError::Reset(7)));
+        pair.shut_down().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_expired_stream_tells_its_writer_and_its_reader() {
+    guard(async {
+        // The reader takes nothing, so that the stream can't end in time.
+        let pair = Pair::with(TransportConfig {
+            stream_receive_window: 10_000.into(),
+            max_stream_receive_window: 10_000.into(),
+            ..TransportConfig::default()
+        });
+        let (client, server) = pair.connect().await;
+        let data = noise(20_000, 5);
+        let mut send = client.open_uni().await.unwrap();
+        send.expire_after(Duration::from_millis(50), 9, 100)
+            .unwrap();
+        let error = send.write_all(&data).await;
+        assert_eq!(error, Err(WriteError::Closed));
+        assert_eq!(send.stopped().await, Ok(Some(9)));
+        assert!(send.is_expired());
+        let mut recv = server.accept_uni().await.unwrap();
+        let mut header = [0; 100];
+        recv.read_exact(&mut header).await.unwrap();
+        assert!(header == data[..100]);
+        let rest = recv.read_to_end(100_000).await;
+        assert_eq!(rest, Err(ReadToEndError::Read(ReadError::Reset(9))));
+        pair.shut_down().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_limit_on_receiving_holds_the_peer_back_until_it_is_lifted() {
+    guard(async {
+        let pair = Pair::with(TransportConfig {
+            // At this rate the transfer would take a day.
+            receive_rate: Some(Bandwidth::from_kbps(1)),
+            ..TransportConfig::default()
+        });
+        let (client, server) = pair.connect().await;
+        let data = noise(3 << 20, 5);
+        let expected = data.clone();
+        let writer = tokio::spawn(async move {
+            let mut send = client.open_uni().await.unwrap();
+            send.write_all(&data).await.unwrap();
+            send.finish().unwrap();
+            send.stopped().await.unwrap();
+        });
+        let mut recv = server.accept_uni().await.unwrap();
+        let mut first = vec![0; 10_000];
+        recv.read_exact(&mut first).await.unwrap();
+        assert!(server.stats().stream_bytes_received.get() < 100_000);
+        server.set_receive_rate(None);
+        let rest = recv.read_to_end(expected.len()).await.unwrap();
+        assert!([first, rest].concat() == expected);
+        writer.await.unwrap();
+        pair.shut_down().await;
     })
     .await;
 }

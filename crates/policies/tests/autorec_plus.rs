@@ -304,7 +304,7 @@ impl World {
             lost_at: now,
             round,
             cause: RepairCause::Loss,
-            priority: 0,
+            priority: swiftwater_quic::Priority::default(),
             deadline,
         };
         self.policy.on_repair(now, &event);

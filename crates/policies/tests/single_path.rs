@@ -13,6 +13,7 @@ fn view() -> AckView {
         ce: false,
         max_ack_delay: Duration::from_millis(25),
         smoothed_rtt: Duration::from_millis(40),
+        requested: None,
     }
 }
 

@@ -79,7 +79,7 @@ impl<'a> ConnectionClosed<'a> {
 }
 
 /// The draft's name of a transport error; it knows those of RFC 9000 (`$TransportError`).
-fn transport_error(code: ErrorCode) -> Cow<'static, str> {
+pub(crate) fn transport_error(code: ErrorCode) -> Cow<'static, str> {
     match (code.0, code.name()) {
         (0x100..=0x1ff, _) => format!("crypto_error_{:#x}", code.0).into(),
         (0..=0x10, Some(name)) => name.to_ascii_lowercase().into(),

@@ -9,13 +9,18 @@ const FILE_SCHEMA: &str = "urn:ietf:params:qlog:file:sequential";
 /// Media type of the serialization (main schema, section 11.2).
 const SERIALIZATION_FORMAT: &str = "application/qlog+json-seq";
 
-/// The event schemas of every log: the QUIC events of draft 13, our own events, and the fields that
-/// we add to the draft's. Private schemas are named by a URI with the month of their making (main
-/// schema, section 8.1).
-pub const EVENT_SCHEMAS: [&str; 3] = [
+/// Version and format by the names that qlog had until its draft 11, for readers that know only those;
+/// qvis of today is one.
+const VERSION_OF_OLD: (&str, &str) = ("0.3", "JSON-SEQ");
+
+/// The event schemas of every log: the QUIC events of draft 13, our own events, the fields that we add
+/// to the draft's, and the one event that is there under its name of old, too. Private schemas are
+/// named by a URI with the month of their making (main schema, section 8.1).
+pub const EVENT_SCHEMAS: [&str; 4] = [
     "urn:ietf:params:qlog:events:quic-13",
     "https://github.com/swiftwater/swiftwater/112026/qlog/swiftwater",
     "https://github.com/swiftwater/swiftwater/112026/qlog/quic#swiftwater",
+    "https://github.com/swiftwater/swiftwater/112026/qlog/recovery",
 ];
 
 /// Whose log it is.
@@ -23,8 +28,9 @@ pub const EVENT_SCHEMAS: [&str; 3] = [
 pub struct TraceInfo {
     /// Which end of the connection writes it.
     pub side: Side,
-    /// Name of the connection, unique among the logs that are looked at together. (The draft
-    /// recommends the original destination connection ID, which observers are not told.)
+    /// Name of the log, unique among those that are looked at together. It is the title; the draft's
+    /// `group_id` is the original destination connection ID, the same at both ends, or this name if
+    /// that is not known.
     pub group_id: String,
     /// Calendar time at which logging began, after RFC 3339; `None` where time is virtual or secret.
     pub wall_clock: Option<String>,
@@ -32,6 +38,8 @@ pub struct TraceInfo {
 
 #[derive(Serialize)]
 pub(crate) struct Header<'a> {
+    qlog_version: &'static str,
+    qlog_format: &'static str,
     file_schema: &'static str,
     serialization_format: &'static str,
     title: &'a str,
@@ -42,7 +50,7 @@ pub(crate) struct Header<'a> {
 struct Trace<'a> {
     common_fields: CommonFields<'a>,
     vantage_point: VantagePoint,
-    event_schemas: [&'static str; 3],
+    event_schemas: [&'static str; 4],
 }
 
 #[derive(Serialize)]
@@ -67,14 +75,17 @@ struct VantagePoint {
 }
 
 impl<'a> Header<'a> {
-    pub(crate) fn new(info: &'a TraceInfo) -> Self {
+    /// `odcid` is the original destination connection ID in hexadecimal, if it is known.
+    pub(crate) fn new(info: &'a TraceInfo, odcid: Option<&'a str>) -> Self {
         Self {
+            qlog_version: VERSION_OF_OLD.0,
+            qlog_format: VERSION_OF_OLD.1,
             file_schema: FILE_SCHEMA,
             serialization_format: SERIALIZATION_FORMAT,
             title: &info.group_id,
             trace: Trace {
                 common_fields: CommonFields {
-                    group_id: &info.group_id,
+                    group_id: odcid.unwrap_or(&info.group_id),
                     time_format: "relative_to_epoch",
                     reference_time: ReferenceTime {
                         clock_type: "monotonic",

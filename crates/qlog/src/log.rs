@@ -11,6 +11,7 @@ use serde::{Serialize, Serializer};
 use swiftwater_units::{Instant, PathId};
 
 use crate::header::{Header, TraceInfo};
+use crate::names::{LOG_ENDED, Name};
 use crate::text::millis;
 
 /// Begins a record (RFC 7464, section 2.2).
@@ -47,6 +48,8 @@ impl Default for Limits {
 struct Record<D> {
     time: f64,
     name: &'static str,
+    /// What came before the colon until qlog 0.4; the current schema permits any further member.
+    category: &'static str,
     #[serde(skip_serializing_if = "Tuple::is_default")]
     tuple: Tuple,
     data: D,
@@ -77,7 +80,9 @@ struct LogEnded {
 pub(crate) struct Log {
     /// `None` once the log has ended.
     sink: Option<Box<dyn Write + Send>>,
-    name: String,
+    info: TraceInfo,
+    /// The header is in the log.
+    begun: bool,
     buffer: Vec<u8>,
     /// Bytes given to the sink.
     written: u64,
@@ -90,11 +95,12 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Begins a log with its header.
+    /// A log without its header.
     pub(crate) fn new(sink: Box<dyn Write + Send>, info: &TraceInfo, limits: Limits) -> Self {
-        let mut log = Self {
+        Self {
             sink: Some(sink),
-            name: info.group_id.clone(),
+            info: info.clone(),
+            begun: false,
             buffer: Vec::with_capacity(FLUSH_BYTES + (FLUSH_BYTES >> 2)),
             written: 0,
             limits,
@@ -102,11 +108,19 @@ impl Log {
             last: Instant::ZERO,
             flushed_at: Instant::ZERO,
             eager: false,
-        };
-        if let Err(error) = log.append(&Header::new(info)) {
-            log.fail(&error);
         }
-        log
+    }
+
+    /// Writes the header, unless it is there; `odcid` is the original destination connection ID, if it
+    /// is known.
+    pub(crate) fn begin(&mut self, odcid: Option<&str>) {
+        if std::mem::replace(&mut self.begun, true) {
+            return;
+        }
+        let info = self.info.clone();
+        if let Err(error) = self.append(&Header::new(&info, odcid)) {
+            self.fail(&error);
+        }
     }
 
     /// True until the first event.
@@ -119,9 +133,10 @@ impl Log {
         &mut self,
         now: Instant,
         path: PathId,
-        name: &'static str,
+        Name(name, category): Name,
         data: D,
     ) {
+        self.begin(None);
         if self.sink.is_none() {
             return;
         }
@@ -137,6 +152,7 @@ impl Log {
         let record = Record {
             time,
             name,
+            category,
             tuple,
             data,
         };
@@ -190,7 +206,8 @@ impl Log {
     fn end_full(&mut self, time: f64) {
         let record = Record {
             time,
-            name: "swiftwater:log_ended",
+            name: LOG_ENDED.0,
+            category: LOG_ENDED.1,
             tuple: Tuple(PathId::ZERO),
             data: LogEnded {
                 reason: "the log has reached its largest size",
@@ -201,13 +218,13 @@ impl Log {
         }
         self.flush();
         if self.sink.is_some() {
-            tracing::warn!(log = %self.name, "qlog has reached its largest size and ends");
+            tracing::warn!(log = %self.info.group_id, "qlog has reached its largest size and ends");
             self.end();
         }
     }
 
     fn fail(&mut self, error: &io::Error) {
-        tracing::warn!(log = %self.name, %error, "qlog can't be written and ends");
+        tracing::warn!(log = %self.info.group_id, %error, "qlog can't be written and ends");
         self.end();
     }
 
@@ -219,6 +236,7 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
+        self.begin(None);
         if !self.buffer.is_empty() {
             self.flush();
         }
@@ -228,7 +246,7 @@ impl Drop for Log {
 impl fmt::Debug for Log {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Log")
-            .field("name", &self.name)
+            .field("name", &self.info.group_id)
             .field("open", &self.sink.is_some())
             .field("written", &self.written)
             .finish_non_exhaustive()

@@ -17,9 +17,13 @@ pub(crate) struct Metrics {
     pub(crate) min_rtt: Duration,
     pub(crate) smoothed_rtt: Duration,
     pub(crate) latest_rtt: Duration,
+    pub(crate) rtt_variance: Duration,
     pub(crate) pto_count: u32,
     pub(crate) congestion_window: u64,
     pub(crate) bytes_in_flight: u64,
+    pub(crate) ssthresh: Option<u64>,
+    /// Bits per second.
+    pub(crate) pacing_rate: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -31,11 +35,17 @@ pub(crate) struct MetricsUpdated {
     #[serde(skip_serializing_if = "Option::is_none")]
     latest_rtt: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    rtt_variance: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pto_count: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
     congestion_window: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_in_flight: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ssthresh: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pacing_rate: Option<u64>,
 }
 
 /// The last values of each path.
@@ -63,10 +73,13 @@ impl Memory {
             min_rtt: rtt(|metrics| metrics.min_rtt),
             smoothed_rtt: rtt(|metrics| metrics.smoothed_rtt),
             latest_rtt: rtt(|metrics| metrics.latest_rtt),
+            rtt_variance: rtt(|metrics| metrics.rtt_variance),
             pto_count: changed(last, metrics, |metrics| metrics.pto_count)
                 .map(|count| u16::try_from(count).unwrap_or(u16::MAX)),
             congestion_window: changed(last, metrics, |metrics| metrics.congestion_window),
             bytes_in_flight: changed(last, metrics, |metrics| metrics.bytes_in_flight),
+            ssthresh: changed(last, metrics, |metrics| metrics.ssthresh).flatten(),
+            pacing_rate: changed(last, metrics, |metrics| metrics.pacing_rate).flatten(),
         })
     }
 }

@@ -3,38 +3,44 @@
 use std::io::Write;
 
 use serde::Serialize;
-use swiftwater_quic::observe::{Observation, Observer, Purpose, SentFrame};
-use swiftwater_units::{Instant, PacketNumber, PathId};
+use swiftwater_quic::observe::{Observation, Observer, Owner, Payload, Purpose, SentFrame};
+use swiftwater_units::{Bandwidth, ByteCount, Dir, Instant, PacketNumber, PathId, Side, StreamId};
 
 use crate::close::ConnectionClosed;
-use crate::frames::{Frames, MAX_FRAMES, Raw};
+use crate::connectivity::{
+    AlpnInformation, ConnectionIdUpdated, ConnectionStarted, ConnectionState, MigrationState,
+    ParametersSet, TupleAssigned, VersionInformation, versions,
+};
+use crate::frames::{Frames, MAX_FRAMES};
 use crate::header::TraceInfo;
 use crate::log::{Limits, Log};
 use crate::metrics::{Memory, Metrics};
-use crate::packets::{KeyUpdated, Packet, PacketDropped, PacketHeader, PacketSent, ProbeTimeout};
+use crate::names::{self, Name};
+use crate::packets::{Missed, Packet, PacketDropped, PacketHeader};
 use crate::repair::{DataLost, DataRecovered, Range, RedundancyLevel, ReplicaSent, copy};
-use crate::text::millis;
+use crate::state::{
+    CongestionState, DataBlocked, EarlyData, EcnUpdated, Key, MtuUpdated, RecoveryParameters,
+    StreamState, TimerUpdated,
+};
+use crate::text::{Hex, Version, millis};
+
+/// Exponent of ACK delays in packets before 1-RTT, and without the parameter (RFC 9000, section 18.2).
+const DEFAULT_EXPONENT: u8 = 3;
 
 /// Writes the log of one connection.
 ///
-/// One observation makes one event, but for two: a packet with replicas is followed by a
-/// `swiftwater:replica_sent` for each, and a key update is told for each direction. A record is at
-/// most about 32 KiB.
+/// One observation makes one event, with few exceptions: keys have one event for each direction,
+/// streams one for each half, a packet with replicas is followed by a `swiftwater:replica_sent` for
+/// each, and what qvis draws of recovery is written under its name of old, too. A record is at most
+/// about 64 KiB.
 #[derive(Debug)]
 pub struct QlogObserver {
     log: Log,
+    side: Side,
     metrics: Memory,
+    /// Our and the peer's.
+    ack_delay_exponents: [u8; 2],
 }
-
-/// The data of `quic:connection_started`: both ends, of which nothing is observed.
-#[derive(Serialize)]
-struct ConnectionStarted {
-    local: Endpoint,
-    remote: Endpoint,
-}
-
-#[derive(Serialize)]
-struct Endpoint {}
 
 impl QlogObserver {
     /// Writes to `sink`, which need not buffer.
@@ -45,12 +51,14 @@ impl QlogObserver {
     pub(crate) fn boxed(sink: Box<dyn Write + Send>, info: &TraceInfo, limits: Limits) -> Self {
         Self {
             log: Log::new(sink, info, limits),
+            side: info.side,
             metrics: Memory::default(),
+            ack_delay_exponents: [DEFAULT_EXPONENT; 2],
         }
     }
 
     /// Appends an event that belongs to no path.
-    fn event(&mut self, now: Instant, name: &'static str, data: impl Serialize) {
+    fn event(&mut self, now: Instant, name: Name, data: impl Serialize) {
         self.log.event(now, PathId::ZERO, name, data);
     }
 
@@ -68,8 +76,114 @@ impl QlogObserver {
                     packet_number: number.get(),
                     range: Range::new(id.get(), offset, len),
                 };
-                self.log.event(now, path, "swiftwater:replica_sent", data);
+                self.log.event(now, path, names::REPLICA_SENT, data);
             }
+        }
+    }
+
+    /// The frames of a packet that `owner` sent.
+    fn frames<'a>(
+        &self,
+        owner: Owner,
+        early: bool,
+        payload: Payload<'a>,
+        sent: &'a [SentFrame],
+    ) -> Frames<'a> {
+        Frames {
+            payload,
+            sent,
+            ack_delay_exponent: if early {
+                DEFAULT_EXPONENT
+            } else {
+                self.ack_delay_exponents[owner as usize]
+            },
+        }
+    }
+
+    /// How the connection begins, and what its ends agree on.
+    fn start(&mut self, now: Instant, observation: &Observation<'_>) {
+        match *observation {
+            Observation::Started {
+                ref path,
+                ref local_cid,
+                ref remote_cid,
+                version,
+                versions: ours,
+                ..
+            } => {
+                let data = ConnectionStarted::new(path, local_cid, remote_cid);
+                self.event(now, names::CONNECTION_STARTED, data);
+                let new = "attempted";
+                self.event(now, names::CONNECTION_STATE, ConnectionState { new });
+                let mut data = VersionInformation {
+                    chosen_version: Some(Version(version)),
+                    ..VersionInformation::default()
+                };
+                match self.side {
+                    Side::Client => data.client_versions = versions(ours),
+                    Side::Server => data.server_versions = versions(ours),
+                }
+                self.event(now, names::VERSION, data);
+            }
+            Observation::Parameters { owner, parameters } => {
+                self.ack_delay_exponents[owner as usize] = parameters.ack_delay_exponent;
+                let data = ParametersSet::new(owner, parameters);
+                self.event(now, names::PARAMETERS, data);
+            }
+            Observation::Alpn { protocol } => {
+                self.event(now, names::ALPN, AlpnInformation::new(protocol));
+            }
+            Observation::HandshakeProgress { stage } => {
+                if let Some(data) = ConnectionState::new(stage) {
+                    self.event(now, names::CONNECTION_STATE, data);
+                }
+            }
+            Observation::VersionTried { version } | Observation::VersionChosen { version, .. } => {
+                let data = VersionInformation {
+                    chosen_version: Some(Version(version)),
+                    ..VersionInformation::default()
+                };
+                self.event(now, names::VERSION, data);
+            }
+            Observation::VersionsOffered { versions: offered } => {
+                let data = VersionInformation {
+                    server_versions: versions(offered),
+                    ..VersionInformation::default()
+                };
+                self.event(now, names::VERSION, data);
+            }
+            Observation::EarlyData { outcome } => {
+                self.event(now, names::EARLY_DATA, EarlyData::from(outcome));
+            }
+            Observation::Retry { size, ref src_cid } => {
+                let data = Packet::bare(PacketHeader::retry(src_cid), size);
+                self.event(now, names::PACKET_RECEIVED, data);
+            }
+            _ => self.keys(now, observation),
+        }
+    }
+
+    fn keys(&mut self, now: Instant, observation: &Observation<'_>) {
+        match *observation {
+            Observation::KeysInstalled { epoch } => {
+                for key in Key::of_epoch(epoch) {
+                    self.event(now, names::KEY_UPDATED, key);
+                }
+            }
+            Observation::KeysDiscarded { epoch } => {
+                for key in Key::of_epoch(epoch) {
+                    self.event(now, names::KEY_DISCARDED, key);
+                }
+            }
+            Observation::KeyUpdated {
+                generation,
+                initiator,
+            } => {
+                for key in Key::of_phase(generation, initiator) {
+                    self.event(now, names::KEY_UPDATED, key);
+                }
+            }
+            _ => self.paths(now, observation),
         }
     }
 
@@ -81,15 +195,16 @@ impl QlogObserver {
                 number,
                 size,
                 frames,
+                payload,
+                mtu_probe,
                 ..
             } => {
-                let data = PacketSent {
-                    header: PacketHeader::new(epoch, number),
-                    frames: Frames(frames),
-                    raw: raw(size),
-                    frames_omitted: frames.len().saturating_sub(MAX_FRAMES),
-                };
-                self.log.event(now, path, "quic:packet_sent", data);
+                let header = PacketHeader::new(epoch, number);
+                let early = header.is_early();
+                let listed = self.frames(Owner::Local, early, payload, frames);
+                let mut data = Packet::new(header, size, listed);
+                data.is_mtu_probe_packet = mtu_probe;
+                self.log.event(now, path, names::PACKET_SENT, data);
                 self.replicas(now, path, number, frames);
             }
             Observation::PacketReceived {
@@ -97,67 +212,198 @@ impl QlogObserver {
                 epoch,
                 number,
                 size,
+                payload,
             } => {
-                let data = Packet {
-                    header: PacketHeader::new(epoch, number),
-                    raw: raw(size),
-                };
-                self.log.event(now, path, "quic:packet_received", data);
+                let header = PacketHeader::new(epoch, number);
+                let early = header.is_early();
+                let listed = self.frames(Owner::Remote, early, payload, &[]);
+                let data = Packet::new(header, size, listed);
+                self.log.event(now, path, names::PACKET_RECEIVED, data);
             }
             Observation::PacketLost {
                 path,
                 epoch,
                 number,
                 size,
+                trigger,
             } => {
-                let data = Packet {
-                    header: PacketHeader::new(epoch, number),
-                    raw: raw(size),
-                };
-                self.log.event(now, path, "quic:packet_lost", data);
+                let data = Missed::lost(epoch, number, size, trigger);
+                self.log.event(now, path, names::PACKET_LOST, data);
             }
-            Observation::PacketDropped { reason } => {
-                self.event(now, "quic:packet_dropped", PacketDropped::new(reason));
+            Observation::PacketBuffered { epoch, size } => {
+                let data = Missed::buffered(epoch, size);
+                self.event(now, names::PACKET_BUFFERED, data);
+            }
+            Observation::PacketDropped {
+                reason,
+                size,
+                packet_type,
+            } => {
+                let data = PacketDropped::new(reason, size, packet_type);
+                self.event(now, names::PACKET_DROPPED, data);
             }
             _ => {}
         }
     }
 
+    /// Which paths there are, and what they are like.
+    fn paths(&mut self, now: Instant, observation: &Observation<'_>) {
+        let migration = |new, path| MigrationState::new(new, path);
+        match observation {
+            Observation::PathProbed { path } => {
+                self.event(now, names::MIGRATION, migration("probing_started", path));
+            }
+            Observation::PathValidated { path, .. } => {
+                self.event(now, names::MIGRATION, migration("probing_successful", path));
+            }
+            Observation::PathFailed { path } => {
+                self.event(now, names::MIGRATION, migration("probing_abandoned", path));
+            }
+            Observation::PathChanged { to, .. } => {
+                self.event(now, names::MIGRATION, migration("migration_complete", to));
+                self.event(now, names::TUPLE, TupleAssigned::new(to));
+            }
+            Observation::ConnectionIdUsed { before, cid } => {
+                let data = ConnectionIdUpdated::new(before, cid);
+                self.event(now, names::CONNECTION_ID, data);
+            }
+            Observation::MtuUpdated {
+                path,
+                before,
+                size,
+                done,
+                black_hole,
+            } => {
+                let data = MtuUpdated {
+                    old: *before,
+                    new: *size,
+                    done: *done,
+                    black_hole: *black_hole,
+                };
+                self.log.event(now, *path, names::MTU, data);
+            }
+            Observation::EcnUpdated { path, state } => {
+                let data = EcnUpdated::from(*state);
+                self.log.event(now, *path, names::ECN_STATE, data);
+            }
+            _ => self.streams(now, observation),
+        }
+    }
+
+    fn streams(&mut self, now: Instant, observation: &Observation<'_>) {
+        match *observation {
+            Observation::StreamOpened { id } => self.stream(now, id, "open"),
+            Observation::StreamClosed { id } => self.stream(now, id, "closed"),
+            Observation::StreamReset { id, cause, .. } => {
+                self.event(now, names::STREAM_STATE, StreamState::reset(id, cause));
+            }
+            Observation::FlowBlocked { blocked } => {
+                self.event(now, names::DATA_BLOCKED, DataBlocked::new(blocked));
+            }
+            _ => self.recovery(now, observation),
+        }
+    }
+
+    /// Both halves of a stream, or the one that it has, come to a state.
+    fn stream(&mut self, now: Instant, id: StreamId, new: &'static str) {
+        let ours = id.initiator() == self.side;
+        for (side, there) in [("sending", ours), ("receiving", !ours)] {
+            if there || id.dir() == Dir::Bi {
+                let data = StreamState::new(id, new, side);
+                self.event(now, names::STREAM_STATE, data);
+            }
+        }
+    }
+
     fn recovery(&mut self, now: Instant, observation: &Observation<'_>) {
         match *observation {
-            Observation::Metrics {
+            Observation::RecoveryParameters {
                 path,
-                smoothed_rtt,
-                latest_rtt,
-                min_rtt,
-                cwnd,
-                bytes_in_flight,
-                pto_count,
+                controller,
+                packet_threshold,
+                initial_rtt,
+                max_datagram_size,
+                initial_window,
             } => {
-                let metrics = Metrics {
-                    min_rtt,
-                    smoothed_rtt,
-                    latest_rtt,
-                    pto_count,
-                    congestion_window: cwnd.get(),
-                    bytes_in_flight: bytes_in_flight.get(),
+                let data = RecoveryParameters {
+                    reordering_threshold: packet_threshold,
+                    timer_granularity: 1,
+                    initial_rtt: millis(initial_rtt),
+                    max_datagram_size,
+                    initial_congestion_window: initial_window.get(),
+                    congestion_controller: controller,
                 };
-                if let Some(data) = self.metrics.update(path, metrics) {
-                    self.log
-                        .event(now, path, "quic:recovery_metrics_updated", data);
+                self.log.event(now, path, names::RECOVERY_PARAMETERS, data);
+            }
+            Observation::Metrics { .. } => self.metrics(now, observation),
+            Observation::CongestionState {
+                path,
+                before,
+                state,
+            } => {
+                let (old, new) = (before, state);
+                let data = CongestionState { old, new };
+                self.log.event(now, path, names::CONGESTION_STATE, data);
+            }
+            Observation::LossTimer {
+                path,
+                timer,
+                epoch,
+                change,
+            } => {
+                if let Some(data) = TimerUpdated::new(timer, epoch, change) {
+                    self.log.event(now, path, names::TIMER, data);
                 }
             }
-            Observation::ProbeTimeout { path, count } => {
-                let data = ProbeTimeout::new(count);
-                self.log.event(now, path, "quic:timer_updated", data);
+            Observation::ProbeTimeout { path, epoch, count } => {
+                let data = TimerUpdated::probe(epoch, count);
+                self.log.event(now, path, names::TIMER, data);
             }
+            _ => self.repair(now, observation),
+        }
+    }
+
+    fn metrics(&mut self, now: Instant, observation: &Observation<'_>) {
+        if let Observation::Metrics {
+            path,
+            smoothed_rtt,
+            latest_rtt,
+            min_rtt,
+            rtt_var,
+            cwnd,
+            ssthresh,
+            pacing_rate,
+            bytes_in_flight,
+            pto_count,
+        } = *observation
+        {
+            let metrics = Metrics {
+                min_rtt,
+                smoothed_rtt,
+                latest_rtt,
+                rtt_variance: rtt_var,
+                pto_count,
+                congestion_window: cwnd.get(),
+                bytes_in_flight: bytes_in_flight.get(),
+                ssthresh: ssthresh.map(ByteCount::get),
+                pacing_rate: pacing_rate.map(Bandwidth::as_bps),
+            };
+            if let Some(data) = self.metrics.update(path, metrics) {
+                self.log.event(now, path, names::METRICS, &data);
+                self.log.event(now, path, names::METRICS_OF_OLD, &data);
+            }
+        }
+    }
+
+    fn repair(&mut self, now: Instant, observation: &Observation<'_>) {
+        match *observation {
             Observation::DataLost {
                 datum,
                 detection_time,
                 cause,
             } => {
                 let data = DataLost::new(datum, detection_time, cause);
-                self.event(now, "swiftwater:data_lost", data);
+                self.event(now, names::DATA_LOST, data);
             }
             Observation::DataRecovered {
                 datum,
@@ -177,11 +423,11 @@ impl QlogObserver {
                     retransmissions,
                     replicas,
                 };
-                self.event(now, "swiftwater:data_recovered", data);
+                self.event(now, names::DATA_RECOVERED, data);
             }
             Observation::Redundancy { report } => {
                 let data = RedundancyLevel::from(report);
-                self.event(now, "swiftwater:redundancy_level", data);
+                self.event(now, names::REDUNDANCY_LEVEL, data);
             }
             _ => {}
         }
@@ -191,38 +437,32 @@ impl QlogObserver {
 impl Observer for QlogObserver {
     fn observe(&mut self, now: Instant, observation: &Observation<'_>) {
         if self.log.is_fresh() {
-            let data = ConnectionStarted {
-                local: Endpoint {},
-                remote: Endpoint {},
-            };
-            self.event(now, "quic:connection_started", data);
+            if let Observation::Started {
+                original_dst_cid, ..
+            } = observation
+            {
+                let odcid = Hex::new(original_dst_cid.as_bytes()).to_string();
+                self.log.begin(Some(&odcid));
+            } else {
+                // Somebody else's observations; a log begins with it all the same.
+                let data = ConnectionStarted::default();
+                self.event(now, names::CONNECTION_STARTED, data);
+            }
         }
         match *observation {
             Observation::PacketSent { .. }
             | Observation::PacketReceived { .. }
             | Observation::PacketLost { .. }
+            | Observation::PacketBuffered { .. }
             | Observation::PacketDropped { .. } => self.packet(now, observation),
-            Observation::KeyUpdated { generation } => {
-                for key_type in ["client_1rtt_secret", "server_1rtt_secret"] {
-                    let data = KeyUpdated {
-                        key_type,
-                        key_phase: generation,
-                    };
-                    self.event(now, "quic:key_updated", data);
-                }
-            }
+            Observation::Metrics { .. } => self.metrics(now, observation),
             Observation::Closed { reason } => {
-                self.event(now, "quic:connection_closed", ConnectionClosed::new(reason));
+                self.event(now, names::CONNECTION_CLOSED, ConnectionClosed::new(reason));
+                let new = "closed";
+                self.event(now, names::CONNECTION_STATE, ConnectionState { new });
                 self.log.hurry();
             }
-            _ => self.recovery(now, observation),
+            _ => self.start(now, observation),
         }
-    }
-}
-
-/// A size without the bytes.
-fn raw(size: usize) -> Raw {
-    Raw {
-        length: size as u64,
     }
 }

@@ -1,40 +1,121 @@
-//! Packets that were sent, received, dropped or lost; timers and keys (QUIC events draft, sections 5
-//! to 7).
+//! Packets that were sent, received, put aside, dropped or lost (QUIC events draft, sections 5 and 7).
 
 use serde::Serialize;
 use swiftwater_quic::crypto::Epoch;
+use swiftwater_quic::observe::LossTrigger;
+use swiftwater_quic::wire::{ConnectionId, PacketType};
 use swiftwater_units::PacketNumber;
 
 use crate::frames::{Frames, Raw};
+use crate::text::{Hex, Version};
 
 #[derive(Serialize)]
-pub(crate) struct PacketHeader {
+pub(crate) struct PacketHeader<'a> {
     packet_type: &'static str,
-    packet_number: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    packet_number: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scid: Option<Hex<'a>>,
 }
 
-impl PacketHeader {
+impl<'a> PacketHeader<'a> {
     pub(crate) fn new(epoch: Epoch, number: PacketNumber) -> Self {
         Self {
-            packet_type: match epoch {
-                Epoch::Initial => "initial",
-                Epoch::Handshake => "handshake",
-                Epoch::OneRtt => "1RTT",
-            },
-            packet_number: number.get(),
+            packet_number: Some(number.get()),
+            ..Self::of_type(epoch_name(epoch))
+        }
+    }
+
+    /// True before 1-RTT.
+    pub(crate) fn is_early(&self) -> bool {
+        self.packet_type != "1RTT"
+    }
+
+    /// Of a packet whose number is not known.
+    pub(crate) fn of_type(packet_type: &'static str) -> Self {
+        Self {
+            packet_type,
+            packet_number: None,
+            scid: None,
+        }
+    }
+
+    /// Of a Retry.
+    pub(crate) fn retry(src_cid: &'a ConnectionId) -> Self {
+        Self {
+            scid: Some(Hex::new(src_cid.as_bytes())),
+            ..Self::of_type("retry")
         }
     }
 }
 
-/// `quic:packet_sent`.
+/// The draft's word for the packets of an encryption level.
+pub(crate) fn epoch_name(epoch: Epoch) -> &'static str {
+    match epoch {
+        Epoch::Initial => "initial",
+        Epoch::Handshake => "handshake",
+        Epoch::OneRtt => "1RTT",
+        Epoch::ZeroRtt => "0RTT",
+    }
+}
+
+/// The draft's word for the packet-number space of an encryption level.
+pub(crate) fn space_name(epoch: Epoch) -> &'static str {
+    match epoch {
+        Epoch::Initial => "initial",
+        Epoch::Handshake => "handshake",
+        _ => "application_data",
+    }
+}
+
+fn type_name(packet_type: PacketType) -> &'static str {
+    match packet_type {
+        PacketType::Initial => "initial",
+        PacketType::Handshake => "handshake",
+        PacketType::ZeroRtt => "0RTT",
+        PacketType::OneRtt => "1RTT",
+        PacketType::Retry => "retry",
+        PacketType::VersionNegotiation => "version_negotiation",
+    }
+}
+
+/// `quic:packet_sent` and `quic:packet_received`.
+#[expect(clippy::struct_field_names, reason = "the draft's names")]
 #[derive(Serialize)]
-pub(crate) struct PacketSent<'a> {
-    pub(crate) header: PacketHeader,
-    pub(crate) frames: Frames<'a>,
+pub(crate) struct Packet<'a> {
+    pub(crate) header: PacketHeader<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) frames: Option<Frames<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) supported_versions: Vec<Version>,
     pub(crate) raw: Raw,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_mtu_probe_packet: bool,
     /// Frames that are left out, if any.
     #[serde(skip_serializing_if = "is_zero")]
-    pub(crate) frames_omitted: usize,
+    frames_omitted: usize,
+}
+
+impl<'a> Packet<'a> {
+    pub(crate) fn new(header: PacketHeader<'a>, size: usize, frames: Frames<'a>) -> Self {
+        Self {
+            frames_omitted: frames.omitted(),
+            frames: Some(frames),
+            ..Self::bare(header, size)
+        }
+    }
+
+    /// Without frames.
+    pub(crate) fn bare(header: PacketHeader<'a>, size: usize) -> Self {
+        Self {
+            header,
+            frames: None,
+            supported_versions: Vec::new(),
+            raw: Raw::new(size),
+            is_mtu_probe_packet: false,
+            frames_omitted: 0,
+        }
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
@@ -42,16 +123,52 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// `quic:packet_received` and, with the size as an extension, `quic:packet_lost`.
+/// `quic:packet_lost` with the size as an extension, and `quic:packet_buffered`.
 #[derive(Serialize)]
-pub(crate) struct Packet {
-    pub(crate) header: PacketHeader,
-    pub(crate) raw: Raw,
+pub(crate) struct Missed<'a> {
+    header: PacketHeader<'a>,
+    raw: Raw,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_mtu_probe_packet: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trigger: Option<&'static str>,
+}
+
+impl Missed<'_> {
+    pub(crate) fn lost(
+        epoch: Epoch,
+        number: PacketNumber,
+        size: usize,
+        trigger: LossTrigger,
+    ) -> Self {
+        Self {
+            header: PacketHeader::new(epoch, number),
+            raw: Raw::new(size),
+            is_mtu_probe_packet: trigger == LossTrigger::MtuProbe,
+            trigger: match trigger {
+                LossTrigger::PacketThreshold => Some("reordering_threshold"),
+                LossTrigger::TimeThreshold => Some("time_threshold"),
+                _ => None,
+            },
+        }
+    }
+
+    pub(crate) fn buffered(epoch: Epoch, size: usize) -> Self {
+        Self {
+            header: PacketHeader::of_type(epoch_name(epoch)),
+            raw: Raw::new(size),
+            is_mtu_probe_packet: false,
+            trigger: Some("keys_unavailable"),
+        }
+    }
 }
 
 /// `quic:packet_dropped`.
 #[derive(Serialize)]
 pub(crate) struct PacketDropped {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    header: Option<PacketHeader<'static>>,
+    raw: Raw,
     details: Details,
     trigger: &'static str,
 }
@@ -63,7 +180,7 @@ struct Details {
 
 impl PacketDropped {
     /// The draft's category of a reason; reasons that it doesn't know are `general`.
-    pub(crate) fn new(reason: &'static str) -> Self {
+    pub(crate) fn new(reason: &'static str, size: usize, packet_type: Option<PacketType>) -> Self {
         let trigger = match reason {
             "duplicate" => "duplicate",
             "failed authentication" => "decryption_failure",
@@ -71,43 +188,22 @@ impl PacketDropped {
             "another version" | "0-RTT is not offered" => "unsupported",
             "malformed header"
             | "too short"
+            | "the QUIC bit is 0"
+            | "another source connection ID"
             | "Initial in a small datagram"
             | "Initial of a server with a token"
             | "coalesced packets with different connection IDs"
+            | "early data of a server"
             | "unexpected Version Negotiation"
             | "unexpected or inauthentic Retry" => "invalid",
             "from an unexpected address" => "rejected",
             _ => "general",
         };
         Self {
+            header: packet_type.map(|packet| PacketHeader::of_type(type_name(packet))),
+            raw: Raw::new(size),
             details: Details { reason },
             trigger,
         }
     }
-}
-
-/// `quic:timer_updated` for a probe timeout that expired.
-#[derive(Serialize)]
-pub(crate) struct ProbeTimeout {
-    timer_type: &'static str,
-    event_type: &'static str,
-    /// Expirations in a row, this one included.
-    pto_count: u32,
-}
-
-impl ProbeTimeout {
-    pub(crate) fn new(pto_count: u32) -> Self {
-        Self {
-            timer_type: "pto",
-            event_type: "expired",
-            pto_count,
-        }
-    }
-}
-
-/// `quic:key_updated`.
-#[derive(Serialize)]
-pub(crate) struct KeyUpdated {
-    pub(crate) key_type: &'static str,
-    pub(crate) key_phase: u64,
 }

@@ -1,6 +1,10 @@
 //! Text that may come from a peer, and units, as qlog wants them.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::time::Duration;
+
+use serde::{Serialize, Serializer};
 
 /// The longest free text in a log, characters. Peers choose some of it.
 const MAX_TEXT: usize = 256;
@@ -21,4 +25,41 @@ pub(crate) fn millis(duration: Duration) -> f64 {
 /// `Some(value)` if JSON has a form for it: neither infinite nor not a number.
 pub(crate) fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
+}
+
+/// Bytes as the draft's `hexstring`.
+#[derive(Clone, Debug)]
+pub(crate) struct Hex<'a>(Cow<'a, [u8]>);
+
+impl<'a> Hex<'a> {
+    /// Of bytes that live elsewhere.
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self(Cow::Borrowed(bytes))
+    }
+
+    /// Of a copy of them.
+    pub(crate) fn owned(bytes: &[u8]) -> Self {
+        Self(Cow::Owned(bytes.to_vec()))
+    }
+}
+
+impl fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl Serialize for Hex<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A version of QUIC as the draft's `hexstring`.
+pub(crate) struct Version(pub(crate) u32);
+
+impl Serialize for Version {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{:08x}", self.0))
+    }
 }

@@ -9,7 +9,9 @@ use std::time::Duration;
 use proptest::prelude::*;
 use swiftwater_qlog::{Limits, QlogObserver};
 use swiftwater_quic::crypto::Epoch;
-use swiftwater_quic::observe::{Observation, Observer, Purpose, SentFrame};
+use swiftwater_quic::observe::{
+    LossTrigger, Observation, Observer, Owner, Payload, Purpose, SentFrame,
+};
 use swiftwater_quic::policy::{Copied, Datum, ReinjectorReport, RepairCause};
 use swiftwater_quic::wire::ErrorCode;
 use swiftwater_quic::{ConnectionError, TransportError};
@@ -21,7 +23,8 @@ use support::{Memory, events, info};
 #[derive(Clone, Debug)]
 enum Owned {
     Plain(Observation<'static>),
-    Sent(PathId, Epoch, u64, usize, Vec<SentFrame>),
+    Sent(PathId, Epoch, u64, usize, Vec<SentFrame>, Vec<u8>),
+    Received(PathId, Epoch, u64, usize, Vec<u8>),
     Redundancy(ReinjectorReport),
     Closed(ConnectionError),
 }
@@ -65,6 +68,25 @@ fn frame() -> impl Strategy<Value = SentFrame> {
                 purpose,
             }),
     ]
+}
+
+/// Bytes of a packet: anything, or much of one kind of frame.
+fn payload() -> impl Strategy<Value = Vec<u8>> {
+    let frame = prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..20),
+        Just(vec![0x01]),
+        Just(vec![0x1d, 0x40, 0x7b, 3, 0xff, 0xff, b'x']),
+        // An ACK of very many packets, each second one.
+        Just(
+            [
+                vec![0x02, 0x80, 0x10, 0, 0, 3, 0x42, 0x58, 0],
+                vec![0; 1200]
+            ]
+            .concat()
+        ),
+    ];
+    let repeated = (frame, 1..300_usize).prop_map(|(frame, times)| frame.repeat(times));
+    prop_oneof![prop::collection::vec(any::<u8>(), 0..1500), repeated]
 }
 
 fn datum() -> impl Strategy<Value = Datum> {
@@ -119,14 +141,10 @@ fn packet() -> impl Strategy<Value = Owned> {
                     epoch,
                     number,
                     size,
+                    trigger: LossTrigger::TimeThreshold,
                 }
             } else {
-                Observation::PacketReceived {
-                    path,
-                    epoch,
-                    number,
-                    size,
-                }
+                Observation::PacketBuffered { epoch, size }
             })
         },
     )
@@ -141,7 +159,10 @@ fn metrics() -> impl Strategy<Value = Owned> {
                 smoothed_rtt: rtts.0,
                 latest_rtt: rtts.1,
                 min_rtt: rtts.2,
+                rtt_var: rtts.0,
                 cwnd: ByteCount::new(cwnd),
+                ssthresh: (cwnd % 2 == 0).then_some(ByteCount::new(in_flight)),
+                pacing_rate: None,
                 bytes_in_flight: ByteCount::new(in_flight),
                 pto_count,
             })
@@ -181,14 +202,32 @@ fn repair() -> impl Strategy<Value = Owned> {
 fn observation() -> impl Strategy<Value = Owned> {
     let frames = prop::collection::vec(frame(), 0..200);
     prop_oneof![
-        (path(), epoch(), any::<u64>(), any::<usize>(), frames)
-            .prop_map(|(path, epoch, n, size, frames)| Owned::Sent(path, epoch, n, size, frames)),
+        (
+            path(),
+            epoch(),
+            any::<u64>(),
+            any::<usize>(),
+            frames,
+            payload()
+        )
+            .prop_map(|(path, epoch, n, size, frames, payload)| Owned::Sent(
+                path, epoch, n, size, frames, payload
+            )),
+        (path(), epoch(), any::<u64>(), any::<usize>(), payload()).prop_map(
+            |(path, epoch, n, size, payload)| Owned::Received(path, epoch, n, size, payload)
+        ),
         packet(),
         metrics(),
         repair(),
-        (path(), any::<u32>())
-            .prop_map(|(path, count)| Owned::Plain(Observation::ProbeTimeout { path, count })),
-        any::<u64>().prop_map(|generation| Owned::Plain(Observation::KeyUpdated { generation })),
+        (path(), any::<u32>()).prop_map(|(path, count)| Owned::Plain(Observation::ProbeTimeout {
+            path,
+            epoch: Epoch::OneRtt,
+            count
+        })),
+        any::<u64>().prop_map(|generation| Owned::Plain(Observation::KeyUpdated {
+            generation,
+            initiator: Owner::Remote
+        })),
         report().prop_map(Owned::Redundancy),
         error().prop_map(Owned::Closed),
     ]
@@ -197,7 +236,17 @@ fn observation() -> impl Strategy<Value = Owned> {
 fn show(observer: &mut QlogObserver, now: Instant, owned: &Owned) {
     match owned {
         Owned::Plain(observation) => observer.observe(now, observation),
-        Owned::Sent(path, epoch, number, size, frames) => observer.observe(
+        Owned::Received(path, epoch, number, size, payload) => observer.observe(
+            now,
+            &Observation::PacketReceived {
+                path: *path,
+                epoch: *epoch,
+                number: PacketNumber::new(*number),
+                size: *size,
+                payload: Payload::new(payload),
+            },
+        ),
+        Owned::Sent(path, epoch, number, size, frames, payload) => observer.observe(
             now,
             &Observation::PacketSent {
                 path: *path,
@@ -206,6 +255,8 @@ fn show(observer: &mut QlogObserver, now: Instant, owned: &Owned) {
                 size: *size,
                 ack_eliciting: true,
                 frames,
+                payload: Payload::new(payload),
+                mtu_probe: false,
             },
         ),
         Owned::Redundancy(report) => observer.observe(now, &Observation::Redundancy { report }),

@@ -70,7 +70,22 @@ fn the_log_and_the_counters_agree() {
         assert_eq!(count("quic:packet_received"), stats.packets_received.get());
         assert_eq!(count("quic:packet_lost"), path.lost_packets.get());
         assert_eq!(count("quic:packet_dropped"), stats.packets_dropped.get());
-        assert_eq!(count("quic:key_updated"), 2 * stats.key_updates);
+        let phases = named(&events, "quic:key_updated");
+        let phases = phases.iter().filter(|key| key["data"]["trigger"] != "tls");
+        assert_eq!(phases.count() as u64, 2 * stats.key_updates);
+        assert_eq!(
+            count("quic:recovery_metrics_updated"),
+            count("recovery:metrics_updated")
+        );
+        let streams = named(&events, "quic:stream_state_updated");
+        let open = streams
+            .iter()
+            .filter(|event| event["data"]["new"] == "open");
+        let open: std::collections::BTreeSet<u64> = open
+            .map(|event| event["data"]["stream_id"].as_u64().unwrap())
+            .collect();
+        let opened = stats.streams_opened + stats.streams_opened_by_peer;
+        assert_eq!(open.len() as u64, opened);
         assert_eq!(count("quic:connection_closed"), 1);
     }
 }
@@ -108,7 +123,7 @@ fn metrics_tell_only_what_has_changed() {
     let (_, memories) = lossy_run();
     let events = events(&memories[Side::Server as usize].bytes());
     let updates = named(&events, "quic:recovery_metrics_updated");
-    assert_eq!(updates[0]["data"].as_object().unwrap().len(), 6);
+    assert!(updates[0]["data"].as_object().unwrap().len() >= 7);
     let mut state = updates[0]["data"].clone();
     for update in &updates[1..] {
         let changes = update["data"].as_object().unwrap();
@@ -171,7 +186,10 @@ fn a_silent_peer_shows_as_probe_timeouts() {
     let events = events(&memories[Side::Client as usize].bytes());
     let timeouts = named(&events, "quic:timer_updated");
     assert!(timeouts.len() > 2);
-    for (timeout, count) in timeouts.iter().zip(1..) {
+    let expired = timeouts
+        .iter()
+        .filter(|timeout| timeout["data"]["event_type"] == "expired");
+    for (timeout, count) in expired.zip(1..) {
         assert_eq!(timeout["data"]["timer_type"], "pto");
         assert_eq!(timeout["data"]["event_type"], "expired");
         assert_eq!(timeout["data"]["pto_count"], count);

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use swiftwater_qlog::{DirectoryFactory, Limits, QlogObserver, SinkFactory};
 use swiftwater_quic::ConnectionError;
+use swiftwater_quic::crypto::Epoch;
 use swiftwater_quic::observe::{Observation, Observer, ObserverFactory};
 use swiftwater_units::{Instant, PathId, Side};
 
@@ -44,7 +45,11 @@ fn dropped(observer: &mut dyn Observer, count: u64) {
         let reason = "too short";
         observer.observe(
             Instant::from_millis(n),
-            &Observation::PacketDropped { reason },
+            &Observation::PacketDropped {
+                reason,
+                size: 20,
+                packet_type: None,
+            },
         );
     }
 }
@@ -103,7 +108,14 @@ fn a_slow_log_can_be_watched() {
         let now = Instant::ZERO + Duration::from_secs(second);
         let path = PathId::ZERO;
         let count = 1;
-        observer.observe(now, &Observation::ProbeTimeout { path, count });
+        observer.observe(
+            now,
+            &Observation::ProbeTimeout {
+                path,
+                epoch: Epoch::OneRtt,
+                count,
+            },
+        );
     }
     assert_eq!(
         named(&events(&memory.bytes()), "quic:timer_updated").len(),
@@ -118,7 +130,14 @@ fn times_never_fall_even_if_the_clock_does() {
     for at in [50, 70, 60, 10, 80] {
         let path = PathId::ZERO;
         let now = Instant::from_millis(at);
-        observer.observe(now, &Observation::ProbeTimeout { path, count: 1 });
+        observer.observe(
+            now,
+            &Observation::ProbeTimeout {
+                path,
+                epoch: Epoch::OneRtt,
+                count: 1,
+            },
+        );
     }
     drop(observer);
     let times: Vec<f64> = named(&events(&memory.bytes()), "quic:timer_updated")

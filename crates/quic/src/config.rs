@@ -1,13 +1,16 @@
 //! Configuration: every knob with its range, unit, default and source.
 
 use std::fmt;
+use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::sync::Arc;
 use std::time::Duration;
 
 use swiftwater_congestion::ControllerFactory;
-use swiftwater_units::ByteCount;
+use swiftwater_units::{Bandwidth, ByteCount};
 
+use crate::cid::ConnectionIdGenerator;
 use crate::crypto::{ClientCrypto, EndpointKey, ServerCrypto};
+use crate::endpoint::AcceptPolicy;
 use crate::observe::ObserverFactory;
 use crate::policy::PolicyFactory;
 
@@ -25,6 +28,9 @@ pub struct TransportConfig {
     /// Bytes of all streams that may be buffered here unread; default 1.5 MiB, grows to
     /// `max_receive_window` while the readers keep up.
     pub receive_window: ByteCount,
+    /// Stream bytes that the peer may send on average, by credit that is given no faster; `None` (the
+    /// default) and zero for no limit. See [`Connection::set_receive_rate`](crate::Connection).
+    pub receive_rate: Option<Bandwidth>,
     /// Ceiling of `stream_receive_window`; default 16 MiB.
     pub max_stream_receive_window: ByteCount,
     /// Ceiling of `receive_window`; default 24 MiB.
@@ -32,6 +38,10 @@ pub struct TransportConfig {
     /// Bytes written by the application but not yet acknowledged, over all streams; a writer
     /// blocks beyond it. Default 16 MiB.
     pub send_window: ByteCount,
+    /// One turn of a packet in this many goes to streams that are not the most urgent, so that an
+    /// endless urgent stream starves nobody; 2 or more, smaller values keep strictly to urgency.
+    /// Default 16: 1/16 of the bytes while less urgent streams wait.
+    pub starvation_share: u32,
     /// The connection ends silently when nothing is heard for this long; `None` never. Default
     /// 30 s. The smaller of both ends' values counts (RFC 9000, section 10.1).
     pub max_idle_timeout: Option<Duration>,
@@ -41,6 +51,26 @@ pub struct TransportConfig {
     pub keep_alive_interval: Option<Duration>,
     /// RTT assumed before the first sample; default 333 ms (RFC 9002, section 6.2.2).
     pub initial_rtt: Duration,
+    /// Probe timeout before the first RTT sample, 1 ms at least; `None` (default) is three times
+    /// `initial_rtt`, as RFC 9002 computes it. Shorter ones repeat a lost first packet sooner, and
+    /// cost one needless packet on paths that are slower.
+    pub initial_pto: Option<Duration>,
+    /// Factor by which each probe timeout in a row is longer than the one before, 1 to 8; default 2
+    /// (RFC 9002, section 6.2.1). Below 2 it departs from the RFC: only for paths whose losses are
+    /// known not to come from congestion.
+    pub pto_backoff: f64,
+    /// Longest probe timeout, back-off included; default 60 s (the least maximum of RFC 6298,
+    /// section 2.5; RFC 9002 has none).
+    pub max_pto: Duration,
+    /// Copies of the oldest handshake data that are sent when a probe timeout expires before the
+    /// handshake is confirmed, 1 to 3; default 2, so that neither of the two datagrams of RFC 9002,
+    /// section 6.2.4, is sent empty. Copies beyond those wait for room in the window; all keep to
+    /// the amplification limit.
+    pub handshake_pto_copies: u8,
+    /// Times that handshake data is repeated before its timeout, because what the peer sends shows
+    /// that it misses some; default 1 (RFC 9002, section 6.2.3), zero never. Each time needs another
+    /// packet of the peer.
+    pub handshake_early_retransmissions: u8,
     /// Longest time an acknowledgement is held back; default 25 ms, below 2^14 ms.
     pub max_ack_delay: Duration,
     /// Scale of `ack_delay` on the wire, 0 to 20; default 3.
@@ -48,9 +78,22 @@ pub struct TransportConfig {
     /// Ack-eliciting packets after which an acknowledgement goes out at once; default 2 (RFC 9000,
     /// section 13.2.2).
     pub ack_eliciting_threshold: u64,
+    /// Shortest delay of acknowledgements that the peer may ask us for (ACK_FREQUENCY), at most
+    /// `max_ack_delay`; the granularity of the driver's timers. `None` refuses the extension.
+    /// Default 1 ms (draft-ietf-quic-ack-frequency, section 3).
+    pub min_ack_delay: Option<Duration>,
+    /// What to ask of peers that let us choose how often they acknowledge; `None` (default) asks
+    /// nothing: RFC 9000's every other packet.
+    pub ack_frequency: Option<AckFrequencyConfig>,
     /// UDP payload used until a larger one is known to work, 1200 to 65527; default 1200. Raise it
     /// only where the path is known to carry it.
     pub initial_max_datagram_size: u16,
+    /// Look for the largest datagrams that the path carries; default [`MtuDiscovery::default`].
+    /// `None` stays with `initial_max_datagram_size` whatever happens to packets of that size.
+    pub mtu_discovery: Option<MtuDiscovery>,
+    /// Largest UDP payload that we tell the peer to send, 1200 to 65527; default 65527, no limit
+    /// (RFC 9000, section 18.2).
+    pub max_udp_payload_size: u16,
     /// Reordering in packets before a packet counts as lost; default 3 (RFC 9002, section 6.1.1).
     pub packet_threshold: u64,
     /// Reordering in time before a packet counts as lost, in 1/8 of the RTT; default 9 (RFC 9002,
@@ -63,6 +106,9 @@ pub struct TransportConfig {
     pub ecn: bool,
     /// Largest DATAGRAM frame accepted, bytes; `None` refuses them. Default 65535.
     pub max_datagram_frame_size: Option<u64>,
+    /// Accept streams that are reset but for their first bytes
+    /// (draft-ietf-quic-reliable-stream-reset-09); default true.
+    pub reset_stream_at: bool,
     /// Bytes of datagrams queued for sending, and separately for reading; default 1 MiB. Beyond
     /// it, sending blocks and the oldest unread datagram is dropped.
     pub datagram_queue: ByteCount,
@@ -70,9 +116,15 @@ pub struct TransportConfig {
     pub active_connection_id_limit: u64,
     /// Allow the peer to move to another address (RFC 9000, section 9); default true.
     pub migration: bool,
+    /// Move to the server's preferred address if it has one and it answers (RFC 9000, section 9.6);
+    /// default true. Clients only; one with empty connection IDs never moves there.
+    pub use_preferred_address: bool,
     /// Packets after which our keys are updated; default below every AEAD's limit (2^23). Lower it
     /// in tests.
     pub key_update_interval: u64,
+    /// Show the round-trip time to observers on the path by the spin bit (RFC 9000, section 17.4), but
+    /// for one connection ID in 16; default true.
+    pub spin_bit: bool,
     /// Pace packets instead of sending a window at once; default true.
     pub pacing: bool,
     /// Window to start with; `None` takes the controller's wish, or RFC 9002's 10 packets if it has
@@ -86,6 +138,34 @@ pub struct TransportConfig {
     pub observer: Option<Arc<dyn ObserverFactory>>,
 }
 
+/// How often we would be acknowledged (draft-ietf-quic-ack-frequency). Fewer acknowledgements cost
+/// both ends and the way back less; losses are found and windows opened later.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct AckFrequencyConfig {
+    /// Ack-eliciting packets that may wait for an acknowledgement; one more makes it due. Default 9:
+    /// one for ten packets. A quarter of the congestion window at most is asked for.
+    pub ack_eliciting_threshold: u64,
+    /// Longest delay of an acknowledgement: the round-trip time divided by this, 1 at least;
+    /// default 4.
+    pub rtt_divisor: u32,
+    /// Ceiling of that delay; default 25 ms.
+    pub max_ack_delay: Duration,
+    /// Distance in packet numbers at which a missing packet is told at once; default 3, the packet
+    /// threshold of loss detection. 0: never.
+    pub reordering_threshold: u64,
+}
+
+impl Default for AckFrequencyConfig {
+    fn default() -> Self {
+        Self {
+            ack_eliciting_threshold: 9,
+            rtt_divisor: 4,
+            max_ack_delay: Duration::from_millis(25),
+            reordering_threshold: 3,
+        }
+    }
+}
+
 impl fmt::Debug for TransportConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TransportConfig")
@@ -93,6 +173,34 @@ impl fmt::Debug for TransportConfig {
             .field("receive_window", &self.receive_window)
             .field("max_idle_timeout", &self.max_idle_timeout)
             .finish_non_exhaustive()
+    }
+}
+
+/// How the largest datagram that a path carries is looked for (RFC 8899).
+///
+/// Probes leave along with data, one at a time, and never congest: a connection without data to
+/// send isn't probed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct MtuDiscovery {
+    /// Largest UDP payload to try, bytes, 1200 to 65527. Default 1472, which fills Ethernet frames
+    /// over IPv4; over IPv6, where 1452 do, the search ends there. The peer's limit, what the socket
+    /// takes, and IP headers bound it too.
+    pub upper_bound: u16,
+    /// Time until a finished search is repeated; default 600 s (`PMTU_RAISE_TIMER` of RFC 8899,
+    /// section 5.1.1).
+    pub raise_interval: Duration,
+    /// Time with the smallest datagrams after large ones were found to vanish, before larger ones
+    /// are looked for again; default 60 s.
+    pub black_hole_pause: Duration,
+}
+
+impl Default for MtuDiscovery {
+    fn default() -> Self {
+        Self {
+            upper_bound: 1472,
+            raise_interval: Duration::from_secs(600),
+            black_hole_pause: Duration::from_secs(60),
+        }
     }
 }
 
@@ -105,8 +213,8 @@ pub struct ClientConfig {
     pub transport: Arc<TransportConfig>,
 }
 
-/// How to accept.
-#[derive(Clone, Debug)]
+/// How to accept. Made by [`ServerConfig::new`].
+#[derive(Clone)]
 pub struct ServerConfig {
     /// TLS.
     pub crypto: Arc<dyn ServerCrypto>,
@@ -118,6 +226,57 @@ pub struct ServerConfig {
     pub retry_token_lifetime: Duration,
     /// How long a token for a later connection is good; default 2 weeks. Zero issues none.
     pub address_token_lifetime: Duration,
+    /// What to do with data that clients send before the handshake is complete (0-RTT); default
+    /// [`EarlyData::Reject`]. To accept them, the TLS adapter must give out tickets that permit it.
+    pub early_data: EarlyData,
+    /// Let the application send as soon as the client's first flight has arrived (0.5-RTT), a round
+    /// trip before the client has proved anything (RFC 9001, section 5.7); default false. It needs no
+    /// resumption. Bounded by the amplification limit.
+    pub half_rtt: bool,
+    /// Asked about each incoming connection; default none, which accepts all.
+    pub accept: Option<Arc<dyn AcceptPolicy>>,
+}
+
+impl ServerConfig {
+    /// Defaults, with Retry while more than 1000 handshakes are in progress.
+    pub fn new(crypto: Arc<dyn ServerCrypto>, transport: Arc<TransportConfig>) -> Self {
+        Self {
+            crypto,
+            transport,
+            retry: RetryPolicy::Above(1000),
+            retry_token_lifetime: Duration::from_secs(15),
+            address_token_lifetime: Duration::from_secs(14 * 24 * 60 * 60),
+            early_data: EarlyData::Reject,
+            half_rtt: false,
+            accept: None,
+        }
+    }
+}
+
+/// What a server does with early data (0-RTT).
+///
+/// They can be recorded and sent again by anybody on the path, and then they arrive as if the client
+/// had sent them twice (RFC 9001, section 9.2). Whether that can happen depends on the tickets that
+/// the TLS adapter gives out; within one process that uses each ticket once it can't.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub enum EarlyData {
+    /// Drop them: clients send them anew once the handshake is complete.
+    #[default]
+    Reject,
+    /// Take them. Applications see which streams brought some
+    /// ([`RecvStream::is_early_data`](crate::RecvStream::is_early_data)) and hold back what must not
+    /// happen twice until the handshake is complete.
+    Accept,
+}
+
+impl fmt::Debug for ServerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerConfig")
+            .field("crypto", &self.crypto)
+            .field("transport", &self.transport)
+            .field("retry", &self.retry)
+            .finish_non_exhaustive()
+    }
 }
 
 /// When to answer a client's first packet with Retry (RFC 9000, section 8.1.2).
@@ -125,39 +284,112 @@ pub struct ServerConfig {
 pub enum RetryPolicy {
     /// Never.
     Never,
-    /// While more than this many handshakes are in progress.
+    /// While more than this many handshakes are in progress. Each of several workers counts its own
+    /// against its share.
     Above(usize),
     /// Always.
     Always,
 }
 
+/// One of several endpoints that share an address, so that each can run on a processor of its own.
+///
+/// They must have the same keys and the same generator of connection IDs, one that tells workers
+/// apart; the driver brings each datagram to the worker that it is for
+/// ([`Routed::OtherWorker`](crate::Routed::OtherWorker)).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Worker {
+    /// Which one, from 0.
+    pub index: u8,
+    /// How many there are; zero counts as one.
+    pub count: u8,
+}
+
+impl Default for Worker {
+    fn default() -> Self {
+        Self { index: 0, count: 1 }
+    }
+}
+
+impl Worker {
+    /// This worker's share of a limit of all.
+    pub(crate) fn share(self, limit: usize) -> usize {
+        limit.div_ceil(usize::from(self.count.max(1)))
+    }
+}
+
 /// What all connections of an endpoint share.
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
-    /// Length of the connection IDs we issue, 0 to 20 bytes; default 8. Zero only for clients.
-    pub cid_len: usize,
+    /// Makes the connection IDs that we issue; only clients may have empty ones. `None` (default)
+    /// makes random ones of 8 bytes, and among several workers such that name the worker
+    /// ([`WorkerCids`](crate::WorkerCids)).
+    pub cids: Option<Arc<dyn ConnectionIdGenerator>>,
+    /// Which of the workers that share an address this is; default the only one.
+    pub worker: Worker,
     /// Makes reset tokens and address tokens.
     pub key: Arc<dyn EndpointKey>,
-    /// Connections kept at once; default 1,000,000. Beyond it new ones are refused.
+    /// Connections kept at once, by all workers together; default 1,000,000. Each worker has an equal
+    /// share, and refuses new ones beyond it.
     pub max_connections: usize,
-    /// Handshakes in progress at once; default 10,000. Beyond it new ones are refused.
+    /// Handshakes in progress at once, by all workers together; default 10,000. Each worker has an
+    /// equal share, and refuses new ones beyond it.
     pub max_handshakes: usize,
-    /// Versions that we speak, best first; default QUIC v1 only.
+    /// Versions that we speak, best first; default QUIC v1, then v2 (RFC 9369). A client begins in the
+    /// first one, offers the others, and falls back to them if the server doesn't speak the first. A
+    /// server goes on in the first one that the client could speak too (RFC 9368): v1 clients stay with
+    /// v1 unless v2 is before v1 here. Empty means v1. The first 15 are told to peers.
     pub versions: Vec<u32>,
+    /// Send what means nothing, so that peers and middleboxes don't get used to its absence: reserved
+    /// versions and transport parameters (RFC 9000, sections 15 and 18.1), and a random QUIC bit where
+    /// the peer accepts it (RFC 9287); default true.
+    pub grease: bool,
     /// Send stateless resets for packets of unknown connections; default true.
     pub stateless_reset: bool,
+    /// Where servers ask their clients to move after the handshake (RFC 9000, section 9.6); default
+    /// nowhere. The driver must receive there, on a socket or address of its own. Needs connection
+    /// IDs that are not empty.
+    pub preferred_address: PreferredAddresses,
+}
+
+/// Addresses that a server prefers, one per family.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct PreferredAddresses {
+    /// For clients that came over IPv4.
+    pub ipv4: Option<SocketAddrV4>,
+    /// For clients that came over IPv6.
+    pub ipv6: Option<SocketAddrV6>,
+}
+
+impl PreferredAddresses {
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ipv4.is_none() && self.ipv6.is_none()
+    }
+
+    /// The same with `address` in its family's place.
+    #[must_use]
+    pub fn with(mut self, address: SocketAddr) -> Self {
+        match address {
+            SocketAddr::V4(v4) => self.ipv4 = Some(v4),
+            SocketAddr::V6(v6) => self.ipv6 = Some(v6),
+        }
+        self
+    }
 }
 
 impl EndpointConfig {
     /// Defaults, with tokens made by `key`.
     pub fn new(key: Arc<dyn EndpointKey>) -> Self {
         Self {
-            cid_len: 8,
+            cids: None,
+            worker: Worker::default(),
             key,
             max_connections: 1_000_000,
             max_handshakes: 10_000,
-            versions: vec![swiftwater_wire::VERSION_1],
+            versions: vec![swiftwater_wire::VERSION_1, swiftwater_wire::VERSION_2],
+            grease: true,
             stateless_reset: true,
+            preferred_address: PreferredAddresses::default(),
         }
     }
 }

@@ -11,7 +11,8 @@ use swiftwater_units::{PacketNumber, PathId, Side};
 use swiftwater_wire::{ConnectionId, ErrorCode, ResetToken};
 use thiserror::Error;
 
-/// Encryption levels (RFC 9001, section 4.1), in the order in which they come into use.
+/// Encryption levels (RFC 9001, section 4.1): first those with a packet-number space of their own, in
+/// the order in which they come into use.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Epoch {
     /// Keys derived from the client's first destination connection ID.
@@ -20,11 +21,26 @@ pub enum Epoch {
     Handshake,
     /// Application keys.
     OneRtt,
+    /// Keys of early data, from an earlier session; only clients send with them. Their packets are
+    /// numbered in the space of [`Epoch::OneRtt`] (RFC 9000, section 12.3).
+    ZeroRtt,
 }
 
 impl Epoch {
-    /// All epochs, in order.
-    pub const ALL: [Self; 3] = [Self::Initial, Self::Handshake, Self::OneRtt];
+    /// All epochs, in the order of the packets of a datagram.
+    pub const ALL: [Self; 4] = [Self::Initial, Self::ZeroRtt, Self::Handshake, Self::OneRtt];
+
+    /// Those with a packet-number space of their own, in order.
+    pub const SPACES: [Self; 3] = [Self::Initial, Self::Handshake, Self::OneRtt];
+
+    /// The one in whose packet-number space its packets are numbered.
+    #[must_use]
+    pub const fn space(self) -> Self {
+        match self {
+            Self::ZeroRtt => Self::OneRtt,
+            own => own,
+        }
+    }
 }
 
 /// A packet failed authentication; it says nothing about why (RFC 9001, section 5.5: discard).
@@ -95,6 +111,20 @@ pub struct Keys {
     pub packet: KeyPair<dyn PacketKey>,
 }
 
+/// The keys of early data (RFC 9001, section 5.6): a client protects with them, a server opens.
+pub struct EarlyKeys {
+    /// Header protection.
+    pub header: Box<dyn HeaderKey>,
+    /// Packet protection.
+    pub packet: Box<dyn PacketKey>,
+}
+
+impl fmt::Debug for EarlyKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EarlyKeys(..)")
+    }
+}
+
 /// The TLS handshake failed or the peer broke its rules.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[error("{reason}")]
@@ -125,10 +155,19 @@ pub trait Session: Send {
     /// appended and `None` is returned.
     fn write_handshake(&mut self, out: &mut Vec<u8>) -> Option<NewKeys>;
 
+    /// The server chose another version than the one that the session was started in (client only).
+    /// Called before any handshake bytes of the server are read; keys are of `version` from now on.
+    fn set_version(&mut self, version: u32) -> Result<(), SessionError> {
+        Err(SessionError(format!(
+            "the session can't change to QUIC version {version:#x}"
+        )))
+    }
+
     /// True until the TLS handshake is complete (RFC 9001, section 4.1.1).
     fn is_handshaking(&self) -> bool;
 
-    /// The peer's transport parameters as received, once known.
+    /// The peer's transport parameters as received in this handshake, once known; never those of an
+    /// earlier session.
     fn peer_transport_parameters(&self) -> Option<&[u8]>;
 
     /// Packet keys of the next key phase (RFC 9001, section 6); `None` before 1-RTT keys exist.
@@ -153,6 +192,45 @@ pub trait Session: Send {
 
     /// For adapters that offer more.
     fn as_any(&self) -> &dyn Any;
+
+    /// Hands out the keys of early data, once: a client's as soon as it has started, if it resumes a
+    /// session that permits early data; a server's after it has read the `ClientHello`, if it accepts
+    /// them. `None` otherwise; by default always.
+    fn early_keys(&mut self) -> Option<EarlyKeys> {
+        None
+    }
+
+    /// Whether the server accepted early data. `None` if none were offered, and on a client until the
+    /// server has answered.
+    fn early_data_accepted(&self) -> Option<bool> {
+        None
+    }
+
+    /// The server's transport parameters in the session that a client wants to resume with early
+    /// data.
+    fn remembered_parameters(&self) -> Option<&[u8]> {
+        None
+    }
+
+    /// The application protocol of the session that a client wants to resume with early data.
+    fn remembered_alpn(&self) -> Option<&[u8]> {
+        None
+    }
+
+    /// True once it is known that an earlier session was resumed.
+    fn is_resumed(&self) -> bool {
+        false
+    }
+
+    /// Keeps a token for the next connection to the same server, beside the session; false if there is
+    /// no place for it.
+    fn keep_token(&mut self, token: &[u8]) -> bool {
+        let _ = token;
+        false
+    }
+
+    /// Makes a server refuse early data; to be called before it reads the `ClientHello`.
+    fn reject_early_data(&mut self) {}
 }
 
 /// Key derivation that needs no session; the same for both sides and every session.
@@ -172,7 +250,8 @@ pub struct SessionError(pub String);
 
 /// Client side of TLS: trust, ALPN, key log.
 pub trait ClientCrypto: Send + Sync + fmt::Debug {
-    /// Starts a session towards `server_name`, carrying our encoded transport `parameters`.
+    /// Starts a session towards `server_name`, carrying our encoded transport `parameters`. `version` is
+    /// that of the first packets; see [`Session::set_version`].
     fn start_session(
         &self,
         version: u32,
@@ -182,19 +261,55 @@ pub trait ClientCrypto: Send + Sync + fmt::Debug {
 
     /// Key derivation to use with it.
     fn primitives(&self) -> Arc<dyn Primitives>;
+
+    /// A token that [`Session::keep_token`] kept for `server_name`, each once. Those of another QUIC
+    /// version don't count (RFC 9369, section 5).
+    fn take_token(&self, version: u32, server_name: &str) -> Option<Vec<u8>> {
+        let _ = (version, server_name);
+        None
+    }
+}
+
+/// What a server can tell of a client's first handshake bytes before it starts a session.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Hello<'a> {
+    /// More bytes are needed.
+    Incomplete,
+    /// The message is complete; these are the client's transport parameters, not authenticated yet.
+    Parameters(&'a [u8]),
+    /// No parameters can be found. The session tells what is wrong, if anything is.
+    Opaque,
 }
 
 /// Server side of TLS: certificate, ALPN, key log.
 pub trait ServerCrypto: Send + Sync + fmt::Debug {
-    /// Starts a session, carrying our encoded transport `parameters`.
+    /// Starts a session, carrying our encoded transport `parameters`. `version` is the negotiated one.
     fn start_session(
         &self,
         version: u32,
         parameters: &[u8],
     ) -> Result<Box<dyn Session>, SessionError>;
 
+    /// Looks into the client's first handshake bytes, all of them from the start. The version of the
+    /// connection is chosen by what the client says of versions (RFC 9368), and a session needs to know
+    /// it. The default finds nothing: connections keep the version that they begin with.
+    fn hello<'a>(&self, bytes: &'a [u8]) -> Hello<'a> {
+        let _ = bytes;
+        Hello::Opaque
+    }
+
     /// Key derivation to use with it.
     fn primitives(&self) -> Arc<dyn Primitives>;
+}
+
+/// A block cipher with 16-byte blocks and a key of its own, such as AES-128, for what
+/// [`QuicLbCodec`](crate::QuicLbCodec) hides.
+pub trait BlockCipher: Send + Sync + fmt::Debug {
+    /// Encrypts one block in place.
+    fn encrypt_block(&self, block: &mut [u8; 16]);
+
+    /// Decrypts one block in place.
+    fn decrypt_block(&self, block: &mut [u8; 16]);
 }
 
 /// Keyed functions of an endpoint: they make stateless-reset tokens and address tokens, so that
@@ -209,4 +324,8 @@ pub trait EndpointKey: Send + Sync + fmt::Debug {
 
     /// Opens what [`EndpointKey::seal_token`] made; `None` if it isn't ours.
     fn open_token(&self, token: &[u8]) -> Option<Vec<u8>>;
+
+    /// Bytes that nobody without the key can tell from random ones, the same for the same input. It
+    /// hides the worker's index in connection IDs ([`WorkerCids`](crate::WorkerCids)).
+    fn mask(&self, input: &[u8; 16]) -> [u8; 4];
 }

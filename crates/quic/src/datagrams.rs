@@ -38,6 +38,8 @@ pub(crate) struct Datagrams {
     unblocked: bool,
     /// Unread datagrams that made room for newer ones.
     dropped: u64,
+    /// Datagrams that no packet could carry any more.
+    too_large: u64,
 }
 
 impl Datagrams {
@@ -53,6 +55,7 @@ impl Datagrams {
             blocked: false,
             unblocked: false,
             dropped: 0,
+            too_large: 0,
         }
     }
 
@@ -87,6 +90,31 @@ impl Datagrams {
         Ok(())
     }
 
+    /// Bytes that wait to be sent.
+    pub(crate) fn pending_bytes(&self) -> u64 {
+        (self.outgoing_bytes - self.outgoing.len() * OVERHEAD) as u64
+    }
+
+    /// The path shrank: drops what no packet with `room` bytes for frames can carry, and says how
+    /// many that were.
+    pub(crate) fn drop_too_large(&mut self, room: usize) -> u64 {
+        let before = self.outgoing.len();
+        let fits = |data: &Bytes| Frame::Datagram { data }.size() <= room;
+        self.outgoing.retain(fits);
+        self.outgoing_bytes = self.outgoing.iter().map(|data| cost(data)).sum();
+        let count = (before - self.outgoing.len()) as u64;
+        if count > 0 && std::mem::take(&mut self.blocked) {
+            self.unblocked = true;
+        }
+        self.too_large += count;
+        count
+    }
+
+    /// Datagrams that were dropped unsent because the path shrank.
+    pub(crate) fn too_large(&self) -> u64 {
+        self.too_large
+    }
+
     pub(crate) fn has_pending(&self) -> bool {
         !self.outgoing.is_empty()
     }
@@ -96,10 +124,12 @@ impl Datagrams {
     pub(crate) fn fill(&mut self, writer: &mut FrameWriter<'_, '_>, room: usize) {
         while let Some(data) = self.outgoing.front() {
             let frame = Frame::Datagram { data };
-            let fits = writer.frame(&frame);
-            if !fits && frame.size() <= room {
+            let permitted = (self.peer_accepts).is_some_and(|limit| frame.size() as u64 <= limit);
+            let fits = permitted && writer.frame(&frame);
+            if permitted && !fits && frame.size() <= room {
                 return;
             }
+            self.too_large += u64::from(!fits);
             self.outgoing_bytes -= cost(data);
             self.outgoing.pop_front();
             if std::mem::take(&mut self.blocked) {
@@ -139,6 +169,12 @@ impl Datagrams {
         let data = self.incoming.pop_front()?;
         self.incoming_bytes -= cost(&data);
         Some(data)
+    }
+
+    /// The peer's limit is unknown again; what waits stays within what the peer permits now, or is
+    /// dropped when it would be sent.
+    pub(crate) fn on_early_data_rejected(&mut self) {
+        self.peer_accepts = None;
     }
 
     /// True once after a full queue got room.

@@ -99,6 +99,14 @@ pub enum ConnectionError {
     /// The handshake did not finish in time.
     #[error("timed out during the handshake: no usable answer (is UDP blocked?)")]
     HandshakeTimedOut,
+    /// The server rejected early data, and now speaks another application protocol than they were
+    /// written for, or permits fewer streams than they used: they can't be sent anew. Connect again
+    /// without early data.
+    #[error("the server rejected early data that can't be sent anew; connect again without them")]
+    EarlyDataLost,
+    /// Every packet number was used (RFC 9000, section 12.3). Nothing is said to the peer.
+    #[error("the connection has used up its packet numbers: connect again")]
+    PacketNumbersExhausted,
     /// Our application closed.
     #[error("closed by this end with code {code}")]
     LocallyClosed {
@@ -143,6 +151,10 @@ pub enum WriteError {
     /// The stream was finished or reset by us, or never existed.
     #[error("the stream is closed for writing")]
     Closed,
+    /// The peer cannot be promised a part of the stream: it does not support `RESET_STREAM_AT`, or we
+    /// have not heard yet.
+    #[error("the peer does not support resetting a stream but for its first bytes")]
+    ResetAtUnsupported,
     /// The connection is gone.
     #[error(transparent)]
     ConnectionLost(#[from] ConnectionError),
@@ -184,4 +196,40 @@ pub enum SendDatagramError {
     /// The connection is gone.
     #[error(transparent)]
     ConnectionLost(#[from] ConnectionError),
+}
+
+/// Why a connection can't move to another local address now.
+#[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
+#[non_exhaustive]
+pub enum MigrateError {
+    /// The handshake is not confirmed yet (RFC 9000, section 9).
+    #[error("cannot migrate before the handshake is confirmed")]
+    NotConfirmed,
+    /// The connection is closed.
+    #[error("cannot migrate a closed connection")]
+    Closed,
+    /// Only clients migrate.
+    #[error("a server cannot migrate its connections")]
+    NotClient,
+    /// The server forbids it at its present address (`disable_active_migration`).
+    #[error("the server does not allow migration")]
+    Disabled,
+    /// The connection is at that local address already.
+    #[error("the connection uses that local address already")]
+    SameAddress,
+    /// The server has given no connection ID to use from there. It may give one later.
+    #[error("the server has given no spare connection ID; try again later")]
+    NoConnectionId,
+    /// The new path did not answer; the connection stays where it was.
+    #[error("the server does not answer on the new path")]
+    Failed,
+    /// Another wish to move came before this one was decided.
+    #[error("replaced by a later wish to migrate")]
+    Replaced,
+    /// The endpoint has no such socket.
+    #[error("the endpoint has no such socket")]
+    NoSuchSocket,
+    /// The server uses empty connection IDs: it could not tell who comes from another address.
+    #[error("the server uses no connection IDs, so connections to it cannot migrate")]
+    WithoutConnectionIds,
 }

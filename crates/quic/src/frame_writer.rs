@@ -1,8 +1,10 @@
 //! Where frames are appended to a packet under construction, and the record of what it carries.
 
 use swiftwater_units::{PacketNumber, PathId, StreamId};
+use swiftwater_wire::frame::types;
 use swiftwater_wire::{Frame, Writer};
 
+use crate::connection::FrameCounts;
 use crate::control::ControlKey;
 use crate::observe::Purpose;
 
@@ -64,6 +66,7 @@ pub(crate) struct FrameWriter<'a, 'b> {
     writer: &'a mut Writer<'b>,
     limit: usize,
     carried: &'a mut Vec<Carried>,
+    counts: Option<&'a mut FrameCounts>,
     ack_eliciting: bool,
 }
 
@@ -78,8 +81,15 @@ impl<'a, 'b> FrameWriter<'a, 'b> {
             writer,
             limit,
             carried,
+            counts: None,
             ack_eliciting: false,
         }
+    }
+
+    /// Counts the frames in `counts`, too.
+    pub(crate) fn counting(mut self, counts: Option<&'a mut FrameCounts>) -> Self {
+        self.counts = counts;
+        self
     }
 
     /// Room left for frames, bytes.
@@ -117,6 +127,7 @@ impl<'a, 'b> FrameWriter<'a, 'b> {
             return false;
         }
         frame.encode(self.writer);
+        self.count(frame.frame_type());
         self.ack_eliciting |= frame.is_ack_eliciting();
         true
     }
@@ -138,7 +149,22 @@ impl<'a, 'b> FrameWriter<'a, 'b> {
 
     /// Records a frame that was written through [`FrameWriter::raw`].
     pub(crate) fn wrote(&mut self, carried: Carried, ack_eliciting: bool) {
+        let frame_type = match carried {
+            Carried::Ack { .. } => Some(types::ACK),
+            Carried::Crypto { .. } => Some(types::CRYPTO),
+            Carried::Stream { .. } => Some(types::STREAM),
+            Carried::Control { .. } => None,
+        };
+        if let Some(frame_type) = frame_type {
+            self.count(frame_type);
+        }
         self.carried.push(carried);
         self.ack_eliciting |= ack_eliciting;
+    }
+
+    fn count(&mut self, frame_type: u64) {
+        if let Some(counts) = &mut self.counts {
+            counts.add(frame_type);
+        }
     }
 }

@@ -22,12 +22,15 @@
 
 #![forbid(unsafe_code)]
 
+mod ack_frequency;
+mod cid;
 mod config;
 mod connection;
 mod control;
 pub mod crypto;
 mod datagrams;
 mod defaults;
+mod early_limits;
 mod endpoint;
 mod error;
 mod frame_writer;
@@ -41,18 +44,30 @@ mod space;
 mod streams;
 mod transmit;
 
-pub use config::{ClientConfig, EndpointConfig, RetryPolicy, ServerConfig, TransportConfig};
+pub use cid::{
+    ConnectionIdGenerator, QuicLbCids, QuicLbCodec, QuicLbError, QuicLbFormat, QuicLbId,
+    RandomCids, WorkerCids,
+};
+pub use config::{
+    AckFrequencyConfig, ClientConfig, EarlyData, EndpointConfig, MtuDiscovery, PreferredAddresses,
+    RetryPolicy, ServerConfig, TransportConfig, Worker,
+};
 pub use connection::{
-    Connection, ConnectionStats, EndpointEvent, Event, PathStats, RecvStream, SendStream,
-    StreamEvent,
+    Connection, ConnectionStats, EarlyDataOutcome, EndpointEvent, Event, FrameCounts, PathStats,
+    RecvStream, SendStream, StreamEvent,
 };
-pub use endpoint::{ConnectionHandle, Endpoint, EndpointStats, Routed};
+pub use early_limits::EarlyLimits;
+pub use endpoint::{
+    AcceptPolicy, ConnectionHandle, Decision, Endpoint, EndpointStats, Incoming, Routed,
+};
 pub use error::{
-    ConnectError, ConnectionError, ReadError, SendDatagramError, TransportError, WriteError,
+    ConnectError, ConnectionError, MigrateError, ReadError, SendDatagramError, TransportError,
+    WriteError,
 };
+pub use path::{EcnState, MtuState};
 pub use ranges::RangeSet;
-pub use streams::{Chunk, ReadChunk, ReadOutcome, RepairStats};
+pub use streams::{Chunk, Expiry, Priority, ReadChunk, ReadOutcome, RepairStats};
 pub use swiftwater_congestion as congestion;
 pub use swiftwater_units as units;
 pub use swiftwater_wire as wire;
-pub use transmit::{DatagramMeta, EcnCodepoint, Transmit};
+pub use transmit::{DatagramMeta, EcnCodepoint, LocalAddress, PathAddress, SocketId, Transmit};

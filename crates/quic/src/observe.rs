@@ -4,16 +4,68 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use swiftwater_units::{ByteCount, Instant, PacketNumber, PathId, Side, StreamId};
+use swiftwater_units::{Bandwidth, ByteCount, Instant, PacketNumber, PathId, Side, StreamId};
+use swiftwater_wire::frame::FrameIter;
+use swiftwater_wire::{ConnectionId, Frame, PacketType, TransportParameters};
 
+use crate::connection::EarlyDataOutcome;
 use crate::crypto::Epoch;
 use crate::error::ConnectionError;
+use crate::path::EcnState;
 use crate::policy::{Copied, Datum, ReinjectorReport, RepairCause};
+use crate::transmit::PathAddress;
 
 /// Something that happened on a connection.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Observation<'a> {
+    /// The connection began; the first of its observations.
+    Started {
+        /// Our role.
+        side: Side,
+        /// Both ends of the path of the handshake.
+        path: PathAddress,
+        /// Destination of the client's first Initial packet. A client that begins again in another
+        /// version, or follows a Retry, takes another one.
+        original_dst_cid: ConnectionId,
+        /// Our first connection ID.
+        local_cid: ConnectionId,
+        /// The connection ID that our first packet goes to.
+        remote_cid: ConnectionId,
+        /// Version of the client's first packet.
+        version: u32,
+        /// The versions that we speak, best first.
+        versions: &'a [u32],
+    },
+    /// Transport parameters are known: ours from the start, the peer's from the handshake.
+    Parameters {
+        /// Whose.
+        owner: Owner,
+        /// All of them, defaults included; ours without what they say of versions.
+        parameters: &'a TransportParameters,
+    },
+    /// The application protocol was negotiated (ALPN).
+    Alpn {
+        /// Its identifier.
+        protocol: &'a [u8],
+    },
+    /// The handshake came to a new stage.
+    HandshakeProgress {
+        /// Which.
+        stage: HandshakeStage,
+    },
+    /// The server asks for proof of the client's address (client).
+    Retry {
+        /// Bytes of the packet.
+        size: usize,
+        /// The connection ID that it chose.
+        src_cid: ConnectionId,
+    },
+    /// The server speaks none of the version of the first packet (client).
+    VersionsOffered {
+        /// The versions that it speaks.
+        versions: &'a [u32],
+    },
     /// A packet left.
     PacketSent {
         /// Path it left on.
@@ -28,6 +80,10 @@ pub enum Observation<'a> {
         ack_eliciting: bool,
         /// What it carried, as far as the sender keeps account of it.
         frames: &'a [SentFrame],
+        /// All that it carried, as it stands on the wire before encryption.
+        payload: Payload<'a>,
+        /// It looks for the largest datagram that the path carries.
+        mtu_probe: bool,
     },
     /// A packet was authenticated.
     PacketReceived {
@@ -39,11 +95,24 @@ pub enum Observation<'a> {
         number: PacketNumber,
         /// Bytes on the wire.
         size: usize,
+        /// What it carries, as it came; it has not been looked at yet and may break rules.
+        payload: Payload<'a>,
+    },
+    /// A packet was put aside, since its keys are yet to come.
+    PacketBuffered {
+        /// Encryption level.
+        epoch: Epoch,
+        /// Bytes on the wire.
+        size: usize,
     },
     /// A packet was thrown away.
     PacketDropped {
         /// Why.
         reason: &'static str,
+        /// Bytes of the packet, or of the rest of its datagram where packets can't be told apart.
+        size: usize,
+        /// What its header says; `None` if that can't be read.
+        packet_type: Option<PacketType>,
     },
     /// A packet is considered lost.
     PacketLost {
@@ -55,6 +124,23 @@ pub enum Observation<'a> {
         number: PacketNumber,
         /// Bytes on the wire.
         size: usize,
+        /// What shows that it is lost.
+        trigger: LossTrigger,
+    },
+    /// What recovery of a path begins with.
+    RecoveryParameters {
+        /// The path.
+        path: PathId,
+        /// Name of the congestion controller.
+        controller: &'static str,
+        /// `kPacketThreshold`.
+        packet_threshold: u64,
+        /// Round-trip time that is assumed before the first sample.
+        initial_rtt: Duration,
+        /// UDP payload of full datagrams.
+        max_datagram_size: u16,
+        /// Congestion window.
+        initial_window: ByteCount,
     },
     /// State of recovery after an ACK, a loss or a timeout.
     Metrics {
@@ -66,8 +152,14 @@ pub enum Observation<'a> {
         latest_rtt: Duration,
         /// Smallest sample.
         min_rtt: Duration,
+        /// `rttvar`.
+        rtt_var: Duration,
         /// Congestion window.
         cwnd: ByteCount,
+        /// Slow-start threshold, if one is set.
+        ssthresh: Option<ByteCount>,
+        /// Rate of the pacer; `None` if pacing is off.
+        pacing_rate: Option<Bandwidth>,
         /// Bytes in flight.
         bytes_in_flight: ByteCount,
         /// Probe timeouts in a row.
@@ -77,8 +169,67 @@ pub enum Observation<'a> {
     ProbeTimeout {
         /// The path.
         path: PathId,
+        /// Encryption level in which it expired first.
+        epoch: Epoch,
         /// Expirations in a row.
         count: u32,
+    },
+    /// The congestion controller of a path is in another state.
+    CongestionState {
+        /// The path.
+        path: PathId,
+        /// The state left; `None` at first.
+        before: Option<&'static str>,
+        /// The state entered, in the words of the algorithm.
+        state: &'static str,
+    },
+    /// The timer of loss detection runs to another end (RFC 9002, appendix A.8). Told when all that
+    /// can be sent was sent, not for each packet; expirations of a probe timeout are
+    /// [`Observation::ProbeTimeout`].
+    LossTimer {
+        /// The path.
+        path: PathId,
+        /// What it waits for.
+        timer: LossTimer,
+        /// Encryption level of the packets that it watches.
+        epoch: Epoch,
+        /// What happened to it.
+        change: TimerChange,
+    },
+    /// The peer's flow control began to hold stream data back, or no longer does.
+    FlowBlocked {
+        /// True if it does now.
+        blocked: bool,
+    },
+    /// Full datagrams of a path have another size from now on.
+    MtuUpdated {
+        /// The path.
+        path: PathId,
+        /// UDP payload until now.
+        before: u16,
+        /// UDP payload from now on.
+        size: u16,
+        /// True if no search for a larger one goes on.
+        done: bool,
+        /// True if large packets vanished and the smallest size is taken for a while.
+        black_hole: bool,
+    },
+    /// It shows what a path does with ECN marks.
+    EcnUpdated {
+        /// The path.
+        path: PathId,
+        /// What is known now.
+        state: EcnState,
+    },
+    /// A stream came into being.
+    StreamOpened {
+        /// The stream.
+        id: StreamId,
+    },
+    /// A stream is over in every direction, and forgotten.
+    StreamClosed {
+        /// The stream.
+        id: StreamId,
     },
     /// Stream data was declared lost for the first time.
     DataLost {
@@ -105,21 +256,193 @@ pub enum Observation<'a> {
         /// Replicas that were sent of it.
         replicas: u32,
     },
+    /// The sending of a stream was given up, here or by the peer.
+    StreamReset {
+        /// The stream.
+        id: StreamId,
+        /// Who gave it up, and why.
+        cause: ResetCause,
+        /// The application's code.
+        code: u64,
+        /// Final size, bytes.
+        final_size: u64,
+        /// Bytes from the start that are delivered all the same; 0 for a plain `RESET_STREAM`.
+        reliable_size: u64,
+    },
     /// A re-injector changed its mind about how much to repeat.
     Redundancy {
         /// What it reckons with now.
         report: &'a ReinjectorReport,
     },
+    /// Early data were offered, and this became of them.
+    EarlyData {
+        /// What.
+        outcome: EarlyDataOutcome,
+    },
+    /// A client begins again, since the server doesn't speak the version of its first packets.
+    VersionTried {
+        /// The version that it begins with now.
+        version: u32,
+    },
+    /// The version of the connection is known. A client has yet to see it confirmed by the handshake.
+    VersionChosen {
+        /// That of the client's first packets.
+        original: u32,
+        /// That of the connection; another one if the server wished so (RFC 9368).
+        version: u32,
+    },
+    /// A path besides the one in use is being probed, by us or by the peer.
+    PathProbed {
+        /// Its ends.
+        path: PathAddress,
+    },
+    /// The peer answered on a path: its address there is validated (RFC 9000, section 8.2).
+    PathValidated {
+        /// Its ends.
+        path: PathAddress,
+        /// Time between challenge and response.
+        rtt: Duration,
+    },
+    /// A path did not answer in time, or had to be given up.
+    PathFailed {
+        /// Its ends.
+        path: PathAddress,
+    },
+    /// Another path is in use from now on, because we or the peer moved.
+    PathChanged {
+        /// The path left.
+        from: PathAddress,
+        /// The path in use.
+        to: PathAddress,
+    },
+    /// A connection ID of the peer came into use in the place of another.
+    ConnectionIdUsed {
+        /// The one left.
+        before: ConnectionId,
+        /// The one in use.
+        cid: ConnectionId,
+    },
+    /// The handshake gave keys of an encryption level, for both directions where it has two.
+    KeysInstalled {
+        /// Encryption level.
+        epoch: Epoch,
+    },
+    /// Keys of an encryption level are gone.
+    KeysDiscarded {
+        /// Encryption level.
+        epoch: Epoch,
+    },
     /// Our or the peer's 1-RTT keys changed phase.
     KeyUpdated {
         /// Number of updates so far.
         generation: u64,
+        /// Who began it.
+        initiator: Owner,
     },
     /// The connection ended.
     Closed {
         /// Why.
         reason: &'a ConnectionError,
     },
+}
+
+/// One end of the connection, as seen from here.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Owner {
+    /// We.
+    Local,
+    /// The peer.
+    Remote,
+}
+
+/// How far the handshake is.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[non_exhaustive]
+pub enum HandshakeStage {
+    /// There are Handshake keys.
+    Started,
+    /// Both ends have proven to know the same secrets (RFC 9001, section 4.1.1).
+    Complete,
+    /// The peer knows that too (RFC 9001, section 4.1.2).
+    Confirmed,
+}
+
+/// What shows that a packet is lost.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum LossTrigger {
+    /// Enough later packets were acknowledged (RFC 9002, section 6.1.1).
+    PacketThreshold,
+    /// A later packet was acknowledged and it is old enough (RFC 9002, section 6.1.2).
+    TimeThreshold,
+    /// It was a probe of a larger datagram size and its time is over; no sign of congestion.
+    MtuProbe,
+}
+
+/// What the timer of loss detection waits for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum LossTimer {
+    /// A packet becomes lost by its age.
+    TimeThreshold,
+    /// The probe timeout.
+    Probe,
+}
+
+/// What happened to a timer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum TimerChange {
+    /// It ends after this time.
+    Set(Duration),
+    /// It ended.
+    Expired,
+    /// It no longer runs.
+    Cancelled,
+}
+
+/// The frames of a packet, as bytes that are read when asked for.
+#[derive(Clone, Copy, Default)]
+pub struct Payload<'a>(&'a [u8]);
+
+impl<'a> Payload<'a> {
+    /// The frames that `bytes` encode.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// The frames in order, up to the first one that is malformed.
+    pub fn frames(self) -> impl Iterator<Item = Frame<'a>> {
+        FrameIter::new(self.0)
+            .map_while(Result::ok)
+            .map(|(_, frame)| frame)
+    }
+
+    /// Bytes of all frames.
+    pub fn size(self) -> usize {
+        self.0.len()
+    }
+}
+
+impl fmt::Debug for Payload<'_> {
+    /// Says nothing of the bytes, which are the application's.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Payload({} bytes)", self.0.len())
+    }
+}
+
+/// Why a stream was reset.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum ResetCause {
+    /// Our application gave it up.
+    Application,
+    /// The peer asked for it with `STOP_SENDING`.
+    StopSending,
+    /// Its data was not delivered in time.
+    Expired,
+    /// The peer gave it up.
+    Peer,
 }
 
 /// Why stream bytes are in a packet.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use swiftwater_quic::observe::{Both, Observation, Observer, ObserverFactory};
+use swiftwater_quic::observe::{Both, Observation, Observer, ObserverFactory, Owner};
 use swiftwater_units::{Instant, Side};
 
 /// Writes its name and the time of what it is told, on one side only.
@@ -36,7 +36,10 @@ fn both_are_told_in_order_and_each_on_its_side() {
     let said = |factory: &Both, side| {
         if let Some(mut observer) = factory.observer(side) {
             for nanos in [1, 2] {
-                let observation = Observation::KeyUpdated { generation: nanos };
+                let observation = Observation::KeyUpdated {
+                    generation: nanos,
+                    initiator: Owner::Local,
+                };
                 observer.observe(Instant::from_nanos(nanos), &observation);
             }
         }

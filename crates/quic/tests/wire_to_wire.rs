@@ -7,7 +7,7 @@ mod support;
 
 use std::time::Duration;
 
-use swiftwater_quic::{Event, ReadOutcome, RetryPolicy, StreamEvent};
+use swiftwater_quic::{ConnectionError, Event, ReadOutcome, RetryPolicy, StreamEvent};
 use swiftwater_units::Dir;
 
 use support::{ALPN, Wire, establish};
@@ -96,4 +96,41 @@ fn the_peer_hears_why_the_application_closed() {
     assert!(wire.server.events.contains(&Event::Closed { reason }));
     assert!(wire.server.connection().is_drained());
     assert!(wire.client.connection().is_drained());
+}
+
+/// A connection that has sent a little when its process is stopped.
+fn asleep_for(pause: Duration) -> Wire {
+    let mut wire = Wire::new(false, RetryPolicy::Never);
+    establish(&mut wire);
+    transfer(&mut wire, 10_000);
+    let id = wire.client.connection().open(Dir::Uni).unwrap();
+    let connection = wire.client.connection();
+    connection.send_stream(id).write(&[7; 5000]).unwrap();
+    wire.client_sleeps(pause);
+    wire
+}
+
+/// The time that acknowledgements lay about while the process was stopped is no round-trip time: it
+/// would make every later timeout wait for minutes.
+#[test]
+fn a_pause_of_the_process_is_no_round_trip() {
+    for seconds in [2, 10, 25] {
+        let mut wire = asleep_for(Duration::from_secs(seconds));
+        wire.step(Duration::ZERO);
+        let stats = wire.client.connection().stats();
+        assert!(stats.paths[0].smoothed_rtt < Duration::from_millis(100));
+        assert!(stats.paths[0].rtt_var < Duration::from_millis(100));
+        // The next sample counts again.
+        transfer(&mut wire, 10_000);
+        assert!(wire.client.connection().close_reason().is_none());
+    }
+}
+
+/// Packets that came in time, but are looked at after the idle timeout, don't keep the connection.
+#[test]
+fn packets_after_the_idle_timeout_are_too_late() {
+    let mut wire = asleep_for(Duration::from_secs(31));
+    wire.step(Duration::ZERO);
+    let reason = wire.client.connection().close_reason().cloned();
+    assert_eq!(reason, Some(ConnectionError::TimedOut));
 }

@@ -187,11 +187,9 @@ impl Dumbbell {
                 transport: transport.clone(),
             };
             let server = ServerConfig {
-                crypto: server_crypto.clone(),
-                transport,
                 retry: RetryPolicy::Never,
-                retry_token_lifetime: Duration::from_secs(15),
                 address_token_lifetime: Duration::ZERO,
+                ..ServerConfig::new(server_crypto.clone(), transport)
             };
             flows.push(self.add_flow(&mut network, (left, right), index, (client, server))?);
         }
@@ -281,6 +279,8 @@ impl Dumbbell {
         let mut transport = self.transport.clone();
         transport.controller = Arc::clone(&spec.controller);
         transport.initial_max_datagram_size = self.datagram_size;
+        // The size is part of the experiment.
+        transport.mtu_discovery = None;
         transport.stream_receive_window = window.times(2);
         transport.max_stream_receive_window = window.times(2);
         transport.receive_window = window.times(2);

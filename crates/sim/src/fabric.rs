@@ -1,7 +1,7 @@
 //! Everything between hosts: nodes, links, addresses, routes, taps, the agenda and the log.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use swiftwater_link::{Dropped, Link, Packet};
 use swiftwater_quic::Transmit;
@@ -219,7 +219,7 @@ impl Fabric {
     pub(crate) fn transmit(&mut self, interfaces: &[u32], transmit: &Transmit, buffer: &[u8]) {
         let batch = &buffer[..transmit.size];
         let segment = transmit.segment_size.unwrap_or(batch.len()).max(1);
-        let from = self.pick_interface(interfaces, transmit.source_ip);
+        let from = Self::pick_interface(interfaces, transmit);
         let to = from.and_then(|from| self.owner_for(from, transmit.destination));
         let (Some(from), Some(to)) = (from, to) else {
             self.stats.unroutable += batch.chunks(segment).len() as u64;
@@ -233,13 +233,9 @@ impl Fabric {
         }
     }
 
-    /// The interface with this address, or the first one.
-    fn pick_interface(&self, interfaces: &[u32], source: Option<IpAddr>) -> Option<u32> {
-        let with_source = source.and_then(|ip| {
-            let mut ids = interfaces.iter();
-            ids.find(|&&id| self.interfaces[id as usize].inner.ip() == ip)
-        });
-        with_source.or(interfaces.first()).copied()
+    /// The interface that stands for the socket; a host numbers its interfaces as it got them.
+    fn pick_interface(interfaces: &[u32], transmit: &Transmit) -> Option<u32> {
+        interfaces.get(usize::from(transmit.socket.0)).copied()
     }
 
     /// Shows a datagram to the taps of a link, then sends it in.

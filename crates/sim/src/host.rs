@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rand_chacha::ChaCha20Rng;
 use swiftwater_link::Packet;
 use swiftwater_quic::{
-    ConnectionHandle, DatagramMeta, Endpoint, EndpointConfig, Routed, ServerConfig,
+    ConnectionHandle, DatagramMeta, Endpoint, EndpointConfig, Routed, ServerConfig, SocketId,
 };
 
 use crate::application::{Application, HostContext, Idle};
@@ -46,6 +46,14 @@ pub(crate) struct HostCore {
     pub(crate) rng: ChaCha20Rng,
     pub(crate) interfaces: Vec<u32>,
     pub(crate) max_segments: usize,
+}
+
+impl HostCore {
+    /// The socket that an interface of the host stands for: its place among them.
+    pub(crate) fn socket_of(&self, interface: u32) -> SocketId {
+        let place = self.interfaces.iter().position(|&id| id == interface);
+        SocketId(place.unwrap_or_default() as u16)
+    }
 }
 
 pub(crate) struct Host {
@@ -105,6 +113,7 @@ impl Host {
         let meta = DatagramMeta {
             remote: datagram.source,
             local_ip: Some(interface.inner.ip()),
+            socket: self.core.socket_of(datagram.interface),
             ecn: ecn_from_link(packet.ecn),
         };
         let now = fabric.now;

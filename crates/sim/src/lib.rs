@@ -62,7 +62,7 @@ pub use fabric::{FabricStats, InterfaceId, LinkId, NodeId};
 pub use host::HostConfig;
 pub use log::{LogDetail, LogEntry, LogFate, PacketLog};
 pub use network::{HostId, Network, OldAddress};
-pub use pair::{Direction, Pair, PairBuilder, TransferId, TransferReport};
+pub use pair::{Attachment, Direction, Pair, PairBuilder, TransferId, TransferReport};
 pub use pattern::Pattern;
 pub use report::{FlowReport, QueueReport, Report};
 pub use tap::{Captured, Recording, TapDatagram, Verdict};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rand_chacha::ChaCha20Rng;
 use swiftwater_link::{Counters, Ecn, Link, LinkConfig, Packet, QueueStats, Tally};
 use swiftwater_quic::{
-    Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointStats, ServerConfig,
+    Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointStats, ServerConfig, SocketId,
 };
 use swiftwater_tls::EndpointSecrets;
 use swiftwater_units::Instant;
@@ -131,6 +131,12 @@ impl Network {
             .ok_or(SimError::AddressTaken(address))?;
         self.hosts[host.0 as usize].core.interfaces.push(id);
         Ok(InterfaceId(id))
+    }
+
+    /// The local socket that an interface is to its host's connections: 0 for the first one, and so on.
+    pub fn socket(&self, interface: InterfaceId) -> SocketId {
+        let host = self.fabric.interface(interface.0).host;
+        self.hosts[host as usize].core.socket_of(interface.0)
     }
 
     /// Connects a host to a node (a router, usually) with a link each way, and gives it an address

@@ -33,11 +33,9 @@ fn two(link: LinkConfig) -> Two {
         transport: transport.clone(),
     };
     let server_config = ServerConfig {
-        crypto: server_crypto,
-        transport,
         retry: RetryPolicy::Never,
-        retry_token_lifetime: Duration::from_secs(15),
         address_token_lifetime: Duration::ZERO,
+        ..ServerConfig::new(server_crypto, transport)
     };
     let mut network = Network::new(3);
     let client = network.add_host(HostConfig::default());

@@ -5,9 +5,10 @@
 mod support;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use swiftwater_link::{Jitter, LossModel};
-use swiftwater_quic::ConnectionError;
+use swiftwater_quic::{ConnectionError, RandomCids};
 use swiftwater_sim::{Cipher, Direction, Pair, PairBuilder, Recording};
 use swiftwater_units::Side;
 
@@ -156,12 +157,12 @@ fn limits_from_two_to_eight_work() {
 #[test]
 fn a_client_without_ids_works_and_rotates_the_servers() {
     for cipher in [Cipher::Null, Cipher::Tls] {
-        let mut pair = connected(
-            Pair::builder()
-                .cipher(cipher)
-                .link(link(10, 20))
-                .endpoint(Side::Client, |config| config.cid_len = 0),
-        );
+        let mut pair = connected(Pair::builder().cipher(cipher).link(link(10, 20)).endpoint(
+            Side::Client,
+            |config| {
+                config.cids = Some(Arc::new(RandomCids::new(0)));
+            },
+        ));
         let up = pair.record(Direction::ToServer);
         for direction in BOTH {
             pair.start_transfer(500_000, direction);
@@ -181,8 +182,12 @@ fn every_length_of_id_works() {
         let mut pair = connected(
             Pair::builder()
                 .link(link(10, 20))
-                .endpoint(Side::Client, move |config| config.cid_len = len)
-                .endpoint(Side::Server, move |config| config.cid_len = len),
+                .endpoint(Side::Client, move |config| {
+                    config.cids = Some(Arc::new(RandomCids::new(len)));
+                })
+                .endpoint(Side::Server, move |config| {
+                    config.cids = Some(Arc::new(RandomCids::new(len)));
+                }),
         );
         for direction in BOTH {
             assert!(pair.transfer(50_000, direction).verified, "{len}");

@@ -5,8 +5,10 @@
 mod support;
 
 use swiftwater_link::{Ecn, EcnThreshold, LinkConfig};
-use swiftwater_sim::{Cipher, Direction, Pair, Verdict};
-use swiftwater_units::{PacketCount, Side};
+use swiftwater_quic::EcnState;
+use swiftwater_quic::observe::{Observation, Observer, ObserverFactory};
+use swiftwater_sim::{Cipher, Direction, Pair, TapDatagram, Verdict};
+use swiftwater_units::{Instant, PacketCount, Side};
 
 use support::{BOTH, SIDES, link, millis, path, secs};
 
@@ -354,4 +356,100 @@ fn any_number_of_timeouts_may_follow_once_marks_are_given_up() {
     }
     assert!(!path(&pair, Side::Client).ecn);
     assert!(pair.transfer(10_000, Direction::ToServer).verified);
+}
+
+/// What an observer hears of a side's marks.
+#[derive(Clone, Debug)]
+struct States(Side, std::sync::Arc<std::sync::Mutex<Vec<EcnState>>>);
+
+impl ObserverFactory for States {
+    fn observer(&self, side: Side) -> Option<Box<dyn Observer>> {
+        (side == self.0).then(|| Box::new(self.clone()) as Box<dyn Observer>)
+    }
+}
+
+impl Observer for States {
+    fn observe(&mut self, _now: Instant, observation: &Observation<'_>) {
+        if let Observation::EcnUpdated { state, .. } = *observation {
+            self.1.lock().unwrap().push(state);
+        }
+    }
+}
+
+/// The states of a client's path while `harm` is done to what it sends and it sends data.
+fn states_of_client(harm: impl Fn(&mut TapDatagram<'_>) -> Verdict + 'static) -> Vec<EcnState> {
+    let states = States(Side::Client, std::sync::Arc::default());
+    let watch: std::sync::Arc<dyn ObserverFactory> = std::sync::Arc::new(states.clone());
+    let mut pair = Pair::builder()
+        .link(link(10, 20))
+        .client_config(|config| config.observer = Some(watch))
+        .build()
+        .unwrap();
+    pair.tap(Direction::ToServer, harm);
+    assert!(pair.connect());
+    assert!(pair.transfer(300_000, Direction::ToServer).verified);
+    let told = states.1.lock().unwrap().clone();
+    assert_eq!(told.last(), Some(&path(&pair, Side::Client).ecn_state));
+    told
+}
+
+#[test]
+fn observers_hear_what_a_path_does_with_marks() {
+    let kept = states_of_client(|_| Verdict::Pass);
+    assert_eq!(kept, [EcnState::Capable]);
+    let cleared = states_of_client(|datagram| {
+        *datagram.ecn = Ecn::NotEct;
+        Verdict::Pass
+    });
+    assert_eq!(cleared, [EcnState::Failed]);
+    let dropped = states_of_client(|datagram| match *datagram.ecn {
+        Ecn::NotEct => Verdict::Pass,
+        _ => Verdict::Drop,
+    });
+    assert_eq!(dropped.last(), Some(&EcnState::Failed), "{dropped:?}");
+}
+
+/// Marked packets that vanish while unmarked ones arrive need no timeout to be noticed.
+#[test]
+fn a_new_path_that_drops_marked_packets_is_found_out() {
+    let mut pair = Pair::builder().link(link(10, 20)).build().unwrap();
+    assert!(pair.connect());
+    assert!(pair.transfer(200_000, Direction::ToClient).verified);
+    assert_eq!(path(&pair, Side::Server).ecn_state, EcnState::Capable);
+    support::drop_if(&mut pair, Direction::ToClient, |datagram| {
+        *datagram.ecn != Ecn::NotEct
+    });
+    pair.rebind(Side::Client, ([203, 0, 113, 9], 50_000).into())
+        .unwrap();
+    assert!(pair.transfer(20_000, Direction::ToServer).verified);
+    let report = pair.transfer(300_000, Direction::ToClient);
+    assert!(
+        report.verified,
+        "{report:?} {:?}",
+        support::reason(&pair, Side::Server)
+    );
+    assert_eq!(path(&pair, Side::Server).ecn_state, EcnState::Failed);
+}
+
+/// Validation starts over on a new path, and doesn't fail for what the old one did.
+#[test]
+fn a_new_path_is_tested_anew() {
+    let mut pair = Pair::builder().link(link(10, 20)).build().unwrap();
+    let bleaching = std::rc::Rc::new(std::cell::Cell::new(true));
+    let bleaches = std::rc::Rc::clone(&bleaching);
+    pair.tap(Direction::ToClient, move |datagram| {
+        if bleaches.get() {
+            *datagram.ecn = Ecn::NotEct;
+        }
+        Verdict::Pass
+    });
+    assert!(pair.connect());
+    assert!(pair.transfer(200_000, Direction::ToClient).verified);
+    assert_eq!(path(&pair, Side::Server).ecn_state, EcnState::Failed);
+    bleaching.set(false);
+    pair.rebind(Side::Client, ([203, 0, 113, 9], 50_000).into())
+        .unwrap();
+    assert!(pair.transfer(20_000, Direction::ToServer).verified);
+    assert!(pair.transfer(300_000, Direction::ToClient).verified);
+    assert_eq!(path(&pair, Side::Server).ecn_state, EcnState::Capable);
 }

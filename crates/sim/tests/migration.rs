@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use swiftwater_link::LossModel;
-use swiftwater_quic::wire::ConnectionId;
+use swiftwater_quic::wire::{ConnectionId, ErrorCode};
 use swiftwater_quic::{ConnectionError, Event};
 use swiftwater_sim::{Direction, HostConfig, Pair, PairBuilder};
 use swiftwater_units::{Instant, Side};
@@ -436,4 +436,74 @@ fn a_client_that_vanishes_while_moving_times_out() {
     let end = support::run_to_close(&mut pair, Side::Server);
     assert_eq!(reason(&pair, Side::Server), Some(ConnectionError::TimedOut));
     assert!(end < Instant::from_millis(8_000), "{end}");
+}
+
+#[test]
+fn a_new_address_just_when_connection_ids_change() {
+    for (nth, side) in [Side::Client, Side::Server].into_iter().enumerate() {
+        for limit in [2, 4] {
+            for wait in [0, 1, 15, 25] {
+                let mut pair = connected(
+                    Pair::builder()
+                        .link(link(10, 20))
+                        .both_configs(|config| config.active_connection_id_limit = limit),
+                );
+                pair.advance(millis(500));
+                pair.connection(side).unwrap().rotate_connection_ids();
+                pair.advance(millis(wait));
+                let address = if nth == 0 { new_port(&pair) } else { new_ip(5) };
+                pair.rebind(Side::Client, address).unwrap();
+                // The first packet from there already carries another of the server's IDs, and the
+                // server may have none to spare: it follows all the same.
+                for direction in BOTH {
+                    pair.start_transfer(200_000, direction);
+                }
+                let what = format!("{side:?}, {limit} IDs, {wait} ms");
+                assert!(pair.finish_transfers(), "{what}");
+                assert_eq!(pair.server().remote(), address, "{what}");
+            }
+        }
+    }
+}
+
+/// A client whose first packet from a new address is too small for a full challenge, over a path to
+/// there that drops full datagrams until `until`.
+fn moved_behind_a_narrow_path(until: Duration) -> Pair {
+    let mut pair = connected(Pair::builder().link(link(10, 20)));
+    pair.advance(secs(1));
+    pair.rebind(Side::Client, new_ip(7)).unwrap();
+    let end = pair.now() + until;
+    drop_if(&mut pair, Direction::ToClient, move |datagram| {
+        datagram.now < end && datagram.destination == new_ip(7) && datagram.data.len() >= 1_200
+    });
+    pair.client().ping();
+    pair.advance(millis(200));
+    // The small challenge was answered.
+    assert_eq!(moves(&pair), [new_ip(7)]);
+    pair
+}
+
+#[test]
+fn a_path_that_carries_no_full_datagrams_is_given_up() {
+    let mut pair = moved_behind_a_narrow_path(secs(3_600));
+    let end = support::run_to_close(&mut pair, Side::Client);
+    let reason = reason(&pair, Side::Client);
+    let Some(ConnectionError::PeerTransport(error)) = reason else {
+        panic!("{reason:?}");
+    };
+    assert_eq!(error.code, ErrorCode::NO_VIABLE_PATH);
+    // Three validations of three, six and twelve probe timeouts of a path of which nothing is known.
+    assert!(end < Instant::from_millis(25_000), "{end}");
+}
+
+#[test]
+fn full_challenges_that_were_lost_by_chance_cost_nothing() {
+    let mut pair = moved_behind_a_narrow_path(secs(8));
+    let id = pair.start_transfer(500_000, Direction::ToClient);
+    assert!(pair.finish_transfers());
+    assert!(pair.transfer_report(id).verified);
+    pair.advance(secs(25));
+    assert_eq!(moves(&pair), [new_ip(7)]);
+    let report = pair.transfer(500_000, Direction::ToClient);
+    assert!(report.verified);
 }

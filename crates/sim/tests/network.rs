@@ -36,11 +36,9 @@ fn configs() -> (ClientConfig, HostConfig) {
         transport: Arc::clone(&transport),
     };
     let server = ServerConfig {
-        crypto: server,
-        transport,
         retry: RetryPolicy::Never,
-        retry_token_lifetime: Duration::from_secs(15),
         address_token_lifetime: Duration::ZERO,
+        ..ServerConfig::new(server, transport)
     };
     let host = HostConfig {
         server: Some(Arc::new(server)),

@@ -5,8 +5,14 @@
 //! `SWIFTWATER_RANDOM_OPS_CASES` sets how many there are. A failure is shrunk and printed; it
 //! belongs into `regressions.rs` under a name that says what was wrong.
 
+#[path = "random_operations/check.rs"]
+mod check;
+#[path = "random_operations/draw.rs"]
+mod draw;
 #[path = "random_operations/faults.rs"]
 mod faults;
+#[path = "random_operations/finale.rs"]
+mod finale;
 #[path = "random_operations/model.rs"]
 mod model;
 #[path = "random_operations/plan.rs"]
@@ -15,6 +21,8 @@ mod plan;
 mod regressions;
 #[path = "random_operations/run.rs"]
 mod run;
+#[path = "random_operations/setup.rs"]
+mod setup;
 
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 
@@ -46,7 +54,7 @@ fn explore(cases: u32, stream: u8, test: impl Fn(&Plan)) {
     seed[..8].copy_from_slice(&chosen.to_le_bytes());
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
     let mut runner = TestRunner::new_with_rng(config, rng);
-    let outcome = runner.run(&plan::plan(), |plan| {
+    let outcome = runner.run(&draw::plan(), |plan| {
         test(&plan);
         Ok::<(), TestCaseError>(())
     });

@@ -8,7 +8,9 @@ mod support;
 use std::time::Duration;
 
 use swiftwater_link::LossModel;
-use swiftwater_quic::{Event, ReadError, ReadOutcome, StreamEvent, TransportConfig, WriteError};
+use swiftwater_quic::{
+    Event, Priority, ReadError, ReadOutcome, StreamEvent, TransportConfig, WriteError,
+};
 use swiftwater_sim::{Cipher, Direction, Pair, PairBuilder};
 use swiftwater_units::{ByteCount, Dir, Side, StreamId};
 
@@ -220,6 +222,30 @@ fn windows_grow_with_the_path() {
     assert!(growing < secs(4), "{growing:?}");
 }
 
+/// RFC 9000, section 4.1: a reader that takes its time costs nobody the connection.
+#[test]
+fn a_writer_that_is_blocked_keeps_the_connection() {
+    let mut pair = connected(Pair::builder().link(link(20, 10)).both_configs(|config| {
+        set_windows(config, 20_000, 1_000_000, false);
+        config.max_idle_timeout = Some(secs(5));
+    }));
+    let data = content(1, 50_000);
+    let mut hands = Hands::lazy(Side::Server);
+    hands
+        .send(&mut pair, Side::Client, Dir::Uni, data.clone())
+        .unwrap();
+    for _ in 0..60 {
+        pair.advance(secs(1));
+        hands.serve(&mut pair);
+    }
+    assert!(!pair.client().is_closed() && !pair.server().is_closed());
+    // Once everything was read there is nothing to wait for.
+    hands.wake(&mut pair);
+    assert!(hands.run(&mut pair, |hands, _| hands.ends(Side::Server) == 1));
+    pair.advance(secs(6));
+    assert!(pair.client().is_closed() && pair.server().is_closed());
+}
+
 #[test]
 fn a_reader_that_does_not_read_stops_the_writer_and_nothing_else() {
     let mut pair = connected(
@@ -311,16 +337,16 @@ fn a_send_window_bounds_what_is_kept() {
 }
 
 #[test]
-fn higher_priority_goes_first() {
+fn the_more_urgent_go_first() {
     let mut pair = connected(Pair::builder().link(link(5, 20)));
     let mut hands = Hands::default();
-    let ids: Vec<_> = [0, 5, -3, 9]
+    let ids: Vec<_> = [3, 2, 7, 0]
         .into_iter()
-        .map(|priority| {
+        .map(|urgency| {
             let id = pair.client().open(Dir::Uni).unwrap();
             pair.client()
                 .send_stream(id)
-                .set_priority(priority)
+                .set_priority(Priority::new(urgency, true))
                 .unwrap();
             hands.write(&mut pair, Side::Client, id, content(1, 60_000), true);
             id
@@ -329,6 +355,73 @@ fn higher_priority_goes_first() {
     assert!(hands.run(&mut pair, |hands, _| hands.ends(Side::Server) == 4));
     let order: Vec<_> = hands.ended.iter().map(|(_, id)| *id).collect();
     assert_eq!(order, [ids[3], ids[1], ids[0], ids[2]]);
+}
+
+#[test]
+fn an_endless_urgent_stream_starves_nobody() {
+    let shares = |share| {
+        let mut pair = connected(
+            Pair::builder()
+                .link(link(10, 20))
+                .both_configs(move |config| config.starvation_share = share),
+        );
+        let mut hands = Hands::default();
+        let ids = [0, 3, 7].map(|urgency| {
+            let id = pair.client().open(Dir::Uni).unwrap();
+            pair.client()
+                .send_stream(id)
+                .set_priority(Priority::new(urgency, true))
+                .unwrap();
+            hands.write(&mut pair, Side::Client, id, vec![1; 4_000_000], false);
+            id
+        });
+        let total =
+            |hands: &Hands| -> [usize; 3] { ids.map(|id| hands.read(Side::Server, id).data.len()) };
+        assert!(
+            hands.run(&mut pair, |hands, _| total(hands).iter().sum::<usize>()
+                > 2_000_000)
+        );
+        total(&hands).map(|got| got as f64 / 2_000_000.0)
+    };
+    let [urgent, normal, idle] = shares(16);
+    assert!(urgent > 0.9, "{urgent}");
+    // 1/16 between the two that wait.
+    assert!((0.02..0.05).contains(&normal), "{normal}");
+    assert!((0.02..0.05).contains(&idle), "{idle}");
+    let [urgent, normal, idle] = shares(0);
+    assert!(
+        urgent >= 1.0 && normal + idle == 0.0,
+        "{urgent} {normal} {idle}"
+    );
+}
+
+#[test]
+fn streams_that_are_not_incremental_come_whole_one_after_another() {
+    let mut pair = connected(Pair::builder().link(link(5, 20).loss(LossModel::Bernoulli(0.02))));
+    let mut hands = Hands::default();
+    let ids: Vec<_> = (0..6)
+        .map(|_| {
+            let id = pair.client().open(Dir::Uni).unwrap();
+            let mut stream = pair.client().send_stream(id);
+            stream.set_priority(Priority::new(3, false)).unwrap();
+            id
+        })
+        .collect();
+    // The order of writing doesn't matter.
+    for id in ids.iter().rev() {
+        hands.write(&mut pair, Side::Client, *id, content(1, 60_000), true);
+    }
+    assert!(hands.run(&mut pair, |hands, _| hands.ends(Side::Server) == 1));
+    let got: Vec<_> = ids
+        .iter()
+        .map(|id| hands.read(Side::Server, *id).data.len())
+        .collect();
+    assert_eq!(got[0], 60_000, "{got:?}");
+    // What the last one had sent before the first was written, the window of the first round trip.
+    assert!(got[2..].iter().sum::<usize>() < 30_000, "{got:?}");
+    assert!(hands.run(&mut pair, |hands, _| hands.ends(Side::Server) == 6));
+    let order: Vec<_> = hands.ended.iter().map(|(_, id)| *id).collect();
+    assert_eq!(order, ids);
 }
 
 #[test]
@@ -355,7 +448,7 @@ fn equal_priorities_share() {
 }
 
 #[test]
-fn a_late_stream_of_high_priority_overtakes() {
+fn a_late_urgent_stream_overtakes() {
     let mut pair = connected(Pair::builder().link(link(5, 20)));
     let mut hands = Hands::default();
     hands
@@ -363,7 +456,11 @@ fn a_late_stream_of_high_priority_overtakes() {
         .unwrap();
     pair.advance(millis(500));
     let urgent = pair.client().open(Dir::Uni).unwrap();
-    pair.client().send_stream(urgent).set_priority(1).unwrap();
+    let priority = Priority::new(2, true);
+    pair.client()
+        .send_stream(urgent)
+        .set_priority(priority)
+        .unwrap();
     hands.write(&mut pair, Side::Client, urgent, content(2, 3_000), true);
     let start = pair.now();
     let rtt = path(&pair, Side::Client).latest_rtt;

@@ -77,6 +77,24 @@ impl<Side> Builder<Side> {
         self
     }
 
+    /// Speaks these versions of QUIC, best first: [`VERSION_1`](crate::VERSION_1) and
+    /// [`VERSION_2`](crate::VERSION_2), which is also the default. A client begins in the first one,
+    /// offers the others, and falls back to them if the server doesn't speak the first. A server goes
+    /// on in the first one that the client could speak too. An empty list means version 1.
+    #[must_use]
+    pub fn versions(mut self, versions: impl IntoIterator<Item = u32>) -> Self {
+        self.settings.versions = Some(versions.into_iter().collect());
+        self
+    }
+
+    /// Sends what means nothing, such as reserved versions, so that nobody gets used to its absence;
+    /// on unless said otherwise.
+    #[must_use]
+    pub fn grease(mut self, grease: bool) -> Self {
+        self.settings.grease = grease;
+        self
+    }
+
     /// Appends TLS secrets to the file named by `SSLKEYLOGFILE`, if that is set, for Wireshark.
     #[must_use]
     pub fn key_log(mut self) -> Self {

@@ -11,12 +11,11 @@ use rustls::crypto::aws_lc_rs;
 use rustls_platform_verifier::Verifier;
 use swiftwater_net::{Connecting, Connection, Endpoint};
 use swiftwater_quic::{ClientConfig, ConnectionError};
-use swiftwater_tls::ClientTls;
 use swiftwater_tls::pki_types::CertificateDer;
+use swiftwater_tls::{ClientTls, MemorySessionStore, SessionStore};
 
 use crate::builder::Builder;
 use crate::error::{BuildError, ClientError};
-use crate::settings::endpoint_options;
 
 /// Connects to servers from one UDP socket.
 ///
@@ -64,6 +63,31 @@ async fn first(
     }
 }
 
+/// The addresses of a `host:port`, and the host.
+async fn resolve(address: &str) -> Result<(Vec<SocketAddr>, String), ClientError> {
+    let malformed = || ClientError::Address(address.to_owned());
+    let (host, port) = address.rsplit_once(':').ok_or_else(malformed)?;
+    let port: u16 = port.parse().map_err(|_| malformed())?;
+    let host = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+        .unwrap_or(host);
+    if host.is_empty() {
+        return Err(malformed());
+    }
+    let addresses = match host.parse::<IpAddr>() {
+        Ok(ip) => vec![(ip, port).into()],
+        Err(_) => tokio::net::lookup_host((host, port))
+            .await
+            .map_err(|source| ClientError::Resolve {
+                host: host.to_owned(),
+                source,
+            })?
+            .collect(),
+    };
+    Ok((addresses, host.to_owned()))
+}
+
 /// Whose certificates are believed.
 #[derive(Clone, Debug)]
 enum Trust {
@@ -82,6 +106,8 @@ pub type ClientBuilder = Builder<ClientSide>;
 pub struct ClientSide {
     trust: Trust,
     bind: Option<SocketAddr>,
+    sessions: Option<Arc<dyn SessionStore>>,
+    early_data: bool,
 }
 
 impl Client {
@@ -90,6 +116,8 @@ impl Client {
         Builder::new(ClientSide {
             trust: Trust::PlatformAnd(Vec::new()),
             bind: None,
+            sessions: Some(Arc::new(MemorySessionStore::default())),
+            early_data: false,
         })
     }
 
@@ -97,27 +125,21 @@ impl Client {
     /// and which must prove to be that host. If it has several addresses, a slow one doesn't hold up the
     /// others.
     pub async fn connect(&self, address: &str) -> Result<Connection, ClientError> {
-        let malformed = || ClientError::Address(address.to_owned());
-        let (host, port) = address.rsplit_once(':').ok_or_else(malformed)?;
-        let port: u16 = port.parse().map_err(|_| malformed())?;
-        let host = host
-            .strip_prefix('[')
-            .and_then(|host| host.strip_suffix(']'))
-            .unwrap_or(host);
-        if host.is_empty() {
-            return Err(malformed());
-        }
-        let addresses: Vec<SocketAddr> = match host.parse::<IpAddr>() {
-            Ok(ip) => vec![(ip, port).into()],
-            Err(_) => tokio::net::lookup_host((host, port))
-                .await
-                .map_err(|source| ClientError::Resolve {
-                    host: host.to_owned(),
-                    source,
-                })?
-                .collect(),
-        };
-        self.connect_any(addresses, host).await
+        let (addresses, host) = resolve(address).await?;
+        self.connect_any(addresses, &host).await
+    }
+
+    /// As [`Client::connect`], but returns at once if the client was connected to that server before
+    /// and may send early data (0-RTT), which [`ClientBuilder::early_data`] has to permit. Then the first
+    /// data leave without waiting for the server.
+    ///
+    /// **Whoever records early data can send them to the server again.** Send only what may happen
+    /// twice without harm, such as a GET, until [`Connection::early_data`] tells that the handshake is
+    /// complete. It also tells whether the server took them; if not, what was written to streams is
+    /// sent again by itself.
+    pub async fn connect_early(&self, address: &str) -> Result<Connection, ClientError> {
+        let (addresses, host) = resolve(address).await?;
+        self.attempt(addresses, &host, true).await
     }
 
     /// Connects to whichever of `addresses` answers first, which must prove to be `server_name`.
@@ -128,12 +150,26 @@ impl Client {
         addresses: Vec<SocketAddr>,
         server_name: &str,
     ) -> Result<Connection, ClientError> {
+        self.attempt(addresses, server_name, false).await
+    }
+
+    /// Connects to whichever answers first, or if `early` to the first one that need not answer.
+    async fn attempt(
+        &self,
+        addresses: Vec<SocketAddr>,
+        server_name: &str,
+        early: bool,
+    ) -> Result<Connection, ClientError> {
         let mut addresses = addresses.into_iter();
         let mut attempts = Vec::new();
         let mut failure = ClientError::NoAddress(server_name.to_owned());
         loop {
             match addresses.next() {
                 Some(address) => match self.endpoint.connect(&self.config, address, server_name) {
+                    Ok(attempt) if early => match attempt.into_early() {
+                        Ok(connection) => return Ok(connection),
+                        Err(attempt) => attempts.push(attempt),
+                    },
                     Ok(attempt) => attempts.push(attempt),
                     Err(error) => {
                         failure = error.into();
@@ -218,6 +254,22 @@ impl ClientBuilder {
         self
     }
 
+    /// Keeps sessions and address tokens in `store` for the next connection to the same server;
+    /// default one in memory for 256 servers, each client its own. `None` makes every handshake a full
+    /// one.
+    #[must_use]
+    pub fn sessions(mut self, store: Option<Arc<dyn SessionStore>>) -> Self {
+        self.side.sessions = store;
+        self
+    }
+
+    /// Lets [`Client::connect_early`] send early data (0-RTT); default false.
+    #[must_use]
+    pub fn early_data(mut self, offer: bool) -> Self {
+        self.side.early_data = offer;
+        self
+    }
+
     /// Binds the socket. Must be called inside a tokio runtime.
     pub fn build(self) -> Result<Client, BuildError> {
         let tls = match self.side.trust {
@@ -235,16 +287,19 @@ impl ClientBuilder {
         if self.settings.key_log {
             tls = tls.key_log_file();
         }
+        if let Some(store) = self.side.sessions {
+            tls = tls.sessions(store).early_data(self.side.early_data);
+        }
         let config = ClientConfig {
             crypto: Arc::new(tls),
             transport: self.settings.transport()?,
         };
+        let options = self.settings.endpoint()?;
         let endpoint = match self.side.bind {
-            Some(address) => Endpoint::bind(address, endpoint_options())?,
+            Some(address) => Endpoint::bind(address, options)?,
             // Systems without IPv6 exist.
-            None => Endpoint::bind((Ipv6Addr::UNSPECIFIED, 0).into(), endpoint_options()).or_else(
-                |_| Endpoint::bind((Ipv4Addr::UNSPECIFIED, 0).into(), endpoint_options()),
-            )?,
+            None => Endpoint::bind((Ipv6Addr::UNSPECIFIED, 0).into(), options.clone())
+                .or_else(|_| Endpoint::bind((Ipv4Addr::UNSPECIFIED, 0).into(), options))?,
         };
         Ok(Client { endpoint, config })
     }

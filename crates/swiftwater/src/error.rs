@@ -37,6 +37,9 @@ pub enum BuildError {
     /// There are no such policies of loss recovery.
     #[error(transparent)]
     Recovery(#[from] UnknownPolicies),
+    /// A version of QUIC that this library doesn't speak.
+    #[error("QUIC version {0:#x} is not supported")]
+    Version(u32),
     /// The directory for logs can't be made, or is none.
     #[error("cannot write qlog to {}: {source}", path.display())]
     Qlog {

@@ -64,12 +64,14 @@ pub use swiftwater_net::{
     BindError, Connecting, Connection, Endpoint, EndpointOptions, EndpointStats, ReadExactError,
     ReadToEndError, RecvStream, SendStream,
 };
+pub use swiftwater_quic::wire::{VERSION_1, VERSION_2};
 pub use swiftwater_quic::{
-    ConnectError, ConnectionError, ConnectionStats, PathStats, ReadError, RetryPolicy,
-    SendDatagramError, TransportConfig, WriteError,
+    ConnectError, ConnectionError, ConnectionStats, EarlyData, EarlyDataOutcome, LocalAddress,
+    MigrateError, MtuDiscovery, PathAddress, PathStats, Priority, ReadError, RetryPolicy,
+    SendDatagramError, SocketId, TransportConfig, WriteError,
 };
 pub use swiftwater_tls::pki_types::CertificateDer;
-pub use swiftwater_tls::{CipherSuite, DevCertificate};
+pub use swiftwater_tls::{CipherSuite, DevCertificate, MemorySessionStore, SessionStore, Tickets};
 
 pub use swiftwater_congestion as congestion;
 pub use swiftwater_link as link;

@@ -1,17 +1,17 @@
 //! Accepting, with few decisions to make.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use swiftwater_net::{Connection, Endpoint};
-use swiftwater_quic::{RetryPolicy, ServerConfig};
-use swiftwater_tls::{DevCertificate, ServerTls};
+use swiftwater_quic::{AcceptPolicy, ConnectionIdGenerator, EarlyData, RetryPolicy, ServerConfig};
+use swiftwater_tls::{DevCertificate, EndpointSecrets, ServerTls, Tickets};
 
 use crate::builder::Builder;
 use crate::error::BuildError;
-use crate::settings::{Settings, endpoint_options};
+use crate::settings::Settings;
 
 /// Accepts connections on one UDP socket.
 ///
@@ -47,11 +47,28 @@ enum Identity {
 pub type ServerBuilder = Builder<ServerSide>;
 
 /// What a [`ServerBuilder`] knows besides the settings of both sides: who it is, and whom it admits.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ServerSide {
     identity: Identity,
     retry: RetryPolicy,
     max_connections: Option<usize>,
+    tickets: Tickets,
+    early_data: EarlyData,
+    half_rtt: bool,
+    workers: usize,
+    preferred: Vec<SocketAddr>,
+    cids: Option<Arc<dyn ConnectionIdGenerator>>,
+    secrets: Option<Arc<EndpointSecrets>>,
+    accept: Option<Arc<dyn AcceptPolicy>>,
+}
+
+impl fmt::Debug for ServerSide {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerSide")
+            .field("identity", &self.identity)
+            .field("workers", &self.workers)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Server {
@@ -61,6 +78,14 @@ impl Server {
             identity: Identity::None,
             retry: RetryPolicy::Above(1000),
             max_connections: None,
+            tickets: Tickets::SingleUse { capacity: 4096 },
+            early_data: EarlyData::Reject,
+            half_rtt: false,
+            workers: 1,
+            preferred: Vec::new(),
+            cids: None,
+            secrets: None,
+            accept: None,
         })
     }
 
@@ -115,7 +140,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Uses TLS as configured elsewhere; ALPN, cipher suites and key log are then set there.
+    /// Uses TLS as configured elsewhere; ALPN, cipher suites, tickets and key log are then set there.
     #[must_use]
     pub fn tls(mut self, tls: ServerTls) -> Self {
         self.side.identity = Identity::Tls(tls);
@@ -130,6 +155,32 @@ impl ServerBuilder {
         self
     }
 
+    /// Which tickets clients get to resume their sessions with; default 4096 that work once, two for
+    /// each connection. [`Tickets`] tells what the choice means.
+    #[must_use]
+    pub fn tickets(mut self, tickets: Tickets) -> Self {
+        self.side.tickets = tickets;
+        self
+    }
+
+    /// What to do with data that clients send before the handshake is complete (0-RTT); default
+    /// [`EarlyData::Reject`]. They are accepted with [`Tickets::SingleUse`] only. Then
+    /// [`Server::accept`] returns such connections early: see [`Connection::is_handshaking`].
+    #[must_use]
+    pub fn early_data(mut self, policy: EarlyData) -> Self {
+        self.side.early_data = policy;
+        self
+    }
+
+    /// Lets [`Server::accept`] return every connection as soon as the client was heard, so that the
+    /// server's first data leave with its handshake (0.5-RTT); default false. The client has proved
+    /// nothing by then, not even its address.
+    #[must_use]
+    pub fn half_rtt(mut self, permit: bool) -> Self {
+        self.side.half_rtt = permit;
+        self
+    }
+
     /// Refuses connections beyond this number.
     #[must_use]
     pub fn max_connections(mut self, limit: usize) -> Self {
@@ -137,17 +188,70 @@ impl ServerBuilder {
         self
     }
 
+    /// Serves with this many workers, each with a socket, a thread and connections of its own; 0
+    /// takes as many as there are processors. Default 1, which runs on the caller's runtime. For
+    /// servers that one processor can't serve; see [`Endpoint::bind`].
+    #[must_use]
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.side.workers = workers;
+        self
+    }
+
+    /// Listens at this address, too, and asks clients to go there once the handshake is over (RFC
+    /// 9000, section 9.6): for servers that are found at a shared address. Once per family; port 0
+    /// takes any.
+    #[must_use]
+    pub fn preferred_address(mut self, address: SocketAddr) -> Self {
+        self.side.preferred.push(address);
+        self
+    }
+
+    /// Makes the connection IDs, such as
+    /// [`QuicLbCids`](swiftwater_quic::QuicLbCids) for a load balancer in front; default random
+    /// ones.
+    #[must_use]
+    pub fn connection_ids(mut self, generator: impl ConnectionIdGenerator + 'static) -> Self {
+        self.side.cids = Some(Arc::new(generator));
+        self
+    }
+
+    /// Makes address and reset tokens with these secrets; default new ones. Servers that share an
+    /// address, or come back at it, share them.
+    #[must_use]
+    pub fn secrets(mut self, secrets: EndpointSecrets) -> Self {
+        self.side.secrets = Some(Arc::new(secrets));
+        self
+    }
+
+    /// Asks this about each incoming connection: whether to accept it, and with which transport
+    /// configuration. A function from [`Incoming`](swiftwater_quic::Incoming) to
+    /// [`Decision`](swiftwater_quic::Decision) does.
+    #[must_use]
+    pub fn accept_policy(mut self, policy: impl AcceptPolicy + 'static) -> Self {
+        self.side.accept = Some(Arc::new(policy));
+        self
+    }
+
     /// Binds the socket and starts to accept. `[::]` takes IPv4 and IPv6. Must be called inside a
     /// tokio runtime.
     pub fn bind(self, address: SocketAddr) -> Result<Server, BuildError> {
         let config = ServerConfig {
-            crypto: Arc::new(server_tls(self.side.identity, &self.settings)?),
-            transport: self.settings.transport()?,
             retry: self.side.retry,
-            retry_token_lifetime: Duration::from_secs(15),
-            address_token_lifetime: Duration::from_secs(14 * 24 * 60 * 60),
+            accept: self.side.accept.clone(),
+            early_data: self.side.early_data,
+            half_rtt: self.side.half_rtt,
+            ..ServerConfig::new(
+                Arc::new(server_tls(&self.side, &self.settings)?),
+                self.settings.transport()?,
+            )
         };
-        let mut options = endpoint_options().server(config);
+        let mut options = self.settings.endpoint()?.server(config);
+        options.workers = self.side.workers;
+        options.preferred = self.side.preferred;
+        options.endpoint.cids = self.side.cids;
+        if let Some(secrets) = self.side.secrets {
+            options.endpoint.key = secrets;
+        }
         if let Some(limit) = self.side.max_connections {
             options.endpoint.max_connections = limit;
         }
@@ -156,8 +260,8 @@ impl ServerBuilder {
     }
 }
 
-fn server_tls(identity: Identity, settings: &Settings) -> Result<ServerTls, BuildError> {
-    let tls = match identity {
+fn server_tls(side: &ServerSide, settings: &Settings) -> Result<ServerTls, BuildError> {
+    let tls = match side.identity.clone() {
         Identity::None => return Err(BuildError::NoCertificate),
         Identity::Tls(tls) => return Ok(tls),
         Identity::Pem { chain, key } => ServerTls::from_pem(&chain, &key)?,
@@ -166,7 +270,9 @@ fn server_tls(identity: Identity, settings: &Settings) -> Result<ServerTls, Buil
     };
     let tls = tls
         .with_cipher_suites(&settings.suites)?
-        .alpn(settings.alpn.iter().cloned());
+        .alpn(settings.alpn.iter().cloned())
+        .tickets(side.tickets)?
+        .early_data(side.early_data == EarlyData::Accept);
     Ok(if settings.key_log {
         tls.key_log_file()
     } else {

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use swiftwater_net::EndpointOptions;
+use swiftwater_net::{EndpointOptions, TraceFactory};
 use swiftwater_qlog::DirectoryFactory;
 use swiftwater_quic::observe::{Both, ObserverFactory};
+use swiftwater_quic::wire::is_known;
 use swiftwater_quic::{EndpointConfig, TransportConfig};
 use swiftwater_tls::{CipherSuite, EndpointSecrets};
 
@@ -22,6 +23,9 @@ pub(crate) struct Settings {
     pub(crate) alpn: Vec<Vec<u8>>,
     pub(crate) suites: Vec<CipherSuite>,
     pub(crate) key_log: bool,
+    /// Versions of QUIC, best first, if not the default ones.
+    pub(crate) versions: Option<Vec<u32>>,
+    pub(crate) grease: bool,
 }
 
 impl Settings {
@@ -34,6 +38,8 @@ impl Settings {
             alpn: Vec::new(),
             suites: CipherSuite::ALL.to_vec(),
             key_log: false,
+            versions: None,
+            grease: true,
         }
     }
 
@@ -52,19 +58,33 @@ impl Settings {
                 source,
             })?;
             let logs: Arc<dyn ObserverFactory> = Arc::new(factory);
-            transport.observer = Some(match transport.observer.take() {
-                Some(observer) => Arc::new(Both(observer, logs)),
-                None => logs,
-            });
+            add_observer(&mut transport, logs);
         }
+        add_observer(&mut transport, Arc::new(TraceFactory));
         Ok(Arc::new(transport))
+    }
+
+    /// Options of an endpoint with fresh secrets.
+    pub(crate) fn endpoint(&self) -> Result<EndpointOptions, BuildError> {
+        let secrets = Arc::new(EndpointSecrets::random());
+        let mut config = EndpointConfig::new(secrets);
+        config.grease = self.grease;
+        if let Some(versions) = &self.versions {
+            match versions.iter().find(|&&version| !is_known(version)) {
+                Some(&unknown) => return Err(BuildError::Version(unknown)),
+                None => config.versions.clone_from(versions),
+            }
+        }
+        Ok(EndpointOptions::new(config, random_seed()))
     }
 }
 
-/// Options of an endpoint with fresh secrets.
-pub(crate) fn endpoint_options() -> EndpointOptions {
-    let secrets = Arc::new(EndpointSecrets::random());
-    EndpointOptions::new(EndpointConfig::new(secrets), random_seed())
+/// Lets `factory` watch, beside who does already.
+fn add_observer(transport: &mut TransportConfig, factory: Arc<dyn ObserverFactory>) {
+    transport.observer = Some(match transport.observer.take() {
+        Some(observer) => Arc::new(Both(observer, factory)),
+        None => factory,
+    });
 }
 
 /// Unpredictable bytes from the system.

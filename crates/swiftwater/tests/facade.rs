@@ -299,3 +299,99 @@ async fn policies_and_logs_are_checked_when_the_endpoint_is_made() {
         drop(client().recovery(&name).build().unwrap());
     }
 }
+
+/// Workers, connection IDs, secrets and accept policy through the builder.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_server_decides_at_the_door_and_has_workers() {
+    use std::sync::Arc;
+    use swiftwater::quic::{Decision, Incoming, QuicLbCids, QuicLbCodec, QuicLbFormat};
+    use swiftwater::tls::{Aes128Block, EndpointSecrets};
+
+    guard(async {
+        let cipher = Arc::new(Aes128Block::new([3; 16]));
+        let codec = QuicLbCodec::new(QuicLbFormat::default(), Some(cipher)).unwrap();
+        let cids = QuicLbCids::new(codec, &[42]).unwrap();
+        let mut bulk = TransportConfig::default();
+        nearby(&mut bulk);
+        bulk.controller = congestion::by_name("newreno").unwrap();
+        let bulk = Arc::new(bulk);
+        let nobody = DevCertificate::generate(["nobody"]).unwrap();
+        let unwelcome = client()
+            .trust_only([nobody.certificate_der()])
+            .build()
+            .unwrap();
+        let shunned = unwelcome.endpoint().local_addr().port();
+        let (server, certificate) = server(|builder| {
+            builder
+                .workers(2)
+                .connection_ids(cids)
+                .secrets(EndpointSecrets::random())
+                .accept_policy(move |incoming: &Incoming| {
+                    if incoming.remote.port() == shunned {
+                        Decision::Refuse
+                    } else {
+                        Decision::AcceptWith(Arc::clone(&bulk))
+                    }
+                })
+        });
+        let address = server.local_addr();
+        assert_eq!(server.endpoint().worker_stats().len(), 2);
+        assert!(unwelcome.connect_to(address, "localhost").await.is_err());
+        let client = client().trust_only([certificate]).build().unwrap();
+        let connecting = client.connect_to(address, "localhost");
+        let (connection, accepted) = tokio::join!(connecting, server.accept());
+        let (_connection, accepted) = (connection.unwrap(), accepted.unwrap());
+        assert_eq!(accepted.stats().paths[0].controller, "newreno");
+        assert_eq!(server.endpoint().stats().routing.refused, 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn versions_of_quic_are_chosen_by_the_server_and_fallen_back_to() {
+    use swiftwater::{VERSION_1, VERSION_2};
+
+    guard(async {
+        for (servers, clients, expected) in [
+            (
+                vec![VERSION_1, VERSION_2],
+                vec![VERSION_1, VERSION_2],
+                VERSION_1,
+            ),
+            (
+                vec![VERSION_2, VERSION_1],
+                vec![VERSION_1, VERSION_2],
+                VERSION_2,
+            ),
+            (vec![VERSION_1, VERSION_2], vec![VERSION_2], VERSION_2),
+            // The server doesn't speak what the client begins with.
+            (vec![VERSION_2], vec![VERSION_1, VERSION_2], VERSION_2),
+            (vec![VERSION_1], vec![VERSION_2, VERSION_1], VERSION_1),
+        ] {
+            let (server, certificate) = server(|builder| builder.versions(servers));
+            let client = client()
+                .trust_only([certificate])
+                .versions(clients)
+                .build()
+                .unwrap();
+            let (ours, theirs) = connect(&server, &client).await.unwrap();
+            for connection in [&ours, &theirs] {
+                assert_eq!(connection.stats().version, expected);
+            }
+            let mut stream = ours.open_uni().await.unwrap();
+            stream.write_all(b"hello").await.unwrap();
+            stream.finish().unwrap();
+            let mut stream = theirs.accept_uni().await.unwrap();
+            assert_eq!(stream.read_to_end(100).await.unwrap(), b"hello"[..]);
+            client.close().await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn versions_that_nobody_speaks_are_refused() {
+    let client = client().versions([7]).build();
+    assert!(matches!(client, Err(BuildError::Version(7))));
+}

@@ -1,7 +1,7 @@
 //! What every session refuses, whatever is below it.
 
 use swiftwater_quic::crypto::{Epoch, SessionError, TlsError};
-use swiftwater_wire::{ErrorCode, VERSION_1};
+use swiftwater_wire::ErrorCode;
 
 /// Refuses handshake bytes that came under other keys than TLS reads from now: new bytes in an old
 /// epoch, or bytes ahead of the keys (RFC 9001, section 4.1.3).
@@ -17,7 +17,7 @@ pub(crate) fn check_epoch(expected: Epoch, got: Epoch) -> Result<(), TlsError> {
 
 /// Refuses a version whose keys we don't derive.
 pub(crate) fn check_version(version: u32) -> Result<(), SessionError> {
-    if version == VERSION_1 {
+    if swiftwater_wire::is_known(version) {
         return Ok(());
     }
     Err(SessionError(format!(

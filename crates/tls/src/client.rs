@@ -5,24 +5,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::client::danger::ServerCertVerifier;
-use rustls::client::{Resumption, WebPkiServerVerifier};
-use rustls::quic::{ClientConnection, Version};
+use rustls::client::{ClientSessionStore, Resumption, WebPkiServerVerifier};
+use rustls::quic::ClientConnection;
 use rustls::time_provider::TimeProvider;
-use rustls::{ClientConfig, KeyLogFile, RootCertStore};
+use rustls::{ClientConfig, KeyLog, KeyLogFile, RootCertStore};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use swiftwater_quic::crypto::{ClientCrypto, Primitives, Session, SessionError};
 
 use crate::checks::check_version;
 use crate::cipher_suite::{self, CipherSuite};
+use crate::client_sessions::ConnectionSessions;
 use crate::config_error::ConfigError;
-use crate::rustls_keys::RustlsPrimitives;
+use crate::rustls_keys::{RustlsPrimitives, rustls_version};
 use crate::rustls_session::RustlsSession;
+use crate::secret_tap::SecretTap;
+use crate::sessions::{ServerId, SessionStore};
 use crate::verifier::NoVerification;
 
 /// TLS 1.3 for clients.
 ///
 /// The server's certificate is verified unless [`ClientTls::dangerous_without_verification`] was
-/// asked for. Resumption and 0-RTT are off; client certificates come later.
+/// asked for. Without [`ClientTls::sessions`] every handshake is a full one. Client certificates come
+/// later.
 ///
 /// ```
 /// # fn main() -> Result<(), swiftwater_tls::ConfigError> {
@@ -41,6 +45,7 @@ pub struct ClientTls {
     /// `None` if it came inside a rustls configuration, which doesn't give it back.
     verifier: Option<Arc<dyn ServerCertVerifier>>,
     primitives: Arc<RustlsPrimitives>,
+    sessions: Option<Arc<dyn SessionStore>>,
 }
 
 impl ClientTls {
@@ -72,8 +77,8 @@ impl ClientTls {
         Self::with_verifier(Arc::new(NoVerification(provider)))
     }
 
-    /// Uses a rustls configuration as it is, except that resumption and early data are switched off:
-    /// this stack doesn't yet remember transport parameters beyond a connection.
+    /// Uses a rustls configuration as it is, except that its session store is left out and early data
+    /// are switched off: [`ClientTls::sessions`] has its own, which knows more than rustls's.
     ///
     /// The configuration must support TLS 1.3 with a suite that supports QUIC, otherwise sessions
     /// fail to start. Its provider must implement the nonces of multipath QUIC if that extension is
@@ -89,6 +94,7 @@ impl ClientTls {
             config: Arc::new(config),
             verifier,
             primitives: Arc::new(RustlsPrimitives::new()),
+            sessions: None,
         }
     }
 
@@ -98,6 +104,26 @@ impl ClientTls {
     pub fn alpn(mut self, protocols: impl IntoIterator<Item = impl Into<Vec<u8>>>) -> Self {
         Arc::make_mut(&mut self.config).alpn_protocols =
             protocols.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Resumes sessions with servers that were connected to before, and keeps new ones and address
+    /// tokens in `store`.
+    ///
+    /// A resumed handshake does without certificates: the server proves that it holds the session.
+    /// Sessions of a configuration with another verifier are of no use, and the client has none for a
+    /// server that it did not verify.
+    #[must_use]
+    pub fn sessions(mut self, store: Arc<dyn SessionStore>) -> Self {
+        self.sessions = Some(store);
+        self
+    }
+
+    /// Offers early data (0-RTT) when a session is resumed that permits it; off unless said
+    /// otherwise. Does nothing without [`ClientTls::sessions`].
+    #[must_use]
+    pub fn early_data(mut self, offer: bool) -> Self {
+        Arc::make_mut(&mut self.config).enable_early_data = offer;
         self
     }
 
@@ -121,6 +147,7 @@ impl ClientTls {
             .clone_from(&self.config.alpn_protocols);
         config.key_log = Arc::clone(&self.config.key_log);
         config.time_provider = Arc::clone(&self.config.time_provider);
+        config.enable_early_data = self.config.enable_early_data;
         self.config = Arc::new(config);
         Ok(self)
     }
@@ -153,15 +180,41 @@ impl ClientCrypto for ClientTls {
         check_version(version)?;
         let name = ServerName::try_from(server_name.to_owned())
             .map_err(|_| SessionError(format!("{server_name:?} is not a server name")))?;
-        let config = Arc::clone(&self.config);
-        let connection = ClientConnection::new(config, Version::V1, name, parameters.to_vec())
-            .map_err(|error| SessionError(error.to_string()))?;
+        let mut config = ClientConfig::clone(&self.config);
+        let tap = Arc::new(SecretTap::new(config.key_log));
+        config.key_log = Arc::clone(&tap) as Arc<dyn KeyLog>;
+        let sessions = self.sessions.as_ref().map(|store| {
+            let server = server_id(version, server_name);
+            let offered = config.alpn_protocols.clone();
+            Arc::new(ConnectionSessions::new(Arc::clone(store), server, offered))
+        });
+        if let Some(sessions) = &sessions {
+            let store: Arc<dyn ClientSessionStore> = Arc::clone(sessions) as _;
+            config.resumption = Resumption::store(store);
+        }
+        let version = rustls_version(version);
+        let connection =
+            ClientConnection::new(Arc::new(config), version, name, parameters.to_vec())
+                .map_err(|error| SessionError(error.to_string()))?;
         let asked_name = Some(server_name.to_owned());
-        Ok(Box::new(RustlsSession::new(connection.into(), asked_name)))
+        let session = RustlsSession::client(connection, asked_name, tap, sessions);
+        Ok(Box::new(session))
+    }
+
+    fn take_token(&self, version: u32, server_name: &str) -> Option<Vec<u8>> {
+        let store = self.sessions.as_ref()?;
+        store.take_token(&server_id(version, server_name))
     }
 
     fn primitives(&self) -> Arc<dyn Primitives> {
         Arc::clone(&self.primitives) as Arc<dyn Primitives>
+    }
+}
+
+fn server_id(version: u32, server_name: &str) -> ServerId {
+    ServerId {
+        name: server_name.to_owned(),
+        version,
     }
 }
 

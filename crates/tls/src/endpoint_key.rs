@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use aws_lc_rs::aead::quic::{AES_128, HeaderProtectionKey};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce};
 use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
 use aws_lc_rs::{hmac, rand};
@@ -18,13 +19,15 @@ const MIN_SECRET_LEN: usize = 32;
 const SHORT_KEY: &str = "a key is far shorter than what HKDF refuses";
 
 /// Keys of an endpoint's tokens, derived from one secret: HMAC-SHA-256 for reset tokens,
-/// AES-256-GCM for address tokens.
+/// AES-256-GCM for address tokens, AES-128 for what hides workers in connection IDs.
 ///
 /// Processes that share the secret understand each other's tokens, also after a restart. One secret
 /// should seal at most 2^32 tokens, the bound for random nonces.
 pub struct EndpointSecrets {
     reset: hmac::Key,
     token: LessSafeKey,
+    /// AES-128 of one block, of which the first bytes are used.
+    mask: HeaderProtectionKey,
 }
 
 impl EndpointSecrets {
@@ -56,9 +59,13 @@ impl EndpointSecrets {
         let token = prk
             .expand(&[b"address token"], &AES_256_GCM)
             .expect(SHORT_KEY);
+        let mask = prk
+            .expand(&[b"connection ID mask"], &AES_128)
+            .expect(SHORT_KEY);
         Self {
             reset: reset.into(),
             token: LessSafeKey::new(token.into()),
+            mask: mask.into(),
         }
     }
 }
@@ -105,5 +112,13 @@ impl EndpointKey for EndpointSecrets {
             .len();
         opened.truncate(len);
         Some(opened)
+    }
+
+    fn mask(&self, input: &[u8; 16]) -> [u8; 4] {
+        let [a, b, c, d, _] = self
+            .mask
+            .new_mask(input)
+            .expect("the input has the size of a block");
+        [a, b, c, d]
     }
 }

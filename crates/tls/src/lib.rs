@@ -8,29 +8,36 @@
 //! - [`DevCertificate`] makes self-signed certificates for development and tests.
 //! - [`EndpointSecrets`] keys an endpoint's reset and address tokens (RFC 9000, sections 8.1.3 and
 //!   10.3.2).
+//! - [`Aes128Block`] is the cipher of QUIC-LB connection IDs.
 //! - [`null`] has the simulator's stand-in: packets and flights of real sizes, no protection.
 //!
-//! Session resumption and 0-RTT are not offered yet: both configurations switch them off. Their
-//! place is [`ClientTls::from_rustls`] and [`ServerTls::from_rustls`] (a session store that also
-//! remembers transport parameters) and one more epoch in `swiftwater_quic::crypto`.
+//! - [`SessionStore`] keeps what clients resume; [`Tickets`] says what servers give out for it.
 //!
 //! No socket is opened and no packet is parsed here.
 
 #![forbid(unsafe_code)]
 
+mod block;
 mod checks;
 mod cipher_suite;
 mod client;
+mod client_hello;
+mod client_sessions;
 mod config_error;
+mod derived_keys;
 mod dev_cert;
 mod endpoint_key;
 pub mod null;
 mod outbox;
 mod rustls_keys;
 mod rustls_session;
+mod secret_tap;
 mod server;
+mod sessions;
+mod tickets;
 mod verifier;
 
+pub use block::Aes128Block;
 pub use cipher_suite::CipherSuite;
 pub use client::ClientTls;
 pub use config_error::ConfigError;
@@ -41,3 +48,5 @@ pub use rustls_keys::RustlsPrimitives;
 pub use rustls_pki_types as pki_types;
 pub use rustls_session::RustlsSession;
 pub use server::ServerTls;
+pub use sessions::{MemorySessionStore, ServerId, SessionStore, StoredSession};
+pub use tickets::Tickets;

@@ -6,21 +6,33 @@ use std::fmt;
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use rustls::quic::{Suite, Version};
-use swiftwater_quic::crypto::{CryptoError, HeaderKey, KeyPair, Keys, PacketKey, Primitives};
+use swiftwater_quic::crypto::{
+    CryptoError, EarlyKeys, HeaderKey, KeyPair, Keys, PacketKey, Primitives,
+};
 use swiftwater_units::{PacketNumber, PathId, Side};
-use swiftwater_wire::ConnectionId;
+use swiftwater_wire::{ConnectionId, VERSION_2};
 
 /// Most bytes that a packet number takes (RFC 9000, section 17.1).
 const MAX_PACKET_NUMBER_LEN: usize = 4;
 
 /// The fixed key of QUIC v1's Retry integrity tag (RFC 9001, section 5.8).
-const RETRY_KEY: [u8; 16] = [
+const RETRY_KEY_1: [u8; 16] = [
     0xbe, 0x0c, 0x69, 0x0b, 0x9f, 0x66, 0x57, 0x5a, 0x1d, 0x76, 0x6b, 0x54, 0xe3, 0x68, 0xc8, 0x4e,
 ];
 
 /// The fixed nonce of QUIC v1's Retry integrity tag (RFC 9001, section 5.8).
-const RETRY_NONCE: [u8; 12] = [
+const RETRY_NONCE_1: [u8; 12] = [
     0x46, 0x15, 0x99, 0xd3, 0x5d, 0x63, 0x2b, 0xf2, 0x23, 0x98, 0x25, 0xbb,
+];
+
+/// The same key of QUIC v2 (RFC 9369, section 3.3.3).
+const RETRY_KEY_2: [u8; 16] = [
+    0x8f, 0xb4, 0xb0, 0x1b, 0x56, 0xac, 0x48, 0xe2, 0x60, 0xfb, 0xcb, 0xce, 0xad, 0x7c, 0xcc, 0x92,
+];
+
+/// The same nonce of QUIC v2 (RFC 9369, section 3.3.3).
+const RETRY_NONCE_2: [u8; 12] = [
+    0xd8, 0x69, 0x69, 0xbc, 0x2d, 0x7c, 0x6d, 0x99, 0x90, 0xef, 0xb0, 0x4a,
 ];
 
 /// An AEAD key of rustls.
@@ -127,6 +139,14 @@ pub(crate) fn keys(keys: rustls::quic::Keys) -> Keys {
     }
 }
 
+/// Keys of early data of rustls as ours.
+pub(crate) fn early_keys(keys: rustls::quic::DirectionalKeys) -> EarlyKeys {
+    EarlyKeys {
+        header: Box::new(MaskKey(keys.header)),
+        packet: Box::new(AeadKey(keys.packet)),
+    }
+}
+
 /// Packet keys of rustls as ours.
 pub(crate) fn packet_keys(keys: rustls::quic::PacketKeySet) -> KeyPair<dyn PacketKey> {
     KeyPair {
@@ -135,11 +155,20 @@ pub(crate) fn packet_keys(keys: rustls::quic::PacketKeySet) -> KeyPair<dyn Packe
     }
 }
 
-/// Initial keys and Retry tags of QUIC v1. Other versions are treated as v1: the endpoint negotiates
-/// the version before it asks for keys.
+/// rustls's name of a version. Those that we don't know are treated as v1: no packet of theirs is ever
+/// read.
+pub(crate) fn rustls_version(version: u32) -> Version {
+    match version {
+        VERSION_2 => Version::V2,
+        _ => Version::V1,
+    }
+}
+
+/// Initial keys and Retry tags of QUIC v1 and v2.
 pub struct RustlsPrimitives {
     initial: Suite,
-    retry: LessSafeKey,
+    retry_1: LessSafeKey,
+    retry_2: LessSafeKey,
 }
 
 impl RustlsPrimitives {
@@ -149,11 +178,15 @@ impl RustlsPrimitives {
             .tls13()
             .and_then(rustls::Tls13CipherSuite::quic_suite)
             .expect("the mandatory suite of TLS 1.3 supports QUIC");
-        let retry = UnboundKey::new(&AES_128_GCM, &RETRY_KEY)
-            .expect("the key has the length of an AES-128 key");
+        let retry = |key: &[u8; 16]| {
+            let key = UnboundKey::new(&AES_128_GCM, key)
+                .expect("the key has the length of an AES-128 key");
+            LessSafeKey::new(key)
+        };
         Self {
             initial,
-            retry: LessSafeKey::new(retry),
+            retry_1: retry(&RETRY_KEY_1),
+            retry_2: retry(&RETRY_KEY_2),
         }
     }
 }
@@ -171,23 +204,27 @@ impl fmt::Debug for RustlsPrimitives {
 }
 
 impl Primitives for RustlsPrimitives {
-    fn initial_keys(&self, _version: u32, dst_cid: &ConnectionId, side: Side) -> Keys {
+    fn initial_keys(&self, version: u32, dst_cid: &ConnectionId, side: Side) -> Keys {
         let side = match side {
             Side::Client => rustls::Side::Client,
             Side::Server => rustls::Side::Server,
         };
-        keys(self.initial.keys(dst_cid.as_bytes(), side, Version::V1))
+        let version = rustls_version(version);
+        keys(self.initial.keys(dst_cid.as_bytes(), side, version))
     }
 
-    fn retry_tag(&self, _version: u32, original_dst_cid: &ConnectionId, packet: &[u8]) -> [u8; 16] {
+    fn retry_tag(&self, version: u32, original_dst_cid: &ConnectionId, packet: &[u8]) -> [u8; 16] {
         let mut pseudo_packet = Vec::with_capacity(1 + original_dst_cid.len() + packet.len());
         pseudo_packet.push(original_dst_cid.len() as u8);
         pseudo_packet.extend_from_slice(original_dst_cid.as_bytes());
         pseudo_packet.extend_from_slice(packet);
-        let tag = self
-            .retry
+        let (key, nonce) = match version {
+            VERSION_2 => (&self.retry_2, RETRY_NONCE_2),
+            _ => (&self.retry_1, RETRY_NONCE_1),
+        };
+        let tag = key
             .seal_in_place_separate_tag(
-                Nonce::assume_unique_for_key(RETRY_NONCE),
+                Nonce::assume_unique_for_key(nonce),
                 Aad::from(pseudo_packet),
                 &mut [],
             )

@@ -1,31 +1,52 @@
 //! The server's side of TLS: its certificate and what it accepts.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use rustls::quic::{ServerConnection, Version};
-use rustls::server::{NoServerSessionStorage, ResolvesServerCert};
+use rustls::crypto::aws_lc_rs::Ticketer;
+use rustls::quic::ServerConnection;
+use rustls::server::{NoServerSessionStorage, ProducesTickets, ResolvesServerCert};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{KeyLogFile, ServerConfig};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
-use swiftwater_quic::crypto::{Primitives, ServerCrypto, Session, SessionError};
+use swiftwater_quic::crypto::{Hello, Primitives, ServerCrypto, Session, SessionError};
 
 use crate::checks::check_version;
 use crate::cipher_suite::{self, CipherSuite};
+use crate::client_hello;
 use crate::config_error::ConfigError;
 use crate::dev_cert::DevCertificate;
-use crate::rustls_keys::RustlsPrimitives;
+use crate::rustls_keys::{RustlsPrimitives, rustls_version};
 use crate::rustls_session::RustlsSession;
+use crate::tickets::{Binding, BoundSessions, BoundTicketer, SingleUse, Tickets};
 
-/// TLS 1.3 for servers. Resumption and 0-RTT are off: no tickets are sent.
+/// TLS 1.3 for servers. Without [`ServerTls::tickets`] every handshake is a full one.
 #[derive(Clone)]
 pub struct ServerTls {
     config: Arc<ServerConfig>,
     /// False if the configuration came from outside and can't be made again.
     ours: bool,
     primitives: Arc<RustlsPrimitives>,
+    resumption: Option<Resumption>,
+    early_data: bool,
+    /// The configuration that was used last, and what its tickets are bound to. Transport settings
+    /// rarely change, so nearly all connections share one.
+    bound: Arc<Mutex<Bound>>,
 }
+
+/// A configuration, and what its tickets are bound to.
+type Bound = Option<(Binding, Arc<ServerConfig>)>;
+
+/// Where tickets lead.
+#[derive(Clone)]
+enum Resumption {
+    SingleUse(Arc<SingleUse>),
+    Stateless(Arc<dyn ProducesTickets>),
+}
+
+/// Tickets that a client gets in each connection: one for the next, one for another beside it.
+const TICKETS_SENT: usize = 2;
 
 impl ServerTls {
     /// Shows `chain`, the end-entity certificate first, and signs with its private `key`.
@@ -60,7 +81,8 @@ impl ServerTls {
         )
     }
 
-    /// Uses a rustls configuration as it is, except that resumption and early data are switched off.
+    /// Uses a rustls configuration as it is, except that its session storage and ticketer are left
+    /// out and early data are switched off: [`ServerTls::tickets`] has its own.
     /// What is said at [`ClientTls::from_rustls`](crate::ClientTls::from_rustls) holds here too.
     pub fn from_rustls(mut config: ServerConfig) -> Self {
         disable_resumption(&mut config);
@@ -72,6 +94,9 @@ impl ServerTls {
             config: Arc::new(config),
             ours,
             primitives: Arc::new(RustlsPrimitives::new()),
+            resumption: None,
+            early_data: false,
+            bound: Arc::default(),
         }
     }
 
@@ -82,7 +107,69 @@ impl ServerTls {
     pub fn alpn(mut self, protocols: impl IntoIterator<Item = impl Into<Vec<u8>>>) -> Self {
         Arc::make_mut(&mut self.config).alpn_protocols =
             protocols.into_iter().map(Into::into).collect();
+        self.bound = Arc::default();
         self
+    }
+
+    /// Gives out tickets, so that clients can resume their sessions. Clones share what they have
+    /// given out.
+    pub fn tickets(mut self, tickets: Tickets) -> Result<Self, ConfigError> {
+        self.resumption = match tickets {
+            Tickets::Off => None,
+            Tickets::SingleUse { capacity } => {
+                Some(Resumption::SingleUse(Arc::new(SingleUse::new(capacity))))
+            }
+            Tickets::Stateless => Some(Resumption::Stateless(Ticketer::new()?)),
+        };
+        self.bound = Arc::default();
+        Ok(self)
+    }
+
+    /// Lets clients send early data (0-RTT) when they resume with a [`Tickets::SingleUse`] ticket;
+    /// off unless said otherwise. The transport must accept them too
+    /// ([`ServerConfig::early_data`](swiftwater_quic::ServerConfig::early_data)).
+    #[must_use]
+    pub fn early_data(mut self, accept: bool) -> Self {
+        self.early_data = accept;
+        self.bound = Arc::default();
+        self
+    }
+
+    /// The configuration for connections that say `parameters`.
+    fn config_for(&self, version: u32, parameters: &[u8]) -> Arc<ServerConfig> {
+        let Some(resumption) = &self.resumption else {
+            return Arc::clone(&self.config);
+        };
+        let binding = Binding::new(version, parameters);
+        let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, config)) = &*bound
+            && *of == binding
+        {
+            return Arc::clone(config);
+        }
+        let mut config = ServerConfig::clone(&self.config);
+        config.send_tls13_tickets = TICKETS_SENT;
+        match resumption {
+            Resumption::SingleUse(sessions) => {
+                if self.early_data && binding.has_limits() {
+                    // What QUIC means by it: flow control is the limit (RFC 9001, section 4.6.1).
+                    config.max_early_data_size = u32::MAX;
+                }
+                config.session_storage = Arc::new(BoundSessions {
+                    sessions: Arc::clone(sessions),
+                    binding: binding.clone(),
+                });
+            }
+            Resumption::Stateless(ticketer) => {
+                config.ticketer = Arc::new(BoundTicketer {
+                    ticketer: Arc::clone(ticketer),
+                    binding: binding.clone(),
+                });
+            }
+        }
+        let config = Arc::new(config);
+        *bound = Some((binding, Arc::clone(&config)));
+        config
     }
 
     /// Appends the secrets of every connection to the file named by the environment variable
@@ -90,6 +177,7 @@ impl ServerTls {
     #[must_use]
     pub fn key_log_file(mut self) -> Self {
         Arc::make_mut(&mut self.config).key_log = Arc::new(KeyLogFile::new());
+        self.bound = Arc::default();
         self
     }
 
@@ -105,6 +193,7 @@ impl ServerTls {
             .clone_from(&self.config.alpn_protocols);
         config.key_log = Arc::clone(&self.config.key_log);
         self.config = Arc::new(config);
+        self.bound = Arc::default();
         Ok(self)
     }
 }
@@ -124,10 +213,15 @@ impl ServerCrypto for ServerTls {
         parameters: &[u8],
     ) -> Result<Box<dyn Session>, SessionError> {
         check_version(version)?;
-        let config = Arc::clone(&self.config);
-        let connection = ServerConnection::new(config, Version::V1, parameters.to_vec())
+        let config = self.config_for(version, parameters);
+        let version = rustls_version(version);
+        let connection = ServerConnection::new(config, version, parameters.to_vec())
             .map_err(|error| SessionError(error.to_string()))?;
-        Ok(Box::new(RustlsSession::new(connection.into(), None)))
+        Ok(Box::new(RustlsSession::server(connection)))
+    }
+
+    fn hello<'a>(&self, bytes: &'a [u8]) -> Hello<'a> {
+        client_hello::look(bytes)
     }
 
     fn primitives(&self) -> Arc<dyn Primitives> {
@@ -149,6 +243,29 @@ fn config(
 
 fn disable_resumption(config: &mut ServerConfig) {
     config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.ticketer = Arc::new(NoTickets);
     config.send_tls13_tickets = 0;
     config.max_early_data_size = 0;
+}
+
+/// Seals nothing.
+#[derive(Debug)]
+struct NoTickets;
+
+impl ProducesTickets for NoTickets {
+    fn enabled(&self) -> bool {
+        false
+    }
+
+    fn lifetime(&self) -> u32 {
+        0
+    }
+
+    fn encrypt(&self, _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn decrypt(&self, _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
 }

@@ -201,6 +201,29 @@ fn key_update_messages_of_tls_are_refused() {
     }
 }
 
+/// RFC 9001, section 4.4: application data of many requests share a connection, so nobody could
+/// tell which of them the server wants a certificate for.
+#[test]
+fn certificates_are_not_requested_after_the_handshake() {
+    let (mut client, _) = handshake(&client(), &server(), "server.example").unwrap();
+    // An empty context, and the one signature scheme ecdsa_secp256r1_sha256.
+    let request = [13, 0, 0, 11, 0, 0, 8, 0, 13, 0, 4, 0, 2, 4, 3];
+    let error = client
+        .session
+        .read_handshake(Epoch::OneRtt, &request)
+        .unwrap_err();
+    assert_eq!(error.code, ErrorCode::PROTOCOL_VIOLATION);
+}
+
+/// RFC 9001, section 8.4: no mode for middleboxes that know TLS over TCP only.
+#[test]
+fn a_client_hello_has_no_legacy_session_id() {
+    let session = client().start_session(VERSION_1, "server.example", CLIENT_PARAMETERS);
+    let said = &Peer::new(session.unwrap()).said[0];
+    // Type and length, version, random; then the length of the session ID.
+    assert_eq!((said[0], said[4 + 2 + 32]), (1, 0));
+}
+
 /// The resumption tickets of other servers are fine, and unused.
 #[test]
 fn tickets_after_the_handshake_are_accepted() {

@@ -8,11 +8,11 @@
 
 mod common;
 
-use common::hex;
+use common::{SAMPLE_PN_OFFSET, hex, protect, sample_dst_cid, unprotect};
 use swiftwater_quic::crypto::{Keys, Primitives};
 use swiftwater_tls::RustlsPrimitives;
 use swiftwater_units::{PacketNumber, PathId, Side};
-use swiftwater_wire::{ConnectionId, VERSION_1};
+use swiftwater_wire::VERSION_1;
 
 const CLIENT_HEADER: &str = "c300000001088394c8f03e5157080000449e00000002";
 
@@ -83,43 +83,8 @@ dbcba3f6ea46c5b7684df3548e7ddeb9c3bf9c73cc3f3bded74b562bfb19fb84
 022f8ef4cdd93795d77d06edbb7aaf2f58891850abbdca3d20398c276456cbc4
 2158407dd074ee";
 
-/// Where the packet number starts in both packets.
-const PN_OFFSET: usize = 18;
-
-fn dst_cid() -> ConnectionId {
-    ConnectionId::new(&hex("8394c8f03e515708")).unwrap()
-}
-
 fn initial_keys(side: Side) -> Keys {
-    RustlsPrimitives::new().initial_keys(VERSION_1, &dst_cid(), side)
-}
-
-fn protect(keys: &Keys, number: u64, header: &str, payload: &[u8]) -> Vec<u8> {
-    let mut packet = hex(header);
-    let header_len = packet.len();
-    packet.extend_from_slice(payload);
-    packet.resize(packet.len() + keys.packet.local.tag_len(), 0);
-    let number = PacketNumber::new(number);
-    keys.packet
-        .local
-        .encrypt(PathId::ZERO, number, header_len, &mut packet);
-    keys.header.local.encrypt(PN_OFFSET, &mut packet);
-    packet
-}
-
-fn unprotect(keys: &Keys, number: u64, header: &str, packet: &str) -> Vec<u8> {
-    let mut packet = hex(packet);
-    keys.header.remote.decrypt(PN_OFFSET, &mut packet);
-    let header = hex(header);
-    assert_eq!(packet[..header.len()], header);
-    let payload = &mut packet[header.len()..];
-    let number = PacketNumber::new(number);
-    let len = keys
-        .packet
-        .remote
-        .decrypt(PathId::ZERO, number, &header, payload)
-        .unwrap();
-    payload[..len].to_vec()
+    RustlsPrimitives::new().initial_keys(VERSION_1, &sample_dst_cid(), side)
 }
 
 #[test]
@@ -146,7 +111,7 @@ fn server_initial_of_a_3() {
 #[test]
 fn retry_of_a_4() {
     let retry = hex("ff000000010008f067a5502a4262b5746f6b656e");
-    let tag = RustlsPrimitives::new().retry_tag(VERSION_1, &dst_cid(), &retry);
+    let tag = RustlsPrimitives::new().retry_tag(VERSION_1, &sample_dst_cid(), &retry);
     assert_eq!(tag.to_vec(), hex("04a265ba2eff4d829058fb3f0f2496ba"));
 }
 
@@ -163,7 +128,7 @@ fn packets_too_short_for_a_sample_or_tag_are_refused() {
     let keys = initial_keys(Side::Server);
     for len in 0..40 {
         let mut packet = vec![0xc3; len];
-        keys.header.remote.decrypt(PN_OFFSET, &mut packet);
+        keys.header.remote.decrypt(SAMPLE_PN_OFFSET, &mut packet);
         let mut payload = vec![0; len];
         let opened =
             keys.packet

@@ -94,6 +94,8 @@ codes! {
     AEAD_LIMIT_REACHED = 0xf;
     /// No viable network path.
     NO_VIABLE_PATH = 0x10;
+    /// Version negotiation failed or was tampered with (RFC 9368, section 10.2).
+    VERSION_NEGOTIATION_ERROR = 0x11;
     /// The application gave up a path.
     APPLICATION_ABANDON_PATH = 0x3e;
     /// The endpoint can't hold another path.

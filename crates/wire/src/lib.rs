@@ -4,7 +4,7 @@
 //! Nothing here knows a connection: a value is either well formed or a [`DecodeError`], and rules
 //! that need state (which frame in which packet, limits, ordering) belong to `swiftwater-quic`.
 //!
-//! Sources: RFC 8999, 9000 (sections 16 to 20), 9221, and draft-ietf-quic-multipath-21.
+//! Sources: RFC 8999, 9000 (sections 16 to 20), 9221, 9287, 9368, 9369, and draft-ietf-quic-multipath-21.
 
 #![forbid(unsafe_code)]
 
@@ -23,8 +23,11 @@ pub use error::{DecodeError, ErrorCode};
 pub use frame::Frame;
 pub use header::{
     Header, HeaderLayout, InvariantHeader, PacketType, PartialHeader, PlainFirstByte,
-    RETRY_TAG_LEN, VERSION_1, write_retry, write_version_negotiation,
+    RETRY_TAG_LEN, VERSION_1, VERSION_2, are_compatible, is_known, is_reserved, write_retry,
+    write_version_negotiation,
 };
 pub use packet_number::TruncatedPacketNumber;
-pub use transport_parameters::{PreferredAddress, TransportParameterError, TransportParameters};
+pub use transport_parameters::{
+    PreferredAddress, TransportParameterError, TransportParameters, VersionInformation,
+};
 pub use varint::{VarInt, VarIntBoundsExceeded};

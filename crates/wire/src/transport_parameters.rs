@@ -1,4 +1,5 @@
-//! Transport parameters (RFC 9000, section 18; RFC 9221, section 3; multipath draft, section 2).
+//! Transport parameters (RFC 9000, section 18; RFC 9221, section 3; RFC 9287, section 3; RFC 9368,
+//! section 3; multipath draft, section 2).
 //!
 //! One type for both sides; which side may send what is checked in both directions. What a value
 //! means together with others (connection IDs that must match, limits remembered for 0-RTT) is the
@@ -6,6 +7,9 @@
 
 mod decode;
 mod encode;
+mod version_information;
+
+pub use version_information::VersionInformation;
 
 use std::net::{SocketAddrV4, SocketAddrV6};
 use std::time::Duration;
@@ -34,8 +38,15 @@ mod id {
     pub(super) const ACTIVE_CONNECTION_ID_LIMIT: u64 = 0x0e;
     pub(super) const INITIAL_SOURCE_CONNECTION_ID: u64 = 0x0f;
     pub(super) const RETRY_SOURCE_CONNECTION_ID: u64 = 0x10;
+    pub(super) const VERSION_INFORMATION: u64 = 0x11;
+    /// draft-ietf-quic-reliable-stream-reset from version 08 on.
+    pub(super) const RESET_STREAM_AT: u64 = 0x1d;
+    /// The same before version 08; deployed peers know it by this one.
+    pub(super) const RESET_STREAM_AT_EARLY: u64 = 0x17_f758_6d2c_b571;
     pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
     pub(super) const INITIAL_MAX_PATH_ID: u64 = 0x3e;
+    pub(super) const GREASE_QUIC_BIT: u64 = 0x2ab2;
+    pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
 
     /// Whether only a server may send it (section 18.2).
     pub(super) const fn is_server_only(id: u64) -> bool {
@@ -90,11 +101,24 @@ pub struct TransportParameters {
     pub initial_source_connection_id: Option<ConnectionId>,
     /// Server only: Source Connection ID of its Retry.
     pub retry_source_connection_id: Option<ConnectionId>,
+    /// The version that the sender chose and those that it offers (RFC 9368); absent: it knows nothing
+    /// of negotiation.
+    pub version_information: Option<VersionInformation>,
+    /// The sender accepts `RESET_STREAM_AT` frames (draft-ietf-quic-reliable-stream-reset-09,
+    /// section 3). Written under the identifiers of both old and new drafts, read under either.
+    /// Default false.
+    pub reset_stream_at: bool,
     /// Largest DATAGRAM frame that the sender accepts, bytes with type and length; 0: none
     /// (RFC 9221). Default 0.
     pub max_datagram_frame_size: u64,
     /// Largest path identifier that the sender accepts; absent: no multipath.
     pub initial_max_path_id: Option<u32>,
+    /// The sender accepts packets whose QUIC bit is 0 (RFC 9287). Default false.
+    pub grease_quic_bit: bool,
+    /// Shortest delay of an acknowledgement that the peer may ask for, at most `max_ack_delay`;
+    /// microseconds on the wire. Absent: the sender doesn't understand `ACK_FREQUENCY`
+    /// (draft-ietf-quic-ack-frequency, section 3).
+    pub min_ack_delay: Option<Duration>,
 }
 
 impl Default for TransportParameters {
@@ -117,8 +141,12 @@ impl Default for TransportParameters {
             active_connection_id_limit: 2,
             initial_source_connection_id: None,
             retry_source_connection_id: None,
+            version_information: None,
+            reset_stream_at: false,
             max_datagram_frame_size: 0,
             initial_max_path_id: None,
+            grease_quic_bit: false,
+            min_ack_delay: None,
         }
     }
 }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use swiftwater_units::{Dir, PathId, StreamId};
 use swiftwater_wire::frame::{
     self, ConnectionClose, Crypto, FrameError, FrameIter, NewConnectionId, ResetStream,
-    StopSending, Stream, types,
+    ResetStreamAt, StopSending, Stream, types,
 };
 use swiftwater_wire::{ConnectionId, DecodeError, ErrorCode, Frame, ResetToken, VarInt, Writer};
 
@@ -169,11 +169,30 @@ fn any_frame() -> impl Strategy<Value = Frame<'static>> {
     prop_oneof![
         Just(Frame::Ping),
         Just(Frame::HandshakeDone),
+        Just(Frame::ImmediateAck),
+        (integer(), integer(), integer(), integer()).prop_map(
+            |(sequence, ack_eliciting_threshold, max_ack_delay, reordering_threshold)| {
+                Frame::AckFrequency(frame::AckFrequency {
+                    sequence,
+                    ack_eliciting_threshold,
+                    max_ack_delay,
+                    reordering_threshold,
+                })
+            }
+        ),
         (stream_id(), integer(), integer()).prop_map(|(id, error, final_size)| {
             Frame::ResetStream(ResetStream {
                 id,
                 error,
                 final_size,
+            })
+        }),
+        (stream_id(), integer(), integer(), integer()).prop_map(|(id, error, a, b)| {
+            Frame::ResetStreamAt(ResetStreamAt {
+                id,
+                error,
+                final_size: a.max(b),
+                reliable_size: a.min(b),
             })
         }),
         (stream_id(), integer())
@@ -345,13 +364,12 @@ fn other_integers_need_not_be_shortest() {
 #[test]
 fn unknown_types_are_errors() {
     for frame_type in [
-        0x1f,
         0x20,
         0x2f,
         0x32,
         0x3d,
         0x40,
-        0xaf,
+        0xae,
         0x3e74,
         0x3e7d,
         0x1522_8c00,

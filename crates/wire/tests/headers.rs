@@ -8,7 +8,7 @@
 use proptest::prelude::*;
 use swiftwater_wire::{
     ConnectionId, DecodeError, Header, InvariantHeader, PacketType, PartialHeader, PlainFirstByte,
-    RETRY_TAG_LEN, Reader, TruncatedPacketNumber, VERSION_1, Writer, write_retry,
+    RETRY_TAG_LEN, Reader, TruncatedPacketNumber, VERSION_1, VERSION_2, Writer, write_retry,
     write_version_negotiation,
 };
 
@@ -25,9 +25,19 @@ fn cid(digits: &str) -> ConnectionId {
 
 /// A header with its Length set for `rest` bytes behind the packet number.
 fn encode(header: &Header<'_>, pn: TruncatedPacketNumber, rest: usize) -> Vec<u8> {
+    encode_version(VERSION_1, header, pn, rest)
+}
+
+/// The same in another version.
+fn encode_version(
+    version: u32,
+    header: &Header<'_>,
+    pn: TruncatedPacketNumber,
+    rest: usize,
+) -> Vec<u8> {
     let mut buf = vec![0xee; 2000];
     let mut w = Writer::new(&mut buf);
-    let layout = header.encode(VERSION_1, pn, &mut w);
+    let layout = header.encode(version, pn, &mut w);
     let written = w.written();
     assert_eq!(layout.start, 0);
     assert_eq!(layout.header_len, written);
@@ -228,11 +238,81 @@ fn assert_invalid(packet: &[u8]) {
 }
 
 #[test]
-fn the_fixed_bit_must_be_set() {
-    assert!(PartialHeader::parse(&hex("4000000000"), 0).is_ok());
-    assert_invalid(&hex("0000000000"));
-    assert!(PartialHeader::parse(&hex("c0000000010000000101"), 0).is_ok());
-    assert_invalid(&hex("80000000010000000101"));
+fn the_quic_bit_is_told_whatever_it_is() {
+    for (packet, quic_bit) in [
+        ("4000000000", true),
+        ("0000000000", false),
+        ("c0000000010000000101", true),
+        ("80000000010000000101", false),
+        ("906b3343cf0000000101", false),
+    ] {
+        let parsed = PartialHeader::parse(&hex(packet), 0).unwrap();
+        assert_eq!(parsed.quic_bit, quic_bit, "{packet}");
+    }
+}
+
+#[test]
+fn the_quic_bit_can_be_cleared() {
+    let (dst, src) = (cid("0a0b0c"), cid("01"));
+    let pn = TruncatedPacketNumber { value: 1, len: 1 };
+    for header in [
+        Header::Handshake { dst, src },
+        Header::OneRtt {
+            dst,
+            spin: true,
+            key_phase: true,
+        },
+    ] {
+        let mut buf = [0; 100];
+        let layout = header.encode(VERSION_2, pn, &mut Writer::new(&mut buf));
+        let set = buf;
+        layout.clear_quic_bit(&mut buf);
+        assert_eq!(buf[0], set[0] & 0xbf);
+        assert_eq!(buf[1..], set[1..]);
+    }
+}
+
+/// RFC 9369, section 3.2, and the examples of its appendix A.
+#[test]
+fn types_of_version_2_have_other_numbers() {
+    let (dst, src) = (cid("8394c8f03e515708"), ConnectionId::EMPTY);
+    let pn = TruncatedPacketNumber { value: 2, len: 4 };
+    let initial = Header::Initial {
+        dst,
+        src,
+        token: &[],
+    };
+    let initial = encode_version(VERSION_2, &initial, pn, 1178);
+    assert_eq!(initial, hex("d36b3343cf088394c8f03e5157080000449e00000002"));
+    for (header, bits) in [
+        (Header::ZeroRtt { dst, src }, 0xe0),
+        (Header::Handshake { dst, src }, 0xf0),
+    ] {
+        let packet = encode_version(VERSION_2, &header, pn, 0);
+        assert_eq!(packet[0] & 0xf0, bits);
+        let parsed = PartialHeader::parse(&packet, 0).unwrap();
+        assert_eq!(parsed.packet_type, header.packet_type());
+        assert_eq!(parsed.version, VERSION_2);
+    }
+
+    let mut buf = [0; 100];
+    let mut w = Writer::new(&mut buf);
+    write_retry(
+        &mut w,
+        VERSION_2,
+        ConnectionId::EMPTY,
+        cid("f067a5502a4262b5"),
+        b"token",
+        0xf,
+    );
+    assert_eq!(
+        w.filled_mut(),
+        hex("cf6b3343cf0008f067a5502a4262b5746f6b656e")
+    );
+    let retry = hex("cf6b3343cf0008f067a5502a4262b5746f6b656ec8646ce8bfe33952d955543665dcc7b6");
+    let parsed = PartialHeader::parse(&retry, 0).unwrap();
+    assert_eq!(parsed.packet_type, PacketType::Retry);
+    assert_eq!(&retry[parsed.token], b"token");
 }
 
 #[test]
@@ -367,6 +447,7 @@ proptest! {
         pn_len in 1..=4_usize,
         rest in 0..1200_usize,
         flags in any::<(bool, bool)>(),
+        version in prop::sample::select(vec![VERSION_1, VERSION_2]),
     ) {
         let header = match kind {
             0 => Header::Initial { dst, src, token: &token },
@@ -375,12 +456,14 @@ proptest! {
             _ => Header::OneRtt { dst, spin: flags.0, key_phase: flags.1 },
         };
         let pn = TruncatedPacketNumber { value: value >> (32 - 8 * pn_len), len: pn_len };
-        let mut packet = encode(&header, pn, rest);
+        let mut packet = encode_version(version, &header, pn, rest);
         let header_len = packet.len();
         packet.resize(header_len + rest, 0x55);
 
         let parsed = PartialHeader::parse(&packet, dst.len()).unwrap();
         prop_assert_eq!(parsed.packet_type, header.packet_type());
+        prop_assert_eq!(parsed.version, if kind == 3 { VERSION_1 } else { version });
+        prop_assert_eq!((parsed.quic_bit, parsed.spin), (true, kind == 3 && flags.0));
         prop_assert_eq!(parsed.dst_cid, dst);
         prop_assert_eq!(parsed.src_cid, if kind == 3 { ConnectionId::EMPTY } else { src });
         prop_assert_eq!(&packet[parsed.token.clone()], if kind == 0 { &token[..] } else { &[] });
@@ -405,7 +488,7 @@ proptest! {
     #[test]
     fn any_bytes_are_parsed_without_panic(
         mut packet in prop::collection::vec(any::<u8>(), 0..120),
-        version in prop::option::of(0..2_u32),
+        version in prop::option::of(prop::sample::select(vec![0, VERSION_1, VERSION_2])),
         small_cids in any::<bool>(),
         local_cid_len in 0..=30_usize,
     ) {

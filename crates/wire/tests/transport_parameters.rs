@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use swiftwater_units::Side;
 use swiftwater_wire::{
     ConnectionId, ErrorCode, PreferredAddress, ResetToken, TransportParameterError,
-    TransportParameters, Writer,
+    TransportParameters, VERSION_1, VERSION_2, VersionInformation, Writer,
 };
 
 type Decoded = Result<TransportParameters, TransportParameterError>;
@@ -82,8 +82,12 @@ fn all_set() -> TransportParameters {
         active_connection_id_limit: 14,
         initial_source_connection_id: ConnectionId::new(&[]),
         retry_source_connection_id: ConnectionId::new(&[3; 20]),
+        version_information: Some(VersionInformation::new(VERSION_2, [VERSION_1, VERSION_2])),
+        reset_stream_at: true,
         max_datagram_frame_size: 1200,
         initial_max_path_id: Some(4),
+        grease_quic_bit: true,
+        min_ack_delay: Some(Duration::from_micros(2500)),
     }
 }
 
@@ -99,6 +103,82 @@ fn defaults_are_those_of_the_rfc_and_take_no_bytes() {
     assert_eq!(defaults.max_idle_timeout, Duration::ZERO);
     assert_eq!(defaults.max_datagram_frame_size, 0);
     assert_eq!(defaults.initial_max_path_id, None);
+    assert_eq!(defaults.version_information, None);
+    assert!(!defaults.grease_quic_bit);
+    assert!(!defaults.reset_stream_at);
+}
+
+/// A `version_information` with these versions, the chosen one first.
+fn versions(versions: &[u32]) -> Vec<u8> {
+    let bytes: Vec<u8> = versions.iter().flat_map(|v| v.to_be_bytes()).collect();
+    parameter(0x11, &bytes)
+}
+
+#[test]
+fn version_information_is_read_as_sent() {
+    let read = decode(&versions(&[1, 0x0a1a_2a3a, 0x6b33_43cf, 1])).unwrap();
+    let information = read.version_information.unwrap();
+    assert_eq!(information.chosen, VERSION_1);
+    assert_eq!(information.available(), [0x0a1a_2a3a, VERSION_2, VERSION_1]);
+    // A list without an end is cut, after its check.
+    let long: Vec<u32> = (1..=100).collect();
+    let read = decode(&versions(&long)).unwrap();
+    let information = read.version_information.unwrap();
+    assert_eq!(information.available(), &long[1..17]);
+}
+
+/// What a client says is kept such that it can be said again.
+#[test]
+fn the_chosen_version_is_kept_however_many_come_before() {
+    let listed: Vec<u32> = (100..120).chain([VERSION_2]).collect();
+    let bytes = versions(&[&[VERSION_2], &listed[..]].concat());
+    let read = TransportParameters::decode(&bytes, Side::Client).unwrap();
+    let information = read.version_information.unwrap();
+    assert_eq!(information.available().len(), 16);
+    assert_eq!(information.available()[..15], listed[..15]);
+    assert_eq!(information.available()[15], VERSION_2);
+    let mut encoded = Vec::new();
+    read.encode(Side::Client, &mut encoded, None);
+    assert_eq!(
+        TransportParameters::decode(&encoded, Side::Client),
+        Ok(read)
+    );
+}
+
+#[test]
+fn version_information_that_breaks_the_rules_is_refused() {
+    for bytes in [&[][..], &[0, 0, 0], &[0, 0, 0, 1, 0], &[0, 0, 0, 1, 0, 0]] {
+        let error = decode(&parameter(0x11, bytes)).unwrap_err();
+        assert_eq!(error, TransportParameterError::Malformed);
+    }
+    for list in [&[0][..], &[0, 1], &[1, 0], &[1, 1, 2, 0]] {
+        for side in [Side::Client, Side::Server] {
+            let error = TransportParameters::decode(&versions(list), side).unwrap_err();
+            let invalid = matches!(error, TransportParameterError::Invalid { id: 0x11, .. });
+            assert!(invalid, "{list:?} {error:?}");
+        }
+    }
+    // Only a server may choose what it doesn't offer.
+    for list in [&[1][..], &[1, 2, 3]] {
+        assert!(decode(&versions(list)).is_ok());
+        let error = TransportParameters::decode(&versions(list), Side::Client).unwrap_err();
+        assert_eq!(error.error_code(), ErrorCode::TRANSPORT_PARAMETER_ERROR);
+    }
+}
+
+#[test]
+fn grease_quic_bit_has_no_value() {
+    let bytes = parameter(0x2ab2, &[]);
+    assert!(decode(&bytes).unwrap().grease_quic_bit);
+    assert_eq!(
+        decode(&parameter(0x2ab2, &[1])),
+        Err(TransportParameterError::Malformed)
+    );
+    let twice = [bytes.clone(), bytes].concat();
+    assert_eq!(
+        decode(&twice),
+        Err(TransportParameterError::Duplicate(0x2ab2))
+    );
 }
 
 #[test]
@@ -125,6 +205,8 @@ fn each_field_has_its_own_identifier() {
     assert_eq!(read(0x0e, 3).active_connection_id_limit, 3);
     assert_eq!(read(0x20, 1).max_datagram_frame_size, 1);
     assert_eq!(read(0x3e, 0).initial_max_path_id, Some(0));
+    let delay = read(0xff04_de1b, 1500).min_ack_delay;
+    assert_eq!(delay, Some(Duration::from_micros(1500)));
     let cid = ConnectionId::new(&[5]);
     let read = |id| decode(&parameter(id, &[5])).unwrap();
     assert_eq!(read(0x00).original_destination_connection_id, cid);
@@ -191,7 +273,7 @@ fn clients_neither_send_nor_may_send_what_servers_may() {
 
 #[test]
 fn no_parameter_may_repeat() {
-    for id in [0x04, 0x3e, 0x11, 27, 63, 64, 89, MAX] {
+    for id in [0x04, 0x3e, 0x12, 27, 63, 64, 89, MAX] {
         let twice = [integer(id, 5), integer(0x01, 9), integer(id, 6)].concat();
         assert_eq!(decode(&twice), Err(TransportParameterError::Duplicate(id)));
     }
@@ -199,12 +281,14 @@ fn no_parameter_may_repeat() {
 
 #[test]
 fn unknown_parameters_are_ignored_however_many() {
-    let bytes: Vec<u8> = (0..10_000).flat_map(|n| parameter(1000 + n, &[])).collect();
+    let bytes: Vec<u8> = (0..10_000)
+        .flat_map(|n| parameter(100_000 + n, &[]))
+        .collect();
     assert_eq!(decode(&bytes), Ok(TransportParameters::default()));
-    let again = [bytes, parameter(1000, &[])].concat();
+    let again = [bytes, parameter(100_000, &[])].concat();
     assert_eq!(
         decode(&again),
-        Err(TransportParameterError::Duplicate(1000))
+        Err(TransportParameterError::Duplicate(100_000))
     );
 }
 
@@ -244,6 +328,18 @@ fn active_connection_id_limit_is_at_least_2() {
 }
 
 #[test]
+fn min_ack_delay_is_at_most_max_ack_delay() {
+    let delays = |max_millis, min_micros| {
+        decode(&[integer(0xff04_de1b, min_micros), integer(0x0b, max_millis)].concat())
+    };
+    assert!(delays(20, 20_000).is_ok());
+    assert_invalid(0xff04_de1b, &delays(20, 20_001));
+    // The default of max_ack_delay counts, too.
+    assert!(decode(&integer(0xff04_de1b, 25_000)).is_ok());
+    assert_invalid(0xff04_de1b, &decode(&integer(0xff04_de1b, 25_001)));
+}
+
+#[test]
 fn initial_max_path_id_has_32_bits() {
     edge(0x3e, u64::from(u32::MAX), u64::from(u32::MAX) + 1);
 }
@@ -267,6 +363,23 @@ fn flags_are_empty_and_other_values_end_with_their_length() {
     assert_eq!(decode(&parameter(0x04, &[0x40])), malformed);
     assert_eq!(decode(&[0x04]), malformed);
     assert_eq!(decode(&[0x04, 2, 1]), malformed);
+}
+
+/// Drafts up to 07 had another identifier than those since; peers of either kind understand us.
+#[test]
+fn reset_stream_at_has_an_old_and_a_new_identifier() {
+    let (new, old) = (0x1d, 0x17_f758_6d2c_b571);
+    for id in [new, old] {
+        assert!(decode(&parameter(id, &[])).unwrap().reset_stream_at);
+        let malformed = Err(TransportParameterError::Malformed);
+        assert_eq!(decode(&parameter(id, &[0])), malformed, "{id:#x}");
+    }
+    let params = TransportParameters {
+        reset_stream_at: true,
+        ..TransportParameters::default()
+    };
+    let both = [parameter(new, &[]), parameter(old, &[])].concat();
+    assert_eq!(encode(&params, Side::Client), both);
 }
 
 #[test]
@@ -370,8 +483,10 @@ prop_compose! {
         payload in 1200..=MAX,
         delay in (0..=20_u8, 0..1_u64 << 14),
         flag in any::<bool>(),
+        reset_stream_at in any::<bool>(),
         limit in 2..=MAX,
         paths in any::<Option<u32>>(),
+        versions in prop::option::of((1..=u32::MAX, prop::collection::vec(1..=u32::MAX, 0..=16))),
     ) -> TransportParameters {
         TransportParameters {
             original_destination_connection_id: cids.0,
@@ -391,8 +506,16 @@ prop_compose! {
             active_connection_id_limit: limit,
             initial_source_connection_id: cids.1,
             retry_source_connection_id: cids.2,
+            version_information: versions
+                .map(|(chosen, available)| VersionInformation::new(chosen, available)),
+            reset_stream_at,
             max_datagram_frame_size: data[4],
             initial_max_path_id: paths,
+            grease_quic_bit: flag,
+            // At most max_ack_delay.
+            min_ack_delay: paths.map(|share| Duration::from_micros(
+                u64::from(share) % (delay.1 * 1000 + 1)
+            )),
         }
     }
 }

@@ -106,11 +106,9 @@ impl<'a> Builder<'a> {
             transport: transport.clone(),
         };
         let server = ServerConfig {
-            crypto: self.crypto.1.clone(),
-            transport,
             retry: RetryPolicy::Never,
-            retry_token_lifetime: Duration::from_secs(15),
             address_token_lifetime: Duration::ZERO,
+            ..ServerConfig::new(self.crypto.1.clone(), transport)
         };
         (client, Arc::new(server))
     }

@@ -29,6 +29,8 @@ pub(super) fn config(setup: &Setup, flow: &FlowSpec) -> TransportConfig {
         controller: Arc::clone(&flow.controller),
         policies: Arc::clone(&flow.recovery),
         initial_max_datagram_size: setup.datagram_size,
+        // The size is part of the experiment.
+        mtu_discovery: None,
         max_idle_timeout: ends_by_itself(&flow.app).then_some(IDLE),
         ..TransportConfig::default()
     };

@@ -46,11 +46,9 @@ pub fn configs_with(
         .unwrap()
         .alpn(["test"]);
     let server = ServerConfig {
-        crypto: Arc::new(tls),
-        transport: Arc::new(server),
         retry: RetryPolicy::Never,
-        retry_token_lifetime: Duration::from_secs(15),
         address_token_lifetime: Duration::from_secs(3600),
+        ..ServerConfig::new(Arc::new(tls), Arc::new(server))
     };
     let tls = ClientTls::with_roots([certificate.certificate_der()])
         .unwrap()

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use swiftwater_quic::Priority;
 use swiftwater_quic::policy::Datum;
 use swiftwater_units::Instant;
 
@@ -14,7 +15,7 @@ pub(super) struct Entry {
     pub(super) granted: usize,
     /// Retransmissions so far.
     pub(super) round: u32,
-    pub(super) priority: i32,
+    pub(super) priority: Priority,
     pub(super) deadline: Option<Instant>,
     /// When the next copy is due; `None` while one that was asked for hasn't left, and after the last.
     pub(super) due: Option<Instant>,

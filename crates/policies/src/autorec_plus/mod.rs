@@ -37,6 +37,7 @@ pub use spacing::{MAX_COPIES, Plan, plan};
 use std::time::Duration;
 
 use swiftwater_congestion::Tunable;
+use swiftwater_quic::Priority;
 use swiftwater_quic::policy::{
     ConfigureError, Datum, Hints, Occasion, OutstandingRange, PacketFate, PacketOutcome, PathView,
     Reinjection, Reinjector, ReinjectorReport, Repair, RepairCause,
@@ -251,7 +252,7 @@ impl AutoRecPlus {
         now: Instant,
         datum: Datum,
         round: u32,
-        priority: i32,
+        priority: Priority,
         deadline: Option<Instant>,
     ) {
         let granted = self.grant(now, round, deadline);
@@ -325,8 +326,12 @@ impl AutoRecPlus {
         // First copies before further ones, what is urgent before what isn't.
         due.sort_by_key(|(_, entry)| {
             let no_deadline = entry.deadline.is_none();
-            let urgency = std::cmp::Reverse(entry.priority);
-            (entry.copies > 0, urgency, no_deadline, entry.deadline)
+            (
+                entry.copies > 0,
+                entry.priority,
+                no_deadline,
+                entry.deadline,
+            )
         });
         for (datum, mut entry) in due {
             let is_late = entry

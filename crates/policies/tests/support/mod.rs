@@ -120,7 +120,7 @@ impl Driver {
             lost_at: self.now,
             round,
             cause,
-            priority: 0,
+            priority: swiftwater_quic::Priority::default(),
             deadline: None,
         };
         self.policy.on_repair(self.now, &event);

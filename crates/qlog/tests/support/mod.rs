@@ -52,13 +52,35 @@ pub(crate) fn info(side: Side) -> TraceInfo {
 pub(crate) const EVENTS: &[(&str, &[&str])] = &[
     ("quic:connection_started", &["local", "remote"]),
     ("quic:connection_closed", &["trigger"]),
+    ("quic:connection_state_updated", &["new"]),
+    ("quic:connection_id_updated", &["initiator", "old", "new"]),
+    ("quic:migration_state_updated", &["new"]),
+    ("quic:tuple_assigned", &["tuple_remote"]),
+    ("quic:mtu_updated", &["new"]),
+    ("quic:version_information", &[]),
+    ("quic:alpn_information", &["chosen_alpn"]),
+    ("quic:parameters_set", &["initiator", "owner"]),
     ("quic:packet_sent", &["header", "frames", "raw"]),
     ("quic:packet_received", &["header", "raw"]),
     ("quic:packet_lost", &["header"]),
-    ("quic:packet_dropped", &["details", "trigger"]),
+    ("quic:packet_buffered", &["header", "trigger"]),
+    ("quic:packet_dropped", &["raw", "details", "trigger"]),
+    (
+        "quic:stream_state_updated",
+        &["stream_id", "new", "stream_side"],
+    ),
+    ("quic:connection_data_blocked_updated", &["old", "new"]),
+    ("quic:recovery_parameters_set", &["timer_granularity"]),
     ("quic:recovery_metrics_updated", &[]),
-    ("quic:timer_updated", &["timer_type", "event_type"]),
-    ("quic:key_updated", &["key_type", "key_phase"]),
+    ("recovery:metrics_updated", &[]),
+    ("quic:congestion_state_updated", &["new"]),
+    ("quic:ecn_state_updated", &["new"]),
+    (
+        "quic:timer_updated",
+        &["timer_type", "event_type", "packet_number_space"],
+    ),
+    ("quic:key_updated", &["key_type", "trigger"]),
+    ("quic:key_discarded", &["key_type", "trigger"]),
     (
         "swiftwater:data_lost",
         &["stream_id", "offset", "raw", "detection_time", "trigger"],
@@ -72,6 +94,7 @@ pub(crate) const EVENTS: &[(&str, &[&str])] = &[
         &["stream_id", "by", "recovery_latency", "retransmissions"],
     ),
     ("swiftwater:redundancy_level", &["level", "decisions"]),
+    ("swiftwater:early_data_decided", &["accepted"]),
     ("swiftwater:log_ended", &["reason"]),
 ];
 
@@ -83,7 +106,7 @@ pub(crate) fn events(log: &[u8]) -> Vec<Value> {
     assert_eq!(records.next(), Some(""), "the log begins with a separator");
     let mut values = records.map(|record| {
         assert!(record.ends_with('\n') && record.matches('\n').count() == 1);
-        assert!(record.len() <= 32 << 10, "{} bytes", record.len());
+        assert!(record.len() <= 64 << 10, "{} bytes", record.len());
         serde_json::from_str::<Value>(record).unwrap()
     });
     check_header(&values.next().unwrap());
@@ -107,6 +130,8 @@ pub(crate) fn events(log: &[u8]) -> Vec<Value> {
 }
 
 fn check_header(header: &Value) {
+    assert_eq!(header["qlog_version"], "0.3");
+    assert_eq!(header["qlog_format"], "JSON-SEQ");
     assert_eq!(
         header["file_schema"],
         "urn:ietf:params:qlog:file:sequential"

@@ -8,6 +8,7 @@ use swiftwater_units::{Instant, PacketNumber, PathId};
 use swiftwater_wire::ErrorCode;
 use swiftwater_wire::frame::Ack;
 
+use crate::control::{ControlKey, ControlValue};
 use crate::crypto::Epoch;
 use crate::error::TransportError;
 use crate::frame_writer::{Carried, Fate};
@@ -52,7 +53,8 @@ impl Connection {
         }
         if let Some((newly_largest, sent_at)) = outcome.largest {
             // Only the largest acknowledged packet gives an honest sample (RFC 9002, section 5.1).
-            if newly_largest == largest && outcome.ack_eliciting {
+            let awake = sent_at >= self.lifecycle.awake_since;
+            if newly_largest == largest && outcome.ack_eliciting && awake {
                 let ack_delay = self.ack_delay(epoch, ack.delay);
                 self.paths
                     .first_mut()
@@ -77,9 +79,28 @@ impl Connection {
             }
         }
         self.scratch.outcome = outcome;
+        if epoch == Epoch::OneRtt {
+            self.ask_for_ack_frequency(now);
+        }
+        self.tell_ecn(now);
         self.observe_metrics(now, PathId::ZERO);
         self.consult_reinjector(now, Occasion::Ack);
         Ok(())
+    }
+
+    /// Tells the peer how often it should acknowledge, when that has changed with the path.
+    fn ask_for_ack_frequency(&mut self, now: Instant) {
+        let entry = self.paths.first();
+        let rtt = entry.recovery.rtt();
+        if !rtt.has_sample || !self.handshake.is_confirmed() {
+            return;
+        }
+        let window = entry.recovery.cwnd().get() / u64::from(entry.path.mtu.current());
+        let smoothed_rtt = rtt.smoothed;
+        if let Some(wish) = self.policies.ack_asked.poll(now, smoothed_rtt, window) {
+            self.control
+                .set(ControlKey::AckFrequency, ControlValue::Frequency(wish));
+        }
     }
 
     /// The peer's `ack_delay` in time, as far as it counts (RFC 9002, section 5.3).
@@ -105,12 +126,14 @@ impl Connection {
         lost.clear();
         numbers.clear();
         let persistent = self.detect_lost(now, epoch, &mut numbers, &mut lost);
+        self.set_aside_mtu_probes(now, epoch, &mut lost);
         let recovery = &mut self.paths.first_mut().recovery;
         let episode =
             recovery.on_ack_batch(now, &outcome.acked, &lost, persistent, ecn, &mut self.rng);
         if let (Some(episode), Some(space)) = (episode, self.space_mut(epoch)) {
             space.ledger.set_episode(&numbers, episode);
         }
+        self.follow_mtu(now, epoch, Some(outcome), &lost);
         self.replay_acks(now, epoch, outcome);
         self.replay_losses(now, epoch, &numbers, &lost);
         if epoch == Epoch::OneRtt {
@@ -123,6 +146,16 @@ impl Connection {
         }
         self.scratch.lost = lost;
         self.scratch.numbers = numbers;
+    }
+
+    /// Tells observers what validation has found out about ECN.
+    pub(super) fn tell_ecn(&mut self, now: Instant) {
+        let path = &mut self.paths.first_mut().path;
+        if let Some(state) = path.ecn.take_news() {
+            let path = path.id;
+            self.monitor
+                .observe(now, &Observation::EcnUpdated { path, state });
+        }
     }
 
     /// Runs loss detection on the ledger of `epoch`; true if it shows persistent congestion.
@@ -151,11 +184,13 @@ impl Connection {
         lost.clear();
         numbers.clear();
         let persistent = self.detect_lost(now, epoch, &mut numbers, &mut lost);
+        self.set_aside_mtu_probes(now, epoch, &mut lost);
         let recovery = &mut self.paths.first_mut().recovery;
         let episode = recovery.on_losses(now, &lost, LossCause::Time, persistent, &mut self.rng);
         if let (Some(episode), Some(space)) = (episode, self.space_mut(epoch)) {
             space.ledger.set_episode(&numbers, episode);
         }
+        self.follow_mtu(now, epoch, None, &lost);
         self.replay_losses(now, epoch, &numbers, &lost);
         if epoch == Epoch::OneRtt {
             self.tell_outcomes(now, &[], &lost);
@@ -198,7 +233,11 @@ impl Connection {
             self.replay(now, epoch, number, Fate::Lost);
         }
         for &LostRecord { number, size, .. } in lost {
+            if !self.monitor.is_watched() {
+                break;
+            }
             let (path, size) = (PathId::ZERO, usize::from(size));
+            let trigger = self.loss_trigger(epoch, number.get());
             self.monitor.observe(
                 now,
                 &Observation::PacketLost {
@@ -206,6 +245,7 @@ impl Connection {
                     epoch,
                     number,
                     size,
+                    trigger,
                 },
             );
         }
@@ -213,9 +253,9 @@ impl Connection {
     }
 
     /// Tells the owners of what packet `number` carried its fate.
-    fn replay(&mut self, now: Instant, epoch: Epoch, number: PacketNumber, fate: Fate) {
+    pub(super) fn replay(&mut self, now: Instant, epoch: Epoch, number: PacketNumber, fate: Fate) {
         let space = match epoch {
-            Epoch::OneRtt => Some(&mut self.paths.first_mut().space),
+            Epoch::OneRtt | Epoch::ZeroRtt => Some(&mut self.paths.first_mut().space),
             early => self.early[early as usize].as_mut(),
         };
         let Some(space) = space else { return };
@@ -254,7 +294,10 @@ impl Connection {
                 }
                 Carried::Control { key, version } => {
                     if self.control.on_frame_fate(key, version, fate) {
-                        self.streams.on_control_acked(key);
+                        match key {
+                            ControlKey::AckFrequency => self.policies.ack_asked.on_acked(),
+                            key => self.streams.on_control_acked(key),
+                        }
                     }
                 }
             }

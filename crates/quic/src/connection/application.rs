@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use swiftwater_congestion::Snapshot;
-use swiftwater_units::{Dir, Instant, PathId, Side, StreamId};
+use swiftwater_units::{Bandwidth, Dir, Instant, PathId, Side, StreamId};
 
 use crate::crypto::{CryptoError, Epoch};
 use crate::error::{ConnectionError, ReadError, SendDatagramError, WriteError};
 use crate::policy::{ConfigureError, Hints, Occasion};
-use crate::streams::{ReadChunk, ReadOutcome, Streams};
+use crate::streams::{Expiry, Priority, ReadChunk, ReadOutcome, Streams};
+use crate::transmit::PathAddress;
 
 use super::Connection;
 use super::events::{EndpointEvent, Event};
@@ -82,7 +83,7 @@ impl Connection {
         if let Some(reason) = self.lifecycle.reason() {
             return Err(reason.clone().into());
         }
-        let room = self.one_rtt_room();
+        let room = self.data_room();
         self.datagrams.send(data, room)
     }
 
@@ -94,7 +95,7 @@ impl Connection {
     /// Largest payload that [`Connection::send_datagram`] accepts now; `None` if the peer accepts no
     /// datagrams or the handshake is not complete.
     pub fn max_datagram_size(&self) -> Option<usize> {
-        self.datagrams.max_size(self.one_rtt_room())
+        self.datagrams.max_size(self.data_room())
     }
 
     /// Closes with the application's `code` (below 2^62) and `reason`, which is cut to what fits in
@@ -119,6 +120,18 @@ impl Connection {
         self.policies.reinjector.configure(settings)?;
         self.consult_reinjector(now, Occasion::Hints);
         Ok(())
+    }
+
+    /// Lets the peer send stream data no faster than `rate` on average; `None` and zero for no limit.
+    /// Replaces [`TransportConfig::receive_rate`](crate::TransportConfig).
+    ///
+    /// The peer is held back by flow control: its credit for the connection grows at this rate, in
+    /// steps of 10 ms or of a packet, whichever is longer. Retransmissions and packet headers are not
+    /// counted. Credit that the peer has already may still be used at once; up to one second's worth
+    /// of it is made up for afterwards.
+    pub fn set_receive_rate(&mut self, now: Instant, rate: Option<Bandwidth>) {
+        self.streams.set_receive_rate(now, rate);
+        self.drain_stream_control();
     }
 
     /// Updates the 1-RTT keys as soon as RFC 9001, section 6.1 permits.
@@ -151,19 +164,27 @@ impl Connection {
         self.paths.first().path.address.remote
     }
 
+    /// Both ends of the path in use.
+    pub fn path_address(&self) -> PathAddress {
+        self.paths.first().path.address
+    }
+
     /// The negotiated application protocol, once known.
     pub fn alpn(&self) -> Option<&[u8]> {
-        self.handshake.session().alpn()
+        self.handshake.session()?.alpn()
     }
 
     /// The name of the server that the client wants, once known.
     pub fn server_name(&self) -> Option<&str> {
-        self.handshake.session().server_name()
+        self.handshake.session()?.server_name()
     }
 
     /// The peer's certificate chain, DER, end-entity first; empty if it sent none.
     pub fn peer_certificates(&self) -> Vec<Vec<u8>> {
-        self.handshake.session().peer_certificates()
+        self.handshake
+            .session()
+            .map(crate::crypto::Session::peer_certificates)
+            .unwrap_or_default()
     }
 
     /// Keying material for the application (RFC 8446, section 7.5). Fails before the handshake is
@@ -174,9 +195,7 @@ impl Connection {
         label: &[u8],
         context: &[u8],
     ) -> Result<(), CryptoError> {
-        self.handshake
-            .session()
-            .export_keying_material(out, label, context)
+        self.handshake.export_keying_material(out, label, context)
     }
 
     /// True until the TLS handshake is complete.
@@ -208,10 +227,26 @@ impl Connection {
         stats.stream_bytes_received = streams.received_bytes.into();
         stats.send_buffered = streams.send_buffered.into();
         stats.receive_buffered = streams.receive_buffered.into();
+        stats.streams_reset = streams.resets_sent;
+        stats.streams_reset_by_peer = streams.resets_received;
+        stats.streams_expired = streams.expired_streams;
+        stats.expired_bytes = streams.expired_bytes.into();
+        stats.streams_open = streams.open;
+        stats.streams_opened = streams.opened;
+        stats.streams_opened_by_peer = streams.opened_by_peer;
+        stats.flow_blocked = self.monitor.flow_blocked(self.lifecycle.last_packet_at);
+        if let Some(counts) = &self.scratch.frames_sent {
+            stats.frames_sent = **counts;
+        }
         stats.datagrams_dropped = self.datagrams.dropped();
+        stats.datagrams_too_large = self.datagrams.too_large();
         stats.repair = self.streams.repair_stats();
         stats.reinjector = self.policies.reinjector.report();
+        stats.version = self.handshake.version();
+        stats.peer_max_ack_delay = self.peer_max_ack_delay();
         stats.key_updates = self.handshake.protection_ref().generation();
+        stats.resumed = self.is_resumed();
+        stats.early_data = self.early_data.outcome();
         stats.paths = self.paths.iter().map(path_stats).collect();
         stats
     }
@@ -243,6 +278,15 @@ impl Connection {
         self.paths.iter().find(|entry| entry.path.id == path)
     }
 
+    /// Bytes for frames in a full packet with data, as they are sent now.
+    pub(super) fn data_room(&self) -> usize {
+        if self.can_seal(Epoch::ZeroRtt) {
+            self.early_room()
+        } else {
+            self.one_rtt_room()
+        }
+    }
+
     /// Bytes for frames in a full 1-RTT packet of the first path.
     pub(super) fn one_rtt_room(&self) -> usize {
         let path = &self.paths.first().path;
@@ -253,7 +297,7 @@ impl Connection {
             .protection_ref()
             .tag_len(Epoch::OneRtt)
             .max(16);
-        usize::from(path.max_datagram_size).saturating_sub(header + tag)
+        usize::from(path.mtu.current()).saturating_sub(header + tag)
     }
 }
 
@@ -265,7 +309,10 @@ fn path_stats(entry: &PathEntry) -> PathStats {
     PathStats {
         id: path.id,
         remote: path.address.remote,
+        local: path.address.local,
+        validated: path.amplification.is_validated(),
         controller: recovery.controller().name(),
+        congestion_state: snapshot.state,
         smoothed_rtt: rtt.smoothed,
         rtt_var: rtt.var,
         latest_rtt: rtt.latest,
@@ -292,8 +339,13 @@ fn path_stats(entry: &PathEntry) -> PathStats {
         spurious_events: totals.spurious_events,
         pto_count: totals.pto_count,
         ecn: path.ecn.is_usable(),
+        ecn_state: path.ecn.state(),
         ecn_ce: path.ecn.ce_total().into(),
-        max_datagram_size: path.max_datagram_size,
+        max_datagram_size: path.mtu.current(),
+        mtu_state: path.mtu.state(),
+        mtu_probes_sent: path.mtu.totals().probes_sent,
+        mtu_probes_lost: path.mtu.totals().probes_lost,
+        mtu_black_holes: path.mtu.totals().black_holes,
     }
 }
 
@@ -341,14 +393,34 @@ impl SendStream<'_> {
         self.streams.reset(self.id, code)
     }
 
-    /// Streams of higher priority are sent first; the default is 0.
-    pub fn set_priority(&mut self, priority: i32) -> Result<(), WriteError> {
+    /// Abandons the stream with the application's `code`, but for its first `reliable_size` bytes,
+    /// which are still delivered before the peer's reader learns of the reset. More than was written
+    /// counts as all that was written. Can be called again to lower that number, also to nothing with
+    /// [`SendStream::reset`]; a larger one changes nothing, and the first code stays.
+    ///
+    /// Fails with [`WriteError::ResetAtUnsupported`] if the peer does not support
+    /// draft-ietf-quic-reliable-stream-reset; then only [`SendStream::reset`] is possible.
+    pub fn reset_at(&mut self, code: u64, reliable_size: u64) -> Result<(), WriteError> {
+        self.check()?;
+        self.streams.reset_at(self.id, code, reliable_size)
+    }
+
+    /// Says when the data of the stream is given up if the peer has not acknowledged all of it, the
+    /// end included; `None` (the default) never.
+    /// [`StreamEvent::Expired`](crate::StreamEvent::Expired) tells when that happened.
+    pub fn set_expiry(&mut self, expiry: Option<Expiry>) -> Result<(), WriteError> {
+        self.check()?;
+        self.streams.set_expiry(self.id, expiry)
+    }
+
+    /// Says how urgent the stream's data is among that of other streams.
+    pub fn set_priority(&mut self, priority: Priority) -> Result<(), WriteError> {
         self.check()?;
         self.streams.set_priority(self.id, priority)
     }
 
     /// Tells re-injectors when the receiver has no use for the stream's data any more; by default
-    /// always. Nothing is dropped or sent earlier for it.
+    /// always. Nothing is dropped or sent earlier for it; see [`SendStream::set_expiry`].
     pub fn set_deadline(&mut self, deadline: Option<Instant>) -> Result<(), WriteError> {
         self.check()?;
         self.streams.set_deadline(self.id, deadline)
@@ -367,6 +439,14 @@ impl RecvStream<'_> {
     /// The stream.
     pub fn id(&self) -> StreamId {
         self.id
+    }
+
+    /// True if some of what arrived on the stream were early data, which an attacker may have recorded
+    /// and sent again (RFC 9001, section 9.2). Once the handshake is complete
+    /// ([`Connection::is_handshaking`]), they are known to be the client's own. To be asked before the
+    /// end was read.
+    pub fn is_early_data(&self) -> bool {
+        self.streams.is_early_data(self.id)
     }
 
     /// Reads in order into `buf`. What arrived before the connection closed can still be read.

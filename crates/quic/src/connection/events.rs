@@ -5,12 +5,24 @@ use std::net::SocketAddr;
 use swiftwater_units::{Dir, StreamId};
 use swiftwater_wire::{ConnectionId, ResetToken};
 
+use super::early::EarlyDataOutcome;
 use crate::error::ConnectionError;
+use crate::transmit::PathAddress;
 
 /// Something the application may want to know.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
+    /// Application data may be sent although the handshake is not complete. On a client: it resumes a
+    /// session that permits early data (0-RTT), and [`Event::EarlyData`] tells later whether the
+    /// server took them. On a server: it takes early data, or may send before the client has proved
+    /// anything ([`ServerConfig::half_rtt`](crate::ServerConfig::half_rtt)). Told before anything
+    /// else, if at all.
+    EarlyDataReady,
+    /// The server took the early data, or rejected them; told to a client that offered some, right
+    /// before [`Event::Connected`]. After a rejection all streams go on and their data are sent anew;
+    /// datagrams are lost.
+    EarlyData(EarlyDataOutcome),
     /// The TLS handshake is complete: application data may flow, ALPN and peer identity are known.
     Connected,
     /// The handshake is confirmed (RFC 9001, section 4.1.2).
@@ -21,12 +33,38 @@ pub enum Event {
     DatagramReceived,
     /// There is room in the datagram queue again.
     DatagramsUnblocked,
+    /// The path carries only smaller packets than before, so queued datagrams were dropped unsent.
+    DatagramsTooLarge {
+        /// How many.
+        count: u64,
+        /// The largest payload that can be sent now.
+        max: usize,
+    },
     /// The peer's address changed and the new one is validated.
     PeerMoved {
         /// The new address.
         remote: SocketAddr,
     },
-    /// The server gave a token for a later connection (client only).
+    /// We moved to another path and it is validated: after [`Connection::migrate`],
+    /// [`Connection::rebind`], or to the server's preferred address (client only).
+    ///
+    /// [`Connection::migrate`]: crate::Connection::migrate
+    /// [`Connection::rebind`]: crate::Connection::rebind
+    Migrated {
+        /// The path in use now.
+        path: PathAddress,
+    },
+    /// The path that [`Connection::migrate`] or [`Connection::rebind`] asked for doesn't answer
+    /// (client only). After `migrate` the old one stays in use.
+    ///
+    /// [`Connection::migrate`]: crate::Connection::migrate
+    /// [`Connection::rebind`]: crate::Connection::rebind
+    MigrationFailed {
+        /// The path that failed.
+        path: PathAddress,
+    },
+    /// The server gave a token for a later connection (client only). Not told if it was kept beside
+    /// the TLS session, where the next connection finds it.
     NewToken {
         /// The token.
         token: Vec<u8>,
@@ -76,6 +114,14 @@ pub enum StreamEvent {
         /// The stream.
         id: StreamId,
         /// The application's code.
+        code: u64,
+    },
+    /// The time set with [`SendStream::set_expiry`](crate::SendStream::set_expiry) came before the
+    /// peer had acknowledged everything, and the rest was given up.
+    Expired {
+        /// The stream.
+        id: StreamId,
+        /// The code that the peer is told.
         code: u64,
     },
     /// More streams of this kind can be opened after an open had to wait.

@@ -7,9 +7,9 @@ use swiftwater_wire::{ErrorCode, Frame};
 use crate::control::{ControlKey, ControlValue};
 use crate::crypto::Epoch;
 use crate::error::{ConnectionError, TransportError};
-use crate::observe::Observation;
 
 use super::Connection;
+use super::early;
 use super::events::{EndpointEvent, Event};
 use super::receive::Origin;
 
@@ -59,6 +59,7 @@ impl Connection {
         if payload.is_empty() {
             return Err(violation("a packet without frames"));
         }
+        self.streams.set_receiving_early(epoch == Epoch::ZeroRtt);
         let mut content = Content {
             ack_eliciting: false,
             only_probing: true,
@@ -66,11 +67,17 @@ impl Connection {
         for item in FrameIter::new(payload) {
             let (frame_type, frame) =
                 item.map_err(|error| TransportError::from(error.error).in_frame(error.frame_type))?;
-            if epoch != Epoch::OneRtt && !is_allowed_early(&frame) {
+            let allowed = match epoch {
+                Epoch::OneRtt => true,
+                Epoch::ZeroRtt => early::is_allowed(&frame),
+                Epoch::Initial | Epoch::Handshake => is_allowed_early(&frame),
+            };
+            if !allowed {
                 return Err(
                     violation("a frame that this packet type must not carry").in_frame(frame_type)
                 );
             }
+            self.monitor.stats.frames_received.add(frame_type);
             content.ack_eliciting |= frame.is_ack_eliciting();
             content.only_probing &= is_probing(&frame);
             self.on_frame(now, epoch, origin, frame_type, frame)
@@ -100,10 +107,16 @@ impl Connection {
                 let progress = self
                     .handshake
                     .on_crypto(epoch, crypto.offset, crypto.data)?;
+                if progress.repeated {
+                    self.hasten_handshake(now);
+                }
                 self.on_progress(now, progress)
             }
             Frame::Stream(stream) => self.streams.on_stream(&stream),
             Frame::ResetStream(reset) => self.streams.on_reset_stream(&reset),
+            Frame::ResetStreamAt(reset) if self.identity.config.reset_stream_at => {
+                self.streams.on_reset_stream_at(&reset)
+            }
             Frame::StopSending(stop) => self.streams.on_stop_sending(&stop),
             Frame::MaxData { limit } => {
                 self.streams.on_max_data(limit);
@@ -116,13 +129,12 @@ impl Connection {
             }
             Frame::StreamDataBlocked { id, .. } => self.streams.on_stream_data_blocked(id),
             Frame::NewToken { token } => self.on_new_token(token),
-            Frame::NewConnectionId(new) => self.on_new_connection_id(&new),
+            Frame::NewConnectionId(new) => self.on_new_connection_id(now, &new),
             Frame::RetireConnectionId { path, sequence } => {
                 self.on_retire_connection_id(path, sequence, origin)
             }
             Frame::PathChallenge { data } => {
-                let path = &mut self.paths.first_mut().path;
-                path.on_challenge(data, origin.address, origin.datagram_len);
+                self.on_path_challenge(now, data, origin);
                 Ok(())
             }
             Frame::PathResponse { data } => {
@@ -133,14 +145,20 @@ impl Connection {
                 self.on_connection_close(now, &close);
                 Ok(())
             }
-            Frame::HandshakeDone => self.on_handshake_done(),
+            Frame::HandshakeDone => self.on_handshake_done(now),
+            Frame::AckFrequency(wish) => self.policies.ack_granted.on_frame(&wish),
+            Frame::ImmediateAck => {
+                self.policies.ack_granted.check_offered()?;
+                self.paths.first_mut().space.received.hurry(now);
+                Ok(())
+            }
             Frame::Datagram { data } => {
                 if self.datagrams.receive(frame_type, data)? {
                     self.outbox.events.push_back(Event::DatagramReceived);
                 }
                 Ok(())
             }
-            // Multipath was not negotiated; nothing allows its frames.
+            // Frames of extensions that were not negotiated, multipath among them.
             frame => Err(TransportError::new(
                 ErrorCode::PROTOCOL_VIOLATION,
                 format!("frame {:#x} was not negotiated", frame.frame_type()),
@@ -152,21 +170,27 @@ impl Connection {
         if self.identity.side.is_server() {
             return Err(violation("NEW_TOKEN from a client"));
         }
-        self.outbox.events.push_back(Event::NewToken {
-            token: token.to_vec(),
-        });
+        if !self.handshake.keep_token(token) {
+            self.outbox.events.push_back(Event::NewToken {
+                token: token.to_vec(),
+            });
+        }
         Ok(())
     }
 
-    fn on_handshake_done(&mut self) -> Result<(), TransportError> {
+    fn on_handshake_done(&mut self, now: Instant) -> Result<(), TransportError> {
         if self.identity.side.is_server() {
             return Err(violation("HANDSHAKE_DONE from a client"));
         }
-        self.on_handshake_confirmed();
+        self.on_handshake_confirmed(now);
         Ok(())
     }
 
-    fn on_new_connection_id(&mut self, frame: &NewConnectionId) -> Result<(), TransportError> {
+    fn on_new_connection_id(
+        &mut self,
+        now: Instant,
+        frame: &NewConnectionId,
+    ) -> Result<(), TransportError> {
         if frame.path.is_some() {
             return Err(
                 violation("multipath was not negotiated").in_frame(types::PATH_NEW_CONNECTION_ID)
@@ -176,6 +200,7 @@ impl Connection {
         let entry = self.paths.first_mut();
         let outcome = entry.path.remote_cids.on_new(frame, retirements)?;
         self.apply_cid_outcome(outcome);
+        self.replace_retired_cids(now);
         Ok(())
     }
 
@@ -185,12 +210,12 @@ impl Connection {
         self.apply_cid_outcome(outcome);
     }
 
-    fn apply_cid_outcome(&mut self, outcome: crate::path::NewCidOutcome) {
+    pub(super) fn apply_cid_outcome(&mut self, outcome: crate::path::NewCidOutcome) {
         for sequence in outcome.retire {
             let key = ControlKey::RetireConnectionId(PathId::ZERO, sequence);
             self.control.set(key, ControlValue::Unit);
         }
-        self.sync_reset_token();
+        self.sync_reset_tokens();
     }
 
     fn on_retire_connection_id(
@@ -249,12 +274,8 @@ impl Connection {
             .any(|(_, frame)| matches!(frame, Frame::ConnectionClose(_)));
         if closes {
             self.start_draining(now, ConnectionError::Reset);
-            self.monitor.observe(
-                now,
-                &Observation::PacketDropped {
-                    reason: "arrived after the connection closed",
-                },
-            );
+            self.monitor
+                .dropped(now, "arrived after the connection closed");
         }
     }
 }

@@ -50,6 +50,8 @@ pub(super) struct Lifecycle {
     last_activity: Instant,
     /// Last packet sent or received.
     pub(super) last_packet_at: Instant,
+    /// The driver has been running since then, for all we know.
+    pub(super) awake_since: Instant,
     sent_eliciting_since_receive: bool,
     idle_timeout: Option<Duration>,
 }
@@ -62,6 +64,7 @@ impl Lifecycle {
             started_at: now,
             last_activity: now,
             last_packet_at: now,
+            awake_since: now,
             sent_eliciting_since_receive: false,
             idle_timeout: None,
         }
@@ -78,6 +81,11 @@ impl Lifecycle {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
+    }
+
+    /// The idle timeout that both ends agreed on.
+    pub(super) fn idle_timeout(&self) -> Option<Duration> {
+        self.idle_timeout
     }
 
     pub(super) fn on_received(&mut self, now: Instant) {
@@ -169,16 +177,28 @@ impl Connection {
 
     /// The delay that the peer may add to acknowledgements of 1-RTT packets.
     pub(super) fn peer_max_ack_delay(&self) -> Duration {
-        self.handshake
+        let declared = self
+            .handshake
             .peer_parameters()
             .map_or(Duration::from_millis(25), |parameters| {
                 parameters.max_ack_delay
-            })
+            });
+        self.policies.ack_asked.peer_max_ack_delay(declared)
     }
 
     /// Closes because of `error`, telling the peer.
     pub(super) fn fail(&mut self, now: Instant, error: TransportError) {
         let reason = ConnectionError::Transport(error.clone());
+        self.start_closing(now, CloseFrame::Transport(error), reason);
+    }
+
+    /// Closes without a fault of the peer's.
+    pub(super) fn close_with(
+        &mut self,
+        now: Instant,
+        error: TransportError,
+        reason: ConnectionError,
+    ) {
         self.start_closing(now, CloseFrame::Transport(error), reason);
     }
 

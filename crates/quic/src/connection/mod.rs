@@ -1,17 +1,23 @@
 //! One connection: the parts, and who hears what (RFC 9000, 9001, 9002).
 //!
 //! The connection owns the parts and routes facts between them; it decides nothing that a part can
-//! decide. Receiving is `receive` (packets) → `frames` (dispatch) → `acks` (fates); sending is
-//! `repair` is the re-injector's ear and mouth;
+//! decide. Receiving is `receive` (packets) → `frames` (dispatch) → `acks` (fates); `repair`
+//! is the re-injector's ear and mouth; sending is
 //! `transmit` (`choose` → `fill` → `seal`); `timers` and `lifecycle` say when it wakes and how it
-//! ends; `migration` follows a peer to a new address; `application` is what users call.
+//! ends; `migration` follows a peer to a new address and moves to one ourselves, `mtu` looks for the
+//! largest datagrams that a path carries, `haste` speeds the handshake up; `watch` tells observers what
+//! has changed; `application` is what users call.
 
 mod acks;
 mod application;
+mod early;
 mod events;
+mod frame_counts;
 mod frames;
+mod haste;
 mod lifecycle;
 mod migration;
+mod mtu;
 mod parts;
 mod receive;
 mod repair;
@@ -20,9 +26,12 @@ mod setup;
 mod stats;
 mod timers;
 mod transmit;
+mod watch;
 
 pub use application::{RecvStream, SendStream};
+pub use early::EarlyDataOutcome;
 pub use events::{EndpointEvent, Event, StreamEvent};
+pub use frame_counts::FrameCounts;
 pub use stats::{ConnectionStats, PathStats};
 
 pub(crate) use setup::ConnectionSetup;
@@ -38,13 +47,18 @@ use crate::datagrams::Datagrams;
 use crate::error::TransportError;
 use crate::handshake::{Handshake, Progress};
 use crate::observe::Observation;
-use crate::path::{Address, Amplification, Ecn, LocalCids, Path, RemoteCids, Validation};
+use crate::path::{
+    Amplification, Echoes, Ecn, LocalCids, Mtu, Path, Reach, RemoteCids, SidePaths, Spin,
+    Validation,
+};
 use crate::recovery::PathRecovery;
 use crate::space::Space;
 use crate::streams::Streams;
 
+use self::early::EarlyData;
+use self::haste::Haste;
 use self::lifecycle::Lifecycle;
-use self::parts::{Identity, Monitor, Outbox, PathEntry, Paths, Policies, Scratch};
+use self::parts::{Identity, Monitor, Outbox, PathEntry, Paths, Policies, RandomBits, Scratch};
 use self::receive::Stash;
 
 /// A QUIC connection, sans-I/O. See the crate documentation for the driving contract.
@@ -58,12 +72,15 @@ pub struct Connection {
     streams: Streams,
     control: Control,
     datagrams: Datagrams,
+    early_data: EarlyData,
     policies: Policies,
     lifecycle: Lifecycle,
     outbox: Outbox,
     monitor: Monitor,
     stash: Stash,
+    haste: Haste,
     scratch: Scratch,
+    random_bits: RandomBits,
     rng: ChaCha20Rng,
 }
 
@@ -73,21 +90,28 @@ impl Connection {
         let mut rng = setup.rng;
         let config = setup.transport;
         let side = setup.side;
+        let (versions, parameters) = (setup.opening.versions.clone(), setup.opening.parameters);
         let handshake = Handshake::new(
             side,
             setup.version,
+            setup.opening,
             setup.session,
             setup.primitives,
-            &setup.initial_keys_cid,
+            setup.initial_keys_cid,
         );
-        let max_datagram_size = config.initial_max_datagram_size.max(1200);
-        let recovery = PathRecovery::new(now, PathId::ZERO, &config, max_datagram_size, &mut rng);
+        let mtu = Mtu::new(
+            config.mtu_discovery,
+            config.initial_max_datagram_size,
+            setup.address.remote.ip(),
+        );
+        let recovery = PathRecovery::new(now, PathId::ZERO, &config, mtu.current(), &mut rng);
+        let mut local_cids = LocalCids::new(setup.local_cid);
+        if let Some(cid) = setup.preferred_cid {
+            local_cids.issue_preferred(cid);
+        }
         let path = Path {
             id: PathId::ZERO,
-            address: Address {
-                remote: setup.remote,
-                local_ip: setup.local_ip,
-            },
+            address: setup.address,
             // A client chose the address itself.
             amplification: if side.is_client() || setup.address_validated {
                 Amplification::validated()
@@ -95,13 +119,18 @@ impl Connection {
                 Amplification::unvalidated()
             },
             validation: Validation::default(),
+            echoes: Echoes::default(),
+            spin: Spin::new(side, config.spin_bit),
             ecn: Ecn::new(config.ecn, recovery.controller().ecn_codepoint()),
             responses: std::collections::VecDeque::new(),
-            previous: None,
-            local_cids: LocalCids::new(setup.local_cid),
+            side: SidePaths::default(),
+            local_cids,
             remote_cids: RemoteCids::new(setup.remote_cid, config.active_connection_id_limit),
-            registered_token: None,
-            max_datagram_size,
+            reached_by: setup.local_cid,
+            owes_fresh_cid: false,
+            registered_tokens: Vec::new(),
+            mtu,
+            reach: Reach::default(),
         };
         let mut connection = Self {
             handshake,
@@ -115,6 +144,7 @@ impl Connection {
             streams: Streams::new(side, &config),
             control: Control::default(),
             datagrams: Datagrams::new(config.datagram_queue.get(), config.max_datagram_frame_size),
+            early_data: EarlyData::default(),
             policies: Policies::new(&config),
             lifecycle: Lifecycle::new(now),
             outbox: Outbox::default(),
@@ -124,24 +154,34 @@ impl Connection {
                     .as_ref()
                     .and_then(|make| make.observer(side)),
             ),
-            stash: Stash::default(),
-            scratch: Scratch::default(),
+            stash: Stash::new(setup.early_packets),
+            haste: Haste::new(&config),
+            scratch: Scratch {
+                frames_sent: Some(Box::default()),
+                ..Scratch::default()
+            },
             identity: Identity {
                 side,
-                version: setup.version,
                 config,
                 key: setup.key,
-                cid_len: setup.cid_len,
+                cids: setup.cids,
                 original_dst_cid: setup.original_dst_cid,
                 retry_src_cid: setup.retry_src_cid,
                 peer_handshake_cid: side.is_server().then_some(setup.remote_cid),
+                first_remote: setup.address.remote,
+                first_home: setup.preferred_cid.map(|_| setup.address.local),
                 token: setup.token,
                 address_token_lifetime: setup.address_token_lifetime,
+                half_rtt: setup.half_rtt,
+                grease: setup.grease,
             },
+            random_bits: RandomBits::default(),
             rng,
         };
+        connection.tell_start(now, &versions, &parameters);
         if side.is_client() {
             match connection.handshake.start() {
+                Ok(progress) if progress.early_keys => connection.offer_early_data(),
                 Ok(_) => {}
                 Err(error) => connection.fail(now, error),
             }
@@ -152,20 +192,40 @@ impl Connection {
     /// The space of `epoch`; 1-RTT is path 0's.
     fn space(&self, epoch: Epoch) -> Option<&Space> {
         match epoch {
-            Epoch::OneRtt => Some(&self.paths.first().space),
+            Epoch::OneRtt | Epoch::ZeroRtt => Some(&self.paths.first().space),
             early => self.early[early as usize].as_ref(),
+        }
+    }
+
+    /// The next packet of `epoch` gets this number. Only before its first one.
+    #[cfg(test)]
+    pub(crate) fn start_numbers_at(
+        &mut self,
+        epoch: Epoch,
+        number: swiftwater_units::PacketNumber,
+    ) {
+        if let Some(space) = self.space_mut(epoch) {
+            space.ledger.start_at(number);
         }
     }
 
     fn space_mut(&mut self, epoch: Epoch) -> Option<&mut Space> {
         match epoch {
-            Epoch::OneRtt => Some(&mut self.paths.first_mut().space),
+            Epoch::OneRtt | Epoch::ZeroRtt => Some(&mut self.paths.first_mut().space),
             early => self.early[early as usize].as_mut(),
         }
     }
 
     /// Acts on what a step of the handshake brought about.
     fn on_progress(&mut self, now: Instant, progress: Progress) -> Result<(), TransportError> {
+        if let Some(version) = self.handshake.take_settled_version() {
+            let original = self.handshake.original_version();
+            self.monitor
+                .observe(now, &Observation::VersionChosen { original, version });
+        }
+        if progress.new_keys && self.identity.side.is_server() {
+            self.on_server_keys(now, progress.early_keys)?;
+        }
         if progress.completed {
             self.on_handshake_complete(now)?;
         }
@@ -176,7 +236,18 @@ impl Connection {
     }
 
     fn on_handshake_complete(&mut self, now: Instant) -> Result<(), TransportError> {
-        self.apply_peer_parameters()?;
+        if !self.conclude_early_data(now)? {
+            return Ok(());
+        }
+        self.use_peer_parameters()?;
+        if let Some(rate) = self.identity.config.receive_rate {
+            // The first sample comes with the very datagram that completes the handshake. Credit for
+            // the assumed round trip would be many times too much.
+            let rtt = self.paths.first().recovery.rtt().smoothed;
+            self.streams.on_rtt(now, rtt);
+            self.streams.set_receive_rate(now, Some(rate));
+        }
+        self.sync_mtu(now);
         self.monitor.stats.handshake_duration = Some(now - self.lifecycle.started_at());
         self.outbox.events.push_back(Event::Connected);
         if self.identity.side.is_server() {
@@ -190,29 +261,31 @@ impl Connection {
                     &*self.identity.key,
                     &mut self.rng,
                     now,
+                    self.handshake.version(),
                     ip,
                 );
                 self.control
                     .set(ControlKey::NewToken, ControlValue::Token(token));
             }
-            self.on_handshake_confirmed();
+            self.on_handshake_confirmed(now);
         }
         self.issue_cids();
         Ok(())
     }
 
-    fn on_handshake_confirmed(&mut self) {
+    fn on_handshake_confirmed(&mut self, now: Instant) {
         if self.handshake.is_confirmed() {
             return;
         }
         self.handshake.confirm();
+        self.monitor.stats.confirmed_after = Some(now - self.lifecycle.started_at());
         self.discard(Epoch::Initial);
         self.discard(Epoch::Handshake);
-        self.stash.clear();
         self.outbox
             .endpoint_events
             .push_back(EndpointEvent::HandshakeDone);
         self.outbox.events.push_back(Event::Confirmed);
+        self.probe_preferred_address(now);
     }
 
     /// Checks the peer's transport parameters (RFC 9000, section 7.3) and puts them to use.
@@ -249,6 +322,7 @@ impl Connection {
         }
         self.streams.set_peer_parameters(peer);
         self.datagrams.set_peer_limit(peer.max_datagram_frame_size);
+        self.policies.ack_asked.set_peer_min(peer.min_ack_delay);
         self.lifecycle.set_idle_timeout(
             self.identity.config.max_idle_timeout,
             Some(peer.max_idle_timeout),
@@ -261,22 +335,24 @@ impl Connection {
         if let Some(token) = peer.stateless_reset_token {
             entry.path.remote_cids.set_handshake_token(token);
         }
-        let peer_max = u16::try_from(peer.max_udp_payload_size).unwrap_or(u16::MAX);
-        if entry.path.max_datagram_size > peer_max {
-            entry.path.max_datagram_size = peer_max.max(1200);
-            let size = entry.path.max_datagram_size;
-            entry.recovery.on_max_datagram_size(size, &mut self.rng);
+        if let Some(preferred) = &peer.preferred_address {
+            let (cid, token) = (preferred.cid, preferred.reset_token);
+            entry.path.remote_cids.add_preferred(cid, token);
         }
-        self.sync_reset_token();
+        entry.path.mtu.set_peer_limit(peer.max_udp_payload_size);
+        self.sync_reset_tokens();
         Ok(())
     }
 
     /// Issues connection IDs until the peer has as many as it stores.
     fn issue_cids(&mut self) {
         let identity = &self.identity;
+        if !identity.cids.is_unlinkable() {
+            return;
+        }
         let cids = &mut self.paths.first_mut().path.local_cids;
         while cids.wants_more() {
-            let cid = parts::random_cid(&mut self.rng, identity.cid_len);
+            let cid = identity.cids.generate(&mut self.rng);
             let issued = cids.issue(cid);
             let value = ControlValue::ConnectionId {
                 cid,
@@ -321,23 +397,5 @@ impl Connection {
         let mut data = [0; 8];
         self.rng.fill_bytes(&mut data);
         data
-    }
-
-    fn observe_metrics(&mut self, now: Instant, path: PathId) {
-        if !self.monitor.is_watched() {
-            return;
-        }
-        let recovery = &self.paths.get(path).recovery;
-        let rtt = recovery.rtt();
-        let observation = Observation::Metrics {
-            path,
-            smoothed_rtt: rtt.smoothed,
-            latest_rtt: rtt.latest,
-            min_rtt: rtt.min,
-            cwnd: recovery.cwnd(),
-            bytes_in_flight: recovery.bytes_in_flight(),
-            pto_count: recovery.pto_count(),
-        };
-        self.monitor.observe(now, &observation);
     }
 }

@@ -2,13 +2,17 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rand_chacha::ChaCha20Rng;
 use rand_core::Rng;
 use swiftwater_units::{Instant, PacketNumber, PathId, Side};
-use swiftwater_wire::{ConnectionId, MAX_CID_LEN};
+use swiftwater_wire::{ConnectionId, PacketType};
 
+use crate::ack_frequency::{Asked, Granted, offered};
+use crate::cid::CidSource;
 use crate::config::TransportConfig;
 use crate::crypto::EndpointKey;
 use crate::frame_writer::Carried;
@@ -20,24 +24,35 @@ use crate::policy::{
 use crate::recovery::{LostRecord, PathRecovery};
 use crate::space::{AckOutcome, Space};
 
+use crate::transmit::LocalAddress;
+
+use super::FrameCounts;
 use super::events::{EndpointEvent, Event};
 use super::stats::ConnectionStats;
+use super::watch::Told;
 
 /// What a connection is and was told at its start.
 pub(super) struct Identity {
     pub(super) side: Side,
-    pub(super) version: u32,
     pub(super) config: Arc<TransportConfig>,
     pub(super) key: Arc<dyn EndpointKey>,
-    pub(super) cid_len: usize,
+    pub(super) cids: CidSource,
     pub(super) original_dst_cid: ConnectionId,
     /// Source connection ID of the Retry that was sent (server) or followed (client).
     pub(super) retry_src_cid: Option<ConnectionId>,
     /// Source connection ID of the peer's first packet.
     pub(super) peer_handshake_cid: Option<ConnectionId>,
+    /// The peer's address in the handshake.
+    pub(super) first_remote: SocketAddr,
+    /// Our end of the path of the handshake, if we asked the client to move elsewhere (server).
+    pub(super) first_home: Option<LocalAddress>,
     /// Token for our Initial packets.
     pub(super) token: Vec<u8>,
     pub(super) address_token_lifetime: Option<Duration>,
+    /// The application may send before the client's last handshake message (server).
+    pub(super) half_rtt: bool,
+    /// The QUIC bit means nothing, if the peer agrees (RFC 9287).
+    pub(super) grease: bool,
 }
 
 impl fmt::Debug for Identity {
@@ -108,6 +123,10 @@ pub(super) struct Policies {
     pub(super) scheduler: Box<dyn Scheduler>,
     pub(super) reinjector: Box<dyn Reinjector>,
     pub(super) ack: Box<dyn AckPolicy>,
+    /// How often the peer wants to be acknowledged.
+    pub(super) ack_granted: Granted,
+    /// How often we want to be.
+    pub(super) ack_asked: Asked,
     pub(super) hints: Hints,
     /// Copies that the re-injector asked for, not sent yet.
     pub(super) reinjections: VecDeque<Reinjection>,
@@ -121,6 +140,8 @@ impl Policies {
             scheduler: config.policies.scheduler(),
             reinjector: config.policies.reinjector(),
             ack: config.policies.ack_policy(config.ack_eliciting_threshold),
+            ack_granted: Granted::new(offered(config)),
+            ack_asked: Asked::new(config.ack_frequency),
             hints: Hints::default(),
             reinjections: VecDeque::new(),
             decisions_seen: 0,
@@ -150,6 +171,10 @@ pub(super) struct Outbox {
 pub(super) struct Monitor {
     pub(super) stats: ConnectionStats,
     observer: Option<Box<dyn Observer>>,
+    /// The packet that is being looked at: its size, and its type once that is known.
+    pub(super) in_hand: (usize, Option<PacketType>),
+    /// What the observer knows already of what may change anywhere.
+    pub(super) told: Told,
 }
 
 impl Monitor {
@@ -157,6 +182,8 @@ impl Monitor {
         Self {
             stats: ConnectionStats::default(),
             observer,
+            in_hand: (0, None),
+            told: Told::default(),
         }
     }
 
@@ -171,10 +198,27 @@ impl Monitor {
         }
     }
 
-    /// A packet was thrown away.
+    /// The packet in hand was thrown away.
     pub(super) fn dropped(&mut self, now: Instant, reason: &'static str) {
         self.stats.packets_dropped += 1.into();
-        self.observe(now, &Observation::PacketDropped { reason });
+        count_drop(&mut self.stats.drops, reason);
+        let (size, packet_type) = self.in_hand;
+        self.observe(
+            now,
+            &Observation::PacketDropped {
+                reason,
+                size,
+                packet_type,
+            },
+        );
+    }
+}
+
+/// Counts a reason. They are few, and literals of this crate.
+fn count_drop(drops: &mut Vec<(&'static str, u64)>, reason: &'static str) {
+    match drops.iter_mut().find(|(known, _)| *known == reason) {
+        Some((_, count)) => *count += 1,
+        None => drops.push((reason, 1)),
     }
 }
 
@@ -198,12 +242,40 @@ pub(super) struct Scratch {
     pub(super) reinjections: Vec<Reinjection>,
     pub(super) outcomes: Vec<PacketOutcome>,
     pub(super) frames: Vec<SentFrame>,
+    /// Plaintext of the packet being sent, if somebody watches.
+    pub(super) payload: Vec<u8>,
+    /// Frames sent; here, so that it can be lent to the writer of frames.
+    pub(super) frames_sent: Option<Box<FrameCounts>>,
 }
 
-/// A connection ID of `len` unpredictable bytes.
-pub(super) fn random_cid(rng: &mut dyn Rng, len: usize) -> ConnectionId {
-    let mut bytes = [0; MAX_CID_LEN];
-    let len = len.min(MAX_CID_LEN);
-    rng.fill_bytes(&mut bytes[..len]);
-    ConnectionId::new(&bytes[..len]).unwrap_or_default()
+/// Unpredictable bits for what the wire shows and no decision depends on. They come from a stream of
+/// their own, so that a connection decides the same with them and without.
+#[derive(Debug, Default)]
+pub(super) struct RandomBits {
+    bits: u64,
+    left: u32,
+    refills: u64,
 }
+
+impl RandomBits {
+    /// The next one, from a stream beside that of `rng`.
+    pub(super) fn draw(&mut self, rng: &ChaCha20Rng) -> bool {
+        if self.left == 0 {
+            let mut own = rng.clone();
+            own.set_stream(BITS_STREAM);
+            own.set_word_pos(u128::from(self.refills) * WORDS_OF_BITS);
+            self.bits = own.next_u64();
+            self.left = u64::BITS;
+            self.refills += 1;
+        }
+        self.left -= 1;
+        let bit = self.bits & 1 == 1;
+        self.bits >>= 1;
+        bit
+    }
+}
+
+/// The stream of a connection's generator that [`RandomBits`] come from.
+const BITS_STREAM: u64 = 1;
+/// Words of it that make 64 bits.
+const WORDS_OF_BITS: u128 = 2;

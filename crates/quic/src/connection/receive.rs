@@ -9,10 +9,10 @@ use swiftwater_wire::{
 
 use crate::crypto::Epoch;
 use crate::error::{ConnectionError, TransportError};
-use crate::handshake::{OpenError, Protection};
-use crate::observe::Observation;
+use crate::handshake::{Fit, OpenError, Protection};
+use crate::observe::{Observation, Owner, Payload};
 use crate::path::Address;
-use crate::policy::AckPolicy;
+use crate::space::AckTiming;
 use crate::transmit::{DatagramMeta, EcnCodepoint};
 
 use super::Connection;
@@ -24,6 +24,9 @@ const MIN_RESET_SIZE: usize = 21;
 /// Packets kept for keys that are not there yet, at most (RFC 9001, section 5.7).
 const MAX_STASHED: usize = 10;
 
+/// Bytes of these packets at most.
+const MAX_STASHED_BYTES: usize = 16 << 10;
+
 /// Packets that arrived before their keys.
 #[derive(Debug, Default)]
 pub(super) struct Stash {
@@ -33,8 +36,22 @@ pub(super) struct Stash {
 }
 
 impl Stash {
-    pub(super) fn clear(&mut self) {
-        self.packets = Vec::new();
+    fn has_room(&self, len: usize) -> bool {
+        let held: usize = self.packets.iter().map(|(_, packet)| packet.len()).sum();
+        self.packets.len() < MAX_STASHED && held + len <= MAX_STASHED_BYTES
+    }
+}
+
+/// A packet's number, and where its plaintext lies.
+type Unprotected = (PacketNumber, std::ops::Range<usize>);
+
+impl Stash {
+    /// With packets that came before the connection did.
+    pub(super) fn new(packets: Vec<(DatagramMeta, Vec<u8>)>) -> Self {
+        Self {
+            packets,
+            retry: false,
+        }
     }
 }
 
@@ -55,11 +72,11 @@ impl Connection {
     pub fn handle_datagram(&mut self, now: Instant, meta: &DatagramMeta, datagram: &mut [u8]) {
         self.monitor.stats.datagrams_received += 1;
         self.monitor.stats.bytes_received += (datagram.len() as u64).into();
-        let from = Address {
-            remote: meta.remote,
-            local_ip: meta.local_ip,
-        };
-        let known = self.on_bytes_from(&from, datagram.len());
+        self.monitor.in_hand = (datagram.len(), None);
+        if self.ends_before(now) {
+            return;
+        }
+        let known = self.on_bytes_from(&meta.path(), datagram.len());
         if !known {
             self.monitor.dropped(now, "from an unexpected address");
             return;
@@ -82,25 +99,23 @@ impl Connection {
             }
         }
         self.drain_stream_control();
+        self.tell_resets(now);
+        self.tell_changes(now);
     }
 
     /// Counts the bytes for anti-amplification; false if nothing from there is wanted.
     fn on_bytes_from(&mut self, from: &Address, len: usize) -> bool {
-        let confirmed = self.handshake.is_confirmed();
         let path = &mut self.paths.first_mut().path;
-        if path.address.remote == from.remote {
-            path.amplification.on_received(len);
+        if path.on_datagram(from, len) {
             return true;
         }
-        if let Some(previous) = &mut path.previous
-            && previous.address.remote == from.remote
-        {
-            previous.amplification.on_received(len);
-            return true;
+        if self.identity.side.is_client() {
+            // A server's address is fixed, apart from one that it prefers (RFC 9000, section 9).
+            return path.knows_remote(from.remote);
         }
-        // A server's address is fixed; a client may move once the handshake is confirmed (RFC 9000,
-        // section 9).
-        self.identity.side.is_server() && confirmed && self.identity.config.migration
+        // A client may move once the handshake is confirmed.
+        self.handshake.is_confirmed()
+            && (self.identity.config.migration || self.is_at_preferred_address(from))
     }
 
     fn handle_packets(&mut self, now: Instant, meta: &DatagramMeta, datagram: &mut [u8]) {
@@ -108,11 +123,17 @@ impl Connection {
         let mut rest = datagram;
         let mut first_cid = None;
         while !rest.is_empty() {
-            let cid_len = self.identity.cid_len;
+            let cid_len = self.identity.cids.len();
+            self.monitor.in_hand = (rest.len(), None);
             let Ok(header) = PartialHeader::parse(rest, cid_len) else {
                 self.monitor.dropped(now, "malformed header");
                 return;
             };
+            self.monitor.in_hand = (header.packet_len, Some(header.packet_type));
+            if !self.accepts_quic_bit(&header) {
+                self.monitor.dropped(now, "the QUIC bit is 0");
+                return;
+            }
             if *first_cid.get_or_insert(header.dst_cid) != header.dst_cid {
                 self.monitor
                     .dropped(now, "coalesced packets with different connection IDs");
@@ -120,10 +141,7 @@ impl Connection {
             }
             let (packet, tail) = rest.split_at_mut(header.packet_len);
             let origin = Origin {
-                address: Address {
-                    remote: meta.remote,
-                    local_ip: meta.local_ip,
-                },
+                address: meta.path(),
                 ecn: meta.ecn,
                 datagram_len,
                 dst_cid: header.dst_cid,
@@ -154,9 +172,16 @@ impl Connection {
             PacketType::VersionNegotiation => {
                 return self.on_version_negotiation(now, header, packet);
             }
-            PacketType::ZeroRtt => return self.monitor.dropped(now, "0-RTT is not offered"),
+            PacketType::ZeroRtt if self.identity.side.is_client() => {
+                return self.monitor.dropped(now, "early data of a server");
+            }
+            PacketType::ZeroRtt => Epoch::ZeroRtt,
         };
-        if epoch != Epoch::OneRtt && header.version != self.identity.version {
+        let fit = match epoch {
+            Epoch::OneRtt => Fit::Current,
+            epoch => self.handshake.fit(epoch, header.version),
+        };
+        if fit == Fit::Foreign {
             return self.monitor.dropped(now, "another version");
         }
         if epoch == Epoch::Initial
@@ -165,13 +190,25 @@ impl Connection {
         {
             return self.monitor.dropped(now, "Initial in a small datagram");
         }
-        if !self.can_open(epoch) {
+        if !self.can_open(epoch) || fit == Fit::Early {
+            if epoch == Epoch::ZeroRtt && self.handshake.protection_ref().has(Epoch::OneRtt) {
+                return self.on_early_data_refused(now);
+            }
             // Keys that are gone never come back; keys that are not there yet may.
             if !self.handshake.is_complete()
                 && epoch != Epoch::Initial
-                && self.stash.packets.len() < MAX_STASHED
+                && self.stash.has_room(packet.len())
             {
                 self.stash.packets.push((*meta, packet.to_vec()));
+                let size = packet.len();
+                self.monitor
+                    .observe(now, &Observation::PacketBuffered { epoch, size });
+                if self.identity.side.is_client()
+                    && !self.handshake.protection_ref().has(Epoch::Handshake)
+                {
+                    // The server went on, but its first packet is missing.
+                    self.hasten_handshake(now);
+                }
             } else {
                 self.monitor.dropped(now, "no keys");
             }
@@ -186,7 +223,11 @@ impl Connection {
                 .monitor
                 .dropped(now, "Initial of a server with a token");
         }
-        match self.unprotect(now, epoch, header, packet) {
+        let opened = match fit {
+            Fit::Other => self.unprotect_other(now, header, packet),
+            _ => self.unprotect(now, epoch, header, packet),
+        };
+        match opened {
             Ok(Some((number, payload))) => {
                 let size = packet.len();
                 if let Err(error) =
@@ -198,6 +239,13 @@ impl Connection {
             Ok(None) => {}
             Err(error) => self.fail(now, error),
         }
+    }
+
+    /// The QUIC bit may be 0 if we said so (RFC 9287, section 3), and in Version Negotiation.
+    fn accepts_quic_bit(&self, header: &PartialHeader) -> bool {
+        header.quic_bit
+            || self.identity.grease
+            || header.packet_type == PacketType::VersionNegotiation
     }
 
     /// True if there are keys and it is time to use them: a server must not open 1-RTT packets
@@ -214,6 +262,26 @@ impl Connection {
             .is_none_or(|cid| cid == header.src_cid)
     }
 
+    /// Removes the protection of an Initial packet of another version than the current one. A client
+    /// learns from it which version the server has chosen (RFC 9369, section 4.1).
+    fn unprotect_other(
+        &mut self,
+        now: Instant,
+        header: &PartialHeader,
+        packet: &mut [u8],
+    ) -> Result<Option<Unprotected>, TransportError> {
+        self.handshake.exchange_initial(header.version);
+        let opened = self.unprotect(now, Epoch::Initial, header, packet);
+        if matches!(opened, Ok(Some(_))) && self.identity.side.is_client() {
+            self.handshake.follow_server(header.version)?;
+            // Handshake packets of that version may have come first.
+            self.stash.retry = true;
+        } else {
+            self.handshake.exchange_initial(self.handshake.version());
+        }
+        opened
+    }
+
     /// Removes protection; `None` if the packet is to be dropped. Returns its number and where its
     /// plaintext lies.
     fn unprotect(
@@ -222,7 +290,7 @@ impl Connection {
         epoch: Epoch,
         header: &PartialHeader,
         packet: &mut [u8],
-    ) -> Result<Option<(PacketNumber, std::ops::Range<usize>)>, TransportError> {
+    ) -> Result<Option<Unprotected>, TransportError> {
         if !self
             .handshake
             .protection_ref()
@@ -241,10 +309,7 @@ impl Connection {
             return Ok(None);
         };
         let number = TruncatedPacketNumber { value, len: pn_len }.expand(space.received.largest());
-        if space.received.is_duplicate(number) {
-            self.monitor.dropped(now, "duplicate");
-            return Ok(None);
-        }
+        let is_duplicate = space.received.is_duplicate(number);
         let (head, payload) = packet.split_at_mut(header_len);
         let opened = self.handshake.protection().open(
             epoch,
@@ -263,7 +328,7 @@ impl Connection {
             Err(OpenError::KeyUpdate) => {
                 return Err(TransportError::new(
                     ErrorCode::KEY_UPDATE_ERROR,
-                    "old packet numbers with new keys",
+                    "a key update out of turn",
                 ));
             }
             Err(OpenError::IntegrityLimit) => {
@@ -273,6 +338,12 @@ impl Connection {
                 ));
             }
         };
+        // Not before: whoever guesses packet numbers must learn nothing from how long an answer takes
+        // (RFC 9001, section 9.5).
+        if is_duplicate {
+            self.monitor.dropped(now, "duplicate");
+            return Ok(None);
+        }
         if first.reserved_bits() != 0 {
             return Err(TransportError::new(
                 ErrorCode::PROTOCOL_VIOLATION,
@@ -286,8 +357,12 @@ impl Connection {
                 .protection()
                 .update(next, Some((number, now + retain)));
             let generation = self.handshake.protection_ref().generation();
-            self.monitor
-                .observe(now, &Observation::KeyUpdated { generation });
+            let initiator = Owner::Remote;
+            let observation = Observation::KeyUpdated {
+                generation,
+                initiator,
+            };
+            self.monitor.observe(now, &observation);
         } else if opened.phase_confirmed {
             self.handshake.protection().confirm_phase(now + retain);
         }
@@ -326,6 +401,7 @@ impl Connection {
                 epoch,
                 number,
                 size,
+                payload: Payload::new(payload),
             },
         );
         match (self.identity.side, epoch) {
@@ -346,12 +422,25 @@ impl Connection {
         }
         let content = self.on_payload(now, epoch, origin, payload)?;
         let newest = self.record(now, epoch, origin, number, content.ack_eliciting);
+        if !self.lifecycle.is_open() {
+            // Nobody follows a peer that has said goodbye.
+            return Ok(());
+        }
+        if epoch == Epoch::OneRtt {
+            self.on_first_one_rtt_packet(now);
+        }
+        let path = &mut self.paths.first_mut().path;
+        if epoch == Epoch::OneRtt && newest && origin.address.matches(&path.address) {
+            path.spin.on_newest(header.spin);
+        }
         if epoch == Epoch::OneRtt
             && newest
             && !content.only_probing
             && !origin.address.matches(&self.paths.first().path.address)
         {
             self.follow_peer(now, origin);
+        } else if epoch == Epoch::OneRtt {
+            self.note_reached(origin);
         }
         Ok(())
     }
@@ -365,10 +454,14 @@ impl Connection {
         number: PacketNumber,
         ack_eliciting: bool,
     ) -> bool {
-        let max_ack_delay = self.identity.config.max_ack_delay;
+        let granted = &self.policies.ack_granted;
+        let (max_ack_delay, wish) = (
+            granted.max_ack_delay(self.identity.config.max_ack_delay),
+            granted.wish(),
+        );
         let entry = self.paths.first_mut();
         let received = match epoch {
-            Epoch::OneRtt => &mut entry.space.received,
+            Epoch::OneRtt | Epoch::ZeroRtt => &mut entry.space.received,
             early => match &mut self.early[early as usize] {
                 Some(space) => &mut space.received,
                 None => return false,
@@ -376,11 +469,16 @@ impl Connection {
         };
         let newest = received.largest().is_none_or(|largest| number > largest);
         let smoothed_rtt = entry.recovery.rtt().smoothed;
-        let policy: Option<(&mut dyn AckPolicy, _, _)> = match epoch {
-            Epoch::OneRtt => Some((&mut *self.policies.ack, max_ack_delay, smoothed_rtt)),
-            _ => None,
+        let timing = match epoch {
+            Epoch::OneRtt | Epoch::ZeroRtt => Some(AckTiming {
+                policy: &mut *self.policies.ack,
+                max_ack_delay,
+                smoothed_rtt,
+                wish,
+            }),
+            Epoch::Initial | Epoch::Handshake => None,
         };
-        received.on_packet(now, number, ack_eliciting, origin.ecn, policy);
+        received.on_packet(now, number, ack_eliciting, origin.ecn, timing);
         newest
     }
 
@@ -399,7 +497,9 @@ impl Connection {
             PacketType::OneRtt => Epoch::OneRtt,
             _ => return,
         };
-        if self.can_open(epoch)
+        let is_ours = epoch == Epoch::OneRtt || header.version == self.handshake.version();
+        if is_ours
+            && self.can_open(epoch)
             && let Ok(Some((_, payload))) = self.unprotect(now, epoch, header, packet)
         {
             self.on_payload_after_close(now, origin, &packet[payload]);

@@ -94,6 +94,32 @@ impl Connection {
         }
     }
 
+    /// Tells the re-injector and the observer what resets of streams brought about, and the observer
+    /// which streams came and went.
+    pub(super) fn tell_resets(&mut self, now: Instant) {
+        while let Some((id, begins)) = self.streams.poll_life() {
+            let observation = if begins {
+                Observation::StreamOpened { id }
+            } else {
+                Observation::StreamClosed { id }
+            };
+            self.monitor.observe(now, &observation);
+        }
+        while let Some(notice) = self.streams.poll_notice() {
+            self.monitor.observe(
+                now,
+                &Observation::StreamReset {
+                    id: notice.id,
+                    cause: notice.cause,
+                    code: notice.code,
+                    final_size: notice.final_size,
+                    reliable_size: notice.reliable_size,
+                },
+            );
+            self.tell_repairs(now);
+        }
+    }
+
     /// The connection closes: the re-injector hears that nobody waits for the data it looks after.
     pub(super) fn end_repairs(&mut self, now: Instant) {
         self.policies.reinjections.clear();

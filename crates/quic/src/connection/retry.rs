@@ -1,10 +1,15 @@
-//! Retry and Version Negotiation as a client sees them (RFC 9000, sections 6 and 17.2.5).
+//! Retry and Version Negotiation as a client sees them (RFC 9000, sections 6 and 17.2.5; RFC
+//! 9368).
 
 use swiftwater_units::Instant;
 use swiftwater_wire::PartialHeader;
 
+use crate::cid::random_cid;
 use crate::crypto::Epoch;
-use crate::error::ConnectionError;
+use crate::endpoint::FIRST_DST_CID_LEN;
+use crate::error::{ConnectionError, TransportError};
+use crate::handshake::Restart;
+use crate::observe::Observation;
 
 use super::Connection;
 
@@ -19,7 +24,7 @@ impl Connection {
         let used = self.paths.first().path.remote_cids.current();
         if !self.awaits_first_packet()
             || self.identity.retry_src_cid.is_some()
-            || header.version != self.identity.version
+            || header.version != self.handshake.version()
             || header.src_cid == used
             || header.token.is_empty()
             || !self
@@ -28,41 +33,83 @@ impl Connection {
         {
             return self.monitor.dropped(now, "unexpected or inauthentic Retry");
         }
+        let (size, src_cid) = (packet.len(), header.src_cid);
+        self.monitor
+            .observe(now, &Observation::Retry { size, src_cid });
         self.identity.retry_src_cid = Some(header.src_cid);
         self.identity.token = packet[header.token.clone()].to_vec();
         self.lifecycle.on_received(now);
-        self.handshake.restart(&header.src_cid);
-        let entry = self.paths.first_mut();
-        entry.path.remote_cids.set_handshake_cid(header.src_cid);
+        self.handshake.restart(header.src_cid);
+        let path = &mut self.paths.first_mut().path;
+        path.remote_cids.set_handshake_cid(header.src_cid);
+        self.abandon_first_flight();
+        self.repeat_early_data(now);
+    }
+
+    /// What was sent will not be acknowledged. Packet numbers go on (section 17.2.5.3).
+    fn abandon_first_flight(&mut self) {
         if let Some(space) = &mut self.early[Epoch::Initial as usize] {
-            // Packet numbers go on (section 17.2.5.3); what was sent will not be acknowledged.
             let bytes = space.ledger.abandon(&mut self.scratch.numbers);
             self.scratch.numbers.clear();
-            entry.recovery.on_discard(bytes);
-            entry.recovery.reset_pto_count();
+            let recovery = &mut self.paths.first_mut().recovery;
+            recovery.on_discard(bytes);
+            recovery.reset_pto_count();
             space.loss_time = None;
             space.probes = 0;
         }
     }
 
-    /// A Version Negotiation packet: the end, unless it is a forgery that lists our version.
+    /// A Version Negotiation packet: begin again in another version, or give up (RFC 9368, section 2.1),
+    /// unless it is a forgery that lists our version.
     pub(super) fn on_version_negotiation(
         &mut self,
         now: Instant,
         header: &PartialHeader,
         packet: &[u8],
     ) {
-        let version = self.identity.version;
         let path = &self.paths.first().path;
-        if !self.awaits_first_packet()
-            || self.identity.retry_src_cid.is_some()
-            || header.src_cid != path.remote_cids.current()
-            || header
-                .supported_versions(packet)
-                .any(|offered| offered == version)
-        {
-            return self.monitor.dropped(now, "unexpected Version Negotiation");
+        let answers_us = self.awaits_first_packet()
+            && self.identity.retry_src_cid.is_none()
+            && header.src_cid == path.remote_cids.current()
+            && header.dst_cid == path.local_cids.first();
+        let restart = if answers_us {
+            let offered: Vec<u32> = header.supported_versions(packet).collect();
+            let restart = self.handshake.on_version_negotiation(&offered);
+            if restart != Restart::Ignored {
+                let versions = &offered;
+                self.monitor
+                    .observe(now, &Observation::VersionsOffered { versions });
+            }
+            restart
+        } else {
+            Restart::Ignored
+        };
+        match restart {
+            Restart::Ignored => self.monitor.dropped(now, "unexpected Version Negotiation"),
+            Restart::Impossible => self.vanish(now, ConnectionError::VersionMismatch),
+            Restart::With(version) => {
+                self.monitor
+                    .observe(now, &Observation::VersionTried { version });
+                if let Err(error) = self.begin_again(now, version) {
+                    self.fail(now, error);
+                }
+            }
         }
-        self.vanish(now, ConnectionError::VersionMismatch);
+    }
+
+    /// Sends a first flight of `version` to a server that doesn't speak the first one. To the server it
+    /// is a new connection, hence another random destination and no token: tokens belong to a version
+    /// (RFC 9369, section 5).
+    fn begin_again(&mut self, now: Instant, version: u32) -> Result<(), TransportError> {
+        self.lifecycle.on_received(now);
+        self.abandon_first_flight();
+        let first_dst = random_cid(&mut self.rng, FIRST_DST_CID_LEN);
+        self.identity.original_dst_cid = first_dst;
+        self.identity.token = Vec::new();
+        let path = &mut self.paths.first_mut().path;
+        path.remote_cids.set_handshake_cid(first_dst);
+        self.handshake.restart_in(version, first_dst)?;
+        self.withdraw_early_data(now);
+        Ok(())
     }
 }

@@ -1,7 +1,6 @@
 //! What an endpoint hands to a new connection.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,20 +8,26 @@ use rand_chacha::ChaCha20Rng;
 use swiftwater_units::Side;
 use swiftwater_wire::ConnectionId;
 
+use crate::cid::CidSource;
 use crate::config::TransportConfig;
 use crate::crypto::{EndpointKey, Primitives, Session};
+use crate::handshake::Opening;
+use crate::transmit::{DatagramMeta, PathAddress};
 
 /// Everything a connection starts from.
 pub(crate) struct ConnectionSetup {
     pub(crate) side: Side,
+    /// Version of the client's first packet.
     pub(crate) version: u32,
     pub(crate) transport: Arc<TransportConfig>,
-    /// Started with our transport parameters.
-    pub(crate) session: Box<dyn Session>,
+    /// Starts TLS sessions with our transport parameters.
+    pub(crate) opening: Opening,
+    /// A client's first session. A server starts its own when it knows the version.
+    pub(crate) session: Option<Box<dyn Session>>,
     pub(crate) primitives: Arc<dyn Primitives>,
     pub(crate) key: Arc<dyn EndpointKey>,
-    /// Length of the connection IDs we issue.
-    pub(crate) cid_len: usize,
+    /// Makes further connection IDs.
+    pub(crate) cids: CidSource,
     /// Our first connection ID.
     pub(crate) local_cid: ConnectionId,
     /// Where to send at first: the random destination (client) or the client's source ID (server).
@@ -33,22 +38,29 @@ pub(crate) struct ConnectionSetup {
     pub(crate) retry_src_cid: Option<ConnectionId>,
     /// Connection ID from which Initial keys are derived.
     pub(crate) initial_keys_cid: ConnectionId,
-    pub(crate) remote: SocketAddr,
-    pub(crate) local_ip: Option<IpAddr>,
+    /// The ID that goes with our preferred address, if we declared one (server).
+    pub(crate) preferred_cid: Option<ConnectionId>,
+    pub(crate) address: PathAddress,
     /// True if a token proved the client's address.
     pub(crate) address_validated: bool,
     /// Token for the client's Initial packets.
     pub(crate) token: Vec<u8>,
     pub(crate) rng: ChaCha20Rng,
+    /// Clear the QUIC bit at random if the peer accepts that, and accept it cleared (RFC 9287).
+    pub(crate) grease: bool,
     /// Lifetime of the tokens for later connections that a server issues; `None` issues none.
     pub(crate) address_token_lifetime: Option<Duration>,
+    /// A server's application may send before the handshake is complete.
+    pub(crate) half_rtt: bool,
+    /// Early data that arrived before the first Initial did.
+    pub(crate) early_packets: Vec<(DatagramMeta, Vec<u8>)>,
 }
 
 impl fmt::Debug for ConnectionSetup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ConnectionSetup")
             .field("side", &self.side)
-            .field("remote", &self.remote)
+            .field("address", &self.address)
             .finish_non_exhaustive()
     }
 }

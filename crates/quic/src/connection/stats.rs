@@ -1,16 +1,23 @@
 //! Counters and measurements of a connection; cheap enough to poll.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use swiftwater_units::{Bandwidth, ByteCount, PacketCount, PathId};
 
+use super::FrameCounts;
+use super::early::EarlyDataOutcome;
+use crate::path::{EcnState, MtuState};
 use crate::policy::ReinjectorReport;
 use crate::streams::RepairStats;
+use crate::transmit::LocalAddress;
 
 /// Totals of a connection.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ConnectionStats {
+    /// Version of QUIC; may change until the handshake is complete.
+    pub version: u32,
     /// Datagrams sent.
     pub datagrams_sent: u64,
     /// Datagrams received.
@@ -25,6 +32,21 @@ pub struct ConnectionStats {
     pub packets_received: PacketCount,
     /// Packets that were thrown away: undecryptable, duplicate, malformed.
     pub packets_dropped: PacketCount,
+    /// The same by reason, in words, the first reason first; at most some twenty.
+    pub drops: Vec<(&'static str, u64)>,
+    /// Frames sent, by kind; padding is not counted.
+    pub frames_sent: FrameCounts,
+    /// Frames received, by kind; those of packets that broke the rules up to the frame that did.
+    pub frames_received: FrameCounts,
+    /// Streams that have state.
+    pub streams_open: usize,
+    /// Streams that we opened.
+    pub streams_opened: u64,
+    /// Streams that the peer opened.
+    pub streams_opened_by_peer: u64,
+    /// Time for which the peer's flow control, of the connection or of a stream, held stream data
+    /// back; until the last datagram or timeout if it does now.
+    pub flow_blocked: Duration,
     /// Stream bytes sent, retransmissions included.
     pub stream_bytes_sent: ByteCount,
     /// Stream bytes sent again after a loss, and re-injected copies.
@@ -40,14 +62,37 @@ pub struct ConnectionStats {
     pub send_buffered: ByteCount,
     /// Stream bytes that wait to be read, gaps included; bounded by the receive windows.
     pub receive_buffered: ByteCount,
+    /// Streams whose sending was given up here, by the application, by a `STOP_SENDING` or because
+    /// they expired.
+    pub streams_reset: u64,
+    /// Streams whose sending the peer gave up.
+    pub streams_reset_by_peer: u64,
+    /// Of `streams_reset`, those that expired.
+    pub streams_expired: u64,
+    /// Stream bytes that were given up when their streams expired, unsent ones included.
+    pub expired_bytes: ByteCount,
     /// DATAGRAM frames that were dropped unread because the queue was full.
     pub datagrams_dropped: u64,
+    /// Queued datagrams that were dropped unsent because the path carries none of their size any more.
+    pub datagrams_too_large: u64,
+    /// Changes of the path in use, ours and the peer's, those included that were taken back.
+    pub path_changes: u64,
     /// Key updates, ours and the peer's.
     pub key_updates: u64,
+    /// Longest delay of acknowledgements that we reckon with at the peer: what it declared, or what
+    /// we asked for (RFC 9000, section 18.2; draft-ietf-quic-ack-frequency).
+    pub peer_max_ack_delay: Duration,
     /// Decisions of policies that were invalid and replaced by the default.
     pub invalid_decisions: u64,
     /// Time from the first packet to the completed handshake.
     pub handshake_duration: Option<Duration>,
+    /// The TLS session of an earlier connection was resumed.
+    pub resumed: bool,
+    /// What became of early data; `None` if there were none, and on a client until the server has
+    /// answered.
+    pub early_data: Option<EarlyDataOutcome>,
+    /// Time from the first packet to the confirmed handshake (RFC 9001, section 4.1.2).
+    pub confirmed_after: Option<Duration>,
     /// One entry per path, by identifier.
     pub paths: Vec<PathStats>,
 }
@@ -59,8 +104,15 @@ pub struct PathStats {
     pub id: PathId,
     /// The peer's address on it.
     pub remote: SocketAddr,
+    /// Our end of it.
+    pub local: LocalAddress,
+    /// True if the peer has proven that it receives there; a client takes that for granted of the
+    /// address that it connected to.
+    pub validated: bool,
     /// Name of the congestion controller.
     pub controller: &'static str,
+    /// State that it is in, in the words of the algorithm.
+    pub congestion_state: &'static str,
     /// `smoothed_rtt`; the assumed one before the first sample.
     pub smoothed_rtt: Duration,
     /// `rttvar`.
@@ -108,8 +160,71 @@ pub struct PathStats {
     pub pto_count: u64,
     /// True if sent packets are marked ECT and the path carries marks faithfully, as far as known.
     pub ecn: bool,
+    /// What is known of the way that the path treats marks.
+    pub ecn_state: EcnState,
     /// CE marks that the peer reported.
     pub ecn_ce: PacketCount,
     /// UDP payload size in use.
     pub max_datagram_size: u16,
+    /// Where the search for the largest size stands.
+    pub mtu_state: MtuState,
+    /// Probes of larger sizes that were sent.
+    pub mtu_probes_sent: u64,
+    /// Probes of larger sizes that were lost; they are no part of `lost_packets`.
+    pub mtu_probes_lost: u64,
+    /// Times that large packets vanished and the smallest size was taken again.
+    pub mtu_black_holes: u64,
+}
+
+impl fmt::Display for ConnectionStats {
+    /// The main figures on one line, for people and logs; its form may change.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "version {:#x}, sent {} packets ({} bytes), received {} ({} bytes), dropped {}",
+            self.version,
+            self.packets_sent.get(),
+            self.bytes_sent.get(),
+            self.packets_received.get(),
+            self.bytes_received.get(),
+            self.packets_dropped.get(),
+        )?;
+        write!(
+            f,
+            ", {} streams, {} key updates, {} path changes",
+            self.streams_opened + self.streams_opened_by_peer,
+            self.key_updates,
+            self.path_changes,
+        )?;
+        if let Some(duration) = self.handshake_duration {
+            write!(f, ", handshake {duration:.1?}")?;
+        }
+        if !self.flow_blocked.is_zero() {
+            write!(f, ", {:.1?} blocked by flow control", self.flow_blocked)?;
+        }
+        self.paths.iter().try_for_each(|path| write!(f, "; {path}"))
+    }
+}
+
+impl fmt::Display for PathStats {
+    /// The main figures on one line, for people and logs; its form may change.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "path {} to {}: rtt {:.1?} (least {:.1?}), {} {}, window {} bytes, lost {} of {} packets \
+             ({} spurious), {} probe timeouts, MTU {}",
+            self.id.get(),
+            self.remote,
+            self.smoothed_rtt,
+            self.min_rtt,
+            self.controller,
+            self.congestion_state,
+            self.cwnd.get(),
+            self.lost_packets.get(),
+            self.sent_packets.get(),
+            self.spurious_losses.get(),
+            self.pto_count,
+            self.max_datagram_size,
+        )
+    }
 }

@@ -9,16 +9,20 @@ use swiftwater_units::{Instant, PathId};
 
 use crate::crypto::Epoch;
 use crate::error::ConnectionError;
-use crate::observe::Observation;
+use crate::observe::{LossTimer, Observation};
 use crate::policy::Occasion;
 
 use super::Connection;
 use super::transmit::{MIN_INITIAL_SIZE, MIN_PACKET_ROOM};
 
 /// Ack-eliciting packets sent when a probe timeout expires.
-const PROBES: u8 = 2;
-/// Back-off exponent at which the probe timeout stops growing.
-const MAX_BACKOFF: u32 = 16;
+pub(super) const PROBES: u8 = 2;
+
+/// PINGs within an idle timeout while flow control holds everything back: one or two may get lost.
+const BLOCKED_PINGS: u32 = 3;
+
+/// A driver this late was not running: the process was stopped, or the machine.
+const OVERSLEPT: Duration = Duration::from_secs(1);
 
 impl Connection {
     /// When [`Connection::handle_timeout`] wants to be called, `None` for never.
@@ -27,7 +31,7 @@ impl Connection {
             return self.lifecycle.end();
         }
         let entry = self.paths.first();
-        let ack = if self.handshake.is_complete() && self.address_has_room() {
+        let ack = if self.may_send_one_rtt() && self.address_has_room() {
             entry.space.received.ack_deadline()
         } else {
             None
@@ -47,12 +51,17 @@ impl Connection {
         consider(ack);
         consider(entry.pacing_until);
         consider(entry.path.validation.timeout());
+        consider(entry.path.mtu.timeout());
+        consider(entry.path.side.timeout());
         consider(entry.recovery.next_controller_timer());
         consider(self.idle_deadline());
         consider(self.handshake_deadline());
         consider(self.keep_alive_deadline());
         consider(self.handshake.protection_ref().previous_expires());
+        consider(self.handshake.protection_ref().early_expires());
         consider(self.policies.reinjector.next_deadline());
+        consider(self.streams.next_expiry());
+        consider(self.streams.next_grant());
         next
     }
 
@@ -71,10 +80,13 @@ impl Connection {
         if due(self.idle_deadline()) {
             return self.vanish(now, ConnectionError::TimedOut);
         }
+        self.notice_sleep(now);
         self.handshake.protection().expire_previous(now);
-        if self.paths.first_mut().path.validation.on_timeout(now) {
-            self.on_validation_failed(now);
+        self.on_path_timeouts(now);
+        if !self.lifecycle.is_open() {
+            return;
         }
+        self.on_mtu_timeout(now);
         if due(self.keep_alive_deadline()) {
             self.ping();
         }
@@ -90,23 +102,71 @@ impl Connection {
         // A loss deadline replaces the probe timeout while it runs (RFC 9002, section 6.2.1).
         if let Some((at, epoch)) = self.loss_deadline() {
             if at <= now {
+                self.tell_expired(now, LossTimer::TimeThreshold, epoch);
                 self.on_loss_timeout(now, epoch);
             }
         } else if let Some((at, epoch)) = self.pto_deadline()
             && at <= now
         {
+            self.tell_expired(now, LossTimer::Probe, epoch);
             self.on_probe_timeout(now, epoch);
         }
         let pacing = &mut self.paths.first_mut().pacing_until;
         if due(*pacing) {
             *pacing = None;
         }
+        self.streams.expire(now);
+        self.streams.grant_by(now);
         self.drain_stream_control();
+        self.tell_resets(now);
+    }
+
+    /// Ends the connection if its time was over before a packet came; true if it is over. Such a
+    /// packet is too late even if the driver didn't call [`Connection::handle_timeout`] in time.
+    pub(super) fn ends_before(&mut self, now: Instant) -> bool {
+        if now.saturating_since(self.lifecycle.last_packet_at) < OVERSLEPT {
+            return false;
+        }
+        let over = |deadline: Option<Instant>| deadline.is_some_and(|at| at < now);
+        if !self.lifecycle.is_open() {
+            return false;
+        } else if over(self.handshake_deadline()) {
+            self.vanish(now, ConnectionError::HandshakeTimedOut);
+        } else if over(self.idle_deadline()) {
+            self.vanish(now, ConnectionError::TimedOut);
+        } else {
+            self.notice_sleep(now);
+            return false;
+        }
+        true
+    }
+
+    /// Takes note if the driver did not run for a while: packets sent before tell nothing about the
+    /// path's round-trip time, since their acknowledgements lay about.
+    fn notice_sleep(&mut self, now: Instant) {
+        let overdue = |deadline: Option<(Instant, Epoch)>| {
+            deadline.is_some_and(|(at, _)| at + OVERSLEPT <= now)
+        };
+        if overdue(self.loss_deadline().or_else(|| self.pto_deadline())) {
+            self.lifecycle.awake_since = now;
+        }
+    }
+
+    /// The timer of loss detection, if it runs: what it waits for, for which packets, until when (RFC
+    /// 9002, appendix A.8).
+    pub(super) fn loss_timer(&self) -> Option<(LossTimer, Epoch, Instant)> {
+        let loss = self.loss_deadline();
+        let loss = loss.map(|(at, epoch)| (LossTimer::TimeThreshold, epoch, at));
+        let probe = || {
+            let (at, epoch) = self.pto_deadline()?;
+            Some((LossTimer::Probe, epoch, at))
+        };
+        loss.or_else(probe)
     }
 
     /// The earliest time at which a packet becomes lost by age, and its epoch.
     fn loss_deadline(&self) -> Option<(Instant, Epoch)> {
-        Epoch::ALL
+        Epoch::SPACES
             .into_iter()
             .filter_map(|epoch| Some((self.space(epoch)?.loss_time?, epoch)))
             .min_by_key(|(at, _)| *at)
@@ -126,9 +186,8 @@ impl Connection {
         if entry.path.amplification.budget() < self.smallest_probe() {
             return None;
         }
-        let backoff = 1_u32 << entry.recovery.pto_count().min(MAX_BACKOFF);
-        let base = entry.recovery.pto_base();
-        let earliest = Epoch::ALL
+        let timeout = |max_ack_delay| entry.recovery.probe_timeout(max_ack_delay);
+        let earliest = Epoch::SPACES
             .into_iter()
             .filter_map(|epoch| {
                 let ledger = &self.space(epoch)?.ledger;
@@ -142,10 +201,7 @@ impl Connection {
                     Epoch::OneRtt => self.peer_max_ack_delay(),
                     _ => Duration::ZERO,
                 };
-                Some((
-                    ledger.last_eliciting_sent_at()? + (base + delay) * backoff,
-                    epoch,
-                ))
+                Some((ledger.last_eliciting_sent_at()? + timeout(delay), epoch))
             })
             .min_by_key(|(at, _)| *at);
         if earliest.is_some() {
@@ -159,9 +215,12 @@ impl Connection {
         if let Some(epoch) = blocked
             && !entry
                 .recovery
-                .has_window_for(entry.path.max_datagram_size.into())
+                .has_window_for(entry.path.mtu.current().into())
         {
-            return Some((self.lifecycle.last_packet_at + base * backoff, epoch));
+            return Some((
+                self.lifecycle.last_packet_at + timeout(Duration::ZERO),
+                epoch,
+            ));
         }
         // A client that has nothing in flight may hold the only key to the server's amplification
         // limit: it probes anyway (RFC 9002, section 6.2.2.1).
@@ -172,7 +231,10 @@ impl Connection {
             } else {
                 Epoch::Initial
             };
-            (self.lifecycle.last_packet_at + base * backoff, epoch)
+            (
+                self.lifecycle.last_packet_at + timeout(Duration::ZERO),
+                epoch,
+            )
         })
     }
 
@@ -203,9 +265,13 @@ impl Connection {
             now,
             &Observation::ProbeTimeout {
                 path: PathId::ZERO,
+                epoch,
                 count,
             },
         );
+        if epoch != Epoch::OneRtt {
+            self.ask_for_copies();
+        }
         // The other early space may wait for the same lost datagram: probe both at once.
         for early in [Epoch::Initial, Epoch::Handshake] {
             if epoch != early && self.handshake.protection_ref().has(early) {
@@ -217,11 +283,16 @@ impl Connection {
                 }
             }
         }
+        // Early data left in the same datagrams.
+        if self.can_seal(Epoch::ZeroRtt) {
+            self.repeat_oldest(now, Epoch::ZeroRtt, usize::from(PROBES));
+        }
         self.repeat_oldest(now, epoch, usize::from(PROBES));
         if let Some(space) = self.space_mut(epoch) {
             space.probes = PROBES;
         }
         self.paths.first_mut().path.ecn.on_probe_timeout();
+        self.tell_ecn(now);
     }
 
     fn idle_deadline(&self) -> Option<Instant> {
@@ -233,10 +304,21 @@ impl Connection {
             .then(|| self.lifecycle.started_at() + self.identity.config.handshake_timeout)
     }
 
+    /// When a PING is sent for want of anything else: as often as the application wants, and often
+    /// enough while flow control holds back what it wrote (RFC 9000, section 4.1).
     fn keep_alive_deadline(&self) -> Option<Instant> {
-        let interval = self.identity.config.keep_alive_interval;
+        let wanted = self.identity.config.keep_alive_interval;
         // Without any time between them, PINGs would never end.
-        let interval = interval.filter(|interval| !interval.is_zero())?;
+        let wanted = wanted.filter(|interval| !interval.is_zero());
+        let blocked = self
+            .lifecycle
+            .idle_timeout()
+            .filter(|_| self.streams.is_flow_limited())
+            .map(|timeout| (timeout / BLOCKED_PINGS).max(self.pto()));
+        let interval = match (wanted, blocked) {
+            (Some(wanted), Some(blocked)) => wanted.min(blocked),
+            (wanted, blocked) => wanted.or(blocked)?,
+        };
         (self.handshake.is_confirmed() && !self.paths.first().space.ping)
             .then(|| self.lifecycle.last_packet_at + interval)
     }

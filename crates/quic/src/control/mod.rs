@@ -28,7 +28,7 @@ pub(crate) enum ControlKey {
     MaxStreamData(StreamId),
     /// `MAX_STREAMS`.
     MaxStreams(Dir),
-    /// `RESET_STREAM`.
+    /// `RESET_STREAM` or `RESET_STREAM_AT`.
     ResetStream(StreamId),
     /// `STOP_SENDING`.
     StopSending(StreamId),
@@ -40,6 +40,8 @@ pub(crate) enum ControlKey {
     StreamsBlocked(Dir),
     /// `NEW_TOKEN`.
     NewToken,
+    /// `ACK_FREQUENCY`.
+    AckFrequency,
 }
 
 /// A value for a [`ControlKey`].
@@ -56,6 +58,15 @@ pub(crate) enum ControlValue {
         /// Final size, bytes.
         final_size: u64,
     },
+    /// For `ResetStream`, as `RESET_STREAM_AT`.
+    ResetAt {
+        /// The application's code.
+        error: u64,
+        /// Final size, bytes.
+        final_size: u64,
+        /// Bytes that are delivered in spite of it.
+        reliable_size: u64,
+    },
     /// The application's code, for `StopSending`.
     Code(u64),
     /// For `NewConnectionId`.
@@ -69,6 +80,8 @@ pub(crate) enum ControlValue {
     },
     /// For `NewToken`.
     Token(Vec<u8>),
+    /// For `AckFrequency`.
+    Frequency(frame::AckFrequency),
 }
 
 #[derive(Debug)]
@@ -227,10 +240,24 @@ fn frame_of(key: ControlKey, value: &ControlValue) -> Frame<'_> {
                 final_size,
             })
         }
+        (
+            ControlKey::ResetStream(id),
+            &ControlValue::ResetAt {
+                error,
+                final_size,
+                reliable_size,
+            },
+        ) => Frame::ResetStreamAt(frame::ResetStreamAt {
+            id,
+            error,
+            final_size,
+            reliable_size,
+        }),
         (ControlKey::StopSending(id), &ControlValue::Code(error)) => {
             Frame::StopSending(frame::StopSending { id, error })
         }
         (ControlKey::NewToken, ControlValue::Token(token)) => Frame::NewToken { token },
+        (ControlKey::AckFrequency, &ControlValue::Frequency(wish)) => Frame::AckFrequency(wish),
         (key, value) => unreachable!("{value:?} is no value for {key:?}"),
     }
 }

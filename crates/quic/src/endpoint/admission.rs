@@ -10,21 +10,24 @@ use std::sync::Arc;
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 use swiftwater_units::{Instant, PathId, Side};
+use swiftwater_wire::PreferredAddress;
 use swiftwater_wire::{
     ConnectionId, ErrorCode, PacketType, PartialHeader, PlainFirstByte, RETRY_TAG_LEN, Reader,
     TruncatedPacketNumber, Writer, write_retry,
 };
 
+use super::accept::{Decision, Incoming};
 use super::close::Refusal;
 use super::routing::ConnectionHandle;
 use super::token::{self, Lifetimes, Presented, Verdict};
 use super::{
-    Endpoint, FIRST_DST_CID_LEN, MIN_INITIAL_DATAGRAM, Routed, dropped, parameters, random_cid,
-    respond,
+    Endpoint, FIRST_DST_CID_LEN, MIN_INITIAL_DATAGRAM, Routed, dropped, parameters, respond,
 };
-use crate::config::{RetryPolicy, ServerConfig};
+use crate::cid::random_cid;
+use crate::config::{EarlyData, RetryPolicy, ServerConfig, TransportConfig};
 use crate::connection::{Connection, ConnectionSetup};
-use crate::crypto::{Keys, SessionError};
+use crate::crypto::Keys;
+use crate::handshake::{Crypto, Grease, Opening};
 use crate::transmit::DatagramMeta;
 
 /// A client's first packet that has passed the first checks.
@@ -32,6 +35,10 @@ struct Attempt<'a> {
     now: Instant,
     meta: &'a DatagramMeta,
     server: Arc<ServerConfig>,
+    /// Configuration of the connection.
+    transport: Arc<TransportConfig>,
+    /// The program wants it refused.
+    refused: bool,
     header: PartialHeader,
     datagram: &'a [u8],
     verdict: Verdict,
@@ -50,9 +57,19 @@ impl Endpoint {
         let Some(server) = self.server.clone() else {
             return dropped(&mut self.stats.dropped_not_accepting);
         };
-        let Ok(header) = PartialHeader::parse(datagram, self.config.cid_len) else {
+        let Ok(header) = PartialHeader::parse(datagram, self.cids.len()) else {
             return dropped(&mut self.stats.dropped_malformed);
         };
+        if !header.quic_bit && !self.config.grease {
+            return dropped(&mut self.stats.dropped_malformed);
+        }
+        if header.packet_type == PacketType::ZeroRtt && server.early_data == EarlyData::Accept {
+            let kept = (self.early_packets).keep(now, meta, &header.dst_cid, datagram);
+            if kept {
+                self.stats.early_kept += 1;
+                return Routed::Dropped;
+            }
+        }
         if header.packet_type != PacketType::Initial {
             return dropped(&mut self.stats.dropped_unknown);
         }
@@ -66,6 +83,7 @@ impl Endpoint {
         let presented = Presented {
             now,
             remote: meta.remote,
+            version: header.version,
             dst_cid: header.dst_cid,
         };
         let lifetimes = Lifetimes {
@@ -74,24 +92,58 @@ impl Endpoint {
         };
         let token = datagram.get(header.token.clone()).unwrap_or_default();
         let verdict = token::check(&*self.config.key, token, &presented, &lifetimes);
-        let attempt = Attempt {
+        let mut attempt = Attempt {
             now,
             meta,
+            transport: Arc::clone(&server.transport),
+            refused: false,
             server,
             header,
             datagram,
             verdict,
         };
-        if verdict == Verdict::Nothing && self.wants_retry(attempt.server.retry) {
+        let wants_retry = match self.ask(&attempt) {
+            Decision::Accept => self.wants_retry(attempt.server.retry),
+            Decision::AcceptWith(transport) => {
+                attempt.transport = transport;
+                self.wants_retry(attempt.server.retry)
+            }
+            Decision::Retry => true,
+            Decision::Refuse => {
+                attempt.refused = true;
+                false
+            }
+            Decision::Ignore => return dropped(&mut self.stats.ignored),
+        };
+        if verdict == Verdict::Nothing && wants_retry {
             return self.send_retry(&attempt, out);
         }
         self.decide(&attempt, out)
     }
 
+    /// What the program says to it, if it wants to be asked.
+    fn ask(&self, attempt: &Attempt<'_>) -> Decision {
+        let Some(policy) = &attempt.server.accept else {
+            return Decision::Accept;
+        };
+        policy.decide(&Incoming {
+            remote: attempt.meta.remote,
+            local_ip: attempt.meta.local_ip,
+            version: attempt.header.version,
+            address_validated: matches!(attempt.verdict, Verdict::Address | Verdict::Retry { .. }),
+            retried: matches!(
+                attempt.verdict,
+                Verdict::Retry { .. } | Verdict::InvalidRetry
+            ),
+            connections: self.routes.connections(),
+            handshakes: self.routes.handshakes(),
+        })
+    }
+
     fn wants_retry(&self, policy: RetryPolicy) -> bool {
         match policy {
             RetryPolicy::Never => false,
-            RetryPolicy::Above(limit) => self.routes.handshakes() > limit,
+            RetryPolicy::Above(limit) => self.routes.handshakes() > self.config.worker.share(limit),
             RetryPolicy::Always => true,
         }
     }
@@ -99,14 +151,18 @@ impl Endpoint {
     /// Asks the client to come back with a token (RFC 9000, section 8.1.2).
     fn send_retry(&mut self, attempt: &Attempt<'_>, out: &mut [u8]) -> Routed {
         let header = &attempt.header;
-        let src = random_cid(&mut self.rng, self.config.cid_len.max(FIRST_DST_CID_LEN));
+        let src = if self.cids.len() >= FIRST_DST_CID_LEN {
+            self.cids.generate(&mut self.rng)
+        } else {
+            random_cid(&mut self.rng, FIRST_DST_CID_LEN)
+        };
         let token = token::issue_retry_token(
             &*self.config.key,
             &mut self.rng,
             attempt.now,
+            header.version,
             attempt.meta.remote,
-            header.dst_cid,
-            src,
+            [header.dst_cid, src],
         );
         let size = 7 + header.src_cid.len() + src.len() + token.len() + RETRY_TAG_LEN;
         // The token is the key's; however long it is, the answer must not amplify.
@@ -132,34 +188,33 @@ impl Endpoint {
             .get(..header.packet_len)
             .unwrap_or_default();
         if !is_authentic(&mut self.scratch, &keys, packet, header.pn_offset) {
-            return dropped(&mut self.stats.dropped_unauthenticated);
+            // A first packet that a client didn't make up the ID of: it is for the connection of
+            // another worker, whose keys differ.
+            return match self.cids.other_worker(header.dst_cid.as_bytes()) {
+                Some(worker) => self.hand_over(worker),
+                None => dropped(&mut self.stats.dropped_unauthenticated),
+            };
         }
         if attempt.verdict == Verdict::InvalidRetry {
             self.stats.invalid_tokens += 1;
             return self.refuse(attempt, &keys, ErrorCode::INVALID_TOKEN, out);
         }
         self.stats.turned_away += u64::from(self.refusing);
+        let worker = self.config.worker;
         let full = self.refusing
-            || self.routes.connections() >= self.config.max_connections
-            || self.routes.handshakes() >= self.config.max_handshakes
-            || (self.config.cid_len == 0 && self.routes.has_remote(attempt.meta.remote));
+            || attempt.refused
+            || self.routes.connections() >= worker.share(self.config.max_connections)
+            || self.routes.handshakes() >= worker.share(self.config.max_handshakes)
+            || (self.cids.len() == 0 && self.routes.has_remote(attempt.meta.remote));
         let Some(local_cid) = self.fresh_cid().filter(|_| !full) else {
             self.stats.refused += 1;
             return self.refuse(attempt, &keys, ErrorCode::CONNECTION_REFUSED, out);
         };
-        match self.accept(attempt, local_cid) {
-            Ok((handle, connection)) => {
-                self.stats.accepted += 1;
-                Routed::NewConnection {
-                    handle,
-                    connection: Box::new(connection),
-                }
-            }
-            Err(error) => {
-                tracing::warn!(%error, "no TLS session for an incoming connection");
-                self.stats.refused += 1;
-                self.refuse(attempt, &keys, ErrorCode::INTERNAL_ERROR, out)
-            }
+        let (handle, connection) = self.accept(attempt, local_cid);
+        self.stats.accepted += 1;
+        Routed::NewConnection {
+            handle,
+            connection: Box::new(connection),
         }
     }
 
@@ -175,7 +230,7 @@ impl Endpoint {
             keys,
             version: attempt.header.version,
             dst: attempt.header.src_cid,
-            src: random_cid(&mut self.rng, self.config.cid_len),
+            src: self.cids.generate(&mut self.rng),
             code,
         };
         match refusal.write(out) {
@@ -184,16 +239,25 @@ impl Endpoint {
         }
     }
 
+    /// An ID for our preferred address; `None` if we have no such address, or no IDs.
+    fn preferred_cid(&mut self) -> Option<ConnectionId> {
+        if self.config.preferred_address.is_empty() || self.cids.len() == 0 {
+            return None;
+        }
+        self.fresh_cid()
+    }
+
     /// Makes the connection.
     fn accept(
         &mut self,
         attempt: &Attempt<'_>,
         local_cid: ConnectionId,
-    ) -> Result<(ConnectionHandle, Connection), SessionError> {
+    ) -> (ConnectionHandle, Connection) {
         let Attempt {
             now,
             meta,
             server,
+            transport,
             header,
             verdict,
             ..
@@ -202,40 +266,61 @@ impl Endpoint {
             Verdict::Retry { original_dst_cid } => (original_dst_cid, Some(header.dst_cid)),
             _ => (header.dst_cid, None),
         };
-        let mut local_parameters = parameters::local_parameters(&server.transport, local_cid);
+        let grease = self.config.grease;
+        let mut local_parameters = parameters::local_parameters(transport, local_cid, grease);
         local_parameters.original_destination_connection_id = Some(original_dst_cid);
         local_parameters.retry_source_connection_id = retry_src_cid;
         local_parameters.stateless_reset_token =
             (!local_cid.is_empty()).then(|| self.config.key.reset_token(&local_cid));
+        let preferred_cid = self.preferred_cid();
+        local_parameters.preferred_address = preferred_cid.map(|cid| PreferredAddress {
+            ipv4: self.config.preferred_address.ipv4,
+            ipv6: self.config.preferred_address.ipv6,
+            cid,
+            reset_token: self.config.key.reset_token(&cid),
+        });
         let mut rng = ChaCha20Rng::from_rng(&mut self.rng);
-        let encoded = parameters::encode(&local_parameters, Side::Server, &mut rng);
-        let session = server.crypto.start_session(header.version, &encoded)?;
+        let opening = Opening {
+            crypto: Crypto::Server(server.crypto.clone()),
+            parameters: local_parameters,
+            versions: self.versions(),
+            early_data: server.early_data == EarlyData::Accept,
+            grease: grease.then(|| Grease::new(&mut rng)),
+        };
+        let early_packets = self.early_packets.take(*now, meta.remote, &header.dst_cid);
 
         let handle = self
             .routes
             .add_incoming(meta.remote, local_cid, header.dst_cid);
+        if let Some(cid) = preferred_cid {
+            self.routes.add_cid(handle, cid);
+        }
         let setup = ConnectionSetup {
             side: Side::Server,
             version: header.version,
-            transport: server.transport.clone(),
-            session,
+            transport: Arc::clone(transport),
+            opening,
+            session: None,
             primitives: server.crypto.primitives(),
             key: self.config.key.clone(),
-            cid_len: self.config.cid_len,
+            cids: self.cids.clone(),
             local_cid,
             remote_cid: header.src_cid,
             original_dst_cid,
             retry_src_cid,
             initial_keys_cid: header.dst_cid,
-            remote: meta.remote,
-            local_ip: meta.local_ip,
+            preferred_cid,
+            address: meta.path(),
             address_validated: *verdict != Verdict::Nothing,
             token: Vec::new(),
             rng,
+            grease,
             address_token_lifetime: Some(server.address_token_lifetime)
                 .filter(|lifetime| !lifetime.is_zero()),
+            half_rtt: server.half_rtt,
+            early_packets,
         };
-        Ok((handle, Connection::new(*now, setup)))
+        (handle, Connection::new(*now, setup))
     }
 }
 

@@ -8,8 +8,10 @@
 //! larger than the datagram that asked for it. Sources: RFC 8999; RFC 9000, sections 5.2, 6, 8.1,
 //! 10.3, 14.1 and 17.2.
 
+mod accept;
 mod admission;
 mod close;
+mod early;
 mod parameters;
 mod reset;
 mod routing;
@@ -23,16 +25,20 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rand_chacha::ChaCha20Rng;
-use rand_core::{Rng, SeedableRng};
+use rand_core::SeedableRng;
 use swiftwater_units::{Instant, PathId, Side};
-use swiftwater_wire::{ConnectionId, InvariantHeader, MAX_CID_LEN, VERSION_1};
+use swiftwater_wire::{ConnectionId, InvariantHeader, PacketType, PartialHeader, VERSION_1};
 
+use crate::cid::{CidSource, random_cid};
 use crate::config::{ClientConfig, EndpointConfig, ServerConfig};
 use crate::connection::{Connection, ConnectionSetup, EndpointEvent};
 use crate::error::ConnectError;
-use crate::transmit::{DatagramMeta, Transmit};
+use crate::handshake::{Crypto, Grease, Opening};
+use crate::transmit::{DatagramMeta, LocalAddress, PathAddress, Transmit};
+use early::EarlyPackets;
 use routing::Routes;
 
+pub use accept::{AcceptPolicy, Decision, Incoming};
 pub use routing::ConnectionHandle;
 pub use stats::EndpointStats;
 pub(crate) use token::issue_address_token;
@@ -42,7 +48,7 @@ const MIN_INITIAL_DATAGRAM: usize = 1200;
 
 /// Length of the random destination of a client's first Initial; 8 at least (RFC 9000, section
 /// 7.2).
-const FIRST_DST_CID_LEN: usize = 8;
+pub(crate) const FIRST_DST_CID_LEN: usize = 8;
 
 /// Sorts datagrams to connections and decides about those that belong to none.
 ///
@@ -50,12 +56,16 @@ const FIRST_DST_CID_LEN: usize = 8;
 #[derive(Debug)]
 pub struct Endpoint {
     config: EndpointConfig,
+    cids: CidSource,
     server: Option<Arc<ServerConfig>>,
     /// The driver wants no more connections for now.
     refusing: bool,
+    /// Where connections that we open start from.
+    local: LocalAddress,
     routes: Routes,
     rng: ChaCha20Rng,
     stats: EndpointStats,
+    early_packets: EarlyPackets,
     /// Where the first packet of a would-be connection is opened for a check.
     scratch: Vec<u8>,
 }
@@ -73,6 +83,9 @@ pub enum Routed {
         /// The connection.
         connection: Box<Connection>,
     },
+    /// Give it to the endpoint of this worker, which knows what to do with it
+    /// ([`Worker`](crate::Worker)).
+    OtherWorker(u8),
     /// Send the answer that was written to the lent buffer.
     Response(Transmit),
     /// Nothing; [`EndpointStats`] tells why.
@@ -83,20 +96,27 @@ impl Endpoint {
     /// An endpoint that accepts connections if there is a `server`. All its randomness comes from
     /// `seed`: it must be unpredictable wherever peers are real.
     ///
-    /// A `cid_len` above 20 counts as 20.
+    /// Workers that share an address may share the seed too.
     pub fn new(
         mut config: EndpointConfig,
         server: Option<Arc<ServerConfig>>,
         seed: [u8; 32],
     ) -> Self {
-        config.cid_len = config.cid_len.min(MAX_CID_LEN);
+        if config.versions.is_empty() {
+            config.versions.push(VERSION_1);
+        }
+        let mut rng = ChaCha20Rng::from_seed(seed);
+        rng.set_stream(u64::from(config.worker.index));
         Self {
+            cids: CidSource::new(&config),
             config,
             server,
             refusing: false,
+            local: LocalAddress::default(),
             routes: Routes::default(),
-            rng: ChaCha20Rng::from_seed(seed),
+            rng,
             stats: EndpointStats::default(),
+            early_packets: EarlyPackets::default(),
             scratch: Vec::new(),
         }
     }
@@ -116,8 +136,15 @@ impl Endpoint {
         self.refusing = refusing;
     }
 
+    /// Connections that are opened from now on start from this local address; socket 0 and the
+    /// system's choice of an IP address at first.
+    pub fn set_local_address(&mut self, local: LocalAddress) {
+        self.local = local;
+    }
+
     /// Starts a connection to `remote`, which must prove to be `server_name`. The driver keeps the
-    /// connection under the handle.
+    /// connection under the handle. If the TLS adapter remembers a session with that server, it is
+    /// resumed; [`Connection::may_send_early_data`] tells whether data may be sent at once.
     ///
     /// With zero-length connection IDs there is one connection to an address at a time; another
     /// is [`ConnectError::InvalidAddress`].
@@ -143,49 +170,71 @@ impl Endpoint {
         token: Vec<u8>,
     ) -> Result<(ConnectionHandle, Connection), ConnectError> {
         let ip = remote.ip();
-        let occupied = self.config.cid_len == 0 && self.routes.has_remote(remote);
+        let occupied = self.cids.len() == 0 && self.routes.has_remote(remote);
         if remote.port() == 0 || ip.is_unspecified() || ip.is_multicast() || occupied {
             return Err(ConnectError::InvalidAddress(remote));
         }
-        if self.routes.connections() >= self.config.max_connections {
-            return Err(ConnectError::TooManyConnections(
-                self.config.max_connections,
-            ));
+        let limit = self.config.worker.share(self.config.max_connections);
+        if self.routes.connections() >= limit {
+            return Err(ConnectError::TooManyConnections(limit));
         }
         let local_cid = self
             .fresh_cid()
             .ok_or_else(|| ConnectError::TooManyConnections(self.routes.connections()))?;
         let first_dst = random_cid(&mut self.rng, FIRST_DST_CID_LEN);
-        let version = self.config.versions.first().copied().unwrap_or(VERSION_1);
+        let version = self.config.versions[0];
         let mut rng = ChaCha20Rng::from_rng(&mut self.rng);
-        let local_parameters = parameters::local_parameters(&config.transport, local_cid);
-        let encoded = parameters::encode(&local_parameters, Side::Client, &mut rng);
-        let session = config
-            .crypto
-            .start_session(version, server_name, &encoded)
+        let grease = self.config.grease;
+        let opening = Opening {
+            crypto: Crypto::Client {
+                crypto: config.crypto.clone(),
+                server_name: server_name.to_owned(),
+            },
+            parameters: parameters::local_parameters(&config.transport, local_cid, grease),
+            versions: self.versions(),
+            early_data: false,
+            grease: grease.then(|| Grease::new(&mut rng)),
+        };
+        let session = opening
+            .start(version)
             .map_err(|error| ConnectError::Tls(error.0))?;
 
+        let token = if token.is_empty() {
+            config
+                .crypto
+                .take_token(version, server_name)
+                .unwrap_or_default()
+        } else {
+            token
+        };
         let handle = self.routes.add_outgoing(remote, local_cid);
         self.stats.opened += 1;
         let setup = ConnectionSetup {
             side: Side::Client,
             version,
             transport: config.transport.clone(),
-            session,
+            opening,
+            session: Some(session),
             primitives: config.crypto.primitives(),
             key: self.config.key.clone(),
-            cid_len: self.config.cid_len,
+            cids: self.cids.clone(),
             local_cid,
             remote_cid: first_dst,
             original_dst_cid: first_dst,
             retry_src_cid: None,
             initial_keys_cid: first_dst,
-            remote,
-            local_ip: None,
+            preferred_cid: None,
+            address: PathAddress {
+                remote,
+                local: self.local,
+            },
             address_validated: true,
             token,
             rng,
+            grease,
             address_token_lifetime: None,
+            half_rtt: false,
+            early_packets: Vec::new(),
         };
         Ok((handle, Connection::new(now, setup)))
     }
@@ -200,7 +249,7 @@ impl Endpoint {
         datagram: &[u8],
         out: &mut [u8],
     ) -> Routed {
-        let header = InvariantHeader::parse(datagram, self.config.cid_len);
+        let header = InvariantHeader::parse(datagram, self.cids.len());
         if let Ok(header) = &header
             && let Some(handle) = self.routes.find(meta.remote, header)
         {
@@ -214,6 +263,9 @@ impl Endpoint {
         let Ok(header) = header else {
             return dropped(&mut self.stats.dropped_malformed);
         };
+        if let Some(worker) = self.other_worker(&header, datagram) {
+            return self.hand_over(worker);
+        }
         match header.version {
             None => self.send_reset(meta, datagram, &header, out),
             // Nothing is ever said to a Version Negotiation packet (section 6.1).
@@ -223,6 +275,26 @@ impl Endpoint {
             }
             Some(_) => self.negotiate_version(meta, datagram, &header, out),
         }
+    }
+
+    /// The other worker whose connection ID a datagram without a connection here bears. A client
+    /// makes up the ID of its first packets: those are for whoever received them.
+    fn other_worker(&self, header: &InvariantHeader<'_>, datagram: &[u8]) -> Option<u8> {
+        let worker = self.cids.other_worker(header.dst_cid)?;
+        let may_be_made_up = self.server.is_some()
+            && header.version.is_some_and(|version| version != 0)
+            && PartialHeader::parse(datagram, self.cids.len()).is_ok_and(|header| {
+                matches!(
+                    header.packet_type,
+                    PacketType::Initial | PacketType::ZeroRtt
+                )
+            });
+        (!may_be_made_up).then_some(worker)
+    }
+
+    fn hand_over(&mut self, worker: u8) -> Routed {
+        self.stats.handed_over += 1;
+        Routed::OtherWorker(worker)
     }
 
     /// Takes note of what a connection announced. Events of connections that are gone are ignored.
@@ -262,15 +334,20 @@ impl Endpoint {
         self.stats
     }
 
+    /// The versions that we speak, for a connection.
+    fn versions(&self) -> Vec<u32> {
+        self.config.versions.clone()
+    }
+
     /// A connection ID that no connection has, or `None` if the IDs are too short to find one.
     fn fresh_cid(&mut self) -> Option<ConnectionId> {
         /// Enough unless nearly all IDs of the length are taken.
         const TRIES: usize = 64;
-        if self.config.cid_len == 0 {
+        if self.cids.len() == 0 {
             return Some(ConnectionId::EMPTY);
         }
         (0..TRIES)
-            .map(|_| random_cid(&mut self.rng, self.config.cid_len))
+            .map(|_| self.cids.generate(&mut self.rng))
             .find(|cid| !self.routes.has_cid(*cid))
     }
 
@@ -286,7 +363,7 @@ impl Endpoint {
         let (Some(cid), true) = (cid, self.config.stateless_reset) else {
             return dropped(&mut self.stats.dropped_unknown);
         };
-        if !reset::deserves_reset(datagram) {
+        if self.cids.is_elsewhere(&cid) || !reset::deserves_reset(datagram, self.config.grease) {
             return dropped(&mut self.stats.dropped_unknown);
         }
         let token = self.config.key.reset_token(&cid);
@@ -312,7 +389,8 @@ impl Endpoint {
         }
         let limit = out.len().min(datagram.len() - 1);
         let out = &mut out[..limit];
-        match version::write(&mut self.rng, header, &self.config.versions, out) {
+        let grease = self.config.grease;
+        match version::write(&mut self.rng, header, &self.config.versions, grease, out) {
             Some(size) => respond(&mut self.stats.versions_negotiated, meta, size),
             None => dropped(&mut self.stats.dropped_no_room),
         }
@@ -332,16 +410,9 @@ fn respond(counter: &mut u64, meta: &DatagramMeta, size: usize) -> Routed {
         path: PathId::ZERO,
         destination: meta.remote,
         source_ip: meta.local_ip,
+        socket: meta.socket,
         ecn: None,
         size,
         segment_size: None,
     })
-}
-
-/// A random connection ID of `len` bytes, 20 at most.
-fn random_cid(rng: &mut ChaCha20Rng, len: usize) -> ConnectionId {
-    let mut bytes = [0; MAX_CID_LEN];
-    let bytes = &mut bytes[..len.min(MAX_CID_LEN)];
-    rng.fill_bytes(bytes);
-    ConnectionId::new(bytes).expect("no longer than a connection ID can be")
 }

@@ -17,9 +17,11 @@ const USUAL_LEN: usize = 43;
 const MAX_EXTRA: u32 = 20;
 
 /// True if a packet with a short header and an unknown connection ID may be answered: large enough
-/// that a smaller answer still is a reset, and with the fixed bit, without which it isn't QUIC.
-pub(super) fn deserves_reset(datagram: &[u8]) -> bool {
-    datagram.len() > MIN_LEN && datagram.first().is_some_and(|first| first & 0xc0 == 0x40)
+/// that a smaller answer still is a reset, and with the QUIC bit, without which it isn't QUIC, unless
+/// `grease`: we have told clients that it may be 0.
+pub(super) fn deserves_reset(datagram: &[u8], grease: bool) -> bool {
+    let looks_like_quic = |first: u8| first & 0x80 == 0 && (grease || first & 0x40 != 0);
+    datagram.len() > MIN_LEN && datagram.first().copied().is_some_and(looks_like_quic)
 }
 
 /// Writes a reset that carries `token` and is smaller than its `trigger` (bytes), so that two

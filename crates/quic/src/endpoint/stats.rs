@@ -1,5 +1,7 @@
 //! Counters of an endpoint.
 
+use std::ops::AddAssign;
+
 /// What an endpoint has done with datagrams and connections so far.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
@@ -8,7 +10,7 @@ pub struct EndpointStats {
     pub accepted: u64,
     /// Connections opened by us.
     pub opened: u64,
-    /// First packets refused because of a limit, because the driver wanted no connections, or
+    /// First packets refused because of a limit or by the accept policy, because the driver wanted no connections, or
     /// because TLS could not start.
     pub refused: u64,
     /// Those of them that came while the driver wanted none
@@ -16,6 +18,8 @@ pub struct EndpointStats {
     pub turned_away: u64,
     /// First packets refused because of an invalid token of a Retry.
     pub invalid_tokens: u64,
+    /// First packets that got no answer because the accept policy said so.
+    pub ignored: u64,
     /// Packets sent to tell a client that it was refused.
     pub refusals_sent: u64,
     /// Retry packets sent.
@@ -26,6 +30,10 @@ pub struct EndpointStats {
     pub resets_sent: u64,
     /// Datagrams without a known connection ID that ended in a peer's reset token.
     pub resets_received: u64,
+    /// Datagrams of early data kept for a moment because their Initial had not arrived.
+    pub early_kept: u64,
+    /// Datagrams that belong to another worker.
+    pub handed_over: u64,
     /// Datagrams dropped because they are no QUIC, or no valid first packet.
     pub dropped_malformed: u64,
     /// Datagrams dropped because they belong to no connection and can't start one.
@@ -39,4 +47,28 @@ pub struct EndpointStats {
     /// Datagrams dropped because the answer didn't fit in the lent buffer, or would have been as
     /// large as the datagram.
     pub dropped_no_room: u64,
+}
+
+impl AddAssign for EndpointStats {
+    /// Adds those of another worker.
+    fn add_assign(&mut self, other: Self) {
+        self.accepted += other.accepted;
+        self.opened += other.opened;
+        self.refused += other.refused;
+        self.turned_away += other.turned_away;
+        self.invalid_tokens += other.invalid_tokens;
+        self.ignored += other.ignored;
+        self.refusals_sent += other.refusals_sent;
+        self.retries_sent += other.retries_sent;
+        self.versions_negotiated += other.versions_negotiated;
+        self.resets_sent += other.resets_sent;
+        self.resets_received += other.resets_received;
+        self.handed_over += other.handed_over;
+        self.dropped_malformed += other.dropped_malformed;
+        self.dropped_unknown += other.dropped_unknown;
+        self.dropped_too_short += other.dropped_too_short;
+        self.dropped_unauthenticated += other.dropped_unauthenticated;
+        self.dropped_not_accepting += other.dropped_not_accepting;
+        self.dropped_no_room += other.dropped_no_room;
+    }
 }

@@ -25,8 +25,8 @@ const KIND_ADDRESS: u8 = 0x41;
 
 /// Longest token that is looked at; ours are shorter.
 const MAX_LEN: usize = 256;
-/// Longest content: kind, time, address, port and two connection IDs.
-const MAX_CONTENT: usize = 1 + 8 + 16 + 2 + 2 * 21;
+/// Longest content: kind, time, version, address, port and two connection IDs.
+const MAX_CONTENT: usize = 1 + 8 + 4 + 16 + 2 + 2 * 21;
 
 /// What a client's token says.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -49,6 +49,7 @@ pub(super) enum Verdict {
 pub(super) struct Presented {
     pub(super) now: Instant,
     pub(super) remote: SocketAddr,
+    pub(super) version: u32,
     pub(super) dst_cid: ConnectionId,
 }
 
@@ -59,33 +60,36 @@ pub(super) struct Lifetimes {
     pub(super) address: Duration,
 }
 
-/// Makes the token of a Retry for a client at `remote` whose Initial went to `original_dst_cid` and
-/// whose next one will go to `retry_src_cid`.
+/// Makes the token of a Retry for a client at `remote`. `cids`: where its Initial went, and where its
+/// next one, of the same `version`, will go.
 pub(super) fn issue_retry_token(
     key: &dyn EndpointKey,
     rng: &mut impl Rng,
     now: Instant,
+    version: u32,
     remote: SocketAddr,
-    original_dst_cid: ConnectionId,
-    retry_src_cid: ConnectionId,
+    cids: [ConnectionId; 2],
 ) -> Vec<u8> {
-    seal(key, rng, KIND_RETRY, now, remote.ip(), |w| {
+    let made = Made { now, version };
+    seal(key, rng, KIND_RETRY, made, remote.ip(), |w| {
         w.u16(remote.port());
-        for cid in [original_dst_cid, retry_src_cid] {
+        for cid in cids {
             w.u8(cid.len() as u8);
             w.bytes(cid.as_bytes());
         }
     })
 }
 
-/// Makes a token for later connections of the client at `ip`, to be sent in `NEW_TOKEN`.
+/// Makes a token for later connections of the client at `ip` in the same `version`, to be sent in
+/// `NEW_TOKEN`.
 pub(crate) fn issue_address_token(
     key: &dyn EndpointKey,
     rng: &mut impl Rng,
     now: Instant,
+    version: u32,
     ip: IpAddr,
 ) -> Vec<u8> {
-    seal(key, rng, KIND_ADDRESS, now, ip, |_| {})
+    seal(key, rng, KIND_ADDRESS, Made { now, version }, ip, |_| {})
 }
 
 /// Judges the token of a client's Initial; an empty one says nothing.
@@ -116,19 +120,27 @@ pub(super) fn check(
     }
 }
 
+/// When a token is made, and in a connection of which version.
+#[derive(Clone, Copy)]
+struct Made {
+    now: Instant,
+    version: u32,
+}
+
 /// Seals the fields that both kinds have and what `write` adds.
 fn seal(
     key: &dyn EndpointKey,
     rng: &mut impl Rng,
     kind: u8,
-    now: Instant,
+    made: Made,
     ip: IpAddr,
     write: impl FnOnce(&mut Writer<'_>),
 ) -> Vec<u8> {
     let mut content = [0; MAX_CONTENT];
     let mut w = Writer::new(&mut content);
     w.u8(kind);
-    w.bytes(&now.as_nanos().to_be_bytes());
+    w.bytes(&made.now.as_nanos().to_be_bytes());
+    w.u32(made.version);
     w.bytes(&as_v6(ip).octets());
     write(&mut w);
     let len = w.written();
@@ -158,7 +170,8 @@ fn read_address(content: &[u8], presented: &Presented, lifetime: Duration) -> Op
     r.is_empty().then_some(())
 }
 
-/// `Some` if kind, age and IP address are right.
+/// `Some` if kind, age, version and IP address are right: tokens are good for the version of the
+/// connection that gave them (RFC 9369, section 5).
 fn read_common(
     r: &mut Reader<'_>,
     kind: u8,
@@ -169,12 +182,14 @@ fn read_common(
         Ok((
             r.u8()?,
             u64::from_be_bytes(r.array()?),
+            r.u32()?,
             Ipv6Addr::from(r.array::<16>()?),
         ))
     };
-    let (sealed_kind, issued, ip) = fields(r).ok()?;
+    let (sealed_kind, issued, version, ip) = fields(r).ok()?;
     let age = presented.now.checked_since(Instant::from_nanos(issued))?;
-    let good = sealed_kind == kind && age <= lifetime && ip == as_v6(presented.remote.ip());
+    let same_place = version == presented.version && ip == as_v6(presented.remote.ip());
+    let good = sealed_kind == kind && age <= lifetime && same_place;
     good.then_some(())
 }
 

@@ -91,11 +91,11 @@ impl CryptoStream {
         }
     }
 
-    /// Takes received bytes.
-    pub(crate) fn receive(&mut self, offset: u64, data: &[u8]) -> Result<(), TransportError> {
+    /// Takes received bytes; false if all of them were read before.
+    pub(crate) fn receive(&mut self, offset: u64, data: &[u8]) -> Result<bool, TransportError> {
         let end = offset + data.len() as u64;
         if end <= self.consumed {
-            return Ok(());
+            return Ok(data.is_empty());
         }
         if end - self.consumed > MAX_BUFFERED {
             return Err(TransportError::new(
@@ -117,7 +117,7 @@ impl CryptoStream {
                 "handshake data in too many pieces",
             ));
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Bytes that can be consumed in order.

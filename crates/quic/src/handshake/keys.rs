@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use swiftwater_units::{Instant, PacketNumber, PathId};
 
-use crate::crypto::{Epoch, HeaderKey, KeyPair, Keys, PacketKey};
+use crate::crypto::{EarlyKeys, Epoch, HeaderKey, KeyPair, Keys, PacketKey};
+
+/// Packets of each key that are left to the closing period, in which answers get ever rarer.
+const RESERVED_FOR_CLOSING: u64 = 64;
 
 /// 1-RTT keys: one header key for good, packet keys that change phase.
 struct OneRtt {
@@ -66,6 +69,8 @@ pub(crate) struct Protection {
     initial: Option<Keys>,
     handshake: Option<Keys>,
     one_rtt: Option<OneRtt>,
+    /// Keys of early data, and when a server discards them.
+    early: Option<(EarlyKeys, Option<Instant>)>,
     /// Packets that failed authentication.
     failed: u64,
     /// The application asked for a key update, perhaps before there were keys to update.
@@ -78,9 +83,18 @@ impl Protection {
             initial: Some(initial),
             handshake: None,
             one_rtt: None,
+            early: None,
             failed: 0,
             update_wanted: false,
         }
+    }
+
+    /// Puts other Initial keys in the place of those there are, if they are not discarded, and returns
+    /// the former ones.
+    pub(crate) fn replace_initial(&mut self, keys: Keys) -> Option<Keys> {
+        self.initial
+            .as_mut()
+            .map(|initial| std::mem::replace(initial, keys))
     }
 
     pub(crate) fn install_initial(&mut self, keys: Keys) {
@@ -110,7 +124,26 @@ impl Protection {
                     sealed: 0,
                 });
             }
+            // Keys of early data come for one direction only.
+            Epoch::ZeroRtt => {}
         }
+    }
+
+    /// Installs the keys of early data.
+    pub(crate) fn install_early(&mut self, keys: EarlyKeys) {
+        self.early = Some((keys, None));
+    }
+
+    /// Early data may still be on their way until `at`, no longer (RFC 9001, section 4.9.3).
+    pub(crate) fn expire_early_at(&mut self, at: Instant) {
+        if let Some((_, expiry)) = &mut self.early {
+            expiry.get_or_insert(at);
+        }
+    }
+
+    /// When the keys of early data are discarded.
+    pub(crate) fn early_expires(&self) -> Option<Instant> {
+        self.early.as_ref()?.1
     }
 
     pub(crate) fn has(&self, epoch: Epoch) -> bool {
@@ -118,6 +151,7 @@ impl Protection {
             Epoch::Initial => self.initial.is_some(),
             Epoch::Handshake => self.handshake.is_some(),
             Epoch::OneRtt => self.one_rtt.is_some(),
+            Epoch::ZeroRtt => self.early.is_some(),
         }
     }
 
@@ -126,33 +160,30 @@ impl Protection {
             Epoch::Initial => self.initial = None,
             Epoch::Handshake => self.handshake = None,
             Epoch::OneRtt => self.one_rtt = None,
+            Epoch::ZeroRtt => self.early = None,
         }
     }
 
-    fn headers(&self, epoch: Epoch) -> Option<&KeyPair<dyn HeaderKey>> {
+    /// What removes the protection of received headers.
+    fn remote_header(&self, epoch: Epoch) -> Option<&dyn HeaderKey> {
         match epoch {
-            Epoch::Initial => self.initial.as_ref().map(|keys| &keys.header),
-            Epoch::Handshake => self.handshake.as_ref().map(|keys| &keys.header),
-            Epoch::OneRtt => self.one_rtt.as_ref().map(|keys| &keys.header),
+            Epoch::Initial => self.initial.as_ref().map(|keys| &*keys.header.remote),
+            Epoch::Handshake => self.handshake.as_ref().map(|keys| &*keys.header.remote),
+            Epoch::OneRtt => self.one_rtt.as_ref().map(|keys| &*keys.header.remote),
+            Epoch::ZeroRtt => self.early.as_ref().map(|(keys, _)| &*keys.header),
         }
     }
 
     /// Bytes that protection adds in `epoch`.
     pub(crate) fn tag_len(&self, epoch: Epoch) -> usize {
-        match epoch {
-            Epoch::Initial => self
-                .initial
-                .as_ref()
-                .map_or(0, |k| k.packet.local.tag_len()),
-            Epoch::Handshake => self
-                .handshake
-                .as_ref()
-                .map_or(0, |k| k.packet.local.tag_len()),
-            Epoch::OneRtt => self
-                .one_rtt
-                .as_ref()
-                .map_or(0, |k| k.current.local.tag_len()),
-        }
+        let early = self.early.as_ref().map(|(keys, _)| &*keys.packet);
+        let key = match epoch {
+            Epoch::Initial => self.initial.as_ref().map(|keys| &*keys.packet.local),
+            Epoch::Handshake => self.handshake.as_ref().map(|keys| &*keys.packet.local),
+            Epoch::OneRtt => self.one_rtt.as_ref().map(|keys| &*keys.current.local),
+            Epoch::ZeroRtt => early,
+        };
+        key.map_or(0, PacketKey::tag_len)
     }
 
     /// The key-phase bit of packets that we send.
@@ -172,13 +203,13 @@ impl Protection {
         pn_offset: usize,
         packet: &mut [u8],
     ) -> bool {
-        let Some(keys) = self.headers(epoch) else {
+        let Some(key) = self.remote_header(epoch) else {
             return false;
         };
-        if packet.len() < pn_offset + 4 + keys.remote.sample_len() {
+        if packet.len() < pn_offset + 4 + key.sample_len() {
             return false;
         }
-        keys.remote.decrypt(pn_offset, packet);
+        key.decrypt(pn_offset, packet);
         true
     }
 
@@ -193,16 +224,15 @@ impl Protection {
         payload: &mut [u8],
     ) -> Result<Opened, OpenError> {
         let result = match epoch {
-            Epoch::Initial | Epoch::Handshake => {
-                let keys = match epoch {
-                    Epoch::Initial => self.initial.as_ref(),
-                    _ => self.handshake.as_ref(),
+            Epoch::Initial | Epoch::Handshake | Epoch::ZeroRtt => {
+                let key = match epoch {
+                    Epoch::Initial => self.initial.as_ref().map(|keys| &*keys.packet.remote),
+                    Epoch::ZeroRtt => self.early.as_ref().map(|(keys, _)| &*keys.packet),
+                    _ => self.handshake.as_ref().map(|keys| &*keys.packet.remote),
                 };
-                let keys = keys.ok_or(OpenError::NoKeys)?;
-                let limit = keys.packet.remote.integrity_limit();
-                keys.packet
-                    .remote
-                    .decrypt(path, number, header, payload)
+                let key = key.ok_or(OpenError::NoKeys)?;
+                let limit = key.integrity_limit();
+                key.decrypt(path, number, header, payload)
                     .map(Opened::plain)
                     .map_err(|_| limit)
             }
@@ -233,26 +263,23 @@ impl Protection {
         header_len: usize,
         packet: &mut [u8],
     ) {
-        let (header, body) = match epoch {
-            Epoch::Initial => match &self.initial {
-                Some(keys) => (&keys.header, &keys.packet),
-                None => return,
-            },
-            Epoch::Handshake => match &self.handshake {
-                Some(keys) => (&keys.header, &keys.packet),
-                None => return,
-            },
-            Epoch::OneRtt => match &mut self.one_rtt {
-                Some(keys) => {
-                    keys.first_sent.get_or_insert(number);
-                    keys.sealed += 1;
-                    (&keys.header, &keys.current)
-                }
-                None => return,
-            },
+        let keys: Option<(&dyn HeaderKey, &dyn PacketKey)> = match epoch {
+            Epoch::Initial => (self.initial.as_ref()).map(local),
+            Epoch::Handshake => (self.handshake.as_ref()).map(local),
+            Epoch::OneRtt => self.one_rtt.as_mut().map(|keys| {
+                keys.first_sent.get_or_insert(number);
+                keys.sealed += 1;
+                (&*keys.header.local, &*keys.current.local)
+            }),
+            Epoch::ZeroRtt => self
+                .early
+                .as_ref()
+                .map(|(keys, _)| (&*keys.header, &*keys.packet)),
         };
-        body.local.encrypt(path, number, header_len, packet);
-        header.local.encrypt(pn_offset, packet);
+        if let Some((header, body)) = keys {
+            body.encrypt(path, number, header_len, packet);
+            header.encrypt(pn_offset, packet);
+        }
     }
 
     /// A 1-RTT packet was acknowledged.
@@ -282,11 +309,12 @@ impl Protection {
         })
     }
 
-    /// True if the current key may protect no further packet.
+    /// True if the current key may protect no further packet but those that tell of the end.
     pub(crate) fn is_exhausted(&self) -> bool {
-        self.one_rtt
-            .as_ref()
-            .is_some_and(|keys| keys.sealed >= keys.current.local.confidentiality_limit())
+        self.one_rtt.as_ref().is_some_and(|keys| {
+            let limit = keys.current.local.confidentiality_limit();
+            keys.sealed >= limit.saturating_sub(RESERVED_FOR_CLOSING)
+        })
     }
 
     /// Moves to the next phase; `next` are the keys of the phase after it. If the peer moved first,
@@ -329,8 +357,11 @@ impl Protection {
         }
     }
 
-    /// Discards old receive keys whose time has come.
+    /// Discards old receive keys, and those of early data, whose time has come.
     pub(crate) fn expire_previous(&mut self, now: Instant) {
+        if self.early_expires().is_some_and(|at| at <= now) {
+            self.early = None;
+        }
         if let Some(keys) = &mut self.one_rtt
             && keys
                 .previous
@@ -345,6 +376,11 @@ impl Protection {
     pub(crate) fn retention(pto: Duration) -> Duration {
         pto * 3
     }
+}
+
+/// What protects outgoing packets.
+fn local(keys: &Keys) -> (&dyn HeaderKey, &dyn PacketKey) {
+    (&*keys.header.local, &*keys.packet.local)
 }
 
 impl OneRtt {
@@ -382,6 +418,11 @@ impl OneRtt {
         };
         if is_old && self.first_received.is_some() {
             // Newer keys on an older packet number: the peer went back and forth.
+            return Err(OpenError::KeyUpdate);
+        }
+        if self.first_received.is_some() && self.first_sent.is_none() {
+            // It has had no acknowledgement under the current keys, for we have sent nothing under
+            // them: a second update must wait for one (RFC 9001, section 6.2).
             return Err(OpenError::KeyUpdate);
         }
         Ok(Some(Opened {

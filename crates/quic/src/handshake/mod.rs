@@ -4,15 +4,21 @@
 
 mod crypto_stream;
 mod keys;
+mod negotiation;
+mod opening;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use keys::{OpenError, Protection};
+pub(crate) use negotiation::{Negotiation, Restart};
+pub(crate) use opening::{Crypto, Grease, Opening, reserved_version};
 
 use std::sync::Arc;
 
 use swiftwater_units::Side;
 use swiftwater_wire::{ConnectionId, ErrorCode, TransportParameters};
 
-use crate::crypto::{Epoch, NewKeys, Primitives, Session};
+use crate::crypto::{CryptoError, Epoch, Hello, Keys, NewKeys, Primitives, Session, SessionError};
 use crate::error::TransportError;
 use crate::frame_writer::{Fate, FrameWriter};
 
@@ -23,16 +29,43 @@ use self::crypto_stream::CryptoStream;
 pub(crate) struct Progress {
     /// Keys of a new epoch were installed.
     pub(crate) new_keys: bool,
+    /// Keys of early data were installed.
+    pub(crate) early_keys: bool,
     /// The TLS handshake is complete with this step.
     pub(crate) completed: bool,
+    /// The bytes were known already: the peer misses our answer to them.
+    pub(crate) repeated: bool,
+}
+
+/// How a packet's version fits the connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Fit {
+    /// It is the connection's.
+    Current,
+    /// It isn't, but the packet may be opened with keys of that version.
+    Other,
+    /// It may become the connection's.
+    Early,
+    /// The packet is none of ours.
+    Foreign,
 }
 
 /// The handshake and everything that depends on its keys.
 pub(crate) struct Handshake {
     side: Side,
-    version: u32,
-    session: Box<dyn Session>,
+    negotiation: Negotiation,
+    /// Starts sessions, as long as another one may be needed.
+    opening: Option<Box<Opening>>,
+    /// `None` for a server that has not seen the whole of the client's first message.
+    session: Option<Box<dyn Session>>,
     primitives: Arc<dyn Primitives>,
+    /// Connection ID from which Initial keys are derived.
+    initial_keys_cid: ConnectionId,
+    /// Version of the Initial keys in use.
+    initial_version: u32,
+    /// Initial keys of a version that isn't the current one: that which the client began with (server),
+    /// or one that the server may have chosen (client).
+    other_initial: Option<(u32, Keys)>,
     /// Epoch of the bytes that the session writes.
     write_epoch: Epoch,
     streams: [CryptoStream; 3],
@@ -53,19 +86,25 @@ impl std::fmt::Debug for Handshake {
 }
 
 impl Handshake {
+    /// `session` is that of a client; a server starts its own.
     pub(crate) fn new(
         side: Side,
         version: u32,
-        session: Box<dyn Session>,
+        opening: Opening,
+        session: Option<Box<dyn Session>>,
         primitives: Arc<dyn Primitives>,
-        initial_keys_cid: &ConnectionId,
+        initial_keys_cid: ConnectionId,
     ) -> Self {
-        let initial = primitives.initial_keys(version, initial_keys_cid, side);
+        let initial = primitives.initial_keys(version, &initial_keys_cid, side);
         Self {
             side,
-            version,
+            negotiation: Negotiation::new(opening.versions.clone(), version),
+            opening: Some(Box::new(opening)),
             session,
             primitives,
+            initial_keys_cid,
+            initial_version: version,
+            other_initial: None,
             write_epoch: Epoch::Initial,
             streams: Default::default(),
             protection: Protection::new(initial),
@@ -85,14 +124,41 @@ impl Handshake {
         &self.protection
     }
 
-    /// The TLS session, for what the application may ask of it.
-    pub(crate) fn session(&self) -> &dyn Session {
-        &*self.session
+    /// Keeps a token for the next connection, if there is a place for it.
+    pub(crate) fn keep_token(&mut self, token: &[u8]) -> bool {
+        (self.session.as_mut()).is_some_and(|session| session.keep_token(token))
+    }
+
+    /// The TLS session, for what the application may ask of it, once there is one.
+    pub(crate) fn session(&self) -> Option<&dyn Session> {
+        self.session.as_deref()
+    }
+
+    /// The version of packets that we send.
+    pub(crate) fn version(&self) -> u32 {
+        self.negotiation.current()
+    }
+
+    /// The version of the client's first packets, and of its 0-RTT packets throughout.
+    pub(crate) fn original_version(&self) -> u32 {
+        self.negotiation.original()
+    }
+
+    /// The version, told once, as soon as it can't change any more.
+    pub(crate) fn take_settled_version(&mut self) -> Option<u32> {
+        self.negotiation.take_settled()
     }
 
     /// The peer's transport parameters, once its flight has arrived.
     pub(crate) fn peer_parameters(&self) -> Option<&TransportParameters> {
         self.peer_parameters.as_ref()
+    }
+
+    /// The server's transport parameters in the session whose early data we offer; `None` if there
+    /// are none or they make no sense any more.
+    pub(crate) fn remembered_parameters(&self) -> Option<TransportParameters> {
+        let bytes = self.session.as_ref()?.remembered_parameters()?;
+        TransportParameters::decode(bytes, !self.side).ok()
     }
 
     /// True once TLS is complete (RFC 9001, section 4.1.1).
@@ -111,12 +177,79 @@ impl Handshake {
     }
 
     /// Derives new Initial keys after a Retry and sends the first flight again.
-    pub(crate) fn restart(&mut self, initial_keys_cid: &ConnectionId) {
-        let keys = self
-            .primitives
-            .initial_keys(self.version, initial_keys_cid, self.side);
+    pub(crate) fn restart(&mut self, initial_keys_cid: ConnectionId) {
+        self.initial_keys_cid = initial_keys_cid;
+        self.other_initial = None;
+        self.initial_version = self.version();
+        let keys = self.initial_keys(self.initial_version);
         self.protection.install_initial(keys);
         self.streams[Epoch::Initial as usize].send_all_again();
+    }
+
+    /// Decides about a Version Negotiation packet that offers `offered`. The caller follows a
+    /// [`Restart::With`] with [`Handshake::restart_in`].
+    pub(crate) fn on_version_negotiation(&mut self, offered: &[u32]) -> Restart {
+        self.negotiation.restart(offered)
+    }
+
+    /// Begins again with a session in `version`, towards `initial_keys_cid`.
+    pub(crate) fn restart_in(
+        &mut self,
+        version: u32,
+        initial_keys_cid: ConnectionId,
+    ) -> Result<(), TransportError> {
+        let Some(opening) = &self.opening else {
+            return Ok(());
+        };
+        self.session = Some(opening.start(version).map_err(no_session)?);
+        self.streams[Epoch::Initial as usize] = CryptoStream::default();
+        self.restart(initial_keys_cid);
+        self.start().map(|_| ())
+    }
+
+    fn initial_keys(&self, version: u32) -> Keys {
+        self.primitives
+            .initial_keys(version, &self.initial_keys_cid, self.side)
+    }
+
+    /// How an Initial or Handshake packet of `version` fits.
+    pub(crate) fn fit(&self, epoch: Epoch, version: u32) -> Fit {
+        let negotiation = &self.negotiation;
+        if version == negotiation.current() && epoch != Epoch::ZeroRtt {
+            return Fit::Current;
+        }
+        let may_become = self.side.is_client() && negotiation.may_become(version);
+        let was = self.side.is_server() && version == negotiation.original();
+        match epoch {
+            Epoch::Initial if may_become || was => Fit::Other,
+            Epoch::Handshake if may_become => Fit::Early,
+            // They stay with the version that they begin with (RFC 9369, section 4.1).
+            Epoch::ZeroRtt if version == negotiation.original() => Fit::Current,
+            _ => Fit::Foreign,
+        }
+    }
+
+    /// Exchanges the Initial keys with those of `version`, until the next call.
+    pub(crate) fn exchange_initial(&mut self, version: u32) {
+        let (_, keys) = match self.other_initial.take() {
+            Some(other) if other.0 == version => other,
+            _ => (version, self.initial_keys(version)),
+        };
+        if let Some(former) = self.protection.replace_initial(keys) {
+            self.other_initial = Some((self.initial_version, former));
+            self.initial_version = version;
+        }
+    }
+
+    /// The server chose `version`, as a packet of it shows that could be opened (RFC 9369, section
+    /// 4.1). The keys are exchanged already.
+    pub(crate) fn follow_server(&mut self, version: u32) -> Result<(), TransportError> {
+        if let Some(session) = &mut self.session {
+            session.set_version(version).map_err(no_session)?;
+        }
+        self.negotiation.settle(version);
+        self.other_initial = None;
+        Ok(())
     }
 
     /// True if `packet`, a Retry with its tag, answers our Initial to `original_dst_cid` (RFC 9001,
@@ -130,7 +263,7 @@ impl Handshake {
             return false;
         };
         self.primitives
-            .retry_tag(self.version, original_dst_cid, body)
+            .retry_tag(self.version(), original_dst_cid, body)
             == *tag
     }
 
@@ -147,7 +280,13 @@ impl Handshake {
         data: &[u8],
     ) -> Result<Progress, TransportError> {
         let stream = &mut self.streams[epoch as usize];
-        stream.receive(offset, data)?;
+        let repeated = !stream.receive(offset, data)?;
+        if !self.is_open()? {
+            return Ok(Progress {
+                repeated,
+                ..Progress::default()
+            });
+        }
         let mut progressed = false;
         loop {
             let readable = self.streams[epoch as usize].readable();
@@ -155,30 +294,67 @@ impl Handshake {
                 break;
             }
             let len = readable.len();
-            self.session.read_handshake(epoch, readable)?;
+            if let Some(session) = &mut self.session {
+                session.read_handshake(epoch, readable)?;
+            }
             self.streams[epoch as usize].consume(len);
             progressed = true;
         }
         if progressed {
             self.advance()
         } else {
-            Ok(Progress::default())
+            Ok(Progress {
+                repeated,
+                ..Progress::default()
+            })
         }
+    }
+
+    /// True if there is a session to read handshake bytes. A server starts it in the version that it
+    /// chooses as soon as it has the whole of the client's first message (RFC 9368, section 2.3).
+    fn is_open(&mut self) -> Result<bool, TransportError> {
+        if self.session.is_some() {
+            // A client that gets handshake bytes knows the server's choice by their packet.
+            let current = self.negotiation.current();
+            self.negotiation.settle(current);
+            return Ok(true);
+        }
+        let Some(opening) = &self.opening else {
+            return Ok(false);
+        };
+        let wishes = match opening.hello(self.streams[Epoch::Initial as usize].readable()) {
+            Hello::Incomplete => return Ok(false),
+            // What is wrong with them shows when the session has authenticated them.
+            Hello::Parameters(bytes) => TransportParameters::decode(bytes, Side::Client).ok(),
+            Hello::Opaque => None,
+        };
+        let wishes = wishes.and_then(|parameters| parameters.version_information);
+        let version = self.negotiation.choose(wishes.as_ref())?;
+        self.session = Some(opening.start(version).map_err(no_session)?);
+        self.opening = None;
+        if version != self.version() {
+            self.exchange_initial(version);
+        }
+        self.negotiation.settle(version);
+        Ok(true)
     }
 
     /// Drains the session: bytes to send, new keys, the peer's parameters, completion.
     fn advance(&mut self) -> Result<Progress, TransportError> {
         let mut progress = Progress::default();
+        let Some(session) = &mut self.session else {
+            return Ok(progress);
+        };
         loop {
             let out = self.streams[self.write_epoch as usize].outgoing();
             let before = out.len();
-            let keys = self.session.write_handshake(out);
+            let keys = session.write_handshake(out);
             let wrote = out.len() > before;
             self.streams[self.write_epoch as usize].queue_written(before);
             match keys {
                 Some(NewKeys { epoch, keys }) => {
                     let next = match epoch {
-                        Epoch::OneRtt => self.session.next_packet_keys(),
+                        Epoch::OneRtt => session.next_packet_keys(),
                         _ => None,
                     };
                     self.protection.install(epoch, keys, next);
@@ -189,8 +365,13 @@ impl Handshake {
                 None => {}
             }
         }
+        if let Some(keys) = session.early_keys() {
+            self.protection.install_early(keys);
+            progress.early_keys = true;
+        }
+        let is_handshaking = session.is_handshaking();
         self.read_peer_parameters()?;
-        if !self.complete && !self.session.is_handshaking() {
+        if !self.complete && !is_handshaking {
             if self.peer_parameters.is_none() {
                 // TLS alert missing_extension (RFC 9001, section 8.2).
                 return Err(TransportError::new(
@@ -199,6 +380,7 @@ impl Handshake {
                 ));
             }
             self.complete = true;
+            self.opening = None;
             progress.completed = true;
         }
         Ok(progress)
@@ -206,9 +388,15 @@ impl Handshake {
 
     fn read_peer_parameters(&mut self) -> Result<(), TransportError> {
         if self.peer_parameters.is_none()
-            && let Some(bytes) = self.session.peer_transport_parameters()
+            && let Some(session) = &self.session
+            && let Some(bytes) = session.peer_transport_parameters()
         {
-            self.peer_parameters = Some(TransportParameters::decode(bytes, !self.side)?);
+            let parameters = TransportParameters::decode(bytes, !self.side)?;
+            if self.side.is_client() {
+                let information = parameters.version_information.as_ref();
+                self.negotiation.check_server(information)?;
+            }
+            self.peer_parameters = Some(parameters);
         }
         Ok(())
     }
@@ -217,12 +405,25 @@ impl Handshake {
     pub(crate) fn next_packet_keys(
         &mut self,
     ) -> Option<crate::crypto::KeyPair<dyn crate::crypto::PacketKey>> {
-        self.session.next_packet_keys()
+        self.session.as_mut()?.next_packet_keys()
+    }
+
+    /// Keying material for the application.
+    pub(crate) fn export_keying_material(
+        &self,
+        out: &mut [u8],
+        label: &[u8],
+        context: &[u8],
+    ) -> Result<(), CryptoError> {
+        self.session
+            .as_ref()
+            .ok_or(CryptoError)?
+            .export_keying_material(out, label, context)
     }
 
     /// True if handshake bytes wait to be sent in `epoch`.
     pub(crate) fn has_pending(&self, epoch: Epoch) -> bool {
-        self.streams[epoch as usize].has_pending()
+        epoch != Epoch::ZeroRtt && self.streams[epoch as usize].has_pending()
     }
 
     /// Writes CRYPTO frames.
@@ -238,6 +439,13 @@ impl Handshake {
     /// Forgets the keys and bytes of `epoch` (RFC 9001, section 4.9).
     pub(crate) fn discard(&mut self, epoch: Epoch) {
         self.protection.discard(epoch);
+        if epoch == Epoch::Initial {
+            self.other_initial = None;
+        }
         self.streams[epoch as usize] = CryptoStream::default();
     }
+}
+
+fn no_session(error: SessionError) -> TransportError {
+    TransportError::new(ErrorCode::INTERNAL_ERROR, error.0)
 }

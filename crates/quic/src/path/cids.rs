@@ -45,6 +45,13 @@ impl LocalCids {
         }
     }
 
+    /// The ID of a preferred address goes out with the transport parameters, as number 1 (RFC 9000,
+    /// section 5.1.1). To be called before any other is issued.
+    pub(crate) fn issue_preferred(&mut self, cid: ConnectionId) {
+        self.active.push_back((self.next_sequence, cid));
+        self.next_sequence += 1;
+    }
+
     /// The peer's `active_connection_id_limit` became known.
     pub(crate) fn set_limit(&mut self, limit: u64) {
         self.limit = limit.min(MAX_ISSUED);
@@ -132,6 +139,8 @@ pub(crate) struct NewCidOutcome {
 pub(crate) struct RemoteCids {
     current: RemoteCid,
     spare: VecDeque<RemoteCid>,
+    /// In use on other paths than the current one.
+    assigned: Vec<RemoteCid>,
     /// Sequence numbers that we have retired, so that a frame sent twice brings none of them back.
     retired: RangeSet,
     retire_prior_to: u64,
@@ -150,6 +159,7 @@ impl RemoteCids {
                 token: None,
             },
             spare: VecDeque::new(),
+            assigned: Vec::new(),
             retired: RangeSet::new(),
             retire_prior_to: 0,
             limit: limit.clamp(*PROMISED_LIMITS.start(), *PROMISED_LIMITS.end()),
@@ -178,9 +188,76 @@ impl RemoteCids {
         }
     }
 
+    /// The server gave this ID for its preferred address (RFC 9000, section 9.6). It may be used
+    /// anywhere.
+    pub(crate) fn add_preferred(&mut self, cid: ConnectionId, token: ResetToken) {
+        self.spare.push_back(RemoteCid {
+            sequence: 1,
+            cid,
+            token: Some(token),
+        });
+    }
+
     /// True if `token` resets the connection.
     pub(crate) fn is_reset_token(&self, token: &ResetToken) -> bool {
-        self.current.token.as_ref() == Some(token)
+        self.in_use().any(|have| have.token.as_ref() == Some(token))
+    }
+
+    /// True if the peer wants packets without connection ID.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.current.cid.is_empty()
+    }
+
+    /// True if an ID waits to be used.
+    pub(crate) fn has_spare(&self) -> bool {
+        !self.spare.is_empty()
+    }
+
+    fn in_use(&self) -> impl Iterator<Item = &RemoteCid> {
+        self.assigned.iter().chain([&self.current])
+    }
+
+    /// Takes a spare ID for another path; `None` if there is none. A peer without connection IDs
+    /// is reached without on every path.
+    pub(crate) fn assign(&mut self) -> Option<RemoteCid> {
+        if self.is_empty() {
+            return Some(self.current);
+        }
+        let next = self.spare.pop_front()?;
+        self.assigned.push(next);
+        Some(next)
+    }
+
+    /// Another path becomes the current one, with its ID; that of the current path stays assigned.
+    /// Returns the latter.
+    pub(crate) fn exchange(&mut self, next: RemoteCid) -> RemoteCid {
+        let old = std::mem::replace(&mut self.current, next);
+        if let Some(at) = self.assigned_at(next.sequence) {
+            self.assigned[at] = old;
+        }
+        old
+    }
+
+    fn assigned_at(&self, sequence: u64) -> Option<usize> {
+        self.assigned
+            .iter()
+            .position(|have| have.sequence == sequence)
+    }
+
+    /// Another path is given up: its ID is to be retired.
+    pub(crate) fn release(&mut self, sequence: u64) -> NewCidOutcome {
+        let mut outcome = NewCidOutcome::default();
+        if let Some(at) = self.assigned_at(sequence) {
+            self.assigned.swap_remove(at);
+            outcome.retire.push(sequence);
+        }
+        self.note_retired(&outcome);
+        outcome
+    }
+
+    /// False if the ID with this number was retired since it was assigned.
+    pub(crate) fn is_assigned(&self, sequence: u64) -> bool {
+        self.is_empty() || self.assigned_at(sequence).is_some()
     }
 
     /// Takes a NEW_CONNECTION_ID frame (RFC 9000, section 19.15). `retirements` counts our
@@ -202,7 +279,7 @@ impl RemoteCids {
         let clashing = self
             .spare
             .iter()
-            .chain([&self.current])
+            .chain(self.in_use())
             .find(|have| (have.sequence == new.sequence) != (have.cid == new.cid));
         if let Some(have) = clashing {
             return violation(if have.cid == new.cid {
@@ -212,19 +289,24 @@ impl RemoteCids {
             });
         }
         let mut outcome = NewCidOutcome::default();
-        let is_known = self.current.sequence == new.sequence
-            || self.spare.iter().any(|have| have.sequence == new.sequence)
+        let is_known = self
+            .spare
+            .iter()
+            .chain(self.in_use())
+            .any(|have| have.sequence == new.sequence)
             || self.retired.contains(new.sequence);
         if frame.retire_prior_to > self.retire_prior_to {
             self.retire_prior_to = frame.retire_prior_to;
             let limit = self.retire_prior_to;
-            self.spare.retain(|have| {
+            let mut keeps = |have: &RemoteCid| {
                 let keep = have.sequence >= limit;
                 if !keep {
                     outcome.retire.push(have.sequence);
                 }
                 keep
-            });
+            };
+            self.spare.retain(&mut keeps);
+            self.assigned.retain(&mut keeps);
         }
         if new.sequence < self.retire_prior_to {
             // Arrived after the order to retire it.
@@ -242,7 +324,7 @@ impl RemoteCids {
         {
             self.switch_to(next, &mut outcome);
         }
-        if self.spare.len() as u64 + 1 > self.limit {
+        if (self.spare.len() + self.assigned.len()) as u64 + 1 > self.limit {
             return Err(TransportError::new(
                 ErrorCode::CONNECTION_ID_LIMIT_ERROR,
                 "more connection IDs than active_connection_id_limit",

@@ -15,6 +15,22 @@ const RETESTING_PACKETS: u64 = 2;
 /// taken to drop marked packets.
 const MAX_TIMEOUTS: u8 = 3;
 
+/// What is known of the way a path treats ECN marks (RFC 9000, appendix A.4).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum EcnState {
+    /// The first packets are marked to see.
+    Testing,
+    /// The test packets are out, none is marked until the peer has told of them.
+    Unknown,
+    /// The path carries marks: all packets are marked.
+    Capable,
+    /// The path drops, clears or changes marks, or the peer doesn't report them, or ECN is switched
+    /// off: nothing is marked.
+    #[default]
+    Failed,
+}
+
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum State {
     /// Marking the first packets.
@@ -36,6 +52,12 @@ pub(crate) struct Ecn {
     /// Counts of the last ACK that raised the largest acknowledged packet, by epoch: each
     /// packet-number space counts for itself (RFC 9000, section 13.4.1).
     reported: [[u64; 3]; 3],
+    /// Packets that left with the mark, by epoch, under all addresses.
+    marked: [u64; 3],
+    /// Acknowledgements of unmarked packets alone, since the test packets are out.
+    unmarked_acks: u64,
+    /// The state that observers know.
+    told: Option<EcnState>,
     /// Counts went on while nobody looked: the next ones are taken as they are.
     stale: bool,
     /// CE marks reported in all.
@@ -65,6 +87,9 @@ impl Ecn {
                 EctCodepoint::NotEct | EctCodepoint::Ect0 => EcnCodepoint::Ect0,
             },
             reported: [[0; 3]; 3],
+            marked: [0; 3],
+            unmarked_acks: 0,
+            told: (state == State::Failed).then_some(EcnState::Failed),
             stale: false,
             ce_total: 0,
             paused: false,
@@ -78,10 +103,21 @@ impl Ecn {
     pub(crate) fn restart(&mut self, enabled: bool, codepoint: EctCodepoint) {
         *self = Self {
             reported: self.reported,
+            marked: self.marked,
+            told: self.told,
             ce_total: self.ce_total,
             stale: true,
             ..Self::new(enabled, codepoint)
         };
+    }
+
+    /// A path that was left for `interim` is in use again: what was known of it holds.
+    pub(crate) fn resume(&mut self, interim: &Self) {
+        self.reported = interim.reported;
+        self.marked = interim.marked;
+        self.told = interim.told;
+        self.ce_total = interim.ce_total;
+        self.stale = true;
     }
 
     /// The mark for the next packet.
@@ -90,7 +126,28 @@ impl Ecn {
         marks.then_some(self.codepoint)
     }
 
-    /// A packet with a mark was sent.
+    /// A packet of `epoch` is part of a datagram that will be marked.
+    pub(crate) fn on_marked(&mut self, epoch: Epoch) {
+        self.marked[epoch.space() as usize] += 1;
+    }
+
+    /// What is known, for those who watch.
+    pub(crate) fn state(&self) -> EcnState {
+        match self.state {
+            State::Testing { .. } => EcnState::Testing,
+            State::Unknown => EcnState::Unknown,
+            State::Capable => EcnState::Capable,
+            State::Failed => EcnState::Failed,
+        }
+    }
+
+    /// The state, if it has changed since this was asked last.
+    pub(crate) fn take_news(&mut self) -> Option<EcnState> {
+        let state = self.state();
+        (self.told.replace(state) != Some(state)).then_some(state)
+    }
+
+    /// A datagram with a mark was sent.
     pub(crate) fn on_sent(&mut self) {
         self.unanswered = true;
         if let State::Testing { sent } = &mut self.state {
@@ -140,6 +197,13 @@ impl Ecn {
             self.unanswered = false;
             self.timeouts = 0;
         }
+        if self.state == State::Unknown && newly_marked == 0 {
+            // What was sent after the test arrives, what was sent for it doesn't.
+            self.unmarked_acks += 1;
+            if self.unmarked_acks >= TESTING_PACKETS {
+                self.state = State::Failed;
+            }
+        }
         if self.state == State::Failed {
             return EcnCounts::default();
         }
@@ -150,6 +214,12 @@ impl Ecn {
             }
             return EcnCounts::default();
         };
+        // More marks than were made (section 13.4.2.1).
+        let sum = counts.iter().fold(0, |sum: u64, n| sum.saturating_add(*n));
+        if sum > self.marked[epoch as usize] {
+            self.state = State::Failed;
+            return EcnCounts::default();
+        }
         let reported = &mut self.reported[epoch as usize];
         if std::mem::take(&mut self.stale) {
             *reported = counts;

@@ -15,6 +15,21 @@ pub struct AckView {
     pub max_ack_delay: Duration,
     /// `smoothed_rtt` of the path.
     pub smoothed_rtt: Duration,
+    /// What the peer asked for, if it did.
+    pub requested: Option<RequestedFrequency>,
+}
+
+/// A peer's wish, from its last ACK_FREQUENCY frame (draft-ietf-quic-ack-frequency, section 4). Its
+/// wish for a delay is in [`AckView::max_ack_delay`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct RequestedFrequency {
+    /// Ack-eliciting packets that may wait; one more makes an acknowledgement due.
+    pub ack_eliciting_threshold: u64,
+    /// True if a missing packet that the peer doesn't know of yet is as far behind the largest as
+    /// the peer's reordering threshold.
+    pub reordered: bool,
+    /// True if the packet is the first with a CE mark after one without.
+    pub ce_begins: bool,
 }
 
 /// An [`AckPolicy`]'s answer.
@@ -33,7 +48,8 @@ pub trait AckPolicy: Send {
 }
 
 /// RFC 9000, section 13.2: at once for every `threshold`-th packet, for reordering and for CE;
-/// otherwise within `max_ack_delay`.
+/// otherwise within `max_ack_delay`. What the peer asked for replaces all of it
+/// (draft-ietf-quic-ack-frequency, section 6).
 #[derive(Clone, Copy, Debug)]
 pub struct EveryOther {
     /// Ack-eliciting packets per acknowledgement, at least 1.
@@ -42,7 +58,18 @@ pub struct EveryOther {
 
 impl AckPolicy for EveryOther {
     fn on_ack_eliciting(&mut self, view: &AckView) -> AckDecision {
-        if view.unacked >= self.threshold || view.out_of_order || view.ce {
+        let due = match view.requested {
+            None => view.unacked >= self.threshold || view.out_of_order || view.ce,
+            Some(wish) => {
+                // Where the peer wants few acknowledgements, CE is told when it begins (section 6.4).
+                let ce = match wish.ack_eliciting_threshold {
+                    0 | 1 => view.ce,
+                    _ => wish.ce_begins,
+                };
+                view.unacked > wish.ack_eliciting_threshold || wish.reordered || ce
+            }
+        };
+        if due {
             AckDecision::Now
         } else {
             AckDecision::Within(view.max_ack_delay)

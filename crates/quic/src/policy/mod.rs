@@ -9,7 +9,7 @@ mod hints;
 mod reinject;
 mod schedule;
 
-pub use ack::{AckDecision, AckPolicy, AckView, EveryOther};
+pub use ack::{AckDecision, AckPolicy, AckView, EveryOther, RequestedFrequency};
 pub use hints::Hints;
 pub use reinject::{
     ConfigureError, Copied, Datum, NoReinjection, Occasion, OutstandingRange, PacketFate,

@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use super::hints::Hints;
 use super::schedule::PathView;
+use crate::streams::Priority;
 
 /// A stream range in flight, as the ledger knows it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -118,8 +119,8 @@ pub enum Repair {
         round: u32,
         /// Why this one was made.
         cause: RepairCause,
-        /// Priority of its stream, higher goes first.
-        priority: i32,
+        /// Priority of its stream.
+        priority: Priority,
         /// When the receiver has no use for it any more, if the application said so.
         deadline: Option<Instant>,
     },

@@ -38,6 +38,17 @@ pub(crate) struct DeliverySnapshot {
     pub(crate) epoch: u64,
 }
 
+/// Why a packet that counts in flight is sent.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum SendPurpose {
+    /// Its frames wait to be delivered.
+    Data,
+    /// A probe timeout expired.
+    TimeoutProbe,
+    /// To learn whether the path carries its size.
+    MtuProbe,
+}
+
 /// A newly acknowledged packet that counted in flight, as the ledger remembers it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckedPacket {

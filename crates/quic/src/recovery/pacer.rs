@@ -32,6 +32,8 @@ pub(super) struct Pacer {
     idle_burst: u64,
     packet: u64,
     idle: bool,
+    /// No RTT sample yet, so the rate is a guess.
+    is_guess: bool,
     /// Data wait for the pacer alone, and could go at this time.
     held_until: Option<Instant>,
 }
@@ -49,6 +51,7 @@ impl Pacer {
             idle_burst: initial_window.get(),
             packet,
             idle: true,
+            is_guess: true,
             held_until: None,
         }
     }
@@ -64,6 +67,7 @@ impl Pacer {
         initial_window: ByteCount,
     ) {
         self.fill(now);
+        self.is_guess = !rtt.has_sample;
         let wanted = pacing.rate.unwrap_or_else(|| {
             Bandwidth::from_transfer(cwnd.scaled(pacing.gain).get(), rtt.smoothed)
         });
@@ -152,9 +156,11 @@ impl Pacer {
         self.enabled.then_some(self.rate)
     }
 
-    /// The depth in force, bytes.
+    /// The depth in force, bytes. Until the first RTT sample it stays the initial window: what comes
+    /// after the first packets of a handshake, early data above all, is still part of that window, and
+    /// may leave at once (RFC 9002, section 7.7).
     fn depth(&self) -> u64 {
-        if self.idle {
+        if self.idle || self.is_guess {
             self.idle_burst
         } else {
             self.burst

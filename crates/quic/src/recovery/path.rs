@@ -12,12 +12,15 @@ use super::episodes::Episodes;
 use super::pacer::Pacer;
 use super::rate_sample::RateSampler;
 use super::rounds::Rounds;
-use super::rtt::RttEstimator;
-use super::{DeliverySnapshot, LossThresholds, RecoveryStats};
+use super::rtt::{GRANULARITY, RttEstimator};
+use super::{DeliverySnapshot, LossThresholds, RecoveryStats, SendPurpose};
 use crate::config::TransportConfig;
 
 /// Lost packets that one run may name without allocating.
 const SCRATCH_PACKETS: usize = 64;
+
+/// Largest factor of the probe timeout's back-off.
+const MAX_BACKOFF: f64 = 8.0;
 
 /// What the configuration says about recovery, and the path's present packet size.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +33,10 @@ pub(super) struct Settings {
     packet_threshold: u64,
     time_threshold_eighths: u32,
     persistent_congestion_threshold: u32,
+    initial_pto: Option<Duration>,
+    /// Factor of the back-off, thousandths.
+    pto_backoff: u32,
+    max_pto: Duration,
 }
 
 impl Settings {
@@ -42,6 +49,9 @@ impl Settings {
             packet_threshold: config.packet_threshold,
             time_threshold_eighths: config.time_threshold_eighths,
             persistent_congestion_threshold: config.persistent_congestion_threshold,
+            initial_pto: config.initial_pto.map(|pto| pto.max(GRANULARITY)),
+            pto_backoff: (config.pto_backoff.clamp(1.0, MAX_BACKOFF) * 1000.0).round() as u32,
+            max_pto: config.max_pto,
         }
     }
 
@@ -138,12 +148,18 @@ impl PathRecovery {
     /// The peer moved to another address (RFC 9000, section 9.4): RTT, controller, pacer and
     /// samples start afresh. Packets sent before leave flight silently; what later becomes of them
     /// touches neither window nor RTT. Totals and the numbering of episodes go on.
+    ///
+    /// `initial_rtt` is the assumption to start from: the configured one, or the time that the path's
+    /// validation took, which is no sample yet (RFC 9002, section 6.2.2).
+    ///
+    /// Returns what was known of the old path, for [`PathRecovery::resume`].
     pub(crate) fn reset_for_new_path(
         &mut self,
         now: Instant,
         config: &TransportConfig,
+        initial_rtt: Duration,
         rng: &mut dyn Rng,
-    ) {
+    ) -> Self {
         let fresh = Self::new(
             now,
             self.settings.path,
@@ -152,15 +168,35 @@ impl PathRecovery {
             rng,
         );
         let stats = self.stats;
-        let rtt = self.rtt.renewed(now, config.initial_rtt);
+        let rtt = self.rtt.renewed(now, initial_rtt);
         let mut episodes = std::mem::replace(&mut self.episodes, Episodes::new());
         episodes.reset();
-        *self = Self {
+        let new = Self {
             rtt,
             episodes,
             stats,
             ..fresh
         };
+        let old = std::mem::replace(self, new);
+        self.refresh_pacer(now);
+        old
+    }
+
+    /// The move to another address was a mistake: what was known of the old path holds again. What
+    /// was sent meanwhile, and before, leaves flight silently; totals go on.
+    pub(crate) fn resume(&mut self, now: Instant, mut old: Self) {
+        let mut episodes = std::mem::replace(&mut self.episodes, Episodes::new());
+        episodes.reset();
+        old.on_discard(old.inflight);
+        old.rtt = old.rtt.resumed(now, &self.rtt);
+        *self = Self {
+            episodes,
+            stats: self.stats,
+            pto_count: 0,
+            untold_ecn: EcnCounts::default(),
+            ..old
+        };
+        self.refresh_pacer(now);
     }
 
     // --- RTT and timeouts
@@ -197,6 +233,25 @@ impl PathRecovery {
     /// and without back-off.
     pub(crate) fn pto_base(&self) -> Duration {
         self.rtt.pto_base()
+    }
+
+    /// The probe timeout with back-off (RFC 9002, section 6.2.1). `max_ack_delay` is zero where the
+    /// peer doesn't delay acknowledgements.
+    pub(crate) fn probe_timeout(&self, max_ack_delay: Duration) -> Duration {
+        let settings = &self.settings;
+        let base = match settings.initial_pto {
+            Some(initial) if !self.rtt.view().has_sample => initial,
+            _ => self.pto_base(),
+        };
+        let first = base.saturating_add(max_ack_delay);
+        let mut timeout = first;
+        for _ in 0..self.pto_count {
+            if timeout >= settings.max_pto || settings.pto_backoff <= 1000 {
+                break;
+            }
+            timeout = timeout.saturating_mul(settings.pto_backoff) / 1000;
+        }
+        timeout.min(settings.max_pto).max(first)
     }
 
     /// Losses that span this long make persistent congestion (RFC 9002, section 7.6.1).
@@ -242,6 +297,12 @@ impl PathRecovery {
         after <= self.cwnd() || self.episodes.has_free_packet()
     }
 
+    /// True if the window has room for `size` bytes, the one packet that may leave when an episode
+    /// opens not counted: that one is for data.
+    pub(crate) fn has_room_for(&self, size: usize) -> bool {
+        self.inflight + ByteCount::new(size as u64) <= self.cwnd()
+    }
+
     /// When the pacer lets a full-sized packet go; not later than `now` means at once.
     pub(crate) fn pacing_release(&mut self, now: Instant) -> Instant {
         self.pacer.release(now)
@@ -270,9 +331,10 @@ impl PathRecovery {
         &mut self,
         now: Instant,
         size: u16,
-        is_probe: bool,
+        purpose: SendPurpose,
         rng: &mut dyn Rng,
     ) -> DeliverySnapshot {
+        let is_probe = purpose == SendPurpose::TimeoutProbe;
         let before = self.inflight;
         let bytes = ByteCount::new(u64::from(size));
         let was_idle = match self.active_at {
@@ -299,7 +361,7 @@ impl PathRecovery {
             bytes,
             inflight_before: before,
             is_probe,
-            is_mtu_probe: false,
+            is_mtu_probe: purpose == SendPurpose::MtuProbe,
             ack_eliciting: true,
             was_idle,
         };
@@ -347,6 +409,11 @@ impl PathRecovery {
     }
 
     // --- the rest
+
+    /// The path's packet size.
+    pub(crate) fn max_datagram_size(&self) -> u16 {
+        self.settings.max_datagram_size
+    }
 
     /// The path's packet size changed.
     pub(crate) fn on_max_datagram_size(&mut self, max_datagram_size: u16, rng: &mut dyn Rng) {

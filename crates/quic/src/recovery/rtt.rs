@@ -52,6 +52,15 @@ impl RttEstimator {
         }
     }
 
+    /// What was known holds again, but of packets sent before `now` nobody knows which way they
+    /// went. `interim` is the estimator that was used meanwhile; its samples stay in the mean.
+    pub(super) fn resumed(mut self, now: Instant, interim: &Self) -> Self {
+        self.valid_from = now;
+        self.total = interim.total;
+        self.samples = interim.samples;
+        self
+    }
+
     /// A packet sent at `sent_at` was acknowledged now. True if this was the first sample.
     pub(super) fn on_sample(
         &mut self,

@@ -36,7 +36,17 @@ pub(crate) struct SentPacket {
     pub(crate) ecn_marked: bool,
     /// It carried stream bytes that had been sent before.
     pub(crate) retransmission: bool,
+    /// It tests whether the path carries its size: no probe timeout waits for it, and there is
+    /// nothing in it to repeat.
+    pub(crate) mtu_probe: bool,
     pub(crate) snapshot: DeliverySnapshot,
+}
+
+impl SentPacket {
+    /// True if the peer's silence about it is a reason to ask again.
+    fn is_awaited(&self) -> bool {
+        self.ack_eliciting && !self.mtu_probe
+    }
 }
 
 #[derive(Debug)]
@@ -114,17 +124,29 @@ impl Ledger {
         PacketNumber::new(self.base + self.entries.len() as u64)
     }
 
+    /// True if every packet number was used: no packet may follow (RFC 9000, section 12.3).
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.base + self.entries.len() as u64 > PacketNumber::MAX.get()
+    }
+
+    /// The next packet gets this number. Only before the first one.
+    #[cfg(test)]
+    pub(crate) fn start_at(&mut self, number: PacketNumber) {
+        assert!(self.entries.is_empty());
+        self.base = number.get();
+    }
+
     /// The largest packet number that the peer acknowledged.
     pub(crate) fn largest_acked(&self) -> Option<PacketNumber> {
         self.largest_acked
     }
 
-    /// Ack-eliciting packets in flight.
+    /// Ack-eliciting packets in flight, MTU probes left out.
     pub(crate) fn eliciting_in_flight(&self) -> u64 {
         self.eliciting_in_flight
     }
 
-    /// When the last ack-eliciting packet was sent.
+    /// When the last ack-eliciting packet other than an MTU probe was sent.
     pub(crate) fn last_eliciting_sent_at(&self) -> Option<Instant> {
         self.last_eliciting_sent_at
     }
@@ -141,6 +163,7 @@ impl Ledger {
                 in_flight: false,
                 ecn_marked: false,
                 retransmission: false,
+                mtu_probe: false,
                 snapshot: DeliverySnapshot::default(),
             },
             state: State::Skipped,
@@ -154,7 +177,7 @@ impl Ledger {
     pub(crate) fn on_sent(&mut self, packet: SentPacket, carried: &[Carried]) {
         let carried_from = self.carried_base + self.carried.len() as u64;
         self.carried.extend(carried);
-        if packet.ack_eliciting {
+        if packet.is_awaited() {
             self.eliciting_in_flight += 1;
             self.last_eliciting_sent_at = Some(packet.sent_at);
         }
@@ -208,7 +231,7 @@ impl Ledger {
                     let entry = &mut self.entries[(number - self.base) as usize];
                     let lost_in = match entry.state {
                         State::Outstanding => {
-                            if entry.packet.ack_eliciting {
+                            if entry.packet.is_awaited() {
                                 self.eliciting_in_flight -= 1;
                             }
                             None
@@ -306,7 +329,7 @@ impl Ledger {
             let Some(entry) = self.entry(number.get()) else {
                 continue;
             };
-            if !entry.packet.ack_eliciting || entry.packet.sent_at <= since {
+            if !entry.packet.is_awaited() || entry.packet.sent_at <= since {
                 continue;
             }
             let (first, start) = *from.get_or_insert((number.get(), entry.packet.sent_at));
@@ -327,7 +350,7 @@ impl Ledger {
             .flatten()
             .filter(|&number| {
                 self.entry(number)
-                    .is_some_and(|entry| entry.packet.ack_eliciting)
+                    .is_some_and(|entry| entry.packet.is_awaited())
             })
             .map(PacketNumber::new)
     }
@@ -341,6 +364,41 @@ impl Ledger {
             self.carried_by(number)
                 .filter_map(move |carried| packet.map(|packet| (number, packet, carried)))
         })
+    }
+
+    /// True if packet `number` tests whether the path carries its size.
+    pub(crate) fn is_mtu_probe(&self, number: PacketNumber) -> bool {
+        self.packet(number).is_some_and(|packet| packet.mtu_probe)
+    }
+
+    /// True if a packet sent after `number`, of `size` bytes or more, was acknowledged. Looks through
+    /// what was sent since, so it is for rare questions.
+    pub(crate) fn has_acked_after(&self, number: PacketNumber, size: u16) -> bool {
+        let from = (number.get() + 1).saturating_sub(self.base);
+        self.entries
+            .iter()
+            .skip(usize::try_from(from).unwrap_or(usize::MAX))
+            .any(|entry| entry.state == State::Acked && entry.packet.size >= size)
+    }
+
+    /// Takes packet `number` out of flight before its fate is known; `None` if it is known.
+    pub(crate) fn give_up(&mut self, number: PacketNumber) -> Option<LostRecord> {
+        let index = number.get().checked_sub(self.base)?;
+        let entry = self.entries.get_mut(usize::try_from(index).ok()?)?;
+        if entry.state != State::Outstanding {
+            return None;
+        }
+        let (mut numbers, mut lost) = (Vec::new(), Vec::new());
+        let number = number.get();
+        mark_lost(
+            entry,
+            number,
+            &mut self.eliciting_in_flight,
+            &mut numbers,
+            &mut lost,
+        );
+        self.settled.insert_one(number);
+        lost.pop()
     }
 
     /// Takes everything out of flight, as when keys are discarded; returns the bytes.
@@ -361,6 +419,18 @@ impl Ledger {
         lost.iter()
             .map(|record| ByteCount::new(u64::from(record.size)))
             .sum()
+    }
+
+    /// Forgets every packet; their numbers are not used again, and acknowledgements of them count for
+    /// nothing.
+    pub(crate) fn forget_all(&mut self) {
+        self.base = self.next_number().get();
+        self.entries.clear();
+        self.carried_base += self.carried.len() as u64;
+        self.carried.clear();
+        self.acked.clear();
+        self.settled.clear();
+        self.eliciting_in_flight = 0;
     }
 
     /// Forgets packets whose fate is final: acknowledged ones, and lost ones sent before `horizon`.
@@ -387,6 +457,17 @@ impl Ledger {
         self.settled.remove(0..self.base);
     }
 
+    /// True if the oldest packet still waits for an acknowledgement though it was sent before
+    /// `horizon`, or at that time: nothing behind it can be forgotten.
+    pub(crate) fn is_stuck(&self, horizon: Instant) -> bool {
+        let front = self.entries.front();
+        front.is_some_and(|entry| {
+            entry.state == State::Outstanding
+                && entry.packet.in_flight
+                && entry.packet.sent_at <= horizon
+        })
+    }
+
     /// Packets remembered.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
@@ -410,7 +491,7 @@ fn mark_lost(
     lost: &mut Vec<LostRecord>,
 ) {
     entry.state = State::Lost(None);
-    if entry.packet.ack_eliciting {
+    if entry.packet.is_awaited() {
         *eliciting_in_flight -= 1;
     }
     let number = PacketNumber::new(number);

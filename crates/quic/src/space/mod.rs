@@ -10,7 +10,7 @@ mod received;
 mod tests;
 
 pub(crate) use ledger::{AckOutcome, Ledger, SentPacket};
-pub(crate) use received::Received;
+pub(crate) use received::{AckTiming, Received};
 
 use swiftwater_units::Instant;
 
@@ -32,6 +32,8 @@ pub(crate) struct Space {
     pub(crate) skip_after: u64,
     /// Packets sent since the last ack-eliciting one.
     pub(crate) silent_run: u32,
+    /// Packets that ask for no acknowledgement, sent since the oldest one that does was overdue.
+    pub(crate) neglected: u32,
 }
 
 impl Space {
@@ -44,6 +46,7 @@ impl Space {
             ping: false,
             skip_after: 0,
             silent_run: 0,
+            neglected: 0,
         }
     }
 }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use swiftwater_units::{Instant, PacketNumber};
+use swiftwater_wire::frame::AckFrequency;
 
-use crate::policy::{AckDecision, AckPolicy, AckView};
+use crate::policy::{AckDecision, AckPolicy, AckView, RequestedFrequency};
 use crate::ranges::RangeSet;
 use crate::transmit::EcnCodepoint;
 
@@ -12,6 +13,16 @@ use crate::transmit::EcnCodepoint;
 const MAX_ACK_RANGES: usize = 64;
 /// Ranges remembered to recognise duplicates; packets below the oldest then count as duplicates.
 const MAX_SEEN_RANGES: usize = 256;
+
+/// What decides when a 1-RTT packet is acknowledged.
+pub(crate) struct AckTiming<'a> {
+    pub(crate) policy: &'a mut dyn AckPolicy,
+    /// The delay that we promised, or that the peer asked for.
+    pub(crate) max_ack_delay: Duration,
+    pub(crate) smoothed_rtt: Duration,
+    /// How often the peer wants to be acknowledged.
+    pub(crate) wish: Option<AckFrequency>,
+}
 
 /// Received packets of one space.
 #[derive(Debug)]
@@ -28,6 +39,10 @@ pub(crate) struct Received {
     ack_deadline: Option<Instant>,
     /// Cumulative counts: ECT(0), ECT(1), CE.
     ecn: [u64; 3],
+    /// The last packet was marked CE.
+    last_was_ce: bool,
+    /// Largest packet number in the last ACK frame.
+    largest_reported: Option<PacketNumber>,
 }
 
 impl Received {
@@ -40,6 +55,8 @@ impl Received {
             unacked_eliciting: 0,
             ack_deadline: None,
             ecn: [0; 3],
+            last_was_ce: false,
+            largest_reported: None,
         }
     }
 
@@ -53,15 +70,15 @@ impl Received {
         number.get() < self.seen_floor || self.seen.contains(number.get())
     }
 
-    /// Records an authenticated packet. `immediate` acknowledges without asking `policy`, as for
-    /// Initial and Handshake packets (RFC 9000, section 13.2.1).
+    /// Records an authenticated packet. Without `timing` it is acknowledged at once, as Initial and
+    /// Handshake packets are (RFC 9000, section 13.2.1).
     pub(crate) fn on_packet(
         &mut self,
         now: Instant,
         number: PacketNumber,
         ack_eliciting: bool,
         ecn: Option<EcnCodepoint>,
-        policy: Option<(&mut dyn AckPolicy, Duration, Duration)>,
+        timing: Option<AckTiming<'_>>,
     ) {
         self.seen.insert_one(number.get());
         while self.seen.len() > MAX_SEEN_RANGES {
@@ -79,6 +96,8 @@ impl Received {
             Some(EcnCodepoint::Ce) => self.ecn[2] += 1,
             None => {}
         }
+        let ce = ecn == Some(EcnCodepoint::Ce);
+        let ce_begins = ce && !std::mem::replace(&mut self.last_was_ce, ce);
         let previous = self.largest.map(|(largest, _)| largest);
         if previous.is_none_or(|largest| number > largest) {
             self.largest = Some((number, now));
@@ -87,25 +106,64 @@ impl Received {
             return;
         }
         self.unacked_eliciting += 1;
-        let max_delay = policy
-            .as_ref()
-            .map_or(Duration::ZERO, |(_, max_delay, _)| *max_delay);
-        let decision = match policy {
-            None => AckDecision::Now,
-            Some((policy, max_ack_delay, smoothed_rtt)) => policy.on_ack_eliciting(&AckView {
-                unacked: self.unacked_eliciting,
-                out_of_order: previous
-                    .map_or(number.get() != 0, |largest| number != largest.next()),
-                ce: ecn == Some(EcnCodepoint::Ce),
-                max_ack_delay,
-                smoothed_rtt,
-            }),
-        };
-        let deadline = match decision {
-            AckDecision::Now => now,
-            AckDecision::Within(delay) => now + delay.min(max_delay),
+        let deadline = match timing {
+            None => now,
+            Some(timing) => {
+                let view = AckView {
+                    unacked: self.unacked_eliciting,
+                    out_of_order: previous
+                        .map_or(number.get() != 0, |largest| number != largest.next()),
+                    ce,
+                    max_ack_delay: timing.max_ack_delay,
+                    smoothed_rtt: timing.smoothed_rtt,
+                    requested: timing.wish.map(|wish| RequestedFrequency {
+                        ack_eliciting_threshold: wish.ack_eliciting_threshold,
+                        reordered: self.is_reordered_by(wish.reordering_threshold),
+                        ce_begins,
+                    }),
+                };
+                match timing.policy.on_ack_eliciting(&view) {
+                    AckDecision::Now => now,
+                    AckDecision::Within(delay) => now + delay.min(timing.max_ack_delay),
+                }
+            }
         };
         self.ack_deadline = Some(self.ack_deadline.map_or(deadline, |due| due.min(deadline)));
+    }
+
+    /// True if the smallest missing packet that the peer can't know to be lost yet lies `threshold`
+    /// behind the largest (draft-ietf-quic-ack-frequency, section 6.2).
+    fn is_reordered_by(&self, threshold: u64) -> bool {
+        let Some((largest, _)) = self.largest.filter(|_| threshold > 0) else {
+            return false;
+        };
+        // The first packet number that was not reported missing yet.
+        let floor = match self.largest_reported {
+            Some(reported) => (reported.get() + 1).saturating_sub(threshold),
+            None => 0,
+        };
+        let mut missing = None;
+        let mut above = largest.get() + 1;
+        for range in self.seen.iter().rev() {
+            if range.end < above {
+                missing = Some(range.end.max(floor));
+            }
+            above = range.start;
+            if above <= floor {
+                break;
+            }
+        }
+        // Below what is remembered nothing counts as missing.
+        let lowest = floor.max(self.seen_floor);
+        if above > lowest {
+            missing = Some(lowest);
+        }
+        missing.is_some_and(|missing| largest.get() - missing >= threshold)
+    }
+
+    /// The peer wants an acknowledgement at once.
+    pub(crate) fn hurry(&mut self, now: Instant) {
+        self.ack_deadline = Some(now);
     }
 
     /// When an ACK must leave.
@@ -147,6 +205,7 @@ impl Received {
     pub(crate) fn on_ack_sent(&mut self) {
         self.unacked_eliciting = 0;
         self.ack_deadline = None;
+        self.largest_reported = self.largest();
     }
 
     /// The peer acknowledged an ACK that reported up to `largest`: those need no repetition (RFC

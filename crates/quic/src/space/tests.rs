@@ -16,6 +16,7 @@ fn packet(now: Instant) -> SentPacket {
         in_flight: true,
         ecn_marked: false,
         retransmission: false,
+        mtu_probe: false,
         snapshot: DeliverySnapshot::default(),
     }
 }

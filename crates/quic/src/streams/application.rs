@@ -6,7 +6,7 @@ use swiftwater_wire::VarInt;
 
 use super::send::SendHalf;
 use super::table::Lookup;
-use super::{READABLE, Streams, WRITABLE};
+use super::{Priority, READABLE, Streams, WRITABLE};
 use crate::connection::StreamEvent;
 use crate::control::{ControlKey, ControlValue};
 use crate::error::{ReadError, WriteError};
@@ -129,17 +129,12 @@ impl Streams {
         .unwrap_or(Err(WriteError::Closed))
     }
 
-    /// Gives the stream up: what isn't acknowledged is dropped, and the peer is told `code` (cut to
-    /// 2^62 - 1).
-    pub(crate) fn reset(&mut self, id: StreamId, code: u64) -> Result<(), WriteError> {
-        let (key, send) = self.sending(id)?;
-        send.check_resettable()?;
-        self.reset_sending(key, id, VarInt::saturating(code).get(), None);
-        Ok(())
-    }
-
-    /// Sets which streams go first: the higher, the earlier. Default 0.
-    pub(crate) fn set_priority(&mut self, id: StreamId, priority: i32) -> Result<(), WriteError> {
+    /// Sets which streams go first.
+    pub(crate) fn set_priority(
+        &mut self,
+        id: StreamId,
+        priority: Priority,
+    ) -> Result<(), WriteError> {
         let (key, _) = self.sending(id)?;
         self.slab[key as usize].priority = priority;
         // The lists are brought up to date with every change of the half, even one that is none.
@@ -160,7 +155,7 @@ impl Streams {
 
     /// The stream's priority.
     #[allow(dead_code, reason = "asked for by tests only so far")]
-    pub(crate) fn priority(&self, id: StreamId) -> Result<i32, WriteError> {
+    pub(crate) fn priority(&self, id: StreamId) -> Result<Priority, WriteError> {
         let (_, stream) = self.stream(id).ok_or(WriteError::Closed)?;
         Ok(stream.priority)
     }
@@ -203,7 +198,7 @@ impl Streams {
     }
 
     /// The sending half of `id`.
-    fn sending(&self, id: StreamId) -> Result<(u32, &SendHalf), WriteError> {
+    pub(super) fn sending(&self, id: StreamId) -> Result<(u32, &SendHalf), WriteError> {
         let (key, stream) = self.stream(id).ok_or(WriteError::Closed)?;
         Ok((key, stream.send.as_ref().ok_or(WriteError::Closed)?))
     }

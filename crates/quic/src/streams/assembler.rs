@@ -143,6 +143,12 @@ impl Assembler {
         copied
     }
 
+    /// Drops what is buffered from stream offset `end` on, and memory that isn't needed then.
+    pub(super) fn truncate(&mut self, end: u64) {
+        self.received.remove(end..u64::MAX);
+        self.trim();
+    }
+
     /// Gives back the memory; what was buffered is gone.
     pub(super) fn release(&mut self) {
         self.ring = Vec::new();

@@ -12,26 +12,34 @@
 //! (`table.rs`).
 //!
 //! - `application.rs`: what the application calls; `received.rs`: what the peer's frames do;
-//!   `sending.rs`: what goes into packets and what became of it.
+//!   `sending.rs`: what goes into packets and what became of it; `resets.rs`, `expiry.rs`: what no
+//!   longer will.
+//! - `early.rs`: data that were sent or received before the handshake was complete.
 //! - `send.rs`, `recv.rs`: the two halves of a stream; `send_buffer.rs`, `assembler.rs`: their
 //!   bytes.
 //! - `repairs.rs`: the history of bytes that were lost or repeated; `repair_stats.rs`: its totals.
-//! - `table.rs`: identifiers and counts; `ready.rs`: turns and priorities; `window.rs`: credit
-//!   given.
+//! - `table.rs`: identifiers and counts; `priority.rs`, `ready.rs`, `turns.rs`: who sends next;
+//!   `window.rs`, `rate.rs`: credit given.
 
 mod application;
 mod assembler;
+mod early;
+mod expiry;
+mod priority;
+mod rate;
 mod ready;
 mod received;
 mod recv;
 mod repair_stats;
 mod repairs;
+mod resets;
 mod send;
 mod send_buffer;
 mod sending;
 mod table;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod window;
 
 use std::collections::VecDeque;
@@ -42,6 +50,9 @@ use swiftwater_units::{Dir, Instant, Side, StreamId};
 use swiftwater_wire::TransportParameters;
 
 pub use application::{Chunk, ReadChunk, ReadOutcome};
+pub use expiry::Expiry;
+pub use priority::Priority;
+pub(crate) use rate::first_limit;
 pub use repair_stats::RepairStats;
 pub(crate) use repairs::{Carrier, RepairEvent, Verdict};
 
@@ -55,6 +66,7 @@ use self::window::{Clock, ReceiveWindow};
 use crate::config::TransportConfig;
 use crate::connection::StreamEvent;
 use crate::control::{ControlKey, ControlValue};
+use crate::observe::ResetCause;
 
 /// Bits of the events of a stream that wait to be polled.
 const READABLE: u8 = 1;
@@ -64,11 +76,13 @@ const WRITABLE: u8 = 2;
 #[derive(Debug)]
 struct Stream {
     id: StreamId,
-    priority: i32,
+    priority: Priority,
     /// When the receiver has no use for its data any more.
     deadline: Option<Instant>,
     /// The application knows of it.
     accepted: bool,
+    /// Some of what the peer said about it came as early data.
+    early: bool,
     /// Events that wait to be polled, so that none is queued twice.
     queued_events: u8,
     send: Option<SendHalf>,
@@ -98,6 +112,28 @@ pub(crate) struct StreamsStats {
     pub(crate) retransmitted_bytes: u64,
     /// Bytes of STREAM frames received, duplicates included.
     pub(crate) received_bytes: u64,
+    /// Streams that we gave up, wholly or in part.
+    pub(crate) resets_sent: u64,
+    /// Streams that the peer gave up.
+    pub(crate) resets_received: u64,
+    /// Of `resets_sent`, those whose time was over.
+    pub(crate) expired_streams: u64,
+    /// Bytes that they had not delivered.
+    pub(crate) expired_bytes: u64,
+    /// Streams that we opened.
+    pub(crate) opened: u64,
+    /// Streams that the peer opened.
+    pub(crate) opened_by_peer: u64,
+}
+
+/// A stream was reset, by whomever; for observers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct StreamNotice {
+    pub(crate) id: StreamId,
+    pub(crate) cause: ResetCause,
+    pub(crate) code: u64,
+    pub(crate) final_size: u64,
+    pub(crate) reliable_size: u64,
 }
 
 /// All streams of a connection.
@@ -111,11 +147,18 @@ pub(crate) struct Streams {
     initial_limits: InitialLimits,
     /// False until the peer's limits are known; a blocked open is no news for the peer before.
     knows_peer: bool,
+    /// The frames that come now are early data.
+    receiving_early: bool,
     events: VecDeque<StreamEvent>,
     /// Whether `Opened` or `Available` of each direction waits in `events`.
     queued_opened: [bool; 2],
     queued_available: [bool; 2],
     control: VecDeque<(ControlKey, Option<ControlValue>)>,
+    notices: VecDeque<StreamNotice>,
+    /// Streams that came into being (true) or ended, if somebody wants to know.
+    lives: Option<VecDeque<(StreamId, bool)>>,
+    /// The peer accepts `RESET_STREAM_AT`.
+    peer_resets_at: bool,
     stats: StreamsStats,
 }
 
@@ -131,15 +174,19 @@ impl Streams {
                 config.max_concurrent_bidi_streams,
                 config.max_concurrent_uni_streams,
             ),
-            outgoing: Outgoing::new(config.send_window.get()),
+            outgoing: Outgoing::new(config.send_window.get(), config.starvation_share),
             repairs: Repairs::default(),
             incoming: Incoming::new(config),
             initial_limits: InitialLimits::default(),
             knows_peer: false,
+            receiving_early: false,
             events: VecDeque::new(),
             queued_opened: [false; 2],
             queued_available: [false; 2],
             control: VecDeque::new(),
+            notices: VecDeque::new(),
+            lives: None,
+            peer_resets_at: false,
             stats: StreamsStats::default(),
         }
     }
@@ -147,6 +194,7 @@ impl Streams {
     /// The peer's limits have become known. Limits that are lower than known ones change nothing.
     pub(crate) fn set_peer_parameters(&mut self, parameters: &TransportParameters) {
         self.knows_peer = true;
+        self.peer_resets_at = parameters.reset_stream_at;
         self.initial_limits = InitialLimits {
             bidi_local: parameters.initial_max_stream_data_bidi_local,
             bidi_remote: parameters.initial_max_stream_data_bidi_remote,
@@ -173,7 +221,9 @@ impl Streams {
             StreamEvent::Available { dir } => self.queued_available[dir as usize] = false,
             StreamEvent::Readable { id } => self.clear_queued(id, READABLE),
             StreamEvent::Writable { id } => self.clear_queued(id, WRITABLE),
-            StreamEvent::Finished { .. } | StreamEvent::Stopped { .. } => {}
+            StreamEvent::Finished { .. }
+            | StreamEvent::Stopped { .. }
+            | StreamEvent::Expired { .. } => {}
         }
         Some(event)
     }
@@ -182,6 +232,28 @@ impl Streams {
     /// call.
     pub(crate) fn poll_control(&mut self) -> Option<(ControlKey, Option<ControlValue>)> {
         self.control.pop_front()
+    }
+
+    /// The next stream that came into being (true) or ended, for observers. To be drained like
+    /// [`Streams::poll_control`].
+    pub(crate) fn poll_life(&mut self) -> Option<(StreamId, bool)> {
+        self.lives.as_mut()?.pop_front()
+    }
+
+    /// Keeps book of them from now on.
+    pub(crate) fn record_lives(&mut self) {
+        self.lives = Some(VecDeque::new());
+    }
+
+    fn note_life(&mut self, id: StreamId, begins: bool) {
+        if let Some(lives) = &mut self.lives {
+            lives.push_back((id, begins));
+        }
+    }
+
+    /// The next reset for observers. To be drained like [`Streams::poll_control`].
+    pub(crate) fn poll_notice(&mut self) -> Option<StreamNotice> {
+        self.notices.pop_front()
     }
 
     /// Tells the time and the smoothed round-trip time. Windows are tuned by the latest values, so
@@ -214,15 +286,22 @@ impl Streams {
         let recv = (!local || both).then(|| RecvHalf::new(self.incoming.new_window()));
         let stream = Stream {
             id,
-            priority: 0,
+            priority: Priority::default(),
             deadline: None,
             accepted: local,
+            early: false,
             queued_events: 0,
             send,
             recv,
         };
         let key = self.slab.insert(stream) as u32;
         self.table.insert(id, key);
+        if local {
+            self.stats.opened += 1;
+        } else {
+            self.stats.opened_by_peer += 1;
+        }
+        self.note_life(id, true);
         key
     }
 
@@ -244,6 +323,7 @@ impl Streams {
         let id = self.slab.remove(key as usize).id;
         self.outgoing.forget(key);
         self.table.remove(id);
+        self.note_life(id, false);
         if !self.table.is_local(id) {
             self.grant_streams(id.dir());
         }

@@ -1,157 +1,195 @@
-//! The order in which streams get their turns.
+//! Streams that have something to send, by priority.
 //!
-//! Streams of the highest priority go first, those of equal priority in turns. A turn is a quantum
-//! of bytes, about a packet, and what is left of it carries over to the next packet; so no stream
-//! starves among equals, however the packets fall. Every operation is O(1) but for finding the
-//! level of a priority, which is a binary search among the priorities in use.
+//! Each of the sixteen ranks (`Priority::rank`) in use has a queue of its own. Incremental streams
+//! take turns in theirs: a turn is a quantum of bytes, about a packet, and what is left of it carries
+//! over to the next packet, so no stream starves among equals, however the packets fall. Streams
+//! that aren't incremental stand in the order of their identifiers. Operations cost O(1) among
+//! incremental streams and O(log n) among the others. Queues are kept when they are empty, so that
+//! a stream that becomes ready for every packet allocates nothing.
+
+use std::collections::BTreeSet;
+
+use swiftwater_units::StreamId;
 
 /// Bytes of one turn. A frame isn't cut for it; a turn ends with the frame that uses it up.
-const QUANTUM: u64 = 1024;
+pub(super) const QUANTUM: u64 = 1024;
+
+/// Ranks of priorities.
+const RANKS: usize = 16;
 
 /// No stream.
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
 struct Node {
+    id: StreamId,
     prev: u32,
     next: u32,
-    priority: i32,
-    linked: bool,
+    /// `None` if the stream is in no queue.
+    rank: Option<u8>,
 }
 
-const UNLINKED: Node = Node {
-    prev: NONE,
-    next: NONE,
-    priority: 0,
-    linked: false,
-};
-
-/// The streams of one priority, a doubly linked list.
+/// The streams of one rank.
 #[derive(Debug)]
-struct Level {
-    priority: i32,
-    head: u32,
-    tail: u32,
-    /// Bytes left of the first stream's turn.
-    turn: u64,
+enum Queue {
+    /// Incremental: a doubly linked list.
+    Turns {
+        head: u32,
+        tail: u32,
+        /// Bytes left of the first stream's turn.
+        turn: u64,
+    },
+    /// One after another.
+    Sequence(BTreeSet<(StreamId, u32)>),
+}
+
+impl Queue {
+    fn new(rank: u8) -> Self {
+        if rank % 2 == 1 {
+            Self::Turns {
+                head: NONE,
+                tail: NONE,
+                turn: QUANTUM,
+            }
+        } else {
+            Self::Sequence(BTreeSet::new())
+        }
+    }
+
+    fn first(&self) -> Option<u32> {
+        match self {
+            Self::Turns { head, .. } => (*head != NONE).then_some(*head),
+            Self::Sequence(set) => set.first().map(|(_, key)| *key),
+        }
+    }
+
+    /// Puts `key`, which is in no queue, last or where its identifier wants it.
+    fn insert(&mut self, nodes: &mut [Node], key: u32) {
+        match self {
+            Self::Sequence(set) => {
+                set.insert((nodes[key as usize].id, key));
+            }
+            Self::Turns { head, tail, .. } => {
+                let last = std::mem::replace(tail, key);
+                if last == NONE {
+                    *head = key;
+                } else {
+                    nodes[last as usize].next = key;
+                }
+                let node = &mut nodes[key as usize];
+                (node.prev, node.next) = (last, NONE);
+            }
+        }
+    }
+
+    /// Takes out `key`, which is in this queue.
+    fn remove(&mut self, nodes: &mut [Node], key: u32) {
+        let node = nodes[key as usize];
+        match self {
+            Self::Sequence(set) => {
+                set.remove(&(node.id, key));
+            }
+            Self::Turns { head, tail, turn } => {
+                if node.prev == NONE {
+                    *head = node.next;
+                    *turn = QUANTUM;
+                } else {
+                    nodes[node.prev as usize].next = node.next;
+                }
+                if node.next == NONE {
+                    *tail = node.prev;
+                } else {
+                    nodes[node.next as usize].prev = node.prev;
+                }
+            }
+        }
+    }
 }
 
 /// Streams that have something to send. They are named by small dense keys.
 #[derive(Debug, Default)]
 pub(super) struct Ready {
     nodes: Vec<Node>,
-    /// Levels that have streams, highest priority last.
-    levels: Vec<Level>,
+    /// By rank; made when first needed.
+    queues: [Option<Box<Queue>>; RANKS],
+    /// Bit `rank` is set if there are streams of that rank.
+    ranks: u16,
 }
 
 impl Ready {
     /// True if no stream is ready.
     pub(super) fn is_empty(&self) -> bool {
-        self.levels.is_empty()
+        self.ranks == 0
     }
 
-    /// Whose turn it is, and its priority.
-    pub(super) fn first(&self) -> Option<(u32, i32)> {
-        self.levels.last().map(|level| (level.head, level.priority))
+    /// The ranks that have streams, a bit each, the first rank being the lowest bit.
+    pub(super) fn ranks(&self) -> u16 {
+        self.ranks
     }
 
-    /// Puts `key` behind the others of its priority, unless it is there already.
-    pub(super) fn insert(&mut self, key: u32, priority: i32) {
+    /// Whose turn it is among the streams of `rank`.
+    pub(super) fn first_of(&self, rank: u8) -> Option<u32> {
+        self.queues[usize::from(rank)].as_ref()?.first()
+    }
+
+    /// Puts stream `id` with `key` among those of `rank`, unless it is there already.
+    pub(super) fn insert(&mut self, key: u32, id: StreamId, rank: u8) {
         if self.nodes.len() <= key as usize {
-            self.nodes.resize(key as usize + 1, UNLINKED);
+            let unlinked = Node {
+                id,
+                prev: NONE,
+                next: NONE,
+                rank: None,
+            };
+            self.nodes.resize(key as usize + 1, unlinked);
         }
-        let node = self.nodes[key as usize];
-        if node.linked && node.priority == priority {
+        if self.nodes[key as usize].rank == Some(rank) {
             return;
         }
         self.remove(key);
-        let at = match self.level(priority) {
-            Ok(at) => at,
-            Err(at) => {
-                let level = Level {
-                    priority,
-                    head: NONE,
-                    tail: NONE,
-                    turn: QUANTUM,
-                };
-                self.levels.insert(at, level);
-                at
-            }
-        };
-        self.link_last(at, key);
+        let node = &mut self.nodes[key as usize];
+        (node.id, node.rank) = (id, Some(rank));
+        let queue = &mut self.queues[usize::from(rank)];
+        queue
+            .get_or_insert_with(|| Box::new(Queue::new(rank)))
+            .insert(&mut self.nodes, key);
+        self.ranks |= 1 << rank;
     }
 
     /// Takes `key` out, if it is in.
     pub(super) fn remove(&mut self, key: u32) {
-        let Some(&node) = self.nodes.get(key as usize).filter(|node| node.linked) else {
+        let Some(rank) = self.nodes.get(key as usize).and_then(|node| node.rank) else {
             return;
         };
-        let Ok(at) = self.level(node.priority) else {
-            return;
-        };
-        self.unlink(at, key);
-        if self.levels[at].head == NONE {
-            self.levels.remove(at);
+        if let Some(queue) = &mut self.queues[usize::from(rank)] {
+            queue.remove(&mut self.nodes, key);
+            if queue.first().is_none() {
+                self.ranks &= !(1 << rank);
+            }
         }
+        self.nodes[key as usize].rank = None;
     }
 
-    /// The stream whose turn it is, `key`, has sent `bytes`; the next one follows if that used up
-    /// its turn.
+    /// The stream whose turn it is among those of its rank, `key`, has sent `bytes`; the next one
+    /// follows if that used up its turn.
     pub(super) fn spend(&mut self, key: u32, bytes: u64) {
-        let Some(at) = self
-            .levels
-            .len()
-            .checked_sub(1)
-            .filter(|&at| self.levels[at].head == key)
-        else {
+        let Some(rank) = self.nodes.get(key as usize).and_then(|node| node.rank) else {
             return;
         };
-        // FIN-only frames count as a byte, so that no frame is free.
-        let bytes = bytes.max(1);
-        if self.levels[at].turn > bytes {
-            self.levels[at].turn -= bytes;
+        let Some(queue) = &mut self.queues[usize::from(rank)] else {
             return;
-        }
-        self.unlink(at, key);
-        self.link_last(at, key);
-    }
-
-    fn level(&self, priority: i32) -> Result<usize, usize> {
-        self.levels
-            .binary_search_by_key(&priority, |level| level.priority)
-    }
-
-    fn link_last(&mut self, at: usize, key: u32) {
-        let level = &mut self.levels[at];
-        let last = level.tail;
-        level.tail = key;
-        if last == NONE {
-            level.head = key;
-        } else {
-            self.nodes[last as usize].next = key;
-        }
-        self.nodes[key as usize] = Node {
-            prev: last,
-            next: NONE,
-            priority: level.priority,
-            linked: true,
         };
-    }
-
-    fn unlink(&mut self, at: usize, key: u32) {
-        let node = self.nodes[key as usize];
-        let level = &mut self.levels[at];
-        if node.prev == NONE {
-            level.head = node.next;
-            level.turn = QUANTUM;
-        } else {
-            self.nodes[node.prev as usize].next = node.next;
+        if let Queue::Turns { head, turn, .. } = &mut **queue
+            && *head == key
+        {
+            // FIN-only frames count as a byte, so that no frame is free.
+            let bytes = bytes.max(1);
+            if *turn > bytes {
+                *turn -= bytes;
+            } else {
+                queue.remove(&mut self.nodes, key);
+                queue.insert(&mut self.nodes, key);
+            }
         }
-        if node.next == NONE {
-            level.tail = node.prev;
-        } else {
-            self.nodes[node.next as usize].prev = node.prev;
-        }
-        self.nodes[key as usize] = UNLINKED;
     }
 }

@@ -1,15 +1,18 @@
 //! What the peer's frames do, and the credit that it is given.
 
-use swiftwater_units::{ByteCount, Dir, Instant, StreamId};
+use swiftwater_units::{Bandwidth, ByteCount, Dir, Instant, StreamId};
 use swiftwater_wire::{ErrorCode, frame};
 
-use super::recv::{Received, RecvHalf};
+use super::rate::{Schedule, first_limit};
+use super::recv::{Received, RecvHalf, Reset};
+use super::send::SendHalf;
 use super::table::Lookup;
 use super::{Clock, ReceiveWindow, Streams};
 use crate::config::TransportConfig;
 use crate::connection::StreamEvent;
 use crate::control::{ControlKey, ControlValue};
 use crate::error::TransportError;
+use crate::observe::ResetCause;
 
 /// The half of a stream that a frame is about.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -27,6 +30,8 @@ pub(super) struct Incoming {
     /// Memory of all streams' rings. While it is beyond the window, rings are trimmed to four times
     /// what they are used for whenever they are read from.
     ring_bytes: u64,
+    /// What keeps the credit of the connection behind its window.
+    schedule: Option<Schedule>,
     stream_window: ByteCount,
     max_stream_window: ByteCount,
     pub(super) clock: Clock,
@@ -37,7 +42,8 @@ impl Incoming {
         let now = Instant::ZERO;
         let (window, max_window) = (config.receive_window.get(), config.max_receive_window.get());
         Self {
-            window: ReceiveWindow::new(window, max_window, now),
+            window: ReceiveWindow::new(window, max_window, now).with_limit(first_limit(config)),
+            schedule: None,
             received: 0,
             ring_bytes: 0,
             stream_window: config.stream_receive_window,
@@ -58,6 +64,22 @@ impl Incoming {
     /// Bytes received, or skipped by a gap, and not yet read.
     pub(super) fn unread(&self) -> u64 {
         self.received - self.window.consumed()
+    }
+
+    /// The connection's limit to advertise now, if one is due.
+    fn raise(&mut self) -> Option<u64> {
+        let Clock { now, rtt } = self.clock;
+        let Some(schedule) = &mut self.schedule else {
+            return self.window.raise_shared(self.received, self.clock);
+        };
+        let allowed = schedule.limit(now, rtt, self.received, self.window.limit());
+        let step = schedule.step();
+        if allowed >= self.window.next_limit()
+            && let Some(limit) = self.window.raise_shared(self.received, self.clock)
+        {
+            return Some(limit);
+        }
+        self.window.raise_within(self.received, allowed, step)
     }
 
     fn check(&self, grown: u64) -> Result<(), TransportError> {
@@ -99,14 +121,48 @@ impl Streams {
         &mut self,
         frame: &frame::ResetStream,
     ) -> Result<(), TransportError> {
-        let Some(key) = self.key_for(frame.id, Half::Recv)? else {
+        let reset = Reset {
+            code: frame.error,
+            final_size: frame.final_size,
+            reliable_size: 0,
+            partial: false,
+        };
+        self.on_reset(frame.id, reset)
+    }
+
+    /// A `RESET_STREAM_AT` frame; the parser has checked that the reliable size is no larger than the
+    /// final one.
+    pub(crate) fn on_reset_stream_at(
+        &mut self,
+        frame: &frame::ResetStreamAt,
+    ) -> Result<(), TransportError> {
+        let reset = Reset {
+            code: frame.error,
+            final_size: frame.final_size,
+            reliable_size: frame.reliable_size,
+            partial: true,
+        };
+        self.on_reset(frame.id, reset)
+    }
+
+    fn on_reset(&mut self, id: StreamId, reset: Reset) -> Result<(), TransportError> {
+        let Some(key) = self.key_for(id, Half::Recv)? else {
             return Ok(());
         };
-        if !self.charge(key, frame.final_size, true)? {
+        let Some(recv) = &self.slab[key as usize].recv else {
+            return Ok(());
+        };
+        recv.check_code(&reset)?;
+        let is_news = !recv.is_reset();
+        if !self.charge(key, reset.final_size, true)? {
             return Ok(());
         }
-        let outcome = self.with_recv(key, |recv| recv.on_reset(frame.error, frame.final_size));
-        self.cancel(ControlKey::MaxStreamData(frame.id));
+        let outcome = self.with_recv(key, |recv| recv.on_reset(reset));
+        self.cancel(ControlKey::MaxStreamData(id));
+        if is_news {
+            let sizes = (reset.code, reset.final_size, reset.reliable_size);
+            self.note_reset(id, ResetCause::Peer, sizes);
+        }
         self.after_receipt(key, outcome.unwrap_or_default());
         Ok(())
     }
@@ -123,8 +179,9 @@ impl Streams {
         let stream = &self.slab[key as usize];
         let accepted = stream.accepted;
         if stream.send.as_ref().is_some_and(|send| !send.is_reset()) {
-            self.reset_sending(key, frame.id, frame.error, Some(frame.error));
-            if accepted {
+            let is_news = stream.send.as_ref().is_some_and(SendHalf::is_whole);
+            self.reset_sending(key, frame.id, frame.error, ResetCause::StopSending);
+            if accepted && is_news {
                 self.events.push_back(StreamEvent::Stopped {
                     id: frame.id,
                     code: frame.error,
@@ -185,11 +242,13 @@ impl Streams {
                 self.events.push_back(StreamEvent::Opened { dir: id.dir() });
             }
         }
-        Ok(match self.table.find(id) {
-            Lookup::Live(key) => Some(key),
-            Lookup::Untouched => Some(self.create(id)),
-            Lookup::Closed => None,
-        })
+        let key = match self.table.find(id) {
+            Lookup::Live(key) => key,
+            Lookup::Untouched => self.create(id),
+            Lookup::Closed => return Ok(None),
+        };
+        self.slab[key as usize].early |= self.receiving_early;
+        Ok(Some(key))
     }
 
     /// Charges both windows for data up to `end`, the final size if `last`. False if the receiving
@@ -238,13 +297,43 @@ impl Streams {
             return;
         }
         self.incoming.window.consume(n);
-        let received = self.incoming.received;
-        if let Some(limit) = self
-            .incoming
-            .window
-            .raise_shared(received, self.incoming.clock)
-        {
+        self.grant_credit();
+    }
+
+    /// Raises `MAX_DATA` if that is due.
+    fn grant_credit(&mut self) {
+        let limit = self.incoming.raise();
+        if let Some(limit) = limit {
             self.tell(ControlKey::MaxData, ControlValue::Limit(limit));
+        }
+    }
+
+    /// Lets the peer send no faster than `rate` on average from now on; `None` for no limit.
+    pub(crate) fn set_receive_rate(&mut self, now: Instant, rate: Option<Bandwidth>) {
+        let incoming = &mut self.incoming;
+        incoming.clock.now = incoming.clock.now.max(now);
+        let rate = rate.filter(|rate| !rate.is_zero());
+        incoming.schedule = rate.map(|rate| {
+            let limit = incoming.window.limit();
+            Schedule::new(rate, now, incoming.clock.rtt, incoming.received, limit)
+        });
+        self.grant_credit();
+    }
+
+    /// When the peer is due more credit; `None` while no rate limits it.
+    pub(crate) fn next_grant(&self) -> Option<Instant> {
+        let incoming = &self.incoming;
+        let schedule = incoming.schedule.as_ref()?;
+        let (received, rtt) = (incoming.received, incoming.clock.rtt);
+        let limit = incoming.window.next_step(received, schedule.step())?;
+        schedule.time_of(limit, rtt, received)
+    }
+
+    /// Gives the peer the credit that is due by `now`.
+    pub(crate) fn grant_by(&mut self, now: Instant) {
+        if self.incoming.schedule.is_some() {
+            self.incoming.clock.now = self.incoming.clock.now.max(now);
+            self.grant_credit();
         }
     }
 

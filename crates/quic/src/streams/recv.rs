@@ -17,6 +17,19 @@ pub(super) struct Received {
     pub(super) done: bool,
 }
 
+/// The peer gave the stream up.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Reset {
+    /// The application's code.
+    pub(super) code: u64,
+    /// Final size, bytes.
+    pub(super) final_size: u64,
+    /// Bytes that come all the same; 0 after a `RESET_STREAM`.
+    pub(super) reliable_size: u64,
+    /// Told with `RESET_STREAM_AT`.
+    pub(super) partial: bool,
+}
+
 /// The receiving half. It exists until the reader has seen the end (data, reset) or, after
 /// [`RecvHalf::stop`], until the final size is known.
 #[derive(Debug)]
@@ -26,8 +39,8 @@ pub(super) struct RecvHalf {
     /// Where the bytes received so far end; charged to the connection's window.
     highest: u64,
     final_size: Option<u64>,
-    /// The peer's code, until the reader has seen it.
-    reset: Option<u64>,
+    /// The peer's reset with the smallest reliable size, until the reader has seen it.
+    reset: Option<Reset>,
     /// The reader wants no more.
     stopped: bool,
     /// The reader found nothing and wants to hear when there is something.
@@ -54,7 +67,8 @@ impl RecvHalf {
 
     /// True if a read would not be blocked.
     pub(super) fn is_readable(&self) -> bool {
-        !self.stopped && (self.reset.is_some() || self.assembler.readable() > 0 || self.is_at_end())
+        !self.stopped
+            && (self.reset_code().is_some() || self.assembler.readable() > 0 || self.is_at_end())
     }
 
     /// True once [`RecvHalf::stop`] was called.
@@ -62,9 +76,16 @@ impl RecvHalf {
         self.stopped
     }
 
-    /// The peer's code, if it reset the stream.
+    /// True if the peer reset the stream.
+    pub(super) fn is_reset(&self) -> bool {
+        self.reset.is_some()
+    }
+
+    /// The peer's code, if it reset the stream and all that comes in spite of that was read.
     pub(super) fn reset_code(&self) -> Option<u64> {
-        self.reset
+        let read = self.assembler.offset();
+        let due = self.reset.filter(|reset| reset.reliable_size <= read)?;
+        Some(due.code)
     }
 
     /// True if everything up to the final size was read.
@@ -100,6 +121,17 @@ impl RecvHalf {
         Ok(end.saturating_sub(self.highest))
     }
 
+    /// Checks the code of a reset. RFC 9000 lets it change, with `RESET_STREAM_AT` it must not
+    /// (draft-ietf-quic-reliable-stream-reset-09, section 5.2).
+    pub(super) fn check_code(&self, new: &Reset) -> Result<(), TransportError> {
+        match self.reset {
+            Some(old) if old.code != new.code && (old.partial || new.partial) => Err(
+                TransportError::new(ErrorCode::STREAM_STATE_ERROR, "the code of a reset changed"),
+            ),
+            _ => Ok(()),
+        }
+    }
+
     /// Takes in the data of a frame that passed [`RecvHalf::check`].
     pub(super) fn on_data(
         &mut self,
@@ -112,15 +144,18 @@ impl RecvHalf {
         if fin {
             self.final_size = Some(end);
         }
-        if self.reset.is_some() || self.stopped {
-            // The stop or reset discarded what had come before.
-            let done = self.stopped && self.final_size.is_some();
+        if self.stopped {
+            // The stop discarded what had come before.
             return Ok(Received {
                 discarded: self.discard(),
                 readable: false,
-                done,
+                done: self.final_size.is_some(),
             });
         }
+        // What a reset gave up was discarded, and credited, with the reset.
+        let wanted = self.reset.map_or(u64::MAX, |reset| reset.reliable_size);
+        let wanted = usize::try_from(wanted.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let data = &data[..data.len().min(wanted)];
         let limit = self.window.limit();
         self.assembler.insert(offset, data, limit).map_err(|_| {
             TransportError::new(ErrorCode::INTERNAL_ERROR, "stream data in too many pieces")
@@ -131,14 +166,21 @@ impl RecvHalf {
         })
     }
 
-    /// Takes in a `RESET_STREAM` that passed [`RecvHalf::check`].
-    pub(super) fn on_reset(&mut self, code: u64, final_size: u64) -> Received {
-        if self.reset.is_some() {
-            return Received::default();
+    /// Takes in a reset whose final size passed [`RecvHalf::check`].
+    pub(super) fn on_reset(&mut self, new: Reset) -> Received {
+        if let Some(reset) = &mut self.reset {
+            reset.partial |= new.partial;
+            // A larger reliable size is an older one that was overtaken.
+            reset.reliable_size = reset.reliable_size.min(new.reliable_size);
+            return Received {
+                discarded: self.discard_unreliable(),
+                readable: self.is_readable(),
+                done: false,
+            };
         }
         let complete = self.final_size.is_some() && self.is_whole();
-        self.highest = self.highest.max(final_size);
-        self.final_size = Some(final_size);
+        self.highest = self.highest.max(new.final_size);
+        self.final_size = Some(new.final_size);
         if self.stopped {
             let discarded = self.discard();
             return Received {
@@ -151,10 +193,10 @@ impl RecvHalf {
             // "Data Recvd": the reader gets all of it and need not hear of the reset.
             return Received::default();
         }
-        self.reset = Some(code);
+        self.reset = Some(new);
         Received {
-            discarded: self.discard(),
-            readable: true,
+            discarded: self.discard_unreliable(),
+            readable: self.is_readable(),
             done: false,
         }
     }
@@ -173,7 +215,10 @@ impl RecvHalf {
 
     /// True if `STOP_SENDING` would tell the peer something: it may still be sending.
     pub(super) fn is_expecting_data(&self) -> bool {
-        self.reset.is_none() && !(self.final_size.is_some() && self.is_whole())
+        match self.reset {
+            Some(reset) => self.arrived() < reset.reliable_size,
+            None => !(self.final_size.is_some() && self.is_whole()),
+        }
     }
 
     /// The next contiguous bytes.
@@ -211,7 +256,25 @@ impl RecvHalf {
 
     /// True if everything up to the final size, or to the highest byte, was received.
     fn is_whole(&self) -> bool {
-        self.assembler.offset() + self.assembler.readable() == self.highest
+        self.arrived() == self.highest
+    }
+
+    /// Where the bytes that arrived without a gap end.
+    fn arrived(&self) -> u64 {
+        self.assembler.offset() + self.assembler.readable()
+    }
+
+    /// Drops what a reset gave up; returns the bytes received or announced that nobody will read and
+    /// that were not returned before.
+    fn discard_unreliable(&mut self) -> u64 {
+        let read = self.assembler.offset();
+        let reliable_size = self.reset.map_or(0, |reset| reset.reliable_size);
+        let wanted = reliable_size.saturating_sub(read);
+        self.assembler.truncate(read + wanted);
+        let unread = self.highest - self.window.consumed();
+        let discarded = unread.saturating_sub(wanted);
+        self.window.consume(discarded);
+        discarded
     }
 
     /// Drops what is buffered; returns the bytes received or announced that nobody will read.

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use swiftwater_units::{Instant, PacketNumber, PathId, StreamId};
 
+use super::priority::Priority;
 use super::repair_stats::RepairStats;
 use crate::frame_writer::Fate;
 use crate::observe::Purpose;
@@ -264,7 +265,7 @@ impl Repairs {
         stream: StreamId,
         range: Range<u64>,
         purpose: Purpose,
-        priority: i32,
+        priority: Priority,
         deadline: Option<Instant>,
     ) {
         if range.is_empty() {
@@ -333,7 +334,7 @@ impl Repairs {
         carrier: &Carrier,
         stream: StreamId,
         offset: u64,
-        priority: i32,
+        priority: Priority,
         deadline: Option<Instant>,
     ) {
         let Some(history) = self.ranges.get_mut(&(stream, offset)) else {
@@ -473,6 +474,20 @@ impl Repairs {
     /// The stream was reset: nothing of it needs repair any more.
     pub(super) fn on_reset(&mut self, stream: StreamId) {
         while let Some(range) = self.at_or_after(stream, 0) {
+            let Some(history) = self.ranges.remove(&(stream, range.start)) else {
+                return;
+            };
+            self.abandon(stream, range.start, &history);
+        }
+    }
+
+    /// The stream was reset but for the bytes before `end`.
+    pub(super) fn on_truncated(&mut self, stream: StreamId, end: u64) {
+        if self.ranges.is_empty() {
+            return;
+        }
+        self.cut(stream, end);
+        while let Some(range) = self.at_or_after(stream, end) {
             let Some(history) = self.ranges.remove(&(stream, range.start)) else {
                 return;
             };

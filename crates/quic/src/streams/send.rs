@@ -1,6 +1,7 @@
 //! The sending half of a stream (RFC 9000, section 3.1).
 
-use super::send_buffer::SendBuffer;
+use super::expiry::Expiry;
+use super::send_buffer::{ChunkPool, SendBuffer};
 use crate::error::WriteError;
 
 /// Where the sending half is. "Ready", "Send", "Data Sent" and "Data Recvd" follow from the buffer;
@@ -8,6 +9,15 @@ use crate::error::WriteError;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum State {
     Sending,
+    /// We gave up but for the first bytes.
+    ResetAt {
+        /// What the peer is told as the reason.
+        code: u64,
+        /// `RESET_STREAM_AT` is on its way.
+        told: bool,
+        /// The peer has the latest one.
+        acked: bool,
+    },
     /// We gave up, and `RESET_STREAM` is on its way.
     Reset,
     /// The peer asked us to stop with this code, and `RESET_STREAM` is on its way.
@@ -25,6 +35,8 @@ pub(super) struct SendHalf {
     told_blocked_at: Option<u64>,
     /// A write fell short and the writer wants to hear when there is room.
     pub(super) wants_event: bool,
+    /// When the data is given up; listed in `Outgoing::expiries` too.
+    pub(super) expiry: Option<Expiry>,
     /// Listed among the writers that wait for room in the connection's send window.
     pub(super) is_listed: bool,
 }
@@ -37,6 +49,7 @@ impl SendHalf {
             limit,
             told_blocked_at: None,
             wants_event: false,
+            expiry: None,
             is_listed: false,
         }
     }
@@ -44,6 +57,19 @@ impl SendHalf {
     /// Bytes that flow control lets the application write.
     pub(super) fn credit(&self) -> u64 {
         self.limit.saturating_sub(self.buffer.end())
+    }
+
+    /// Unsent bytes that the peer's limit permits; all of them, unless the limit was forgotten.
+    pub(super) fn sendable(&self) -> u64 {
+        self.buffer
+            .unsent()
+            .min(self.limit.saturating_sub(self.buffer.sent()))
+    }
+
+    /// The peer's limit is unknown again.
+    pub(super) fn forget_limit(&mut self) {
+        self.limit = 0;
+        self.told_blocked_at = None;
     }
 
     /// Raises the peer's limit; false if it is no more than before.
@@ -70,14 +96,14 @@ impl SendHalf {
         match self.state {
             State::Sending if !self.buffer.is_finished() => Ok(()),
             State::Stopped(code) => Err(WriteError::Stopped(code)),
-            State::Sending | State::Reset => Err(WriteError::Closed),
+            State::Sending | State::ResetAt { .. } | State::Reset => Err(WriteError::Closed),
         }
     }
 
     /// Ok if the application may reset.
     pub(super) fn check_resettable(&self) -> Result<(), WriteError> {
         match self.state {
-            State::Sending => Ok(()),
+            State::Sending | State::ResetAt { .. } => Ok(()),
             State::Stopped(code) => Err(WriteError::Stopped(code)),
             State::Reset => Err(WriteError::Closed),
         }
@@ -87,13 +113,59 @@ impl SendHalf {
     pub(super) fn stopped_code(&self) -> Option<u64> {
         match self.state {
             State::Stopped(code) => Some(code),
-            State::Sending | State::Reset => None,
+            State::Sending | State::ResetAt { .. } | State::Reset => None,
         }
     }
 
     /// True once `RESET_STREAM` is on its way; frames in flight matter no more.
     pub(super) fn is_reset(&self) -> bool {
-        self.state != State::Sending
+        matches!(self.state, State::Reset | State::Stopped(_))
+    }
+
+    /// True while nobody gave up any of the data.
+    pub(super) fn is_whole(&self) -> bool {
+        self.state == State::Sending
+    }
+
+    /// The code of a reset but for the first bytes; it can't change any more
+    /// (draft-ietf-quic-reliable-stream-reset-09, section 5.2).
+    pub(super) fn reset_at_code(&self) -> Option<u64> {
+        match self.state {
+            State::ResetAt { code, .. } => Some(code),
+            _ => None,
+        }
+    }
+
+    /// Gives up all but the first `reliable` bytes, or less of them than before. The peer must be
+    /// told, see [`SendHalf::take_reset_at`].
+    pub(super) fn set_reset_at(&mut self, code: u64, reliable: u64, pool: &mut ChunkPool) {
+        self.buffer.keep_only(reliable, pool);
+        self.state = State::ResetAt {
+            code: self.reset_at_code().unwrap_or(code),
+            told: false,
+            acked: false,
+        };
+        self.wants_event = false;
+    }
+
+    /// The code, final size and reliable size to tell the peer now: once all that must arrive was
+    /// sent, so that the final size keeps to the credit that the connection has.
+    pub(super) fn take_reset_at(&mut self) -> Option<(u64, u64, u64)> {
+        let unsent = self.buffer.unsent();
+        let State::ResetAt { code, told, .. } = &mut self.state else {
+            return None;
+        };
+        if unsent > 0 || std::mem::replace(told, true) {
+            return None;
+        }
+        Some((*code, self.buffer.end(), self.buffer.kept()))
+    }
+
+    /// The peer has the latest `RESET_STREAM_AT`.
+    pub(super) fn on_reset_at_acked(&mut self) {
+        if let State::ResetAt { acked, .. } = &mut self.state {
+            *acked = true;
+        }
     }
 
     /// `RESET_STREAM` is being sent, on the peer's wish if `stopped` has its code.
@@ -102,8 +174,12 @@ impl SendHalf {
         self.wants_event = false;
     }
 
-    /// True if everything including the FIN was acknowledged.
+    /// True if everything that must arrive was acknowledged, FIN or reset included.
     pub(super) fn is_complete(&self) -> bool {
-        self.state == State::Sending && self.buffer.is_complete()
+        match self.state {
+            State::Sending => self.buffer.is_complete(),
+            State::ResetAt { acked, .. } => acked && self.buffer.is_delivered(),
+            State::Reset | State::Stopped(_) => false,
+        }
     }
 }

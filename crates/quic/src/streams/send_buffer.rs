@@ -111,6 +111,8 @@ pub(super) struct SendBuffer {
     lost: RangeSet,
     lost_len: u64,
     fin: Fin,
+    /// Bytes from here on need not arrive: the stream was reset but for those before.
+    keep: u64,
 }
 
 impl SendBuffer {
@@ -124,6 +126,7 @@ impl SendBuffer {
             lost: RangeSet::new(),
             lost_len: 0,
             fin: Fin::Open,
+            keep: u64::MAX,
         }
     }
 
@@ -139,7 +142,12 @@ impl SendBuffer {
 
     /// Bytes kept, because they or bytes before them are not acknowledged.
     pub(super) fn held(&self) -> u64 {
-        self.end - self.base
+        self.kept().saturating_sub(self.base)
+    }
+
+    /// Bytes from the start that must arrive.
+    pub(super) fn kept(&self) -> u64 {
+        self.keep.min(self.end)
     }
 
     /// Bytes never sent.
@@ -165,6 +173,11 @@ impl SendBuffer {
     /// True if everything including the FIN was acknowledged.
     pub(super) fn is_complete(&self) -> bool {
         self.fin == Fin::Acked && self.base == self.end
+    }
+
+    /// True if everything that must arrive was acknowledged, the end apart.
+    pub(super) fn is_delivered(&self) -> bool {
+        self.base >= self.kept()
     }
 
     /// True if a frame waits that needs no credit: lost bytes or a bare FIN.
@@ -228,10 +241,7 @@ impl SendBuffer {
     /// The first part of `range` that can be sent as a copy, with at most `max` bytes of data:
     /// what was sent and isn't acknowledged. An empty range at the final size stands for the FIN.
     pub(super) fn next_copy(&self, range: Range<u64>, max: usize) -> Option<Piece> {
-        let unacked = self
-            .acked
-            .gaps_in(range.start.max(self.base)..range.end.min(self.sent))
-            .next();
+        let unacked = self.acked.gaps_in(self.needed(range.clone())).next();
         if let Some(unacked) = unacked {
             return Some(self.piece(unacked, max));
         }
@@ -281,10 +291,10 @@ impl SendBuffer {
 
     /// A copy of `range`, with the FIN if `fin`, was acknowledged.
     pub(super) fn on_acked(&mut self, range: Range<u64>, fin: bool, pool: &mut ChunkPool) {
-        if fin {
+        if fin && self.is_finished() {
             self.fin = Fin::Acked;
         }
-        let range = range.start.max(self.base)..range.end.min(self.sent);
+        let range = self.needed(range);
         if range.is_empty() {
             return;
         }
@@ -303,8 +313,12 @@ impl SendBuffer {
 
     /// The parts of `range` that were sent and are not acknowledged.
     pub(super) fn unacked(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
-        self.acked
-            .gaps_in(range.start.max(self.base)..range.end.min(self.sent))
+        self.acked.gaps_in(self.needed(range))
+    }
+
+    /// The part of `range` that was sent and matters still.
+    fn needed(&self, range: Range<u64>) -> Range<u64> {
+        range.start.max(self.base)..range.end.min(self.sent).min(self.keep)
     }
 
     /// A copy of `range`, with the FIN if `fin`, was lost.
@@ -312,10 +326,21 @@ impl SendBuffer {
         if fin && self.fin == Fin::InFlight {
             self.fin = Fin::Pending;
         }
-        let range = range.start.max(self.base)..range.end.min(self.sent);
+        let range = self.needed(range);
         for gap in self.acked.gaps_in(range) {
             self.lost_len += gap.end - gap.start - self.lost.overlap(gap.clone());
             self.lost.insert(gap);
+        }
+    }
+
+    /// Nothing that is held was ever sent.
+    pub(super) fn forget_sent(&mut self) {
+        self.sent = self.base;
+        self.acked.clear();
+        self.lost.clear();
+        self.lost_len = 0;
+        if self.fin == Fin::InFlight {
+            self.fin = Fin::Pending;
         }
     }
 
@@ -347,6 +372,30 @@ impl SendBuffer {
                 (Segment::Shared(_), _) => {}
             }
             self.segments.pop_front();
+        }
+    }
+
+    /// Only the first `keep` bytes must still arrive, no more than before. What was not sent beyond
+    /// them never will be, and [`SendBuffer::end`] is the final size from now on; the FIN is left to
+    /// whoever tells that size.
+    pub(super) fn keep_only(&mut self, keep: u64, pool: &mut ChunkPool) {
+        self.keep = self.keep.min(keep).min(self.end);
+        self.end = self.sent.max(self.keep);
+        self.fin = Fin::Open;
+        self.forget_lost(self.keep..u64::MAX);
+        self.acked.remove(self.keep..u64::MAX);
+        while let Some((start, segment)) = self.segments.back_mut() {
+            let len = self.keep.saturating_sub(*start) as usize;
+            if len > 0 {
+                match segment {
+                    Segment::Owned(chunk) => chunk.truncate(len),
+                    Segment::Shared(bytes) => bytes.truncate(len),
+                }
+                break;
+            }
+            if let Some((_, Segment::Owned(chunk))) = self.segments.pop_back() {
+                pool.give(chunk);
+            }
         }
     }
 

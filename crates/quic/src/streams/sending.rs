@@ -6,12 +6,13 @@ use std::ops::Range;
 use swiftwater_units::StreamId;
 use swiftwater_wire::frame;
 
-use super::ready::Ready;
+use super::expiry::Expiries;
 use super::repair_stats::RepairStats;
 use super::repairs::{Carrier, RepairEvent, Verdict};
 use super::send::SendHalf;
 use super::send_buffer::{ChunkPool, Piece};
-use super::{Stream, Streams, WRITABLE};
+use super::turns::{Turn, Turns, Work};
+use super::{Priority, Stream, Streams, WRITABLE};
 use crate::connection::StreamEvent;
 use crate::control::{ControlKey, ControlValue};
 use crate::frame_writer::{Carried, Fate, FrameWriter};
@@ -24,15 +25,6 @@ const MIN_PART: usize = 12;
 /// Writers that wait for room are woken when this share of the send window is free, so that a full
 /// window doesn't wake them for every packet acknowledged.
 const WAKE_SHARE: u64 = 8;
-
-/// Why a stream has something to send.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Work {
-    /// Lost bytes or a bare FIN: needs no credit.
-    Repair,
-    /// New bytes: needs the connection's credit.
-    Fresh,
-}
 
 /// What a sending half adds to the totals.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,7 +39,7 @@ impl Totals {
         let buffer = &send.buffer;
         Self {
             held: buffer.held(),
-            unsent: buffer.unsent(),
+            unsent: send.sendable(),
             lost: buffer.lost(),
         }
     }
@@ -56,8 +48,8 @@ impl Totals {
 /// The connection's side of sending.
 #[derive(Debug)]
 pub(super) struct Outgoing {
-    repair: Ready,
-    fresh: Ready,
+    turns: Turns,
+    pub(super) expiries: Expiries,
     pool: ChunkPool,
     totals: Totals,
     send_window: u64,
@@ -73,10 +65,10 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    pub(super) fn new(send_window: u64) -> Self {
+    pub(super) fn new(send_window: u64, starvation_share: u32) -> Self {
         Self {
-            repair: Ready::default(),
-            fresh: Ready::default(),
+            turns: Turns::new(starvation_share),
+            expiries: Expiries::default(),
             pool: ChunkPool::default(),
             totals: Totals::default(),
             send_window,
@@ -109,49 +101,44 @@ impl Outgoing {
 
     /// The stream of `key` is over.
     pub(super) fn forget(&mut self, key: u32) {
-        self.repair.remove(key);
-        self.fresh.remove(key);
+        self.turns.forget(key);
     }
 
     fn credit(&self) -> u64 {
         self.limit.saturating_sub(self.sent)
     }
 
-    /// True if data wait for the connection's limit.
-    fn is_blocked(&self) -> bool {
-        !self.fresh.is_empty() && self.credit() == 0
+    /// Bytes of new data sent.
+    pub(super) fn sent(&self) -> u64 {
+        self.sent
     }
 
-    /// Whose turn it is. Lost bytes go before new ones of the same priority.
-    fn next(&self) -> Option<(Work, u32)> {
-        let fresh = self.fresh.first().filter(|_| self.credit() > 0);
-        match (self.repair.first(), fresh) {
-            (Some((key, priority)), Some((_, other))) if priority >= other => {
-                Some((Work::Repair, key))
-            }
-            (_, Some((key, _))) => Some((Work::Fresh, key)),
-            (Some((key, _)), None) => Some((Work::Repair, key)),
-            (None, None) => None,
-        }
+    /// The peer's limit is unknown again, and of what was sent only `sent` bytes count.
+    pub(super) fn forget_sent(&mut self, sent: u64) {
+        self.limit = 0;
+        self.sent = sent;
+        self.told_blocked_at = None;
+    }
+
+    /// True if data wait for the connection's limit.
+    fn is_blocked(&self) -> bool {
+        self.turns.has_fresh() && self.credit() == 0
+    }
+
+    /// Whose turn it is.
+    fn next(&self) -> Option<Turn> {
+        self.turns.next(self.credit() > 0)
     }
 
     /// Brings totals and lists up to date after a change of the half of `key`.
-    fn account(&mut self, key: u32, priority: i32, before: Totals, send: &SendHalf) {
+    fn account(&mut self, key: u32, id: StreamId, rank: u8, before: Totals, send: &SendHalf) {
         let after = Totals::of(send);
         self.totals.held = self.totals.held - before.held + after.held;
         self.totals.unsent = self.totals.unsent - before.unsent + after.unsent;
         self.totals.lost = self.totals.lost - before.lost + after.lost;
-        let wanted = [
-            (&mut self.repair, send.buffer.has_repair()),
-            (&mut self.fresh, send.buffer.unsent() > 0),
-        ];
-        for (list, wanted) in wanted {
-            if wanted {
-                list.insert(key, priority);
-            } else {
-                list.remove(key);
-            }
-        }
+        let repair = send.buffer.has_repair();
+        let fresh = send.sendable() > 0;
+        self.turns.set(key, id, rank, repair, fresh);
     }
 }
 
@@ -170,8 +157,8 @@ impl Streams {
     /// Writes STREAM frames until room, data or credit ends. An empty packet of any permitted size
     /// always has room for one.
     pub(crate) fn fill(&mut self, writer: &mut FrameWriter<'_, '_>) {
-        while let Some((work, key)) = self.outgoing.next() {
-            if !self.fill_once(writer, work, key) {
+        while let Some(turn) = self.outgoing.next() {
+            if !self.fill_once(writer, turn) {
                 break;
             }
         }
@@ -180,33 +167,38 @@ impl Streams {
 
     /// Writes STREAM frames with lost bytes, as long as it is their turn, until room or they end.
     pub(crate) fn fill_repairs(&mut self, writer: &mut FrameWriter<'_, '_>) {
-        while let Some((Work::Repair, key)) = self.outgoing.next() {
-            if !self.fill_once(writer, Work::Repair, key) {
+        while let Some(turn) = self.outgoing.next()
+            && turn.work == Work::Repair
+        {
+            if !self.fill_once(writer, turn) {
                 break;
             }
         }
     }
 
     /// Writes one STREAM frame; false if there is no room for it.
-    fn fill_once(&mut self, writer: &mut FrameWriter<'_, '_>, work: Work, key: u32) -> bool {
+    fn fill_once(&mut self, writer: &mut FrameWriter<'_, '_>, turn: Turn) -> bool {
+        let Turn { work, key, .. } = turn;
         let Some(stream) = self.slab.get(key as usize) else {
             return false;
         };
         let id = stream.id;
-        let buffer = stream.send.as_ref().map(|send| &send.buffer);
-        let piece = buffer.and_then(|buffer| match work {
-            Work::Repair => {
-                let start = buffer.next_repair(0)?.offset;
+        let Some(send) = &stream.send else {
+            return false;
+        };
+        let buffer = &send.buffer;
+        let piece = match work {
+            Work::Repair => buffer.next_repair(0).and_then(|first| {
                 // Whole data, so that their histories stay whole.
-                let end = self.repairs.end_of(id, start);
-                let len = end.map_or(usize::MAX, |end| (end - start) as usize);
+                let end = self.repairs.end_of(id, first.offset);
+                let len = end.map_or(usize::MAX, |end| (end - first.offset) as usize);
                 buffer.next_repair(len)
-            }
+            }),
             Work::Fresh => {
-                let credit = self.outgoing.credit();
+                let credit = self.outgoing.credit().min(send.sendable());
                 buffer.next_fresh(usize::try_from(credit).unwrap_or(usize::MAX))
             }
-        });
+        };
         let Some(wanted) = piece else { return false };
         let Some(piece) = fit(wanted, id, writer.remaining()) else {
             return false;
@@ -217,15 +209,10 @@ impl Streams {
         }
         let len = piece.len as u64;
         match work {
-            Work::Repair => {
-                self.stats.retransmitted_bytes += len;
-                self.outgoing.repair.spend(key, len);
-            }
-            Work::Fresh => {
-                self.outgoing.sent += len;
-                self.outgoing.fresh.spend(key, len);
-            }
+            Work::Repair => self.stats.retransmitted_bytes += len,
+            Work::Fresh => self.outgoing.sent += len,
         }
+        self.outgoing.turns.spend(turn, len);
         // A bare FIN has no history that would tell.
         let is_repeated = work == Work::Repair && piece.len > 0;
         let purpose = if is_repeated {
@@ -293,26 +280,29 @@ impl Streams {
         let Some(key) = self.table.key(id) else {
             return;
         };
-        let complete = match verdict.fate {
+        let ended = match verdict.fate {
             Fate::Acked => {
                 if !self.repairs.is_empty() {
                     self.repairs.on_acked(&verdict.carrier, id, range.clone());
                 }
                 self.with_send(key, |send, pool| {
                     if send.is_reset() {
-                        return false;
+                        return None;
                     }
                     send.buffer.on_acked(range, fin, pool);
-                    send.is_complete()
+                    send.is_complete().then(|| send.is_whole())
                 })
+                .flatten()
             }
             Fate::Lost | Fate::Probed => {
                 self.on_frame_lost(verdict, key, range, fin);
                 None
             }
         };
-        if complete == Some(true) {
-            self.events.push_back(StreamEvent::Finished { id });
+        if let Some(whole) = ended {
+            if whole {
+                self.events.push_back(StreamEvent::Finished { id });
+            }
             self.close_send(key);
         }
         self.wake_writers();
@@ -361,7 +351,9 @@ impl Streams {
     ) {
         let (priority, deadline) = self
             .stream(id)
-            .map_or((0, None), |(_, stream)| (stream.priority, stream.deadline));
+            .map_or((Priority::default(), None), |(_, stream)| {
+                (stream.priority, stream.deadline)
+            });
         let range = offset..offset + u64::from(len);
         self.repairs
             .on_sent(carrier, id, range, purpose, priority, deadline);
@@ -392,48 +384,24 @@ impl Streams {
         let ControlKey::ResetStream(id) = key else {
             return;
         };
-        if let Some((key, stream)) = self.stream(id)
-            && stream.send.as_ref().is_some_and(SendHalf::is_reset)
-        {
+        let Some((key, _)) = self.stream(id) else {
+            return;
+        };
+        let over = self.with_send(key, |send, _| {
+            send.on_reset_at_acked();
+            send.is_reset() || send.is_complete()
+        });
+        if over == Some(true) {
             self.close_send(key);
         }
     }
 
-    /// Drops what the stream has to send and tells the peer; `stopped` has the peer's code if it
-    /// asked for this.
-    pub(super) fn reset_sending(
-        &mut self,
-        key: u32,
-        id: StreamId,
-        code: u64,
-        stopped: Option<u64>,
-    ) {
-        let final_size = self.with_send(key, |send, pool| {
-            send.buffer.discard(pool);
-            send.set_reset(stopped);
-            send.buffer.sent()
-        });
-        let value = ControlValue::Reset {
-            error: code,
-            final_size: final_size.unwrap_or(0),
-        };
-        self.repairs.on_reset(id);
-        self.cancel(ControlKey::StreamDataBlocked(id));
-        self.tell(ControlKey::ResetStream(id), value);
-        self.wake_writers();
-    }
-
     /// Raises the peer's limit on a stream.
     pub(super) fn raise_stream_limit(&mut self, key: u32, limit: u64) {
-        let Some(stream) = self.slab.get_mut(key as usize) else {
+        let Some(id) = self.slab.get(key as usize).map(|stream| stream.id) else {
             return;
         };
-        let id = stream.id;
-        if stream
-            .send
-            .as_mut()
-            .is_some_and(|send| send.raise_limit(limit))
-        {
+        if self.with_send(key, |send, _| send.raise_limit(limit)) == Some(true) {
             self.cancel(ControlKey::StreamDataBlocked(id));
             self.announce_writable(key);
         }
@@ -486,7 +454,8 @@ impl Streams {
         let send = stream.send.as_mut()?;
         let before = Totals::of(send);
         let result = change(send, &mut self.outgoing.pool);
-        self.outgoing.account(key, stream.priority, before, send);
+        let rank = stream.priority.rank();
+        self.outgoing.account(key, stream.id, rank, before, send);
         Some(result)
     }
 
@@ -516,17 +485,20 @@ impl Streams {
             true,
         );
         self.stats.sent_bytes += len as u64;
+        self.announce_reset_at(key);
         self.note_stream_blocked(key);
     }
 
     /// Everything was delivered, or the peer knows of the reset.
     fn close_send(&mut self, key: u32) {
-        self.slab[key as usize].send = None;
+        if let Some(send) = self.slab[key as usize].send.take() {
+            self.outgoing.expiries.replace(key, send.expiry, None);
+        }
         self.close_if_done(key);
     }
 
     /// Tells the writers that wait for room in the send window, if enough is free.
-    fn wake_writers(&mut self) {
+    pub(super) fn wake_writers(&mut self) {
         let enough = (self.outgoing.send_window / WAKE_SHARE).max(1);
         if self.outgoing.waiting.is_empty() || self.outgoing.room() < enough {
             return;

@@ -157,6 +157,19 @@ impl Table {
         id.index() < self.local[id.dir() as usize].next
     }
 
+    /// Streams of ours so far.
+    pub(super) fn opened_by_us(&self, dir: Dir) -> u64 {
+        self.local[dir as usize].next
+    }
+
+    /// The peer's limits are unknown again.
+    pub(super) fn forget_local_limits(&mut self) {
+        for local in &mut self.local {
+            local.limit = 0;
+            local.told_blocked_at = None;
+        }
+    }
+
     /// The next stream of ours, or `None` at the peer's limit.
     pub(super) fn open(&mut self, dir: Dir) -> Option<StreamId> {
         let local = &mut self.local[dir as usize];

@@ -45,6 +45,12 @@ impl ReceiveWindow {
         }
     }
 
+    /// The same window, of which only `limit` bytes have been advertised so far.
+    pub(super) fn with_limit(mut self, limit: u64) -> Self {
+        self.limit = self.limit.min(limit);
+        self
+    }
+
     /// The offset up to which the peer may send.
     pub(super) fn limit(&self) -> u64 {
         self.limit
@@ -79,6 +85,27 @@ impl ReceiveWindow {
         self.raise_by(left.min(self.size / 2), clock)
     }
 
+    /// The next limit to advertise where something else than the window holds credit back: `step` more
+    /// bytes, or all that the window has for the peer if it would be due by
+    /// [`ReceiveWindow::raise_shared`]. `None` if only readers can bring more.
+    pub(super) fn next_step(&self, received: u64, step: u64) -> Option<u64> {
+        let most = self.next_limit().saturating_sub(self.limit);
+        if most >= step {
+            return Some(self.limit + step);
+        }
+        let left = self.limit.saturating_sub(received);
+        (most > 0 && most >= left.min(self.size / 2)).then_some(self.limit + most)
+    }
+
+    /// The limit to advertise now if it may be no more than `allowed`, in steps of at least `step`.
+    /// The size of the window is not tuned by this: here the window is not what limits the sender.
+    pub(super) fn raise_within(&mut self, received: u64, allowed: u64, step: u64) -> Option<u64> {
+        self.next_step(received, step)
+            .filter(|next| *next <= allowed)?;
+        self.limit = self.next_limit().min(allowed);
+        Some(self.limit)
+    }
+
     fn raise_by(&mut self, least: u64, clock: Clock) -> Option<u64> {
         let credit = self.next_limit().saturating_sub(self.limit);
         if credit == 0 || credit < least {
@@ -89,7 +116,8 @@ impl ReceiveWindow {
         Some(self.limit)
     }
 
-    fn next_limit(&self) -> u64 {
+    /// What could be advertised now.
+    pub(super) fn next_limit(&self) -> u64 {
         self.consumed
             .saturating_add(self.size)
             .min(VarInt::MAX.get())

@@ -11,16 +11,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use swiftwater_quic::crypto::{ClientCrypto, Epoch, ServerCrypto};
-use swiftwater_quic::wire::{ErrorCode, Frame};
+use swiftwater_quic::wire::{ErrorCode, Frame, VERSION_1, VERSION_2};
 use swiftwater_quic::{
-    ClientConfig, Connection, ConnectionError, ConnectionHandle, DatagramMeta, Endpoint,
-    EndpointConfig, EndpointStats, Event, RetryPolicy, Routed, ServerConfig, TransportConfig,
+    ClientConfig, Connection, ConnectionError, ConnectionHandle, DatagramMeta, EarlyData, Endpoint,
+    EndpointConfig, EndpointStats, Event, RandomCids, RetryPolicy, Routed, ServerConfig, SocketId,
+    TransportConfig,
 };
 use swiftwater_tls::null::{NullClient, NullServer};
-use swiftwater_tls::{ClientTls, DevCertificate, EndpointSecrets, ServerTls};
-use swiftwater_units::{Instant, Side};
+use swiftwater_tls::{ClientTls, DevCertificate, EndpointSecrets, MemorySessionStore, ServerTls};
+use swiftwater_units::{Instant, Side, StreamId};
 
+use crate::bystander::Bystander;
 use crate::coding::encode;
+use crate::meter::Meter;
 use crate::peer::{Close, Packet, RawPeer};
 use crate::persona::Persona;
 
@@ -39,6 +42,12 @@ pub(crate) struct Setup {
     pub(crate) chain_len: usize,
     /// Length of the victim's connection IDs.
     pub(crate) cid_len: usize,
+    /// Both ends resume sessions with early data (null cipher): the client keeps them here.
+    pub(crate) sessions: Option<Arc<MemorySessionStore>>,
+    /// The victim's versions, best first.
+    pub(crate) versions: Vec<u32>,
+    /// The victim greases.
+    pub(crate) grease: bool,
 }
 
 impl Default for Setup {
@@ -50,7 +59,22 @@ impl Default for Setup {
             retry: RetryPolicy::Never,
             chain_len: 800,
             cid_len: 8,
+            sessions: None,
+            versions: vec![VERSION_1, VERSION_2],
+            grease: true,
         }
+    }
+}
+
+impl Setup {
+    /// The configuration of the victim's endpoint.
+    fn endpoint(&self, seed: u8) -> EndpointConfig {
+        let key = EndpointSecrets::from_seed([seed; 32]);
+        let mut config = EndpointConfig::new(Arc::new(key));
+        config.cids = Some(Arc::new(RandomCids::new(self.cid_len)));
+        config.versions.clone_from(&self.versions);
+        config.grease = self.grease;
+        config
     }
 }
 
@@ -65,13 +89,14 @@ pub(crate) struct Victim {
     pub(crate) answers: Vec<Vec<u8>>,
     /// Connections that were accepted.
     pub(crate) accepted: usize,
+    /// Memory of the endpoint and the connection.
+    pub(crate) meter: Meter,
+    /// Someone else who talks to the same endpoint.
+    pub(crate) bystander: Option<Bystander>,
 }
 
 impl Victim {
-    fn new(seed: u8, cid_len: usize, server: Option<ServerConfig>) -> Self {
-        let key = EndpointSecrets::from_seed([seed; 32]);
-        let mut config = EndpointConfig::new(Arc::new(key));
-        config.cid_len = cid_len;
+    fn new(seed: u8, config: EndpointConfig, server: Option<ServerConfig>) -> Self {
         Self {
             endpoint: Endpoint::new(config, server.map(Arc::new), [seed; 32]),
             connection: None,
@@ -79,6 +104,8 @@ impl Victim {
             buf: vec![0; 15_000],
             answers: Vec::new(),
             accepted: 0,
+            meter: Meter::default(),
+            bystander: None,
         }
     }
 
@@ -99,11 +126,18 @@ impl Victim {
         let meta = DatagramMeta {
             remote: from,
             local_ip: None,
+            socket: SocketId::default(),
             ecn: None,
         };
         let mut out = [0; 1500];
-        match self.endpoint.route(now, &meta, datagram, &mut out) {
-            Routed::Connection(_) => {}
+        let (endpoint, meter) = (&mut self.endpoint, &mut self.meter);
+        match meter.measure(|| endpoint.route(now, &meta, datagram, &mut out)) {
+            Routed::Connection(handle) => {
+                let bystander = self.bystander.as_mut();
+                if let Some(bystander) = bystander.filter(|other| other.handle == handle) {
+                    return bystander.receive(now, &meta, datagram);
+                }
+            }
             Routed::NewConnection { handle, connection } => {
                 self.accepted += 1;
                 self.events.clear();
@@ -117,7 +151,8 @@ impl Victim {
             _ => return,
         }
         if let Some((_, connection)) = &mut self.connection {
-            connection.handle_datagram(now, &meta, &mut datagram.to_vec());
+            let mut copy = datagram.to_vec();
+            meter.measure(|| connection.handle_datagram(now, &meta, &mut copy));
         }
     }
 
@@ -127,9 +162,10 @@ impl Victim {
         let Some((handle, connection)) = &mut self.connection else {
             return datagrams;
         };
-        while let Some(transmit) = connection.poll_transmit(now, 10, &mut self.buf) {
+        let (buf, meter) = (&mut self.buf, &mut self.meter);
+        while let Some(transmit) = meter.measure(|| connection.poll_transmit(now, 10, buf)) {
             let segment = transmit.segment_size.unwrap_or(transmit.size);
-            for datagram in self.buf[..transmit.size].chunks(segment) {
+            for datagram in buf[..transmit.size].chunks(segment) {
                 datagrams.push((transmit.destination, datagram.to_vec()));
             }
             assert!(datagrams.len() < 10_000, "the victim never falls silent");
@@ -137,10 +173,31 @@ impl Victim {
         while let Some(event) = connection.poll_event() {
             self.events.push(event);
         }
+        let endpoint = &mut self.endpoint;
         while let Some(event) = connection.poll_endpoint_event() {
-            self.endpoint.handle_event(*handle, event);
+            meter.measure(|| endpoint.handle_event(*handle, event));
         }
         datagrams
+    }
+
+    /// Its application has seen the events.
+    pub(crate) fn forget_events(&mut self) {
+        let events = &mut self.events;
+        self.meter.measure(|| events.clear());
+    }
+
+    /// Its application writes to a stream; how much was taken.
+    pub(crate) fn write(&mut self, id: StreamId, data: &[u8]) -> usize {
+        let connection = &mut self.connection.as_mut().unwrap().1;
+        let write = || connection.send_stream(id).write(data).unwrap_or_default();
+        self.meter.measure(write)
+    }
+
+    /// Lets its connection act on the time.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        if let Some((_, connection)) = &mut self.connection {
+            self.meter.measure(|| connection.handle_timeout(now));
+        }
     }
 
     /// Every reason for which it said that the connection closed.
@@ -176,7 +233,9 @@ fn server_crypto(setup: &Setup, certificate: &DevCertificate) -> Arc<dyn ServerC
         let tls = ServerTls::from_dev_certificate(certificate).unwrap();
         Arc::new(tls.alpn([ALPN]))
     } else {
-        Arc::new(NullServer::new([ALPN]).with_chain_len(setup.chain_len))
+        let early = setup.sessions.is_some();
+        let server = NullServer::new([ALPN]).with_chain_len(setup.chain_len);
+        Arc::new(server.with_ticket(early).with_early_data(early))
     }
 }
 
@@ -184,6 +243,9 @@ fn client_crypto(setup: &Setup, certificate: &DevCertificate) -> Arc<dyn ClientC
     if setup.real_tls {
         let tls = ClientTls::with_roots([certificate.certificate_der()]).unwrap();
         Arc::new(tls.alpn([ALPN]))
+    } else if let Some(store) = &setup.sessions {
+        let client = NullClient::new([ALPN]).with_early_data(true);
+        Arc::new(client.with_sessions(Arc::clone(store) as _))
     } else {
         Arc::new(NullClient::new([ALPN]))
     }
@@ -192,16 +254,23 @@ fn client_crypto(setup: &Setup, certificate: &DevCertificate) -> Arc<dyn ClientC
 /// A server under attack that has heard nothing yet, and the client that will attack it.
 pub(crate) fn server_victim(setup: Setup) -> Attack {
     let certificate = DevCertificate::deterministic(["localhost"]).unwrap();
-    let peer = RawPeer::client(&*client_crypto(&setup, &certificate), &setup.persona);
+    let client_crypto = client_crypto(&setup, &certificate);
+    let peer = RawPeer::client(&*client_crypto, &setup.persona);
+    let endpoint = setup.endpoint(2);
     let config = ServerConfig {
-        crypto: server_crypto(&setup, &certificate),
-        transport: Arc::new(setup.transport),
         retry: setup.retry,
-        retry_token_lifetime: Duration::from_secs(15),
+        early_data: match setup.sessions {
+            Some(_) => EarlyData::Accept,
+            None => EarlyData::Reject,
+        },
         address_token_lifetime: Duration::from_secs(3600),
+        ..ServerConfig::new(
+            server_crypto(&setup, &certificate),
+            Arc::new(setup.transport),
+        )
     };
     Attack {
-        victim: Victim::new(2, setup.cid_len, Some(config)),
+        victim: Victim::new(2, endpoint, Some(config)),
         peer,
         now: Instant::from_millis(1),
         from: home(),
@@ -221,7 +290,7 @@ pub(crate) struct LoneClient {
 pub(crate) fn client_victim(setup: Setup) -> LoneClient {
     let certificate = DevCertificate::deterministic(["localhost"]).unwrap();
     let crypto = server_crypto(&setup, &certificate);
-    let mut victim = Victim::new(1, setup.cid_len, None);
+    let mut victim = Victim::new(1, setup.endpoint(1), None);
     let now = Instant::from_millis(1);
     let config = ClientConfig {
         crypto: client_crypto(&setup, &certificate),
@@ -276,6 +345,30 @@ impl LoneClient {
     }
 }
 
+/// A server under attack that accepts early data, and a client that was there before and is about to
+/// send its first Initial again. Also what makes further such clients.
+pub(crate) fn returning_client(transport: TransportConfig) -> (Attack, impl Fn() -> RawPeer) {
+    let setup = Setup {
+        transport,
+        sessions: Some(Arc::new(MemorySessionStore::new(1))),
+        ..Setup::default()
+    };
+    let certificate = DevCertificate::deterministic(["localhost"]).unwrap();
+    let crypto = client_crypto(&setup, &certificate);
+    let mut attack = server_victim(setup);
+    attack.establish();
+    attack.converse();
+    let now = attack.now;
+    attack.victim.connection().close(now, 0, b"");
+    attack.wait(Duration::from_secs(60));
+    let client = move || RawPeer::client(&*crypto, &Persona::default());
+    // Another port, so that its Initial is none of the first connection.
+    attack.from.set_port(7777);
+    attack.peer = client();
+    assert!(attack.peer.has_keys(Epoch::ZeroRtt), "no ticket was given");
+    (attack, client)
+}
+
 /// An established connection to a server under attack.
 pub(crate) fn on_server(setup: Setup) -> Attack {
     let mut attack = server_victim(setup);
@@ -303,6 +396,19 @@ impl Attack {
     pub(crate) fn deliver(&mut self, datagram: &[u8]) {
         self.victim.receive(self.now, self.from, datagram);
         self.collect();
+    }
+
+    /// Lets somebody else connect to the same server. From then on `talk` shows that he is served.
+    pub(crate) fn invite(&mut self) {
+        let bystander = Bystander::join(&mut self.victim.endpoint, self.now);
+        self.victim.bystander = Some(bystander);
+    }
+
+    /// The bystander has bytes echoed while the attack goes on.
+    pub(crate) fn talk(&mut self) {
+        if let Some(bystander) = &mut self.victim.bystander {
+            bystander.talk(&mut self.victim.endpoint, self.now);
+        }
     }
 
     /// Gives the peer what the victim sends.
@@ -398,8 +504,7 @@ impl Attack {
                 return;
             };
             self.now = self.now.max(at);
-            let now = self.now;
-            self.victim.connection().handle_timeout(now);
+            self.victim.handle_timeout(self.now);
         }
         panic!("the victim's timers never rest");
     }
@@ -433,7 +538,7 @@ impl Attack {
                 assert_eq!(close.frame_type, Some(frame_type), "{closes:?}");
             }
         }
-        for epoch in Epoch::ALL {
+        for epoch in Epoch::SPACES {
             let of = closes.iter().filter(|close| close.epoch == epoch).count();
             assert!(of <= 1, "told more than once: {closes:?}");
         }
@@ -443,7 +548,8 @@ impl Attack {
         assert_eq!(self.peer.packets.len(), packets, "it spoke after closing");
         assert!(self.victim.connection().is_drained());
         assert_eq!(self.victim.reasons().len(), 1);
-        assert_eq!(self.victim.endpoint.connections(), 0);
+        let others = usize::from(self.victim.bystander.is_some());
+        assert_eq!(self.victim.endpoint.connections(), others);
     }
 
     /// The victim has not closed and still acknowledges.

@@ -6,7 +6,7 @@ use swiftwater_quic::wire::frame::{self, types};
 use swiftwater_quic::wire::{ErrorCode, Frame};
 use swiftwater_units::{Dir, Side, StreamId};
 
-use crate::attack::on;
+use crate::attack::{Attack, Setup, on, server_victim};
 use crate::coding::{encode, varints};
 use crate::peer::Packet;
 
@@ -150,4 +150,49 @@ fn streams_in_single_bytes_are_put_together_or_refused() {
         }
     }
     attack.assert_closed_with(ErrorCode::INTERNAL_ERROR);
+}
+
+/// A server that has answered a client's first packet and heard nothing since.
+fn half_open() -> Attack {
+    let mut attack = server_victim(Setup::default());
+    for datagram in attack.peer.answers() {
+        attack.deliver(&datagram);
+    }
+    attack.peer.acknowledges = false;
+    attack.victim.meter.restart();
+    attack
+}
+
+#[test]
+fn packets_before_their_keys_take_a_bounded_amount_of_memory() {
+    for len in [100, 1500, 60_000] {
+        let mut attack = half_open();
+        let held = attack.victim.meter.held();
+        let mut datagram = vec![0x55; len];
+        datagram[1..9].copy_from_slice(attack.peer.dst.as_bytes());
+        for _ in 0..200 {
+            attack.deliver(&datagram);
+        }
+        let grown = attack.victim.meter.peak() - held;
+        assert!(grown <= 20 << 10, "{grown} for packets of {len}");
+        attack.peer.acknowledges = true;
+        attack.establish();
+    }
+}
+
+/// Each of its packets is acknowledged, and none of the server's is.
+#[test]
+fn a_half_open_client_that_asks_without_end_is_closed() {
+    let mut attack = half_open();
+    let held = attack.victim.meter.held();
+    let mut sent = 0;
+    while attack.victim.reasons().is_empty() {
+        sent += 1;
+        assert!(sent <= 300, "it goes on for ever");
+        let datagram = attack.peer.seal_initial(&encode(&[Frame::Ping]), 1200);
+        attack.deliver(&datagram);
+    }
+    attack.assert_closed_with(ErrorCode::PROTOCOL_VIOLATION);
+    let grown = attack.victim.meter.peak() - held;
+    assert!(grown <= 128 << 10, "{grown}");
 }

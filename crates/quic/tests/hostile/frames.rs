@@ -117,7 +117,7 @@ fn frames_cut_short_are_encoding_errors() {
 
 #[test]
 fn unknown_frame_types_are_encoding_errors() {
-    for frame_type in [0x1f, 0x20, 0x2f, 0x32, 0x40, 0x3e7d, 1 << 40] {
+    for frame_type in [0x21, 0x20, 0x2f, 0x32, 0x40, 0x3e7d, 1 << 40] {
         for side in SIDES {
             let payload = varints(&[frame_type]);
             refuses(side, &payload, ErrorCode::FRAME_ENCODING_ERROR, frame_type);

@@ -3,17 +3,27 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod ack_frequency;
 mod amplification;
 mod attack;
+mod bystander;
 mod cids;
 mod coding;
+mod conformance;
+mod early_data;
 mod floods;
 mod frames;
+mod handshake;
 mod keys;
+mod meter;
+mod migration;
 mod packets;
 mod parameters;
+mod partial_resets;
 mod peer;
 mod persona;
+mod small_frames;
 mod stateless;
 mod streams;
 mod unreliable;
+mod versions;

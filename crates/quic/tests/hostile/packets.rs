@@ -11,6 +11,7 @@ use swiftwater_units::{Dir, Side};
 use crate::attack::{Attack, Setup, client_victim, home, on, on_client, on_server, server_victim};
 use crate::coding::{ack, cid, encode, ranges};
 use crate::peer::Packet;
+use crate::persona::Persona;
 
 const SIDES: [Side; 2] = [Side::Client, Side::Server];
 
@@ -73,13 +74,58 @@ fn reserved_bits_of_forged_packets_mean_nothing() {
 
 #[test]
 fn packets_without_the_fixed_bit_are_dropped() {
-    let mut attack = on(Side::Server);
-    let number = attack.peer.next_number(Epoch::OneRtt);
-    let mut datagram = attack.peer.seal_payload(&ping());
-    datagram[0] &= !0x40;
-    attack.deliver(&datagram);
-    attack.assert_alive();
-    assert!(!attack.peer.is_acked(Epoch::OneRtt, number));
+    for grease in [false, true] {
+        let mut attack = on_server(Setup {
+            grease,
+            ..Setup::default()
+        });
+        assert_eq!(attack.peer.victims_parameters().grease_quic_bit, grease);
+        let number = attack.peer.next_number(Epoch::OneRtt);
+        let payload = ping();
+        attack.send_packet(&Packet {
+            quic_bit: false,
+            ..Packet::new(Epoch::OneRtt, &payload)
+        });
+        attack.assert_alive();
+        // RFC 9287, section 3: those who say so accept them.
+        assert_eq!(attack.peer.is_acked(Epoch::OneRtt, number), grease);
+    }
+}
+
+#[test]
+fn the_fixed_bit_is_cleared_for_those_only_who_said_so() {
+    for side in [Side::Client, Side::Server] {
+        for (ours, peers) in [(false, true), (true, false), (true, true)] {
+            let mut persona = Persona::default();
+            persona.parameters.grease_quic_bit = peers;
+            let setup = Setup {
+                persona,
+                grease: ours,
+                ..Setup::default()
+            };
+            let mut attack = match side {
+                Side::Server => on_server(setup),
+                Side::Client => on_client(setup),
+            };
+            for _ in 0..40 {
+                attack.send_frames(&[Frame::Ping]);
+                attack.pass(Duration::from_millis(30));
+            }
+            let packets = &attack.peer.packets;
+            let cleared = packets.iter().filter(|packet| !packet.quic_bit).count();
+            if ours && peers {
+                assert!(
+                    (10..30).contains(&cleared),
+                    "{cleared} of {}",
+                    packets.len()
+                );
+                // A client knows nothing of the server in its first packet.
+                assert!(side.is_server() || packets[0].quic_bit);
+            } else {
+                assert_eq!(cleared, 0, "{side:?}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -13,12 +13,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use swiftwater_quic::crypto::{
-    ClientCrypto, Epoch, KeyPair, Keys, NewKeys, PacketKey, Primitives, ServerCrypto, Session,
+    ClientCrypto, EarlyKeys, Epoch, KeyPair, Keys, NewKeys, PacketKey, Primitives, ServerCrypto,
+    Session,
 };
 use swiftwater_quic::wire::frame::{self, ConnectionClose, FrameIter};
 use swiftwater_quic::wire::{
     ConnectionId, Frame, Header, PacketType, PartialHeader, PlainFirstByte, ResetToken,
-    TransportParameters, TruncatedPacketNumber, VERSION_1, Writer, write_retry,
+    TransportParameters, TruncatedPacketNumber, Writer, write_retry,
 };
 use swiftwater_units::{PacketNumber, PathId, Side};
 
@@ -41,6 +42,8 @@ pub(crate) struct Packet<'a> {
     pub(crate) bits: u8,
     /// 1-RTT keys of this generation instead of the newest.
     pub(crate) generation: Option<usize>,
+    /// The QUIC bit.
+    pub(crate) quic_bit: bool,
     /// Send as 0-RTT, with the keys of `epoch`.
     pub(crate) zero_rtt: bool,
 }
@@ -56,6 +59,7 @@ impl<'a> Packet<'a> {
             token: &[],
             bits: 0,
             generation: None,
+            quic_bit: true,
             zero_rtt: false,
         }
     }
@@ -69,6 +73,9 @@ pub(crate) struct Opened {
     pub(crate) payload: Vec<u8>,
     pub(crate) generation: usize,
     pub(crate) dst: ConnectionId,
+    /// Of a long header.
+    pub(crate) version: u32,
+    pub(crate) quic_bit: bool,
 }
 
 impl Opened {
@@ -100,9 +107,15 @@ struct CryptoBytes {
 /// The peer.
 pub(crate) struct RawPeer {
     side: Side,
+    /// The version of its packets with long headers. It reads every one.
+    pub(crate) version: u32,
+    /// Connection ID from which Initial keys are derived.
+    initial_cid: ConnectionId,
     session: Box<dyn Session>,
     primitives: Arc<dyn Primitives>,
     early: [Option<Keys>; 2],
+    /// Keys of early data, if a client resumes.
+    zero_rtt: Option<EarlyKeys>,
     header: Option<KeyPair<dyn swiftwater_quic::crypto::HeaderKey>>,
     /// 1-RTT packet keys by generation.
     generations: Vec<KeyPair<dyn PacketKey>>,
@@ -135,12 +148,13 @@ impl RawPeer {
     pub(crate) fn client(crypto: &dyn ClientCrypto, persona: &Persona) -> Self {
         let encoded = persona.encode(Side::Client, |_| {});
         let session = crypto
-            .start_session(VERSION_1, "localhost", &encoded)
+            .start_session(persona.version, "localhost", &encoded)
             .unwrap();
         let dst = cid(b"firstdst");
-        let mut peer = Self::new(Side::Client, session, crypto.primitives(), persona.cid, dst);
+        let mut peer = Self::new(Side::Client, session, crypto.primitives(), persona, dst);
         peer.dst = dst;
         peer.drain_session();
+        peer.zero_rtt = peer.session.early_keys();
         peer
     }
 
@@ -157,15 +171,9 @@ impl RawPeer {
             parameters.original_destination_connection_id = Some(retried.unwrap_or(header.dst_cid));
             parameters.retry_source_connection_id = retried.map(|_| header.dst_cid);
         });
-        let session = crypto.start_session(VERSION_1, &encoded).unwrap();
+        let session = crypto.start_session(persona.version, &encoded).unwrap();
         let primitives = crypto.primitives();
-        let mut peer = Self::new(
-            Side::Server,
-            session,
-            primitives,
-            persona.cid,
-            header.dst_cid,
-        );
+        let mut peer = Self::new(Side::Server, session, primitives, persona, header.dst_cid);
         peer.dst = header.src_cid;
         peer
     }
@@ -174,15 +182,18 @@ impl RawPeer {
         side: Side,
         session: Box<dyn Session>,
         primitives: Arc<dyn Primitives>,
-        cid: ConnectionId,
+        persona: &Persona,
         original_dst: ConnectionId,
     ) -> Self {
-        let initial = primitives.initial_keys(VERSION_1, &original_dst, side);
+        let initial = primitives.initial_keys(persona.version, &original_dst, side);
         Self {
             side,
+            version: persona.version,
+            initial_cid: original_dst,
             session,
             primitives,
             early: [Some(initial), None],
+            zero_rtt: None,
             header: None,
             generations: Vec::new(),
             generation: 0,
@@ -193,7 +204,7 @@ impl RawPeer {
             unacked: Default::default(),
             eliciting: [false; 3],
             acknowledges: true,
-            cid,
+            cid: persona.cid,
             dst: ConnectionId::EMPTY,
             original_dst,
             token: Vec::new(),
@@ -211,6 +222,7 @@ impl RawPeer {
     pub(crate) fn has_keys(&self, epoch: Epoch) -> bool {
         match epoch {
             Epoch::OneRtt => self.header.is_some(),
+            Epoch::ZeroRtt => self.zero_rtt.is_some(),
             early => self.early[early as usize].is_some(),
         }
     }
@@ -232,6 +244,11 @@ impl RawPeer {
             let next = self.session.next_packet_keys().unwrap();
             self.generations.push(next);
         }
+    }
+
+    /// A server that accepts early data keeps their keys, to send what it must not.
+    pub(crate) fn take_early_keys(&mut self) {
+        self.zero_rtt = self.session.early_keys();
     }
 
     /// The packet number that the next packet of `epoch` gets.
@@ -259,8 +276,12 @@ impl RawPeer {
     /// Seals one packet.
     pub(crate) fn seal(&mut self, packet: &Packet<'_>) -> Vec<u8> {
         let epoch = packet.epoch;
-        let number = packet.number.unwrap_or(self.next[epoch as usize]);
-        self.next[epoch as usize] = self.next[epoch as usize].max(number + 1);
+        let space = match epoch {
+            Epoch::ZeroRtt => Epoch::OneRtt as usize,
+            epoch => epoch as usize,
+        };
+        let number = packet.number.unwrap_or(self.next[space]);
+        self.next[space] = self.next[space].max(number + 1);
         let generation = packet.generation.unwrap_or(self.generation);
         if epoch == Epoch::OneRtt {
             self.derive_up_to(generation);
@@ -275,6 +296,7 @@ impl RawPeer {
         };
         let header = match epoch {
             _ if packet.zero_rtt => Header::ZeroRtt { dst, src },
+            Epoch::ZeroRtt => Header::ZeroRtt { dst, src },
             Epoch::Initial => Header::Initial { dst, src, token },
             Epoch::Handshake => Header::Handshake { dst, src },
             Epoch::OneRtt => Header::OneRtt {
@@ -288,6 +310,10 @@ impl RawPeer {
                 &self.header.as_ref().unwrap().local,
                 &self.generations[generation].local,
             ),
+            Epoch::ZeroRtt => {
+                let keys = self.zero_rtt.as_ref().unwrap();
+                (&keys.header, &keys.packet)
+            }
             early => {
                 let keys = self.early[early as usize].as_ref().unwrap();
                 (&keys.header.local, &keys.packet.local)
@@ -300,12 +326,15 @@ impl RawPeer {
         let size = header.size(truncated.len) + packet.payload.len() + packet_key.tag_len();
         let mut out = vec![0; size];
         let mut writer = Writer::new(&mut out);
-        let layout = header.encode(VERSION_1, truncated, &mut writer);
+        let layout = header.encode(self.version, truncated, &mut writer);
         writer.bytes(packet.payload);
         if epoch != Epoch::OneRtt {
             layout.patch_length(&mut out, size - layout.pn_offset);
         }
         out[0] |= packet.bits;
+        if !packet.quic_bit {
+            layout.clear_quic_bit(&mut out);
+        }
         packet_key.encrypt(
             PathId::ZERO,
             PacketNumber::new(number),
@@ -338,7 +367,7 @@ impl RawPeer {
     /// excepted. One datagram per packet; Initial ones have 1200 bytes.
     pub(crate) fn answers(&mut self) -> Vec<Vec<u8>> {
         let mut datagrams = Vec::new();
-        for epoch in Epoch::ALL {
+        for epoch in Epoch::SPACES {
             if !self.has_keys(epoch) {
                 continue;
             }
@@ -407,9 +436,14 @@ impl RawPeer {
         packet: &[u8],
     ) -> Option<Opened> {
         let mut packet = packet.to_vec();
+        let initial = self
+            .primitives
+            .initial_keys(header.version, &self.initial_cid, self.side);
         match epoch {
+            Epoch::Initial => &initial.header.remote,
+            Epoch::Handshake => &self.early[1].as_ref()?.header.remote,
             Epoch::OneRtt => &self.header.as_ref()?.remote,
-            early => &self.early[early as usize].as_ref()?.header.remote,
+            Epoch::ZeroRtt => return None,
         }
         .decrypt(header.pn_offset, &mut packet);
         let first = PlainFirstByte(packet[0]);
@@ -432,8 +466,10 @@ impl RawPeer {
         };
         for generation in generations.into_iter().rev() {
             let key = match epoch {
+                Epoch::Initial => &initial.packet.remote,
+                Epoch::Handshake => &self.early[1].as_ref()?.packet.remote,
                 Epoch::OneRtt => &self.generations[generation].remote,
-                early => &self.early[early as usize].as_ref()?.packet.remote,
+                Epoch::ZeroRtt => return None,
             };
             let mut plain = payload.to_vec();
             if let Ok(len) = key.decrypt(PathId::ZERO, number, head, &mut plain) {
@@ -444,6 +480,8 @@ impl RawPeer {
                     payload: plain,
                     generation,
                     dst: header.dst_cid,
+                    version: header.version,
+                    quic_bit: header.quic_bit,
                 });
             }
         }
@@ -517,7 +555,8 @@ impl RawPeer {
         self.dst = header.src_cid;
         let keys = self
             .primitives
-            .initial_keys(VERSION_1, &header.src_cid, self.side);
+            .initial_keys(self.version, &header.src_cid, self.side);
+        self.initial_cid = header.src_cid;
         self.early[0] = Some(keys);
     }
 
@@ -531,8 +570,8 @@ impl RawPeer {
         let header = PartialHeader::parse(datagram, 0).unwrap();
         let mut out = vec![0; 7 + header.src_cid.len() + src.len() + token.len() + 16];
         let mut w = Writer::new(&mut out);
-        write_retry(&mut w, VERSION_1, header.src_cid, src, token, 0);
-        let tag = primitives.retry_tag(VERSION_1, &header.dst_cid, w.filled_mut());
+        write_retry(&mut w, header.version, header.src_cid, src, token, 0);
+        let tag = primitives.retry_tag(header.version, &header.dst_cid, w.filled_mut());
         w.bytes(&tag);
         out
     }

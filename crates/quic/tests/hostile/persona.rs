@@ -6,7 +6,7 @@
     reason = "each user takes a part; a failed unwrap is a failed test"
 )]
 
-use swiftwater_quic::wire::{ConnectionId, Reader, TransportParameters};
+use swiftwater_quic::wire::{ConnectionId, Reader, TransportParameters, VERSION_1};
 use swiftwater_units::Side;
 
 use crate::coding::{cid, varint};
@@ -15,6 +15,8 @@ use crate::coding::{cid, varint};
 pub(crate) struct Persona {
     /// Its connection ID.
     pub(crate) cid: ConnectionId,
+    /// The version of its packets.
+    pub(crate) version: u32,
     /// Its transport parameters; connection IDs of the handshake are filled in.
     pub(crate) parameters: TransportParameters,
     /// Parameters to replace (`Some`) or to leave out (`None`) in the encoded bytes, whatever they
@@ -28,6 +30,7 @@ impl Default for Persona {
     fn default() -> Self {
         Self {
             cid: cid(b"raw peer"),
+            version: VERSION_1,
             parameters: TransportParameters {
                 initial_max_data: 1 << 20,
                 initial_max_stream_data_bidi_local: 1 << 18,

@@ -44,7 +44,7 @@ fn version_negotiation_without_our_version_ends_the_attempt() {
     let mut lone = client_victim(Setup::default());
     let said = lone.hear(&negotiation(
         &lone.first.clone(),
-        &[0x1a2a_3a4a, 0x6b33_43cf],
+        &[0x1a2a_3a4a, 0x0000_0002],
     ));
     assert!(said.is_empty());
     assert_eq!(lone.victim.reasons(), [&ConnectionError::VersionMismatch]);
@@ -123,7 +123,7 @@ fn servers_ignore_version_negotiation_and_retry() {
 fn servers_offer_their_versions_to_clients_of_others() {
     let mut attack = server_victim(Setup::default());
     let mut datagram = attack.peer.answers().pop().unwrap();
-    datagram[1..5].copy_from_slice(&0x6b33_43cf_u32.to_be_bytes());
+    datagram[1..5].copy_from_slice(&0x6b33_43d0_u32.to_be_bytes());
     attack.deliver(&datagram);
     let answer = attack.victim.answers.pop().unwrap();
     let header = PartialHeader::parse(&answer, 0).unwrap();
@@ -456,4 +456,40 @@ fn an_endpoint_without_state_resets_and_never_for_ever() {
         rounds += 1;
     }
     assert!(rounds < 100);
+}
+
+/// Sections 5.2.3 and 21.11: as long as a connection lives, nobody gets one of its tokens out of the
+/// endpoint, whatever is sent to its IDs, from wherever.
+#[test]
+fn no_packet_makes_an_endpoint_tell_the_token_of_a_living_connection() {
+    for side in [Side::Client, Side::Server] {
+        let mut attack = on(side);
+        let mut ids: Vec<ConnectionId> = attack.peer.issued().iter().map(|new| new.1).collect();
+        ids.push(attack.peer.dst);
+        let elsewhere = "198.51.100.9:9999".parse().unwrap();
+        for id in ids {
+            for from in [home(), elsewhere] {
+                for len in [21, 22, 43, 100, 1200] {
+                    // Short headers with and without the QUIC bit, and long ones of every type and
+                    // of another version.
+                    for first in [0x40, 0x7f, 0x00, 0xc0, 0xd0, 0xe0, 0xf0, 0x80] {
+                        for version in [VERSION_1, 0x6b33_43ff, 0] {
+                            let mut datagram = vec![first; len];
+                            if first & 0x80 == 0 {
+                                datagram[1..9].copy_from_slice(id.as_bytes());
+                            } else {
+                                datagram[1..5].copy_from_slice(&u32::to_be_bytes(version));
+                                datagram[5] = 8;
+                                datagram[6..14].copy_from_slice(id.as_bytes());
+                                datagram[14] = 0;
+                            }
+                            attack.victim.receive(attack.now, from, &datagram);
+                        }
+                    }
+                }
+            }
+        }
+        assert!(attack.victim.answers.is_empty());
+        attack.assert_alive();
+    }
 }

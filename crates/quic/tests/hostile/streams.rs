@@ -346,3 +346,36 @@ fn victims_keep_the_peers_limits() {
     assert!(ends.iter().all(|&end| end <= 1 << 18), "{ends:?}");
     assert_eq!(ends.iter().sum::<u64>(), 1 << 20);
 }
+
+/// The sender must not change what it sent; if it does, each byte is read once, as it came in one of
+/// the copies (RFC 9000, section 2.2).
+#[test]
+fn overlapping_data_that_differs_is_read_once() {
+    let id = StreamId::new(Side::Client, Dir::Bi, 0);
+    let mut attack = on(Side::Server);
+    let held = attack.victim.meter.held();
+    // Every way of overlapping, and a thousand times the same.
+    attack.send_frames(&[stream(id, 10, &[1; 20], false)]);
+    for n in 0..1000_u64 {
+        let (value, len) = (n as u8, 1 + n % 40);
+        let data = vec![value; len as usize];
+        attack.send_frames(&[stream(id, n % 60, &data, false)]);
+    }
+    attack.send_frames(&[stream(id, 0, &[9; 10], false)]);
+    let grown = attack.victim.meter.held() - held;
+    assert!(grown <= 128 << 10, "{grown}");
+    assert_eq!(attack.victim.connection().accept(Dir::Bi), Some(id));
+    let mut buf = [0; 200];
+    let mut received = attack.victim.connection().recv_stream(id);
+    let end = 99;
+    let mut read = 0;
+    while let Ok(ReadOutcome::Data(n)) = received.read(&mut buf) {
+        read += n;
+    }
+    assert_eq!(read, end);
+    // What was read does not come back.
+    attack.send_frames(&[stream(id, 0, &[8; 99], false)]);
+    let mut received = attack.victim.connection().recv_stream(id);
+    assert_eq!(received.read(&mut buf), Ok(ReadOutcome::Blocked));
+    attack.assert_alive();
+}

@@ -11,9 +11,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use swiftwater_quic::crypto::ServerCrypto;
 use swiftwater_quic::{
     ClientConfig, Connection, ConnectionHandle, DatagramMeta, Endpoint, EndpointConfig, Event,
-    RetryPolicy, Routed, ServerConfig, TransportConfig,
+    RetryPolicy, Routed, ServerConfig, SocketId, TransportConfig,
 };
 use swiftwater_tls::{
     ClientTls, DevCertificate, EndpointSecrets, ServerTls,
@@ -70,20 +71,19 @@ impl Wire {
     pub(crate) fn with(real_tls: bool, retry: RetryPolicy, transport: TransportConfig) -> Self {
         let transport = Arc::new(transport);
         let certificate = DevCertificate::deterministic(["localhost"]).unwrap();
+        let crypto: Arc<dyn ServerCrypto> = if real_tls {
+            Arc::new(
+                ServerTls::from_dev_certificate(&certificate)
+                    .unwrap()
+                    .alpn([ALPN]),
+            )
+        } else {
+            Arc::new(NullServer::new([ALPN]))
+        };
         let server = ServerConfig {
-            crypto: if real_tls {
-                Arc::new(
-                    ServerTls::from_dev_certificate(&certificate)
-                        .unwrap()
-                        .alpn([ALPN]),
-                )
-            } else {
-                Arc::new(NullServer::new([ALPN]))
-            },
-            transport: Arc::clone(&transport),
             retry,
-            retry_token_lifetime: Duration::from_secs(15),
             address_token_lifetime: Duration::from_secs(3600),
+            ..ServerConfig::new(crypto, Arc::clone(&transport))
         };
         let client_config = ClientConfig {
             crypto: if real_tls {
@@ -110,6 +110,20 @@ impl Wire {
                 .unwrap(),
         );
         wire
+    }
+
+    /// The client's packets are answered at once, but its driver stops running for `pause`: it finds
+    /// the answers when it comes back, and its timers late.
+    pub(crate) fn client_sleeps(&mut self, pause: Duration) {
+        self.client.flush(self.now, &mut self.server);
+        let mut replies = Vec::new();
+        self.server
+            .receive(self.now, self.client.address, &mut replies);
+        // The server's acknowledgements may wait for their timer.
+        self.now += Duration::from_millis(30);
+        self.server.connection().handle_timeout(self.now);
+        self.server.flush(self.now, &mut self.client);
+        self.now += pause;
     }
 
     /// Moves datagrams until both ends are silent, then time to the next timeout; false if there is
@@ -187,6 +201,7 @@ impl Peer {
             let meta = DatagramMeta {
                 remote: from,
                 local_ip: None,
+                socket: SocketId::default(),
                 ecn: None,
             };
             let mut out = [0; 1500];

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use swiftwater_link::LinkConfig;
+use swiftwater_quic::crypto::{ClientCrypto, ServerCrypto};
 use swiftwater_quic::{ClientConfig, EndpointConfig, RetryPolicy, ServerConfig, TransportConfig};
 use swiftwater_units::Side;
 
@@ -18,12 +19,18 @@ use crate::host::HostConfig;
 use crate::log::LogDetail;
 use crate::network::Network;
 
+/// Both sides' packet protection.
+type Crypto = (Arc<dyn ClientCrypto>, Arc<dyn ServerCrypto>);
+
 type Adjust<T> = Box<dyn FnOnce(&mut T)>;
 
-/// Makes a [`Pair`]. Default: the null cipher, perfect links of 10 ms each way, seed 1.
+/// Makes a [`Pair`]. Default: the null cipher, perfect links of 10 ms each way, seed 1, and transport
+/// defaults but for datagrams that stay 1200 bytes long: tests that are not about their size count
+/// packets.
 pub struct PairBuilder {
     seed: u64,
     cipher: Cipher,
+    crypto: Option<Crypto>,
     to_server: LinkConfig,
     to_client: LinkConfig,
     client: TransportConfig,
@@ -42,10 +49,11 @@ impl Default for PairBuilder {
         Self {
             seed: 1,
             cipher: Cipher::Null,
+            crypto: None,
             to_server: link.clone(),
             to_client: link,
-            client: TransportConfig::default(),
-            server: TransportConfig::default(),
+            client: steady(),
+            server: steady(),
             server_adjust: Vec::new(),
             endpoint_adjust: [Vec::new(), Vec::new()],
             retry: RetryPolicy::Never,
@@ -79,6 +87,14 @@ impl PairBuilder {
     #[must_use]
     pub fn cipher(mut self, cipher: Cipher) -> Self {
         self.cipher = cipher;
+        self
+    }
+
+    /// Packet protection made elsewhere. Pairs that share it know each other's sessions, which makes
+    /// a later one a client's next visit.
+    #[must_use]
+    pub fn crypto(mut self, client: Arc<dyn ClientCrypto>, server: Arc<dyn ServerCrypto>) -> Self {
+        self.crypto = Some((client, server));
         self
     }
 
@@ -166,17 +182,17 @@ impl PairBuilder {
 
     /// Makes the pair, at time zero and without a connection.
     pub fn build(self) -> Result<Pair, SimError> {
-        let (client_crypto, server_crypto) = self.cipher.crypto()?;
+        let (client_crypto, server_crypto) = match self.crypto {
+            Some(crypto) => crypto,
+            None => self.cipher.crypto()?,
+        };
         let client_config = ClientConfig {
             crypto: client_crypto,
             transport: Arc::new(self.client),
         };
         let mut server_config = ServerConfig {
-            crypto: server_crypto,
-            transport: Arc::new(self.server),
             retry: self.retry,
-            retry_token_lifetime: Duration::from_secs(15),
-            address_token_lifetime: Duration::from_secs(14 * 24 * 3600),
+            ..ServerConfig::new(server_crypto, Arc::new(self.server))
         };
         for change in self.server_adjust {
             change(&mut server_config);
@@ -228,6 +244,14 @@ impl PairBuilder {
             board,
             patience: self.patience,
         })
+    }
+}
+
+/// Transport defaults with datagrams of one size.
+fn steady() -> TransportConfig {
+    TransportConfig {
+        mtu_discovery: None,
+        ..TransportConfig::default()
     }
 }
 

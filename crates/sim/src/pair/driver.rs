@@ -86,7 +86,9 @@ impl Application for Driver {
         }
         let now = host.now();
         match &event {
-            Event::Connected | Event::Stream(StreamEvent::Available { dir: Dir::Uni }) => {
+            Event::EarlyDataReady
+            | Event::Connected
+            | Event::Stream(StreamEvent::Available { dir: Dir::Uni }) => {
                 self.open_waiting(host);
             }
             Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => self.accept(host),

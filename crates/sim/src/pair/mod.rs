@@ -9,9 +9,9 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use swiftwater_link::{Counters, Ecn};
+use swiftwater_link::{Counters, Ecn, LinkConfig};
 use swiftwater_quic::{
-    ClientConfig, ConnectError, Connection, ConnectionHandle, ConnectionStats, Event,
+    ClientConfig, ConnectError, Connection, ConnectionHandle, ConnectionStats, Event, LocalAddress,
 };
 use swiftwater_units::{Instant, Side};
 
@@ -62,6 +62,17 @@ struct End {
     interface: InterfaceId,
     /// The link it sends into.
     uplink: LinkId,
+}
+
+/// One more address of a side.
+#[derive(Clone, Copy, Debug)]
+pub struct Attachment {
+    /// Where it meets the network.
+    pub interface: InterfaceId,
+    /// What the side's connections know it as.
+    pub local: LocalAddress,
+    /// The link that it sends into. What is sent to it goes over the other side's link.
+    pub uplink: LinkId,
 }
 
 /// A client and a server.
@@ -315,6 +326,33 @@ impl Pair {
     pub fn rebind(&mut self, side: Side, address: SocketAddr) -> Result<(), SimError> {
         let interface = self.end(side).interface;
         self.network.rebind(interface, address, OldAddress::Lost)
+    }
+
+    /// Gives `side` one more address, with a link of its own to the other side.
+    pub fn attach(
+        &mut self,
+        side: Side,
+        address: SocketAddr,
+        link: LinkConfig,
+    ) -> Result<Attachment, SimError> {
+        let (own, other) = match side {
+            Side::Client => (self.client, self.server),
+            Side::Server => (self.server, self.client),
+        };
+        let network = &mut self.network;
+        let nodes = [own.host, other.host].map(|host| network.node(host));
+        let uplink = network.add_link(nodes[0], nodes[1], link.clone())?;
+        let downlink = network.add_link(nodes[1], nodes[0], link)?;
+        let interface = network.add_interface(own.host, address, uplink, downlink)?;
+        let local = LocalAddress {
+            socket: network.socket(interface),
+            ip: Some(address.ip()),
+        };
+        Ok(Attachment {
+            interface,
+            local,
+            uplink,
+        })
     }
 
     /// `side` loses all its connections without a word and goes on with the same configuration and

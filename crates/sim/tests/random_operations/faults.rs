@@ -54,6 +54,8 @@ pub(crate) struct Faults {
     pub(crate) healed: bool,
     pub(crate) drop_next: u32,
     pub(crate) corrupt_next: u32,
+    /// Larger datagrams vanish.
+    pub(crate) carries: usize,
     pub(crate) captured: Vec<Vec<u8>>,
     pub(crate) offered: u64,
 }
@@ -66,6 +68,7 @@ impl Faults {
             healed: false,
             drop_next: 0,
             corrupt_next: 0,
+            carries: usize::MAX,
             captured: Vec::new(),
             offered: 0,
         }))
@@ -82,6 +85,10 @@ impl Faults {
                 Marks::Cleared => *datagram.ecn = Ecn::NotEct,
                 Marks::AllCongested => *datagram.ecn = Ecn::Ce,
             }
+        }
+        // What has shrunk stays so.
+        if datagram.data.len() > self.carries {
+            return Verdict::Drop;
         }
         if self.healed {
             return Verdict::Pass;

@@ -14,6 +14,10 @@ pub(crate) struct Half {
     pub(crate) wanted: u64,
     pub(crate) finished: bool,
     pub(crate) reset: Option<u64>,
+    /// Bytes that are delivered in spite of the reset.
+    pub(crate) promised: u64,
+    /// Bytes that are delivered although the stream will expire.
+    expires: Option<u64>,
     pub(crate) acknowledged: bool,
     pub(crate) read: u64,
     pub(crate) stopped: Option<u64>,
@@ -142,19 +146,52 @@ impl Model {
         }
     }
 
-    pub(crate) fn did_reset(&mut self, key: HalfKey, code: u64, outcome: &Result<(), WriteError>) {
+    /// The outcome of a reset that promises the first `reliable` bytes; 0 for a plain one.
+    pub(crate) fn did_reset(
+        &mut self,
+        key: HalfKey,
+        code: u64,
+        reliable: u64,
+        outcome: &Result<(), WriteError>,
+    ) {
         let Some(half) = self.halves.get_mut(&key) else {
             assert_eq!(*outcome, Err(WriteError::Closed), "{key:?} can't be reset");
             return;
         };
         match outcome {
             Ok(()) => {
-                assert!(half.reset.is_none(), "{key:?}: {half:?}");
-                half.reset = Some(code);
+                let reliable = reliable.min(half.written);
+                if half.reset.is_none() {
+                    half.reset = Some(code);
+                    half.promised = reliable;
+                } else {
+                    // Only a promise can still be lowered; the code stays.
+                    assert!(half.promised > 0, "{key:?}: {half:?}");
+                    half.promised = half.promised.min(reliable);
+                }
                 half.wanted = 0;
             }
             Err(error) => half.refused(key, error),
         }
+    }
+
+    /// A time was set after which the stream is given up but for its first bytes.
+    pub(crate) fn will_expire(&mut self, key: HalfKey, reliable: u64) {
+        let half = self.halves.get_mut(&key).expect("a stream that was opened");
+        half.expires = Some(reliable);
+    }
+
+    /// That time came.
+    pub(crate) fn did_expire(&mut self, key: HalfKey, code: u64) {
+        let half = self.halves.get_mut(&key).expect("a stream that was opened");
+        assert!(
+            half.reset.is_none() && !half.acknowledged,
+            "{key:?}: {half:?}"
+        );
+        let reliable = half.expires.expect("a time was set");
+        half.reset = Some(code);
+        half.promised = reliable.min(half.written);
+        half.wanted = 0;
     }
 
     pub(crate) fn did_stop(&mut self, key: HalfKey, code: u64, outcome: &Result<(), ReadError>) {
@@ -207,6 +244,7 @@ impl Model {
             }
             Err(ReadError::Reset(code)) => {
                 assert_eq!(half.reset, Some(code), "{key:?}: {was:?}");
+                assert!(half.read >= half.promised, "{key:?}: {was:?}");
                 assert!(!half.ended, "{key:?}: {was:?}");
                 half.ended = true;
             }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use proptest::prelude::*;
+use swiftwater_quic::Priority;
 use swiftwater_sim::Direction;
 use swiftwater_units::{Dir, Side};
 
@@ -14,6 +14,19 @@ pub(crate) enum Marks {
     Kept,
     Cleared,
     AllCongested,
+}
+
+/// What a client meets that was there before.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Early {
+    /// It never was.
+    Stranger,
+    /// The server takes its early data.
+    Accepted,
+    /// The server doesn't.
+    Rejected,
+    /// The server's limits may be lower than they were.
+    Lowered,
 }
 
 /// One direction of the path. What is random, except jitter and duplicates, ends when the network
@@ -76,6 +89,8 @@ pub(crate) struct Settings {
     pub(crate) ack_threshold: u64,
     pub(crate) max_ack_delay_ms: u64,
     pub(crate) packet_size: u16,
+    /// Look for datagrams up to this size; both ends or none.
+    pub(crate) search_up_to: Option<u16>,
     pub(crate) packet_threshold: u64,
     pub(crate) initial_rtt_ms: u64,
     pub(crate) initial_window: Option<u64>,
@@ -84,6 +99,21 @@ pub(crate) struct Settings {
     pub(crate) newreno: bool,
     /// Recovery policies, as named by the catalogue.
     pub(crate) recovery: &'static str,
+    /// Versions of QUIC, best first.
+    pub(crate) versions: &'static [u32],
+    /// Length of our connection IDs; 0 only for clients.
+    pub(crate) cid_len: usize,
+    /// Allows the peer to move.
+    pub(crate) migration: bool,
+    /// Asks for fewer acknowledgements.
+    pub(crate) ack_frequency: bool,
+    /// Largest UDP payload that the peer may send.
+    pub(crate) largest: u16,
+    /// Copies of handshake data on a probe timeout, and repetitions before one.
+    pub(crate) handshake_copies: u8,
+    pub(crate) receive_rate_kbps: Option<u64>,
+    /// A server's application may send before the handshake is complete.
+    pub(crate) half_rtt: bool,
 }
 
 impl Default for Settings {
@@ -104,6 +134,7 @@ impl Default for Settings {
             ack_threshold: 2,
             max_ack_delay_ms: 25,
             packet_size: 1200,
+            search_up_to: None,
             packet_threshold: 3,
             initial_rtt_ms: 333,
             initial_window: None,
@@ -111,6 +142,14 @@ impl Default for Settings {
             ecn: true,
             newreno: false,
             recovery: "arq",
+            versions: &[1],
+            cid_len: 8,
+            migration: true,
+            ack_frequency: false,
+            largest: 65_527,
+            handshake_copies: 2,
+            receive_rate_kbps: None,
+            half_rtt: false,
         }
     }
 }
@@ -129,8 +168,13 @@ pub(crate) enum Op {
     Write(Side, usize, usize),
     Finish(Side, usize),
     Reset(Side, usize, u64),
+    ResetAt(Side, usize, u64, u64),
     Stop(Side, usize, u64),
-    Priority(Side, usize, i32),
+    Priority(Side, usize, Priority),
+    /// Milliseconds from now.
+    Deadline(Side, usize, u64),
+    /// What isn't acknowledged in so many milliseconds is given up, but for the first bytes.
+    Expire(Side, usize, u64, u64),
     Read(Side, usize, usize),
     SendDatagram(Side, usize),
     ReadDatagrams(Side),
@@ -144,9 +188,18 @@ pub(crate) enum Op {
     Rebind {
         ip: bool,
     },
+    /// The path carries UDP payloads up to this size from now on, if both ends look for sizes.
+    Shrink(Direction, usize),
+    /// The client moves: to its second address or back, by a probe or at once.
+    Migrate {
+        away: bool,
+        at_once: bool,
+    },
     UpdateKeys(Side),
     Rotate(Side),
     Ping(Side),
+    /// kbit/s, or no limit.
+    ReceiveRate(Side, Option<u64>),
     /// Changes the redundancy that the recovery policy may cause, percent, if it has a bound.
     Redundancy(Side, u32),
     Close(Side),
@@ -177,6 +230,9 @@ pub(crate) struct Plan {
     /// Client, server.
     pub(crate) ends: [Settings; 2],
     pub(crate) retry: bool,
+    pub(crate) early: Early,
+    /// The server asks its clients to move to another address.
+    pub(crate) preferred: bool,
     /// Most datagrams in a batch.
     pub(crate) segments: usize,
     /// Every stream is ended when the network heals.
@@ -191,244 +247,11 @@ impl Default for Plan {
             wires: [Wire::default(), Wire::default()],
             ends: [Settings::default(), Settings::default()],
             retry: false,
+            early: Early::Stranger,
+            preferred: false,
             segments: 10,
             finish_all: true,
             ops: Vec::new(),
         }
     }
-}
-
-fn side() -> impl Strategy<Value = Side> {
-    prop_oneof![Just(Side::Client), Just(Side::Server)]
-}
-
-fn dir() -> impl Strategy<Value = Dir> {
-    prop_oneof![Just(Dir::Bi), Just(Dir::Uni)]
-}
-
-fn direction() -> impl Strategy<Value = Direction> {
-    prop_oneof![Just(Direction::ToServer), Just(Direction::ToClient)]
-}
-
-/// Mostly nothing, sometimes up to `most`.
-fn rarely(most: u32) -> impl Strategy<Value = u32> {
-    prop_oneof![3 => Just(0), 1 => 0..=most]
-}
-
-fn marks() -> impl Strategy<Value = Marks> {
-    prop_oneof![
-        6 => Just(Marks::Kept),
-        1 => Just(Marks::Cleared),
-        1 => Just(Marks::AllCongested),
-    ]
-}
-
-fn wire() -> impl Strategy<Value = Wire> {
-    let shape = (
-        prop_oneof![Just(0_u64), 1..50_u64, 1..400_u64],
-        prop_oneof![3 => Just(0_u64), 1 => 0..60_u64],
-        prop_oneof![1 => Just(None), 1 => (200..20_000_u64).prop_map(Some)],
-        prop_oneof![1 => Just(None), 1 => (2..60_u64).prop_map(Some)],
-        prop_oneof![3 => Just(None), 1 => (1..20_u64).prop_map(Some)],
-    );
-    let harm = (
-        prop_oneof![2 => Just(0_u32), 2 => 0..10_u32, 1 => 0..=40_u32],
-        rarely(30),
-        rarely(20),
-        rarely(40),
-        0..200_u64,
-        marks(),
-    );
-    (shape, harm).prop_map(
-        |(
-            (delay_ms, jitter_ms, rate_kbps, buffer_packets, mark_above),
-            (loss, duplicate, corrupt, late, late_ms, marks),
-        )| Wire {
-            delay_ms,
-            jitter_ms,
-            rate_kbps,
-            buffer_packets,
-            loss,
-            duplicate,
-            corrupt,
-            late,
-            late_ms,
-            mark_above,
-            marks,
-        },
-    )
-}
-
-/// A size from tiny to the default.
-fn window() -> impl Strategy<Value = u64> {
-    prop_oneof![1 => 50..500_u64, 2 => 500..20_000_u64, 2 => Just(1 << 20)]
-}
-
-fn settings() -> impl Strategy<Value = Settings> {
-    let streams = (
-        prop_oneof![0..4_u64, Just(100)],
-        prop_oneof![0..4_u64, Just(100)],
-        window(),
-        window(),
-        prop_oneof![Just(1_u64), 1..20_u64],
-        prop_oneof![1 => 50..5_000_u64, 3 => Just(1 << 20)],
-    );
-    let timing = (
-        prop_oneof![3 => Just(None), 1 => (500..40_000_u64).prop_map(Some)],
-        prop_oneof![3 => Just(None), 1 => (50..10_000_u64).prop_map(Some)],
-        prop_oneof![2 => Just(1_u64 << 23), 1 => 1..40_u64],
-        1..12_u64,
-        0..200_u64,
-        prop_oneof![Just(333_u64), 1..1_000_u64],
-    );
-    let packets = (
-        prop_oneof![1 => Just(None), 1 => (1..1_500_u64).prop_map(Some), 3 => Just(Some(65_535))],
-        prop_oneof![1 => 1..4_000_u64, 2 => Just(1 << 20)],
-        2..=8_u64,
-        prop_oneof![2 => Just(1200_u16), 1 => 1200..1500_u16],
-        prop_oneof![3 => Just(3_u64), 1 => 3..10_u64],
-        prop_oneof![3 => Just(None), 1 => (2_400..100_000_u64).prop_map(Some)],
-        (any::<bool>(), any::<bool>(), any::<bool>(), recovery()),
-    );
-    (streams, timing, packets).prop_map(
-        |(
-            (bidi_streams, uni_streams, stream_window, window, growth, send_window),
-            (
-                idle_ms,
-                keep_alive_ms,
-                key_update_interval,
-                ack_threshold,
-                max_ack_delay_ms,
-                initial_rtt_ms,
-            ),
-            (
-                datagram_frames,
-                datagram_queue,
-                cid_limit,
-                packet_size,
-                packet_threshold,
-                initial_window,
-                (pacing, ecn, newreno, recovery),
-            ),
-        )| Settings {
-            bidi_streams,
-            uni_streams,
-            stream_window,
-            window,
-            growth,
-            send_window,
-            idle_ms,
-            keep_alive_ms,
-            key_update_interval,
-            datagram_frames,
-            datagram_queue,
-            cid_limit,
-            ack_threshold,
-            max_ack_delay_ms,
-            packet_size,
-            packet_threshold,
-            initial_rtt_ms,
-            initial_window,
-            pacing,
-            ecn,
-            newreno,
-            recovery,
-        },
-    )
-}
-
-/// Mostly none, else one that has much to do.
-fn recovery() -> impl Strategy<Value = &'static str> {
-    prop_oneof![
-        4 => Just("arq"),
-        1 => Just("art"),
-        1 => Just("autorec"),
-        1 => Just("autorec:level=10"),
-        1 => Just("autorec-paper:alpha=0ms,beta=1,gamma=1"),
-        1 => Just("autorec-paper:watch=each,level=3"),
-        1 => Just("autorec+:alpha=0ms,beta=1,gamma=1"),
-    ]
-}
-
-fn stream_op() -> impl Strategy<Value = Op> {
-    let amount = || prop_oneof![3 => 1..3_000_usize, 1 => 1..60_000_usize];
-    prop_oneof![
-        8 => (side(), dir()).prop_map(|(side, dir)| Op::Open(side, dir)),
-        6 => (side(), dir()).prop_map(|(side, dir)| Op::Accept(side, dir)),
-        12 => (side(), 0..16_usize, amount()).prop_map(|(side, stream, n)| Op::Write(side, stream, n)),
-        3 => (side(), 0..16_usize).prop_map(|(side, stream)| Op::Finish(side, stream)),
-        1 => (side(), 0..16_usize, 0..9_u64).prop_map(|(side, stream, code)| Op::Reset(side, stream, code)),
-        1 => (side(), 0..16_usize, 0..9_u64).prop_map(|(side, stream, code)| Op::Stop(side, stream, code)),
-        1 => (side(), 0..16_usize, -2..3_i32).prop_map(|(side, stream, to)| Op::Priority(side, stream, to)),
-        8 => (side(), 0..16_usize, amount()).prop_map(|(side, stream, n)| Op::Read(side, stream, n)),
-        3 => (side(), 0..1_600_usize).prop_map(|(side, len)| Op::SendDatagram(side, len)),
-        2 => side().prop_map(Op::ReadDatagrams),
-    ]
-}
-
-fn network_op() -> impl Strategy<Value = Op> {
-    let replay = (direction(), 0..400_usize, any::<bool>(), 0..6_u8).prop_map(
-        |(to, index, damaged, stranger)| Op::Replay {
-            to,
-            index,
-            damaged,
-            stranger: stranger == 0,
-        },
-    );
-    // The null cipher hides nothing: what is kept must be too short to end in a reset token.
-    let garbage = (direction(), 0..400_usize, 0..30_usize, 0..1_300_usize).prop_map(
-        |(to, index, keep, len)| Op::Garbage {
-            to,
-            index,
-            keep,
-            len,
-        },
-    );
-    prop_oneof![
-        12 => prop_oneof![3 => 0..60_u64, 3 => 0..500_u64, 1 => 0..6_000_u64].prop_map(Op::Advance),
-        6 => (1..12_u32).prop_map(Op::Step),
-        2 => (direction(), 1..8_u32).prop_map(|(to, n)| Op::DropNext(to, n)),
-        1 => (direction(), 1..4_u32).prop_map(|(to, n)| Op::CorruptNext(to, n)),
-        2 => any::<bool>().prop_map(|ip| Op::Rebind { ip }),
-        2 => side().prop_map(Op::UpdateKeys),
-        2 => side().prop_map(Op::Rotate),
-        1 => side().prop_map(Op::Ping),
-        1 => (side(), 0..100_u32).prop_map(|(side, percent)| Op::Redundancy(side, percent)),
-        3 => replay,
-        1 => garbage,
-    ]
-}
-
-/// Any case.
-pub(crate) fn plan() -> impl Strategy<Value = Plan> {
-    let op = prop_oneof![
-        100 => stream_op(),
-        66 => network_op(),
-        1 => side().prop_map(Op::Close),
-    ];
-    (
-        any::<u64>(),
-        (wire(), wire()),
-        (settings(), settings()),
-        prop_oneof![3 => Just(false), 1 => Just(true)],
-        prop_oneof![Just(1_usize), 1..12_usize],
-        any::<bool>(),
-        // Mostly time for the handshake, so that streams are there for the rest.
-        prop_oneof![1 => Just(0_u64), 2 => 500..3_000_u64],
-        proptest::collection::vec(op, 1..100),
-    )
-        .prop_map(
-            |(seed, (up, down), (client, server), retry, segments, finish_all, wait, mut ops)| {
-                ops.insert(0, Op::Advance(wait));
-                Plan {
-                    seed,
-                    wires: [up, down],
-                    ends: [client, server],
-                    retry,
-                    segments,
-                    finish_all,
-                    ops,
-                }
-            },
-        )
 }

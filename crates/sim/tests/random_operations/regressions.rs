@@ -141,5 +141,22 @@ fn lost_handshake_bytes_get_past_a_full_window() {
             Op::SendDatagram(Side::Client, 1_089),
             Op::Open(Side::Client, Dir::Bi),
         ],
+        ..Plan::default()
+    });
+}
+
+/// Who holds acknowledgements back for less than the shortest delay that may be asked of it declared
+/// the former, and took offence at the latter.
+#[test]
+fn asking_for_the_shortest_delay_that_was_declared_is_no_offence() {
+    let asking = Settings {
+        ack_frequency: true,
+        ..tight()
+    };
+    run(&Plan {
+        wires: [far(0), far(0)],
+        ends: [tight(), asking],
+        ops: vec![Op::Advance(0), Op::Open(Side::Client, Dir::Bi)],
+        ..Plan::default()
     });
 }

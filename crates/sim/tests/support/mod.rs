@@ -164,7 +164,7 @@ impl Observer for Watch {
         match *observation {
             Observation::PacketSent { ack_eliciting, .. } => notes.sent.push((now, ack_eliciting)),
             Observation::ProbeTimeout { count, .. } => notes.probe_timeouts.push((now, count)),
-            Observation::KeyUpdated { generation } => notes.key_updates.push((now, generation)),
+            Observation::KeyUpdated { generation, .. } => notes.key_updates.push((now, generation)),
             Observation::PacketLost { number, .. } => notes.lost.push((now, number.get())),
             Observation::Metrics { cwnd, .. } => notes.cwnd.push((now, cwnd.get())),
             _ => {}

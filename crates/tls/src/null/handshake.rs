@@ -17,20 +17,40 @@
 
 use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 
-use swiftwater_quic::crypto::{CryptoError, Epoch, KeyPair, NewKeys, PacketKey, Session, TlsError};
+use swiftwater_quic::EarlyLimits;
+use swiftwater_quic::crypto::{
+    CryptoError, EarlyKeys, Epoch, KeyPair, NewKeys, PacketKey, Session, SessionError, TlsError,
+};
 use swiftwater_units::Side;
 
 use super::keys::Secret;
 use super::messages::{self, ClientHello, EncryptedExtensions, Kind, alert, failure};
-use crate::checks::check_epoch;
+use super::tickets::{Issued, NullTicket};
+use crate::checks::{check_epoch, check_version};
 use crate::outbox::Outbox;
+use crate::sessions::{ServerId, SessionKind, SessionStore, StoredSession};
 
 /// What a server says whatever the client asks.
 pub(super) struct ServerSettings {
     pub(super) parameters: Vec<u8>,
     pub(super) chain_len: usize,
+    pub(super) version: u32,
     pub(super) ticket: bool,
+    pub(super) early_data: bool,
+    pub(super) replayable: bool,
+    pub(super) forgetful: bool,
+    pub(super) issued: Arc<Issued>,
+}
+
+/// What a client knows when it starts.
+pub(super) struct ClientSettings {
+    pub(super) server: ServerId,
+    pub(super) sessions: Option<Arc<dyn SessionStore>>,
+    /// The session to resume.
+    pub(super) ticket: Option<NullTicket>,
+    pub(super) early_data: bool,
 }
 
 /// Which message comes next from the peer.
@@ -48,8 +68,19 @@ enum Expect {
 
 /// One side of a null handshake.
 pub struct NullSession {
+    /// Keys are those of this version of QUIC.
+    version: u32,
     /// `None` on the client.
     server: Option<ServerSettings>,
+    /// `None` on the server.
+    client: Option<ClientSettings>,
+    /// An earlier session is resumed.
+    resumed: bool,
+    early_keys: Option<EarlyKeys>,
+    /// The server takes early data.
+    early_accepted: bool,
+    /// From which the next connection's early keys are derived.
+    resumption: Option<Secret>,
     expect: Expect,
     read_epoch: Epoch,
     /// Handshake bytes that don't make a whole message yet.
@@ -67,23 +98,38 @@ pub struct NullSession {
 }
 
 impl NullSession {
-    pub(super) fn client(alpn: &[Vec<u8>], server_name: String, hello: Vec<u8>) -> Self {
-        let mut session = Self::new(alpn, Expect::ServerHello);
-        session.server_name = Some(server_name);
+    pub(super) fn client(
+        version: u32,
+        alpn: &[Vec<u8>],
+        client: ClientSettings,
+        hello: Vec<u8>,
+    ) -> Self {
+        let mut session = Self::new(version, alpn, Expect::ServerHello);
+        session.server_name = Some(client.server.name.clone());
+        if let Some(ticket) = client.ticket.as_ref().filter(|_| client.early_data) {
+            session.early_keys = Some(ticket.secret.derive("early", &hello).early_keys());
+        }
+        session.client = Some(client);
         session.absorb(&hello);
         session.outbox.push(hello, None);
         session
     }
 
-    pub(super) fn server(alpn: &[Vec<u8>], settings: ServerSettings) -> Self {
-        let mut session = Self::new(alpn, Expect::ClientHello);
+    pub(super) fn server(version: u32, alpn: &[Vec<u8>], settings: ServerSettings) -> Self {
+        let mut session = Self::new(version, alpn, Expect::ClientHello);
         session.server = Some(settings);
         session
     }
 
-    fn new(alpn: &[Vec<u8>], expect: Expect) -> Self {
+    fn new(version: u32, alpn: &[Vec<u8>], expect: Expect) -> Self {
         Self {
+            version,
             server: None,
+            client: None,
+            resumed: false,
+            early_keys: None,
+            early_accepted: false,
+            resumption: None,
             expect,
             read_epoch: Epoch::Initial,
             buffer: Vec::new(),
@@ -128,12 +174,17 @@ impl NullSession {
         self.read_epoch = Epoch::Handshake;
         NewKeys {
             epoch: Epoch::Handshake,
-            keys: self.transcript.derive("handshake", &[]).keys(self.side()),
+            keys: self
+                .transcript
+                .derive("handshake", &self.version.to_be_bytes())
+                .keys(self.side()),
         }
     }
 
     fn application_keys(&mut self) -> NewKeys {
-        let secret = self.transcript.derive("application", &[]);
+        let secret = self
+            .transcript
+            .derive("application", &self.version.to_be_bytes());
         self.application = Some((secret, secret));
         NewKeys {
             epoch: Epoch::OneRtt,
@@ -147,10 +198,16 @@ impl NullSession {
             (Expect::ClientHello, Kind::ClientHello) => {
                 let hello = ClientHello::decode(message)?;
                 self.absorb(message);
-                self.on_client_hello(hello)
+                self.on_client_hello(hello, message)
             }
             (Expect::ServerHello, Kind::ServerHello) => {
                 self.absorb(message);
+                self.resumed = messages::server_resumes(message)?;
+                let offered = self.client.as_ref().is_some_and(|it| it.ticket.is_some());
+                if self.resumed && !offered {
+                    let reason = "resumes a session that was not offered";
+                    return Err(failure(alert::ILLEGAL_PARAMETER, reason));
+                }
                 let keys = self.handshake_keys();
                 self.outbox.push(Vec::new(), Some(keys));
                 self.expect = Expect::EncryptedExtensions;
@@ -159,7 +216,12 @@ impl NullSession {
             (Expect::EncryptedExtensions, Kind::EncryptedExtensions) => {
                 let extensions = EncryptedExtensions::decode(message)?;
                 self.absorb(message);
-                self.expect = Expect::Certificate;
+                // A session that is resumed needs no certificate.
+                self.expect = if self.resumed {
+                    Expect::Finished
+                } else {
+                    Expect::Certificate
+                };
                 self.on_extensions(extensions)
             }
             (Expect::Certificate, Kind::Certificate) => {
@@ -173,7 +235,9 @@ impl NullSession {
                 Ok(())
             }
             (Expect::Finished, Kind::Finished) => self.on_finished(message),
-            (Expect::Nothing, Kind::NewSessionTicket) if self.server.is_none() => Ok(()),
+            (Expect::Nothing, Kind::NewSessionTicket) if self.server.is_none() => {
+                self.on_ticket(message)
+            }
             (expect, kind) => Err(failure(
                 alert::UNEXPECTED_MESSAGE,
                 format!("{kind:?} where {expect:?} was expected"),
@@ -181,7 +245,7 @@ impl NullSession {
         }
     }
 
-    fn on_client_hello(&mut self, hello: ClientHello) -> Result<(), TlsError> {
+    fn on_client_hello(&mut self, hello: ClientHello, message: &[u8]) -> Result<(), TlsError> {
         let common = self
             .our_alpn
             .iter()
@@ -192,12 +256,35 @@ impl NullSession {
             None if none_wanted => Vec::new(),
             None => return Err(no_protocol()),
         };
+        self.resume(&hello, &alpn, message);
         self.server_name = hello.server_name;
         self.peer_parameters = Some(hello.parameters);
         self.alpn = Some(alpn.clone());
         self.answer(alpn);
         self.expect = Expect::Finished;
         Ok(())
+    }
+
+    /// Looks at the ticket that a client shows.
+    fn resume(&mut self, hello: &ClientHello, alpn: &[u8], message: &[u8]) {
+        let Some(settings) = self.server.as_ref().filter(|settings| settings.ticket) else {
+            return;
+        };
+        let Some(ticket) = NullTicket::decode(&hello.ticket) else {
+            return;
+        };
+        let redeemed = settings.replayable || settings.issued.redeem(ticket.id);
+        self.resumed = redeemed && ticket.version == settings.version;
+        let limits = EarlyLimits::of_encoded(&settings.parameters);
+        let covers = match (limits, ticket.limits) {
+            (Some(present), Some(earlier)) => settings.forgetful || present.cover(&earlier),
+            _ => false,
+        };
+        let may = hello.early_data && settings.early_data;
+        self.early_accepted = may && self.resumed && covers && ticket.alpn == alpn;
+        if self.early_accepted {
+            self.early_keys = Some(ticket.secret.derive("early", message).early_keys());
+        }
     }
 
     /// The server's two flights.
@@ -209,9 +296,10 @@ impl NullSession {
         let extensions = EncryptedExtensions {
             alpn,
             parameters: settings.parameters.clone(),
+            early_data: self.early_accepted,
         };
         let mut flight = Vec::new();
-        self.say(&messages::server_hello(), &mut flight);
+        self.say(&messages::server_hello(self.resumed), &mut flight);
         let keys = self.handshake_keys();
         self.outbox.push(flight, Some(keys));
 
@@ -220,8 +308,10 @@ impl NullSession {
             .encode(self.server_name.is_some())
             .expect("the lengths were checked when the session started");
         self.say(&extensions, &mut flight);
-        self.say(&messages::certificate(chain_len), &mut flight);
-        self.say(&messages::certificate_verify(), &mut flight);
+        if !self.resumed {
+            self.say(&messages::certificate(chain_len), &mut flight);
+            self.say(&messages::certificate_verify(), &mut flight);
+        }
         let proof = self.proof(Side::Server);
         self.say(&messages::finished(proof), &mut flight);
         let keys = self.application_keys();
@@ -236,6 +326,15 @@ impl NullSession {
         };
         if !agreed {
             return Err(no_protocol());
+        }
+        self.early_accepted = extensions.early_data;
+        let permitted = self.client.as_ref().is_some_and(|client| {
+            let alpn = client.ticket.as_ref().map(|ticket| &ticket.alpn);
+            self.resumed && client.early_data && alpn == Some(&extensions.alpn)
+        });
+        if extensions.early_data && !permitted {
+            let reason = "accepts early data that were not offered";
+            return Err(failure(alert::ILLEGAL_PARAMETER, reason));
         }
         self.alpn = Some(extensions.alpn);
         self.peer_parameters = Some(extensions.parameters);
@@ -260,11 +359,50 @@ impl NullSession {
                 self.say(&messages::finished(proof), &mut flight);
                 self.outbox.push(flight, Some(keys));
             }
-            Some(settings) if settings.ticket => self.outbox.push(messages::ticket(), None),
+            Some(settings) if settings.ticket => {
+                let ticket = NullTicket {
+                    id: settings.issued.issue(),
+                    secret: self.transcript.derive("resumption", &[]),
+                    version: settings.version,
+                    early_data: settings.early_data,
+                    limits: EarlyLimits::of_encoded(&settings.parameters),
+                    alpn: self.alpn.clone().unwrap_or_default(),
+                    parameters: Vec::new(),
+                };
+                let message = messages::ticket(&ticket.encode());
+                self.outbox.push(message.unwrap_or_default(), None);
+            }
             Some(_) => {}
         }
+        self.resumption = Some(self.transcript.derive("resumption", &[]));
         self.expect = Expect::Nothing;
         self.read_epoch = Epoch::OneRtt;
+        Ok(())
+    }
+}
+
+impl NullSession {
+    /// A ticket for later; one that is no use is ignored.
+    fn on_ticket(&self, message: &[u8]) -> Result<(), TlsError> {
+        let contents = messages::ticket_contents(message)?;
+        let Some(client) = &self.client else {
+            return Ok(());
+        };
+        if let (Some(store), Some(ticket), Some(secret)) = (
+            &client.sessions,
+            NullTicket::decode(contents),
+            self.resumption,
+        ) {
+            let session = StoredSession {
+                alpn: self.alpn().map(<[u8]>::to_vec),
+                kind: SessionKind::Null(NullTicket {
+                    secret,
+                    parameters: self.peer_parameters.clone().unwrap_or_default(),
+                    ..ticket
+                }),
+            };
+            store.put_session(&client.server, session);
+        }
         Ok(())
     }
 }
@@ -299,6 +437,15 @@ impl Session for NullSession {
 
     fn write_handshake(&mut self, out: &mut Vec<u8>) -> Option<NewKeys> {
         self.outbox.take(out)
+    }
+
+    fn set_version(&mut self, version: u32) -> Result<(), SessionError> {
+        check_version(version)?;
+        if self.expect != Expect::ServerHello {
+            return Err(SessionError("it is too late to change the version".into()));
+        }
+        self.version = version;
+        Ok(())
     }
 
     fn is_handshaking(&self) -> bool {
@@ -349,6 +496,49 @@ impl Session for NullSession {
 
     fn as_any(&self) -> &dyn Any {
         self
+    }
+
+    fn early_keys(&mut self) -> Option<EarlyKeys> {
+        self.early_keys.take()
+    }
+
+    fn early_data_accepted(&self) -> Option<bool> {
+        match &self.client {
+            Some(client) => {
+                (client.early_data && !self.is_handshaking()).then_some(self.early_accepted)
+            }
+            None => self.early_accepted.then_some(true),
+        }
+    }
+
+    fn remembered_parameters(&self) -> Option<&[u8]> {
+        let ticket = self.client.as_ref()?.ticket.as_ref()?;
+        Some(&ticket.parameters)
+    }
+
+    fn remembered_alpn(&self) -> Option<&[u8]> {
+        let ticket = self.client.as_ref()?.ticket.as_ref()?;
+        Some(&*ticket.alpn).filter(|alpn| !alpn.is_empty())
+    }
+
+    fn is_resumed(&self) -> bool {
+        self.resumed
+    }
+
+    fn keep_token(&mut self, token: &[u8]) -> bool {
+        let Some(client) = &self.client else {
+            return false;
+        };
+        if let Some(store) = &client.sessions {
+            store.put_token(&client.server, token.to_vec());
+        }
+        client.sessions.is_some()
+    }
+
+    fn reject_early_data(&mut self) {
+        if let Some(settings) = &mut self.server {
+            settings.early_data = false;
+        }
     }
 }
 

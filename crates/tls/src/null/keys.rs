@@ -1,6 +1,8 @@
 //! Null packet and header keys, and the derivation of their secrets.
 
-use swiftwater_quic::crypto::{CryptoError, HeaderKey, KeyPair, Keys, PacketKey, Primitives};
+use swiftwater_quic::crypto::{
+    CryptoError, EarlyKeys, HeaderKey, KeyPair, Keys, PacketKey, Primitives,
+};
 use swiftwater_units::{PacketNumber, PathId, Side};
 use swiftwater_wire::ConnectionId;
 
@@ -13,8 +15,8 @@ const TAG_LEN: usize = 16;
 const MAX_PACKET_NUMBER_LEN: usize = 4;
 
 /// From which keys are derived: those of an epoch and key phase, or those of one direction.
-#[derive(Clone, Copy, Eq, PartialEq)]
-pub(super) struct Secret(pub(super) u64);
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Secret(pub(super) u64);
 
 impl Secret {
     /// Another secret, set apart by `label` and `context`.
@@ -39,6 +41,14 @@ impl Secret {
             Side::Server => (server, client),
         };
         KeyPair { local, remote }
+    }
+
+    /// The keys of a client's early data.
+    pub(super) fn early_keys(self) -> EarlyKeys {
+        EarlyKeys {
+            header: Box::new(NullHeaderKey),
+            packet: Box::new(NullPacketKey(self.derive("client", &[]))),
+        }
     }
 
     /// All keys of both directions as `side` uses them.

@@ -2,7 +2,7 @@
 //! section 4), but with contents of our own. A message is a type, a length of three bytes and a
 //! body; what a body has no field for is filled up with zeros.
 
-use swiftwater_quic::crypto::TlsError;
+use swiftwater_quic::crypto::{Hello, TlsError};
 use swiftwater_wire::ErrorCode;
 
 /// Bytes of a message before its body.
@@ -19,6 +19,9 @@ const FINISHED_LEN: usize = 36;
 
 /// What a Certificate message of TLS has beside one certificate.
 const CERTIFICATE_OVERHEAD: usize = 13;
+
+/// What a `ServerHello` has in addition when it resumes.
+const PRE_SHARED_KEY_LEN: usize = 6;
 
 /// A ticket of about the usual size.
 const TICKET_LEN: usize = 240;
@@ -38,6 +41,7 @@ pub(super) mod alert {
     pub(in super::super) const UNEXPECTED_MESSAGE: u8 = 10;
     pub(in super::super) const DECODE_ERROR: u8 = 50;
     pub(in super::super) const DECRYPT_ERROR: u8 = 51;
+    pub(in super::super) const ILLEGAL_PARAMETER: u8 = 47;
     pub(in super::super) const NO_APPLICATION_PROTOCOL: u8 = 120;
 }
 
@@ -99,6 +103,18 @@ pub(super) fn first(buffer: &[u8]) -> Result<Option<(Kind, usize)>, TlsError> {
     Ok((buffer.len() >= len).then_some((kind, len)))
 }
 
+/// The transport parameters in the `ClientHello` at the start of `bytes`.
+pub(super) fn look(bytes: &[u8]) -> Hello<'_> {
+    match first(bytes) {
+        Ok(None) => Hello::Incomplete,
+        Ok(Some((Kind::ClientHello, len))) => match ClientHello::parameters(&bytes[..len]) {
+            Ok(parameters) => Hello::Parameters(parameters),
+            Err(_) => Hello::Opaque,
+        },
+        Ok(Some(_)) | Err(_) => Hello::Opaque,
+    }
+}
+
 /// Frames `fields` followed by `filler` zeros; `None` if that is too long.
 fn frame(kind: Kind, fields: &[u8], filler: usize) -> Option<Vec<u8>> {
     let body_len = fields.len() + filler;
@@ -123,6 +139,10 @@ pub(super) struct ClientHello {
     pub(super) server_name: Option<String>,
     pub(super) alpn: Vec<Vec<u8>>,
     pub(super) parameters: Vec<u8>,
+    /// The ticket of the session to resume; empty for none.
+    pub(super) ticket: Vec<u8>,
+    /// Early data follow.
+    pub(super) early_data: bool,
 }
 
 impl ClientHello {
@@ -138,9 +158,24 @@ impl ClientHello {
             put_short(&mut body, protocol)?;
         }
         put_long(&mut body, &self.parameters)?;
+        // Without a ticket, the filler reads as none.
+        if !self.ticket.is_empty() {
+            put_long(&mut body, &self.ticket)?;
+            body.push(u8::from(self.early_data));
+        }
         let has_name = self.server_name.is_some();
         let filler = filler(CLIENT_HELLO_FILLER, has_name, !self.alpn.is_empty());
         frame(Kind::ClientHello, &body, filler)
+    }
+
+    /// The transport parameters alone.
+    fn parameters(message: &[u8]) -> Result<&[u8], TlsError> {
+        let mut fields = Fields::of(message)?;
+        fields.short()?;
+        for _ in 0..fields.byte()? {
+            fields.short()?;
+        }
+        fields.long()
     }
 
     pub(super) fn decode(message: &[u8]) -> Result<Self, TlsError> {
@@ -156,6 +191,8 @@ impl ClientHello {
             server_name,
             alpn,
             parameters: fields.long()?.to_vec(),
+            ticket: fields.long()?.to_vec(),
+            early_data: fields.byte()? == 1,
         })
     }
 }
@@ -165,6 +202,8 @@ pub(super) struct EncryptedExtensions {
     /// Empty if no protocol was negotiated.
     pub(super) alpn: Vec<u8>,
     pub(super) parameters: Vec<u8>,
+    /// Early data are accepted.
+    pub(super) early_data: bool,
 }
 
 impl EncryptedExtensions {
@@ -174,6 +213,10 @@ impl EncryptedExtensions {
         let mut body = Vec::new();
         put_short(&mut body, &self.alpn)?;
         put_long(&mut body, &self.parameters)?;
+        // As long as the extension of TLS; otherwise the filler reads as no.
+        if self.early_data {
+            body.extend_from_slice(&[1, 0, 0, 0]);
+        }
         let has_alpn = !self.alpn.is_empty();
         let filler = filler(ENCRYPTED_EXTENSIONS_FILLER, has_name, has_alpn);
         frame(Kind::EncryptedExtensions, &body, filler)
@@ -184,12 +227,24 @@ impl EncryptedExtensions {
         Ok(Self {
             alpn: fields.short()?.to_vec(),
             parameters: fields.long()?.to_vec(),
+            early_data: fields.byte()? == 1,
         })
     }
 }
 
-pub(super) fn server_hello() -> Vec<u8> {
-    fixed(Kind::ServerHello, &[], SERVER_HELLO_LEN)
+/// A `ServerHello`; the one that resumes a session is longer by an extension.
+pub(super) fn server_hello(resumes: bool) -> Vec<u8> {
+    let longer = if resumes { PRE_SHARED_KEY_LEN } else { 0 };
+    fixed(
+        Kind::ServerHello,
+        &[u8::from(resumes)],
+        SERVER_HELLO_LEN + longer,
+    )
+}
+
+/// True if a `ServerHello` resumes the session that was offered.
+pub(super) fn server_resumes(message: &[u8]) -> Result<bool, TlsError> {
+    Ok(Fields::of(message)?.byte()? == 1)
 }
 
 /// Longest chain that fits a Certificate message.
@@ -210,8 +265,17 @@ pub(super) fn finished(proof: u64) -> Vec<u8> {
     fixed(Kind::Finished, &proof.to_be_bytes(), FINISHED_LEN)
 }
 
-pub(super) fn ticket() -> Vec<u8> {
-    fixed(Kind::NewSessionTicket, &[], TICKET_LEN)
+/// A `NewSessionTicket` with these contents, filled up to the usual size.
+pub(super) fn ticket(contents: &[u8]) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    put_long(&mut body, contents)?;
+    let filler = (TICKET_LEN - HEADER_LEN).saturating_sub(body.len());
+    frame(Kind::NewSessionTicket, &body, filler)
+}
+
+/// The contents of a `NewSessionTicket`.
+pub(super) fn ticket_contents(message: &[u8]) -> Result<&[u8], TlsError> {
+    Fields::of(message)?.long()
 }
 
 fn put_short(body: &mut Vec<u8>, bytes: &[u8]) -> Option<()> {

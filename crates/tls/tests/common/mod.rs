@@ -17,7 +17,7 @@ use swiftwater_quic::crypto::{
     Session, TlsError,
 };
 use swiftwater_units::{PacketNumber, PathId};
-use swiftwater_wire::VERSION_1;
+use swiftwater_wire::{ConnectionId, VERSION_1};
 
 /// Bytes of a long header packet's first bytes up to its packet number in [`seal`].
 const PN_OFFSET: usize = 9;
@@ -77,7 +77,7 @@ impl Peer {
     /// Takes at most `len` bytes of what `other` said, from the lowest epoch that has news; false
     /// if there are none.
     pub fn listen(&mut self, other: &Self, len: usize) -> Result<bool, TlsError> {
-        for epoch in Epoch::ALL {
+        for epoch in Epoch::SPACES {
             let from = self.heard[epoch as usize];
             let news = &other.said[epoch as usize][from..];
             if !news.is_empty() {
@@ -204,4 +204,42 @@ pub fn assert_phases_agree(client: &mut Peer, server: &mut Peer, updates: usize)
         }
         packets.push(seal(&*ours.local, &*client.header.local, 0, 9, b"phase"));
     }
+}
+
+/// Where the packet number starts in the examples of Initial packets.
+pub const SAMPLE_PN_OFFSET: usize = 18;
+
+/// The destination of the client's Initial in the examples of RFC 9001 and RFC 9369.
+pub fn sample_dst_cid() -> ConnectionId {
+    ConnectionId::new(&hex("8394c8f03e515708")).unwrap()
+}
+
+/// `header` and `payload`, protected.
+pub fn protect(keys: &Keys, number: u64, header: &str, payload: &[u8]) -> Vec<u8> {
+    let mut packet = hex(header);
+    let header_len = packet.len();
+    packet.extend_from_slice(payload);
+    packet.resize(packet.len() + keys.packet.local.tag_len(), 0);
+    let number = PacketNumber::new(number);
+    keys.packet
+        .local
+        .encrypt(PathId::ZERO, number, header_len, &mut packet);
+    keys.header.local.encrypt(SAMPLE_PN_OFFSET, &mut packet);
+    packet
+}
+
+/// The payload of `packet`, which must have this `header`.
+pub fn unprotect(keys: &Keys, number: u64, header: &str, packet: &str) -> Vec<u8> {
+    let mut packet = hex(packet);
+    keys.header.remote.decrypt(SAMPLE_PN_OFFSET, &mut packet);
+    let header = hex(header);
+    assert_eq!(packet[..header.len()], header);
+    let payload = &mut packet[header.len()..];
+    let number = PacketNumber::new(number);
+    let len = keys
+        .packet
+        .remote
+        .decrypt(PathId::ZERO, number, &header, payload)
+        .unwrap();
+    payload[..len].to_vec()
 }

@@ -4,7 +4,10 @@ use swiftwater_units::{Dir, PathId, StreamId};
 use thiserror::Error;
 
 use super::ack::Ack;
-use super::{ConnectionClose, Crypto, Frame, NewConnectionId, ResetStream, StopSending, Stream};
+use super::{
+    AckFrequency, ConnectionClose, Crypto, Frame, NewConnectionId, ResetStream, ResetStreamAt,
+    StopSending, Stream,
+};
 use super::{MAX_STREAMS, STREAM_FIN, STREAM_LEN, STREAM_OFF, types};
 use crate::coding::Reader;
 use crate::connection_id::{ConnectionId, ResetToken};
@@ -97,6 +100,14 @@ fn read_frame<'a>(r: &mut Reader<'a>, frame_type: u64) -> Result<Frame<'a>, Deco
             Frame::ConnectionClose(read_close(r, frame_type)?)
         }
         types::HANDSHAKE_DONE => Frame::HandshakeDone,
+        types::IMMEDIATE_ACK => Frame::ImmediateAck,
+        types::ACK_FREQUENCY => Frame::AckFrequency(AckFrequency {
+            sequence: r.varint()?,
+            ack_eliciting_threshold: r.varint()?,
+            max_ack_delay: r.varint()?,
+            reordering_threshold: r.varint()?,
+        }),
+        types::RESET_STREAM_AT => Frame::ResetStreamAt(read_reset_at(r)?),
         types::DATAGRAM => Frame::Datagram {
             data: r.take_rest(),
         },
@@ -162,6 +173,19 @@ fn read_stream_control<'a>(r: &mut Reader<'a>, frame_type: u64) -> Result<Frame<
         },
         _ => return Err(DecodeError::UnknownFrame(frame_type)),
     })
+}
+
+fn read_reset_at(r: &mut Reader<'_>) -> Result<ResetStreamAt, DecodeError> {
+    let reset = ResetStreamAt {
+        id: read_stream_id(r)?,
+        error: r.varint()?,
+        final_size: r.varint()?,
+        reliable_size: r.varint()?,
+    };
+    if reset.reliable_size > reset.final_size {
+        return Err(DecodeError::Invalid("a Reliable Size above the Final Size"));
+    }
+    Ok(reset)
 }
 
 fn read_path_control<'a>(r: &mut Reader<'a>, frame_type: u64) -> Result<Frame<'a>, DecodeError> {

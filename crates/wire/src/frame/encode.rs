@@ -174,6 +174,17 @@ impl Frame<'_> {
                 ],
                 Nothing,
             ),
+            Frame::ResetStreamAt(ref reset) => {
+                let (id, size) = (reset.id.get(), reset.final_size);
+                let fields = [
+                    types::RESET_STREAM_AT,
+                    id,
+                    reset.error,
+                    size,
+                    reset.reliable_size,
+                ];
+                f(&fields, Nothing)
+            }
             Frame::StopSending(ref stop) => {
                 f(&[types::STOP_SENDING, stop.id.get(), stop.error], Nothing)
             }
@@ -199,6 +210,17 @@ impl Frame<'_> {
                 f(&[types::CONNECTION_CLOSE_APP, error], Prefixed(reason))
             }
             Frame::HandshakeDone => f(&[types::HANDSHAKE_DONE], Nothing),
+            Frame::ImmediateAck => f(&[types::IMMEDIATE_ACK], Nothing),
+            Frame::AckFrequency(ref wish) => f(
+                &[
+                    types::ACK_FREQUENCY,
+                    wish.sequence,
+                    wish.ack_eliciting_threshold,
+                    wish.max_ack_delay,
+                    wish.reordering_threshold,
+                ],
+                Nothing,
+            ),
             Frame::Datagram { data } => f(&[types::DATAGRAM_LEN], Prefixed(data)),
             Frame::NewConnectionId(ref new) => match new.path {
                 None => {

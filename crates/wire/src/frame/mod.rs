@@ -1,4 +1,5 @@
-//! Frames (RFC 9000, section 19; RFC 9221; multipath draft, section 4).
+//! Frames (RFC 9000, section 19; RFC 9221; multipath draft, section 4;
+//! draft-ietf-quic-reliable-stream-reset-09, section 4).
 
 mod ack;
 mod decode;
@@ -39,6 +40,8 @@ pub enum Frame<'a> {
     Ack(Ack<'a>),
     /// The sender will send no more on the stream.
     ResetStream(ResetStream),
+    /// The sender will send no more on the stream than its first bytes.
+    ResetStreamAt(ResetStreamAt),
     /// The sender will read no more from the stream.
     StopSending(StopSending),
     /// Handshake bytes.
@@ -111,6 +114,10 @@ pub enum Frame<'a> {
     ConnectionClose(ConnectionClose<'a>),
     /// The server has confirmed the handshake.
     HandshakeDone,
+    /// The sender's wish for how often it is acknowledged.
+    AckFrequency(AckFrequency),
+    /// The sender wants an acknowledgement at once (draft-ietf-quic-ack-frequency, section 5).
+    ImmediateAck,
     /// An unreliable datagram (RFC 9221).
     Datagram {
         /// The payload.
@@ -162,6 +169,19 @@ pub struct ResetStream {
     pub final_size: u64,
 }
 
+/// `RESET_STREAM_AT` (draft-ietf-quic-reliable-stream-reset-09, section 4).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ResetStreamAt {
+    /// The stream.
+    pub id: StreamId,
+    /// The application's reason.
+    pub error: u64,
+    /// Final size of the stream, bytes.
+    pub final_size: u64,
+    /// Bytes that are delivered in spite of the reset; at most `final_size`.
+    pub reliable_size: u64,
+}
+
 /// `STOP_SENDING` (RFC 9000, section 19.5).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct StopSending {
@@ -206,6 +226,21 @@ pub struct NewConnectionId {
     pub cid: ConnectionId,
     /// The token that resets connections with this ID.
     pub reset_token: ResetToken,
+}
+
+/// `ACK_FREQUENCY` (draft-ietf-quic-ack-frequency, section 4).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct AckFrequency {
+    /// Rises with each frame; those that come out of order are ignored.
+    pub sequence: u64,
+    /// Ack-eliciting packets that may wait for an acknowledgement; one more makes it due. 1 is what
+    /// RFC 9000 does, 0 asks for an acknowledgement of each packet.
+    pub ack_eliciting_threshold: u64,
+    /// Longest delay of an acknowledgement, microseconds.
+    pub max_ack_delay: u64,
+    /// Distance in packet numbers at which a missing packet makes an acknowledgement due; 1 is what
+    /// RFC 9000 does, 0 means that none does.
+    pub reordering_threshold: u64,
 }
 
 /// `CONNECTION_CLOSE` (RFC 9000, section 19.19).

@@ -27,10 +27,16 @@ pub const PATH_RESPONSE: u64 = 0x1b;
 pub const CONNECTION_CLOSE: u64 = 0x1c;
 pub const CONNECTION_CLOSE_APP: u64 = 0x1d;
 pub const HANDSHAKE_DONE: u64 = 0x1e;
+/// draft-ietf-quic-ack-frequency, section 5.
+pub const IMMEDIATE_ACK: u64 = 0x1f;
+/// draft-ietf-quic-reliable-stream-reset-09, section 4.
+pub const RESET_STREAM_AT: u64 = 0x24;
 pub const DATAGRAM: u64 = 0x30;
 pub const DATAGRAM_LEN: u64 = 0x31;
 pub const PATH_ACK: u64 = 0x3e;
 pub const PATH_ACK_ECN: u64 = 0x3f;
+/// draft-ietf-quic-ack-frequency, section 4.
+pub const ACK_FREQUENCY: u64 = 0xaf;
 pub const PATH_ABANDON: u64 = 0x3e75;
 pub const PATH_STATUS_BACKUP: u64 = 0x3e76;
 pub const PATH_STATUS_AVAILABLE: u64 = 0x3e77;

@@ -71,9 +71,9 @@ impl Header<'_> {
         }
     }
 
-    /// Appends the header and the packet number, unprotected and with reserved bits 0. A long
-    /// header's Length is left to [`HeaderLayout::patch_length`]. `version` matters to long headers
-    /// only. The room must have been checked with [`Header::size`].
+    /// Appends the header and the packet number, unprotected, with reserved bits 0 and the QUIC bit 1
+    /// ([`HeaderLayout::clear_quic_bit`] changes that). A long header's Length is left to
+    /// [`HeaderLayout::patch_length`]. `version`, of those that [`is_known`](super::is_known), matters to long headers only. The room must have been checked with [`Header::size`].
     pub fn encode(
         &self,
         version: u32,
@@ -97,7 +97,7 @@ impl Header<'_> {
             Self::Initial { dst, src, .. }
             | Self::Handshake { dst, src }
             | Self::ZeroRtt { dst, src } => {
-                let kind = self.packet_type().long_bits().unwrap_or(0);
+                let kind = self.packet_type().long_bits(version).unwrap_or(0);
                 let first = LONG | FIXED | kind | pn_bits;
                 write_long(w, first, version, dst.as_bytes(), src.as_bytes());
                 if let Self::Initial { token, .. } = self {
@@ -132,6 +132,14 @@ pub struct HeaderLayout {
 }
 
 impl HeaderLayout {
+    /// Sets the QUIC bit to 0, which only a peer that said so accepts (RFC 9287). `packet` begins with
+    /// the packet's first byte and is not protected yet.
+    pub fn clear_quic_bit(&self, packet: &mut [u8]) {
+        if let Some(first) = packet.first_mut() {
+            *first &= !FIXED;
+        }
+    }
+
     /// Sets the Length of a long header; a short one has none. `packet` begins with the packet's
     /// first byte; `pn_and_payload_len` is the bytes from `pn_offset` to the packet's end with the
     /// authentication tag, below 2^14.
@@ -194,7 +202,7 @@ pub fn write_retry(
     token: &[u8],
     random: u8,
 ) {
-    let kind = PacketType::Retry.long_bits().unwrap_or(0);
+    let kind = PacketType::Retry.long_bits(version).unwrap_or(0);
     let first = LONG | FIXED | kind | (random & 0x0f);
     write_long(w, first, version, dst.as_bytes(), src.as_bytes());
     w.bytes(token);

@@ -1,16 +1,16 @@
-//! Packet headers: the invariant part (RFC 8999) and those of version 1 (RFC 9000, section 17).
+//! Packet headers: the invariant part (RFC 8999), those of version 1 (RFC 9000, section 17), and those
+//! of version 2 (RFC 9369), which differ in the numbers of their types only.
 //!
 //! Headers are read as they arrive, still under header protection, and written before it is
 //! applied. Protection itself (RFC 9001, section 5.4) belongs to whoever holds the keys.
 
 mod encode;
 mod parse;
+mod version;
 
 pub use encode::{Header, HeaderLayout, write_retry, write_version_negotiation};
 pub use parse::{InvariantHeader, PartialHeader};
-
-/// QUIC version 1 (RFC 9000, section 15).
-pub const VERSION_1: u32 = 1;
+pub use version::{VERSION_1, VERSION_2, are_compatible, is_known, is_reserved};
 
 /// Bytes of the integrity tag that ends a Retry packet (RFC 9001, section 5.8).
 pub const RETRY_TAG_LEN: usize = 16;
@@ -20,7 +20,7 @@ const FIXED: u8 = 0x40;
 const SPIN: u8 = 0x20;
 const KEY_PHASE: u8 = 0x04;
 
-/// The kinds of packets of version 1.
+/// The kinds of packets of versions 1 and 2.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum PacketType {
     /// First handshake packets, with a token (section 17.2.2).
@@ -38,14 +38,25 @@ pub enum PacketType {
 }
 
 impl PacketType {
-    /// The two type bits of a long header in place, or `None` for packets without them.
-    const fn long_bits(self) -> Option<u8> {
-        match self {
-            Self::Initial => Some(0x00),
-            Self::ZeroRtt => Some(0x10),
-            Self::Handshake => Some(0x20),
-            Self::Retry => Some(0x30),
-            Self::VersionNegotiation | Self::OneRtt => None,
+    /// The two type bits of a long header of `version` in place, or `None` for packets without them.
+    const fn long_bits(self, version: u32) -> Option<u8> {
+        let number = match self {
+            Self::Initial => 0,
+            Self::ZeroRtt => 1,
+            Self::Handshake => 2,
+            Self::Retry => 3,
+            Self::VersionNegotiation | Self::OneRtt => return None,
+        };
+        Some(((number + version::type_offset(version)) % 4) << 4)
+    }
+
+    /// The type of a long header of `version`, not 0, with this first byte.
+    const fn from_long(version: u32, first: u8) -> Self {
+        match (((first & 0x30) >> 4) + 4 - version::type_offset(version)) % 4 {
+            0 => Self::Initial,
+            1 => Self::ZeroRtt,
+            2 => Self::Handshake,
+            _ => Self::Retry,
         }
     }
 }

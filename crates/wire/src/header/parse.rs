@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{FIXED, LONG, PacketType, RETRY_TAG_LEN, VERSION_1};
+use super::{FIXED, LONG, PacketType, RETRY_TAG_LEN, SPIN, VERSION_1, is_known};
 use crate::coding::Reader;
 use crate::connection_id::ConnectionId;
 use crate::error::DecodeError;
@@ -59,14 +59,20 @@ fn read_cid(r: &mut Reader<'_>) -> Result<ConnectionId, DecodeError> {
     ))
 }
 
-/// The header of one packet of version 1, or of Version Negotiation, up to its packet number and
+/// The header of one packet of version 1 or 2, or of Version Negotiation, up to its packet number and
 /// still under header protection.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PartialHeader {
     /// Kind of packet.
     pub packet_type: PacketType,
-    /// [`VERSION_1`]; 0 for Version Negotiation.
+    /// Version of a long header, 0 for Version Negotiation; [`VERSION_1`] for a short header, which
+    /// doesn't tell.
     pub version: u32,
+    /// The QUIC bit, once called the fixed bit. Senders may set it to 0 only if the receiver said so
+    /// (RFC 9287); in Version Negotiation it means nothing.
+    pub quic_bit: bool,
+    /// The latency spin bit of a short header, which is not protected; false for a long one.
+    pub spin: bool,
     /// Destination Connection ID.
     pub dst_cid: ConnectionId,
     /// Source Connection ID; empty for a short header.
@@ -84,13 +90,12 @@ pub struct PartialHeader {
 
 impl PartialHeader {
     /// Reads the header at the start of `packet`, which may have others behind it. The version of
-    /// a long header must be 1 or 0 (see [`InvariantHeader`] for others); `local_cid_len` is the
+    /// a long header must be 1, 2 or 0 (see [`InvariantHeader`] for others); `local_cid_len` is the
     /// length of the connection ID of a short one.
     pub fn parse(packet: &[u8], local_cid_len: usize) -> Result<Self, DecodeError> {
         let mut r = Reader::new(packet);
         let first = r.u8()?;
         if first & LONG == 0 {
-            check_fixed(first)?;
             let dst_cid = ConnectionId::new(r.bytes(local_cid_len)?).ok_or(
                 DecodeError::Invalid("a connection ID of more than 20 bytes"),
             )?;
@@ -98,6 +103,8 @@ impl PartialHeader {
             return Ok(Self {
                 packet_type: PacketType::OneRtt,
                 version: VERSION_1,
+                quic_bit: first & FIXED != 0,
+                spin: first & SPIN != 0,
                 dst_cid,
                 src_cid: ConnectionId::EMPTY,
                 token: 0..0,
@@ -106,15 +113,18 @@ impl PartialHeader {
             });
         }
         let version = r.u32()?;
-        if version == VERSION_1 {
-            check_fixed(first)?;
-        } else if version != 0 {
-            return Err(DecodeError::Invalid("a version other than 1"));
+        if version != 0 && !is_known(version) {
+            return Err(DecodeError::Invalid("a version other than 1 and 2"));
         }
         let (dst_cid, src_cid) = (read_cid(&mut r)?, read_cid(&mut r)?);
         let mut header = Self {
-            packet_type: long_type(version, first),
+            packet_type: match version {
+                0 => PacketType::VersionNegotiation,
+                version => PacketType::from_long(version, first),
+            },
             version,
+            quic_bit: first & FIXED != 0,
+            spin: false,
             dst_cid,
             src_cid,
             token: 0..0,
@@ -162,24 +172,6 @@ impl PartialHeader {
             PacketType::Retry => packet.get(..self.packet_len)?.last_chunk(),
             _ => None,
         }
-    }
-}
-
-const fn check_fixed(first: u8) -> Result<(), DecodeError> {
-    if first & FIXED == 0 {
-        Err(DecodeError::Invalid("the fixed bit is 0"))
-    } else {
-        Ok(())
-    }
-}
-
-const fn long_type(version: u32, first: u8) -> PacketType {
-    match (version, first & 0x30) {
-        (0, _) => PacketType::VersionNegotiation,
-        (_, 0x00) => PacketType::Initial,
-        (_, 0x10) => PacketType::ZeroRtt,
-        (_, 0x20) => PacketType::Handshake,
-        _ => PacketType::Retry,
     }
 }
 

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use swiftwater_units::Side;
 
-use super::{PreferredAddress, TransportParameterError, TransportParameters, id};
+use super::{
+    PreferredAddress, TransportParameterError, TransportParameters, VersionInformation, id,
+};
 use crate::coding::Reader;
 use crate::connection_id::{ConnectionId, ResetToken};
 use crate::error::DecodeError;
@@ -35,22 +37,24 @@ pub(super) fn decode(
         if sender.is_client() && id::is_server_only(id) {
             return Err(ServerOnly(id));
         }
-        set(
-            &mut params,
-            id,
-            Value {
-                id,
-                r: Reader::new(value),
-            },
-        )?;
+        let r = Reader::new(value);
+        set(&mut params, sender, id, Value { id, r })?;
     }
-    // Every parameter known here has a small identifier; the others are of no interest but must
-    // not repeat. Sorting keeps a long list from costing quadratic time.
+    // Sorting keeps a long list of large identifiers from costing quadratic time.
     seen_large.sort_unstable();
-    match seen_large.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(Duplicate(pair[0])),
-        None => Ok(params),
+    if let Some(pair) = seen_large.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(Duplicate(pair[0]));
     }
+    if params
+        .min_ack_delay
+        .is_some_and(|delay| delay > params.max_ack_delay)
+    {
+        return Err(Invalid {
+            id: id::MIN_ACK_DELAY,
+            reason: "above max_ack_delay",
+        });
+    }
+    Ok(params)
 }
 
 fn malformed(_: DecodeError) -> TransportParameterError {
@@ -59,6 +63,7 @@ fn malformed(_: DecodeError) -> TransportParameterError {
 
 fn set(
     params: &mut TransportParameters,
+    sender: Side,
     id: u64,
     value: Value<'_>,
 ) -> Result<(), TransportParameterError> {
@@ -106,10 +111,24 @@ fn set(
             params.initial_source_connection_id = Some(value.cid()?);
         }
         id::RETRY_SOURCE_CONNECTION_ID => params.retry_source_connection_id = Some(value.cid()?),
+        id::RESET_STREAM_AT | id::RESET_STREAM_AT_EARLY => {
+            value.end()?;
+            params.reset_stream_at = true;
+        }
         id::MAX_DATAGRAM_FRAME_SIZE => params.max_datagram_frame_size = value.integer()?,
         id::INITIAL_MAX_PATH_ID => {
             let max = value.at_most(u64::from(u32::MAX), "above 2^32 - 1")?;
             params.initial_max_path_id = Some(max as u32);
+        }
+        id::VERSION_INFORMATION => {
+            params.version_information = Some(value.version_information(sender)?);
+        }
+        id::GREASE_QUIC_BIT => {
+            value.end()?;
+            params.grease_quic_bit = true;
+        }
+        id::MIN_ACK_DELAY => {
+            params.min_ack_delay = Some(Duration::from_micros(value.integer()?));
         }
         _ => {}
     }
@@ -165,6 +184,27 @@ impl Value<'_> {
         let token = ResetToken(self.r.array().map_err(malformed)?);
         self.end()?;
         Ok(token)
+    }
+
+    /// A server may have left its own choice out of what is available; a client must not (RFC 9368,
+    /// sections 3 and 4).
+    fn version_information(
+        mut self,
+        sender: Side,
+    ) -> Result<VersionInformation, TransportParameterError> {
+        let (versions, rest) = self.r.take_rest().as_chunks::<4>();
+        let mut versions = versions.iter().map(|&version| u32::from_be_bytes(version));
+        let Some(chosen) = versions.next().filter(|_| rest.is_empty()) else {
+            return Err(Malformed);
+        };
+        let available = versions.clone();
+        if chosen == 0 || available.clone().any(|version| version == 0) {
+            return Err(self.invalid("version 0 can be neither chosen nor available"));
+        }
+        if sender.is_client() && available.clone().all(|version| version != chosen) {
+            return Err(self.invalid("the chosen version is not among the available ones"));
+        }
+        Ok(VersionInformation::new(chosen, available))
     }
 
     /// All zeros stand for no address. An empty connection ID is an error: a server with one has

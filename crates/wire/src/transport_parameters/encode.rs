@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use swiftwater_units::Side;
 
-use super::{PreferredAddress, TransportParameters, id};
+use super::{PreferredAddress, TransportParameters, VersionInformation, id};
 use crate::coding::Writer;
 use crate::varint::VarInt;
 
@@ -47,6 +47,12 @@ pub(super) fn encode(
         id::RETRY_SOURCE_CONNECTION_ID,
         params.retry_source_connection_id,
     );
+    if let Some(versions) = &params.version_information {
+        put.version_information(versions);
+    }
+    if params.reset_stream_at {
+        put.bytes(id::RESET_STREAM_AT, &[]);
+    }
     put.integer(
         id::MAX_DATAGRAM_FRAME_SIZE,
         params.max_datagram_frame_size,
@@ -54,6 +60,16 @@ pub(super) fn encode(
     );
     if let Some(max) = params.initial_max_path_id {
         put.varint(id::INITIAL_MAX_PATH_ID, u64::from(max));
+    }
+    if params.grease_quic_bit {
+        put.bytes(id::GREASE_QUIC_BIT, &[]);
+    }
+    if let Some(delay) = params.min_ack_delay {
+        let micros = u64::try_from(delay.as_micros()).unwrap_or(u64::MAX);
+        put.varint(id::MIN_ACK_DELAY, micros);
+    }
+    if params.reset_stream_at {
+        put.bytes(id::RESET_STREAM_AT_EARLY, &[]);
     }
     if let Some((id, value)) = grease {
         debug_assert!(id % 31 == 27, "{id:#x} is not reserved for greasing");
@@ -122,6 +138,14 @@ impl Parameters<'_> {
     fn cid(&mut self, id: u64, cid: Option<crate::ConnectionId>) {
         if let Some(cid) = cid {
             self.bytes(id, cid.as_bytes());
+        }
+    }
+
+    fn version_information(&mut self, versions: &VersionInformation) {
+        push_varint(self.out, id::VERSION_INFORMATION);
+        push_varint(self.out, 4 * (1 + versions.available().len() as u64));
+        for version in [versions.chosen].iter().chain(versions.available()) {
+            self.out.extend_from_slice(&version.to_be_bytes());
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use swiftwater_media::{Frame, FrameSource};
-use swiftwater_quic::{Connection, ConnectionHandle, Event, ReadOutcome, StreamEvent};
+use swiftwater_quic::{Connection, ConnectionHandle, Event, Priority, ReadOutcome, StreamEvent};
 use swiftwater_sim::{Application, HostContext};
 use swiftwater_units::{Dir, Instant, PathId, StreamId};
 
@@ -159,10 +159,9 @@ impl VideoServer {
         let id = connection.open(Dir::Uni)?;
         let due = self.deadline.map(|deadline| epoch + frame.at + deadline);
         let mut stream = connection.send_stream(id);
-        let priority = i32::try_from(frame.index).unwrap_or(i32::MAX);
         // Of a stream that has just been opened they can fail with the connection only, which an
         // event tells.
-        let _ = stream.set_priority(-priority);
+        let _ = stream.set_priority(Priority::new(3, false));
         let _ = stream.set_deadline(due);
         self.by_stream.insert(id, frame.index);
         let outgoing = Some(Outgoing::new(frame));

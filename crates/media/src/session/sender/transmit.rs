@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use swiftwater_quic::Priority;
 use swiftwater_quic::policy::{Repair, RepairCause};
 use swiftwater_units::{ByteCount, Instant};
 
@@ -347,7 +348,7 @@ impl Sender {
                     lost_at: packet.lost_at.unwrap_or(now),
                     round: packet.retransmissions,
                     cause,
-                    priority: 0,
+                    priority: Priority::default(),
                     deadline: due,
                 };
                 policy.on_repair(now, &event);

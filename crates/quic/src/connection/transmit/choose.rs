@@ -5,13 +5,14 @@ use swiftwater_units::{ByteCount, Instant};
 
 use crate::crypto::Epoch;
 use crate::policy::{Demand, Occasion};
+use crate::recovery::SendPurpose;
 
 use super::super::Connection;
 use super::MIN_INITIAL_SIZE;
 
 /// One packet to build.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Packet {
+pub(in crate::connection) struct Packet {
     pub(super) epoch: Epoch,
     /// Ack-eliciting frames may be written.
     pub(super) data: bool,
@@ -19,12 +20,10 @@ pub(super) struct Packet {
     pub(super) only_validation: bool,
     /// It answers a probe timeout: outside the window, and ack-eliciting whatever there is to say.
     pub(super) probe: bool,
-    /// A challenge to send in it, and nothing else.
-    pub(super) challenge: Option<[u8; 8]>,
-    /// A response to send in it, and nothing else.
-    pub(super) response: Option<[u8; 8]>,
-    /// Bytes that the receiver's address permits.
-    pub(super) amplification_limit: usize,
+    /// It is for a side path: a challenge, a response or both, and nothing else.
+    pub(super) side: Option<[Option<[u8; 8]>; 2]>,
+    /// It tests whether the path carries a packet of its size.
+    pub(super) mtu_probe: bool,
 }
 
 impl Packet {
@@ -34,26 +33,33 @@ impl Packet {
             data,
             only_validation: false,
             probe,
-            challenge: None,
-            response: None,
-            amplification_limit: usize::MAX,
+            side: None,
+            mtu_probe: false,
         }
     }
 
-    /// A packet with nothing but a response, for another address.
-    pub(super) fn response(data: [u8; 8], amplification_limit: usize) -> Self {
+    /// A packet for a side path, with a challenge, a response or both.
+    pub(super) fn validation(challenge: Option<[u8; 8]>, response: Option<[u8; 8]>) -> Self {
         Self {
-            response: Some(data),
-            amplification_limit,
+            side: Some([challenge, response]),
             ..Self::new(Epoch::OneRtt, false, false)
         }
     }
 
-    /// A packet with nothing but a challenge, for another address.
-    pub(super) fn challenge(data: [u8; 8]) -> Self {
+    /// A packet that tests whether the path carries its size.
+    pub(in crate::connection) fn mtu_probe() -> Self {
         Self {
-            challenge: Some(data),
-            ..Self::new(Epoch::OneRtt, false, false)
+            mtu_probe: true,
+            ..Self::new(Epoch::OneRtt, true, false)
+        }
+    }
+
+    /// What recovery must know of why it is sent.
+    pub(super) fn purpose(&self) -> SendPurpose {
+        match (self.mtu_probe, self.probe) {
+            (true, _) => SendPurpose::MtuProbe,
+            (false, true) => SendPurpose::TimeoutProbe,
+            (false, false) => SendPurpose::Data,
         }
     }
 }
@@ -109,7 +115,7 @@ impl Connection {
         };
         self.handshake.has_pending(epoch)
             || space.ping
-            || (epoch == Epoch::OneRtt && self.has_application_data())
+            || (matches!(epoch, Epoch::OneRtt | Epoch::ZeroRtt) && self.has_application_data())
     }
 
     /// True if control frames, datagrams or stream bytes wait.
@@ -128,16 +134,19 @@ impl Connection {
     }
 
     /// Epochs in which packets can be sent now.
-    fn can_seal(&self, epoch: Epoch) -> bool {
-        self.handshake.protection_ref().has(epoch)
-            && self.space(epoch).is_some()
-            && (epoch != Epoch::OneRtt || self.handshake.is_complete())
+    pub(in crate::connection) fn can_seal(&self, epoch: Epoch) -> bool {
+        let it_is_time = match epoch {
+            Epoch::Initial | Epoch::Handshake => true,
+            Epoch::OneRtt => self.may_send_one_rtt(),
+            Epoch::ZeroRtt => self.identity.side.is_client() && !self.handshake.is_complete(),
+        };
+        it_is_time && self.handshake.protection_ref().has(epoch) && self.space(epoch).is_some()
     }
 
     /// True if a challenge or a response waits.
     fn has_validation(&self) -> bool {
         let path = &self.paths.first().path;
-        path.validation.challenge_to_send().is_some() || !path.responses.is_empty()
+        path.validation.wants_challenge() || !path.responses.is_empty()
     }
 
     /// The packets of the next datagram of at most `limit` bytes.
@@ -148,6 +157,7 @@ impl Connection {
             return plan;
         }
         plan.budget = usize::try_from(budget).unwrap_or(usize::MAX);
+        self.copy_handshake(now, data_may_go && self.has_window(limit));
         let may_send_data = data_may_go && self.may_send_data(now, limit);
         for epoch in Epoch::ALL {
             if !self.can_seal(epoch) {
@@ -161,8 +171,9 @@ impl Connection {
             let validation = epoch == Epoch::OneRtt && self.has_validation();
             let data = full || validation;
             // Acknowledgements of early packets ride along with whatever goes out.
-            let acks = space.received.ack_is_due(now)
-                || (plan.len > 0 && epoch != Epoch::OneRtt && space.received.has_unacked());
+            let acks = epoch != Epoch::ZeroRtt
+                && (space.received.ack_is_due(now)
+                    || (plan.len > 0 && epoch != Epoch::OneRtt && space.received.has_unacked()));
             if data || acks {
                 let only_validation = validation && !full;
                 plan.push(Packet {
@@ -180,6 +191,11 @@ impl Connection {
         // A new address must carry 1200 bytes (section 8.2.1), as far as the budget permits.
         plan.pads |= plan.len > 0 && self.has_validation();
         plan
+    }
+
+    /// True if the window has room for `bytes`.
+    fn has_window(&self, bytes: usize) -> bool {
+        self.paths.first().recovery.has_window_for(bytes)
     }
 
     /// True if window and pace let a full datagram go. Notes what limits the flow, for congestion

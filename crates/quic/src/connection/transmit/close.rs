@@ -24,10 +24,8 @@ impl Connection {
         let frame = self.lifecycle.close_to_send()?.clone();
         let path = &self.paths.first().path;
         let budget = usize::try_from(path.amplification.budget()).unwrap_or(usize::MAX);
-        let limit = usize::from(path.max_datagram_size)
-            .min(buf.len())
-            .min(budget);
-        let epochs = Epoch::ALL.into_iter().filter(|&epoch| {
+        let limit = usize::from(path.mtu.current()).min(buf.len()).min(budget);
+        let epochs = Epoch::SPACES.into_iter().filter(|&epoch| {
             self.handshake.protection_ref().has(epoch)
                 && self.space(epoch).is_some()
                 && (epoch != Epoch::OneRtt || self.handshake.is_complete())
@@ -53,7 +51,8 @@ impl Connection {
         Some(Transmit {
             path: path.id,
             destination: path.address.remote,
-            source_ip: path.address.local_ip,
+            source_ip: path.address.local.ip,
+            socket: path.address.local.socket,
             ecn: None,
             size,
             segment_size: None,
@@ -71,12 +70,13 @@ impl Connection {
         let room = out.len();
         let tag_len = self.handshake.protection_ref().tag_len(epoch);
         let mut writer = Writer::new(out);
-        let Some(started) = self.start_packet(epoch, &mut writer) else {
+        let Some(started) = self.start_packet(epoch, None, &mut writer) else {
             return 0;
         };
         let frame = Self::close_for_epoch(frame, epoch);
         let mut carried = Vec::new();
-        let mut frames = FrameWriter::new(&mut writer, room - tag_len, &mut carried);
+        let mut frames = FrameWriter::new(&mut writer, room - tag_len, &mut carried)
+            .counting(self.scratch.frames_sent.as_deref_mut());
         if !frames.frame(&encode_close(&frame)) {
             return 0;
         }
@@ -89,6 +89,7 @@ impl Connection {
             in_flight: false,
             ecn_marked: false,
             retransmission: false,
+            mtu_probe: false,
             snapshot: DeliverySnapshot::default(),
         };
         self.on_packet_sent(now, epoch, &started, sent, &[]);

@@ -8,6 +8,7 @@ use crate::frame_writer::{Carried, FrameWriter};
 use crate::policy::Reinjection;
 
 use super::super::Connection;
+use super::MIN_INITIAL_SIZE;
 use super::choose::Packet;
 
 /// Least room worth starting a stream frame in.
@@ -16,15 +17,25 @@ const MIN_STREAM_ROOM: usize = 32;
 impl Connection {
     /// Fills one packet.
     pub(super) fn fill(&mut self, now: Instant, packet: &Packet, writer: &mut FrameWriter<'_, '_>) {
-        if let Some(data) = packet.response {
-            writer.frame(&Frame::PathResponse { data });
+        if let Some([challenge, response]) = packet.side {
+            if let Some(data) = challenge {
+                writer.frame(&Frame::PathChallenge { data });
+            }
+            if let Some(data) = response {
+                writer.frame(&Frame::PathResponse { data });
+            }
             return;
         }
-        if let Some(data) = packet.challenge {
-            writer.frame(&Frame::PathChallenge { data });
+        if packet.mtu_probe {
+            if self.policies.ack_asked.may_hurry() {
+                writer.frame(&Frame::ImmediateAck);
+            }
+            writer.frame(&Frame::Ping);
             return;
         }
-        self.fill_ack(now, packet, writer);
+        if packet.epoch != Epoch::ZeroRtt {
+            self.fill_ack(now, packet, writer);
+        }
         if !packet.data {
             return;
         }
@@ -34,8 +45,13 @@ impl Connection {
         if packet.only_validation {
             return;
         }
-        self.handshake.fill(packet.epoch, writer);
-        if packet.epoch == Epoch::OneRtt {
+        if packet.probe && packet.epoch == Epoch::OneRtt && self.policies.ack_asked.may_hurry() {
+            writer.frame(&Frame::ImmediateAck);
+        }
+        if packet.epoch != Epoch::ZeroRtt {
+            self.handshake.fill(packet.epoch, writer);
+        }
+        if matches!(packet.epoch, Epoch::OneRtt | Epoch::ZeroRtt) {
             self.fill_application(writer);
         }
         let wants_ping = self.space(packet.epoch).is_some_and(|space| space.ping);
@@ -94,16 +110,18 @@ impl Connection {
 
     /// Challenges and responses for the path's current address.
     fn fill_validation(&mut self, now: Instant, writer: &mut FrameWriter<'_, '_>) {
-        let path = &mut self.paths.first_mut().path;
-        if let Some(data) = path.validation.challenge_to_send()
-            && writer.frame(&Frame::PathChallenge { data })
-        {
-            path.validation.on_sent(now);
+        if self.paths.first().path.validation.wants_challenge() {
+            let data = self.random_8();
+            if writer.frame(&Frame::PathChallenge { data }) {
+                let path = &mut self.paths.first_mut().path;
+                // The datagram is padded as far as the amplification limit permits.
+                let expanded = path.amplification.budget() >= MIN_INITIAL_SIZE as u64;
+                path.validation.on_sent(now, data, expanded);
+            }
         }
-        while let Some(response) = path.responses.front() {
-            if !writer.frame(&Frame::PathResponse {
-                data: response.data,
-            }) {
+        let path = &mut self.paths.first_mut().path;
+        while let Some(&data) = path.responses.front() {
+            if !writer.frame(&Frame::PathResponse { data }) {
                 break;
             }
             path.responses.pop_front();
@@ -113,7 +131,7 @@ impl Connection {
     fn fill_application(&mut self, writer: &mut FrameWriter<'_, '_>) {
         self.control.fill(writer);
         if self.datagrams.has_pending() {
-            let room = self.one_rtt_room();
+            let room = self.data_room();
             self.datagrams.fill(writer, room);
         }
         if !self.policies.reinjections.is_empty() {

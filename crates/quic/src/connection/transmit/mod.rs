@@ -13,18 +13,26 @@ use std::time::Duration;
 use swiftwater_units::{Instant, PathId};
 use swiftwater_wire::ErrorCode;
 
-use crate::error::TransportError;
-use crate::path::Response;
+use crate::crypto::Epoch;
+use crate::error::{ConnectionError, TransportError};
+use crate::observe::{Observation, Owner};
 use crate::policy::{Decision, PathView};
 use crate::transmit::Transmit;
 
 use super::Connection;
 
 use self::choose::Plan;
-use self::seal::Target;
+
+pub(super) use self::choose::Packet;
+pub(super) use self::seal::Target;
 
 /// Shortest time that a scheduler can make data wait.
 const MIN_WAIT: Duration = Duration::from_millis(1);
+
+/// Packets that answer a peer which acknowledges nothing, at most.
+const MAX_NEGLECTED: u32 = 4096;
+/// The same for Initial and Handshake packets.
+const MAX_NEGLECTED_EARLY: u32 = 256;
 
 /// Smallest UDP payload of datagrams that prove a path carries them (RFC 9000, section 14).
 pub(super) const MIN_INITIAL_SIZE: usize = 1200;
@@ -39,23 +47,33 @@ impl Connection {
         max_segments: usize,
         buf: &mut [u8],
     ) -> Option<Transmit> {
+        if self.has_used_up_numbers() {
+            // Not even a close may follow (RFC 9000, section 12.3).
+            self.vanish(now, ConnectionError::PacketNumbersExhausted);
+            return None;
+        }
         if !self.lifecycle.is_open() {
             return self.transmit_close(now, buf);
         }
         self.drain_stream_control();
-        if let Some(transmit) = self.transmit_off_path(now, buf) {
+        self.tell_resets(now);
+        if let Some(transmit) = self.transmit_side_path(now, buf) {
             return Some(transmit);
         }
         self.update_keys_if_due(now);
+        self.check_neglect(now);
         if !self.lifecycle.is_open() {
             return self.transmit_close(now, buf);
+        }
+        if let Some(transmit) = self.transmit_mtu_probe(now, buf) {
+            return Some(transmit);
         }
         let (path, data_may_go) = self.choose_path(now);
         let ecn = self.paths.get(path).path.ecn.mark();
         let (mut size, mut segment) = (0, 0);
         for nth in 0..max_segments.max(1) {
             let limit = match nth {
-                0 => usize::from(self.paths.get(path).path.max_datagram_size),
+                0 => self.datagram_limit(path),
                 _ => segment,
             };
             let Some(out) = buf.get_mut(size..size + limit) else {
@@ -81,20 +99,53 @@ impl Connection {
             }
         }
         if size == 0 {
+            self.tell_rest(now);
             return None;
         }
         let path = &self.paths.get(path).path;
         Some(Transmit {
             path: path.id,
             destination: path.address.remote,
-            source_ip: path.address.local_ip,
+            source_ip: path.address.local.ip,
+            socket: path.address.local.socket,
             ecn,
             size,
             segment_size: (size > segment).then_some(segment),
         })
     }
 
-    fn on_datagram_sent(&mut self, path: PathId, len: usize) {
+    /// Closes if the peer goes on sending but acknowledges nothing, not even probes: we would have to
+    /// remember every packet that answers it. A peer that doesn't hear us can't send that much, and
+    /// one that does must acknowledge (RFC 9000, section 13.2.1).
+    fn check_neglect(&mut self, now: Instant) {
+        let neglects = |epoch| {
+            let limit = match epoch {
+                Epoch::OneRtt | Epoch::ZeroRtt => MAX_NEGLECTED,
+                Epoch::Initial | Epoch::Handshake => MAX_NEGLECTED_EARLY,
+            };
+            self.space(epoch)
+                .is_some_and(|space| space.neglected > limit)
+        };
+        if Epoch::SPACES.into_iter().any(neglects) {
+            self.fail(
+                now,
+                TransportError::new(
+                    ErrorCode::PROTOCOL_VIOLATION,
+                    "the peer sends, but acknowledges nothing",
+                ),
+            );
+        }
+    }
+
+    /// True if a packet-number space has no number left.
+    fn has_used_up_numbers(&self) -> bool {
+        Epoch::SPACES
+            .into_iter()
+            .filter_map(|epoch| self.space(epoch))
+            .any(|space| space.ledger.is_exhausted())
+    }
+
+    pub(super) fn on_datagram_sent(&mut self, path: PathId, len: usize) {
         self.monitor.stats.datagrams_sent += 1;
         self.monitor.stats.bytes_sent += (len as u64).into();
         let path = &mut self.paths.get_mut(path).path;
@@ -112,59 +163,60 @@ impl Connection {
         for (nth, packet) in plan.packets().iter().enumerate() {
             let is_last = nth + 1 == plan.packets().len();
             let target = Target {
-                pad_to: if is_last && plan.pads() {
+                pad_to: if plan.pads() {
                     MIN_INITIAL_SIZE.saturating_sub(len).min(out.len() - len)
                 } else {
                     0
                 },
-                address: None,
+                is_last,
+                side_cid: None,
             };
             len += self.build_packet(now, packet, &target, &mut out[len..]);
         }
         len
     }
 
-    /// Echoes of challenges from other addresses, and the challenge to the address before a move.
-    fn transmit_off_path(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
+    /// Challenges and echoes on paths besides the one in use, each in a datagram of its own.
+    fn transmit_side_path(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
         if !self.handshake.is_confirmed() {
             return None;
         }
+        let at = self.paths.first().path.side.iter().position(|side| {
+            side.wants_to_send() && side.amplification.budget() >= MIN_PACKET_ROOM as u64
+        })?;
+        let data = self.random_8();
         let path = &mut self.paths.first_mut().path;
-        let here = path.address.remote;
-        let off_path = path
-            .responses
-            .iter()
-            .position(|response| response.to.remote != here);
-        let (address, packet) = if let Some(at) = off_path {
-            let Response { data, to, received } = path.responses.remove(at)?;
-            (to, choose::Packet::response(data, received * 3))
-        } else {
-            let previous = path.previous.as_mut()?;
-            let data = previous.challenge?;
-            if previous.sent {
-                return None;
-            }
-            previous.sent = true;
-            (previous.address, choose::Packet::challenge(data))
-        };
-        let limit = packet
-            .amplification_limit
-            .min(MIN_INITIAL_SIZE)
-            .min(buf.len());
+        let current = path.remote_cids.current();
+        let side = path.side.get_mut(at)?;
+        let address = side.address;
+        let budget = usize::try_from(side.amplification.budget()).unwrap_or(usize::MAX);
+        let limit = MIN_INITIAL_SIZE.min(budget).min(buf.len());
+        let challenge = side.validation.wants_challenge().then_some(data);
+        let response = side.responses.pop_front();
+        if challenge.is_some() {
+            let expanded = limit >= MIN_INITIAL_SIZE;
+            side.validation.on_sent(now, data, expanded);
+        }
         let target = Target {
             pad_to: limit,
-            address: Some(address),
+            is_last: true,
+            side_cid: Some(side.cid.map_or(current, |cid| cid.cid)),
         };
+        let packet = choose::Packet::validation(challenge, response);
         let size = self.build_packet(now, &packet, &target, &mut buf[..limit]);
         if size == 0 {
             return None;
+        }
+        if let Some(side) = self.paths.first_mut().path.side.get_mut(at) {
+            side.amplification.on_sent(size);
         }
         self.monitor.stats.datagrams_sent += 1;
         self.monitor.stats.bytes_sent += (size as u64).into();
         Some(Transmit {
             path: PathId::ZERO,
             destination: address.remote,
-            source_ip: address.local_ip,
+            source_ip: address.local.ip,
+            socket: address.local.socket,
             ecn: None,
             size,
             segment_size: None,
@@ -188,8 +240,11 @@ impl Connection {
             let next = self.handshake.next_packet_keys();
             self.handshake.protection().update(next, None);
             let generation = self.handshake.protection_ref().generation();
-            self.monitor
-                .observe(now, &crate::observe::Observation::KeyUpdated { generation });
+            let observation = Observation::KeyUpdated {
+                generation,
+                initiator: Owner::Local,
+            };
+            self.monitor.observe(now, &observation);
         }
     }
 

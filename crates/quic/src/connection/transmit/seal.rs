@@ -1,12 +1,13 @@
 //! Header, padding, protection and ledger entry of one packet.
 
+use std::time::Duration;
+
 use swiftwater_units::{Instant, PacketNumber, PathId};
-use swiftwater_wire::{Header, HeaderLayout, TruncatedPacketNumber, Writer};
+use swiftwater_wire::{ConnectionId, Frame, Header, HeaderLayout, TruncatedPacketNumber, Writer};
 
 use crate::crypto::Epoch;
 use crate::frame_writer::{Carried, FrameWriter};
-use crate::observe::{Observation, Purpose, SentFrame};
-use crate::path::Address;
+use crate::observe::{Observation, Payload, Purpose, SentFrame};
 use crate::recovery::DeliverySnapshot;
 use crate::space::SentPacket;
 use crate::streams::Carrier;
@@ -26,13 +27,18 @@ const MIN_NUMBER_LEN: usize = 2;
 /// Packets in a row that ask for no acknowledgement, at most.
 const MAX_SILENT_RUN: u32 = 100;
 
+/// Longest that a packet which asks for no acknowledgement is remembered, in case that it gets one.
+const MAX_MEMORY: Duration = Duration::from_secs(3);
+
 /// How a packet must end up.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Target {
-    /// Least size on the wire.
-    pub(super) pad_to: usize,
-    /// Another address than the path's.
-    pub(super) address: Option<Address>,
+pub(in crate::connection) struct Target {
+    /// Least size on the wire, together with the packets that follow it in its datagram.
+    pub(in crate::connection) pad_to: usize,
+    /// No packet follows in its datagram.
+    pub(in crate::connection) is_last: bool,
+    /// It goes over a side path, to this connection ID.
+    pub(in crate::connection) side_cid: Option<ConnectionId>,
 }
 
 /// A header has been written; frames follow.
@@ -44,7 +50,7 @@ pub(super) struct Started {
 impl Connection {
     /// Builds, protects and records one packet in `out`; returns its size, 0 if it had nothing to
     /// carry.
-    pub(super) fn build_packet(
+    pub(in crate::connection) fn build_packet(
         &mut self,
         now: Instant,
         packet: &Packet,
@@ -53,41 +59,57 @@ impl Connection {
     ) -> usize {
         let epoch = packet.epoch;
         let tag_len = self.handshake.protection_ref().tag_len(epoch);
-        let room = out.len().min(packet.amplification_limit);
+        let room = out.len();
         let mut writer = Writer::new(&mut out[..room]);
         if room < MIN_PACKET_ROOM {
             return 0;
         }
-        let Some(started) = self.start_packet(epoch, &mut writer) else {
+        let Some(started) = self.start_packet(epoch, target.side_cid, &mut writer) else {
             return 0;
         };
         let mut carried = std::mem::take(&mut self.scratch.carried);
         carried.clear();
-        let mut frames = FrameWriter::new(&mut writer, room - tag_len, &mut carried);
+        let mut counts = std::mem::take(&mut self.scratch.frames_sent);
+        let mut frames = FrameWriter::new(&mut writer, room - tag_len, &mut carried)
+            .counting(counts.as_deref_mut());
         let before = frames.remaining();
         let repeated_before = self.streams.stats().retransmitted_bytes;
         self.fill(now, packet, &mut frames);
-        // What goes to another address says nothing about this path: its loss is no congestion, it
+        // What goes over a side path says nothing about this path: its loss is no congestion, it
         // gives no RTT sample and waits for no probe (RFC 9000, section 9.4).
-        let on_path = target.address.is_none();
+        let on_path = target.side_cid.is_none();
+        if frames.remaining() == before && target.is_last && target.pad_to > 0 {
+            // Nothing fitted, but the datagram has to be filled up by somebody.
+            frames.frame(&Frame::Ping);
+        }
         let ack_eliciting = frames.is_ack_eliciting() && on_path;
         let is_empty = frames.remaining() == before;
+        self.scratch.frames_sent = counts;
         if is_empty {
             self.scratch.carried = carried;
             return 0;
         }
-        let padded = pad(&mut writer, target.pad_to.saturating_sub(tag_len), &started);
+        let size = writer.written() + tag_len;
+        let goal = if target.is_last || size + MIN_PACKET_ROOM > target.pad_to {
+            target.pad_to
+        } else {
+            0
+        };
+        let padded = pad(&mut writer, goal.saturating_sub(tag_len), &started);
         let size = self.finish_packet(epoch, writer, &started);
         let packet_size = size as u16;
         let repeated = self.streams.stats().retransmitted_bytes - repeated_before;
         let in_flight = on_path && (ack_eliciting || padded);
         let marked = on_path && self.paths.first().path.ecn.mark().is_some();
         let entry = self.paths.first_mut();
+        if marked {
+            entry.path.ecn.on_marked(epoch);
+        }
         entry.recovery.on_retransmitted(repeated);
         let snapshot = if in_flight {
             entry
                 .recovery
-                .on_sent(now, packet_size, packet.probe, &mut self.rng)
+                .on_sent(now, packet_size, packet.purpose(), &mut self.rng)
         } else {
             DeliverySnapshot::default()
         };
@@ -98,6 +120,7 @@ impl Connection {
             in_flight,
             ecn_marked: marked,
             retransmission: repeated > 0,
+            mtu_probe: packet.mtu_probe,
             snapshot,
         };
         self.on_packet_sent(now, epoch, &started, sent, &carried);
@@ -105,13 +128,18 @@ impl Connection {
         size
     }
 
-    /// Writes the header of the next packet of `epoch`.
+    /// Writes the header of the next packet of `epoch`, to the connection ID in use or to that of a
+    /// side path.
     pub(super) fn start_packet(
         &mut self,
         epoch: Epoch,
+        side_cid: Option<ConnectionId>,
         writer: &mut Writer<'_>,
     ) -> Option<Started> {
         let space = self.space(epoch)?;
+        if space.ledger.is_exhausted() {
+            return None;
+        }
         let number = space.ledger.next_number();
         let mut truncated = TruncatedPacketNumber::encode(number, space.ledger.largest_acked());
         if epoch == Epoch::OneRtt {
@@ -119,8 +147,8 @@ impl Connection {
             // fits in a packet as it did before.
             truncated = truncated.at_least(MIN_NUMBER_LEN, number);
         }
-        let path = &self.paths.first().path;
-        let dst = path.remote_cids.current();
+        let path = &mut self.paths.first_mut().path;
+        let dst = side_cid.unwrap_or_else(|| path.remote_cids.current());
         let src = path.local_cids.first();
         let header = match epoch {
             Epoch::Initial => Header::Initial {
@@ -129,9 +157,14 @@ impl Connection {
                 token: &self.identity.token,
             },
             Epoch::Handshake => Header::Handshake { dst, src },
+            Epoch::ZeroRtt => Header::ZeroRtt { dst, src },
             Epoch::OneRtt => Header::OneRtt {
                 dst,
-                spin: false,
+                // Side paths don't spin, and leave the wave of the path in use alone.
+                spin: side_cid.is_none()
+                    && path
+                        .spin
+                        .bit(dst, path.address, || self.random_bits.draw(&self.rng)),
                 key_phase: self.handshake.protection_ref().phase(),
             },
         };
@@ -139,7 +172,11 @@ impl Connection {
         if header.size(truncated.len) + tag_len + MIN_SAMPLED >= writer.remaining() {
             return None;
         }
-        let layout = header.encode(self.identity.version, truncated, writer);
+        let version = match epoch {
+            Epoch::ZeroRtt => self.handshake.original_version(),
+            _ => self.handshake.version(),
+        };
+        let layout = header.encode(version, truncated, writer);
         Some(Started { layout, number })
     }
 
@@ -155,7 +192,15 @@ impl Connection {
         let packet = writer.filled_mut();
         let layout = &started.layout;
         let size = packet.len();
+        if self.monitor.is_watched() {
+            let plain = &packet[layout.header_len..size - tag_len];
+            self.scratch.payload.clear();
+            self.scratch.payload.extend_from_slice(plain);
+        }
         layout.patch_length(packet, size - layout.pn_offset);
+        if self.clears_quic_bit() {
+            layout.clear_quic_bit(packet);
+        }
         self.handshake.protection().seal(
             epoch,
             PathId::ZERO,
@@ -167,6 +212,14 @@ impl Connection {
         size
     }
 
+    /// True if the next packet's QUIC bit is to be 0: every other one by chance, if both ends agreed
+    /// (RFC 9287, section 3.1).
+    fn clears_quic_bit(&mut self) -> bool {
+        let peer = self.handshake.peer_parameters();
+        let agreed = self.identity.grease && peer.is_some_and(|peer| peer.grease_quic_bit);
+        agreed && self.random_bits.draw(&self.rng)
+    }
+
     /// Records a sealed packet.
     pub(super) fn on_packet_sent(
         &mut self,
@@ -176,7 +229,8 @@ impl Connection {
         sent: SentPacket,
         carried: &[Carried],
     ) {
-        let horizon = now - self.pto() * 3;
+        let patience = self.pto() * 3;
+        let horizon = now - patience.min(MAX_MEMORY);
         if let Some(space) = self.space_mut(epoch) {
             space.ledger.on_sent(sent, carried);
             if sent.ack_eliciting {
@@ -190,6 +244,16 @@ impl Connection {
                     space.ping = true;
                 }
                 space.ledger.forget(horizon);
+                // A handshake is short: nothing in it takes long to acknowledge.
+                let overdue = match epoch {
+                    Epoch::OneRtt | Epoch::ZeroRtt => now - patience,
+                    Epoch::Initial | Epoch::Handshake => now,
+                };
+                if space.ledger.is_stuck(overdue) {
+                    space.neglected += 1;
+                } else {
+                    space.neglected = 0;
+                }
             }
         }
         self.lifecycle.on_sent(now, sent.ack_eliciting);
@@ -257,6 +321,8 @@ impl Connection {
                 size: usize::from(sent.size),
                 ack_eliciting: sent.ack_eliciting,
                 frames: &frames,
+                payload: Payload::new(&self.scratch.payload),
+                mtu_probe: sent.mtu_probe,
             },
         );
         frames.clear();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use swiftwater_units::Instant;
-use swiftwater_wire::{ErrorCode, PacketType, PartialHeader, VERSION_1};
+use swiftwater_wire::{ErrorCode, PacketType, PartialHeader, VERSION_1, VERSION_2};
 
 use super::toy::*;
 use crate::config::RetryPolicy;
@@ -191,13 +191,16 @@ fn retry_token_is_good_only_where_and_when_it_was_given() {
 #[test]
 fn address_token_saves_retry_while_it_is_good() {
     let mut server = server(RetryPolicy::Always);
-    let token = |second: u64, ip: [u8; 4]| {
+    let of_version = |version: u32, second: u64, ip: [u8; 4]| {
         let now = Instant::from_millis(second * 1000);
-        issue_address_token(&Toy, &mut rng(), now, ip.into())
+        issue_address_token(&Toy, &mut rng(), now, version, ip.into())
     };
+    let token = |second, ip| of_version(VERSION_1, second, ip);
     let here = [192, 0, 2, 1];
     let (fresh, foreign) = (token(50, here), token(50, [192, 0, 2, 99]));
     let future = token(5000, here);
+    // Tokens belong to a version (RFC 9369, section 5).
+    let other_version = of_version(VERSION_2, 50, here);
     let mut forged = fresh.clone();
     forged[30] ^= 1;
     let with = |n: u8, token: &[u8]| initial(cid(&[n; 8]), cid(&[n]), token, 1200);
@@ -209,7 +212,8 @@ fn address_token_saves_retry_while_it_is_good() {
     // A bad one is as good as none.
     let unknown = vec![0x99; 40];
     let long = vec![0x41; 600];
-    let none: [(u64, &[u8]); 6] = [
+    let none: [(u64, &[u8]); 7] = [
+        (100, &other_version),
         (1051, &fresh),
         (100, &foreign),
         (100, &future),
@@ -234,8 +238,13 @@ fn address_token_saves_retry_while_it_is_good() {
 fn kinds_of_tokens_cannot_be_exchanged() {
     let mut server = server(RetryPolicy::Always);
     let (retry_token, src) = retried(&mut server);
-    let mut address_token =
-        issue_address_token(&Toy, &mut rng(), Instant::ZERO, [192, 0, 2, 1].into());
+    let mut address_token = issue_address_token(
+        &Toy,
+        &mut rng(),
+        Instant::ZERO,
+        VERSION_1,
+        [192, 0, 2, 1].into(),
+    );
     let client = cid(&[1, 0xee]);
 
     let mut disguised = retry_token.clone();

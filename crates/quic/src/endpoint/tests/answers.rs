@@ -58,9 +58,9 @@ fn version_negotiation_echoes_long_connection_ids() {
 #[test]
 fn reserved_version_offered_is_never_the_one_tried() {
     for random in [0, 0x1234_5678, u32::MAX] {
-        let offered = version::reserved_version(random, Some(VERSION_1));
+        let offered = version::other_reserved_version(random, Some(VERSION_1));
         assert_eq!(offered & 0x0f0f_0f0f, 0x0a0a_0a0a);
-        let other = version::reserved_version(random, Some(offered));
+        let other = version::other_reserved_version(random, Some(offered));
         assert_eq!(other & 0x0f0f_0f0f, 0x0a0a_0a0a);
         assert_ne!(other, offered);
     }
@@ -137,12 +137,14 @@ fn no_reset_where_it_could_loop_or_is_unwanted() {
             "{size} bytes: {routed:?}"
         );
     }
+    // Without the QUIC bit it is QUIC only for those who said so (RFC 9287).
     let mut not_quic = short_packet(cid(&[9; 8]), 60);
     not_quic[0] = 0x0c;
-    assert!(matches!(
-        route(&mut server, 1, &not_quic).0,
-        Routed::Dropped
-    ));
+    answer(route(&mut server, 1, &not_quic));
+    let mut config = endpoint_config();
+    config.grease = false;
+    let mut plain = Endpoint::new(config, None, [1; 32]);
+    assert!(matches!(route(&mut plain, 1, &not_quic).0, Routed::Dropped));
 
     let mut config = endpoint_config();
     config.stateless_reset = false;

@@ -8,6 +8,7 @@ use swiftwater_units::Instant;
 use swiftwater_wire::{ConnectionId, VERSION_1};
 
 use super::toy::*;
+use crate::cid::RandomCids;
 use crate::config::RetryPolicy;
 use crate::connection::EndpointEvent;
 use crate::endpoint::{Endpoint, Routed, issue_address_token};
@@ -45,7 +46,7 @@ fn version() -> impl Strategy<Value = u32> {
 fn token() -> impl Strategy<Value = Vec<u8>> {
     let good = (0_u64..300).prop_map(|second| {
         let now = Instant::from_millis(second * 1000);
-        issue_address_token(&Toy, &mut rng(), now, [192, 0, 2, 1].into())
+        issue_address_token(&Toy, &mut rng(), now, VERSION_1, [192, 0, 2, 1].into())
     });
     let bad = (
         prop_oneof![Just(0x52), Just(0x41), any::<u8>()],
@@ -72,7 +73,7 @@ proptest! {
         room in prop_oneof![Just(1500_usize), 0_usize..200],
     ) {
         let mut config = endpoint_config();
-        config.cid_len = cid_len;
+        config.cids = Some(Arc::new(RandomCids::new(cid_len)));
         config.max_connections = 6;
         config.max_handshakes = 4;
         let server = Some(Arc::new(server_config(policy)));
@@ -88,7 +89,7 @@ proptest! {
                 }
                 Routed::NewConnection { handle, .. } => handles.push(handle),
                 Routed::Connection(handle) => prop_assert!(handles.contains(&handle)),
-                Routed::Dropped => {}
+                Routed::Dropped | Routed::OtherWorker(_) => {}
             }
             if !handles.is_empty() {
                 // Handles that are gone stay in the list on purpose.

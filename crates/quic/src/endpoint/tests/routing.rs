@@ -1,17 +1,24 @@
 //! Which connection a datagram goes to, and limits of connecting.
 
+use std::sync::Arc;
+
 use swiftwater_units::{Instant, Side};
-use swiftwater_wire::{ConnectionId, VERSION_1, Writer, write_version_negotiation};
+use swiftwater_wire::{
+    ConnectionId, TransportParameters, VERSION_1, VERSION_2, Writer, is_reserved,
+    write_version_negotiation,
+};
 
 use super::toy::*;
+use crate::cid::RandomCids;
 use crate::config::RetryPolicy;
 use crate::connection::EndpointEvent;
 use crate::endpoint::{Endpoint, Routed, parameters};
 use crate::error::ConnectError;
+use crate::handshake::{Crypto, Grease, Opening};
 
 fn without_cids() -> Endpoint {
     let mut config = endpoint_config();
-    config.cid_len = 0;
+    config.cids = Some(Arc::new(RandomCids::new(0)));
     Endpoint::new(config, None, [3; 32])
 }
 
@@ -159,7 +166,7 @@ fn connecting_checks_address_name_and_limit() {
 #[test]
 fn ids_that_ran_out_are_an_error() {
     let mut config = endpoint_config();
-    config.cid_len = 1;
+    config.cids = Some(Arc::new(RandomCids::new(1)));
     let mut endpoint = Endpoint::new(config, None, [3; 32]);
     let connected = (0..1000)
         .map_while(|_| {
@@ -191,7 +198,7 @@ fn parameters_follow_the_configuration_within_their_ranges() {
         migration: false,
         ..TransportConfig::default()
     };
-    let ours = parameters::local_parameters(&config, local);
+    let ours = parameters::local_parameters(&config, local, true);
     assert_eq!(ours.max_idle_timeout, Duration::ZERO);
     assert_eq!(ours.initial_max_stream_data_bidi_local, 77);
     assert_eq!(ours.initial_max_stream_data_bidi_remote, 77);
@@ -204,11 +211,29 @@ fn parameters_follow_the_configuration_within_their_ranges() {
     assert!(ours.disable_active_migration);
     // A peer accepts them, the reserved one included.
     let mut rng = rng();
-    for side in [Side::Client, Side::Server] {
-        for _ in 0..50 {
-            let bytes = parameters::encode(&ours, side, &mut rng);
-            let read = swiftwater_wire::TransportParameters::decode(&bytes, side).unwrap();
+    for nth in 0..50 {
+        let opening = Opening {
+            crypto: Crypto::Server(Arc::new(Toy)),
+            parameters: ours,
+            versions: vec![VERSION_2, 0x5a5a_0001, VERSION_1],
+            early_data: false,
+            grease: (nth > 0).then(|| Grease::new(&mut rng)),
+        };
+        for side in [Side::Client, Side::Server] {
+            let bytes = opening.encode(side, VERSION_1);
+            let mut read = TransportParameters::decode(&bytes, side).unwrap();
+            let information = read.version_information.take().unwrap();
             assert_eq!(read, ours);
+            assert_eq!(information.chosen, VERSION_1);
+            let (reserved, real): (Vec<u32>, Vec<u32>) = information
+                .available()
+                .iter()
+                .partition(|&&version| is_reserved(version));
+            assert_eq!(reserved.len(), usize::from(nth > 0));
+            match side {
+                Side::Client => assert_eq!(real, [VERSION_2, VERSION_1]),
+                Side::Server => assert_eq!(real, [VERSION_2, 0x5a5a_0001, VERSION_1]),
+            }
         }
     }
 }

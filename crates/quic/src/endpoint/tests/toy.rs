@@ -18,9 +18,12 @@ use crate::crypto::{
     Primitives, ServerCrypto, Session, SessionError, TlsError,
 };
 use crate::endpoint::{ConnectionHandle, Endpoint, Routed};
-use crate::transmit::{DatagramMeta, Transmit};
+use crate::transmit::{DatagramMeta, SocketId, Transmit};
 
 pub(super) const TAG: usize = 16;
+
+/// Packets that may fail authentication.
+pub(super) const INTEGRITY_LIMIT: u64 = 1_000;
 
 /// A checksum good enough to notice changes.
 fn digest(parts: &[&[u8]]) -> [u8; TAG] {
@@ -74,7 +77,7 @@ impl PacketKey for Checksum {
     }
 
     fn integrity_limit(&self) -> u64 {
-        u64::MAX
+        INTEGRITY_LIMIT
     }
 }
 
@@ -240,6 +243,11 @@ impl EndpointKey for Toy {
         let (plaintext, tag) = rest.split_at_checked(rest.len().checked_sub(TAG)?)?;
         (tag == digest(&[b"token", nonce, plaintext])).then(|| plaintext.to_vec())
     }
+
+    fn mask(&self, input: &[u8; 16]) -> [u8; 4] {
+        let [a, b, c, d, ..] = digest(&[b"mask", input]);
+        [a, b, c, d]
+    }
 }
 
 pub(super) fn endpoint_config() -> EndpointConfig {
@@ -248,11 +256,9 @@ pub(super) fn endpoint_config() -> EndpointConfig {
 
 pub(super) fn server_config(retry: RetryPolicy) -> ServerConfig {
     ServerConfig {
-        crypto: Arc::new(Toy),
-        transport: Arc::new(TransportConfig::default()),
         retry,
-        retry_token_lifetime: std::time::Duration::from_secs(15),
         address_token_lifetime: std::time::Duration::from_secs(1000),
+        ..ServerConfig::new(Arc::new(Toy), Arc::new(TransportConfig::default()))
     }
 }
 
@@ -283,6 +289,7 @@ pub(super) fn meta(port: u16) -> DatagramMeta {
     DatagramMeta {
         remote: addr(port),
         local_ip: Some([198, 51, 100, 1].into()),
+        socket: SocketId::default(),
         ecn: None,
     }
 }
@@ -293,15 +300,32 @@ pub(super) fn cid(bytes: &[u8]) -> ConnectionId {
 
 /// A client's first Initial from `src` to `dst`, padded with frames to `size` bytes.
 pub(super) fn initial(dst: ConnectionId, src: ConnectionId, token: &[u8], size: usize) -> Vec<u8> {
+    numbered_initial(dst, src, token, size, 0, 0)
+}
+
+/// The same with another number, and with a frame of this type, which has no fields, before the
+/// padding.
+pub(super) fn numbered_initial(
+    dst: ConnectionId,
+    src: ConnectionId,
+    token: &[u8],
+    size: usize,
+    number: u16,
+    frame_type: u8,
+) -> Vec<u8> {
     let mut packet = vec![0; size];
-    let pn = TruncatedPacketNumber { value: 0, len: 2 };
+    let pn = TruncatedPacketNumber {
+        value: u32::from(number),
+        len: 2,
+    };
     let mut w = Writer::new(&mut packet);
     let layout = Header::Initial { dst, src, token }.encode(VERSION_1, pn, &mut w);
     layout.patch_length(&mut packet, size - layout.pn_offset);
+    packet[layout.header_len] = frame_type;
     let keys = Toy.initial_keys(VERSION_1, &dst, Side::Client);
     keys.packet.local.encrypt(
         PathId::ZERO,
-        PacketNumber::ZERO,
+        PacketNumber::new(number.into()),
         layout.header_len,
         &mut packet,
     );

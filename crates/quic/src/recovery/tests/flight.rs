@@ -184,7 +184,7 @@ fn after_a_change_of_address_old_packets_tell_nothing() {
     // In the same instant as the last packets.
     bench
         .path
-        .reset_for_new_path(bench.now, &config, &mut bench.rng);
+        .reset_for_new_path(bench.now, &config, config.initial_rtt, &mut bench.rng);
     assert!(bench.path.bytes_in_flight().is_zero());
     assert!(!bench.path.rtt().has_sample);
     assert_eq!(bench.path.first_rtt_sample_at(), None);
@@ -217,7 +217,7 @@ fn an_ack_of_old_and_new_packets_counts_the_new_only() {
     let config = bench.config.clone();
     bench
         .path
-        .reset_for_new_path(bench.now, &config, &mut bench.rng);
+        .reset_for_new_path(bench.now, &config, config.initial_rtt, &mut bench.rng);
     let new = bench.send_many(2);
     bench.wait(ms(10));
     bench.ack(&[old[0], new[0], old[1]]);
@@ -234,7 +234,7 @@ fn episodes_keep_their_numbers_over_a_change_of_address() {
     let config = bench.config.clone();
     bench
         .path
-        .reset_for_new_path(bench.now, &config, &mut bench.rng);
+        .reset_for_new_path(bench.now, &config, config.initial_rtt, &mut bench.rng);
     let mut new = bench.send_many(2);
     bench.calls();
     bench.lose(&mut new[..1], false);

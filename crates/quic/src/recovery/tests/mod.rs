@@ -19,7 +19,7 @@ use swiftwater_congestion::{
 };
 use swiftwater_units::{Bandwidth, ByteCount, Instant, PacketCount, PacketNumber, PathId};
 
-use super::{AckedPacket, DeliverySnapshot, LostRecord, PathRecovery};
+use super::{AckedPacket, DeliverySnapshot, LostRecord, PathRecovery, SendPurpose};
 use crate::config::TransportConfig;
 
 const MDS: u16 = 1200;
@@ -270,7 +270,12 @@ impl Bench {
     }
 
     fn send_size(&mut self, size: u16, is_probe: bool) -> Packet {
-        let snapshot = self.path.on_sent(self.now, size, is_probe, &mut self.rng);
+        let purpose = if is_probe {
+            SendPurpose::TimeoutProbe
+        } else {
+            SendPurpose::Data
+        };
+        let snapshot = self.path.on_sent(self.now, size, purpose, &mut self.rng);
         let number = PacketNumber::new(self.next);
         self.next += 1;
         Packet {

@@ -130,7 +130,7 @@ fn apply(bench: &mut Bench, model: &mut Model, op: Op) {
             let config = bench.config.clone();
             bench
                 .path
-                .reset_for_new_path(bench.now, &config, &mut bench.rng);
+                .reset_for_new_path(bench.now, &config, config.initial_rtt, &mut bench.rng);
             (model.unlimited, model.delivered_since) = (false, 0);
             model.address_from = bench.next;
             bench.wait(Duration::from_nanos(1));

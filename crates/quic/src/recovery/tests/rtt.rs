@@ -135,7 +135,7 @@ fn the_mean_takes_every_sample_as_measured() {
     let config = bench.config.clone();
     bench
         .path
-        .reset_for_new_path(bench.now, &config, &mut bench.rng);
+        .reset_for_new_path(bench.now, &config, config.initial_rtt, &mut bench.rng);
     let sent = bench.now;
     bench.wait(ms(60));
     bench.path.on_rtt_sample(bench.now, sent, ms(0));

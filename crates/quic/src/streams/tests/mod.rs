@@ -2,17 +2,20 @@
 
 mod assembler;
 mod flow;
+mod partial;
+mod rate;
 mod ready;
 mod receiving;
 mod send_buffer;
 mod sending;
 mod table;
 mod transfer;
+mod turns;
 
 use swiftwater_units::{ByteCount, Dir, Instant, PacketNumber, PathId, Side, StreamId};
 use swiftwater_wire::{ErrorCode, TransportParameters, Writer, frame};
 
-use super::{Carrier, ReadOutcome, Streams, Verdict};
+use super::{Carrier, Expiry, Priority, ReadOutcome, Streams, Verdict};
 use crate::config::TransportConfig;
 use crate::connection::StreamEvent;
 use crate::control::{ControlKey, ControlValue};
@@ -43,6 +46,7 @@ fn parameters(config: &TransportConfig) -> TransportParameters {
         initial_max_stream_data_uni: config.stream_receive_window.get(),
         initial_max_streams_bidi: config.max_concurrent_bidi_streams,
         initial_max_streams_uni: config.max_concurrent_uni_streams,
+        reset_stream_at: config.reset_stream_at,
         ..TransportParameters::default()
     }
 }
@@ -110,6 +114,21 @@ fn reset(
         id,
         error,
         final_size,
+    })
+}
+
+fn reset_at(
+    streams: &mut Streams,
+    id: StreamId,
+    error: u64,
+    final_size: u64,
+    reliable_size: u64,
+) -> Result<(), TransportError> {
+    streams.on_reset_stream_at(&frame::ResetStreamAt {
+        id,
+        error,
+        final_size,
+        reliable_size,
     })
 }
 

@@ -143,11 +143,12 @@ fn thousands_of_streams_all_get_their_turn() {
 fn higher_priority_goes_first_and_may_change() {
     let mut streams = roomy();
     let (low, high) = (open_with(&mut streams, 5000), open_with(&mut streams, 5000));
-    streams.set_priority(high, 1).unwrap();
-    assert_eq!(streams.priority(high), Ok(1));
+    let urgent = |urgency| Priority::new(urgency, true);
+    streams.set_priority(high, urgent(2)).unwrap();
+    assert_eq!(streams.priority(high), Ok(urgent(2)));
     assert_eq!(ids_of(&packet(&mut streams, 1200).0), [1]);
     assert_eq!(ids_of(&packet(&mut streams, 1200).0), [1]);
-    streams.set_priority(low, 2).unwrap();
+    streams.set_priority(low, urgent(0)).unwrap();
     assert_eq!(ids_of(&packet(&mut streams, 1200).0), [0]);
     // Lost data of a lower priority doesn't overtake.
     streams.on_frame_fate(&verdict(Fate::Lost), high, 0, 1000, false);
@@ -177,7 +178,9 @@ fn room_too_small_for_a_frame_stays_empty() {
     }
     // But what is short anyway is sent in the room there is.
     let short = open_with(&mut streams, 3);
-    streams.set_priority(short, 1).unwrap();
+    streams
+        .set_priority(short, Priority::new(0, false))
+        .unwrap();
     assert_eq!(
         packet(&mut streams, 10).0,
         [stream_frame(short, 0, 3, false)]

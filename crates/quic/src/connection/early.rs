@@ -1,0 +1,305 @@
+//! Early data: what a client sends before the handshake is complete (0-RTT), and what a server does
+//! (0.5-RTT) (RFC 9000, sections 7.4.1 and 12.5; RFC 9001, sections 4.6, 4.9.3 and 5.6).
+//!
+//! Packets of early data are numbered in the 1-RTT space of the first path, so that a client that is
+//! accepted just goes on. One that is rejected forgets that it ever sent them and sends everything
+//! anew.
+
+use swiftwater_units::{Dir, Instant};
+use swiftwater_wire::{ErrorCode, Frame, TransportParameters};
+
+use crate::crypto::{Epoch, Session};
+use crate::early_limits::{self, EarlyLimits};
+use crate::error::{ConnectionError, TransportError};
+use crate::frame_writer::{Carried, Fate};
+use crate::handshake::Protection;
+use crate::observe::Observation;
+
+use super::Connection;
+use super::events::Event;
+
+/// Bytes of a long header without its connection IDs: first byte, version, two lengths, length,
+/// packet number.
+const LONG_HEADER: usize = 1 + 4 + 2 + 2 + 4;
+
+/// What became of early data.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum EarlyDataOutcome {
+    /// The server took them.
+    Accepted,
+    /// The server dropped them. The client's connection sends everything anew, datagrams excepted.
+    Rejected,
+}
+
+/// Early data of a connection.
+#[derive(Debug, Default)]
+pub(super) struct EarlyData {
+    /// What a client keeps to until it knows better.
+    offered: Option<Offer>,
+    outcome: Option<EarlyDataOutcome>,
+    /// The peer's transport parameters are in use.
+    parameters_applied: bool,
+}
+
+/// What a client's early data rely on.
+#[derive(Debug)]
+struct Offer {
+    /// What is remembered of the server.
+    parameters: TransportParameters,
+    /// The application protocol that they are written for.
+    alpn: Option<Vec<u8>>,
+    /// The server doesn't speak the version that they were sent with.
+    withdrawn: bool,
+}
+
+impl EarlyData {
+    pub(super) fn outcome(&self) -> Option<EarlyDataOutcome> {
+        self.outcome
+    }
+}
+
+/// The frames that packets of early data may carry (RFC 9000, sections 12.4 and 12.5).
+pub(super) fn is_allowed(frame: &Frame<'_>) -> bool {
+    !matches!(
+        frame,
+        Frame::Ack(_)
+            | Frame::Crypto(_)
+            | Frame::NewToken { .. }
+            | Frame::PathResponse { .. }
+            | Frame::RetireConnectionId { .. }
+            | Frame::HandshakeDone
+    )
+}
+
+impl Connection {
+    /// True while a client may send before the handshake is complete: it resumes a session that
+    /// permits early data, and the server has not answered yet.
+    ///
+    /// Such data can be replayed by whoever records them (RFC 9001, section 9.2): send only what may
+    /// happen twice.
+    pub fn may_send_early_data(&self) -> bool {
+        self.identity.side.is_client() && self.can_seal(Epoch::ZeroRtt) && self.lifecycle.is_open()
+    }
+
+    /// What became of early data; `None` if there were none, and on a client until the server has
+    /// answered.
+    pub fn early_data(&self) -> Option<EarlyDataOutcome> {
+        self.early_data.outcome
+    }
+
+    /// True once the peer is known to resume an earlier session.
+    pub fn is_resumed(&self) -> bool {
+        self.handshake.session().is_some_and(Session::is_resumed)
+    }
+
+    /// A client that resumes may use what the server permitted then.
+    pub(super) fn offer_early_data(&mut self) {
+        let Some(parameters) = self.handshake.remembered_parameters() else {
+            self.handshake.protection().discard(Epoch::ZeroRtt);
+            return;
+        };
+        let parameters = early_limits::remembered(&parameters);
+        self.streams.set_peer_parameters(&parameters);
+        self.datagrams
+            .set_peer_limit(parameters.max_datagram_frame_size);
+        let session = self.handshake.session();
+        let alpn = session.and_then(|session| session.remembered_alpn());
+        self.early_data.offered = Some(Offer {
+            parameters,
+            alpn: alpn.map(<[u8]>::to_vec),
+            withdrawn: false,
+        });
+        self.outbox.events.push_back(Event::EarlyDataReady);
+    }
+
+    /// New keys came: a server learns whether it takes early data, and may send from now on.
+    pub(super) fn on_server_keys(
+        &mut self,
+        now: Instant,
+        early: bool,
+    ) -> Result<(), TransportError> {
+        if !self.handshake.protection_ref().has(Epoch::OneRtt) || self.early_data.parameters_applied
+        {
+            return Ok(());
+        }
+        self.use_peer_parameters()?;
+        if early {
+            self.settle_early_data(now, EarlyDataOutcome::Accepted);
+        }
+        if early || self.identity.half_rtt {
+            self.outbox.events.push_back(Event::EarlyDataReady);
+        }
+        Ok(())
+    }
+
+    /// Puts the peer's transport parameters to use, once.
+    pub(super) fn use_peer_parameters(&mut self) -> Result<(), TransportError> {
+        if self.early_data.parameters_applied {
+            return Ok(());
+        }
+        self.apply_peer_parameters()?;
+        self.early_data.parameters_applied = true;
+        Ok(())
+    }
+
+    /// True if 1-RTT packets can be made sense of by the peer, or will be soon: a client waits for
+    /// the handshake, a server may send as soon as it has the keys (RFC 9001, section 5.7).
+    pub(super) fn may_send_one_rtt(&self) -> bool {
+        self.handshake.is_complete()
+            || (self.identity.side.is_server() && self.early_data.parameters_applied)
+    }
+
+    fn settle_early_data(&mut self, now: Instant, outcome: EarlyDataOutcome) {
+        self.early_data.outcome = Some(outcome);
+        self.monitor
+            .observe(now, &Observation::EarlyData { outcome });
+    }
+
+    /// A server dropped a packet of early data that it doesn't take.
+    pub(super) fn on_early_data_refused(&mut self, now: Instant) {
+        if self.early_data.outcome.is_none() {
+            self.settle_early_data(now, EarlyDataOutcome::Rejected);
+        }
+        self.monitor.dropped(now, "early data were rejected");
+    }
+
+    /// The handshake of a client is complete: what it offered is accepted or not. False if the
+    /// connection can't go on.
+    pub(super) fn conclude_early_data(&mut self, now: Instant) -> Result<bool, TransportError> {
+        let Some(offered) = self.early_data.offered.take() else {
+            return Ok(true);
+        };
+        // Nothing is protected with them any more (RFC 9001, section 4.9.3).
+        self.handshake.protection().discard(Epoch::ZeroRtt);
+        let session = self.handshake.session();
+        let accepted = session.and_then(Session::early_data_accepted);
+        if accepted == Some(true) && !offered.withdrawn {
+            let present = self.handshake.peer_parameters().map(EarlyLimits::of);
+            if present.is_some_and(|present| !present.cover(&EarlyLimits::of(&offered.parameters)))
+            {
+                return Err(TransportError::new(
+                    ErrorCode::PROTOCOL_VIOLATION,
+                    "early data accepted with lower limits than remembered",
+                ));
+            }
+            self.settle_early_data(now, EarlyDataOutcome::Accepted);
+            self.outbox
+                .events
+                .push_back(Event::EarlyData(EarlyDataOutcome::Accepted));
+            return Ok(true);
+        }
+        self.settle_early_data(now, EarlyDataOutcome::Rejected);
+        self.outbox
+            .events
+            .push_back(Event::EarlyData(EarlyDataOutcome::Rejected));
+        self.forget_early_data(now);
+        if !self.can_send_anew(offered.alpn.as_deref()) {
+            self.close_for_lost_early_data(now);
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// As if nothing had been sent in 0-RTT packets.
+    fn forget_early_data(&mut self, now: Instant) {
+        let mut numbers = std::mem::take(&mut self.scratch.numbers);
+        numbers.clear();
+        let entry = self.paths.first_mut();
+        let bytes = entry.space.ledger.abandon(&mut numbers);
+        entry.recovery.on_discard(bytes);
+        entry.space.loss_time = None;
+        entry.space.probes = 0;
+        let mut carried = std::mem::take(&mut self.scratch.carried);
+        carried.clear();
+        for &number in &numbers {
+            carried.extend(self.paths.first().space.ledger.carried_by(number));
+        }
+        // No acknowledgement of these packets may ever count.
+        self.paths.first_mut().space.ledger.forget_all();
+        for &frame in &carried {
+            if let Carried::Control { key, version } = frame {
+                self.control.on_frame_fate(key, version, Fate::Lost);
+            }
+        }
+        self.streams.send_anew();
+        self.tell_repairs(now);
+        self.drain_stream_control();
+        self.datagrams.on_early_data_rejected();
+        self.scratch.carried = carried;
+        self.scratch.numbers = numbers;
+    }
+
+    /// Early data that were rejected can be sent anew only if they mean the same now (RFC 9001,
+    /// section 4.6.2) and if the server takes as many streams.
+    fn can_send_anew(&self, alpn: Option<&[u8]>) -> bool {
+        let session = self.handshake.session();
+        let same_protocol = session.and_then(|session| session.alpn()) == alpn;
+        let fits = self.handshake.peer_parameters().is_some_and(|peer| {
+            self.streams.opened(Dir::Bi) <= peer.initial_max_streams_bidi
+                && self.streams.opened(Dir::Uni) <= peer.initial_max_streams_uni
+                && self.streams.sent_against_limit() <= peer.initial_max_data
+        });
+        let untouched = self.streams.opened(Dir::Bi) + self.streams.opened(Dir::Uni) == 0;
+        untouched || (same_protocol && fits)
+    }
+
+    /// The client begins again in another version, for which it has made no offer.
+    pub(super) fn withdraw_early_data(&mut self, now: Instant) {
+        if let Some(offer) = &mut self.early_data.offered
+            && !std::mem::replace(&mut offer.withdrawn, true)
+        {
+            self.forget_early_data(now);
+        }
+        self.handshake.protection().discard(Epoch::ZeroRtt);
+    }
+
+    fn close_for_lost_early_data(&mut self, now: Instant) {
+        self.close_with(
+            now,
+            TransportError::new(
+                ErrorCode::NO_ERROR,
+                "early data were rejected and can't be sent anew",
+            ),
+            ConnectionError::EarlyDataLost,
+        );
+    }
+
+    /// The server goes on with 1-RTT packets: early data that are still on their way come soon or
+    /// never (RFC 9001, section 4.9.3).
+    pub(super) fn on_first_one_rtt_packet(&mut self, now: Instant) {
+        if self.handshake.protection_ref().has(Epoch::ZeroRtt) {
+            let keep_until = now + Protection::retention(self.pto());
+            self.handshake.protection().expire_early_at(keep_until);
+        }
+    }
+
+    /// A Retry: the server has dropped the early data that were sent so far. Packet numbers go on
+    /// (RFC 9000, section 17.2.5.3).
+    pub(super) fn repeat_early_data(&mut self, now: Instant) {
+        if !self.can_seal(Epoch::ZeroRtt) {
+            return;
+        }
+        let mut numbers = std::mem::take(&mut self.scratch.numbers);
+        numbers.clear();
+        let entry = self.paths.first_mut();
+        let bytes = entry.space.ledger.abandon(&mut numbers);
+        entry.recovery.on_discard(bytes);
+        for &number in &numbers {
+            self.replay(now, Epoch::ZeroRtt, number, Fate::Lost);
+        }
+        self.tell_repairs(now);
+        self.scratch.numbers = numbers;
+    }
+
+    /// Bytes for frames in a full packet of early data.
+    pub(super) fn early_room(&self) -> usize {
+        let path = &self.paths.first().path;
+        let cids = path.remote_cids.current().len() + path.local_cids.first().len();
+        let tag = self
+            .handshake
+            .protection_ref()
+            .tag_len(Epoch::ZeroRtt)
+            .max(16);
+        usize::from(path.mtu.current()).saturating_sub(LONG_HEADER + cids + tag)
+    }
+}

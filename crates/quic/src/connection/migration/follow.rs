@@ -1,0 +1,155 @@
+//! A server follows its client to another address (RFC 9000, sections 9.1 to 9.3 and 9.6).
+
+use swiftwater_units::Instant;
+
+use crate::path::{Address, Role, SidePath};
+
+use super::super::Connection;
+use super::super::receive::Origin;
+use super::amplification;
+
+impl Connection {
+    /// A packet came on the path in use: notes which of our connection IDs the peer uses there, to
+    /// tell a deliberate change of path from one that the peer doesn't know of.
+    pub(in crate::connection) fn note_reached(&mut self, origin: &Origin) {
+        let path = &mut self.paths.first_mut().path;
+        if path.address.matches(&origin.address) {
+            path.reached_by = origin.dst_cid;
+        }
+    }
+
+    /// True if datagrams from there reach us at an address that we prefer to that of the handshake:
+    /// clients may use it whatever `disable_active_migration` says (section 18.2).
+    pub(in crate::connection) fn is_at_preferred_address(&self, from: &Address) -> bool {
+        let home = self.identity.first_home;
+        home.is_some_and(|home| !from.local.matches(&home))
+    }
+
+    /// The newest packet came on another path with more than probing frames.
+    pub(in crate::connection) fn follow_peer(&mut self, now: Instant, origin: &Origin) {
+        if self.identity.side.is_client() {
+            // A client chooses its path itself, and a server never moves.
+            return;
+        }
+        let from = origin.address;
+        let path = &self.paths.first().path;
+        let ours_differs = !from.local.matches(&path.address.local);
+        if ours_differs
+            && self.is_at_preferred_address(&path.address)
+            && !self.is_at_preferred_address(&from)
+        {
+            // Once a client is at the preferred address, what comes to the old one is late.
+            return;
+        }
+        let Some(at) = path.side.find(&from) else {
+            return self.follow_to_new(now, origin, ours_differs);
+        };
+        let Some(side) = path.side.get(at) else {
+            return;
+        };
+        let proven = side.amplification.is_validated();
+        match side.role {
+            // The peer is back; or it never left, and the move was a forgery.
+            Role::Left => self.switch_to(now, at, None),
+            _ if ours_differs && side.validation.is_running() => {
+                if let Some(side) = self.paths.first_mut().path.side.get_mut(at) {
+                    side.role = Role::Awaited;
+                }
+            }
+            _ => {
+                self.switch_to(now, at, None);
+                self.check_left();
+                if proven {
+                    self.tell_peer_moved(from);
+                }
+            }
+        }
+    }
+
+    /// The peer sends from an address of which nothing is known.
+    fn follow_to_new(&mut self, now: Instant, origin: &Origin, ours_differs: bool) {
+        let role = if ours_differs {
+            // A server answers from its old address until the new one is validated (section
+            // 9.6.1).
+            Role::Awaited
+        } else {
+            Role::Probed
+        };
+        self.make_room();
+        let Some(at) = self.add_from_peer(now, origin, role, false) else {
+            return;
+        };
+        if role == Role::Probed {
+            self.switch_to(now, at, None);
+            self.check_left();
+        }
+    }
+
+    /// The peer probes from an address of which nothing is known. A server validates it at once, so
+    /// that nothing holds it back should the peer move there.
+    pub(super) fn add_probed(&mut self, now: Instant, origin: &Origin) -> Option<usize> {
+        if self.identity.side.is_client() {
+            return None;
+        }
+        self.add_from_peer(now, origin, Role::Probed, true)
+    }
+
+    /// Adds a side path for where a packet came from, and validates it. `None` if there are too
+    /// many, or if the peer only probes from there, with another of our connection IDs, but gave none
+    /// to answer with.
+    fn add_from_peer(
+        &mut self,
+        now: Instant,
+        origin: &Origin,
+        role: Role,
+        is_probe: bool,
+    ) -> Option<usize> {
+        let path = &mut self.paths.first_mut().path;
+        let from = origin.address;
+        let is_deliberate = origin.dst_cid != path.reached_by;
+        let cid = if is_deliberate || !from.is_same_host(&path.address) {
+            path.remote_cids.assign()
+        } else {
+            None
+        };
+        if cid.is_none() && is_deliberate {
+            if is_probe {
+                // Using the old one there would show who moved (section 9.5).
+                return None;
+            }
+            // A peer that has moved without giving any to use there must not be lost over it: a NAT
+            // may have moved it just when it changed our ID. The next one that it gives is used.
+            path.owes_fresh_cid = true;
+        }
+        let validated = from.remote == path.address.remote && path.amplification.is_validated();
+        let limit = amplification(validated, origin.datagram_len);
+        let at = self.add_side(now, SidePath::new(from, role, cid, limit))?;
+        self.validate_side(at);
+        Some(at)
+    }
+
+    /// A path that the peer has already taken needs a place more than any that it only probed.
+    fn make_room(&mut self) {
+        let side = &self.paths.first().path.side;
+        if side.place().is_err()
+            && let Some(probed) = side.in_role(Role::Probed)
+        {
+            self.drop_side(probed);
+        }
+    }
+
+    /// Asks on the old path whether the peer really left it (section 9.3.3): if it is still there, it
+    /// answers with a packet that brings us back.
+    pub(super) fn check_left(&mut self) {
+        let left = self.paths.first().path.side.in_role(Role::Left);
+        if let Some(at) = left {
+            self.validate_side(at);
+        }
+    }
+
+    fn tell_peer_moved(&mut self, to: Address) {
+        let remote = to.remote;
+        let event = super::Event::PeerMoved { remote };
+        self.outbox.events.push_back(event);
+    }
+}

@@ -1,0 +1,385 @@
+//! Moving to another path (RFC 9000, sections 8.2 and 9): what clients and servers have in common.
+//!
+//! One path is in use; `path::SidePaths` holds those that are probed and the one that was left.
+//! `follow` is a server's part, `request` a client's. Here lives what both need: challenges and
+//! responses, the switch from one path to another, and what is to be forgotten on the way.
+//!
+//! A change of port alone is taken for a NAT rebinding: the network path stays the same, so RTT and
+//! window are kept. Any other change starts them anew (section 9.4). What was known is kept for as
+//! long as the move may turn out to be an attacker's doing.
+
+mod follow;
+mod request;
+
+use std::time::Duration;
+
+use swiftwater_units::Instant;
+use swiftwater_wire::ErrorCode;
+
+use crate::error::{ConnectionError, TransportError};
+use crate::observe::Observation;
+use crate::path::{Address, Amplification, Answered, Kept, Reach, Role, SidePath};
+
+use super::Connection;
+use super::events::{EndpointEvent, Event};
+use super::receive::Origin;
+
+/// Probe timeouts for which a path that was left is kept: late packets and challenges still come.
+const LINGER_PTOS: u32 = 3;
+
+/// Validations in a row that show a path to be too small, each of two challenges or more: with one in
+/// five datagrams lost, one good path in five hundred fails by chance.
+const FULL_SIZE_VALIDATIONS: u32 = 3;
+
+impl Connection {
+    /// Probe timeout to validate a new path with: the larger of the present one and that of a path
+    /// of which nothing is known (RFC 9000, section 8.2.4).
+    fn probing_pto(&self) -> Duration {
+        self.pto().max(self.identity.config.initial_rtt * 3)
+    }
+
+    /// A PATH_CHALLENGE arrived. It is echoed on the path that it came from, and nowhere else
+    /// (section 8.2.2).
+    pub(super) fn on_path_challenge(&mut self, now: Instant, data: [u8; 8], origin: &Origin) {
+        let entry = self.paths.first_mut();
+        let rtt = entry.recovery.rtt().smoothed;
+        let path = &mut entry.path;
+        if !path.echoes.admit(now, rtt) {
+            return self.monitor.dropped(now, "challenges beyond measure");
+        }
+        if path.address.matches(&origin.address) {
+            return path.on_challenge(data);
+        }
+        let known = path.side.find(&origin.address);
+        let at = known.or_else(|| self.add_probed(now, origin));
+        let path = &mut self.paths.first_mut().path;
+        match at.and_then(|at| path.side.get_mut(at)) {
+            Some(side) => side.on_challenge(data),
+            None => self
+                .monitor
+                .dropped(now, "a challenge on a path that can't be answered"),
+        }
+    }
+
+    /// A PATH_RESPONSE arrived; which path it came on doesn't matter (section 8.2.3).
+    pub(super) fn on_path_response(&mut self, now: Instant, data: [u8; 8]) {
+        let path = &mut self.paths.first_mut().path;
+        if let Some(answered) = path.validation.on_response(now, data) {
+            return self.on_path_validated(now, answered);
+        }
+        if let Some((at, answered)) = path.side.on_response(now, data) {
+            self.on_side_validated(now, at, answered);
+        }
+    }
+
+    /// The path in use answered.
+    fn on_path_validated(&mut self, now: Instant, answered: Answered) {
+        let pto = self.pto();
+        let path = &mut self.paths.first_mut().path;
+        let address = path.address;
+        let was_validated = path.amplification.is_validated();
+        path.amplification.set_validated();
+        if answered.complete {
+            path.side.expire_left(now + pto * LINGER_PTOS);
+        }
+        if self.identity.side.is_client() {
+            if answered.complete {
+                self.tell_migrated(address);
+            }
+        } else if !was_validated {
+            let remote = address.remote;
+            self.outbox.events.push_back(Event::PeerMoved { remote });
+        }
+        self.tell_validated(now, address, answered);
+    }
+
+    /// A side path answered.
+    fn on_side_validated(&mut self, now: Instant, at: usize, answered: Answered) {
+        let path = &mut self.paths.first_mut().path;
+        let Some(side) = path.side.get_mut(at) else {
+            return;
+        };
+        let (address, role) = (side.address, side.role);
+        side.amplification.set_validated();
+        if side.role == Role::Probed {
+            side.stand_by(now);
+        }
+        self.tell_validated(now, address, answered);
+        if !answered.complete {
+            return;
+        }
+        match role {
+            Role::Chosen | Role::Preferred => self.arrive(now, at, answered.rtt),
+            Role::Awaited => {
+                self.switch_to(now, at, Some(answered.rtt));
+                self.check_left();
+                let remote = address.remote;
+                self.outbox.events.push_back(Event::PeerMoved { remote });
+            }
+            // The old path still answers. Whether the new one is real shows by itself.
+            Role::Probed | Role::Left => {}
+        }
+    }
+
+    fn tell_validated(&mut self, now: Instant, path: Address, answered: Answered) {
+        let rtt = answered.rtt;
+        self.monitor
+            .observe(now, &Observation::PathValidated { path, rtt });
+    }
+
+    /// Makes side path `at` the one in use; `rtt` is the time that its validation took, if it is
+    /// known. The path in use so far is kept as the one left if it was validated: only such a one is
+    /// worth going back to.
+    fn switch_to(&mut self, now: Instant, at: usize, rtt: Option<Duration>) {
+        let linger = self.pto() * LINGER_PTOS;
+        let config = &self.identity.config;
+        let entry = self.paths.first_mut();
+        let path = &mut entry.path;
+        let next = path.side.remove(at);
+        let cid = next.cid.map(|cid| path.remote_cids.exchange(cid));
+        let from = std::mem::replace(&mut path.address, next.address);
+        let amplification = std::mem::replace(&mut path.amplification, next.amplification);
+        path.validation = next.validation;
+        path.reach = Reach::starting_at(entry.space.ledger.next_number());
+        let mut left = SidePath::new(from, Role::Left, cid, amplification);
+        left.responses = std::mem::replace(&mut path.responses, next.responses);
+        if let Some(kept) = next.kept {
+            entry.recovery.resume(now, kept.recovery);
+            let ecn = std::mem::replace(&mut path.ecn, kept.ecn);
+            path.ecn.resume(&ecn);
+            path.mtu.resume(kept.mtu);
+        } else if !from.is_same_host(&next.address) {
+            let initial_rtt = rtt.unwrap_or(config.initial_rtt);
+            let recovery =
+                entry
+                    .recovery
+                    .reset_for_new_path(now, config, initial_rtt, &mut self.rng);
+            let ecn = path.ecn;
+            let codepoint = entry.recovery.controller().ecn_codepoint();
+            path.ecn.restart(config.ecn, codepoint);
+            let mtu = path
+                .mtu
+                .restart(config.initial_max_datagram_size, next.address.remote.ip());
+            left.kept = Some(Box::new(Kept { recovery, ecn, mtu }));
+        }
+        if path.amplification.is_validated() {
+            left.expires_at = Some(now + linger);
+        }
+        entry.pacing_until = None;
+        let to = path.address;
+        self.keep_left(left);
+        self.monitor.stats.path_changes += 1;
+        self.monitor
+            .observe(now, &Observation::PathChanged { from, to });
+        self.sync_reset_tokens();
+        self.sync_mtu(now);
+    }
+
+    /// Keeps the path that was left, in place of an older one.
+    fn keep_left(&mut self, left: SidePath) {
+        if !left.amplification.is_validated() {
+            return self.forget(&left);
+        }
+        let path = &mut self.paths.first_mut().path;
+        if let Some(older) = path.side.in_role(Role::Left) {
+            let older = path.side.remove(older);
+            path.side.push(left);
+            self.forget(&older);
+        } else {
+            path.side.push(left);
+        }
+    }
+
+    /// Gives up side path `at`.
+    fn drop_side(&mut self, at: usize) {
+        let side = self.paths.first_mut().path.side.remove(at);
+        self.forget(&side);
+    }
+
+    /// Retires the connection ID of a path that is no more (section 9.5).
+    fn forget(&mut self, side: &SidePath) {
+        if let Some(cid) = side.cid {
+            let cids = &mut self.paths.first_mut().path.remote_cids;
+            let outcome = cids.release(cid.sequence);
+            self.apply_cid_outcome(outcome);
+        }
+    }
+
+    /// The peer retired connection IDs that side paths use: they get others, or end.
+    pub(super) fn replace_retired_cids(&mut self, now: Instant) {
+        let mut at = 0;
+        loop {
+            let path = &mut self.paths.first_mut().path;
+            let Some(side) = path.side.get_mut(at) else {
+                break;
+            };
+            let is_lost = |sequence| !path.remote_cids.is_assigned(sequence);
+            if side.cid.is_some_and(|cid| is_lost(cid.sequence)) {
+                side.cid = path.remote_cids.assign();
+                // A retreat must stay possible, with the ID in use if there is no other.
+                if side.cid.is_none() && side.role != Role::Left {
+                    self.fail_side(now, at);
+                    continue;
+                }
+            }
+            at += 1;
+        }
+        let path = &mut self.paths.first_mut().path;
+        if path.owes_fresh_cid && path.remote_cids.has_spare() {
+            path.owes_fresh_cid = false;
+            self.rotate_remote_cid();
+        }
+        self.sync_reset_tokens();
+    }
+
+    /// Acts on deadlines of path validation.
+    pub(super) fn on_path_timeouts(&mut self, now: Instant) {
+        let path = &mut self.paths.first_mut().path;
+        if path.validation.on_timeout(now) {
+            self.on_validation_failed(now);
+        } else if path.validation.wants_challenge() {
+            // The path may drop marked packets; that must not keep it from being validated.
+            path.ecn.on_probe_timeout();
+        }
+        // The path that was left is kept, silent or not, until the peer has shown that it did leave.
+        let is_settled = self.paths.first().path.amplification.is_validated();
+        let mut at = 0;
+        while let Some(side) = self.paths.first_mut().path.side.get_mut(at) {
+            let failed = side.validation.on_timeout(now) && (side.role != Role::Left || is_settled);
+            let expired = side.expires_at.is_some_and(|expiry| expiry <= now);
+            if failed {
+                self.fail_side(now, at);
+            } else if expired {
+                self.drop_side(at);
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    /// Side path `at` didn't answer.
+    fn fail_side(&mut self, now: Instant, at: usize) {
+        let Some(side) = self.paths.first().path.side.get(at) else {
+            return;
+        };
+        let path = side.address;
+        if side.role == Role::Chosen {
+            self.outbox
+                .events
+                .push_back(Event::MigrationFailed { path });
+        }
+        self.monitor.observe(now, &Observation::PathFailed { path });
+        self.drop_side(at);
+    }
+
+    /// The path in use didn't answer a full challenge: back to the old one, or the end (sections 9.3.2
+    /// and 14.2).
+    fn on_validation_failed(&mut self, now: Instant) {
+        let path = &self.paths.first().path;
+        let address = path.address;
+        let is_client = self.identity.side.is_client();
+        let is_alive = path.reach.is_any() || !is_client && path.amplification.is_validated();
+        let is_full = path.reach.is_full();
+        let has_patience = path.validation.failures() < FULL_SIZE_VALIDATIONS;
+        let left = path.side.in_role(Role::Left);
+        self.monitor
+            .observe(now, &Observation::PathFailed { path: address });
+        if is_client {
+            let path = address;
+            self.outbox
+                .events
+                .push_back(Event::MigrationFailed { path });
+        }
+        if is_alive && is_full {
+            // Only the answers were lost: what the path must carry, it does.
+            let expiry = now + self.pto() * LINGER_PTOS;
+            self.paths.first_mut().path.side.expire_left(expiry);
+        } else if is_alive && has_patience {
+            // Somebody is there. That small challenges were answered and full ones were not may be
+            // chance.
+            let pto = self.probing_pto();
+            self.paths.first_mut().path.validation.start(pto);
+        } else if let Some(left) = left {
+            self.switch_to(now, left, None);
+        } else if is_alive {
+            self.leave_narrow_path(now);
+        } else if !is_client {
+            self.vanish(now, ConnectionError::TimedOut);
+        }
+        // A client chose the path because the old one is gone: nothing to go back to, and the next
+        // choice is the application's.
+    }
+
+    /// The only path there is carries small datagrams and no full ones: nothing but a close may be
+    /// sent there (section 14.2).
+    fn leave_narrow_path(&mut self, now: Instant) {
+        let reason = "the path does not carry datagrams of 1200 bytes";
+        self.fail(now, TransportError::new(ErrorCode::NO_VIABLE_PATH, reason));
+    }
+
+    /// Starts the validation of side path `at`.
+    fn validate_side(&mut self, at: usize) {
+        let pto = self.probing_pto();
+        if let Some(side) = self.paths.first_mut().path.side.get_mut(at) {
+            side.validation.start(pto);
+        }
+    }
+
+    /// Adds a side path in place of one that nobody waits for; `None` if there are too many.
+    fn add_side(&mut self, now: Instant, side: SidePath) -> Option<usize> {
+        let path = side.address;
+        match self.paths.first().path.side.place() {
+            Ok(Some(spare)) => self.drop_side(spare),
+            Ok(None) => {}
+            Err(_) => {
+                self.forget(&side);
+                return None;
+            }
+        }
+        self.paths.first_mut().path.side.push(side);
+        self.monitor.observe(now, &Observation::PathProbed { path });
+        self.sync_reset_tokens();
+        self.paths.first().path.side.find(&path)
+    }
+
+    /// Tells the endpoint which tokens reset the connection from which addresses, after either may
+    /// have changed.
+    pub(super) fn sync_reset_tokens(&mut self) {
+        let path = &mut self.paths.first_mut().path;
+        let current = path.remote_cids.token();
+        let mut tokens: Vec<_> = current
+            .map(|token| (path.address.remote, token))
+            .into_iter()
+            .collect();
+        for side in path.side.iter() {
+            if let Some(token) = side.cid.and_then(|cid| cid.token) {
+                tokens.push((side.address.remote, token));
+            }
+        }
+        if tokens == path.registered_tokens {
+            return;
+        }
+        let events = &mut self.outbox.endpoint_events;
+        for &(remote, token) in &path.registered_tokens {
+            if !tokens.contains(&(remote, token)) {
+                events.push_back(EndpointEvent::PeerResetTokenRetired { remote, token });
+            }
+        }
+        for &(remote, token) in &tokens {
+            if !path.registered_tokens.contains(&(remote, token)) {
+                events.push_back(EndpointEvent::PeerResetToken { remote, token });
+            }
+        }
+        path.registered_tokens = tokens;
+    }
+}
+
+/// A limit for an address: none if it is known to be the peer's.
+fn amplification(validated: bool, received: usize) -> Amplification {
+    if validated {
+        return Amplification::validated();
+    }
+    let mut limit = Amplification::unvalidated();
+    limit.on_received(received);
+    limit
+}

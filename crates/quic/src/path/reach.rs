@@ -1,0 +1,43 @@
+//! What a path was seen to carry since it came into use: the evidence beside path validation for
+//! whether it is of use at all (RFC 9000, section 14.2).
+
+use swiftwater_units::PacketNumber;
+
+use crate::recovery::AckedPacket;
+
+use super::mtu::BASE;
+
+/// Acknowledged sizes of one path.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reach {
+    /// The first packet that was sent on the path; earlier ones speak for another.
+    first: PacketNumber,
+    largest_acked: u16,
+}
+
+impl Reach {
+    /// A path whose first packet will be `first`.
+    pub(crate) fn starting_at(first: PacketNumber) -> Self {
+        Self {
+            first,
+            largest_acked: 0,
+        }
+    }
+
+    /// Packets were acknowledged.
+    pub(crate) fn on_acked(&mut self, packets: &[AckedPacket]) {
+        let here = packets.iter().filter(|packet| packet.number >= self.first);
+        let largest = here.map(|packet| packet.size).max().unwrap_or(0);
+        self.largest_acked = self.largest_acked.max(largest);
+    }
+
+    /// True if a datagram arrived that is as large as each path must carry.
+    pub(crate) fn is_full(&self) -> bool {
+        self.largest_acked >= BASE
+    }
+
+    /// True if anything arrived.
+    pub(crate) fn is_any(&self) -> bool {
+        self.largest_acked > 0
+    }
+}

@@ -1,0 +1,181 @@
+//! Paths besides the one in use: those that are probed, and the one that was left (RFC 9000, section
+//! 9).
+//!
+//! They carry challenges and responses only. Each has its own connection ID, so that nobody can link
+//! it to the path in use (section 9.5), its own validation and its own amplification limit. None has
+//! a packet-number space: a connection that migrates has a single one.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use swiftwater_units::Instant;
+
+use crate::recovery::PathRecovery;
+
+use super::cids::RemoteCid;
+use super::{Address, Amplification, Answered, Ecn, Mtu, Validation};
+
+/// Side paths of a connection at most.
+const MAX_SIDE_PATHS: usize = 4;
+/// Echoes that wait on one side path at most; more are dropped, the peer asks again.
+const MAX_RESPONSES: usize = 2;
+/// How long a path that the peer probed, and that answered, is kept in case that the peer moves there.
+const STANDBY: Duration = Duration::from_secs(10);
+
+/// Why there is a side path.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Role {
+    /// The application wants to go there once it is validated.
+    Chosen,
+    /// The server prefers to be reached there; like `Chosen` else.
+    Preferred,
+    /// The peer probes from there.
+    Probed,
+    /// The peer has moved there; we follow once it is validated.
+    Awaited,
+    /// The path in use before.
+    Left,
+}
+
+/// What a path knew when it was left, in case that the move turns out to be a mistake.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) recovery: PathRecovery,
+    pub(crate) ecn: Ecn,
+    pub(crate) mtu: Mtu,
+}
+
+/// A path besides the one in use.
+#[derive(Debug)]
+pub(crate) struct SidePath {
+    pub(crate) address: Address,
+    pub(crate) role: Role,
+    /// The peer's connection ID for it; `None` if it shares that of the path in use, because the
+    /// peer gave no other and didn't change ours either.
+    pub(crate) cid: Option<RemoteCid>,
+    pub(crate) amplification: Amplification,
+    pub(crate) validation: Validation,
+    pub(crate) responses: VecDeque<[u8; 8]>,
+    /// When it is given up; `None` while it is being validated or may be needed for a retreat.
+    pub(crate) expires_at: Option<Instant>,
+    pub(crate) kept: Option<Box<Kept>>,
+}
+
+impl SidePath {
+    pub(crate) fn new(
+        address: Address,
+        role: Role,
+        cid: Option<RemoteCid>,
+        amplification: Amplification,
+    ) -> Self {
+        Self {
+            address,
+            role,
+            cid,
+            amplification,
+            validation: Validation::default(),
+            responses: VecDeque::new(),
+            expires_at: None,
+            kept: None,
+        }
+    }
+
+    /// Queues the echo of a challenge.
+    pub(crate) fn on_challenge(&mut self, data: [u8; 8]) {
+        if self.responses.len() == MAX_RESPONSES {
+            self.responses.pop_front();
+        }
+        self.responses.push_back(data);
+    }
+
+    /// True if something is to be sent there.
+    pub(crate) fn wants_to_send(&self) -> bool {
+        !self.responses.is_empty() || self.validation.wants_challenge()
+    }
+
+    /// The path answered: the peer may move there for some time.
+    pub(crate) fn stand_by(&mut self, now: Instant) {
+        self.expires_at = Some(now + STANDBY);
+    }
+
+    /// True if a new path may take its place: it is proven, and nobody waits for it.
+    fn is_spare(&self) -> bool {
+        self.role == Role::Probed && !self.validation.is_running()
+    }
+}
+
+/// The side paths of a connection, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct SidePaths {
+    paths: Vec<SidePath>,
+}
+
+impl SidePaths {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &SidePath> {
+        self.paths.iter()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut SidePath> {
+        self.paths.iter_mut()
+    }
+
+    /// Where the path with this address is.
+    pub(crate) fn find(&self, address: &Address) -> Option<usize> {
+        self.paths
+            .iter()
+            .position(|path| path.address.matches(address))
+    }
+
+    /// Where the first path in this role is.
+    pub(crate) fn in_role(&self, role: Role) -> Option<usize> {
+        self.paths.iter().position(|path| path.role == role)
+    }
+
+    /// Nobody needs a way back to the path that was left any more: it ends at `expiry`.
+    pub(crate) fn expire_left(&mut self, expiry: Instant) {
+        for side in self.iter_mut().filter(|side| side.role == Role::Left) {
+            side.expires_at.get_or_insert(expiry);
+        }
+    }
+
+    pub(crate) fn get(&self, at: usize) -> Option<&SidePath> {
+        self.paths.get(at)
+    }
+
+    pub(crate) fn get_mut(&mut self, at: usize) -> Option<&mut SidePath> {
+        self.paths.get_mut(at)
+    }
+
+    /// Which path must go before another can be added; `Err` if none may.
+    pub(crate) fn place(&self) -> Result<Option<usize>, Full> {
+        if self.paths.len() < MAX_SIDE_PATHS {
+            return Ok(None);
+        }
+        let spare = self.paths.iter().position(SidePath::is_spare);
+        spare.map(Some).ok_or(Full)
+    }
+
+    pub(crate) fn push(&mut self, path: SidePath) {
+        self.paths.push(path);
+    }
+
+    pub(crate) fn remove(&mut self, at: usize) -> SidePath {
+        self.paths.remove(at)
+    }
+
+    /// A response arrived; which path it validates, if any.
+    pub(crate) fn on_response(&mut self, now: Instant, data: [u8; 8]) -> Option<(usize, Answered)> {
+        let mut sides = self.paths.iter_mut().enumerate();
+        sides.find_map(|(at, side)| Some((at, side.validation.on_response(now, data)?)))
+    }
+
+    /// When something is to be done about one of them.
+    pub(crate) fn timeout(&self) -> Option<Instant> {
+        let times = |path: &SidePath| [path.validation.timeout(), path.expires_at];
+        self.paths.iter().flat_map(times).flatten().min()
+    }
+}
+
+/// There are as many side paths as there may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Full;

@@ -1,0 +1,77 @@
+//! Streams before the handshake is complete: what came as early data, and sending all of it anew after
+//! a rejection (RFC 9001, section 4.6.2).
+
+use swiftwater_units::{Dir, StreamId};
+
+use super::send::SendHalf;
+use super::{InitialLimits, Streams};
+use crate::control::ControlKey;
+
+impl Streams {
+    /// Tells whether the frames that follow are early data.
+    pub(crate) fn set_receiving_early(&mut self, early: bool) {
+        self.receiving_early = early;
+    }
+
+    /// True if something of what the peer said about `id` were early data.
+    pub(crate) fn is_early_data(&self, id: StreamId) -> bool {
+        self.stream(id).is_some_and(|(_, stream)| stream.early)
+    }
+
+    /// Streams of a kind that we opened so far.
+    pub(crate) fn opened(&self, dir: Dir) -> u64 {
+        self.table.opened_by_us(dir)
+    }
+
+    /// Bytes of new data that were sent, streams that were reset included: what counts against the
+    /// peer's limit for the connection.
+    pub(crate) fn sent_against_limit(&self) -> u64 {
+        self.outgoing.sent()
+    }
+
+    /// Nothing of what was sent has arrived or ever will, and the peer's limits are unknown again:
+    /// all that was written waits to be sent for the first time.
+    pub(crate) fn send_anew(&mut self) {
+        self.initial_limits = InitialLimits::default();
+        self.table.forget_local_limits();
+        let mut reset_bytes = 0;
+        for key in 0..self.slab.capacity() as u32 {
+            let Some(id) = self.slab.get(key as usize).map(|stream| stream.id) else {
+                continue;
+            };
+            self.repairs.on_reset(id);
+            self.cancel(ControlKey::StreamDataBlocked(id));
+            let reset = self.with_send(key, |send, _| {
+                send.forget_sent();
+                if send.is_reset() {
+                    send.buffer.sent()
+                } else {
+                    0
+                }
+            });
+            reset_bytes += reset.unwrap_or(0);
+        }
+        self.outgoing.forget_sent(reset_bytes);
+        self.cancel(ControlKey::DataBlocked);
+        for dir in Dir::ALL {
+            self.cancel(ControlKey::StreamsBlocked(dir));
+        }
+    }
+}
+
+impl SendHalf {
+    /// Nothing was sent, and nothing may be. Returns the bytes that count as sent all the same: the
+    /// final size of a stream that was reset stays what it is.
+    fn forget_sent(&mut self) -> u64 {
+        self.forget_limit();
+        if self.is_whole() {
+            self.buffer.forget_sent();
+            return 0;
+        }
+        let sent = self.buffer.sent();
+        if !self.is_reset() {
+            self.buffer.on_lost(0..sent, false);
+        }
+        sent
+    }
+}

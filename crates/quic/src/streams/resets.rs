@@ -1,0 +1,140 @@
+//! Giving streams up while they are sent: `RESET_STREAM` (RFC 9000, section 3.1) and
+//! `RESET_STREAM_AT`, which still delivers the first bytes (draft-ietf-quic-reliable-stream-reset-09).
+
+use swiftwater_units::StreamId;
+use swiftwater_wire::VarInt;
+
+use super::send::SendHalf;
+use super::{StreamNotice, Streams};
+use crate::control::{ControlKey, ControlValue};
+use crate::error::WriteError;
+use crate::observe::ResetCause;
+
+impl Streams {
+    /// Gives the stream up: what isn't acknowledged is dropped, and the peer is told `code` (cut to
+    /// 2^62 - 1), or that of an earlier [`Streams::reset_at`].
+    pub(crate) fn reset(&mut self, id: StreamId, code: u64) -> Result<(), WriteError> {
+        let (key, send) = self.sending(id)?;
+        send.check_resettable()?;
+        let code = VarInt::saturating(code).get();
+        self.reset_sending(key, id, code, ResetCause::Application);
+        Ok(())
+    }
+
+    /// Gives the stream up but for its first `reliable_size` bytes, which are still delivered. Later
+    /// calls can only lower that number.
+    pub(crate) fn reset_at(
+        &mut self,
+        id: StreamId,
+        code: u64,
+        reliable_size: u64,
+    ) -> Result<(), WriteError> {
+        let (key, send) = self.sending(id)?;
+        send.check_resettable()?;
+        if reliable_size == 0 {
+            return self.reset(id, code);
+        }
+        if !self.peer_resets_at {
+            return Err(WriteError::ResetAtUnsupported);
+        }
+        let code = VarInt::saturating(code).get();
+        self.reset_but(key, id, code, reliable_size, ResetCause::Application);
+        Ok(())
+    }
+
+    /// Drops what the stream of `key` has to send and tells the peer `code`, or the code that it was
+    /// told before.
+    pub(super) fn reset_sending(&mut self, key: u32, id: StreamId, code: u64, cause: ResetCause) {
+        let reset = self.with_send(key, |send, pool| {
+            let earlier = send.reset_at_code();
+            send.buffer.discard(pool);
+            let stopped = (cause == ResetCause::StopSending && earlier.is_none()).then_some(code);
+            send.set_reset(stopped);
+            (
+                earlier.unwrap_or(code),
+                send.buffer.sent(),
+                send.expiry.take(),
+            )
+        });
+        let Some((code, final_size, expiry)) = reset else {
+            return;
+        };
+        self.outgoing.expiries.replace(key, expiry, None);
+        let value = ControlValue::Reset {
+            error: code,
+            final_size,
+        };
+        self.repairs.on_reset(id);
+        self.cancel(ControlKey::StreamDataBlocked(id));
+        self.tell(ControlKey::ResetStream(id), value);
+        self.note_reset(id, cause, (code, final_size, 0));
+        self.wake_writers();
+    }
+
+    /// Drops what the stream of `key` has to send beyond its first `reliable_size` bytes, not zero; the
+    /// peer is told as soon as these were sent. Where nothing was written there is nothing to keep.
+    pub(super) fn reset_but(
+        &mut self,
+        key: u32,
+        id: StreamId,
+        code: u64,
+        reliable_size: u64,
+        cause: ResetCause,
+    ) {
+        let written = self.with_send(key, |send, _| send.buffer.end());
+        if written == Some(0) {
+            return self.reset_sending(key, id, code, cause);
+        }
+        let reset = self.with_send(key, |send, pool| {
+            if send.reset_at_code().is_some() && send.buffer.kept() <= reliable_size {
+                return None;
+            }
+            send.set_reset_at(code, reliable_size, pool);
+            let code = send.reset_at_code().unwrap_or(code);
+            let sizes = (code, send.buffer.end(), send.buffer.kept());
+            Some((sizes, send.expiry.take()))
+        });
+        let Some((sizes, expiry)) = reset.flatten() else {
+            return;
+        };
+        self.outgoing.expiries.replace(key, expiry, None);
+        self.repairs.on_truncated(id, sizes.2);
+        self.cancel(ControlKey::StreamDataBlocked(id));
+        self.announce_reset_at(key);
+        self.note_reset(id, cause, sizes);
+        self.wake_writers();
+    }
+
+    /// Tells the peer of a partial reset that it can be told of now.
+    pub(super) fn announce_reset_at(&mut self, key: u32) {
+        let Some(stream) = self.slab.get_mut(key as usize) else {
+            return;
+        };
+        let id = stream.id;
+        let due = stream.send.as_mut().and_then(SendHalf::take_reset_at);
+        if let Some((error, final_size, reliable_size)) = due {
+            let value = ControlValue::ResetAt {
+                error,
+                final_size,
+                reliable_size,
+            };
+            self.tell(ControlKey::ResetStream(id), value);
+        }
+    }
+
+    /// Keeps a reset for observers; the sizes are code, final size and reliable size.
+    pub(super) fn note_reset(&mut self, id: StreamId, cause: ResetCause, sizes: (u64, u64, u64)) {
+        let (code, final_size, reliable_size) = sizes;
+        match cause {
+            ResetCause::Peer => self.stats.resets_received += 1,
+            _ => self.stats.resets_sent += 1,
+        }
+        self.notices.push_back(StreamNotice {
+            id,
+            cause,
+            code,
+            final_size,
+            reliable_size,
+        });
+    }
+}

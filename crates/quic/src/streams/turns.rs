@@ -1,0 +1,148 @@
+//! Whose turn it is to send: by urgency, lost data before new ones, and nobody starved.
+//!
+//! Strictly by urgency, an endless urgent stream would keep all others from ever sending. So one
+//! turn in `share` goes past the first rank to the others that wait, each rank in its turn; within
+//! its rank a stream then waits as it would without more urgent ones. A rank gets at least
+//! 1 / (share * ranks waiting) of the bytes. What that costs the urgent streams is 1 / share at most,
+//! and nothing while nobody else waits.
+
+use swiftwater_units::StreamId;
+
+use super::ready::{QUANTUM, Ready};
+
+/// Why a stream has something to send.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Work {
+    /// Lost bytes or a bare FIN: needs no credit.
+    Repair,
+    /// New bytes: needs the connection's credit.
+    Fresh,
+}
+
+/// One turn of a stream.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Turn {
+    pub(super) work: Work,
+    pub(super) key: u32,
+    rank: u8,
+    /// Given in spite of more urgent streams.
+    relief: bool,
+}
+
+/// All streams that have something to send.
+#[derive(Debug)]
+pub(super) struct Turns {
+    repair: Ready,
+    fresh: Ready,
+    /// Every so many turns one is given past the most urgent rank; below 2 none.
+    share: u32,
+    /// Bytes to send by urgency before the next such turn.
+    until_relief: u64,
+    /// Bytes left of such a turn.
+    relief: u64,
+    /// The rank that had the last one.
+    relieved: u8,
+}
+
+impl Turns {
+    /// Nobody is ready; one turn in `share` is given regardless of urgency, none if it is below 2.
+    pub(super) fn new(share: u32) -> Self {
+        Self {
+            repair: Ready::default(),
+            fresh: Ready::default(),
+            share,
+            until_relief: interval(share),
+            relief: QUANTUM,
+            relieved: 0,
+        }
+    }
+
+    /// True if a stream has new bytes.
+    pub(super) fn has_fresh(&self) -> bool {
+        !self.fresh.is_empty()
+    }
+
+    /// The stream of `key` has, or no longer has, something to send of either sort.
+    pub(super) fn set(&mut self, key: u32, id: StreamId, rank: u8, repair: bool, fresh: bool) {
+        for (list, wanted) in [(&mut self.repair, repair), (&mut self.fresh, fresh)] {
+            if wanted {
+                list.insert(key, id, rank);
+            } else {
+                list.remove(key);
+            }
+        }
+    }
+
+    /// The stream of `key` is over.
+    pub(super) fn forget(&mut self, key: u32) {
+        self.repair.remove(key);
+        self.fresh.remove(key);
+    }
+
+    /// Whose turn it is, if new bytes may be sent or not (`credit`).
+    pub(super) fn next(&self, credit: bool) -> Option<Turn> {
+        let repair = self.repair.ranks();
+        let fresh = if credit { self.fresh.ranks() } else { 0 };
+        if repair | fresh == 0 {
+            return None;
+        }
+        let (first_repair, first_fresh) = (repair.trailing_zeros(), fresh.trailing_zeros());
+        // Two ranks to an urgency.
+        let (mut work, mut rank) = if first_repair / 2 <= first_fresh / 2 {
+            (Work::Repair, first_repair as u8)
+        } else {
+            (Work::Fresh, first_fresh as u8)
+        };
+        let waiting = (repair | fresh) & !(1 << rank);
+        let relief = self.share > 1 && self.until_relief == 0 && waiting != 0;
+        if relief {
+            rank = rank_after(self.relieved, waiting);
+            work = if repair & (1 << rank) != 0 {
+                Work::Repair
+            } else {
+                Work::Fresh
+            };
+        }
+        let list = match work {
+            Work::Repair => &self.repair,
+            Work::Fresh => &self.fresh,
+        };
+        list.first_of(rank).map(|key| Turn {
+            work,
+            key,
+            rank,
+            relief,
+        })
+    }
+
+    /// `bytes` were sent in `turn`.
+    pub(super) fn spend(&mut self, turn: Turn, bytes: u64) {
+        let list = match turn.work {
+            Work::Repair => &mut self.repair,
+            Work::Fresh => &mut self.fresh,
+        };
+        list.spend(turn.key, bytes);
+        let bytes = bytes.max(1);
+        if !turn.relief {
+            self.until_relief = self.until_relief.saturating_sub(bytes);
+        } else if self.relief > bytes {
+            self.relief -= bytes;
+        } else {
+            self.relief = QUANTUM;
+            self.until_relief = interval(self.share);
+            self.relieved = turn.rank;
+        }
+    }
+}
+
+/// Bytes sent by urgency between two turns that are not.
+fn interval(share: u32) -> u64 {
+    u64::from(share.saturating_sub(1)) * QUANTUM
+}
+
+/// The next of `ranks`, which are not none, after `rank`, around the end if need be.
+fn rank_after(rank: u8, ranks: u16) -> u8 {
+    let above = u32::from(ranks) >> (u32::from(rank) + 1) << (u32::from(rank) + 1);
+    let chosen = if above == 0 { u32::from(ranks) } else { above };
+    chosen.trailing_zeros() as u8
+}

@@ -1,0 +1,82 @@
+//! What a subscriber hears of connections. A test binary of its own: the subscriber is global.
+
+#![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use swiftwater::{Client, DevCertificate, Server};
+use tracing_subscriber::EnvFilter;
+
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Lines {
+    fn of(&self, part: &str) -> Vec<String> {
+        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        let lines = text.lines().filter(|line| line.contains(part));
+        lines.map(str::to_owned).collect()
+    }
+}
+
+/// The value of a span's field in a line.
+fn field(line: &str, name: &str) -> String {
+    let start = line.find(&format!("{name}=")).unwrap() + name.len() + 1;
+    let value = line[start..].split([' ', '}']).next().unwrap();
+    value.to_owned()
+}
+
+#[tokio::test]
+async fn both_ends_of_a_connection_tell_what_becomes_of_it() {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new("swiftwater::connection=debug"))
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .init();
+    let certificate = DevCertificate::generate(["localhost", "127.0.0.1"]).unwrap();
+    let server = Server::builder()
+        .dev_certificate(&certificate)
+        .alpn(["test"])
+        .bind("127.0.0.1:0".parse().unwrap())
+        .unwrap();
+    let client = Client::builder()
+        .alpn(["test"])
+        .trust_only([certificate.certificate_der()])
+        .build()
+        .unwrap();
+    let address = format!("127.0.0.1:{}", server.local_addr().port());
+    let work = async {
+        let ours = client.connect(&address).await.unwrap();
+        let theirs = server.accept().await.unwrap();
+        ours.close(7, b"done");
+        theirs.closed().await;
+    };
+    tokio::time::timeout(Duration::from_secs(60), work)
+        .await
+        .expect("the test hangs");
+
+    let connected = lines.of("connected");
+    assert_eq!(connected.len(), 2, "{connected:?}");
+    assert_ne!(field(&connected[0], "side"), field(&connected[1], "side"));
+    assert_eq!(field(&connected[0], "id"), field(&connected[1], "id"));
+    let closed = lines.of("closed");
+    assert_eq!(closed.len(), 2, "{closed:?}");
+    assert!(closed.iter().all(|line| line.contains(" INFO ")));
+    assert!(!lines.of("version chosen").is_empty());
+    assert!(!lines.of("protocol=test").is_empty());
+    assert!(lines.of("TRACE").is_empty());
+}

@@ -1,0 +1,42 @@
+//! The versions that an endpoint tells of in the handshake (RFC 9368, section 3).
+
+/// Versions that are kept of those that a peer lists.
+const MAX_AVAILABLE: usize = 16;
+
+/// What one side says about versions.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct VersionInformation {
+    /// The version that the sender uses for this connection; not 0.
+    pub chosen: u32,
+    available: [u32; MAX_AVAILABLE],
+    len: u8,
+}
+
+impl VersionInformation {
+    /// The chosen version and those available: for a client all that its first flight is compatible
+    /// with, best first and `chosen` among them, for a server all that it speaks. Reserved ones may be
+    /// among them; none is 0. Those beyond the first 16 are left out, but never the chosen one: it takes
+    /// the last place.
+    pub fn new(chosen: u32, available: impl IntoIterator<Item = u32>) -> Self {
+        let mut information = Self {
+            chosen,
+            available: [0; MAX_AVAILABLE],
+            len: 0,
+        };
+        for version in available {
+            let len = usize::from(information.len);
+            if let Some(slot) = information.available.get_mut(len) {
+                *slot = version;
+                information.len += 1;
+            } else if version == chosen && !information.available.contains(&chosen) {
+                information.available[MAX_AVAILABLE - 1] = chosen;
+            }
+        }
+        information
+    }
+
+    /// The versions that the sender offers.
+    pub fn available(&self) -> &[u32] {
+        &self.available[..usize::from(self.len)]
+    }
+}
