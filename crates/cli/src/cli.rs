@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use swiftwater::link::parse_duration;
+use swiftwater::link::{parse_duration, parse_rate};
+use swiftwater::units::Bandwidth;
 
 use crate::commands::sim::SimArgs;
 use crate::demo::DemoArgs;
@@ -16,6 +17,7 @@ use crate::duration::parse_positive_duration;
 use crate::exit::{EXIT_CODES, Exit, Failure};
 use crate::lab::LabArgs;
 use crate::link_args::RelayLinkArgs;
+use crate::migrate::MigrateAfter;
 use crate::size::parse_size;
 use crate::transport::Tuning;
 use crate::url::Url;
@@ -79,6 +81,10 @@ pub struct ServeArgs {
     #[arg(long, value_name = "ADDR", default_value = DEFAULT_LISTEN)]
     pub listen: SocketAddr,
 
+    /// Listen there too, and ask clients to go there after the handshake; one address per family
+    #[arg(long, value_name = "ADDR")]
+    pub preferred_address: Vec<SocketAddr>,
+
     /// Certificate and development certificates.
     #[command(flatten)]
     pub identity: IdentityArgs,
@@ -87,9 +93,23 @@ pub struct ServeArgs {
     #[arg(long)]
     pub retry: bool,
 
+    /// Give up on a client whose handshake takes longer than this
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_positive_duration)]
+    pub handshake_timeout: Duration,
+
+    /// What to do with requests that clients send before the handshake is complete (0-RTT); all are
+    /// for files, and a recorded one is refused the second time
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = ZeroRtt::Accept)]
+    pub zero_rtt: ZeroRtt,
+
     /// On Ctrl-C, wait this long for running downloads
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     pub grace: Duration,
+
+    /// Workers that share the port, each with a thread and connections of its own; 0 takes as many as
+    /// there are processors
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub workers: usize,
 
     /// Transport settings.
     #[command(flatten)]
@@ -98,6 +118,16 @@ pub struct ServeArgs {
     /// Print one JSON object per event
     #[arg(long)]
     pub json: bool,
+}
+
+/// What a server does with early data.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub enum ZeroRtt {
+    /// Answer them at once.
+    #[default]
+    Accept,
+    /// Permit none; what clients send all the same has to be sent again after the handshake.
+    Reject,
 }
 
 /// Which certificate a server shows.
@@ -154,9 +184,26 @@ pub struct GetArgs {
           value_parser = clap::value_parser!(u16).range(1..=100))]
     pub parallel: u16,
 
+    /// Move to another local address after this much file data, e.g. 1MB (another port),
+    /// 1MB,192.0.2.7 or 1MB,192.0.2.7:5000
+    #[arg(long, value_name = "SIZE[,ADDR]")]
+    pub migrate_after: Option<MigrateAfter>,
+
+    /// Let each server send no faster than this, e.g. 20mbit (file data, on average)
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    pub limit_rate: Option<Bandwidth>,
+
     /// Transport settings.
     #[command(flatten)]
     pub tuning: Tuning,
+
+    /// Fetch the first file of each server, then connect again for the rest, resuming the TLS session
+    #[arg(long)]
+    pub resume: bool,
+
+    /// As --resume, and send the requests for the rest before the handshake is complete (0-RTT)
+    #[arg(long)]
+    pub zero_rtt: bool,
 
     /// Print one JSON object per file, then one with totals
     #[arg(long)]
@@ -205,6 +252,7 @@ pub enum PerfCommand {
 Examples:
   swiftwater perf server
   swiftwater perf server --listen 127.0.0.1:4444 --suite aes128 --json
+  swiftwater perf server --workers 0
 
 Protocol: ALPN \"perf\". On each stream the client opens it sends the number of bytes it wants (8
 bytes, big-endian), then any number of bytes, then the end; the server answers with that many bytes.")]
@@ -216,6 +264,11 @@ pub struct PerfServerArgs {
     /// Certificate and development certificates.
     #[command(flatten)]
     pub identity: IdentityArgs,
+
+    /// Workers that share the port, each with a thread and connections of its own; 0 takes as many as
+    /// there are processors
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub workers: usize,
 
     /// Transport settings.
     #[command(flatten)]

@@ -10,16 +10,19 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use swiftwater::congestion::{self, UnknownController};
 use swiftwater::policies::{self, UnknownPolicies};
-use swiftwater::quic::TransportError;
 use swiftwater::quic::wire::ErrorCode;
+use swiftwater::quic::{AckFrequencyConfig, MtuDiscovery, TransportError};
 use swiftwater::{
     BindError, BuildError, Builder, CertificateDer, CipherSuite, Client, ClientBuilder,
     ClientError, Connection, ConnectionError, Profile, Server, ServerBuilder, TransportConfig,
+    VERSION_1, VERSION_2,
 };
+use thiserror::Error;
 use tokio::net::lookup_host;
 use tokio::time::timeout;
 
 use crate::cli::DEFAULT_LISTEN;
+use crate::duration::parse_positive_duration;
 use crate::exit::{Exit, Failure, plain_io_error};
 use crate::identity::Identity;
 use crate::tls_alert::{NO_APPLICATION_PROTOCOL, alert_of, describe, is_about_certificates};
@@ -77,7 +80,8 @@ pub struct Basics {
     )]
     pub suite: Suite,
 
-    /// UDP payload of full packets in bytes; raise it only where the path carries it [default: 1200]
+    /// UDP payload of full packets in bytes at first; raise it only where the path carries it
+    /// [default: 1200]
     #[arg(
         long,
         global = true,
@@ -86,6 +90,87 @@ pub struct Basics {
         value_parser = clap::value_parser!(u16).range(1200..=65_507)
     )]
     pub mtu: Option<u16>,
+
+    /// Versions of QUIC to speak, best first; a client begins in the first, and a server goes on in the
+    /// first that the client speaks too [default: 1,2]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_enum,
+        value_delimiter = ',',
+        value_name = "VERSIONS"
+    )]
+    pub quic_version: Vec<QuicVersion>,
+
+    /// Largest UDP payload in bytes that is looked for on the path [default: 1472, which fills
+    /// Ethernet frames]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_name = "BYTES",
+        conflicts_with = "no_mtu_discovery",
+        value_parser = clap::value_parser!(u16).range(1200..=65_527)
+    )]
+    pub max_datagram_size: Option<u16>,
+
+    /// Don't look for larger packets that the path carries
+    #[arg(long, global = true, help_heading = "Transport")]
+    pub no_mtu_discovery: bool,
+
+    /// Round-trip time assumed until one is measured, such as 100ms [default: the profile's]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_name = "TIME",
+        value_parser = parse_positive_duration
+    )]
+    pub initial_rtt: Option<Duration>,
+
+    /// Wait so long for the answer to a first packet before repeating it [default: three times the
+    /// assumed round-trip time; the profile live: 500ms]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_name = "TIME",
+        value_parser = parse_positive_duration
+    )]
+    pub initial_pto: Option<Duration>,
+
+    /// Factor by which each further wait for an answer is longer, 1 to 8 [default: 2]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_name = "FACTOR",
+        value_parser = parse_backoff
+    )]
+    pub pto_backoff: Option<f64>,
+
+    /// Packets of 1200 bytes that may be under way at first [default: the profile's, which for web
+    /// is 10]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_name = "PACKETS",
+        value_parser = clap::value_parser!(u64).range(2..=10_000)
+    )]
+    pub initial_window: Option<u64>,
+
+    /// Ask the peer for one acknowledgement in so many packets, and soon after losses; without it,
+    /// for every other packet
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_name = "PACKETS",
+        value_parser = clap::value_parser!(u64).range(1..=1000)
+    )]
+    pub ack_frequency: Option<u64>,
 
     /// Log every connection to a file of its own in this directory (qlog, .sqlog); made if missing
     #[arg(
@@ -116,9 +201,59 @@ impl Basics {
         if let Some(mtu) = self.mtu {
             transport.initial_max_datagram_size = mtu;
         }
+        if let Some(upper_bound) = self.max_datagram_size {
+            transport.mtu_discovery = Some(MtuDiscovery {
+                upper_bound,
+                ..MtuDiscovery::default()
+            });
+        }
+        if self.no_mtu_discovery {
+            transport.mtu_discovery = None;
+        }
+        if let Some(rtt) = self.initial_rtt {
+            transport.initial_rtt = rtt;
+            // A profile's timeout goes with its own round-trip time.
+            transport.initial_pto = None;
+        }
+        if let Some(pto) = self.initial_pto {
+            transport.initial_pto = Some(pto);
+        }
+        if let Some(factor) = self.pto_backoff {
+            transport.pto_backoff = factor;
+        }
+        if let Some(packets) = self.initial_window {
+            transport.initial_window = Some((packets * 1200).into());
+        }
+        if let Some(packets) = self.ack_frequency {
+            transport.ack_frequency = Some(AckFrequencyConfig {
+                ack_eliciting_threshold: packets - 1,
+                ..AckFrequencyConfig::default()
+            });
+        }
         if let Some(packets) = self.key_update_every {
             // Beyond the default the keys would wear out.
             transport.key_update_interval = transport.key_update_interval.min(packets);
+        }
+    }
+}
+
+/// A version of QUIC.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum QuicVersion {
+    /// RFC 9000
+    #[value(name = "1", alias = "v1")]
+    One,
+    /// RFC 9369
+    #[value(name = "2", alias = "v2")]
+    Two,
+}
+
+impl QuicVersion {
+    /// The number in packets.
+    pub fn number(self) -> u32 {
+        match self {
+            Self::One => VERSION_1,
+            Self::Two => VERSION_2,
         }
     }
 }
@@ -145,6 +280,21 @@ impl Suite {
             Self::Aes256 => &[CipherSuite::Aes256Gcm],
             Self::Chacha20 => &[CipherSuite::ChaCha20Poly1305],
         }
+    }
+}
+
+/// A factor that a timeout can't grow by.
+#[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
+#[error("it must be a number from 1 to 8, such as 1.5")]
+pub struct BackoffError;
+
+/// Reads the factor of the probe timeout's back-off.
+pub fn parse_backoff(input: &str) -> Result<f64, BackoffError> {
+    let factor: f64 = input.parse().map_err(|_| BackoffError)?;
+    if (1.0..=8.0).contains(&factor) {
+        Ok(factor)
+    } else {
+        Err(BackoffError)
     }
 }
 
@@ -198,6 +348,8 @@ pub fn client(trust: &Trust, alpn: &[u8], tuning: &Tuning) -> ClientBuilder {
         .transport(|transport| tuning.basics.apply(transport))
         .cipher_suites(tuning.basics.suite.list())
         .alpn([alpn])
+        // What is measured are whole handshakes.
+        .sessions(None)
         .key_log();
     let builder = chosen(builder, tuning);
     match trust {
@@ -226,6 +378,10 @@ fn chosen<Side>(mut builder: Builder<Side>, tuning: &Tuning) -> Builder<Side> {
     }
     if let Some(name) = &tuning.recovery {
         builder = builder.recovery(name);
+    }
+    let versions = &tuning.basics.quic_version;
+    if !versions.is_empty() {
+        builder = builder.versions(versions.iter().map(|version| version.number()));
     }
     if let Some(directory) = &tuning.basics.qlog {
         builder = builder.qlog(directory);
@@ -269,7 +425,7 @@ pub fn build_failure(error: &BuildError) -> Failure {
             return Failure::new(Exit::Certificate, format_args!("{error} ({hint})"));
         }
         BuildError::Qlog { path, source } => return qlog_failure(path, source),
-        BuildError::Congestion(_) | BuildError::Recovery(_) => Exit::Usage,
+        BuildError::Congestion(_) | BuildError::Recovery(_) | BuildError::Version(_) => Exit::Usage,
         _ => Exit::Failure,
     };
     Failure::new(exit, error)
@@ -307,6 +463,12 @@ pub fn bind_failure(error: &BindError) -> Failure {
 pub async fn connect(client: &Client, host: &str, port: u16) -> Result<Connection, Failure> {
     let addresses = resolve(host, port).await?;
     let connected = client.connect_any(addresses, host).await;
+    connected.map_err(|error| client_failure(&error, &target(host, port)))
+}
+
+/// As [`connect`], but doesn't wait for a server that was connected to before and takes early data.
+pub async fn connect_early(client: &Client, host: &str, port: u16) -> Result<Connection, Failure> {
+    let connected = client.connect_early(&target(host, port)).await;
     connected.map_err(|error| client_failure(&error, &target(host, port)))
 }
 

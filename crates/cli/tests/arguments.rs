@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use swiftwater_cli::cli::{Cli, Command};
 use swiftwater_cli::demo::Story;
 use swiftwater_cli::exit::{Exit, Failure};
+use swiftwater_cli::migrate::{Destination, MigrateAfter};
 use swiftwater_cli::size::parse_size;
 
 fn parse(line: &str) -> Result<Cli, Result<(), Failure>> {
@@ -187,5 +188,60 @@ fn policies_are_checked_before_anything_starts_and_listed() {
         for name in swiftwater::policies::names() {
             assert!(help.join(" ").contains(&name), "{name} is not listed");
         }
+    }
+}
+
+#[test]
+fn versions_of_quic_are_a_list_best_first() {
+    use swiftwater_cli::transport::QuicVersion;
+
+    for (flag, expected) in [
+        ("", &[][..]),
+        ("--quic-version 2", &[QuicVersion::Two]),
+        ("--quic-version 2,1", &[QuicVersion::Two, QuicVersion::One]),
+        ("--quic-version v1", &[QuicVersion::One]),
+    ] {
+        let Command::Serve(serve) = parse(&format!("swiftwater serve . {flag}"))
+            .unwrap()
+            .command
+        else {
+            panic!()
+        };
+        assert_eq!(serve.tuning.basics.quic_version, expected);
+    }
+    for wrong in ["3", "1,3", "1,,2", "0x6b3343cf"] {
+        let message = refused(&format!("swiftwater serve . --quic-version {wrong}"));
+        assert!(message.contains("quic-version"), "{message}");
+    }
+}
+
+#[test]
+fn when_and_where_to_migrate() {
+    let get = |text: &str| {
+        let line = format!("swiftwater get https://h/x --migrate-after {text}");
+        match parse(&line).map(|cli| cli.command) {
+            Ok(Command::Get(get)) => get.migrate_after,
+            _ => None,
+        }
+    };
+    let plan = |bytes, to| Some(MigrateAfter { bytes, to });
+    assert_eq!(get("1MB"), plan(1_000_000, Destination::Port));
+    assert_eq!(get("0,port"), plan(0, Destination::Port));
+    let ip = "192.0.2.7".parse().unwrap();
+    assert_eq!(get("5k,192.0.2.7"), plan(5_000, Destination::Ip(ip)));
+    let address = "[2001:db8::1]:99".parse().unwrap();
+    assert_eq!(
+        get("5,[2001:db8::1]:99"),
+        plan(5, Destination::Address(address))
+    );
+    for wrong in [
+        "",
+        "x",
+        "1MB,",
+        "1MB,example.org",
+        "-1",
+        "1MB,192.0.2.7:99999",
+    ] {
+        assert_eq!(get(wrong), None, "{wrong}");
     }
 }

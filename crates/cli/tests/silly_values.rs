@@ -39,6 +39,8 @@ fn no_time_is_too_little() {
         "sim --duration 0s",
         "get https://h/x --connect-timeout 0ms",
         "perf client h:1 requests --duration 0s",
+        "get https://h/x --initial-rtt 0ms",
+        "get https://h/x --initial-pto 0ms",
         "perf client h:1 handshakes --duration 0s",
         "relay --listen 127.0.0.1:0 --to 127.0.0.1:9 --stats 0s",
     ] {
@@ -67,6 +69,24 @@ fn simulations_that_cannot_be_meant() {
         ("sim --flow cubic --flow cubic,start=99s", "flow 2 starts"),
         ("sim --flow cubic,", "property"),
         ("sim --access-rate 0", "rate"),
+    ] {
+        let error = refused(line);
+        assert!(error.contains(words), "{line}: {error}");
+    }
+}
+
+#[test]
+fn transports_that_cannot_be_meant() {
+    for (line, words) in [
+        ("get https://h/x --pto-backoff 0.5", "from 1 to 8"),
+        ("get https://h/x --pto-backoff nan", "from 1 to 8"),
+        ("get https://h/x --pto-backoff 9", "from 1 to 8"),
+        ("get https://h/x --initial-window 1", "2..=10000"),
+        ("get https://h/x --max-datagram-size 1199", "1200..=65527"),
+        (
+            "get https://h/x --max-datagram-size 1400 --no-mtu-discovery",
+            "cannot be used with",
+        ),
     ] {
         let error = refused(line);
         assert!(error.contains(words), "{line}: {error}");

@@ -234,3 +234,75 @@ fn files_cross_a_bad_link_intact() {
     assert!(counters["down"]["dropped_random"].as_u64().unwrap() > 0);
     assert_eq!(counters["clients"], 1);
 }
+
+#[test]
+fn a_download_may_move_to_another_address_on_its_way() {
+    let file = data(1_000_000, 5);
+    let site = Site::start_with(
+        &[("file.bin", &file)],
+        &["--preferred-address", "127.0.0.1:0"],
+    );
+    for to in ["200kB", "200kB,port", "200kB,127.0.0.1"] {
+        let output = site
+            .get(&["/file.bin"])
+            // Slow enough to be under way when the move is decided.
+            .args(["--limit-rate", "20mbit"])
+            .args(["--force", "-v", "--migrate-after", to])
+            .output()
+            .unwrap();
+        succeeded(&output);
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert!(log.contains("the connection migrated"), "{to}: {log}");
+        assert_eq!(
+            fs::read(site.path("out").join("file.bin")).unwrap(),
+            file,
+            "{to}"
+        );
+    }
+    let output = site
+        .get(&["/file.bin"])
+        .args(["--force", "--migrate-after", "soon"])
+        .output()
+        .unwrap();
+    let message = failed(&output, 2);
+    assert!(message.contains("1MB,192.0.2.7"), "{message}");
+}
+
+/// The first file comes over a connection of its own; the second connection resumes its session.
+#[test]
+fn the_second_connection_resumes_the_first() {
+    for (flag, policy, early) in [
+        ("--resume", "accept", Value::Null),
+        ("--zero-rtt", "accept", "accepted".into()),
+        // Tickets of a server that rejects early data don't invite them.
+        ("--zero-rtt", "reject", Value::Null),
+    ] {
+        let files = [
+            ("a", data(10, 1)),
+            ("b", data(100_000, 2)),
+            ("c", data(9, 3)),
+        ];
+        let served = files
+            .each_ref()
+            .map(|(name, data)| (*name, data.as_slice()));
+        let site = Site::start_with(&served, &["--zero-rtt", policy]);
+        let output = site
+            .get(&["/a", "/b", "/c"])
+            .args([flag, "--json"])
+            .output()
+            .unwrap();
+        let rows = rows(&succeeded(&output));
+        for (name, data) in &files {
+            assert_eq!(&fs::read(site.path("out").join(name)).unwrap(), data);
+        }
+        let (first, rest) = rows[..3].split_first().unwrap();
+        assert_eq!(
+            (&first["resumed"], &first["early_data"]),
+            (&false.into(), &Value::Null)
+        );
+        for row in rest {
+            assert_eq!(row["resumed"], true);
+            assert_eq!(row["early_data"], early, "{flag} {policy}");
+        }
+    }
+}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use swiftwater::{Client, Connection};
+use swiftwater::{Client, Connection, EarlyDataOutcome, MemorySessionStore};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
@@ -16,11 +16,12 @@ use crate::files::make_directory;
 use crate::hq;
 use crate::hq::client::{Fetched, fetch};
 use crate::identity::read_certificates;
+use crate::migrate::{MigrateAfter, Odometer, migrate};
 use crate::output;
 use crate::progress::Progress;
 use crate::runtime::{interrupted, stop_requested};
 use crate::table;
-use crate::transport::{Parting, Trust, build_failure, client, connect, hang_up};
+use crate::transport::{Parting, Trust, build_failure, client, connect, connect_early, hang_up};
 use crate::url::Url;
 
 pub(crate) async fn run(args: GetArgs) -> Result<(), Failure> {
@@ -44,6 +45,8 @@ pub(crate) async fn run(args: GetArgs) -> Result<(), Failure> {
             slots: Arc::clone(&slots),
             progress: progress.clone(),
             overwrite: args.force,
+            migrate: args.migrate_after,
+            again: Again::of(&args),
         };
         servers.spawn(download_from(client.clone(), downloads, context));
     }
@@ -85,6 +88,48 @@ struct Download {
 struct Outcome {
     download: Download,
     fetched: Result<Fetched, Failure>,
+    /// About its connection, if connections were to be resumed.
+    visit: Option<Visit>,
+}
+
+/// How a connection came about.
+#[derive(Clone, Copy, Debug)]
+struct Visit {
+    resumed: bool,
+    early_data: Option<EarlyDataOutcome>,
+}
+
+impl Visit {
+    /// For the line of a file.
+    fn remark(self) -> &'static str {
+        match (self.early_data, self.resumed) {
+            (Some(EarlyDataOutcome::Accepted), _) => ", 0-RTT",
+            (Some(EarlyDataOutcome::Rejected), _) => ", 0-RTT rejected",
+            (None, true) => ", resumed",
+            (None, false) => "",
+        }
+    }
+}
+
+/// What happens after the first file of a server.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Again {
+    /// The rest comes over the same connection.
+    Stay,
+    /// The rest comes over another one that resumes the session.
+    Resume,
+    /// As `Resume`, with requests as early data.
+    Early,
+}
+
+impl Again {
+    fn of(args: &GetArgs) -> Self {
+        match (args.zero_rtt, args.resume) {
+            (true, _) => Self::Early,
+            (false, true) => Self::Resume,
+            (false, false) => Self::Stay,
+        }
+    }
 }
 
 /// What the downloads share.
@@ -94,6 +139,8 @@ struct Context {
     slots: Arc<Semaphore>,
     progress: Progress,
     overwrite: bool,
+    migrate: Option<MigrateAfter>,
+    again: Again,
 }
 
 /// The downloads by server. Each must have a file name of its own.
@@ -119,8 +166,19 @@ fn plan(args: &GetArgs) -> Result<BTreeMap<(String, u16), Vec<Download>>, Failur
 }
 
 fn client_for(args: &GetArgs) -> Result<Client, Failure> {
-    client(&trust(&args.trust)?, hq::ALPN, &args.tuning)
-        .transport(|transport| transport.handshake_timeout = args.trust.connect_timeout)
+    let mut builder = client(&trust(&args.trust)?, hq::ALPN, &args.tuning);
+    let again = Again::of(args);
+    if again != Again::Stay {
+        let store = Arc::new(MemorySessionStore::default());
+        builder = builder
+            .sessions(Some(store))
+            .early_data(again == Again::Early);
+    }
+    builder
+        .transport(|transport| {
+            transport.handshake_timeout = args.trust.connect_timeout;
+            transport.receive_rate = args.limit_rate;
+        })
         .build()
         .map_err(|error| build_failure(&error))
 }
@@ -135,34 +193,94 @@ pub(crate) fn trust(args: &TrustArgs) -> Result<Trust, Failure> {
 }
 
 /// Fetches everything from one server.
-async fn download_from(client: Client, downloads: Vec<Download>, context: Context) {
-    let Some(first) = downloads.first() else {
+async fn download_from(client: Client, mut downloads: Vec<Download>, context: Context) {
+    if context.again == Again::Stay || downloads.len() < 2 {
+        return visit(&client, downloads, &context, false).await;
+    }
+    let rest = downloads.split_off(1);
+    visit(&client, downloads, &context, false).await;
+    visit(&client, rest, &context, context.again == Again::Early).await;
+}
+
+/// Fetches `downloads`, all of one server, over one connection.
+async fn visit(client: &Client, downloads: Vec<Download>, context: &Context, early: bool) {
+    let Some(Download { url, .. }) = downloads.first() else {
         return;
     };
-    match connect(&client, first.url.host(), first.url.port()).await {
+    let connected = if early {
+        connect_early(client, url.host(), url.port()).await
+    } else {
+        connect(client, url.host(), url.port()).await
+    };
+    match connected {
         Err(failure) => {
             for download in downloads {
                 let outcome = Outcome {
                     download,
                     fetched: Err(failure.clone()),
+                    visit: None,
                 };
                 // Nobody listens any more only if the program is ending.
                 let _ = context.results.send(outcome).await;
             }
         }
         Ok(connection) => {
+            let odometer = Odometer::new(context.migrate.map_or(u64::MAX, |plan| plan.bytes));
+            let mut mover = JoinSet::new();
+            if let Some(plan) = context.migrate {
+                let endpoint = client.endpoint().clone();
+                mover.spawn(migrate(
+                    endpoint,
+                    connection.clone(),
+                    Arc::clone(&odometer),
+                    plan.to,
+                ));
+            }
             let mut running = JoinSet::new();
             for download in downloads {
-                running.spawn(download_one(connection.clone(), download, context.clone()));
+                running.spawn(download_one(
+                    connection.clone(),
+                    download,
+                    context.clone(),
+                    Arc::clone(&odometer),
+                ));
             }
             while running.join_next().await.is_some() {}
-            let key_updates = connection.stats().key_updates;
-            tracing::info!(key_updates, "all downloads from a server ended");
+            if odometer.has_reached() {
+                // Whether the move works was asked for; the last bytes may come before the answer.
+                while mover.join_next().await.is_some() {}
+            }
+            let stats = connection.stats();
+            let (key_updates, resumed) = (stats.key_updates, stats.resumed);
+            let early_data = early_data_text(stats.early_data);
+            tracing::info!(
+                key_updates,
+                resumed,
+                early_data,
+                "all downloads from a server ended"
+            );
+            if context.again != Again::Stay {
+                // The tickets come with the confirmation, after which the server is free to close too.
+                let _ = connection.handshake_confirmed().await;
+                connection.close(0, b"done");
+            }
         }
     }
 }
 
-async fn download_one(connection: Connection, download: Download, context: Context) {
+fn early_data_text(outcome: Option<EarlyDataOutcome>) -> Option<&'static str> {
+    outcome.map(|outcome| match outcome {
+        EarlyDataOutcome::Accepted => "accepted",
+        EarlyDataOutcome::Rejected => "rejected",
+    })
+}
+
+async fn download_one(
+    connection: Connection,
+    download: Download,
+    context: Context,
+    odometer: Arc<Odometer>,
+) {
     let Ok(_slot) = context.slots.acquire().await else {
         return;
     };
@@ -180,6 +298,7 @@ async fn download_one(connection: Connection, download: Download, context: Conte
         context.overwrite,
         |bytes| {
             bar.advance(bytes);
+            odometer.advance(bytes);
         },
     )
     .await
@@ -189,7 +308,19 @@ async fn download_one(connection: Connection, download: Download, context: Conte
         _ => failure.context(&download.url),
     });
     drop(bar);
-    let _ = context.results.send(Outcome { download, fetched }).await;
+    let visit = (context.again != Again::Stay).then(|| {
+        let stats = connection.stats();
+        Visit {
+            resumed: stats.resumed,
+            early_data: stats.early_data,
+        }
+    });
+    let outcome = Outcome {
+        download,
+        fetched,
+        visit,
+    };
+    let _ = context.results.send(outcome).await;
 }
 
 #[derive(Serialize)]
@@ -200,6 +331,12 @@ struct FileRow<'a> {
     seconds: f64,
     goodput_bps: f64,
     error: Option<&'a str>,
+    /// Its connection resumed a session; left out unless that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resumed: Option<bool>,
+    /// What became of the early data of its connection; left out if there were none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    early_data: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -238,7 +375,11 @@ impl Summary {
     }
 
     fn add(&mut self, outcome: &Outcome) -> Result<(), Failure> {
-        let Outcome { download, fetched } = outcome;
+        let Outcome {
+            download,
+            fetched,
+            visit,
+        } = outcome;
         let (bytes, elapsed) = match fetched {
             Ok(fetched) => (fetched.bytes, fetched.elapsed),
             Err(_) => (0, Duration::ZERO),
@@ -257,15 +398,18 @@ impl Summary {
                 seconds: elapsed.as_secs_f64(),
                 goodput_bps,
                 error: fetched.as_ref().err().map(Failure::message),
+                resumed: visit.map(|visit| visit.resumed),
+                early_data: visit.and_then(|visit| early_data_text(visit.early_data)),
             });
         }
         if fetched.is_ok() {
             let text = format!(
-                "{}: {} in {} ({})",
+                "{}: {} in {} ({}){}",
                 crate::exit::one_line(&download.target.display().to_string()),
                 table::bytes(bytes),
                 table::time(elapsed),
-                table::rate(goodput_bps)
+                table::rate(goodput_bps),
+                visit.map_or("", Visit::remark)
             );
             return self.progress.suspended(|| output::line(&text));
         }

@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use serde::Serialize;
-use swiftwater::{RetryPolicy, Server};
+use swiftwater::{EarlyData, RetryPolicy, Server};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Duration, timeout};
 
-use crate::cli::{IdentityArgs, ServeArgs};
+use crate::cli::{IdentityArgs, ServeArgs, ZeroRtt};
 use crate::exit::{Exit, Failure, one_line, plain_io_error};
 use crate::hq;
 use crate::hq::service::{ServeError, Served, serve_connection};
@@ -29,10 +29,19 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
         )
     })?;
     let identity = identity(&args.identity)?;
-    let mut builder = server(&identity, hq::ALPN, &args.tuning);
+    let mut builder = server(&identity, hq::ALPN, &args.tuning)
+        .transport(|transport| transport.handshake_timeout = args.handshake_timeout)
+        .workers(args.workers);
+    for &address in &args.preferred_address {
+        builder = builder.preferred_address(address);
+    }
     if args.retry {
         builder = builder.retry(RetryPolicy::Always);
     }
+    builder = builder.early_data(match args.zero_rtt {
+        ZeroRtt::Accept => EarlyData::Accept,
+        ZeroRtt::Reject => EarlyData::Reject,
+    });
     let server = listen(&builder, args.listen)?;
     announce(
         &server,

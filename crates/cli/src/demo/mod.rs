@@ -80,7 +80,7 @@ Examples:
 
 A short video and a random file cross each emulated network over real UDP sockets on this machine and
 are verified by SHA-256. The networks run at the same time; all is over in well under a minute.")]
-    Files(FilesArgs),
+    Files(Box<FilesArgs>),
 }
 
 /// `demo files`.
@@ -111,7 +111,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<(), Failure> {
     match args.story {
         None => live::run(args.live).await,
         Some(Story::Live(args)) => live::run(*args).await,
-        Some(Story::Files(args)) => move_files(args).await,
+        Some(Story::Files(args)) => move_files(*args).await,
     }
 }
 

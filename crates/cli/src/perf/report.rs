@@ -6,6 +6,7 @@ use serde::Serialize;
 use swiftwater::ConnectionStats;
 
 use crate::cpu::seconds_per_gigabyte;
+use crate::stats::StatsRow;
 use crate::table;
 
 /// A measurement of `perf client` or `perf loopback`. Values that the load doesn't have are absent.
@@ -45,6 +46,9 @@ pub struct Measurement {
     /// Processor time of the server per 10^9 bytes (`loopback` only).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_cpu_s_per_gb: Option<f64>,
+    /// What the client's connection counted (not for `handshakes`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stats: Option<StatsRow>,
 }
 
 /// How long things took, milliseconds.
@@ -99,6 +103,8 @@ impl Measurement {
             .first()
             .map(|path| path.smoothed_rtt.as_secs_f64() * 1e3);
         self.retransmitted_share = Some(retransmitted_share(stats));
+        self.stats = Some(stats.into());
+        tracing::info!(%stats, "what the connection counted");
     }
 
     /// Fills in the processor time of this end.
