@@ -18,6 +18,15 @@ fuzz_target!(|input: (u8, &[u8])| {
     assert!(parameters.active_connection_id_limit >= 2);
     assert!(parameters.initial_max_streams_bidi <= 1 << 60);
     assert!(parameters.initial_max_streams_uni <= 1 << 60);
+    if let Some(versions) = &parameters.version_information {
+        assert!(versions.chosen != 0 && !versions.available().contains(&0));
+        // RFC 9368, section 4: clients can always do what they chose.
+        let knows = versions.available().contains(&versions.chosen);
+        assert!(sender.is_server() || knows || versions.available().len() == 16);
+    }
+    if let Some(min) = parameters.min_ack_delay {
+        assert!(min <= parameters.max_ack_delay);
+    }
     if sender.is_client() {
         assert!(parameters.stateless_reset_token.is_none());
         assert!(parameters.preferred_address.is_none());

@@ -4,13 +4,15 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use arbitrary::Arbitrary;
-use swiftwater_quic::ReadOutcome;
 use swiftwater_quic::crypto::Epoch;
 use swiftwater_quic::wire::frame::{self, ConnectionClose};
 use swiftwater_quic::wire::{ErrorCode, Frame, ResetToken};
-use swiftwater_units::{Dir, Side, StreamId};
+use swiftwater_quic::{LocalAddress, Priority, ReadOutcome, SocketId};
+use swiftwater_units::{Bandwidth, Dir, Side, StreamId};
 
-use crate::attack::{Attack, Setup, client_victim, home, on_client, on_server, server_victim};
+use crate::attack::{
+    Attack, Setup, client_victim, home, on_client, on_server, returning_client, server_victim,
+};
 use crate::coding::{ack, cid, encode, ranges};
 use crate::peer::Packet;
 
@@ -27,6 +29,8 @@ pub enum Datagram {
     Initial { payload: Vec<u8>, size: u16 },
     /// A genuine Handshake packet, if there are keys.
     Handshake { payload: Vec<u8> },
+    /// A genuine packet of early data, if the client was there before.
+    Early { payload: Vec<u8> },
     /// What the peer should send.
     Genuine,
     /// Milliseconds in which nothing arrives.
@@ -37,6 +41,8 @@ pub enum Datagram {
 #[derive(Arbitrary, Debug)]
 pub struct Datagrams {
     client: bool,
+    /// The peer was there before, if it is a client.
+    returning: bool,
     steps: Vec<Datagram>,
 }
 
@@ -51,6 +57,8 @@ impl Datagrams {
         };
         let mut attack = if self.client {
             client_victim(setup).meet_server()
+        } else if self.returning {
+            returning_client(setup.transport).0
         } else {
             server_victim(setup)
         };
@@ -96,6 +104,12 @@ impl Datagram {
                     attack.send_packet(&Packet::new(Epoch::Handshake, payload));
                 }
             }
+            Self::Early { payload } => {
+                let payload = &payload[..payload.len().min(2000)];
+                if attack.peer.has_keys(Epoch::ZeroRtt) {
+                    attack.send_packet(&Packet::new(Epoch::ZeroRtt, payload));
+                }
+            }
             Self::Genuine => {
                 for datagram in attack.peer.answers() {
                     attack.deliver(&datagram);
@@ -123,9 +137,21 @@ pub enum Piece {
         id: u8,
         size: u16,
     },
+    ResetAt {
+        id: u8,
+        size: u16,
+        reliable: u16,
+    },
     Stop {
         id: u8,
     },
+    AckFrequency {
+        sequence: u8,
+        threshold: u8,
+        max_delay: u32,
+        reordering: u8,
+    },
+    ImmediateAck,
     MaxData(u32),
     MaxStreamData {
         id: u8,
@@ -190,6 +216,28 @@ impl Piece {
                 error: 1,
                 final_size: size.into(),
             }),
+            Self::ResetAt {
+                id: stream,
+                size,
+                reliable,
+            } => Frame::ResetStreamAt(frame::ResetStreamAt {
+                id: id(stream),
+                error: 1,
+                final_size: size.into(),
+                reliable_size: reliable.into(),
+            }),
+            Self::AckFrequency {
+                sequence,
+                threshold,
+                max_delay,
+                reordering,
+            } => Frame::AckFrequency(frame::AckFrequency {
+                sequence: sequence.into(),
+                ack_eliciting_threshold: threshold.into(),
+                max_ack_delay: max_delay.into(),
+                reordering_threshold: reordering.into(),
+            }),
+            Self::ImmediateAck => Frame::ImmediateAck,
             Self::Stop { id: stream } => Frame::StopSending(frame::StopSending {
                 id: id(stream),
                 error: 1,
@@ -319,6 +367,16 @@ pub enum Step {
     Read,
     /// The application resets and stops what it has open.
     Abandon(u8),
+    /// The application gives up what it writes, but for the first bytes.
+    GiveUp { stream: u8, reliable: u16 },
+    /// The application prefers a stream.
+    Prefer { stream: u8, urgency: u8 },
+    /// The application moves to another socket, by a probe or at once.
+    Move { socket: u8, at_once: bool },
+    /// The application limits what it receives, kbit/s.
+    Limit(Option<u16>),
+    /// The socket said that a datagram was too large.
+    TooLarge(u16),
     /// The application sends a datagram.
     SendDatagram(u16),
     /// The application asks for a key update, or for other connection IDs.
@@ -393,7 +451,12 @@ impl Step {
 
     /// What the victim's application does.
     fn act(self, attack: &mut Attack, streams: &mut Vec<StreamId>) {
+        let now = attack.now;
         let connection = attack.victim.connection();
+        let chosen = |nth: u8| {
+            let nth = usize::from(nth) % streams.len().max(1);
+            streams.get(nth).copied()
+        };
         match self {
             Self::Write { uni, len, finish } => {
                 let dir = if uni { Dir::Uni } else { Dir::Bi };
@@ -425,6 +488,30 @@ impl Step {
                     let _ = connection.recv_stream(id).stop(code.into());
                 }
             }
+            Self::GiveUp { stream, reliable } => {
+                if let Some(id) = chosen(stream) {
+                    let _ = connection.send_stream(id).reset_at(9, reliable.into());
+                }
+            }
+            Self::Prefer { stream, urgency } => {
+                if let Some(id) = chosen(stream) {
+                    let priority = Priority::new(urgency % 8, urgency & 8 == 0);
+                    let _ = connection.send_stream(id).set_priority(priority);
+                }
+            }
+            Self::Move { socket, at_once } => {
+                let to = LocalAddress::any(SocketId((socket % 3).into()));
+                let _ = if at_once {
+                    connection.rebind(now, to)
+                } else {
+                    connection.migrate(now, to)
+                };
+            }
+            Self::Limit(kbps) => {
+                let rate = kbps.map(|kbps| Bandwidth::from_kbps(kbps.into()));
+                connection.set_receive_rate(now, rate);
+            }
+            Self::TooLarge(size) => connection.on_datagram_too_large(now, size.into()),
             Self::SendDatagram(len) => {
                 let _ = connection.send_datagram(vec![7; len.into()].into());
             }

@@ -2,6 +2,8 @@
 
 #[path = "../../crates/quic/tests/hostile/attack.rs"]
 pub mod attack;
+#[path = "../../crates/quic/tests/hostile/bystander.rs"]
+pub mod bystander;
 #[path = "../../crates/quic/tests/hostile/coding.rs"]
 pub mod coding;
 #[path = "../../crates/quic/tests/hostile/peer.rs"]
@@ -9,4 +11,8 @@ pub mod peer;
 #[path = "../../crates/quic/tests/hostile/persona.rs"]
 pub mod persona;
 
+pub mod handshakes;
 pub mod inputs;
+pub mod meter;
+pub mod operations;
+pub mod tokens;
