@@ -3,18 +3,28 @@
 import argparse
 import io
 import json
+import multiprocessing
 import shutil
 import signal
 import sys
 import tempfile
 import time
+import traceback
 import unittest
 from pathlib import Path
 
-from . import programs, tests
+from . import programs, tap_tests, tests, trace_tests
 from .cases import CASES, Setting
 from .programs import Bench, Failure, Unsupported
+from .peers import PEERS, QUICK, available
+from .render import render
 from .site import Identity, Site
+
+# Authorities between the root and the server of `amplificationlimit`. (rustls takes no more than six.)
+CHAIN_BETWEEN = 6
+# Workers inherit what was prepared for them.
+FORK = multiprocessing.get_context("fork")
+DOCUMENT = programs.REPOSITORY / "docs" / "interop.md"
 
 EPILOG = """Cases:
 {cases}
@@ -22,11 +32,10 @@ EPILOG = """Cases:
 Without --swiftwater the release build of this tree is used, built if needed. Ports are picked among
 the free ones. Logs of failed cases are kept and their place is printed."""
 
-
 def parse():
-    width = max(len(case.__name__) for case, _ in CASES)
+    width = max(len(case.name) for case in CASES)
     cases = "\n".join(
-        f"  {case.__name__:{width}}  {' '.join(case.__doc__.split())}" for case, _ in CASES
+        f"  {case.name:{width}}  {case.help}" for case in CASES
     )
     parser = argparse.ArgumentParser(
         prog="interop/run",
@@ -35,6 +44,14 @@ def parse():
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--quick", action="store_true", help="the cases that CI runs, and the tests of the harness itself")
+    parser.add_argument(
+        "--matrix", action="store_true",
+        help="the cases of the QUIC interop runner with all peers in both roles; writes docs/interop.md",
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=None, metavar="N",
+        help="pairs of stacks that are tested at the same time [default: 1; 3 for --matrix and --quick]",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results here, too")
     parser.add_argument("--swiftwater", metavar="PROGRAM", help="program to test")
     parser.add_argument(
@@ -49,10 +66,11 @@ def parse():
         "--self", action="store_true", dest="with_self", help="also run Swiftwater against itself"
     )
     parser.add_argument(
-        "--peer", action="append", choices=["aioquic", "quinn"], help="only with this peer"
+        "--peer", action="append", choices=PEERS, metavar="PEER",
+        help=f"only with this peer (repeatable): {', '.join(PEERS)}",
     )
     parser.add_argument(
-        "--case", action="append", choices=[case.__name__ for case, _ in CASES], metavar="CASE",
+        "--case", action="append", choices=[case.name for case in CASES], metavar="CASE",
         help="only this case (repeatable)",
     )
     parser.add_argument(
@@ -80,62 +98,130 @@ def run_case(case, setting, folder):
     try:
         with Bench(folder) as bench:
             setting.bench = bench
-            return "pass", case(setting) or ""
+            return "pass", case.run(setting) or ""
     except Unsupported as reason:
         return "skip", str(reason)
     except Failure as failure:
         return "fail", str(failure)
+    except Exception as error:  # The other cases go on, whatever a peer has sent to confuse us.
+        traceback.print_exc()
+        return "fail", f"the harness: {type(error).__name__}: {error}"
+
+
+def chosen_cases(arguments):
+    if arguments.case:
+        return [case for case in CASES if case.name in arguments.case]
+    if arguments.matrix:
+        return [case for case in CASES if case.matrix]
+    return [case for case in CASES if case.quick or not arguments.quick]
+
+
+def run_pair(pair, cases, arguments, make_setting, work):
+    """All cases with one server and one client; yields their rows, and where their logs are."""
+    server, client = pair
+    for case in cases:
+        for attempt in range(arguments.repeat):
+            folder = work / "cases" / f"{server.name}-{client.name}-{case.name}-{attempt}"
+            start = time.monotonic()
+            verdict, note = run_case(case, make_setting(server, client, attempt + 1), folder)
+            yield {
+                "server": server.name,
+                "client": client.name,
+                "case": case.name,
+                "verdict": verdict,
+                "seconds": round(time.monotonic() - start, 3),
+                "note": note,
+            }, folder
+            if verdict != "fail" and arguments.logs is None:
+                shutil.rmtree(folder)
+            if verdict == "skip":
+                break
+
+
+def work_on(number, todo, taken, rows, run):
+    """A worker's life: takes pairs until there are none. A process, because a tap must not wait for the
+    trace of another case to be read."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    programs.ports.be_worker(number)
+    try:
+        while True:
+            with taken:
+                index = taken.value
+                taken.value += 1
+            if index >= len(todo):
+                break
+            for row in run(todo[index]):
+                rows.put(row)
+    finally:
+        rows.put(None)
+
+
+def collect(rows, workers):
+    """Prints rows as they come, until all workers are done."""
+    print(f"{'server':<11}{'client':<11}{'case':<20}{'verdict':<9}{'s':>6}  note", flush=True)
+    collected = []
+    running = len(workers)
+    while running:
+        got = rows.get()
+        if got is None:
+            running -= 1
+            continue
+        row, folder = got
+        collected.append(row)
+        print(
+            f"{row['server']:<11}{row['client']:<11}{row['case']:<20}"
+            f"{row['verdict']:<9}{row['seconds']:6.1f}  {row['note']}",
+            flush=True,
+        )
+        if row["verdict"] == "fail":
+            print(f"    logs: {folder}", flush=True)
+    return collected
 
 
 def run_all(arguments, swiftwater, peers, work):
     site = Site(work / "site")
     identity = Identity(work, "small")
-    big_identity = Identity(work, "big", extra_names=150)
-    wanted = arguments.case or [
-        case.__name__ for case, quick in CASES if quick or not arguments.quick
+    chain = Identity(work, "chain", between=CHAIN_BETWEEN)
+    cases = chosen_cases(arguments)
+
+    def make_setting(server, client, seed):
+        relay = swiftwater
+        return Setting(None, site, identity, chain, server, client, swiftwater, relay, seed)
+
+    def run(pair):
+        return run_pair(pair, cases, arguments, make_setting, work)
+
+    rows, taken = FORK.Queue(), FORK.Value("i", 0)
+    wanted = pairs(swiftwater, peers, arguments)
+    jobs = arguments.jobs or (3 if arguments.matrix or arguments.quick else 1)
+    workers = [
+        FORK.Process(target=work_on, args=(number, wanted, taken, rows, run))
+        for number in range(min(jobs, len(wanted)))
     ]
-    rows = []
-    print(f"{'server':<11}{'client':<11}{'case':<14}{'verdict':<9}{'s':>6}  note", flush=True)
-    for server, client in pairs(swiftwater, peers, arguments):
-        for case, _ in CASES:
-            if case.__name__ not in wanted:
-                continue
-            for attempt in range(arguments.repeat):
-                name = f"{server.name}-{client.name}-{case.__name__}-{attempt}"
-                folder = work / "cases" / name
-                setting = Setting(
-                    None, site, identity, big_identity, server, client, swiftwater, attempt + 1
-                )
-                start = time.monotonic()
-                verdict, note = run_case(case, setting, folder)
-                seconds = time.monotonic() - start
-                rows.append(
-                    {
-                        "server": server.name,
-                        "client": client.name,
-                        "case": case.__name__,
-                        "verdict": verdict,
-                        "seconds": round(seconds, 3),
-                        "note": note,
-                    }
-                )
-                print(
-                    f"{server.name:<11}{client.name:<11}{case.__name__:<14}"
-                    f"{verdict:<9}{seconds:6.1f}  {note}",
-                    flush=True,
-                )
-                if verdict == "fail":
-                    print(f"    logs: {folder}", flush=True)
-                elif arguments.logs is None:
-                    shutil.rmtree(folder)
-                if verdict == "skip":
-                    break
-    return rows
+    try:
+        for worker in workers:
+            worker.start()
+        results = collect(rows, workers)
+    finally:
+        for worker in workers:
+            if worker.is_alive():
+                worker.terminate()
+            worker.join()
+    order = {case.name: index for index, case in enumerate(CASES)}
+    results.sort(key=lambda row: (row["server"], row["client"], order[row["case"]]))
+    return results
+
+
+def record(peers, rows):
+    """What the JSON file has."""
+    versions = {peer.name: peer.version for peer in peers}
+    return {"peers": versions, "results": rows}
 
 
 def test_harness():
     """True if the harness's own checks work; says so only if they don't."""
-    suite = unittest.defaultTestLoader.loadTestsFromModule(tests)
+    load = unittest.defaultTestLoader.loadTestsFromModule
+    suite = unittest.TestSuite(map(load, (tests, tap_tests, trace_tests)))
     report = io.StringIO()
     passed = unittest.TextTestRunner(report).run(suite).wasSuccessful()
     if not passed:
@@ -149,21 +235,15 @@ def main():
         return 1
     # Whatever ends this program must also end what it has started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    quinn = programs.quinn(programs.build_quinn())
-    swiftwater = None
-    # Without it, a control run has no relay and skips the cases that need one.
-    if arguments.swiftwater or not arguments.only_control:
-        program = (
-            programs.executable(arguments.swiftwater)
-            if arguments.swiftwater
-            else programs.build_swiftwater()
-        )
-        swiftwater = programs.Swiftwater(program)
-    peers = [
-        peer
-        for peer in (programs.aioquic(), quinn)
-        if arguments.peer is None or peer.name in arguments.peer
-    ]
+    names = arguments.peer or (QUICK if arguments.quick else PEERS)
+    peers = available(names)
+    # A control run needs it, too: for the relay.
+    program = (
+        programs.executable(arguments.swiftwater)
+        if arguments.swiftwater
+        else programs.build_swiftwater()
+    )
+    swiftwater = programs.Swiftwater(program)
     if arguments.logs:
         arguments.logs.mkdir(parents=True)
     work = arguments.logs or Path(tempfile.mkdtemp(prefix="swiftwater-interop-"))
@@ -180,7 +260,10 @@ def main():
         if not keep and arguments.logs is None:
             shutil.rmtree(work, ignore_errors=True)
     if arguments.json:
-        arguments.json.write_text(json.dumps({"results": rows}, indent=1) + "\n")
+        arguments.json.write_text(json.dumps(record(peers, rows), indent=1) + "\n")
+    if arguments.matrix and not (arguments.peer or arguments.case):
+        DOCUMENT.write_text(render(record(peers, rows), CASES))
+        print(f"written: {DOCUMENT}")
     passed = sum(row["verdict"] == "pass" for row in rows)
     print(f"{passed} passed, {len(failed)} failed, {len(rows) - passed - len(failed)} skipped")
     # No case at all is no success.

@@ -7,12 +7,17 @@ import time
 from dataclasses import dataclass, field
 
 VERSION_1 = 1
+VERSION_2 = 0x6B3343CF
 # A version of the form reserved to force negotiation (RFC 9000, section 15).
 RESERVED_VERSION = 0x1A2A3A4A
 # Least size of a datagram with a client's Initial packet (RFC 9000, section 14.1).
 MIN_INITIAL_DATAGRAM = 1200
 
-LONG_TYPES = ["Initial", "0-RTT", "Handshake", "Retry"]
+LONG_TYPES = {
+    VERSION_1: ["Initial", "0-RTT", "Handshake", "Retry"],
+    # RFC 9369, section 3.2.
+    VERSION_2: ["Retry", "Initial", "0-RTT", "Handshake"],
+}
 
 
 @dataclass
@@ -25,6 +30,9 @@ class Packet:
     scid: bytes = b""
     token: bytes = b""
     versions: list[int] = field(default_factory=list)
+    # Its bytes, and where in them the packet number is, if there is one and it can be found.
+    data: bytes = b""
+    number_at: int = 0
 
 
 class Reader:
@@ -54,13 +62,17 @@ def packets(datagram):
     found = []
     try:
         while reader.at < len(datagram):
+            start = reader.at
             first = reader.byte()
             if first & 0x80 == 0:
-                # What follows the last long-header packet may also be padding.
-                if first & 0x40:
-                    found.append(Packet("short"))
+                # What follows the last long-header packet may also be padding. The QUIC bit doesn't tell,
+                # because some stacks grease it (RFC 9287).
+                if start == 0 or any(datagram[start:]):
+                    found.append(Packet("short", data=datagram[start:]))
                 break
             packet = long_packet(first, reader)
+            packet.data = datagram[start : reader.at]
+            packet.number_at -= start
             found.append(packet)
             if packet.kind in ("Retry", "Version Negotiation", "unknown version"):
                 break
@@ -76,14 +88,18 @@ def long_packet(first, reader):
         packet.kind = "Version Negotiation"
         rest = reader.take(len(reader.data) - reader.at)
         packet.versions = [version for (version,) in struct.iter_unpack(">I", rest)]
-    elif version != VERSION_1:
+    elif version not in LONG_TYPES:
         packet.kind = "unknown version"
     else:
-        packet.kind = LONG_TYPES[first >> 4 & 3]
+        packet.kind = LONG_TYPES[version][first >> 4 & 3]
         if packet.kind == "Initial":
             packet.token = reader.take(reader.varint())
-        if packet.kind != "Retry":
-            reader.take(reader.varint())
+        if packet.kind == "Retry":
+            reader.at = len(reader.data)
+        else:
+            size = reader.varint()
+            packet.number_at = reader.at
+            reader.take(size)
     return packet
 
 

@@ -1,7 +1,9 @@
 """The programs of each stack, and how processes are started, watched and ended."""
 
 import contextlib
+import errno
 import os
+import re
 import shutil
 import signal
 import socket
@@ -19,6 +21,12 @@ REPOSITORY = INTEROP.parent
 READY = 15
 # Swiftwater's client gives up a handshake after this, seconds; far more than any case needs.
 CONNECT = 18
+# Both of swiftwater's sides give up a handshake after this in the cases of heavy loss, seconds.
+PATIENCE = 60
+# When and where to swiftwater moves as a client.
+MIGRATE_AFTER = "200kB,127.0.0.2"
+# The exit code of a peer whose library lacks what it was asked to do.
+UNABLE = 3
 
 
 class Failure(Exception):
@@ -46,6 +54,9 @@ class Server:
     controller: str | None = None
     # Where swiftwater writes qlog.
     qlog: Path | None = None
+    zero_rtt: bool = False
+    # Version 2, by compatible negotiation from version 1.
+    v2: bool = False
 
 
 @dataclass
@@ -59,6 +70,15 @@ class Client:
     key_update_every: int | None = None
     suite: str = "any"
     version: int | None = None
+    v2: bool = False
+    # A connection for each file; or the first file on one connection and the others on a second one
+    # that resumes its session, the requests in 0-RTT if so wanted.
+    per_connection: bool = False
+    resume: bool = False
+    zero_rtt: bool = False
+    # To another local address, in the middle.
+    migrate: bool = False
+    controller: str | None = None
 
 
 def foreign_options(task):
@@ -67,6 +87,8 @@ def foreign_options(task):
     options = ["--suite", task.suite]
     if task.key_update:
         options.append("--key-update")
+    if task.v2:
+        options.append("--v2")
     if task.version is not None:
         options += ["--quic-version", f"{task.version:x}"]
     return options
@@ -74,34 +96,70 @@ def foreign_options(task):
 
 class Swiftwater:
     name = "swiftwater"
+    chooses_suite = True
 
     def __init__(self, program):
         self.program = str(program)
+        self.helps = {}
 
-    @staticmethod
-    def options(task):
+    def require(self, command, flag):
+        """A flag that this build may not have yet."""
+        if command not in self.helps:
+            asked = [self.program, command, "--help"]
+            self.helps[command] = subprocess.run(asked, capture_output=True, text=True).stdout
+        if not re.search(rf"{flag}\b", self.helps[command]):
+            raise Unsupported(f"swiftwater {command} has no {flag}")
+        return flag
+
+    def may(self, command, flag):
+        """Whether this build has a flag."""
+        with contextlib.suppress(Unsupported):
+            return bool(self.require(command, flag))
+        return False
+
+    def options(self, task, command):
         if task.key_update:
             raise Unsupported("swiftwater updates its keys by packets, not again and again")
         if task.version is not None:
-            raise Unsupported("swiftwater has no flag for versions")
+            raise Unsupported("swiftwater speaks no draft versions")
         options = [] if task.suite == "any" else ["--suite", task.suite]
         if task.key_update_every is not None:
             options += ["--key-update-every", str(task.key_update_every)]
+        if task.v2:
+            # A client begins with the first, and a server prefers it.
+            order = "1,2" if command == "get" else "2,1"
+            options += [self.require(command, "--quic-version"), order]
+        elif self.may(command, "--quic-version"):
+            options += ["--quic-version", "1"]
+        if task.controller is not None:
+            options += ["--cc", task.controller]
         return options
 
     def server(self, task, address):
         identity = ["--cert", str(task.identity.certificate), "--key", str(task.identity.key)]
         retry = ["--retry"] if task.retry else []
         repair = ["--recovery", task.recovery] if task.recovery is not None else []
-        control = ["--cc", task.controller] if task.controller is not None else []
         log = ["--qlog", str(task.qlog)] if task.qlog is not None else []
         command = [self.program, "serve", str(task.directory), "--listen", address, "-v"]
-        return command + identity + retry + repair + control + log + self.options(task)
+        early = [self.require("serve", "--zero-rtt"), "accept"] if task.zero_rtt else []
+        patience = ["--handshake-timeout", f"{PATIENCE}s"]
+        command += patience if self.may("serve", patience[0]) else []
+        return command + identity + retry + repair + early + log + self.options(task, "serve")
 
-    def client(self, task):
-        trust = ["--ca", str(task.ca), "--connect-timeout", f"{CONNECT}s"]
+    def clients(self, task):
+        """The commands to run, one after the other."""
+        connect = PATIENCE if task.per_connection else CONNECT
+        trust = ["--ca", str(task.ca), "--connect-timeout", f"{connect}s"]
         place = ["-o", str(task.output), "-j", "100", "--json", "-v"]
-        return [self.program, "get", *task.urls, *trust, *place, *self.options(task)]
+        options = self.options(task, "get")
+        if task.resume:
+            options.append(self.require("get", "--resume"))
+        if task.zero_rtt:
+            options.append(self.require("get", "--zero-rtt"))
+        if task.migrate:
+            options += [self.require("get", "--migrate-after"), MIGRATE_AFTER]
+        groups = [[url] for url in task.urls] if task.per_connection else [task.urls]
+        return [[self.program, "get", *urls, *trust, *place, *options] for urls in groups]
 
     def relay(self, listen, to, link):
         return [self.program, "relay", "--listen", listen, "--to", to, "--json", *link]
@@ -110,8 +168,11 @@ class Swiftwater:
 class Foreign:
     """A stack whose server and client take the options of interop/peers."""
 
-    def __init__(self, name, server, client):
+    def __init__(self, name, server, client, version="", chooses_suite=True):
         self.name = name
+        self.version = version
+        # Whether its programs can be held to one cipher suite.
+        self.chooses_suite = chooses_suite
         self.server_command = server
         self.client_command = client
 
@@ -121,11 +182,20 @@ class Foreign:
         identity = ["--cert", str(task.identity.certificate), "--key", str(task.identity.key)]
         retry = ["--retry"] if task.retry else []
         place = ["--dir", str(task.directory), "--listen", address]
-        return [*self.server_command, *place, *identity, *retry, *foreign_options(task)]
+        early = ["--zero-rtt"] if task.zero_rtt else []
+        return [*self.server_command, *place, *identity, *retry, *early, *foreign_options(task)]
 
-    def client(self, task):
+    def clients(self, task):
+        """The commands to run, one after the other."""
         place = ["--out", str(task.output), "--ca", str(task.ca)]
-        return [*self.client_command, *place, *foreign_options(task), *task.urls]
+        flags = {
+            "--per-connection": task.per_connection,
+            "--resume": task.resume,
+            "--zero-rtt": task.zero_rtt,
+            "--migrate": task.migrate,
+        }
+        wanted = [flag for flag, set_ in flags.items() if set_]
+        return [[*self.client_command, *place, *wanted, *foreign_options(task), *task.urls]]
 
 
 def aioquic():
@@ -135,6 +205,44 @@ def aioquic():
 
 def quinn(directory):
     return Foreign("quinn", [str(directory / "quinn-server")], [str(directory / "quinn-client")])
+
+
+def quic_go():
+    """Builds quic-go's program; `None`, with a line that says why, if there is no Go."""
+    folder = INTEROP / "peers-go"
+    program = folder / "bin" / "quic-go-peer"
+    if shutil.which("go") is None:
+        absent("quic-go", "Go is not installed")
+        return None
+    print("interop: go build in", folder.name, file=sys.stderr)
+    command = ["go", "build", "-mod=readonly", "-o", str(program), "."]
+    if subprocess.run(command, cwd=folder).returncode != 0:
+        absent("quic-go", "its program could not be built")
+        return None
+    return Foreign("quic-go", [str(program), "server"], [str(program), "client"])
+
+
+def ngtcp2():
+    """Builds ngtcp2's program; `None`, with a line that says why, if the library isn't there."""
+    folder = INTEROP / "peers-ngtcp2"
+    program = str(folder / "bin" / "ngtcp2-peer")
+    if shutil.which("make") is None or shutil.which("pkg-config") is None:
+        absent("ngtcp2", "make or pkg-config is missing; interop/setup-ngtcp2 installs all")
+        return None
+    packages = ["libngtcp2 >= 0.12", "libngtcp2 < 1", "libngtcp2_crypto_gnutls", "gnutls"]
+    if subprocess.run(["pkg-config", "--exists", *packages]).returncode != 0:
+        absent("ngtcp2", "libngtcp2 0.12 with GnuTLS is missing; interop/setup-ngtcp2 installs it")
+        return None
+    print("interop: make in", folder.name, file=sys.stderr)
+    if subprocess.run(["make", "--quiet"], cwd=folder).returncode != 0:
+        absent("ngtcp2", "its program could not be built")
+        return None
+    return Foreign("ngtcp2", [program, "server"], [program, "client"])
+
+
+def absent(name, reason):
+    """A peer that can't run here is left out, not a failure."""
+    print(f"interop: without {name}: {reason}", file=sys.stderr)
 
 
 def build(manifest, arguments):
@@ -167,12 +275,37 @@ def executable(path):
     return Path(found).resolve()
 
 
-def free_port(host):
-    """A UDP port that was free a moment ago."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        probe.bind((host, 0))
-        return probe.getsockname()[1]
+class Ports:
+    """Ports for servers and relays. They are below those that systems give to clients, and workers that
+    run cases at the same time have ranges of their own."""
+
+    FIRST, COUNT = 20_000, 1_000
+
+    def __init__(self):
+        self.next = self.first = self.FIRST
+
+    def be_worker(self, number):
+        self.next = self.first = self.FIRST + number * self.COUNT
+
+    def free(self, host):
+        """A UDP port that was free a moment ago, and that was not given out lately."""
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        for _ in range(self.COUNT):
+            port = self.next
+            self.next = self.first + (self.next + 1 - self.first) % self.COUNT
+            with socket.socket(family, socket.SOCK_DGRAM) as probe:
+                # No IPv6 at all is for the case to notice.
+                try:
+                    probe.bind((host, port))
+                except OSError as error:
+                    if error.errno == errno.EADDRINUSE:
+                        continue
+                    raise
+                return port
+        raise Failure(f"no port from {self.first} on is free")
+
+
+ports = Ports()
 
 
 @dataclass
@@ -192,12 +325,18 @@ class Running:
         return self.output() + self.err.read_text(errors="replace")
 
     def last_words(self):
-        """The last line it printed, for the table."""
+        """The last line it printed, or the last error, for the table."""
         lines = [line for line in self.everything().splitlines() if line.strip()]
+        lines = [line for line in lines if line.lower().startswith("error")] or lines
         return lines[-1].strip()[:300] if lines else "no output"
 
     def alive(self):
         return self.process.poll() is None
+
+    def check_able(self):
+        """A peer says with its exit code that its library can't do what it was asked."""
+        if self.process.poll() == UNABLE:
+            raise Unsupported(self.last_words().removeprefix("unsupported: "))
 
     def wait_for(self, words, seconds):
         """Waits until the program has printed `words`."""
@@ -225,45 +364,62 @@ class Bench:
 
     def __init__(self, folder):
         self.folder = folder
+        # TLS secrets, for a look into packets; every program appends to it.
+        self.keylog = folder / "keys.log"
         self.stack = contextlib.ExitStack()
+        self.at_failure = []
         folder.mkdir(parents=True)
 
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind, *_):
         self.stack.close()
+        if kind is not None and kind is not Unsupported:
+            for leave in self.at_failure:
+                leave()
+
+    def on_failure(self, leave):
+        """`leave` is called if the case fails, to leave something in the folder."""
+        self.at_failure.append(leave)
 
     def start(self, name, command, gently=False):
         """Starts a program that is ended with the case at the latest."""
         out, err = self.folder / f"{name}.out", self.folder / f"{name}.err"
         with (self.folder / "commands").open("a") as log:
             print(f"{name}:", " ".join(command), file=log)
-        with out.open("wb") as out_file, err.open("wb") as err_file:
+        with out.open("ab") as out_file, err.open("ab") as err_file:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=out_file,
                 stderr=err_file,
                 start_new_session=True,
-                env={**os.environ, "RUST_BACKTRACE": "1", "NO_COLOR": "1"},
+                env={
+                    **os.environ,
+                    "RUST_BACKTRACE": "1",
+                    "NO_COLOR": "1",
+                    "SSLKEYLOGFILE": str(self.keylog),
+                },
             )
         running = Running(name, process, out, err)
         self.stack.callback(running.stop, gently)
         return running
 
-    def start_server(self, peer, task, host="127.0.0.1"):
+    def start_server(self, peer, task, host="127.0.0.1", name=None):
         """Starts a server, waits until it answers, and returns it with its address."""
-        address = (host, free_port(host))
-        running = self.start(f"{peer.name}-server", peer.server(task, text(address)))
+        address = (host, ports.free(host))
+        command = peer.server(task, text(address))
+        running = self.start(name or f"{peer.name}-server", command)
         running.versions = self.wait_ready(running, address)
         return running, address
 
     def start_relay(self, swiftwater, to, link):
-        address = (to[0], free_port(to[0]))
+        address = (to[0], ports.free(to[0]))
         command = swiftwater.relay(text(address), text(to), link)
         running = self.start("relay", command, gently=True)
-        self.wait_ready(running, address)
+        # No probe: whoever watches behind the relay would take it for a client.
+        running.wait_for("listening", READY)
         return running, address
 
     @staticmethod
@@ -272,19 +428,25 @@ class Bench:
         if versions is not None:
             return versions
         if not running.alive():
+            running.check_able()
             raise Failure(f"{running.name} ended: {running.last_words()}")
         raise Failure(f"{running.name} answers no Version Negotiation probe")
 
     def run_client(self, peer, task, seconds):
         """Runs a client to its end; exceeding the time is a failure."""
         task.output.mkdir(exist_ok=True)
-        running = self.start(f"{peer.name}-client", peer.client(task))
-        try:
-            running.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            raise Failure(f"{running.name} still runs after {seconds} s: {running.last_words()}")
-        if "panicked at" in running.everything():
-            raise Failure(f"{running.name} panicked: {running.last_words()}")
+        end = time.monotonic() + seconds
+        for command in peer.clients(task):
+            running = self.start(f"{peer.name}-client", command)
+            try:
+                running.process.wait(max(0, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                raise Failure(f"{running.name} still runs after {seconds} s: {running.last_words()}")
+            running.check_able()
+            if "panicked at" in running.everything():
+                raise Failure(f"{running.name} panicked: {running.last_words()}")
+            if running.process.returncode != 0:
+                break
         return running
 
 

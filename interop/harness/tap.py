@@ -1,13 +1,19 @@
-"""A relay that forwards datagrams unchanged, and checks what can be seen from the outside.
+"""A relay that checks what can be seen from the outside, keeps what passed for a closer look, and does to
+datagrams what the simulator of the QUIC interop runner does: it loses and corrupts them, is dead for a
+while, and gives a client new addresses like a forgetful NAT.
 
-It serves one client connection at a time and is not meant for speed.
+Not meant for speed; some thousand datagrams a second are no trouble.
 """
 
 import contextlib
+import random
 import select
 import socket
+import struct
 import threading
+import time
 from collections import Counter
+from dataclasses import dataclass
 
 from .packets import MIN_INITIAL_DATAGRAM, packets
 
@@ -16,26 +22,79 @@ from .packets import MIN_INITIAL_DATAGRAM, packets
 AMPLIFICATION = 3
 # A connection ID of the server this long, in a client's packet, validates the client's address.
 VALIDATING_CID = 8
+# Where Linux puts a datagram's ECN codepoint, in both families.
+ECN_MASK = 3
+
+
+@dataclass(frozen=True)
+class Impairments:
+    """What is done to datagrams, in both directions unless it says otherwise. Times in seconds, from the
+    first datagram."""
+
+    # Shares; not more than `burst` datagrams of a direction one after another.
+    loss: float = 0.0
+    corruption: float = 0.0
+    burst: int = 3
+    # Nothing passes after `on` seconds for `off` seconds, again and again.
+    blackhole: tuple[float, float] | None = None
+    # Datagrams towards the server that are lost, counted from 1.
+    drop_to_server: frozenset[int] = frozenset()
+    # The client's address towards the server changes at the first of these times, and then as often as
+    # the second says.
+    rebind: tuple[float, float] | None = None
+    # Not only the port changes.
+    rebind_address: bool = False
+    # Also before each of these datagrams from the client, counted from 0.
+    rebind_at: frozenset[int] = frozenset()
+    seed: int = 1
+
+
+@dataclass
+class Datagram:
+    """One that a side has sent, as it came."""
+
+    time: float
+    from_client: bool
+    # The client's address as the server sees it.
+    path: tuple
+    ecn: int
+    data: bytes
+
+
+class Flow:
+    """A client's address, and the socket that stands for it towards the server."""
+
+    def __init__(self, client, server):
+        self.client = client
+        self.server = server
+        self.socket = None
 
 
 class Tap:
-    """Forwards between the clients of `port` here and `server`, an address.
+    """Forwards between the clients of `port` here and a server.
 
-    With `rebind_at` (counts of datagrams from the client), the client's address as the server sees it
-    changes before each of these datagrams, as behind a NAT that has lost its state; what then still
-    comes to the old address is lost.
+    With several `servers`, the n-th client address is for the n-th of them, and all later ones for the
+    last. Only what concerns the last one is watched and kept.
     """
 
-    def __init__(self, server, rebind_at=()):
-        self.server = server
-        self.family = socket.AF_INET6 if ":" in server[0] else socket.AF_INET
-        self.inner = self.new_socket()
-        self.outer = self.new_socket()
-        self.outer.bind((server[0], 0))
-        self.rebind_at = set(rebind_at)
-        self.from_client_count = self.rebindings = 0
-        self.since_rebinding = Counter()
+    def __init__(self, *servers, impairments=Impairments(), keep=False):
+        self.servers = servers
+        self.impairments = impairments
+        self.random = random.Random(impairments.seed)
+        self.family = socket.AF_INET6 if ":" in servers[0][0] else socket.AF_INET
+        self.outer = self.new_socket((servers[0][0], 0))
         self.port = self.outer.getsockname()[1]
+        self.address = (servers[0][0], self.port)
+        self.flows = {}
+        self.capture = [] if keep else None
+        self.begun = None
+        self.next_rebind = None
+        self.rebindings = 0
+        self.hosts = 1
+        self.in_a_row = Counter()
+        self.lost = self.corrupted = 0
+        self.count = Counter()
+        self.since_rebinding = Counter()
         self.sent = {"client": Counter(), "server": Counter()}
         self.versions = []
         self.initial_with_token = False
@@ -44,13 +103,18 @@ class Tap:
         self.budget_used = 0.0
         self.server_cids = set()
         self.validated = False
-        self.client = None
         self.stopping = threading.Event()
         self.thread = threading.Thread(target=self.run, daemon=True)
 
-    def new_socket(self):
+    def new_socket(self, local=None):
         made = socket.socket(self.family, socket.SOCK_DGRAM)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        if self.family == socket.AF_INET6:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVTCLASS, 1)
+        else:
+            made.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
+        if local:
+            made.bind(local)
         return made
 
     def __enter__(self):
@@ -60,51 +124,143 @@ class Tap:
     def __exit__(self, *_):
         self.stopping.set()
         self.thread.join()
-        self.inner.close()
+        for flow in self.flows.values():
+            flow.socket.close()
         self.outer.close()
 
     def run(self):
         while not self.stopping.is_set():
-            ready, _, _ = select.select([self.outer, self.inner], [], [], 0.1)
+            inner = {flow.socket: flow for flow in self.flows.values()}
+            ready, _, _ = select.select([self.outer, *inner], [], [], 0.1)
             for source in ready:
-                # Closed by a rebinding since `select` has looked.
-                if source.fileno() < 0:
-                    continue
                 # A closed port of either side shows up here; the programs notice themselves.
                 with contextlib.suppress(OSError):
-                    self.forward(source)
+                    if source is self.outer:
+                        self.to_server()
+                    elif inner[source].socket is source:
+                        self.to_client(inner[source])
 
-    def forward(self, source):
-        if source is self.outer:
-            datagram, self.client = self.outer.recvfrom(65536)
-            if self.from_client_count in self.rebind_at:
-                self.rebind()
-            self.from_client_count += 1
-            self.since_rebinding["client"] += 1
-            self.from_client(datagram)
-            self.inner.sendto(datagram, self.server)
+    def receive(self, source):
+        """Data, sender, and ECN codepoint."""
+        data, ancillary, _, sender = source.recvmsg(65536, socket.CMSG_SPACE(4))
+        ecn = next((value[0] & ECN_MASK for _, _, value in ancillary if value), 0)
+        return data, sender, ecn
+
+    def send(self, via, data, ecn, to):
+        if self.family == socket.AF_INET6:
+            mark = (socket.IPPROTO_IPV6, socket.IPV6_TCLASS, struct.pack("i", ecn))
         else:
-            datagram = self.inner.recv(65536)
-            self.since_rebinding["server"] += 1
-            self.from_server(datagram)
-            if self.client is not None:
-                self.outer.sendto(datagram, self.client)
+            mark = (socket.IPPROTO_IP, socket.IP_TOS, struct.pack("i", ecn))
+        via.sendmsg([data], [mark], 0, to)
 
-    def rebind(self):
-        self.inner.close()
-        self.inner = self.new_socket()
+    def to_server(self):
+        data, sender, ecn = self.receive(self.outer)
+        flow = self.flows.get(sender)
+        if flow is None:
+            flow = Flow(sender, self.servers[min(len(self.flows), len(self.servers) - 1)])
+            self.connect(flow)
+            self.flows[sender] = flow
+        if flow.server is self.servers[-1]:
+            if self.time_to_rebind():
+                self.rebind(flow)
+            self.count["client"] += 1
+            self.since_rebinding["client"] += 1
+            self.keep(True, flow, ecn, data)
+            arrives = self.impaired(True, data)
+            self.from_client(data, arrives is not None)
+            data = arrives
+        if data is not None:
+            self.send(flow.socket, data, ecn, flow.server)
+
+    def to_client(self, flow):
+        data, _, ecn = self.receive(flow.socket)
+        if flow.server is self.servers[-1]:
+            self.count["server"] += 1
+            self.since_rebinding["server"] += 1
+            self.from_server(data)
+            self.keep(False, flow, ecn, data)
+            data = self.impaired(False, data)
+        if data is not None:
+            self.send(self.outer, data, ecn, flow.client)
+
+    def keep(self, from_client, flow, ecn, data):
+        if self.capture is not None:
+            path = flow.socket.getsockname()
+            self.capture.append(Datagram(time.monotonic(), from_client, path, ecn, data))
+
+    def elapsed(self):
+        if self.begun is None:
+            self.begun = time.monotonic()
+        return time.monotonic() - self.begun
+
+    def impaired(self, to_server, data):
+        """The datagram as it arrives; None if it doesn't."""
+        wanted = self.impairments
+        elapsed = self.elapsed()
+        if wanted.blackhole:
+            on, off = wanted.blackhole
+            if elapsed % (on + off) >= on:
+                return None
+        if to_server and self.count["client"] in wanted.drop_to_server:
+            return None
+        if self.strikes("loss", to_server, wanted.loss):
+            self.lost += 1
+            return None
+        if data and self.strikes("corruption", to_server, wanted.corruption):
+            self.corrupted += 1
+            at = self.random.randrange(len(data))
+            other = data[at] ^ self.random.randrange(1, 256)
+            return data[:at] + bytes([other]) + data[at + 1 :]
+        return data
+
+    def strikes(self, what, to_server, share):
+        """Whether a datagram is hit; the count in a row is bounded, as in the runner's simulator."""
+        at = (what, to_server)
+        hit = self.random.random() < share and self.in_a_row[at] < self.impairments.burst
+        self.in_a_row[at] = self.in_a_row[at] + 1 if hit else 0
+        return hit
+
+    def connect(self, flow):
+        """Gives a flow a new address towards its server."""
+        local = None
+        if self.impairments.rebind_address and self.family == socket.AF_INET:
+            # All of 127.0.0.0/8 is this machine's.
+            local = (f"127.0.0.{self.hosts}", 0)
+            self.hosts += 1
+        if local is None:
+            local = ("::1" if self.family == socket.AF_INET6 else "127.0.0.1", 0)
+        if flow.socket is not None:
+            flow.socket.close()
+        flow.socket = self.new_socket(local)
+
+    def time_to_rebind(self):
+        if self.count["client"] in self.impairments.rebind_at:
+            return True
+        if self.impairments.rebind is None:
+            return False
+        first, every = self.impairments.rebind
+        elapsed = self.elapsed()
+        if self.next_rebind is None:
+            self.next_rebind = first
+        if elapsed < self.next_rebind:
+            return False
+        self.next_rebind += every
+        return True
+
+    def rebind(self, flow):
+        self.connect(flow)
         self.rebindings += 1
         self.since_rebinding.clear()
 
-    def from_client(self, datagram):
+    def from_client(self, datagram, arrives):
         found = packets(datagram)
-        self.received_bytes += len(datagram)
+        self.received_bytes += len(datagram) if arrives else 0
         for packet in found:
             self.sent["client"][packet.kind] += 1
             if packet.token:
                 self.initial_with_token = True
             known = len(packet.dcid) >= VALIDATING_CID and packet.dcid in self.server_cids
-            if packet.kind == "Handshake" or known or packet.token:
+            if arrives and (packet.kind == "Handshake" or known or packet.token):
                 self.validated = True
         small = len(datagram) < MIN_INITIAL_DATAGRAM
         if small and any(packet.kind == "Initial" for packet in found):

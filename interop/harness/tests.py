@@ -12,7 +12,7 @@ from .packets import packets
 from .programs import Bench, Failure
 from .qlog import repairs
 from .site import Site
-from .tap import Tap
+from .tap import Impairments, Tap
 
 INITIAL = bytes([0xC0, 0, 0, 0, 1])
 HANDSHAKE = bytes([0xE0, 0, 0, 0, 1])
@@ -67,7 +67,8 @@ class Watching(unittest.TestCase):
         self.client.settimeout(5)
 
     def run_tap(self, first, answers, rebind_at=()):
-        with Tap(self.server.getsockname(), rebind_at) as tap:
+        impairments = Impairments(rebind_at=frozenset(rebind_at))
+        with Tap(self.server.getsockname(), impairments=impairments) as tap:
             for datagram in first:
                 self.client.sendto(datagram, ("127.0.0.1", tap.port))
                 _, near = self.server.recvfrom(65536)
@@ -206,7 +207,7 @@ class Replicas(unittest.TestCase):
             class Identity:
                 ca = folder
 
-            return replicas(Setting(bench, site, Identity, Identity, None, None, None))
+            return replicas(Setting(bench, site, Identity, Identity, None, None, None, None))
 
     def test_passes(self):
         note = self.run_case(LOST, SENT, REPLICA, BROUGHT)

@@ -15,14 +15,19 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use quinn as quic;
 use quinn::{
     Connection, ConnectionError, Endpoint, EndpointConfig, RecvStream, SendStream, TransportConfig,
     VarInt,
 };
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 use socket2::{Domain, Protocol, Socket, Type};
 use swiftwater_interop_peers::cpu::process_time;
-use swiftwater_interop_peers::tls::{self, Suite};
+use swiftwater_interop_program::arguments::Suite;
+
+#[path = "../stack/tls.rs"]
+mod tls;
 
 /// The protocol's name in ALPN.
 const ALPN: &[u8] = b"perf";
@@ -93,6 +98,13 @@ enum Direction {
     Download,
 }
 
+/// A self-signed certificate for `localhost`, made on the spot.
+fn make_identity() -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), rcgen::Error> {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
+    let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+    Ok((vec![made.cert.der().clone()], key))
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let role = Arguments::parse().role;
     let (Role::Server { tuning, .. } | Role::Client { tuning, .. }) = &role;
@@ -109,7 +121,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 async fn run(role: Role) -> Result<(), Box<dyn Error>> {
     match role {
         Role::Server { listen, tuning } => {
-            let crypto = tls::server(tls::make_identity()?, ALPN, tuning.suite)?;
+            let crypto = tls::server(make_identity()?, ALPN, tuning.suite, false)?;
             let mut config = quinn::ServerConfig::with_crypto(crypto);
             config.transport_config(transport(tuning));
             serve(&endpoint(listen, Some(config), tuning)?).await
@@ -120,7 +132,7 @@ async fn run(role: Role) -> Result<(), Box<dyn Error>> {
             bytes,
             tuning,
         } => {
-            let crypto = tls::client(None, ALPN, tuning.suite)?;
+            let crypto = tls::client(None, ALPN, tuning.suite, false)?;
             let mut config = quinn::ClientConfig::new(crypto);
             config.transport_config(transport(tuning));
             let any = match server {

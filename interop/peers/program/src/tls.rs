@@ -1,31 +1,19 @@
-//! TLS settings for quinn: certificates from PEM files, ALPN, and the choice of cipher suite.
+//! TLS settings for rustls: certificates from PEM files, ALPN, and the choice of cipher suite.
 
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use clap::ValueEnum;
-use quinn::crypto::rustls::{NoInitialCipherSuite, QuicClientConfig, QuicServerConfig};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{CipherSuite, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{
+    CipherSuite, ClientConfig, DigitallySignedStruct, KeyLogFile, RootCertStore, ServerConfig,
+    SignatureScheme,
+};
 use thiserror::Error;
 
-/// Which cipher suites are offered and accepted.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
-pub enum Suite {
-    /// Whatever the library prefers.
-    #[default]
-    Any,
-    /// `TLS_AES_128_GCM_SHA256` only.
-    Aes128,
-    /// `TLS_AES_256_GCM_SHA384` only.
-    Aes256,
-    /// `TLS_CHACHA20_POLY1305_SHA256` only.
-    Chacha20,
-}
+use crate::arguments::Suite;
 
 /// Why TLS can't be set up.
 #[derive(Debug, Error)]
@@ -37,11 +25,8 @@ pub enum TlsError {
     #[error(transparent)]
     Rustls(#[from] rustls::Error),
     /// QUIC needs AES-128-GCM for its Initial packets.
-    #[error(transparent)]
-    Quic(#[from] NoInitialCipherSuite),
-    /// A development certificate can't be made.
-    #[error(transparent)]
-    Generate(#[from] rcgen::Error),
+    #[error("AES-128-GCM has no QUIC keys")]
+    Initial,
 }
 
 /// The library's provider, its TLS 1.3 suites reduced to `suite`.
@@ -57,10 +42,11 @@ fn provider(suite: Suite) -> Arc<CryptoProvider> {
 }
 
 /// The suite of Initial packets, which is AES-128-GCM whatever is negotiated.
-fn initial_suite() -> Option<rustls::quic::Suite> {
+pub fn initial_suite() -> Result<rustls::quic::Suite, TlsError> {
     aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256
         .tls13()
         .and_then(rustls::Tls13CipherSuite::quic_suite)
+        .ok_or(TlsError::Initial)
 }
 
 /// A server's certificate chain and key, from PEM files.
@@ -72,39 +58,33 @@ pub fn read_identity(
     Ok((chain, PrivateKeyDer::from_pem_file(key)?))
 }
 
-/// A self-signed certificate for `localhost`, made on the spot.
-pub fn make_identity() -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
-    let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
-    Ok((vec![made.cert.der().clone()], key))
-}
-
-/// quinn's TLS settings of a server.
+/// The TLS settings of a server. 0-RTT data is taken if `early`.
 pub fn server(
     identity: (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>),
     alpn: &[u8],
     suite: Suite,
-) -> Result<Arc<QuicServerConfig>, TlsError> {
-    let mut config = rustls::ServerConfig::builder_with_provider(provider(suite))
+    early: bool,
+) -> Result<ServerConfig, TlsError> {
+    let mut config = ServerConfig::builder_with_provider(provider(suite))
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_no_client_auth()
         .with_single_cert(identity.0, identity.1)?;
     config.alpn_protocols = vec![alpn.to_vec()];
-    let initial = initial_suite().ok_or_else(no_suite)?;
-    Ok(Arc::new(QuicServerConfig::with_initial(
-        Arc::new(config),
-        initial,
-    )?))
+    config.key_log = Arc::new(KeyLogFile::new());
+    // The only other value that QUIC allows (RFC 9001, section 4.6.1).
+    config.max_early_data_size = if early { u32::MAX } else { 0 };
+    Ok(config)
 }
 
-/// quinn's TLS settings of a client that trusts the certificates of `ca`, or anybody if `None`.
+/// The TLS settings of a client that trusts the certificates of `ca`, or anybody if `None`.
 pub fn client(
     ca: Option<&Path>,
     alpn: &[u8],
     suite: Suite,
-) -> Result<Arc<QuicClientConfig>, TlsError> {
+    early: bool,
+) -> Result<ClientConfig, TlsError> {
     let provider = provider(suite);
-    let builder = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&rustls::version::TLS13])?;
     let mut config = if let Some(ca) = ca {
         let mut roots = RootCertStore::empty();
@@ -119,17 +99,9 @@ pub fn client(
             .with_no_client_auth()
     };
     config.alpn_protocols = vec![alpn.to_vec()];
-    let initial = initial_suite().ok_or_else(no_suite)?;
-    Ok(Arc::new(QuicClientConfig::with_initial(
-        Arc::new(config),
-        initial,
-    )?))
-}
-
-fn no_suite() -> TlsError {
-    TlsError::Pem(pem::Error::Io(io::Error::other(
-        "AES-128-GCM has no QUIC keys",
-    )))
+    config.key_log = Arc::new(KeyLogFile::new());
+    config.enable_early_data = early;
+    Ok(config)
 }
 
 /// Accepts every certificate: the speed comparison talks to itself on one machine.

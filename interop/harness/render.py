@@ -1,0 +1,67 @@
+"""The table of the matrix as a page of documentation: the same results make the same page."""
+
+import re
+
+# What differs from run to run: addresses, and names of files.
+CHANGING = re.compile(r"(https://)?(127\.0\.0\.\d+|\[::1\]):\d+(/[\w-]+)?|/f\d+-\d+x*")
+MARKS = {"pass": "✓", "fail": "✗", "skip": "–"}
+
+HEAD = """# Interop with other QUIC stacks
+
+The test cases of the [QUIC interop runner](https://github.com/quic-interop/quic-interop-runner), run by
+`interop/run --matrix` through Swiftwater's own relay (15 ms one way, 10 Mbit/s, a queue of 25 packets
+unless the case says otherwise). Checks look into the packets with the key log, as the runner's do.
+`interop/run --help` says what each case demands. This page is written by that command.
+
+✓ passed, ✗ failed, – one side lacks what the case is about. A number leads to the reason below.
+
+Peers: {peers}.
+"""
+
+
+def render(record, cases):
+    """The page."""
+    peers = record["peers"]
+    reasons = []
+    page = [HEAD.format(peers=", ".join(f"{name} {version}" for name, version in peers.items()))]
+    for role, ours in (("server", "client"), ("client", "server")):
+        page.append(f"## Swiftwater as {ours}\n")
+        page.append("| | " + " | ".join(peers) + " |")
+        page.append("|---" * (len(peers) + 1) + "|")
+        for case in cases:
+            if not case.matrix:
+                continue
+            cells = [
+                cell(found(record["results"], role, peer, ours, case.name), reasons)
+                for peer in peers
+            ]
+            page.append(f"| {case.name} | " + " | ".join(cells) + " |")
+        page.append("")
+    page.append("## Reasons\n")
+    page += [f"{number}. {reason}" for number, reason in enumerate(reasons, 1)]
+    return "\n".join(page) + "\n"
+
+
+def found(results, role, peer, ours, case):
+    """The results of a case with a peer in a role."""
+    return [
+        row
+        for row in results
+        if row[role] == peer and row[ours] == "swiftwater" and row["case"] == case
+    ]
+
+
+def cell(rows, reasons):
+    """A cell; where not all runs passed, with the number of its reason."""
+    if not rows:
+        return ""
+    bad = next((row for row in rows if row["verdict"] != "pass"), None)
+    if bad is None:
+        return MARKS["pass"]
+    reason = CHANGING.sub("…", bad["note"]).replace("|", "\\|")
+    if reason not in reasons:
+        reasons.append(reason)
+    mark = MARKS[bad["verdict"]]
+    passed = sum(row["verdict"] == "pass" for row in rows)
+    share = f" ({passed}/{len(rows)})" if bad["verdict"] == "fail" and len(rows) > 1 else ""
+    return f"{mark}{share} [{reasons.index(reason) + 1}](#reasons)"

@@ -1,0 +1,45 @@
+// Command quic-go-peer is quic-go as a file server and as a downloader over hq-interop.
+//
+// `server` runs until it is killed; `client` prints one JSON object about its connections and exits
+// with 1 if anything went wrong. Both exit with 3, and a last line that begins with "unsupported:",
+// if quic-go can't do what was asked. The options are those of the other peers.
+package main
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+)
+
+const exitUnsupported = 3
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		if errors.Is(err, errUnsupported) {
+			os.Exit(exitUnsupported)
+		}
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	if len(os.Args) < 2 || os.Args[1] != "server" && os.Args[1] != "client" {
+		return errors.New("usage: quic-go-peer server|client [options]")
+	}
+	role := os.Args[1]
+	chosen, err := parse(role, os.Args[2:])
+	if err != nil {
+		return err
+	}
+	if role == "server" {
+		return serve(chosen)
+	}
+	return download(chosen)
+}
+
+// fillRandom fills the bytes; crypto/rand never fails, and ends the program if it has to.
+func fillRandom(bytes []byte) {
+	rand.Read(bytes)
+}

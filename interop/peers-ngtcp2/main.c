@@ -1,0 +1,104 @@
+// ngtcp2 as a file server and as a downloader over `hq-interop`.
+//
+// `server` runs until it is killed; `client` prints one JSON object about its connections and exits
+// with 1 if anything went wrong. Both exit with 3, and a last line that begins with "unsupported:",
+// if the installed ngtcp2 can't do what was asked. The options are those of the other peers.
+#include <getopt.h>
+#include <inttypes.h>
+#include <ngtcp2/ngtcp2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "options.h"
+#include "roles.h"
+
+// RFC 9369; ngtcp2 before 0.18 knows only a draft's number, salt and labels for it.
+#define QUIC_V2 0x6b3343cfu
+
+static void unsupported(const char *what) {
+  fprintf(stderr, "unsupported: ngtcp2 %s %s\n", NGTCP2_VERSION, what);
+  exit(EXIT_UNSUPPORTED);
+}
+
+static void usage(void) {
+  fprintf(stderr, "usage: ngtcp2-peer server --dir DIR --listen HOST:PORT --cert PEM --key PEM [--retry] ...\n"
+                  "       ngtcp2-peer client --out DIR --ca PEM [--resume | --zero-rtt | --per-connection] "
+                  "[--migrate] ... URL...\n"
+                  "both:  [--suite any|aes128|aes256|chacha20] [--quic-version HEX] [--key-update] [--qlog DIR]\n"
+                  "       [--keylog FILE] [--window BYTES] [--streams N] [--cid-length N] [--max-udp-payload N]\n");
+  exit(2);
+}
+
+static const struct option LONG[] = {
+    {"dir", 1, 0, 'd'},        {"listen", 1, 0, 'l'},   {"cert", 1, 0, 'c'},
+    {"key", 1, 0, 'k'},        {"out", 1, 0, 'o'},      {"ca", 1, 0, 'a'},
+    {"suite", 1, 0, 's'},      {"qlog", 1, 0, 'q'},     {"keylog", 1, 0, 'K'},
+    {"quic-version", 1, 0, 'v'}, {"window", 1, 0, 'w'}, {"streams", 1, 0, 'n'},
+    {"cid-length", 1, 0, 'i'}, {"max-udp-payload", 1, 0, 'p'},
+    {"key-update", 0, 0, 'u'}, {"retry", 0, 0, 'r'},    {"zero-rtt", 0, 0, 'z'},
+    {"resume", 0, 0, 'R'},     {"migrate", 0, 0, 'm'},  {"per-connection", 0, 0, 'C'},
+    {"v2", 0, 0, '2'},         {0, 0, 0, 0},
+};
+
+static void apply(struct options *to, int option, char *value) {
+  switch (option) {
+  case 'd': to->dir = value; break;
+  case 'l': to->listen = value; break;
+  case 'c': to->cert = value; break;
+  case 'k': to->key = value; break;
+  case 'o': to->out = value; break;
+  case 'a': to->ca = value; break;
+  case 's': to->suite = value; break;
+  case 'q': to->qlog = value; break;
+  case 'K': to->keylog = value; break;
+  case 'v': to->version = (uint32_t)strtoul(value, NULL, 16); break;
+  case 'w': to->window = strtoull(value, NULL, 10); break;
+  case 'n': to->streams = strtoull(value, NULL, 10); break;
+  case 'i': to->cid_length = strtoul(value, NULL, 10); break;
+  case 'p': to->max_payload = strtoull(value, NULL, 10); break;
+  case 'u': to->key_update = true; break;
+  case 'r': to->retry = true; break;
+  case 'z': to->zero_rtt = true; break;
+  case 'R': to->resume = true; break;
+  case 'm': to->migrate = true; break;
+  case 'C': to->per_connection = true; break;
+  case '2': to->version = QUIC_V2; break;
+  default: usage();
+  }
+}
+
+void options_parse(struct options *to, int argc, char **argv) {
+  int option;
+  if (argc < 2 || (strcmp(argv[1], "server") != 0 && strcmp(argv[1], "client") != 0)) {
+    usage();
+  }
+  *to = (struct options){
+      .is_server = argv[1][0] == 's', .suite = "any", .version = NGTCP2_PROTO_VER_V1, .cid_length = 16};
+  while ((option = getopt_long(argc - 1, argv + 1, "", LONG, NULL)) != -1) {
+    apply(to, option, optarg);
+  }
+  to->urls = argv + 1 + optind;
+  to->url_count = (size_t)(argc - 1 - optind);
+  bool complete = to->is_server ? to->dir && to->listen && to->cert && to->key
+                                : to->out && to->ca && to->url_count > 0;
+  if (!complete || to->cid_length > NGTCP2_MAX_CIDLEN) {
+    usage();
+  }
+  if (to->version == QUIC_V2) {
+    unsupported("knows a draft of QUIC version 2 only, with another number than RFC 9369's");
+  }
+  if (to->is_server && to->cid_length == 0) {
+    unsupported("can't tell a server's connections apart without connection IDs");
+  }
+  if (to->is_server && !ngtcp2_is_supported_version(to->version)) {
+    unsupported("doesn't speak this version");
+  }
+}
+
+int main(int argc, char **argv) {
+  struct options options;
+  setvbuf(stdout, NULL, _IOLBF, 0);
+  options_parse(&options, argc, argv);
+  return options.is_server ? server_run(&options) : client_run(&options);
+}

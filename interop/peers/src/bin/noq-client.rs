@@ -1,0 +1,24 @@
+//! A downloader on noq over `hq-interop`.
+
+use std::error::Error;
+
+use clap::Parser;
+use noq as quic;
+use swiftwater_interop_program::arguments::ClientArguments;
+
+#[path = "../stack/client.rs"]
+mod client;
+#[path = "../stack/tls.rs"]
+#[allow(dead_code, reason = "each side uses its half")]
+mod tls;
+
+#[derive(Parser)]
+struct Command {
+    #[command(flatten)]
+    arguments: ClientArguments,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    client::run("noq", Command::parse().arguments).await
+}

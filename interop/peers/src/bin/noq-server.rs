@@ -1,0 +1,24 @@
+//! A file server on noq over `hq-interop`.
+
+use std::error::Error;
+
+use clap::Parser;
+use noq as quic;
+use swiftwater_interop_program::arguments::ServerArguments;
+
+#[path = "../stack/server.rs"]
+mod server;
+#[path = "../stack/tls.rs"]
+#[allow(dead_code, reason = "each side uses its half")]
+mod tls;
+
+#[derive(Parser)]
+struct Command {
+    #[command(flatten)]
+    arguments: ServerArguments,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    server::run("noq", Command::parse().arguments).await
+}
