@@ -1,0 +1,15 @@
+//! HTTP over Swiftwater's transport, and beside it HTTP/1.1 and HTTP/2 over TLS.
+//!
+//! - [`qpack`]: field compression (RFC 9204), sans-I/O.
+//! - [`h3`]: the HTTP/3 engine (RFC 9114, 9218, 9220, 9297), sans-I/O, on a connection of
+//!   `swiftwater-quic`.
+//! - [`web`]: what servers do whatever the version: files, reverse proxy, logs, metrics, as tower
+//!   services and layers.
+//! - [`tcp`]: HTTP/1.1 and HTTP/2 over TLS and TCP, through hyper.
+
+#![forbid(unsafe_code)]
+
+pub mod h3;
+pub mod qpack;
+pub mod tcp;
+pub mod web;

@@ -1,0 +1,1 @@
+//! HTTP/1.1 and HTTP/2 over TLS and TCP, through hyper.

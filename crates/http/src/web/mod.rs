@@ -1,0 +1,1 @@
+//! What a web server does above the versions of HTTP, as tower services and layers.
