@@ -238,6 +238,19 @@ impl Connection {
         self.handle.lock().connection.remote()
     }
 
+    /// The address at which the peer reaches this end, which may change during the connection. Its IP
+    /// address is the wildcard if the socket has no other and nothing was received yet.
+    pub fn local_address(&self) -> SocketAddr {
+        let local = self.path_address().local;
+        let endpoint = self.handle.endpoint.lock();
+        let bound = endpoint.sockets.address(local.socket);
+        let mut address = bound.unwrap_or_else(|| endpoint.sockets.local());
+        if let Some(ip) = local.ip {
+            address.set_ip(ip);
+        }
+        address
+    }
+
     /// Both ends of the path in use, which may change during the connection.
     pub fn path_address(&self) -> PathAddress {
         self.handle.lock().connection.path_address()
