@@ -1,0 +1,1 @@
+//! A peer that is driven by hand, byte by byte.
