@@ -10,5 +10,6 @@
 
 pub mod body;
 pub mod connection_info;
+pub mod early_data;
 pub mod files;
 pub mod timed_body;
