@@ -121,5 +121,13 @@ impl Connection {
             self.own.decoder.out().extend_from_slice(&bytes);
         }
         self.flush_own_streams(now, quic);
+        // While instructions wait for the peer's credit, sections do without new ones: they might
+        // never be decoded (RFC 9204, section 2.1.3).
+        let credit = if self.own.encoder.is_idle() {
+            u64::MAX
+        } else {
+            0
+        };
+        self.compression.encoder.set_stream_credit(credit);
     }
 }

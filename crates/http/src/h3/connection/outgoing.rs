@@ -20,6 +20,11 @@ impl OwnStream {
         self.id.is_some()
     }
 
+    /// True if nothing waits.
+    pub(super) fn is_idle(&self) -> bool {
+        self.is_open() && self.waiting.is_empty()
+    }
+
     /// What is to be sent goes here.
     pub(super) fn out(&mut self) -> &mut Vec<u8> {
         &mut self.waiting

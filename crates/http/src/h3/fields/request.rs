@@ -129,6 +129,10 @@ fn absolute(
     path: Bytes,
     method: &Method,
 ) -> Result<Uri, Fault> {
+    // RFC 3986, section 3.1; the URI type takes an empty one.
+    if !scheme.first().is_some_and(u8::is_ascii_alphabetic) {
+        return Err(Fault::malformed("no valid :scheme"));
+    }
     let scheme = Scheme::try_from(scheme).map_err(|_| Fault::malformed("no valid :scheme"))?;
     let web = scheme == Scheme::HTTP || scheme == Scheme::HTTPS;
     if web && authority.is_none() {
