@@ -1,0 +1,166 @@
+//! Alternative services (RFC 7838) as far as they are HTTP/3: the field's value, and what is
+//! remembered of it. `persist` is not supported: nothing is kept across networks on purpose, the
+//! memory of failures takes care of alternatives that don't work.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderMap;
+use http::header::{AGE, ALT_SVC};
+use tokio::time::Instant;
+
+use super::origin::Origin;
+
+/// Freshness without `ma` (RFC 7838, section 3.1).
+const DEFAULT_MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+/// Longest freshness that is believed.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+/// Origins that are remembered; the one that is stale first gives way.
+const ORIGINS: usize = 1024;
+/// Length of a field value that is looked at, bytes.
+const MAX_VALUE: usize = 4096;
+
+/// Where HTTP/3 is.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Alternative {
+    /// `None` for the origin's own host.
+    pub(super) host: Option<Arc<str>>,
+    pub(super) port: u16,
+}
+
+/// What a field says.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Advert {
+    /// Forget all alternatives.
+    Clear,
+    /// These replace what was known: the first of HTTP/3, and for how long; `None` if there is none.
+    Http3(Option<(Alternative, Duration)>),
+}
+
+/// Reads one value of the field. `None` if it is malformed, which changes nothing.
+pub(super) fn parse(value: &str) -> Option<Advert> {
+    let value = value.trim_matches([' ', '\t']);
+    if value.len() > MAX_VALUE {
+        return None;
+    }
+    if value == "clear" {
+        return Some(Advert::Clear);
+    }
+    let mut found = None;
+    for part in split(value, ',') {
+        let mut pieces = split(part, ';').into_iter();
+        let (protocol, authority) = pieces.next()?.split_once('=')?;
+        let authority = unquote(authority.trim())?;
+        let mut age = DEFAULT_MAX_AGE;
+        for parameter in pieces {
+            let (name, value) = parameter.split_once('=')?;
+            if name.trim().eq_ignore_ascii_case("ma") {
+                let value = value.trim();
+                let seconds = unquote(value).unwrap_or_else(|| value.to_owned());
+                age = Duration::from_secs(seconds.parse().ok()?).min(LONGEST);
+            }
+        }
+        if protocol.trim() == "h3" && found.is_none() {
+            found = Some((alternative(&authority)?, age));
+        }
+    }
+    Some(Advert::Http3(found))
+}
+
+fn alternative(authority: &str) -> Option<Alternative> {
+    let (host, port) = authority.rsplit_once(':')?;
+    let port = port.parse().ok().filter(|port| *port != 0)?;
+    let host = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+        .unwrap_or(host);
+    let host = (!host.is_empty()).then(|| Arc::from(host.to_ascii_lowercase()));
+    Some(Alternative { host, port })
+}
+
+/// Parts between `separator`, which doesn't count inside quotes; empty ones left out.
+fn split(value: &str, separator: char) -> Vec<&str> {
+    let (mut quoted, mut escaped) = (false, false);
+    let parts = value.split(|c: char| {
+        let ends = c == separator && !quoted;
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            _ => {}
+        }
+        ends
+    });
+    parts
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+        .collect()
+}
+
+/// The content of a quoted string (RFC 9110, section 5.6.4).
+fn unquote(text: &str) -> Option<String> {
+    let inner = text.strip_prefix('"')?.strip_suffix('"')?;
+    let mut out = String::with_capacity(inner.len());
+    let mut chars = inner.chars();
+    while let Some(c) = chars.next() {
+        out.push(if c == '\\' { chars.next()? } else { c });
+    }
+    Some(out)
+}
+
+/// What origins said, while it is fresh.
+#[derive(Debug, Default)]
+pub(super) struct AltSvcCache {
+    origins: HashMap<Origin, (Alternative, Instant)>,
+}
+
+impl AltSvcCache {
+    /// Learns from the head of a response of `origin`, which must have come protected.
+    pub(super) fn learn(&mut self, origin: &Origin, headers: &HeaderMap, now: Instant) {
+        let values: Vec<&str> = headers
+            .get_all(ALT_SVC)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .collect();
+        if values.is_empty() {
+            return;
+        }
+        let age = headers
+            .get(AGE)
+            .and_then(|age| age.to_str().ok()?.parse().ok());
+        let age = Duration::from_secs(age.unwrap_or(0));
+        match parse(&values.join(",")) {
+            None => {}
+            Some(Advert::Http3(Some((alternative, max_age)))) if max_age > age => {
+                self.make_room(origin);
+                let until = now + (max_age - age);
+                self.origins.insert(origin.clone(), (alternative, until));
+            }
+            Some(_) => {
+                self.origins.remove(origin);
+            }
+        }
+    }
+
+    /// Where `origin` speaks HTTP/3, as far as known.
+    pub(super) fn get(&self, origin: &Origin, now: Instant) -> Option<Alternative> {
+        let (alternative, until) = self.origins.get(origin)?;
+        (now < *until).then(|| alternative.clone())
+    }
+
+    /// Forgets the alternative of `origin`.
+    pub(super) fn forget(&mut self, origin: &Origin) {
+        self.origins.remove(origin);
+    }
+
+    fn make_room(&mut self, origin: &Origin) {
+        if self.origins.len() < ORIGINS || self.origins.contains_key(origin) {
+            return;
+        }
+        let first = self.origins.iter().min_by_key(|(_, (_, until))| *until);
+        if let Some(first) = first.map(|(origin, _)| origin.clone()) {
+            self.origins.remove(&first);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Where QUIC did not work: by network and origin, with exponential back-off. And what tells networks
+//! apart.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::origin::Origin;
+
+/// Pairs of network and origin that are remembered; those whose time is over first give way.
+const CAPACITY: usize = 1024;
+
+/// How long QUIC is left alone after it failed.
+#[derive(Clone, Copy, Debug)]
+pub struct BackOff {
+    /// After the first failure; default 5 minutes.
+    pub first: Duration,
+    /// At most, after doubling with each failure; default 2 days.
+    pub longest: Duration,
+}
+
+impl Default for BackOff {
+    fn default() -> Self {
+        Self {
+            first: Duration::from_secs(5 * 60),
+            longest: Duration::from_secs(48 * 60 * 60),
+        }
+    }
+}
+
+/// What tells one attachment to the Internet from another: the local addresses that lead there.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub struct Network {
+    /// The IPv4 address of this host.
+    pub v4: Option<Ipv4Addr>,
+    /// The first 64 bits of its IPv6 address: hosts change the rest themselves (RFC 8981).
+    pub v6: Option<u64>,
+}
+
+impl Network {
+    /// The network that this host is in now, by its default routes. Sends nothing.
+    pub fn current() -> Self {
+        // Addresses for documentation (RFC 5737, RFC 3849): only the route to them is asked for.
+        let v4 = route_to((Ipv4Addr::new(192, 0, 2, 1), 443).into());
+        let v6 = route_to((Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1), 443).into());
+        Self {
+            v4: v4.and_then(|address| match address {
+                IpAddr::V4(address) => Some(address),
+                IpAddr::V6(_) => None,
+            }),
+            v6: v6.and_then(|address| match address {
+                IpAddr::V6(address) => Some((u128::from(address) >> 64) as u64),
+                IpAddr::V4(_) => None,
+            }),
+        }
+    }
+}
+
+fn route_to(remote: SocketAddr) -> Option<IpAddr> {
+    let any: IpAddr = match remote {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    socket.connect(remote).ok()?;
+    Some(socket.local_addr().ok()?.ip())
+}
+
+/// One pair's past.
+#[derive(Clone, Copy, Debug)]
+struct Past {
+    failures: u32,
+    until: Instant,
+}
+
+/// The memory of failures.
+#[derive(Debug, Default)]
+pub(super) struct Broken {
+    back_off: BackOff,
+    pairs: HashMap<(Network, Origin), Past>,
+}
+
+impl Broken {
+    pub(super) fn new(back_off: BackOff) -> Self {
+        Self {
+            back_off,
+            pairs: HashMap::new(),
+        }
+    }
+
+    /// True while QUIC to `origin` is to be left alone in `network`.
+    pub(super) fn is_broken(&self, network: Network, origin: &Origin, now: Instant) -> bool {
+        let past = self.pairs.get(&(network, origin.clone()));
+        past.is_some_and(|past| now < past.until)
+    }
+
+    /// QUIC failed where TCP worked. Each failure doubles the time, if the one before was not followed
+    /// by success.
+    pub(super) fn failed(&mut self, network: Network, origin: &Origin, now: Instant) {
+        let key = (network, origin.clone());
+        let failures = self.pairs.get(&key).map_or(0, |past| past.failures);
+        if failures == 0 && self.pairs.len() >= CAPACITY {
+            let oldest = self.pairs.iter().min_by_key(|(_, past)| past.until);
+            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
+                self.pairs.remove(&oldest);
+            }
+        }
+        let doubled = 2_u32.saturating_pow(failures);
+        let pause = self.back_off.first.saturating_mul(doubled);
+        let past = Past {
+            failures: failures.saturating_add(1),
+            until: now + pause.min(self.back_off.longest),
+        };
+        self.pairs.insert(key, past);
+    }
+
+    /// QUIC worked.
+    pub(super) fn worked(&mut self, network: Network, origin: &Origin) {
+        if !self.pairs.is_empty() {
+            self.pairs.remove(&(network, origin.clone()));
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! What a client is made from.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use swiftwater_net::Endpoint;
+use swiftwater_net::quic::ClientConfig;
+use thiserror::Error;
+
+use super::broken::{BackOff, Broken, Network};
+use super::gates::Gates;
+use super::http_client::HttpClient;
+use super::policy::Policy;
+use super::pool::Pool;
+use super::proxy::Proxies;
+use super::quic::QuicSide;
+use super::resolver::{Resolver, SystemResolver};
+use super::state::State;
+use super::timeouts::Timeouts;
+use crate::h3;
+use crate::tcp::{ALPN_HTTP2, ALPN_HTTP11};
+
+/// Between the beginnings of attempts to connect (RFC 8305, section 5).
+const STAGGER: Duration = Duration::from_millis(250);
+
+/// A client can't be made like that.
+#[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// Neither QUIC nor TLS over TCP was configured.
+    #[error("the client has neither QUIC nor TLS over TCP")]
+    NoTransport,
+    /// The policy permits HTTP/3 only, and there is no QUIC.
+    #[error("the policy wants HTTP/3, and the client has no QUIC")]
+    NoQuic,
+}
+
+/// Configures an [`HttpClient`].
+pub struct Builder {
+    quic: Option<QuicSide>,
+    tls: Option<Arc<rustls::ClientConfig>>,
+    resolver: Arc<dyn Resolver>,
+    proxies: Proxies,
+    network: Arc<dyn Fn() -> Network + Send + Sync>,
+    policy: Policy,
+    assume_http3: bool,
+    early_data: bool,
+    stagger: Duration,
+    timeouts: Timeouts,
+    back_off: BackOff,
+    http3: h3::Config,
+    idle_per_origin: usize,
+    idle: Duration,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            quic: None,
+            tls: None,
+            resolver: Arc::new(SystemResolver),
+            proxies: Proxies::none(),
+            network: Arc::new(Network::current),
+            policy: Policy::default(),
+            assume_http3: false,
+            early_data: false,
+            stagger: STAGGER,
+            timeouts: Timeouts::default(),
+            back_off: BackOff::default(),
+            http3: h3::Config::default(),
+            idle_per_origin: 6,
+            idle: Duration::from_secs(90),
+        }
+    }
+}
+
+impl Builder {
+    /// HTTP/3 from `endpoint`, with `config`: its TLS must offer the ALPN name `h3`.
+    #[must_use]
+    pub fn quic(mut self, endpoint: Endpoint, config: ClientConfig) -> Self {
+        self.quic = Some(QuicSide { endpoint, config });
+        self
+    }
+
+    /// TLS over TCP. The ALPN names are replaced by `h2` and `http/1.1`.
+    #[must_use]
+    pub fn tls(mut self, mut config: rustls::ClientConfig) -> Self {
+        config.alpn_protocols = vec![ALPN_HTTP2.to_vec(), ALPN_HTTP11.to_vec()];
+        self.tls = Some(Arc::new(config));
+        self
+    }
+
+    /// How hosts are looked up. Default: [`SystemResolver`].
+    #[must_use]
+    pub fn resolver(mut self, resolver: impl Resolver + 'static) -> Self {
+        self.resolver = Arc::new(resolver);
+        self
+    }
+
+    /// Proxies of the TCP side. Default: none; see [`Proxies::from_env`].
+    #[must_use]
+    pub fn proxies(mut self, proxies: Proxies) -> Self {
+        self.proxies = proxies;
+        self
+    }
+
+    /// What tells networks apart, for the memory of QUIC's failures. Default: [`Network::current`].
+    #[must_use]
+    pub fn network(mut self, network: impl Fn() -> Network + Send + Sync + 'static) -> Self {
+        self.network = Arc::new(network);
+        self
+    }
+
+    /// Which protocols requests may use, unless they say otherwise. Default: [`Policy::Race`].
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Whether [`Policy::Race`] tries HTTP/3 at the URI's port without a hint, too. Default: false.
+    #[must_use]
+    pub fn assume_http3(mut self, assume: bool) -> Self {
+        self.assume_http3 = assume;
+        self
+    }
+
+    /// Whether requests with safe methods and no content go out as early data where a session permits
+    /// it. An attacker can have them processed more than once (RFC 8470). Default: false.
+    #[must_use]
+    pub fn early_data(mut self, permit: bool) -> Self {
+        self.early_data = permit;
+        self
+    }
+
+    /// Between the beginnings of attempts to connect. Default: 250 ms (RFC 8305, section 5).
+    #[must_use]
+    pub fn stagger(mut self, stagger: Duration) -> Self {
+        self.stagger = stagger;
+        self
+    }
+
+    /// Limits of the phases of requests.
+    #[must_use]
+    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
+        self
+    }
+
+    /// How long QUIC is left alone where it failed.
+    #[must_use]
+    pub fn back_off(mut self, back_off: BackOff) -> Self {
+        self.back_off = back_off;
+        self
+    }
+
+    /// Configuration of HTTP/3 connections; `remembered` is replaced by what the client remembers.
+    #[must_use]
+    pub fn http3(mut self, config: h3::Config) -> Self {
+        self.http3 = config;
+        self
+    }
+
+    /// Idle HTTP/1.1 connections that are kept: how many per origin (default 6), and how long each
+    /// (default 90 s).
+    #[must_use]
+    pub fn idle_http1(mut self, per_origin: usize, time: Duration) -> Self {
+        self.idle_per_origin = per_origin;
+        self.idle = time;
+        self
+    }
+
+    /// The client.
+    pub fn build(self) -> Result<HttpClient, BuildError> {
+        if self.quic.is_none() && self.tls.is_none() {
+            return Err(BuildError::NoTransport);
+        }
+        if self.quic.is_none() && self.policy == Policy::Http3Only {
+            return Err(BuildError::NoQuic);
+        }
+        Ok(HttpClient::new(State {
+            quic: self.quic,
+            tls: self.tls,
+            resolver: self.resolver,
+            proxies: self.proxies,
+            network: self.network,
+            policy: self.policy,
+            assume_http3: self.assume_http3,
+            early_data: self.early_data,
+            stagger: self.stagger,
+            timeouts: self.timeouts,
+            http3: self.http3,
+            pool: Arc::new(Pool::new(self.idle_per_origin, self.idle)),
+            gates: Gates::default(),
+            alternatives: Mutex::default(),
+            broken: Mutex::new(Broken::new(self.back_off)),
+            pending: Mutex::default(),
+            settings: Mutex::default(),
+        }))
+    }
+}

@@ -1,0 +1,256 @@
+//! One request over one connection, and what its failure means.
+
+use std::error::Error as _;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::HOST;
+use http::{HeaderName, HeaderValue, Request, Response, Uri, Version, request};
+use hyper::client::conn::TrySendError;
+use hyper::client::conn::{http1, http2};
+use tokio::time::{Instant, sleep_until};
+
+use super::body::{Release, Source};
+use super::error::Error;
+use super::measure::QuicShare;
+use super::origin::Origin;
+use super::pool::Pool;
+use super::quic::{EarlyResponse, Http3Link};
+use super::retry::Fate;
+use super::tcp::{TcpLink, TcpSender};
+use super::timeouts::Phase;
+use super::upload::Upload;
+use super::why::Protocol;
+use crate::h3::RequestError;
+use crate::udp::ClientError;
+use crate::web::body::Body;
+
+/// RFC 7838, section 5.
+const ALT_USED: HeaderName = HeaderName::from_static("alt-used");
+
+/// A connection that a request may use.
+pub(super) enum Link {
+    Http3(Http3Link, Option<EarlyResponse>),
+    Tcp(TcpLink),
+}
+
+/// A response's head came.
+pub(super) struct Answer {
+    pub(super) response: Response<Source>,
+    pub(super) protocol: Protocol,
+    pub(super) quic: Option<QuicShare>,
+    pub(super) rtt: Option<Duration>,
+    pub(super) release: Option<Release>,
+    /// It answers early data.
+    pub(super) early: bool,
+    /// An alternative service gave it.
+    pub(super) alternative: bool,
+}
+
+/// No response came.
+pub(super) struct Failure {
+    pub(super) fate: Fate,
+    pub(super) error: Error,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let fate = match &error {
+            Error::Http3(error) => http3_fate(error),
+            Error::Tcp(error) if is_refused(error) => Fate::Unprocessed,
+            _ => Fate::Unknown,
+        };
+        Self { fate, error }
+    }
+}
+
+fn http3_fate(error: &ClientError) -> Fate {
+    match error {
+        ClientError::Request(RequestError::GoingAway | RequestError::ConnectionLost(_))
+        | ClientError::Unprocessed(_) => Fate::Unprocessed,
+        // What can't be sent here can't be sent elsewhere.
+        _ => Fate::Unknown,
+    }
+}
+
+/// True if the server says that it did nothing with the stream (RFC 9113, section 8.7). GOAWAY says it
+/// too, but its last stream is not told here.
+fn is_refused(error: &hyper::Error) -> bool {
+    let mut source = error.source();
+    while let Some(error) = source {
+        if let Some(error) = error.downcast_ref::<h2::Error>() {
+            return error.is_remote()
+                && error.is_reset()
+                && error.reason() == Some(h2::Reason::REFUSED_STREAM);
+        }
+        source = error.source();
+    }
+    false
+}
+
+/// A request as the loop of attempts knows it.
+pub(super) struct Outgoing<'a> {
+    pub(super) head: &'a request::Parts,
+    pub(super) upload: &'a Upload,
+    pub(super) origin: &'a Origin,
+    pub(super) pool: &'a Arc<Pool>,
+    /// Patience for the response's head.
+    pub(super) limit: Duration,
+}
+
+impl Outgoing<'_> {
+    /// Sends the request over `link` and waits for the head of the response.
+    pub(super) async fn send(&self, link: Link) -> Result<Answer, Failure> {
+        match link {
+            Link::Http3(link, early) => self.send_http3(link, early).await,
+            Link::Tcp(link) => self.send_tcp(link).await,
+        }
+    }
+
+    /// The request, for HTTP/3.
+    pub(super) fn http3_request(&self, alternative: Option<&HeaderValue>) -> Request<Body> {
+        let mut head = self.head.clone();
+        head.version = Version::HTTP_3;
+        if let Some(used) = alternative {
+            head.headers.insert(ALT_USED, used.clone());
+        }
+        Request::from_parts(head, self.upload.lend())
+    }
+
+    async fn send_http3(
+        &self,
+        link: Http3Link,
+        early: Option<EarlyResponse>,
+    ) -> Result<Answer, Failure> {
+        let is_early = early.is_some();
+        let quic = if is_early {
+            QuicShare::of_all(&link.sender)
+        } else {
+            QuicShare::begin(&link.sender)
+        };
+        let response = match early {
+            Some(response) => self.patiently(response).await?,
+            None => {
+                let request = self.http3_request(link.alternative.as_ref());
+                self.patiently(link.sender.send(request)).await?
+            }
+        };
+        let response = response.map_err(|error| Failure::from(Error::from(error)))?;
+        Ok(Answer {
+            response: response.map(Source::Http3),
+            protocol: Protocol::Http3,
+            quic: Some(quic),
+            rtt: None,
+            release: None,
+            early: is_early,
+            alternative: link.alternative.is_some(),
+        })
+    }
+
+    async fn send_tcp(&self, link: TcpLink) -> Result<Answer, Failure> {
+        let rtt = link.rtt;
+        let (response, protocol, release) = match link.sender {
+            TcpSender::Http1(sender) => {
+                let (response, sender) = self.send_http1(sender).await?;
+                let release = Release {
+                    pool: Arc::clone(self.pool),
+                    origin: self.origin.clone(),
+                    upload: self.upload.clone(),
+                    link: Some(TcpLink {
+                        sender: TcpSender::Http1(sender),
+                        rtt,
+                    }),
+                };
+                (response, Protocol::Http1, Some(release))
+            }
+            TcpSender::Http2(sender) => {
+                let response = self.send_http2(sender).await?;
+                (response, Protocol::Http2, None)
+            }
+        };
+        Ok(Answer {
+            response: response.map(Source::Tcp),
+            protocol,
+            quic: None,
+            rtt,
+            release,
+            early: false,
+            alternative: false,
+        })
+    }
+
+    async fn send_http1(
+        &self,
+        mut sender: http1::SendRequest<Body>,
+    ) -> Result<(Response<hyper::body::Incoming>, http1::SendRequest<Body>), Failure> {
+        let mut head = self.head.clone();
+        head.version = Version::HTTP_11;
+        if !head.headers.contains_key(HOST) {
+            let authority = head.uri.authority().map_or("", |it| it.as_str());
+            // Credentials of URIs are not sent (RFC 9110, section 4.2.4).
+            let host = authority.rsplit('@').next().unwrap_or_default();
+            let host = HeaderValue::from_str(host);
+            let host = host.map_err(|_| Error::InvalidUri("the authority is no field value"))?;
+            head.headers.insert(HOST, host);
+        }
+        let target = head.uri.path_and_query().map_or("/", |path| path.as_str());
+        head.uri = Uri::try_from(target).map_err(|_| Error::InvalidUri("the path"))?;
+        sender
+            .ready()
+            .await
+            .map_err(|error| never_sent(error.into()))?;
+        let request = Request::from_parts(head, self.upload.lend());
+        let response = self.patiently(sender.try_send_request(request)).await?;
+        Ok((response.map_err(of_try_send)?, sender))
+    }
+
+    async fn send_http2(
+        &self,
+        mut sender: http2::SendRequest<Body>,
+    ) -> Result<Response<hyper::body::Incoming>, Failure> {
+        let mut head = self.head.clone();
+        head.version = Version::HTTP_2;
+        head.headers.remove(HOST);
+        self.patiently(sender.ready())
+            .await?
+            .map_err(|error| never_sent(error.into()))?;
+        let request = Request::from_parts(head, self.upload.lend());
+        let response = self.patiently(sender.try_send_request(request)).await?;
+        response.map_err(of_try_send)
+    }
+
+    /// `work`, unless the server takes and says nothing for too long.
+    async fn patiently<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure> {
+        let mut work = std::pin::pin!(work);
+        let begun = Instant::now();
+        loop {
+            let deadline = self.upload.last_taken().max(begun) + self.limit;
+            if deadline <= Instant::now() {
+                return Err(Error::Timeout(Phase::Head).into());
+            }
+            tokio::select! {
+                biased;
+                done = &mut work => return Ok(done),
+                () = sleep_until(deadline) => {}
+            }
+        }
+    }
+}
+
+fn never_sent(error: Error) -> Failure {
+    Failure {
+        fate: Fate::Unprocessed,
+        error,
+    }
+}
+
+fn of_try_send<T>(mut error: TrySendError<T>) -> Failure {
+    let unsent = error.take_message().is_some();
+    let error = Error::from(error.into_error());
+    if unsent {
+        never_sent(error)
+    } else {
+        error.into()
+    }
+}

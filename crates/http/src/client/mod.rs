@@ -1,0 +1,50 @@
+//! A client that keeps connections and chooses among HTTP/3, HTTP/2 and HTTP/1.1.
+//!
+//! - [`HttpClient`], [`Builder`]: requests in, responses out, on the types of `http`.
+//! - [`Policy`], [`Chosen`], [`Why`]: which protocols may be used, which one was, and the reason.
+//! - [`Measurements`]: times, round trips and losses of each request.
+//! - [`Resolver`]: lookups, with what HTTPS records say (RFC 9460).
+//! - [`Proxies`], [`Timeouts`], [`BackOff`], [`Network`]: the surroundings.
+//!
+//! QUIC and TCP race as in RFC 8305, QUIC first. Alt-Svc (RFC 7838) is remembered, and so is where QUIC
+//! did not work. What decides (`policy`, `race`, `alt_svc`, `broken`, `retry`) does no I/O and is given
+//! the time. Single connections live in [`crate::udp`] and in hyper.
+
+mod alt_svc;
+mod body;
+mod broken;
+mod builder;
+mod connect;
+mod error;
+mod exchange;
+mod gates;
+mod http_client;
+mod measure;
+mod origin;
+mod policy;
+mod pool;
+mod proxy;
+mod quic;
+mod race;
+mod resolver;
+mod retry;
+mod state;
+mod tcp;
+mod timeouts;
+mod upload;
+mod why;
+
+pub use body::ClientBody;
+pub use broken::{BackOff, Network};
+pub use builder::{BuildError, Builder};
+pub use error::{AttemptCause, AttemptError, Error};
+pub use http_client::HttpClient;
+pub use measure::{End, Measurements, Snapshot};
+pub use origin::Origin;
+pub use policy::Policy;
+pub use pool::PoolStats;
+pub use proxy::{Proxies, ProxyError};
+pub use race::Transport;
+pub use resolver::{HttpsRecord, Resolved, Resolver, Resolving, SystemResolver};
+pub use timeouts::{Phase, Timeouts};
+pub use why::{Chosen, Hint, Protocol, Why};

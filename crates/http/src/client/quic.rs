@@ -1,0 +1,135 @@
+//! One attempt over QUIC, with the request as early data if the session permits it.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::time::Duration;
+
+use http::{HeaderValue, Request, Response};
+use swiftwater_net::quic::{ClientConfig, ConnectionError};
+use swiftwater_net::{Connection, Endpoint};
+use tokio::time::{Instant, timeout};
+
+use super::error::AttemptCause;
+use super::timeouts::Phase;
+use crate::h3;
+use crate::udp::{ALPN_HTTP3, ClientError, RecvBody, SendRequest};
+use crate::web::body::Body;
+
+/// The QUIC side of a client.
+#[derive(Clone)]
+pub(super) struct QuicSide {
+    pub(super) endpoint: Endpoint,
+    pub(super) config: ClientConfig,
+}
+
+/// An HTTP/3 connection of the pool.
+#[derive(Clone)]
+pub(super) struct Http3Link {
+    pub(super) sender: SendRequest,
+    /// The alternative service that it leads to, for Alt-Used (RFC 7838, section 5).
+    pub(super) alternative: Option<HeaderValue>,
+}
+
+/// The response to a request that went out as early data.
+pub(super) type EarlyResponse =
+    Pin<Box<dyn Future<Output = Result<Response<RecvBody>, ClientError>> + Send>>;
+
+/// A new connection whose handshake is complete.
+pub(super) struct QuicOpened {
+    pub(super) sender: SendRequest,
+    pub(super) handshake: Duration,
+    pub(super) early: Option<EarlyResponse>,
+}
+
+/// What an attempt needs to know.
+#[derive(Clone)]
+pub(super) struct QuicPlan {
+    pub(super) side: QuicSide,
+    /// Whom the server must prove to be.
+    pub(super) host: String,
+    pub(super) http3: h3::Config,
+    pub(super) limit: Duration,
+}
+
+/// Connects to `address`. `early` is sent at once if that is permitted, otherwise dropped.
+pub(super) async fn open(
+    plan: QuicPlan,
+    address: SocketAddr,
+    early: Option<Request<Body>>,
+) -> Result<QuicOpened, AttemptCause> {
+    let limit = plan.limit;
+    let done = timeout(limit, attempt(plan, address, early)).await;
+    done.unwrap_or(Err(AttemptCause::Timeout(Phase::Quic)))
+}
+
+async fn attempt(
+    plan: QuicPlan,
+    address: SocketAddr,
+    early: Option<Request<Body>>,
+) -> Result<QuicOpened, AttemptCause> {
+    let begun = Instant::now();
+    let connect = || {
+        plan.side
+            .endpoint
+            .connect(&plan.side.config, address, &plan.host)
+    };
+    let mut connecting = connect()?;
+    if let Some(request) = early {
+        match connecting.into_early() {
+            Ok(connection) => match try_early(connection, &plan, request, begun).await {
+                // What was lost can be asked again, after a handshake.
+                Err(AttemptCause::Quic(ConnectionError::EarlyDataLost)) => connecting = connect()?,
+                done => return done,
+            },
+            Err(other) => connecting = other,
+        }
+    }
+    let connection = connecting.await?;
+    check(&connection)?;
+    Ok(QuicOpened {
+        sender: SendRequest::new(connection, plan.http3),
+        handshake: begun.elapsed(),
+        early: None,
+    })
+}
+
+async fn try_early(
+    connection: Connection,
+    plan: &QuicPlan,
+    request: Request<Body>,
+    begun: Instant,
+) -> Result<QuicOpened, AttemptCause> {
+    let sender = SendRequest::new(connection.clone(), plan.http3);
+    let mut response: EarlyResponse = {
+        let sender = sender.clone();
+        Box::pin(async move { sender.send(request).await })
+    };
+    // The response is polled first: that sends the request.
+    tokio::select! {
+        biased;
+        done = &mut response => {
+            if let Some(reason) = connection.close_reason() {
+                return Err(reason.into());
+            }
+            response = Box::pin(std::future::ready(done));
+        }
+        outcome = connection.early_data() => {
+            outcome?;
+        }
+    }
+    check(&connection)?;
+    Ok(QuicOpened {
+        sender,
+        handshake: begun.elapsed(),
+        early: Some(response),
+    })
+}
+
+fn check(connection: &Connection) -> Result<(), AttemptCause> {
+    if connection.alpn().as_deref() == Some(ALPN_HTTP3) {
+        Ok(())
+    } else {
+        Err(AttemptCause::NotHttp3)
+    }
+}

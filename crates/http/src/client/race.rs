@@ -1,0 +1,157 @@
+//! The plan of a race over addresses and protocols (RFC 8305; the protocols as in
+//! draft-ietf-happy-happyeyeballs-v3): who starts when. It opens nothing and reads no clock.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::policy::Tcp;
+
+/// Addresses of each protocol that are tried; what the DNS says beyond is left out.
+const MAX_ADDRESSES: usize = 8;
+
+/// What an attempt connects with.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Transport {
+    /// UDP.
+    Quic,
+    /// TCP, and TLS where the origin wants it.
+    Tcp,
+}
+
+/// One attempt of the plan.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Candidate {
+    pub(super) transport: Transport,
+    pub(super) address: SocketAddr,
+}
+
+/// A race under way.
+#[derive(Debug)]
+pub(super) struct Race {
+    waiting: VecDeque<Candidate>,
+    stagger: Duration,
+    tcp: Tcp,
+    next: Instant,
+    running_quic: usize,
+    running_tcp: usize,
+    started: u32,
+}
+
+impl Race {
+    /// A race that begins at `now`. Families of addresses alternate, beginning with that of the first
+    /// (RFC 8305, section 4). With [`Tcp::AfterDelay`] each address is tried by QUIC and then by TCP;
+    /// otherwise all of QUIC comes before TCP.
+    pub(super) fn new(
+        quic: &[SocketAddr],
+        tcp: &[SocketAddr],
+        mode: Tcp,
+        stagger: Duration,
+        now: Instant,
+    ) -> Self {
+        let of = |transport| move |address| Candidate { transport, address };
+        let mut quic: VecDeque<_> = interleave(quic).map(of(Transport::Quic)).collect();
+        let mut tcp_side: VecDeque<_> = interleave(tcp).map(of(Transport::Tcp)).collect();
+        let mut waiting = VecDeque::with_capacity(quic.len() + tcp_side.len());
+        match mode {
+            Tcp::Never => waiting = quic,
+            Tcp::AfterFailure => {
+                waiting.append(&mut quic);
+                waiting.append(&mut tcp_side);
+            }
+            Tcp::AfterDelay => {
+                while !(quic.is_empty() && tcp_side.is_empty()) {
+                    waiting.extend(quic.pop_front());
+                    waiting.extend(tcp_side.pop_front());
+                }
+            }
+        }
+        Self {
+            waiting,
+            stagger,
+            tcp: mode,
+            next: now,
+            running_quic: 0,
+            running_tcp: 0,
+            started: 0,
+        }
+    }
+
+    /// The attempt that is due at `now`, if any; it counts as running.
+    pub(super) fn start(&mut self, now: Instant) -> Option<Candidate> {
+        if self.is_held_back() || now < self.next {
+            return None;
+        }
+        let candidate = self.waiting.pop_front()?;
+        *self.running(candidate.transport) += 1;
+        self.started += 1;
+        self.next = now + self.stagger;
+        Some(candidate)
+    }
+
+    /// When to ask again, if nothing fails before.
+    pub(super) fn wake_at(&self) -> Option<Instant> {
+        let waits = !self.waiting.is_empty() && !self.is_held_back();
+        waits.then_some(self.next)
+    }
+
+    /// A running attempt failed: the next needs to wait no longer.
+    pub(super) fn failed(&mut self, now: Instant, transport: Transport) {
+        let running = self.running(transport);
+        *running = running.saturating_sub(1);
+        self.next = now;
+    }
+
+    /// Nothing runs and nothing waits: the race is lost.
+    pub(super) fn is_over(&self) -> bool {
+        self.waiting.is_empty() && self.running_quic == 0 && self.running_tcp == 0
+    }
+
+    /// QUIC has attempts that run.
+    pub(super) fn quic_runs(&self) -> bool {
+        self.running_quic > 0
+    }
+
+    /// Attempts begun so far.
+    pub(super) fn started(&self) -> u32 {
+        self.started
+    }
+
+    fn is_held_back(&self) -> bool {
+        self.tcp == Tcp::AfterFailure
+            && self.running_quic > 0
+            && self
+                .waiting
+                .front()
+                .is_some_and(|candidate| candidate.transport == Transport::Tcp)
+    }
+
+    fn running(&mut self, transport: Transport) -> &mut usize {
+        match transport {
+            Transport::Quic => &mut self.running_quic,
+            Transport::Tcp => &mut self.running_tcp,
+        }
+    }
+}
+
+/// The addresses with their families in turn, each family in its given order.
+fn interleave(addresses: &[SocketAddr]) -> impl Iterator<Item = SocketAddr> {
+    let first_is_v6 = addresses.first().is_some_and(SocketAddr::is_ipv6);
+    let of = |v6: bool| {
+        let some = addresses.iter().copied();
+        some.filter(move |address| matches!(address.ip(), IpAddr::V6(_)) == v6)
+    };
+    let (mut first, mut second) = (of(first_is_v6), of(!first_is_v6));
+    let mut sorted = Vec::with_capacity(addresses.len());
+    loop {
+        let pair = [first.next(), second.next()];
+        if pair == [None, None] {
+            break;
+        }
+        sorted.extend(pair.into_iter().flatten());
+    }
+    sorted.truncate(MAX_ADDRESSES);
+    sorted.into_iter()
+}

@@ -1,0 +1,409 @@
+//! What a client has and remembers, and how a request gets its connection from it.
+
+use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use http::{HeaderValue, Request};
+use tokio::time::Instant;
+
+use super::alt_svc::{AltSvcCache, Alternative};
+use super::broken::{Broken, Network};
+use super::connect::{Contest, Outcome, Unfinished, Won};
+use super::error::Error;
+use super::exchange::Link;
+use super::gates::Gates;
+use super::measure::Measurements;
+use super::origin::Origin;
+use super::policy::{Decision, Facts, Policy, Tcp, decide};
+use super::pool::Pool;
+use super::proxy::{Proxies, Proxy};
+use super::quic::{EarlyResponse, Http3Link, QuicOpened, QuicPlan, QuicSide};
+use super::race::Race;
+use super::resolver::{Resolved, Resolver};
+use super::tcp::TcpPlan;
+use super::timeouts::{Phase, Timeouts, within};
+use super::why::{Hint, Why};
+use crate::h3;
+use crate::web::body::Body;
+
+/// Origins whose settings are remembered for early data.
+const SETTINGS: usize = 1024;
+
+/// The parts of a client.
+pub(super) struct State {
+    pub(super) quic: Option<QuicSide>,
+    pub(super) tls: Option<Arc<rustls::ClientConfig>>,
+    pub(super) resolver: Arc<dyn Resolver>,
+    pub(super) proxies: Proxies,
+    pub(super) network: Arc<dyn Fn() -> Network + Send + Sync>,
+    pub(super) policy: Policy,
+    pub(super) assume_http3: bool,
+    pub(super) early_data: bool,
+    pub(super) stagger: Duration,
+    pub(super) timeouts: Timeouts,
+    pub(super) http3: h3::Config,
+    pub(super) pool: Arc<Pool>,
+    pub(super) gates: Gates,
+    pub(super) alternatives: Mutex<AltSvcCache>,
+    pub(super) broken: Mutex<Broken>,
+    /// Origins with a QUIC handshake that TCP overtook.
+    pub(super) pending: Mutex<HashSet<Origin>>,
+    pub(super) settings: Mutex<HashMap<Origin, h3::Settings>>,
+}
+
+/// A connection for a request.
+pub(super) struct Selected {
+    pub(super) link: Link,
+    pub(super) why: Why,
+    pub(super) attempts: u32,
+    pub(super) reused: bool,
+}
+
+/// What is known before a lookup.
+struct Situation<'a> {
+    origin: &'a Origin,
+    policy: Policy,
+    proxy: Option<Arc<Proxy>>,
+    alternative: Option<Alternative>,
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl State {
+    /// A connection to `origin`, standing or new. `early` is the request for HTTP/3, given a value for
+    /// Alt-Used, if it may go out as early data.
+    pub(super) async fn select(
+        self: &Arc<Self>,
+        origin: &Origin,
+        policy: Policy,
+        early: Option<impl Fn(Option<&HeaderValue>) -> Request<Body>>,
+        measurements: &Measurements,
+    ) -> Result<Selected, Error> {
+        let situation = Situation {
+            origin,
+            policy,
+            proxy: self.proxies.of(origin).cloned(),
+            alternative: lock(&self.alternatives).get(origin, Instant::now()),
+        };
+        if let Some(selected) = self.standing(&situation)? {
+            return Ok(selected);
+        }
+        let gate = self.gates.of(origin, policy);
+        let turn = gate.lock().await;
+        // What was waited for may stand now.
+        if let Some(selected) = self.standing(&situation)? {
+            return Ok(selected);
+        }
+        if self.pool.speaks_http1(origin) && !self.may_use_http3(&situation) {
+            // Such connections can't be shared, so there is nothing to wait for.
+            drop(turn);
+        }
+        self.open(&situation, early, measurements).await
+    }
+
+    /// A connection that stands and is what the policy wants now.
+    fn standing(&self, situation: &Situation<'_>) -> Result<Option<Selected>, Error> {
+        let origin = situation.origin;
+        let (link, why) = match self.decide(situation, None) {
+            Decision::Impossible(why) => return Err(Error::Http3Impossible(why)),
+            Decision::Http3 { why, .. } => {
+                let link = self.pool.http3(origin);
+                (link.map(|link| Link::Http3(link, None)), why)
+            }
+            Decision::Tcp(why) => (self.pool.tcp(origin).map(Link::Tcp), why),
+        };
+        Ok(link.map(|link| Selected {
+            link,
+            why,
+            attempts: 0,
+            reused: true,
+        }))
+    }
+
+    fn may_use_http3(&self, situation: &Situation<'_>) -> bool {
+        matches!(self.decide(situation, None), Decision::Http3 { .. })
+    }
+
+    /// Applies the policy. `resolved` is what a lookup said, if there was one.
+    fn decide(&self, situation: &Situation<'_>, resolved: Option<&Resolved>) -> Decision {
+        let origin = situation.origin;
+        let record = resolved.and_then(|resolved| resolved.https.as_ref());
+        let hint = if self.pool.has_http3(origin) {
+            Some(Hint::Connected)
+        } else if situation.alternative.is_some() {
+            Some(Hint::AltSvc)
+        } else if record.is_some_and(super::resolver::HttpsRecord::has_http3) {
+            Some(Hint::HttpsRecord)
+        } else {
+            self.assume_http3.then_some(Hint::Assumed)
+        };
+        // Without a need for it, the network isn't looked at.
+        let tries = hint.is_some() || situation.policy == Policy::PreferHttp3;
+        let facts = Facts {
+            https: origin.is_https(),
+            quic: self.quic.is_some(),
+            proxied: situation.proxy.is_some(),
+            broken: tries && self.is_broken(origin),
+            pending: tries && lock(&self.pending).contains(origin),
+            hint,
+        };
+        decide(situation.policy, facts)
+    }
+
+    pub(super) fn is_broken(&self, origin: &Origin) -> bool {
+        let network = (self.network)();
+        lock(&self.broken).is_broken(network, origin, Instant::now())
+    }
+
+    /// Looks up and connects.
+    async fn open(
+        self: &Arc<Self>,
+        situation: &Situation<'_>,
+        early: Option<impl Fn(Option<&HeaderValue>) -> Request<Body>>,
+        measurements: &Measurements,
+    ) -> Result<Selected, Error> {
+        let origin = situation.origin;
+        let begun = Instant::now();
+        let resolved = match &situation.proxy {
+            // The proxy looks up the origin.
+            Some(proxy) => self.resolve(proxy.origin.host(), proxy.origin.port()).await,
+            None => self.resolve(origin.host(), origin.port()).await,
+        }?;
+        let decision = match &situation.proxy {
+            Some(_) => self.decide(situation, None),
+            None => self.decide(situation, Some(&resolved)),
+        };
+        let (why, mode) = match decision {
+            Decision::Impossible(why) => return Err(Error::Http3Impossible(why)),
+            Decision::Tcp(why) => (why, Tcp::AfterDelay),
+            Decision::Http3 { why, tcp } => (why, tcp),
+        };
+        let by_quic = matches!(decision, Decision::Http3 { .. });
+        let quic_side = self.quic.as_ref().filter(|_| by_quic);
+        let alternative = situation.alternative.as_ref().filter(|_| by_quic);
+        let quic_addresses = match quic_side {
+            Some(_) => self.quic_addresses(situation, &resolved).await?,
+            None => Vec::new(),
+        };
+        let tcp_addresses = self.tcp_addresses(situation, &resolved, mode);
+        let elapsed = begun.elapsed();
+        measurements.note(|snapshot| snapshot.resolve = Some(elapsed));
+        if quic_addresses.is_empty() && tcp_addresses.is_empty() {
+            return Err(Error::NoTls);
+        }
+        let alt_used = alternative.and_then(|alternative| alt_used(origin, alternative));
+        let contest = Contest {
+            race: Race::new(
+                &quic_addresses,
+                &tcp_addresses,
+                mode,
+                self.stagger,
+                Instant::now(),
+            ),
+            quic: quic_side.map(|side| self.quic_plan(side, origin)),
+            tcp: TcpPlan {
+                origin: origin.clone(),
+                proxy: situation.proxy.clone(),
+                tls: self.tls.clone().filter(|_| origin.is_https()),
+                timeouts: self.timeouts,
+            },
+            early: early
+                .filter(|_| quic_side.is_some())
+                .map(|request| request(alt_used.as_ref())),
+            pool: &self.pool,
+        };
+        let outcome = contest.run().await?;
+        Ok(self.settle(origin, outcome, why, alt_used, measurements))
+    }
+
+    /// Keeps what a race brought and learns from it.
+    fn settle(
+        self: &Arc<Self>,
+        origin: &Origin,
+        outcome: Outcome,
+        why: Why,
+        alt_used: Option<HeaderValue>,
+        measurements: &Measurements,
+    ) -> Selected {
+        let over_tcp = if outcome.unfinished.is_some() {
+            Why::QuicSlower
+        } else if outcome.quic_failed {
+            Why::QuicFailed
+        } else {
+            why
+        };
+        let (link, why, reused) = match outcome.won {
+            Won::Quic(opened) => {
+                let handshake = opened.handshake;
+                measurements.note(|snapshot| snapshot.handshake = Some(handshake));
+                let (link, early) = self.adopt(origin, opened, alt_used.clone());
+                (Link::Http3(link, early), why, false)
+            }
+            Won::Tcp(opened) => {
+                measurements.note(|snapshot| {
+                    snapshot.connect = Some(opened.connect);
+                    snapshot.handshake = opened.handshake;
+                });
+                self.pool.add_tcp(origin, &opened.link);
+                (Link::Tcp(opened.link), over_tcp, false)
+            }
+            Won::Standing(link) => (Link::Tcp(link), over_tcp, true),
+        };
+        if matches!(link, Link::Tcp(_)) && outcome.quic_failed {
+            let network = (self.network)();
+            lock(&self.broken).failed(network, origin, Instant::now());
+        }
+        if let Some(unfinished) = outcome.unfinished {
+            self.watch(origin, unfinished, alt_used);
+        }
+        Selected {
+            link,
+            why,
+            attempts: outcome.attempts,
+            reused,
+        }
+    }
+
+    /// Takes an HTTP/3 connection into the pool.
+    fn adopt(
+        &self,
+        origin: &Origin,
+        opened: QuicOpened,
+        alternative: Option<HeaderValue>,
+    ) -> (Http3Link, Option<EarlyResponse>) {
+        let link = Http3Link {
+            sender: opened.sender,
+            alternative,
+        };
+        self.pool.add_http3(origin, link.clone());
+        let network = (self.network)();
+        lock(&self.broken).worked(network, origin);
+        (link, opened.early)
+    }
+
+    /// Waits, apart from any request, for QUIC that TCP overtook: it becomes the connection of later
+    /// requests, or is left alone for a while.
+    fn watch(
+        self: &Arc<Self>,
+        origin: &Origin,
+        unfinished: Unfinished,
+        alt_used: Option<HeaderValue>,
+    ) {
+        lock(&self.pending).insert(origin.clone());
+        let (state, origin) = (Arc::clone(self), origin.clone());
+        let network = (self.network)();
+        tokio::spawn(async move {
+            let opened = unfinished.finish().await;
+            if let Some(opened) = opened {
+                // Its early request went over TCP instead.
+                state.adopt(&origin, opened, alt_used);
+            } else {
+                lock(&state.broken).failed(network, &origin, Instant::now());
+            }
+            lock(&state.pending).remove(&origin);
+        });
+    }
+
+    async fn resolve(&self, host: &str, port: u16) -> Result<Resolved, Error> {
+        if let Ok(address) = host.parse() {
+            return Ok(Resolved {
+                addresses: vec![address],
+                https: None,
+            });
+        }
+        let lookup = self.resolver.resolve(host, port);
+        let resolved = within(self.timeouts.resolve, Phase::Resolve, lookup).await?;
+        let resolved = resolved.map_err(|source| Error::Resolve {
+            host: host.to_owned(),
+            source,
+        })?;
+        if resolved.addresses.is_empty() {
+            return Err(Error::NoAddress(host.to_owned()));
+        }
+        Ok(resolved)
+    }
+
+    async fn quic_addresses(
+        &self,
+        situation: &Situation<'_>,
+        resolved: &Resolved,
+    ) -> Result<Vec<SocketAddr>, Error> {
+        let of = |resolved: &Resolved, port| {
+            let addresses = resolved.addresses.iter();
+            addresses.map(|ip| SocketAddr::new(*ip, port)).collect()
+        };
+        Ok(match &situation.alternative {
+            Some(Alternative {
+                host: Some(host),
+                port,
+            }) if **host != *situation.origin.host() => {
+                // An alternative that can't be found leaves the rest as it is.
+                let elsewhere = self.resolve(host, *port).await;
+                elsewhere.map_or_else(|_| Vec::new(), |found| of(&found, *port))
+            }
+            Some(Alternative { port, .. }) => of(resolved, *port),
+            None => of(resolved, record_port(situation.origin, resolved)),
+        })
+    }
+
+    fn tcp_addresses(
+        &self,
+        situation: &Situation<'_>,
+        resolved: &Resolved,
+        mode: Tcp,
+    ) -> Vec<SocketAddr> {
+        let origin = situation.origin;
+        if mode == Tcp::Never || (origin.is_https() && self.tls.is_none()) {
+            return Vec::new();
+        }
+        let port = match &situation.proxy {
+            Some(proxy) => proxy.origin.port(),
+            None => record_port(origin, resolved),
+        };
+        let addresses = resolved.addresses.iter();
+        addresses.map(|ip| SocketAddr::new(*ip, port)).collect()
+    }
+
+    fn quic_plan(&self, side: &QuicSide, origin: &Origin) -> QuicPlan {
+        QuicPlan {
+            side: side.clone(),
+            host: origin.host().to_owned(),
+            http3: h3::Config {
+                remembered: lock(&self.settings).get(origin).copied(),
+                ..self.http3
+            },
+            limit: self.timeouts.quic,
+        }
+    }
+
+    /// Keeps the settings of a server for early data on the next connection.
+    pub(super) fn remember_settings(&self, origin: &Origin, settings: h3::Settings) {
+        let mut all = lock(&self.settings);
+        if all.len() >= SETTINGS && !all.contains_key(origin) {
+            // Early data without them keep to the defaults.
+            all.clear();
+        }
+        all.insert(origin.clone(), settings);
+    }
+}
+
+fn record_port(origin: &Origin, resolved: &Resolved) -> u16 {
+    let record = resolved.https.as_ref().filter(|_| origin.is_https());
+    record
+        .and_then(|record| record.port)
+        .unwrap_or(origin.port())
+}
+
+fn alt_used(origin: &Origin, alternative: &Alternative) -> Option<HeaderValue> {
+    let host = alternative.host.as_deref().unwrap_or(origin.host());
+    let value = if host.contains(':') {
+        format!("[{host}]:{}", alternative.port)
+    } else {
+        format!("{host}:{}", alternative.port)
+    };
+    HeaderValue::from_str(&value).ok()
+}

@@ -1,0 +1,147 @@
+//! One attempt over TCP: the connection, the proxy's tunnel, TLS, and hyper on top.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
+use tokio_rustls::TlsConnector;
+
+use super::error::AttemptCause;
+use super::origin::Origin;
+use super::proxy::{self, Proxy};
+use super::timeouts::{Phase, Timeouts};
+use crate::tcp::ALPN_HTTP2;
+use crate::web::body::Body;
+
+/// What requests are handed to.
+pub(super) enum TcpSender {
+    Http1(http1::SendRequest<Body>),
+    Http2(http2::SendRequest<Body>),
+}
+
+/// A connection over TCP.
+pub(super) struct TcpLink {
+    pub(super) sender: TcpSender,
+    /// What its handshake says of the round-trip time; `None` behind a proxy.
+    pub(super) rtt: Option<Duration>,
+}
+
+impl TcpLink {
+    pub(super) fn is_closed(&self) -> bool {
+        match &self.sender {
+            TcpSender::Http1(sender) => sender.is_closed(),
+            TcpSender::Http2(sender) => sender.is_closed(),
+        }
+    }
+
+    /// Another handle, if several requests may share the connection and it takes more.
+    pub(super) fn share(&self) -> Option<Self> {
+        match &self.sender {
+            TcpSender::Http2(sender) if !sender.is_closed() => Some(Self {
+                sender: TcpSender::Http2(sender.clone()),
+                rtt: self.rtt,
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// A new connection and how long it took.
+pub(super) struct TcpOpened {
+    pub(super) link: TcpLink,
+    pub(super) connect: Duration,
+    pub(super) handshake: Option<Duration>,
+}
+
+/// What an attempt needs to know.
+#[derive(Clone)]
+pub(super) struct TcpPlan {
+    pub(super) origin: Origin,
+    pub(super) proxy: Option<Arc<Proxy>>,
+    /// `None` only if the origin needs none.
+    pub(super) tls: Option<Arc<rustls::ClientConfig>>,
+    pub(super) timeouts: Timeouts,
+}
+
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// Connects to `address`, which is the proxy's if there is one.
+pub(super) async fn open(plan: TcpPlan, address: SocketAddr) -> Result<TcpOpened, AttemptCause> {
+    let begun = Instant::now();
+    let connecting = TcpStream::connect(address);
+    let stream = limited(plan.timeouts.connect, Phase::Connect, async {
+        Ok(connecting.await?)
+    })
+    .await?;
+    let connect = begun.elapsed();
+    stream.set_nodelay(true)?;
+    let limit = plan.timeouts.handshake;
+    let rtt = plan.proxy.is_none().then_some(connect);
+    let secure = plan.tls.is_some();
+    let sender = limited(limit, Phase::Handshake, handshake(plan, stream)).await?;
+    Ok(TcpOpened {
+        link: TcpLink { sender, rtt },
+        connect,
+        handshake: secure.then(|| begun.elapsed() - connect),
+    })
+}
+
+async fn limited<T>(
+    limit: Duration,
+    phase: Phase,
+    work: impl Future<Output = Result<T, AttemptCause>>,
+) -> Result<T, AttemptCause> {
+    let done = timeout(limit, work).await;
+    done.unwrap_or(Err(AttemptCause::Timeout(phase)))
+}
+
+async fn handshake(plan: TcpPlan, stream: TcpStream) -> Result<TcpSender, AttemptCause> {
+    let stream: Box<dyn Stream> = match &plan.proxy {
+        Some(proxy) => Box::new(proxy::tunnel(stream, proxy, &plan.origin).await?),
+        None => Box::new(stream),
+    };
+    let Some(tls) = plan.tls else {
+        return http1(stream).await;
+    };
+    let name = ServerName::try_from(plan.origin.host().to_owned())
+        .map_err(|_| AttemptCause::ServerName)?;
+    let stream = TlsConnector::from(tls).connect(name, stream).await?;
+    if stream.get_ref().1.alpn_protocol() == Some(ALPN_HTTP2) {
+        http2(stream).await
+    } else {
+        http1(stream).await
+    }
+}
+
+async fn http1<T: Stream + 'static>(stream: T) -> Result<TcpSender, AttemptCause> {
+    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "an HTTP/1.1 connection failed");
+        }
+    });
+    Ok(TcpSender::Http1(sender))
+}
+
+async fn http2<T: Stream + 'static>(stream: T) -> Result<TcpSender, AttemptCause> {
+    let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .adaptive_window(true)
+        .handshake(TokioIo::new(stream))
+        .await?;
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "an HTTP/2 connection failed");
+        }
+    });
+    Ok(TcpSender::Http2(sender))
+}
