@@ -164,3 +164,6 @@ impl AltSvcCache {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

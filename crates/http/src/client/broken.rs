@@ -123,3 +123,6 @@ impl Broken {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -99,3 +99,6 @@ pub(super) fn decide(policy: Policy, facts: Facts) -> Decision {
         },
     }
 }
+
+#[cfg(test)]
+mod tests;

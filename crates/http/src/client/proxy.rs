@@ -217,3 +217,6 @@ pub(super) async fn tunnel(
     }
     Ok(TokioIo::new(hyper::upgrade::on(response).await?))
 }
+
+#[cfg(test)]
+mod tests;

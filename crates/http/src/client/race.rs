@@ -155,3 +155,6 @@ fn interleave(addresses: &[SocketAddr]) -> impl Iterator<Item = SocketAddr> {
     sorted.truncate(MAX_ADDRESSES);
     sorted.into_iter()
 }
+
+#[cfg(test)]
+mod tests;

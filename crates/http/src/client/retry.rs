@@ -23,3 +23,6 @@ pub(super) enum Fate {
 pub(super) fn again(fate: Fate, whole: bool, sent: u32) -> bool {
     whole && sent < MAX_SENT && fate != Fate::Unknown
 }
+
+#[cfg(test)]
+mod tests;

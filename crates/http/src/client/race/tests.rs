@@ -1,0 +1,94 @@
+use super::*;
+
+const STEP: Duration = Duration::from_millis(250);
+
+fn v4(last: u8) -> SocketAddr {
+    ([192, 0, 2, last], 443).into()
+}
+
+fn v6(last: u16) -> SocketAddr {
+    ([0x2001, 0xdb8, 0, 0, 0, 0, 0, last], 443).into()
+}
+
+/// Lets the race run with nothing succeeding or failing: when what starts, in steps.
+fn schedule(mut race: Race, begin: Instant) -> Vec<(u32, Transport, SocketAddr)> {
+    let mut starts = Vec::new();
+    let mut now = begin;
+    loop {
+        while let Some(candidate) = race.start(now) {
+            let steps = (now - begin).as_millis() / STEP.as_millis();
+            starts.push((steps as u32, candidate.transport, candidate.address));
+        }
+        match race.wake_at() {
+            Some(at) => now = at,
+            None => return starts,
+        }
+    }
+}
+
+#[test]
+fn quic_comes_first_and_tcp_a_step_later_address_by_address() {
+    let now = Instant::now();
+    let all = [v6(1), v6(2), v4(1)];
+    let race = Race::new(&all, &all, Tcp::AfterDelay, STEP, now);
+    use Transport::{Quic, Tcp as OverTcp};
+    assert_eq!(
+        schedule(race, now),
+        [
+            (0, Quic, v6(1)),
+            (1, OverTcp, v6(1)),
+            (2, Quic, v4(1)),
+            (3, OverTcp, v4(1)),
+            (4, Quic, v6(2)),
+            (5, OverTcp, v6(2)),
+        ]
+    );
+}
+
+#[test]
+fn a_failure_starts_the_next_at_once() {
+    let now = Instant::now();
+    let mut race = Race::new(&[v4(1)], &[v4(1)], Tcp::AfterDelay, STEP, now);
+    assert_eq!(race.start(now).unwrap().transport, Transport::Quic);
+    assert_eq!(race.start(now), None);
+    assert_eq!(race.wake_at(), Some(now + STEP));
+    race.failed(now + STEP / 5, Transport::Quic);
+    assert!(!race.is_over() && !race.quic_runs());
+    let next = race.start(now + STEP / 5).unwrap();
+    assert_eq!(next.transport, Transport::Tcp);
+    race.failed(now + STEP / 2, Transport::Tcp);
+    assert!(race.is_over());
+    assert_eq!(race.started(), 2);
+}
+
+#[test]
+fn tcp_that_waits_for_failure_waits_for_all_of_quic() {
+    let now = Instant::now();
+    let all = [v4(1), v4(2)];
+    let mut race = Race::new(&all, &all, Tcp::AfterFailure, STEP, now);
+    assert!(race.start(now).is_some());
+    let later = now + STEP;
+    assert_eq!(race.start(later).unwrap().address, v4(2));
+    let late = now + 20 * STEP;
+    assert_eq!((race.start(late), race.wake_at()), (None, None));
+    race.failed(late, Transport::Quic);
+    assert_eq!(race.start(late), None);
+    race.failed(late, Transport::Quic);
+    let next = race.start(late).unwrap();
+    assert_eq!(next.transport, Transport::Tcp);
+}
+
+#[test]
+fn never_means_no_tcp() {
+    let now = Instant::now();
+    let race = Race::new(&[v4(1)], &[v4(1)], Tcp::Never, STEP, now);
+    assert_eq!(schedule(race, now), [(0, Transport::Quic, v4(1))]);
+}
+
+#[test]
+fn a_long_list_of_addresses_is_cut() {
+    let now = Instant::now();
+    let many: Vec<_> = (0..200).map(v4).collect();
+    let race = Race::new(&[], &many, Tcp::AfterDelay, STEP, now);
+    assert_eq!(schedule(race, now).len(), MAX_ADDRESSES);
+}
