@@ -58,7 +58,7 @@ impl Connection {
             return self.end_with(quic, id, code, Code::REQUEST_CANCELLED);
         }
         self.tell(Event::Stopped { id, code });
-        self.forget_if_over(id);
+        self.forget_if_over(quic, id);
     }
 
     /// A client gave up a request that we had not answered: cheap for it, so it must be rare.
@@ -127,7 +127,9 @@ impl Connection {
     }
 
     /// Forgets a request that is over at both ends.
-    pub(super) fn forget_if_over(&mut self, id: StreamId) {
-        self.requests.remove_if_over(id);
+    pub(super) fn forget_if_over(&mut self, quic: &mut quic::Connection, id: StreamId) {
+        if let Some(request) = self.requests.remove_if_over(id) {
+            self.on_request_gone(quic, id, &request);
+        }
     }
 }

@@ -14,6 +14,7 @@ use crate::h3::fields::{
     Protocol, request_from_fields, response_from_fields, response_to_fields, trailers_from_fields,
 };
 use crate::h3::receiving::{Progress, Pulled, Receives};
+use crate::h3::webtransport;
 use crate::qpack::{Decoded, Field};
 
 impl Connection {
@@ -138,7 +139,7 @@ impl Connection {
         if let Err(error) = result {
             self.on_read_error(now, quic, id, &error);
         }
-        self.forget_if_over(id);
+        self.forget_if_over(quic, id);
     }
 
     fn on_request(
@@ -156,18 +157,24 @@ impl Connection {
         if protocol.is_some() && !self.config.enable_connect_protocol {
             return Err(Fault::malformed(":protocol was not offered").into());
         }
-        request.is_session = self.config.offers_sessions()
-            && protocol.is_some_and(|protocol| protocol.as_str().starts_with("webtransport"));
+        let is_session = self.config.offers_sessions()
+            && protocol.is_some_and(|protocol| webtransport::is_protocol(protocol.as_str()));
         request.receiving.is_tunnel = request.is_connect;
         let declared = declared.filter(|_| !request.is_connect);
         request.receiving.begin_content(declared);
         self.requests.head_came(id);
         let end = self.try_end(quic, id)?;
+        if is_session && !self.admit_session() {
+            self.told.stats.requests_rejected += 1;
+            let reason = "too many sessions";
+            return Err(Fault::stream(Code::REQUEST_REJECTED, reason).into());
+        }
         let Some(request) = self.requests.get_mut(id) else {
             return Ok(());
         };
         request.told = true;
-        let (early, is_session) = (request.early, request.is_session);
+        request.is_session = is_session;
+        let early = request.early;
         self.told.stats.requests += 1;
         self.begin_priority(quic, id, &head.headers);
         self.tell(Event::Request {

@@ -163,14 +163,14 @@ impl Connection {
             request.sending.give_up();
             let _ = quic.send_stream(id).reset(code.0);
         }
-        self.forget_if_over(id);
+        self.forget_if_over(quic, id);
         self.wrap_up(now, quic);
     }
 
     /// Reads no more of the peer's message, and asks it with `code` to send no more.
     pub fn stop(&mut self, now: Instant, quic: &mut quic::Connection, id: StreamId, code: Code) {
         self.stop_reading(quic, id, code);
-        self.forget_if_over(id);
+        self.forget_if_over(quic, id);
         self.wrap_up(now, quic);
     }
 
@@ -194,7 +194,7 @@ impl Connection {
         if let Err(error) = &body {
             self.on_read_error(now, quic, id, error);
         }
-        self.forget_if_over(id);
+        self.forget_if_over(quic, id);
         self.wrap_up(now, quic);
         body
     }
@@ -262,8 +262,10 @@ impl Connection {
             return;
         };
         request.sending.give_up();
-        self.tell(Event::Finished { id });
-        self.forget_if_over(id);
+        if request.told {
+            self.tell(Event::Finished { id });
+        }
+        self.forget_if_over(quic, id);
         self.finish_shutdown(now, quic);
     }
 }
