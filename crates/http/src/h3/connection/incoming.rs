@@ -102,11 +102,10 @@ impl Connection {
                 self.on_head(now, quic, id, decoded);
                 self.read_head(now, quic, id);
             }
-            Progress::TrailersBlocked => {
-                if self.on_trailers(now, quic, id, decoded).is_ok() {
-                    self.tell(Event::Readable { id });
-                }
-            }
+            Progress::TrailersBlocked => match self.on_trailers(id, decoded) {
+                Ok(()) => self.tell(Event::Readable { id }),
+                Err(error) => self.on_read_error(now, quic, id, &error),
+            },
             _ => {}
         }
     }
@@ -226,43 +225,22 @@ impl Connection {
     }
 
     /// Trailers were decoded, or have to wait.
-    pub(super) fn on_trailers(
-        &mut self,
-        now: Instant,
-        quic: &mut quic::Connection,
-        id: StreamId,
-        decoded: Decoded,
-    ) -> Result<(), BodyError> {
-        let Some(request) = self.requests.get_mut(id) else {
-            return Err(BodyError::Closed);
-        };
+    pub(super) fn on_trailers(&mut self, id: StreamId, decoded: Decoded) -> Result<(), BodyError> {
+        let request = self.requests.get_mut(id).ok_or(BodyError::Closed)?;
         self.told.stats.sections_received += 1;
-        let result = match decoded {
-            Decoded::Fields(fields) => trailers_from_fields(fields),
+        request.receiving.progress = match decoded {
+            Decoded::Fields(fields) => Progress::Trailers(trailers_from_fields(fields)?),
             Decoded::Blocked => {
                 self.told.stats.sections_blocked += 1;
-                request.receiving.progress = Progress::TrailersBlocked;
-                return Ok(());
+                Progress::TrailersBlocked
             }
             Decoded::TooLarge(_) => {
                 self.told.stats.sections_too_large += 1;
-                Err(Fault::stream(
-                    Code::EXCESSIVE_LOAD,
-                    "trailers are too large",
-                ))
+                let reason = "trailers are too large";
+                return Err(Fault::stream(Code::EXCESSIVE_LOAD, reason).into());
             }
         };
-        match result {
-            Ok(trailers) => {
-                request.receiving.progress = Progress::Trailers(trailers);
-                Ok(())
-            }
-            Err(fault) => {
-                let error = BodyError::Fault(fault);
-                self.on_read_error(now, quic, id, &error);
-                Err(error)
-            }
-        }
+        Ok(())
     }
 
     /// A head is larger than our limits. A server says so; a client can only give up (RFC 9114,

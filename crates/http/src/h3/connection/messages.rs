@@ -190,7 +190,7 @@ impl Connection {
         quic: &mut quic::Connection,
         id: StreamId,
     ) -> Result<Body, BodyError> {
-        let body = self.read_part(now, quic, id);
+        let body = self.read_part(quic, id);
         if let Err(error) = &body {
             self.on_read_error(now, quic, id, error);
         }
@@ -199,12 +199,7 @@ impl Connection {
         body
     }
 
-    fn read_part(
-        &mut self,
-        now: Instant,
-        quic: &mut quic::Connection,
-        id: StreamId,
-    ) -> Result<Body, BodyError> {
+    fn read_part(&mut self, quic: &mut quic::Connection, id: StreamId) -> Result<Body, BodyError> {
         if let Some(fault) = self.told.fault {
             return Err(fault.into());
         }
@@ -231,7 +226,7 @@ impl Connection {
                 }
                 Pulled::Section(section) => {
                     let decoded = self.compression.decode(id, &section)?;
-                    self.on_trailers(now, quic, id, decoded)?;
+                    self.on_trailers(id, decoded)?;
                 }
                 Pulled::SectionTooLarge | Pulled::SessionStream(_) => {
                     self.told.stats.sections_too_large += 1;
