@@ -246,7 +246,7 @@ impl Connection {
         };
         // A failure is told by other events.
         let _ = request.sending.flush(quic, id);
-        if request.sending.take_wish() {
+        if request.sending.take_wish() && request.told {
             self.tell(Event::Writable { id });
         }
     }
