@@ -13,7 +13,7 @@ use crate::qpack::table::{Entry, Table};
 
 /// The oldest part of a full table to which no reference is made, so that it can be evicted soon: one part
 /// in so many of the capacity (section 2.1.1.1).
-const DRAINING_SHARE: u64 = 8;
+const DRAINING_SHARE: u64 = 16;
 
 /// Hashes of a field.
 #[derive(Clone, Copy, Debug)]
