@@ -163,14 +163,14 @@ impl Connection {
             request.sending.give_up();
             let _ = quic.send_stream(id).reset(code.0);
         }
-        self.forget_if_over(id);
+        self.forget_if_over(quic, id);
         self.wrap_up(now, quic);
     }
 
     /// Reads no more of the peer's message, and asks it with `code` to send no more.
     pub fn stop(&mut self, now: Instant, quic: &mut quic::Connection, id: StreamId, code: Code) {
         self.stop_reading(quic, id, code);
-        self.forget_if_over(id);
+        self.forget_if_over(quic, id);
         self.wrap_up(now, quic);
     }
 
@@ -190,21 +190,16 @@ impl Connection {
         quic: &mut quic::Connection,
         id: StreamId,
     ) -> Result<Body, BodyError> {
-        let body = self.read_part(now, quic, id);
+        let body = self.read_part(quic, id);
         if let Err(error) = &body {
             self.on_read_error(now, quic, id, error);
         }
-        self.forget_if_over(id);
+        self.forget_if_over(quic, id);
         self.wrap_up(now, quic);
         body
     }
 
-    fn read_part(
-        &mut self,
-        now: Instant,
-        quic: &mut quic::Connection,
-        id: StreamId,
-    ) -> Result<Body, BodyError> {
+    fn read_part(&mut self, quic: &mut quic::Connection, id: StreamId) -> Result<Body, BodyError> {
         if let Some(fault) = self.told.fault {
             return Err(fault.into());
         }
@@ -231,7 +226,7 @@ impl Connection {
                 }
                 Pulled::Section(section) => {
                     let decoded = self.compression.decode(id, &section)?;
-                    self.on_trailers(now, quic, id, decoded)?;
+                    self.on_trailers(id, decoded)?;
                 }
                 Pulled::SectionTooLarge | Pulled::SessionStream(_) => {
                     self.told.stats.sections_too_large += 1;
@@ -251,7 +246,7 @@ impl Connection {
         };
         // A failure is told by other events.
         let _ = request.sending.flush(quic, id);
-        if request.sending.take_wish() {
+        if request.sending.take_wish() && request.told {
             self.tell(Event::Writable { id });
         }
     }
@@ -262,8 +257,10 @@ impl Connection {
             return;
         };
         request.sending.give_up();
-        self.tell(Event::Finished { id });
-        self.forget_if_over(id);
+        if request.told {
+            self.tell(Event::Finished { id });
+        }
+        self.forget_if_over(quic, id);
         self.finish_shutdown(now, quic);
     }
 }
