@@ -181,14 +181,15 @@ fn contents(head: &http::response::Parts, body: &[u8]) -> Vec<u8> {
     let content_type = head.headers["content-type"].to_str().unwrap();
     let boundary = content_type.split_once("boundary=").unwrap().1;
     let text = format!("\r\n{}", std::str::from_utf8(body).unwrap());
-    text.split(&format!("\r\n--{boundary}"))
-        .filter_map(|part| part.split_once("\r\n\r\n"))
-        .map(|(head, content)| {
+    let mut shown = Vec::new();
+    for part in text.split(&format!("\r\n--{boundary}")) {
+        if let Some((head, content)) = part.split_once("\r\n\r\n") {
             let range = head.lines().find(|line| line.starts_with("Content-Range"));
-            format!("{} {content}\n", range.unwrap())
-        })
-        .collect::<String>()
-        .into_bytes()
+            shown.extend_from_slice(range.unwrap().as_bytes());
+            shown.extend_from_slice(content.as_bytes());
+        }
+    }
+    shown
 }
 
 /// How the two compare in one case.
