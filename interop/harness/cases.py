@@ -287,9 +287,7 @@ CASES = [
     of_runner(runner.multiplexing, True),
     of_runner(runner.retry, True),
     of_runner(runner.resumption, True),
-    # Not in CI: our client paces early data by an assumed round trip, and part of its requests come too
-    # late for 0-RTT; quinn's and noq's probes for larger packets count as 1-RTT data.
-    of_runner(runner.zerortt, False),
+    of_runner(runner.zerortt, True),
     of_runner(runner.blackhole),
     of_runner(runner.keyupdate, True),
     of_runner(runner.ecn, True),

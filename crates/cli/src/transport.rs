@@ -103,6 +103,17 @@ pub struct Basics {
     )]
     pub quic_version: Vec<QuicVersion>,
 
+    /// Version that a client begins in; it moves to a better one if the server agrees [default: the
+    /// first of --quic-version]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_enum,
+        value_name = "VERSION"
+    )]
+    pub first_version: Option<QuicVersion>,
+
     /// Largest UDP payload in bytes that is looked for on the path [default: 1472, which fills
     /// Ethernet frames]
     #[arg(
@@ -382,6 +393,9 @@ fn chosen<Side>(mut builder: Builder<Side>, tuning: &Tuning) -> Builder<Side> {
     let versions = &tuning.basics.quic_version;
     if !versions.is_empty() {
         builder = builder.versions(versions.iter().map(|version| version.number()));
+    }
+    if let Some(first) = tuning.basics.first_version {
+        builder = builder.first_version(first.number());
     }
     if let Some(directory) = &tuning.basics.qlog {
         builder = builder.qlog(directory);
