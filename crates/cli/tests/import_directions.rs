@@ -17,6 +17,7 @@ const ORDER: &[&str] = &[
     "qlog",
     "sim",
     "net",
+    "http",
     "media",
     "swiftwater",
     "lab",

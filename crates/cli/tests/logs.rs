@@ -41,12 +41,13 @@ fn client_and_server_log_their_connections() {
 
     let client = &logs(&ours, "client")[0];
     assert_eq!(client[0]["trace"]["vantage_point"]["type"], "client");
-    assert!(count(client, "quic:packet_received") > 40);
+    // As few as with the largest packets that are looked for.
+    assert!(count(client, "quic:packet_received") > 50_000 / 1_472);
     assert_eq!(count(client, "quic:connection_closed"), 1);
     assert_eq!(names(&ours).len(), 1);
     let server = &logs(&theirs, "server")[0];
     assert_eq!(server[0]["trace"]["vantage_point"]["type"], "server");
-    assert!(count(server, "quic:packet_sent") > 40);
+    assert!(count(server, "quic:packet_sent") > 50_000 / 1_472);
 }
 
 #[test]

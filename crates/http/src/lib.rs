@@ -5,11 +5,12 @@
 //!   `swiftwater-quic`.
 //! - [`web`]: what servers do whatever the version: files, reverse proxy, logs, metrics, as tower
 //!   services and layers.
-//! - [`tcp`]: HTTP/1.1 and HTTP/2 over TLS and TCP, through hyper.
+//! - [`tcp`]: HTTP/1.1 and HTTP/2 over TLS and TCP, through hyper; [`udp`]: HTTP/3 on real connections.
 
 #![forbid(unsafe_code)]
 
 pub mod h3;
 pub mod qpack;
 pub mod tcp;
+pub mod udp;
 pub mod web;

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -16,9 +17,10 @@ use swiftwater_quic::{
 };
 use swiftwater_units::{Bandwidth, Dir, Instant, Side, StreamId};
 
+use crate::application::Application;
 use crate::recv_stream::RecvStream;
 use crate::send_stream::SendStream;
-use crate::shared::{Handle, remember};
+use crate::shared::{Handle, Wakeups, remember};
 
 /// A QUIC connection: streams in both directions, datagrams, and how the path fares.
 ///
@@ -137,6 +139,29 @@ impl Connection {
             .await
     }
 
+    /// Lets a protocol run on the connection, inside its worker. From now on it gets the events of
+    /// streams and datagrams; the methods of this handle that wait for those wait in vain. What
+    /// happened before is told to it at once. For good: a second one replaces the first.
+    pub fn host(&self, application: Arc<dyn Application>) {
+        let mut wakeups = Wakeups::default();
+        let now = self.handle.endpoint.clock.now();
+        self.handle.lock().host(now, application, &mut wakeups);
+        wakeups.deliver(&self.handle.signals);
+        self.handle.touch();
+    }
+
+    /// Runs `act` on the connection itself, at the present time of its clock, and has its worker send
+    /// what comes of it. For protocols given to [`Connection::host`].
+    ///
+    /// `act` runs under the connection's lock: it must not block, must not use this or other handles
+    /// of the connection, and leaves `poll_event`, `poll_transmit` and timeouts to the worker.
+    pub fn with_core<R>(&self, act: impl FnOnce(Instant, &mut Core) -> R) -> R {
+        let now = self.handle.endpoint.clock.now();
+        let result = act(now, &mut self.handle.lock().connection);
+        self.handle.touch();
+        result
+    }
+
     /// The largest datagram that can be sent now, bytes; `None` if the peer accepts none. It changes
     /// with the path.
     pub fn max_datagram_size(&self) -> Option<usize> {
@@ -211,6 +236,19 @@ impl Connection {
     /// The peer's address, which may change during the connection.
     pub fn remote_address(&self) -> SocketAddr {
         self.handle.lock().connection.remote()
+    }
+
+    /// The address at which the peer reaches this end, which may change during the connection. Its IP
+    /// address is the wildcard if the socket has no other and nothing was received yet.
+    pub fn local_address(&self) -> SocketAddr {
+        let local = self.path_address().local;
+        let endpoint = self.handle.endpoint.lock();
+        let bound = endpoint.sockets.address(local.socket);
+        let mut address = bound.unwrap_or_else(|| endpoint.sockets.local());
+        if let Some(ip) = local.ip {
+            address.set_ip(ip);
+        }
+        address
     }
 
     /// Both ends of the path in use, which may change during the connection.

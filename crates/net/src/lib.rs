@@ -6,6 +6,7 @@
 //!   connections, in batches: GRO slices in, GSO slices out, ECN marks and local addresses both ways.
 //! - [`Connection`], [`SendStream`], [`RecvStream`]: what applications hold. They work on the
 //!   connection directly, under its lock, and tell the worker afterwards; data are copied once.
+//! - [`Application`]: a protocol that runs on a connection inside its worker.
 //! - [`TraceFactory`]: what happens on connections, for `tracing`.
 //! - [`relay`]: puts any UDP program behind an emulated link.
 //!
@@ -17,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+mod application;
 mod clock;
 mod connection;
 mod dispatch;
@@ -40,6 +42,7 @@ mod timers;
 mod trace;
 mod worker;
 
+pub use application::Application;
 pub use connection::{Connecting, Connection};
 pub use endpoint::{Endpoint, EndpointOptions};
 pub use endpoint_stats::EndpointStats;

@@ -17,6 +17,7 @@ use swiftwater_quic::{
 use swiftwater_units::{Dir, Instant, StreamId};
 use tokio::sync::Notify;
 
+use crate::application::Application;
 use crate::endpoint_shared::EndpointShared;
 
 /// One connection.
@@ -112,6 +113,8 @@ pub(crate) struct State {
     /// What the system said when it last refused to send from the local address; taken by whom it
     /// was told.
     pub(crate) unreachable: Option<io::ErrorKind>,
+    /// What runs on the connection; it takes the events of streams and datagrams.
+    application: Option<Arc<dyn Application>>,
 }
 
 /// The last move that the application asked for.
@@ -214,12 +217,64 @@ impl State {
             tokens: Vec::new(),
             migration: Migration::default(),
             unreachable: None,
+            application: None,
+        }
+    }
+
+    /// Lets `application` run on the connection. What it has missed is told now.
+    pub(crate) fn host(
+        &mut self,
+        now: Instant,
+        application: Arc<dyn Application>,
+        wakeups: &mut Wakeups,
+    ) {
+        // There are no handles of connections on which nothing may be sent yet.
+        let mut missed = vec![if self.connected {
+            Event::Connected
+        } else {
+            Event::EarlyDataReady
+        }];
+        if self.confirmed {
+            missed.push(Event::Confirmed);
+        }
+        let opened = Dir::ALL.map(|dir| Event::Stream(StreamEvent::Opened { dir }));
+        missed.extend(opened);
+        missed.push(Event::DatagramReceived);
+        missed.extend(self.closed.clone().map(|reason| Event::Closed { reason }));
+        for event in missed {
+            let wakers = &mut wakeups.wakers;
+            application.on_event(now, &mut self.connection, &event, wakers);
+        }
+        self.application = Some(application);
+    }
+
+    /// The next time at which the connection, or what runs on it, has something to do.
+    pub(crate) fn next_timeout(&mut self) -> Option<Instant> {
+        let application = self.application.as_ref();
+        let wanted = application.and_then(|application| application.next_timeout());
+        [self.connection.poll_timeout(), wanted]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Time passed.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, wakeups: &mut Wakeups) {
+        self.connection.handle_timeout(now);
+        if let Some(application) = &self.application
+            && application.next_timeout().is_some_and(|at| at <= now)
+        {
+            application.on_timeout(now, &mut self.connection, &mut wakeups.wakers);
         }
     }
 
     /// Takes the connection's events and notes whom they concern.
-    pub(crate) fn drain_events(&mut self, wakeups: &mut Wakeups) {
+    pub(crate) fn drain_events(&mut self, now: Instant, wakeups: &mut Wakeups) {
         while let Some(event) = self.connection.poll_event() {
+            if let Some(application) = &self.application {
+                let wakers = &mut wakeups.wakers;
+                application.on_event(now, &mut self.connection, &event, wakers);
+            }
             match event {
                 Event::EarlyDataReady => wakeups.usable = true,
                 Event::Connected => {

@@ -211,7 +211,8 @@ impl Worker {
         let mut busy = false;
         while let Some(index) = self.table.timers.pop_expired(now) {
             if let Some(entry) = self.table.get(index) {
-                entry.shared.lock().connection.handle_timeout(now);
+                let wakeups = &mut self.scratch.wakeups;
+                entry.shared.lock().handle_timeout(now, wakeups);
                 self.table.mark(index);
                 busy = true;
             }
@@ -296,19 +297,20 @@ impl Worker {
             connection.poll_transmit(now, segments, buffer)
         });
         drop(state);
-        self.settle(index, &shared);
+        self.settle(now, index, &shared);
         sent
     }
 
     /// Takes the events of connections that had input but no chance to send.
     fn settle_rest(&mut self) -> bool {
+        let now = self.shared.clock.now();
         let mut unsettled = std::mem::take(&mut self.table.unsettled);
         for index in unsettled.drain(..) {
             if let Some(entry) = self.table.get(index)
                 && entry.unsettled
             {
                 let shared = Arc::clone(&entry.shared);
-                self.settle(index, &shared);
+                self.settle(now, index, &shared);
             }
         }
         // Settling may unsettle nothing, so the list is still empty.
@@ -317,15 +319,15 @@ impl Worker {
     }
 
     /// Takes events and the next timeout of connection `index`, and acts on them.
-    fn settle(&mut self, index: usize, shared: &Arc<Shared>) {
+    fn settle(&mut self, now: Instant, index: usize, shared: &Arc<Shared>) {
         let Scratch { wakeups, events } = &mut self.scratch;
         let timeout = {
             let mut state = shared.lock();
-            state.drain_events(wakeups);
+            state.drain_events(now, wakeups);
             while let Some(event) = state.connection.poll_endpoint_event() {
                 events.push(event);
             }
-            state.connection.poll_timeout()
+            state.next_timeout()
         };
         self.table.timers.set(index, timeout);
         let usable = wakeups.usable;

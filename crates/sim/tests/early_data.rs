@@ -148,6 +148,30 @@ fn early_data_arrive_after_half_a_round_trip() {
     }
 }
 
+/// The RTT isn't known yet, so a pacer that went by the assumed one would hold most of it back.
+#[test]
+fn a_whole_initial_window_of_requests_goes_early() {
+    for world in worlds() {
+        let mut pair = world.return_to(|builder| builder);
+        let sent = pair.record(Direction::ToServer);
+        // One after the other, so that between two there is nothing to send.
+        for _ in 0..39 {
+            pair.start_transfer(200, Direction::ToServer);
+            pair.advance(Duration::from_micros(100));
+        }
+        assert!(pair.finish_transfers());
+        let early: usize = sent
+            .datagrams()
+            .iter()
+            .filter(|each| packet_types(&each.data).contains(&PacketType::ZeroRtt))
+            .map(|each| each.data.len())
+            .sum();
+        assert!(early > 39 * 200, "{early}");
+        // All of it arrived half a round trip after it was asked for.
+        assert!(pair.now() < Instant::from_millis(15), "{}", pair.now());
+    }
+}
+
 #[test]
 fn the_answer_to_early_data_takes_one_round_trip() {
     for world in worlds() {

@@ -1,1 +1,39 @@
 //! HTTP/3 (RFC 9114), sans-I/O: frames, messages and the engine that runs on a QUIC connection.
+//!
+//! [`Connection`] is one end's HTTP/3 on one [`swiftwater_quic::Connection`]. It holds no socket, clock
+//! or task: a driver shows it the transport's events and hands its own on to the application.
+//!
+//! Also here: priorities (RFC 9218), extended CONNECT (RFC 9220), HTTP datagrams and capsules (RFC
+//! 9297), and which streams belong to which WebTransport session. Server push is refused as the RFC
+//! says. Not here: what a server answers, and anything asynchronous.
+
+mod budget;
+pub mod capsule;
+mod code;
+mod config;
+mod connection;
+mod datagram;
+mod error;
+mod event;
+mod fields;
+pub mod frame;
+mod grease;
+mod limits;
+mod priority;
+mod receiving;
+mod sending;
+mod settings;
+mod stats;
+mod stream_type;
+
+pub use code::Code;
+pub use config::Config;
+pub use connection::{Body, Connection};
+pub use error::{BodyError, DatagramError, Fault, HeadError, RequestError, SendError};
+pub use event::Event;
+pub use fields::Protocol;
+pub use limits::Limits;
+pub use priority::Priority;
+pub use settings::Settings;
+pub use stats::Stats;
+pub use stream_type::StreamType;

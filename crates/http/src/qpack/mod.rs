@@ -1,1 +1,43 @@
-//! QPACK (RFC 9204): compression of header fields for HTTP/3, sans-I/O.
+//! QPACK (RFC 9204): compression of field sections for HTTP/3, sans-I/O.
+//!
+//! An [`Encoder`] turns lists of [`Field`]s into encoded field sections and instructions for the peer's
+//! table; a [`Decoder`] does the reverse. Neither knows streams: the caller carries the sections in HEADERS
+//! frames, and moves the bytes of the encoder stream and of the decoder stream (their type bytes are its own
+//! affair).
+//!
+//! Contract: after any call, drain `poll_instructions` when its stream has room; after
+//! [`Decoder::on_encoder_stream`] drain [`Decoder::poll_unblocked`]. An error of either type ends the
+//! connection with [`QpackError::code`].
+//!
+//! What the peer can make grow, and its bound:
+//!
+//! | what | bound | beyond |
+//! |---|---|---|
+//! | decoder's table | [`DecoderConfig::max_table_capacity`] | `QPACK_ENCODER_STREAM_ERROR` |
+//! | sections held while blocked | [`DecoderConfig::max_blocked_streams`] streams, a few sections each | `QPACK_DECOMPRESSION_FAILED` |
+//! | bytes of one section, encoded and decoded | [`DecoderConfig::max_field_section_size`] | [`Decoded::TooLarge`] |
+//! | fields of one section | [`DecoderConfig::max_fields`] | [`Decoded::TooLarge`] |
+//! | a started encoder instruction | what an entry of the table's capacity needs | `QPACK_ENCODER_STREAM_ERROR` |
+//! | decoder instructions that nobody polls | 64 KiB | `H3_EXCESSIVE_LOAD` |
+//! | encoder instructions that nobody polls | the table's capacity, for entries stay until acknowledged | no insertion |
+//! | references without acknowledgement | [`EncoderConfig::max_references`] | no dynamic references |
+//!
+//! Not here: the meaning of fields, pseudo-headers, HTTP frames (`h3`).
+
+mod decoder;
+mod encoder;
+mod error;
+mod field;
+mod huffman;
+mod instruction;
+mod integer;
+mod line;
+mod prefix;
+mod static_table;
+mod string;
+mod table;
+
+pub use decoder::{Decoded, Decoder, DecoderConfig, DecoderStats, Excess};
+pub use encoder::{Encoder, EncoderConfig, EncoderStats};
+pub use error::{Fault, QpackError};
+pub use field::Field;

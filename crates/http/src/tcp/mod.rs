@@ -1,1 +1,21 @@
-//! HTTP/1.1 and HTTP/2 over TLS and TCP, through hyper.
+//! HTTP/1.1 (RFC 9112) and HTTP/2 (RFC 9113) over TLS and TCP: hyper with limits, certificates that
+//! can be replaced, and an orderly end.
+//!
+//! - [`TcpServer`], [`RunningServer`]: a socket and a tower service; draining.
+//! - [`Limits`]: the cap of everything that clients can make grow, and of every wait.
+//! - [`Certificates`], [`server_config`]: TLS.
+//!
+//! What services do lives in [`crate::web`]; HTTP/3 in [`crate::h3`].
+
+mod activity;
+mod adapter;
+mod certificates;
+mod connection;
+mod limits;
+mod server;
+mod tls;
+
+pub use certificates::{CertificateError, Certificates};
+pub use limits::Limits;
+pub use server::{Drained, RunningServer, TcpServer};
+pub use tls::{ALPN_HTTP2, ALPN_HTTP11, server_config};

@@ -1,1 +1,24 @@
-//! What a web server does above the versions of HTTP, as tower services and layers.
+//! What a web server does above the versions of HTTP, as tower services and layers: each takes
+//! `http::Request` and gives `http::Response`, whichever version carries them.
+//!
+//! - [`files`]: a directory, with conditional requests and ranges.
+//! - [`proxy`]: one upstream behind this server.
+//! - [`compression`], [`alt_svc`], [`early_data`]: layers that change messages.
+//! - [`access_log`], [`metrics`]: layers that watch them.
+//! - [`body`], [`timed_body`], [`observed_body`]: bodies of unknown type, an end to bodies that come
+//!   too slowly, bodies that tell what became of them.
+//! - [`connection_info`]: what is known of the connection that a request came by.
+//!
+//! Connections, TLS and the syntax of HTTP live elsewhere: [`crate::tcp`], [`crate::h3`].
+
+pub mod access_log;
+pub mod alt_svc;
+pub mod body;
+pub mod compression;
+pub mod connection_info;
+pub mod early_data;
+pub mod files;
+pub mod metrics;
+pub mod observed_body;
+pub mod proxy;
+pub mod timed_body;

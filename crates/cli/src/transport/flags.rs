@@ -1,0 +1,324 @@
+//! Settings of the transport, as flags of the command line.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use swiftwater::congestion::{self, UnknownController};
+use swiftwater::policies::{self, UnknownPolicies};
+use swiftwater::quic::{AckFrequencyConfig, MtuDiscovery};
+use swiftwater::{CipherSuite, Profile, TransportConfig, VERSION_1, VERSION_2};
+use thiserror::Error;
+
+use crate::duration::parse_positive_duration;
+
+/// Settings of the transport, as flags.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Tuning {
+    /// Those of every command.
+    #[command(flatten)]
+    pub basics: Basics,
+
+    /// How this end repairs losses.
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_name = "POLICY",
+        value_parser = parse_recovery,
+        help = recovery_help("How this end repairs losses")
+    )]
+    pub recovery: Option<String>,
+}
+
+/// Settings of the transport but for the recovery of losses, of which some commands show several.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Basics {
+    /// Congestion controller of this end, such as cubic or bbr2; 'lab controllers' lists them
+    /// [default: the profile's]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_name = "NAME",
+        value_parser = parse_controller
+    )]
+    pub cc: Option<String>,
+
+    /// Settings for a kind of traffic: web, live, interactive, bulk [default: web; live for live
+    /// video]
+    #[arg(long, global = true, help_heading = "Transport", value_name = "NAME")]
+    pub profile: Option<Profile>,
+
+    /// Cipher suites to allow
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_enum,
+        default_value_t,
+        value_name = "SUITE"
+    )]
+    pub suite: Suite,
+
+    /// UDP payload of full packets in bytes at first; raise it only where the path carries it
+    /// [default: 1200]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_name = "BYTES",
+        value_parser = clap::value_parser!(u16).range(1200..=65_507)
+    )]
+    pub mtu: Option<u16>,
+
+    /// Versions of QUIC to speak, best first; a client begins in the first, and a server goes on in the
+    /// first that the client speaks too [default: 1,2]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_enum,
+        value_delimiter = ',',
+        value_name = "VERSIONS"
+    )]
+    pub quic_version: Vec<QuicVersion>,
+
+    /// Version that a client begins in; it moves to a better one if the server agrees [default: the
+    /// first of --quic-version]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_enum,
+        value_name = "VERSION"
+    )]
+    pub first_version: Option<QuicVersion>,
+
+    /// Largest UDP payload in bytes that is looked for on the path [default: 1472, which fills
+    /// Ethernet frames]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_name = "BYTES",
+        conflicts_with = "no_mtu_discovery",
+        value_parser = clap::value_parser!(u16).range(1200..=65_527)
+    )]
+    pub max_datagram_size: Option<u16>,
+
+    /// Don't look for larger packets that the path carries
+    #[arg(long, global = true, help_heading = "Transport")]
+    pub no_mtu_discovery: bool,
+
+    /// Round-trip time assumed until one is measured, such as 100ms [default: the profile's]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_name = "TIME",
+        value_parser = parse_positive_duration
+    )]
+    pub initial_rtt: Option<Duration>,
+
+    /// Wait so long for the answer to a first packet before repeating it [default: three times the
+    /// assumed round-trip time; the profile live: 500ms]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_name = "TIME",
+        value_parser = parse_positive_duration
+    )]
+    pub initial_pto: Option<Duration>,
+
+    /// Factor by which each further wait for an answer is longer, 1 to 8 [default: 2]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_name = "FACTOR",
+        value_parser = parse_backoff
+    )]
+    pub pto_backoff: Option<f64>,
+
+    /// Packets of 1200 bytes that may be under way at first [default: the profile's, which for web
+    /// is 10]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_name = "PACKETS",
+        value_parser = clap::value_parser!(u64).range(2..=10_000)
+    )]
+    pub initial_window: Option<u64>,
+
+    /// Ask the peer for one acknowledgement in so many packets, and soon after losses; without it,
+    /// for every other packet
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_name = "PACKETS",
+        value_parser = clap::value_parser!(u64).range(1..=1000)
+    )]
+    pub ack_frequency: Option<u64>,
+
+    /// Log every connection to a file of its own in this directory (qlog, .sqlog); made if missing
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_name = "DIR",
+        env = "QLOGDIR",
+        hide_env_values = true
+    )]
+    pub qlog: Option<PathBuf>,
+
+    /// Update this end's keys after so many packets; to try how peers cope
+    #[arg(
+        long,
+        global = true,
+        hide = true,
+        help_heading = "Transport",
+        value_name = "PACKETS",
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
+    pub key_update_every: Option<u64>,
+}
+
+impl Basics {
+    /// Applies what concerns single settings of the transport.
+    pub(super) fn apply(&self, transport: &mut TransportConfig) {
+        if let Some(mtu) = self.mtu {
+            transport.initial_max_datagram_size = mtu;
+        }
+        if let Some(upper_bound) = self.max_datagram_size {
+            transport.mtu_discovery = Some(MtuDiscovery {
+                upper_bound,
+                ..MtuDiscovery::default()
+            });
+        }
+        if self.no_mtu_discovery {
+            transport.mtu_discovery = None;
+        }
+        if let Some(rtt) = self.initial_rtt {
+            transport.initial_rtt = rtt;
+            // A profile's timeout goes with its own round-trip time.
+            transport.initial_pto = None;
+        }
+        if let Some(pto) = self.initial_pto {
+            transport.initial_pto = Some(pto);
+        }
+        if let Some(factor) = self.pto_backoff {
+            transport.pto_backoff = factor;
+        }
+        if let Some(packets) = self.initial_window {
+            transport.initial_window = Some((packets * 1200).into());
+        }
+        if let Some(packets) = self.ack_frequency {
+            transport.ack_frequency = Some(AckFrequencyConfig {
+                ack_eliciting_threshold: packets - 1,
+                ..AckFrequencyConfig::default()
+            });
+        }
+        if let Some(packets) = self.key_update_every {
+            // Beyond the default the keys would wear out.
+            transport.key_update_interval = transport.key_update_interval.min(packets);
+        }
+    }
+}
+
+/// A version of QUIC.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum QuicVersion {
+    /// RFC 9000
+    #[value(name = "1", alias = "v1")]
+    One,
+    /// RFC 9369
+    #[value(name = "2", alias = "v2")]
+    Two,
+}
+
+impl QuicVersion {
+    /// The number in packets.
+    pub fn number(self) -> u32 {
+        match self {
+            Self::One => VERSION_1,
+            Self::Two => VERSION_2,
+        }
+    }
+}
+
+/// Which cipher suites are allowed.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub enum Suite {
+    /// All of TLS 1.3
+    #[default]
+    Any,
+    /// AES-128-GCM only
+    Aes128,
+    /// AES-256-GCM only
+    Aes256,
+    /// ChaCha20-Poly1305 only
+    Chacha20,
+}
+
+impl Suite {
+    pub(super) fn list(self) -> &'static [CipherSuite] {
+        match self {
+            Self::Any => &CipherSuite::ALL,
+            Self::Aes128 => &[CipherSuite::Aes128Gcm],
+            Self::Aes256 => &[CipherSuite::Aes256Gcm],
+            Self::Chacha20 => &[CipherSuite::ChaCha20Poly1305],
+        }
+    }
+}
+
+/// A factor that a timeout can't grow by.
+#[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
+#[error("it must be a number from 1 to 8, such as 1.5")]
+pub struct BackoffError;
+
+/// Reads the factor of the probe timeout's back-off.
+pub fn parse_backoff(input: &str) -> Result<f64, BackoffError> {
+    let factor: f64 = input.parse().map_err(|_| BackoffError)?;
+    if (1.0..=8.0).contains(&factor) {
+        Ok(factor)
+    } else {
+        Err(BackoffError)
+    }
+}
+
+/// Checks the name of a congestion controller.
+pub fn parse_controller(name: &str) -> Result<String, UnknownController> {
+    congestion::by_name(name)?;
+    Ok(name.to_ascii_lowercase())
+}
+
+/// Checks the specification of a recovery policy.
+pub fn parse_recovery(specification: &str) -> Result<String, UnknownPolicies> {
+    policies::by_name(specification)?;
+    Ok(specification.to_ascii_lowercase())
+}
+
+/// A line of help that ends with the names of the recovery policies and the default.
+pub fn recovery_help(what: &str) -> String {
+    format!(
+        "{} [default: the profile's, which for web and bulk is arq, plain retransmission]",
+        with_recoveries(what)
+    )
+}
+
+/// `what`, followed by the names of the recovery policies.
+pub fn with_recoveries(what: &str) -> String {
+    let mut help = what.to_owned();
+    let mut separator = ": ";
+    for name in policies::names() {
+        // Writing to a string never fails.
+        let _ = write!(help, "{separator}{name}");
+        separator = ", ";
+    }
+    help
+}

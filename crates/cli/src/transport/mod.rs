@@ -1,0 +1,17 @@
+//! What all networking commands share: transport settings from flags, TLS, sockets, connecting, and
+//! failures in words.
+
+mod ends;
+mod failures;
+mod flags;
+
+pub use ends::{
+    Parting, Trust, client, connect, connect_early, farewell, hang_up, listen, resolve, server,
+};
+pub use failures::{
+    bind_failure, build_failure, client_failure, connection_failure, lookup_failure, qlog_failure,
+};
+pub use flags::{
+    BackoffError, Basics, QuicVersion, Suite, Tuning, parse_backoff, parse_controller,
+    parse_recovery, recovery_help, with_recoveries,
+};

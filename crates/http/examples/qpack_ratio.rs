@@ -1,0 +1,150 @@
+//! How many bytes QPACK leaves of the field lists in `corpus/headers.txt`, or in the file named as argument:
+//! `cargo run -p swiftwater-http --example qpack_ratio`.
+//!
+//! Requests and responses have an encoder and a decoder each. Everything arrives at once, but the encoder
+//! hears of it so many sections later; each section is decoded and compared.
+
+use std::collections::VecDeque;
+use std::error::Error;
+
+use bytes::Bytes;
+use swiftwater_http::qpack::{
+    Decoded, Decoder, DecoderConfig, Encoder, EncoderConfig, EncoderStats, Field,
+};
+
+/// How a run is set up.
+struct Setup {
+    what: &'static str,
+    capacity: u64,
+    blocked: u64,
+    huffman: bool,
+    /// Sections that leave before a section's acknowledgement comes back.
+    delay: usize,
+}
+
+const fn setup(
+    what: &'static str,
+    capacity: u64,
+    blocked: u64,
+    huffman: bool,
+    delay: usize,
+) -> Setup {
+    Setup {
+        what,
+        capacity,
+        blocked,
+        huffman,
+        delay,
+    }
+}
+
+const SETUPS: [Setup; 8] = [
+    setup("static table", 0, 0, true, 0),
+    setup("static table, no Huffman", 0, 0, false, 0),
+    setup("table of 4096", 4096, 100, true, 0),
+    setup("table of 4096, no Huffman", 4096, 100, false, 0),
+    setup("table of 4096, acks 10 late", 4096, 100, true, 10),
+    setup("same, nothing may block", 4096, 0, true, 10),
+    setup("table of 16384, acks 10 late", 16384, 100, true, 10),
+    setup("table of 1024, acks 10 late", 1024, 100, true, 10),
+];
+
+/// Lists of one direction.
+type Lists = Vec<Vec<Field>>;
+
+fn parse(text: &str, mark: &str) -> Lists {
+    let mut lists = Lists::new();
+    let mut ours = false;
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        match line.split_once(": ") {
+            Some((name, value)) if ours => {
+                let field = Field::new(name.to_owned(), value.to_owned());
+                if let Some(list) = lists.last_mut() {
+                    list.push(field);
+                }
+            }
+            _ if line == mark => {
+                ours = true;
+                lists.push(Vec::new());
+            }
+            _ if line == ">" || line == "<" => ours = false,
+            _ => {}
+        }
+    }
+    lists
+}
+
+/// Totals of one direction.
+#[derive(Default)]
+struct Totals {
+    stats: EncoderStats,
+    feedback: u64,
+}
+
+fn run(setup: &Setup, lists: &Lists) -> Result<Totals, Box<dyn Error>> {
+    let mut encoder = Encoder::new(EncoderConfig {
+        max_table_capacity: setup.capacity,
+        max_blocked_streams: setup.blocked,
+        huffman: setup.huffman,
+        ..EncoderConfig::default()
+    });
+    encoder.set_peer_limits(setup.capacity, setup.blocked)?;
+    let mut decoder = Decoder::new(DecoderConfig {
+        max_table_capacity: setup.capacity,
+        max_blocked_streams: setup.blocked,
+        ..DecoderConfig::default()
+    });
+    let mut feedback = VecDeque::new();
+    let mut totals = Totals::default();
+    for (stream, fields) in (0..).step_by(4).zip(lists) {
+        let mut block = Vec::new();
+        encoder.encode(stream, fields, &mut block);
+        if let Some(data) = encoder.poll_instructions() {
+            decoder.on_encoder_stream(&data)?;
+        }
+        let decoded = decoder.decode(stream, &Bytes::from(block))?;
+        if !matches!(decoded, Decoded::Fields(same) if same == *fields) {
+            return Err("what came out is not what went in".into());
+        }
+        let data = decoder.poll_instructions().unwrap_or_default();
+        totals.feedback += data.len() as u64;
+        feedback.push_back(data);
+        while feedback.len() > setup.delay {
+            let data = feedback.pop_front().unwrap_or_default();
+            encoder.on_decoder_stream(&data)?;
+        }
+    }
+    totals.stats = encoder.stats();
+    Ok(totals)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus/headers.txt");
+    let path = std::env::args().nth(1).unwrap_or_else(|| corpus.to_owned());
+    let text = std::fs::read_to_string(path)?;
+    for (direction, mark) in [("requests", ">"), ("responses", "<")] {
+        let lists = parse(&text, mark);
+        println!("{} {direction}", lists.len());
+        println!(
+            "  {:30} {:>7} {:>7} {:>7} {:>7} {:>6} {:>6} {:>5} {:>5}",
+            "", "raw", "section", "instr.", "total", "ratio", "insert", "dupl.", "acks"
+        );
+        for setup in &SETUPS {
+            let Totals { stats, feedback } = run(setup, &lists)?;
+            let total = stats.section_bytes + stats.instruction_bytes;
+            println!(
+                "  {:30} {:>7} {:>7} {:>7} {:>7} {:>6.3} {:>6} {:>5} {:>5}",
+                setup.what,
+                stats.raw_bytes,
+                stats.section_bytes,
+                stats.instruction_bytes,
+                total,
+                total as f64 / stats.raw_bytes as f64,
+                stats.inserted,
+                stats.duplicated,
+                feedback,
+            );
+        }
+    }
+    Ok(())
+}

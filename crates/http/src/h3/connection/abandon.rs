@@ -1,0 +1,133 @@
+//! Requests that end before their time (RFC 9114, section 4.1.1): reset or stopped by either end, at
+//! fault, or refused.
+
+use swiftwater_quic as quic;
+use swiftwater_units::{Instant, StreamId};
+
+use super::Connection;
+use super::incoming::refuse;
+use crate::h3::code::Code;
+use crate::h3::error::{BodyError, Fault};
+use crate::h3::event::Event;
+use crate::h3::receiving::Progress;
+
+impl Connection {
+    /// Reading a request stream failed: it, or the connection, is over.
+    pub(super) fn on_read_error(
+        &mut self,
+        now: Instant,
+        quic: &mut quic::Connection,
+        id: StreamId,
+        error: &BodyError,
+    ) {
+        match error {
+            BodyError::Fault(fault) if fault.ends_connection => self.fail(now, quic, *fault),
+            BodyError::Fault(fault) => {
+                if fault.code == Code::MESSAGE_ERROR {
+                    self.told.stats.malformed += 1;
+                }
+                self.end_with(quic, id, fault.code, fault.code);
+            }
+            BodyError::Reset(code) => {
+                self.count_cancelled(now, quic, id);
+                self.end_with(quic, id, *code, Code::REQUEST_CANCELLED);
+            }
+            BodyError::Closed | BodyError::ConnectionLost(_) => {}
+        }
+    }
+
+    /// The peer wants no more of what we send.
+    pub(super) fn on_stopped(
+        &mut self,
+        now: Instant,
+        quic: &mut quic::Connection,
+        id: StreamId,
+        code: Code,
+    ) {
+        if self.is_critical(id) {
+            let reason = "a control or QPACK stream was stopped";
+            let fault = Fault::connection(Code::CLOSED_CRITICAL_STREAM, reason);
+            return self.fail(now, quic, fault);
+        }
+        self.count_cancelled(now, quic, id);
+        let Some(request) = self.requests.get_mut(id) else {
+            return;
+        };
+        request.sending.give_up();
+        if !request.told {
+            return self.end_with(quic, id, code, Code::REQUEST_CANCELLED);
+        }
+        self.tell(Event::Stopped { id, code });
+        self.forget_if_over(id);
+    }
+
+    /// A client gave up a request that we had not answered: cheap for it, so it must be rare.
+    fn count_cancelled(&mut self, now: Instant, quic: &mut quic::Connection, id: StreamId) {
+        let Some(request) = self.requests.get(id) else {
+            return;
+        };
+        if self.side.is_client() || request.sending.is_complete() {
+            return;
+        }
+        if !self.budgets.cancelled.spend(now) {
+            let reason = "too many requests were cancelled";
+            self.fail(now, quic, Fault::connection(Code::EXCESSIVE_LOAD, reason));
+        }
+    }
+
+    /// Gives up a request, tells the peer `ours`, and tells the application `code` if it knows of the
+    /// request.
+    pub(super) fn end_with(
+        &mut self,
+        quic: &mut quic::Connection,
+        id: StreamId,
+        code: Code,
+        ours: Code,
+    ) {
+        let told = self.requests.get(id).is_some_and(|request| request.told);
+        self.abandon(quic, id, ours);
+        if told {
+            let unprocessed = self.side.is_client() && code == Code::REQUEST_REJECTED;
+            self.tell(Event::Reset {
+                id,
+                code,
+                unprocessed,
+            });
+        }
+    }
+
+    /// Gives up both directions of a request with `code` and forgets it.
+    pub(super) fn abandon(&mut self, quic: &mut quic::Connection, id: StreamId, code: Code) {
+        self.stop_reading(quic, id, code);
+        let Some(mut request) = self.requests.remove(id) else {
+            return;
+        };
+        if !request.sending.is_over() {
+            request.sending.give_up();
+            refuse(quic, id, code);
+        }
+        self.told.stats.requests_reset += 1;
+        self.priorities.remove(&id);
+        self.on_request_gone(quic, id, &request);
+    }
+
+    /// Wants no more of what the peer sends.
+    pub(super) fn stop_reading(&mut self, quic: &mut quic::Connection, id: StreamId, code: Code) {
+        let Some(request) = self.requests.get_mut(id) else {
+            return;
+        };
+        if request.receiving.may_hold_section() {
+            self.compression.abandon_reading(id);
+        }
+        if !request.receiving.is_over() {
+            request.receiving.progress = Progress::Over;
+            let _ = quic.recv_stream(id).stop(code.0);
+        }
+        self.requests.head_came(id);
+    }
+
+    /// Forgets a request that is over at both ends.
+    pub(super) fn forget_if_over(&mut self, id: StreamId) {
+        self.requests.remove_if_over(id);
+    }
+}

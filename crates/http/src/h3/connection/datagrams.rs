@@ -1,0 +1,80 @@
+//! HTTP datagrams of requests (RFC 9297, section 2).
+
+use swiftwater_quic as quic;
+use swiftwater_units::{Instant, StreamId};
+
+use super::Connection;
+use crate::h3::datagram;
+use crate::h3::error::DatagramError;
+use crate::h3::event::Event;
+
+impl Connection {
+    /// Sends a datagram of the request of stream `id`, unreliably.
+    pub fn send_datagram(
+        &mut self,
+        quic: &mut quic::Connection,
+        id: StreamId,
+        payload: &[u8],
+    ) -> Result<(), DatagramError> {
+        if !self.datagrams_negotiated() {
+            return Err(DatagramError::NotNegotiated);
+        }
+        let request = self.requests.get(id).ok_or(DatagramError::Closed)?;
+        // RFC 9297, section 2.1: not once our side of the stream is closed.
+        if request.sending.is_complete() {
+            return Err(DatagramError::Closed);
+        }
+        quic.send_datagram(datagram::encode(id, payload))?;
+        self.told.stats.datagrams_sent += 1;
+        Ok(())
+    }
+
+    /// The largest payload of a datagram of the request of stream `id` now; `None` if datagrams can't
+    /// be sent.
+    pub fn max_datagram_size(&self, quic: &quic::Connection, id: StreamId) -> Option<usize> {
+        if !self.datagrams_negotiated() {
+            return None;
+        }
+        let prefix = datagram::encode(id, &[]).len();
+        quic.max_datagram_size()?.checked_sub(prefix)
+    }
+
+    /// True if both ends understand HTTP datagrams. A client may rely on remembered settings in early
+    /// data (RFC 9297, section 2.1.1).
+    fn datagrams_negotiated(&self) -> bool {
+        self.config.datagrams && self.server_settings().h3_datagram
+    }
+
+    pub(super) fn on_datagrams(&mut self, now: Instant, quic: &mut quic::Connection) {
+        while self.told.fault.is_none()
+            && let Some(data) = quic.recv_datagram()
+        {
+            match datagram::decode(data) {
+                Err(fault) => self.fail(now, quic, fault),
+                Ok((id, payload)) => self.on_datagram(id, payload),
+            }
+        }
+    }
+
+    fn on_datagram(&mut self, id: StreamId, payload: bytes::Bytes) {
+        let request = self.requests.get(id);
+        match request.map(|request| (request.told, request.receiving.is_over())) {
+            Some((true, false)) if self.config.datagrams => {
+                self.told.stats.datagrams_received += 1;
+                self.tell(Event::Datagram { id, payload });
+            }
+            // The request may be on its way.
+            None | Some((false, _))
+                if self.side.is_server()
+                    && self.config.datagrams
+                    && (request.is_some() || !self.shutdown.has_come(id)) =>
+            {
+                let limit = self.config.limits.max_early_datagrams;
+                if !self.early_datagrams.keep(id, payload, limit) {
+                    self.told.stats.datagrams_dropped += 1;
+                }
+            }
+            _ => self.told.stats.datagrams_dropped += 1,
+        }
+    }
+}

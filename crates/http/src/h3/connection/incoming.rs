@@ -1,0 +1,302 @@
+//! Request streams as they come in: heads become events, and what is wrong with them is dealt with
+//! (RFC 9114, sections 4.1 and 4.1.2).
+
+use http::{Response, StatusCode};
+use swiftwater_quic as quic;
+use swiftwater_units::{Dir, Instant, StreamId};
+
+use super::Connection;
+use super::requests::Request;
+use crate::h3::code::Code;
+use crate::h3::error::{BodyError, Fault};
+use crate::h3::event::Event;
+use crate::h3::fields::{
+    Protocol, request_from_fields, response_from_fields, response_to_fields, trailers_from_fields,
+};
+use crate::h3::receiving::{Progress, Pulled, Receives};
+use crate::qpack::{Decoded, Field};
+
+impl Connection {
+    pub(super) fn accept_requests(&mut self, now: Instant, quic: &mut quic::Connection) {
+        while self.told.fault.is_none()
+            && let Some(id) = quic.accept(Dir::Bi)
+        {
+            if self.side.is_client() {
+                // RFC 9114, section 6.1.
+                let reason = "a bidirectional stream of a server";
+                let fault = Fault::connection(Code::STREAM_CREATION_ERROR, reason);
+                return self.fail(now, quic, fault);
+            }
+            if !self.shutdown.admit(id) {
+                self.told.stats.requests_rejected += 1;
+                self.priorities.remove(&id);
+                refuse(quic, id, Code::REQUEST_REJECTED);
+                continue;
+            }
+            let request = Request::received(self.offers_sessions());
+            self.requests.insert(id, request);
+            if let Some(timeout) = self.config.limits.head_timeout {
+                self.requests.await_head(id, now + timeout);
+            }
+            self.read_head(now, quic, id);
+        }
+    }
+
+    pub(super) fn on_readable(&mut self, now: Instant, quic: &mut quic::Connection, id: StreamId) {
+        let Some(request) = self.requests.get(id) else {
+            return;
+        };
+        match request.receiving.progress {
+            Progress::Head => self.read_head(now, quic, id),
+            Progress::HeadBlocked | Progress::TrailersBlocked | Progress::Over => {}
+            Progress::Content | Progress::Trailers(_) | Progress::AfterTrailers => {
+                self.tell(Event::Readable { id });
+            }
+        }
+    }
+
+    /// Reads until the final head is there or more must come.
+    fn read_head(&mut self, now: Instant, quic: &mut quic::Connection, id: StreamId) {
+        while self.told.fault.is_none()
+            && let Some(request) = self.requests.get_mut(id)
+            && matches!(request.receiving.progress, Progress::Head)
+        {
+            if quic.is_handshaking() && quic.recv_stream(id).is_early_data() {
+                request.early = true;
+            }
+            let pulled = request.receiving.pull(quic, id, &self.config.limits);
+            match pulled {
+                Ok(Pulled::Section(section)) => match self.compression.decode(id, &section) {
+                    Ok(decoded) => self.on_head(now, quic, id, decoded),
+                    Err(fault) => self.fail(now, quic, fault),
+                },
+                Ok(Pulled::SectionTooLarge) => self.on_too_large(now, quic, id),
+                Ok(Pulled::SessionStream(session)) => {
+                    self.requests.remove(id);
+                    let result = self.on_session_stream(quic, session, id);
+                    self.check(now, quic, result);
+                }
+                Ok(Pulled::Blocked | Pulled::Content(_) | Pulled::End) => return,
+                Err(error) => {
+                    self.on_read_error(now, quic, id, &error);
+                }
+            }
+        }
+    }
+
+    /// A section that waited for the QPACK table is there.
+    pub(super) fn on_unblocked(
+        &mut self,
+        now: Instant,
+        quic: &mut quic::Connection,
+        id: StreamId,
+        decoded: Decoded,
+    ) {
+        let Some(request) = self.requests.get_mut(id) else {
+            return;
+        };
+        match request.receiving.progress {
+            Progress::HeadBlocked => {
+                request.receiving.progress = Progress::Head;
+                self.on_head(now, quic, id, decoded);
+                self.read_head(now, quic, id);
+            }
+            Progress::TrailersBlocked => {
+                if self.on_trailers(now, quic, id, decoded).is_ok() {
+                    self.tell(Event::Readable { id });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A head was decoded, or has to wait.
+    fn on_head(
+        &mut self,
+        now: Instant,
+        quic: &mut quic::Connection,
+        id: StreamId,
+        decoded: Decoded,
+    ) {
+        let Some(request) = self.requests.get_mut(id) else {
+            return;
+        };
+        self.told.stats.sections_received += 1;
+        let fields = match decoded {
+            Decoded::Fields(fields) => fields,
+            Decoded::Blocked => {
+                self.told.stats.sections_blocked += 1;
+                request.receiving.progress = Progress::HeadBlocked;
+                return;
+            }
+            Decoded::TooLarge(_) => return self.on_too_large(now, quic, id),
+        };
+        let result = match &request.receiving.receives {
+            Receives::Request => self.on_request(quic, id, fields),
+            Receives::Response(_) => self.on_response(quic, id, fields),
+        };
+        if let Err(error) = result {
+            self.on_read_error(now, quic, id, &error);
+        }
+        self.forget_if_over(id);
+    }
+
+    fn on_request(
+        &mut self,
+        quic: &mut quic::Connection,
+        id: StreamId,
+        fields: Vec<Field>,
+    ) -> Result<(), BodyError> {
+        let (head, declared) = request_from_fields(fields)?;
+        let Some(request) = self.requests.get_mut(id) else {
+            return Ok(());
+        };
+        request.is_connect = head.method == http::Method::CONNECT;
+        let protocol = head.extensions.get::<Protocol>();
+        if protocol.is_some() && !self.config.enable_connect_protocol {
+            return Err(Fault::malformed(":protocol was not offered").into());
+        }
+        request.is_session = self.config.offers_sessions()
+            && protocol.is_some_and(|protocol| protocol.as_str().starts_with("webtransport"));
+        request.receiving.is_tunnel = request.is_connect;
+        let declared = declared.filter(|_| !request.is_connect);
+        request.receiving.begin_content(declared);
+        self.requests.head_came(id);
+        let end = self.try_end(quic, id)?;
+        let Some(request) = self.requests.get_mut(id) else {
+            return Ok(());
+        };
+        request.told = true;
+        let (early, is_session) = (request.early, request.is_session);
+        self.told.stats.requests += 1;
+        self.begin_priority(quic, id, &head.headers);
+        self.tell(Event::Request {
+            id,
+            head: Box::new(head),
+            early,
+            end,
+        });
+        for payload in self.early_datagrams.take(id) {
+            self.tell(Event::Datagram { id, payload });
+        }
+        if is_session {
+            self.release_session_streams(id);
+        }
+        Ok(())
+    }
+
+    fn on_response(
+        &mut self,
+        quic: &mut quic::Connection,
+        id: StreamId,
+        fields: Vec<Field>,
+    ) -> Result<(), BodyError> {
+        let Some(request) = self.requests.get_mut(id) else {
+            return Ok(());
+        };
+        let Receives::Response(method) = &request.receiving.receives else {
+            return Ok(());
+        };
+        let (head, declared) = response_from_fields(fields, method)?;
+        let head = Box::new(head);
+        if head.status.is_informational() {
+            self.tell(Event::Informational { id, head });
+            return Ok(());
+        }
+        request.receiving.is_tunnel = request.is_connect && head.status.is_success();
+        request.receiving.begin_content(declared);
+        let end = self.try_end(quic, id)?;
+        self.told.stats.responses += 1;
+        self.tell(Event::Response { id, head, end });
+        Ok(())
+    }
+
+    fn try_end(&mut self, quic: &mut quic::Connection, id: StreamId) -> Result<bool, BodyError> {
+        match self.requests.get_mut(id) {
+            Some(request) => request.receiving.try_end(quic, id),
+            None => Ok(false),
+        }
+    }
+
+    /// Trailers were decoded, or have to wait.
+    pub(super) fn on_trailers(
+        &mut self,
+        now: Instant,
+        quic: &mut quic::Connection,
+        id: StreamId,
+        decoded: Decoded,
+    ) -> Result<(), BodyError> {
+        let Some(request) = self.requests.get_mut(id) else {
+            return Err(BodyError::Closed);
+        };
+        self.told.stats.sections_received += 1;
+        let result = match decoded {
+            Decoded::Fields(fields) => trailers_from_fields(fields),
+            Decoded::Blocked => {
+                self.told.stats.sections_blocked += 1;
+                request.receiving.progress = Progress::TrailersBlocked;
+                return Ok(());
+            }
+            Decoded::TooLarge(_) => {
+                self.told.stats.sections_too_large += 1;
+                Err(Fault::stream(
+                    Code::EXCESSIVE_LOAD,
+                    "trailers are too large",
+                ))
+            }
+        };
+        match result {
+            Ok(trailers) => {
+                request.receiving.progress = Progress::Trailers(trailers);
+                Ok(())
+            }
+            Err(fault) => {
+                let error = BodyError::Fault(fault);
+                self.on_read_error(now, quic, id, &error);
+                Err(error)
+            }
+        }
+    }
+
+    /// A head is larger than our limits. A server says so; a client can only give up (RFC 9114,
+    /// section 4.2.2).
+    fn on_too_large(&mut self, now: Instant, quic: &mut quic::Connection, id: StreamId) {
+        self.told.stats.sections_too_large += 1;
+        if self.side.is_client() {
+            let fault = Fault::stream(Code::EXCESSIVE_LOAD, "the response's head is too large");
+            return self.on_read_error(now, quic, id, &BodyError::Fault(fault));
+        }
+        self.requests.head_came(id);
+        self.stop_reading(quic, id, Code::NO_ERROR);
+        let (mut head, ()) = Response::new(()).into_parts();
+        head.status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        let Some(request) = self.requests.get_mut(id) else {
+            return;
+        };
+        // Nothing can be said to a peer that accepts not even this.
+        let sent = response_to_fields(&head)
+            .and_then(|fields| self.compression.encode(id, &fields))
+            .is_ok_and(|section| {
+                let sending = &mut request.sending;
+                let result = sending.head(quic, id, &section, true);
+                result.and_then(|()| sending.end(quic, id)).is_ok()
+            });
+        if !sent {
+            self.abandon(quic, id, Code::EXCESSIVE_LOAD);
+        }
+    }
+
+    /// Requests whose heads take too long are refused: nothing was done with them.
+    pub(super) fn refuse_slow_heads(&mut self, now: Instant, quic: &mut quic::Connection) {
+        while let Some(id) = self.requests.pop_late(now) {
+            self.told.stats.requests_rejected += 1;
+            self.abandon(quic, id, Code::REQUEST_REJECTED);
+        }
+    }
+}
+
+/// Wants nothing of a stream that is no request of ours.
+pub(super) fn refuse(quic: &mut quic::Connection, id: StreamId, code: Code) {
+    let _ = quic.recv_stream(id).stop(code.0);
+    let _ = quic.send_stream(id).reset(code.0);
+}

@@ -1,0 +1,269 @@
+//! What applications call to send and to read messages (RFC 9114, section 4).
+
+use bytes::Bytes;
+use http::{HeaderMap, request, response};
+use swiftwater_quic as quic;
+use swiftwater_units::{Dir, Instant, StreamId};
+
+use super::Connection;
+use super::requests::Request;
+use crate::h3::code::Code;
+use crate::h3::error::{BodyError, HeadError, RequestError, SendError};
+use crate::h3::event::Event;
+use crate::h3::fields::{Protocol, request_to_fields, response_to_fields, trailers_to_fields};
+use crate::h3::priority::Priority;
+use crate::h3::receiving::{Progress, Pulled};
+
+/// The next part of a message, as [`Connection::read_body`] brings it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Body {
+    /// Content, at least one byte.
+    Data(Bytes),
+    /// The trailers; only the end follows.
+    Trailers(HeaderMap),
+    /// The message is complete. Told once.
+    End,
+    /// Nothing yet; [`Event::Readable`] follows.
+    Blocked,
+}
+
+impl Connection {
+    /// Sends a request's head, and ends the request if `end`. The Host field, if there is one, takes
+    /// the place of the URI's authority; fields that only mean something to HTTP/1 are left out; a
+    /// Priority field counts for the request's own content too. [`Protocol`] in the extensions makes
+    /// an extended CONNECT.
+    pub fn send_request(
+        &mut self,
+        now: Instant,
+        quic: &mut quic::Connection,
+        head: &request::Parts,
+        end: bool,
+    ) -> Result<StreamId, RequestError> {
+        self.check_request(quic, head)?;
+        let fields = request_to_fields(head)?;
+        self.compression.check_size(&fields)?;
+        let Some(id) = quic.open(Dir::Bi) else {
+            self.told.wants_requests = true;
+            return Err(RequestError::Blocked);
+        };
+        let section = self.compression.encode(id, &fields)?;
+        let mut request = Request::sent(head.method.clone());
+        request.priority = Priority::from_headers(&head.headers).unwrap_or_default();
+        let _ = quic
+            .send_stream(id)
+            .set_priority(request.priority.for_transport());
+        // A stream that was opened now can be written; only its connection may be over.
+        let _ = request.sending.head(quic, id, &section, true);
+        if end {
+            let _ = request.sending.end(quic, id);
+        }
+        // Nothing is read before the server answers: makes the transport tell when it does.
+        let _ = quic.recv_stream(id).read_chunk();
+        self.requests.insert(id, request);
+        self.told.stats.requests += 1;
+        self.wrap_up(now, quic);
+        Ok(id)
+    }
+
+    fn check_request(
+        &self,
+        quic: &quic::Connection,
+        head: &request::Parts,
+    ) -> Result<(), RequestError> {
+        if let Some(reason) = quic.close_reason() {
+            return Err(reason.clone().into());
+        }
+        if self.side.is_server() {
+            return Err(RequestError::NotClient);
+        }
+        if self.shutdown.refuses_requests() {
+            return Err(RequestError::GoingAway);
+        }
+        if !self.told.ready {
+            return Err(RequestError::NotReady);
+        }
+        let extended = head.extensions.get::<Protocol>().is_some();
+        if extended && !self.server_settings().enable_connect_protocol {
+            return Err(RequestError::ConnectProtocolUnsupported);
+        }
+        Ok(())
+    }
+
+    /// Sends a response's head, and ends the response if `end`. Any number of informational ones
+    /// (1xx) may go before the final one.
+    pub fn respond(
+        &mut self,
+        now: Instant,
+        quic: &mut quic::Connection,
+        id: StreamId,
+        head: &response::Parts,
+        end: bool,
+    ) -> Result<(), SendError> {
+        let is_final = !head.status.is_informational();
+        if !is_final && end {
+            return Err(HeadError::InformationalEnd.into());
+        }
+        let fields = response_to_fields(head)?;
+        let request = self.requests.get_mut(id).ok_or(SendError::Closed)?;
+        request.sending.expect_head()?;
+        let section = self.compression.encode(id, &fields)?;
+        request.sending.head(quic, id, &section, is_final)?;
+        self.told.stats.responses += u64::from(is_final);
+        if end {
+            request.sending.end(quic, id)?;
+        }
+        self.wrap_up(now, quic);
+        Ok(())
+    }
+
+    /// Takes content off the front of `data` and returns how many bytes. Less than all means that the
+    /// transport is full, and [`Event::Writable`] follows. At most 64 KiB beyond what the transport
+    /// takes are kept here.
+    pub fn write_data(
+        &mut self,
+        quic: &mut quic::Connection,
+        id: StreamId,
+        data: &mut Bytes,
+    ) -> Result<usize, SendError> {
+        let request = self.requests.get_mut(id).ok_or(SendError::Closed)?;
+        let taken = request.sending.content(quic, id, data)?;
+        self.told.stats.content_sent += taken as u64;
+        Ok(taken)
+    }
+
+    /// Sends trailers; only [`Connection::finish`] may follow.
+    pub fn write_trailers(
+        &mut self,
+        now: Instant,
+        quic: &mut quic::Connection,
+        id: StreamId,
+        trailers: &HeaderMap,
+    ) -> Result<(), SendError> {
+        let request = self.requests.get_mut(id).ok_or(SendError::Closed)?;
+        request.sending.expect_content()?;
+        let section = self.compression.encode(id, &trailers_to_fields(trailers))?;
+        request.sending.trailers(quic, id, &section)?;
+        self.wrap_up(now, quic);
+        Ok(())
+    }
+
+    /// Ends our message. A server that has no use for the rest of the request may follow with
+    /// [`Connection::stop`] and H3_NO_ERROR (RFC 9114, section 4.1).
+    pub fn finish(&mut self, quic: &mut quic::Connection, id: StreamId) -> Result<(), SendError> {
+        let request = self.requests.get_mut(id).ok_or(SendError::Closed)?;
+        request.sending.end(quic, id)
+    }
+
+    /// Gives up our message with `code`; the peer's can still be read.
+    pub fn reset(&mut self, now: Instant, quic: &mut quic::Connection, id: StreamId, code: Code) {
+        let Some(request) = self.requests.get_mut(id) else {
+            return;
+        };
+        if !request.sending.is_over() {
+            request.sending.give_up();
+            let _ = quic.send_stream(id).reset(code.0);
+        }
+        self.forget_if_over(id);
+        self.wrap_up(now, quic);
+    }
+
+    /// Reads no more of the peer's message, and asks it with `code` to send no more.
+    pub fn stop(&mut self, now: Instant, quic: &mut quic::Connection, id: StreamId, code: Code) {
+        self.stop_reading(quic, id, code);
+        self.forget_if_over(id);
+        self.wrap_up(now, quic);
+    }
+
+    /// Gives up a request in both directions: [`Code::REQUEST_CANCELLED`] by a client that wants no
+    /// answer any more or a server that has begun to process it, [`Code::REQUEST_REJECTED`] by a
+    /// server that has not (RFC 9114, section 4.1.1).
+    pub fn cancel(&mut self, now: Instant, quic: &mut quic::Connection, id: StreamId, code: Code) {
+        self.abandon(quic, id, code);
+        self.wrap_up(now, quic);
+    }
+
+    /// The next part of the peer's message. Content is taken off the transport only here, so a peer
+    /// whose message nobody reads is held back by flow control.
+    pub fn read_body(
+        &mut self,
+        now: Instant,
+        quic: &mut quic::Connection,
+        id: StreamId,
+    ) -> Result<Body, BodyError> {
+        let body = self.read_part(now, quic, id);
+        if let Err(error) = &body {
+            self.on_read_error(now, quic, id, error);
+        }
+        self.forget_if_over(id);
+        self.wrap_up(now, quic);
+        body
+    }
+
+    fn read_part(
+        &mut self,
+        now: Instant,
+        quic: &mut quic::Connection,
+        id: StreamId,
+    ) -> Result<Body, BodyError> {
+        if let Some(fault) = self.told.fault {
+            return Err(fault.into());
+        }
+        loop {
+            let request = self.requests.get_mut(id).ok_or(BodyError::Closed)?;
+            match &mut request.receiving.progress {
+                Progress::Over => return Err(BodyError::Closed),
+                Progress::Head | Progress::HeadBlocked | Progress::TrailersBlocked => {
+                    return Ok(Body::Blocked);
+                }
+                Progress::Trailers(trailers) => {
+                    let trailers = std::mem::take(trailers);
+                    request.receiving.progress = Progress::AfterTrailers;
+                    return Ok(Body::Trailers(trailers));
+                }
+                Progress::Content | Progress::AfterTrailers => {}
+            }
+            match request.receiving.pull(quic, id, &self.config.limits)? {
+                Pulled::Blocked => return Ok(Body::Blocked),
+                Pulled::End => return Ok(Body::End),
+                Pulled::Content(data) => {
+                    self.told.stats.content_received += data.len() as u64;
+                    return Ok(Body::Data(data));
+                }
+                Pulled::Section(section) => {
+                    let decoded = self.compression.decode(id, &section)?;
+                    self.on_trailers(now, quic, id, decoded)?;
+                }
+                Pulled::SectionTooLarge | Pulled::SessionStream(_) => {
+                    self.told.stats.sections_too_large += 1;
+                    let reason = "trailers are too large";
+                    return Err(crate::h3::Fault::stream(Code::EXCESSIVE_LOAD, reason).into());
+                }
+            }
+        }
+    }
+
+    pub(super) fn on_writable(&mut self, now: Instant, quic: &mut quic::Connection, id: StreamId) {
+        if self.is_critical(id) {
+            return self.flush_own_streams(now, quic);
+        }
+        let Some(request) = self.requests.get_mut(id) else {
+            return;
+        };
+        // A failure is told by other events.
+        let _ = request.sending.flush(quic, id);
+        if request.sending.take_wish() {
+            self.tell(Event::Writable { id });
+        }
+    }
+
+    /// The peer has all of our message.
+    pub(super) fn on_finished(&mut self, now: Instant, quic: &mut quic::Connection, id: StreamId) {
+        let Some(request) = self.requests.get_mut(id) else {
+            return;
+        };
+        request.sending.give_up();
+        self.tell(Event::Finished { id });
+        self.forget_if_over(id);
+        self.finish_shutdown(now, quic);
+    }
+}

@@ -1,0 +1,262 @@
+//! The engine: one end's HTTP/3 on one QUIC connection (RFC 9114).
+//!
+//! The connection owns its parts and moves facts between them: `setup` opens our streams, `peer`
+//! reads the other end's, `incoming` turns request streams into messages, `messages` is what
+//! applications call, `shutdown` knows GOAWAY. Bytes stay with the transport until they are wanted.
+
+mod abandon;
+mod compression;
+mod control;
+mod datagrams;
+mod early;
+mod incoming;
+mod messages;
+mod outgoing;
+mod peer;
+mod priorities;
+mod requests;
+mod sessions;
+mod setup;
+mod shutdown;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use swiftwater_quic as quic;
+use swiftwater_quic::StreamEvent;
+use swiftwater_units::{Dir, Instant, Side, StreamId};
+
+pub use self::messages::Body;
+
+use self::compression::Compression;
+use self::outgoing::OwnStreams;
+use self::peer::PeerStreams;
+use self::requests::Requests;
+use self::sessions::Sessions;
+use self::shutdown::Shutdown;
+use super::budget::Budget;
+use super::code::Code;
+use super::config::Config;
+use super::datagram::EarlyDatagrams;
+use super::error::Fault;
+use super::event::Event;
+use super::priority::Priority;
+use super::settings::Settings;
+use super::stats::Stats;
+
+/// One end's HTTP/3 on one QUIC connection, sans-I/O.
+///
+/// # Contract
+///
+/// The driver shows every event of the QUIC connection to [`Connection::on_event`], in order, and
+/// calls [`Connection::on_timeout`] when [`Connection::timeout`] is reached. After each of these and
+/// after each call of the application it drains [`Connection::poll_event`], then does what the QUIC
+/// connection needs after a change. Events are edge-triggered: `Readable` and `Writable` follow a
+/// read or write that had to wait.
+#[derive(Debug)]
+pub struct Connection {
+    side: Side,
+    config: Config,
+    own: OwnStreams,
+    peer: PeerStreams,
+    requests: Requests,
+    compression: Compression,
+    shutdown: Shutdown,
+    budgets: Budgets,
+    /// PRIORITY_UPDATE frames that came before their request.
+    priorities: BTreeMap<StreamId, Priority>,
+    early_datagrams: EarlyDatagrams,
+    sessions: Sessions,
+    told: Told,
+}
+
+/// What a peer may do only so often.
+#[derive(Debug)]
+struct Budgets {
+    cancelled: Budget,
+    unknown_streams: Budget,
+}
+
+/// What was and will be told.
+#[derive(Debug, Default)]
+struct Told {
+    events: VecDeque<Event>,
+    stats: Stats,
+    ready: bool,
+    /// The QUIC connection's end was seen.
+    closed: bool,
+    /// Why we closed the connection.
+    fault: Option<Fault>,
+    /// The server refused a request for want of credit.
+    wants_requests: bool,
+}
+
+impl Connection {
+    /// A client's end.
+    pub fn client(config: Config) -> Self {
+        Self::new(Side::Client, config)
+    }
+
+    /// A server's end.
+    pub fn server(config: Config) -> Self {
+        Self::new(Side::Server, config)
+    }
+
+    fn new(side: Side, config: Config) -> Self {
+        let limits = &config.limits;
+        let budgets = Budgets {
+            cancelled: Budget::new(
+                limits.max_cancelled_requests,
+                limits.cancelled_requests_per_second,
+            ),
+            unknown_streams: Budget::new(limits.max_unknown_streams, 1),
+        };
+        Self {
+            side,
+            own: OwnStreams::default(),
+            peer: PeerStreams::default(),
+            requests: Requests::default(),
+            compression: Compression::new(&config),
+            shutdown: Shutdown::default(),
+            budgets,
+            priorities: BTreeMap::new(),
+            early_datagrams: EarlyDatagrams::default(),
+            sessions: Sessions::default(),
+            told: Told::default(),
+            config,
+        }
+    }
+
+    /// Takes note of an event of the QUIC connection.
+    pub fn on_event(&mut self, now: Instant, quic: &mut quic::Connection, event: &quic::Event) {
+        if self.told.closed {
+            return;
+        }
+        match event {
+            quic::Event::EarlyDataReady => self.on_ready(now, quic),
+            quic::Event::Connected => {
+                self.on_ready(now, quic);
+                self.on_connected(now, quic);
+            }
+            quic::Event::EarlyData(outcome) => self.on_early_data(*outcome),
+            quic::Event::Stream(event) if self.told.fault.is_none() => {
+                self.on_stream_event(now, quic, *event);
+            }
+            quic::Event::DatagramReceived if self.told.fault.is_none() => {
+                self.on_datagrams(now, quic);
+            }
+            quic::Event::DatagramsUnblocked => self.tell(Event::DatagramsUnblocked),
+            quic::Event::Closed { reason } => {
+                self.told.closed = true;
+                self.requests.clear();
+                self.tell(Event::Closed {
+                    reason: reason.clone(),
+                });
+            }
+            _ => {}
+        }
+        self.wrap_up(now, quic);
+    }
+
+    fn on_stream_event(&mut self, now: Instant, quic: &mut quic::Connection, event: StreamEvent) {
+        match event {
+            StreamEvent::Opened { dir: Dir::Bi } => self.accept_requests(now, quic),
+            StreamEvent::Opened { dir: Dir::Uni } => self.accept_peer_streams(now, quic),
+            StreamEvent::Readable { id } if id.dir() == Dir::Uni => {
+                self.read_peer_stream(now, quic, id);
+            }
+            StreamEvent::Readable { id } => self.on_readable(now, quic, id),
+            StreamEvent::Writable { id } => self.on_writable(now, quic, id),
+            StreamEvent::Finished { id } => self.on_finished(now, quic, id),
+            StreamEvent::Stopped { id, code } => self.on_stopped(now, quic, id, Code(code)),
+            StreamEvent::Available { dir: Dir::Uni } => self.open_own_streams(now, quic),
+            StreamEvent::Available { dir: Dir::Bi } if self.told.wants_requests => {
+                self.told.wants_requests = false;
+                self.tell(Event::RequestsAvailable);
+            }
+            _ => {}
+        }
+    }
+
+    /// The next event, `None` if there is none.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.told.events.pop_front()
+    }
+
+    /// When [`Connection::on_timeout`] wants to be called, if at all.
+    pub fn timeout(&self) -> Option<Instant> {
+        if self.told.closed || self.told.fault.is_some() {
+            return None;
+        }
+        let heads = self.requests.next_deadline();
+        let goaway = self.shutdown.deadline();
+        heads.into_iter().chain(goaway).min()
+    }
+
+    /// Does what is due by `now`.
+    pub fn on_timeout(&mut self, now: Instant, quic: &mut quic::Connection) {
+        if self.told.closed || self.told.fault.is_some() {
+            return;
+        }
+        self.refuse_slow_heads(now, quic);
+        self.send_final_goaway(now, quic);
+        self.wrap_up(now, quic);
+    }
+
+    /// Closes the connection with `code` and a reason for people; requests end where they are.
+    pub fn close(&mut self, now: Instant, quic: &mut quic::Connection, code: Code, reason: &str) {
+        quic.close(now, code.0, reason.as_bytes());
+    }
+
+    /// The peer's settings, once they came.
+    pub fn peer_settings(&self) -> Option<&Settings> {
+        self.peer.settings.as_ref()
+    }
+
+    /// What the peer did wrong, if that is why the connection ended.
+    pub fn fault(&self) -> Option<Fault> {
+        self.told.fault
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> Stats {
+        self.told.stats
+    }
+
+    /// Requests under way.
+    pub fn open_requests(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Which end this is.
+    pub fn side(&self) -> Side {
+        self.side
+    }
+
+    fn tell(&mut self, event: Event) {
+        self.told.events.push_back(event);
+    }
+
+    /// After every input: instructions leave, and a shutdown that is complete closes.
+    fn wrap_up(&mut self, now: Instant, quic: &mut quic::Connection) {
+        if self.told.closed || self.told.fault.is_some() {
+            return;
+        }
+        self.send_instructions(now, quic);
+        self.finish_shutdown(now, quic);
+    }
+
+    /// The peer broke the protocol: closes the connection.
+    fn fail(&mut self, now: Instant, quic: &mut quic::Connection, fault: Fault) {
+        if self.told.fault.is_none() {
+            self.told.fault = Some(fault);
+            quic.close(now, fault.code.0, fault.reason.as_bytes());
+        }
+    }
+
+    /// Acts on a fault that may be of the connection only.
+    fn check(&mut self, now: Instant, quic: &mut quic::Connection, result: Result<(), Fault>) {
+        if let Err(fault) = result {
+            self.fail(now, quic, fault);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Who goes first (RFC 9218): the client's wishes, and the server's decisions.
+
+use swiftwater_quic as quic;
+use swiftwater_units::{Dir, Instant, Side, StreamId};
+
+use super::Connection;
+use crate::h3::code::Code;
+use crate::h3::error::{Fault, SendError};
+use crate::h3::event::Event;
+use crate::h3::priority::{self, Priority};
+
+impl Connection {
+    /// Sets a request's priority. A client tells the server (PRIORITY_UPDATE) and sends the request's
+    /// content accordingly; a server's choice is for the response, and from then on the client's
+    /// wishes don't change it.
+    pub fn set_priority(
+        &mut self,
+        now: Instant,
+        quic: &mut quic::Connection,
+        id: StreamId,
+        priority: Priority,
+    ) -> Result<(), SendError> {
+        let request = self.requests.get_mut(id).ok_or(SendError::Closed)?;
+        request.priority = priority;
+        // Fails only where nothing is left to be sent.
+        let _ = quic.send_stream(id).set_priority(priority.for_transport());
+        if self.side.is_client() {
+            priority::put_update(self.own.control.out(), id.get(), priority);
+            self.flush_own_streams(now, quic);
+        } else {
+            request.own_priority = true;
+        }
+        Ok(())
+    }
+
+    /// The priority of a request as it is applied, `None` if there is no such request.
+    pub fn priority(&self, id: StreamId) -> Option<Priority> {
+        self.requests.get(id).map(|request| request.priority)
+    }
+
+    pub(super) fn on_priority_update(
+        &mut self,
+        quic: &mut quic::Connection,
+        id: u64,
+        priority: Priority,
+    ) -> Result<(), Fault> {
+        self.told.stats.priority_updates += 1;
+        let id = StreamId::from_wire(id);
+        if id.dir() != Dir::Bi || id.initiator() != Side::Client {
+            let reason = "PRIORITY_UPDATE for a stream that is no request";
+            return Err(Fault::connection(Code::ID_ERROR, reason));
+        }
+        let request = self.requests.get(id);
+        let told = request.map(|request| request.told);
+        if told == Some(true) {
+            self.apply_priority(quic, id, priority);
+            self.tell(Event::Priority { id, priority });
+            return Ok(());
+        }
+        let room = self.priorities.len() < self.config.limits.max_early_priorities;
+        // A stream that came before and is gone needs none.
+        let awaited = told.is_some() || !self.shutdown.has_come(id);
+        if awaited && (room || self.priorities.contains_key(&id)) {
+            self.priorities.insert(id, priority);
+        }
+        Ok(())
+    }
+
+    /// A client's wish, of the request's head or a PRIORITY_UPDATE.
+    fn apply_priority(&mut self, quic: &mut quic::Connection, id: StreamId, priority: Priority) {
+        if let Some(request) = self.requests.get_mut(id)
+            && !request.own_priority
+        {
+            request.priority = priority;
+            let _ = quic.send_stream(id).set_priority(priority.for_transport());
+        }
+    }
+
+    /// The head of a request came: a PRIORITY_UPDATE that came before it counts for more than its
+    /// Priority field (RFC 9218, section 7).
+    pub(super) fn begin_priority(
+        &mut self,
+        quic: &mut quic::Connection,
+        id: StreamId,
+        head: &http::HeaderMap,
+    ) {
+        let update = self.priorities.remove(&id);
+        let wish = update.or_else(|| Priority::from_headers(head));
+        self.apply_priority(quic, id, wish.unwrap_or_default());
+    }
+}

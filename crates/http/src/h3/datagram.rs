@@ -1,0 +1,67 @@
+//! HTTP datagrams in QUIC DATAGRAM frames (RFC 9297, section 2.1), and those that wait for their
+//! request.
+
+use std::collections::VecDeque;
+
+use bytes::{Buf, Bytes};
+use swiftwater_units::StreamId;
+
+use super::code::Code;
+use super::error::Fault;
+use super::stream_type::{PartialInt, put_int};
+
+/// The largest quarter stream ID: that of the largest stream identifier.
+const MAX_QUARTER: u64 = (1 << 60) - 1;
+
+/// The transport's payload for a datagram of the request of stream `id`.
+pub(crate) fn encode(id: StreamId, payload: &[u8]) -> Bytes {
+    let mut out = Vec::with_capacity(8 + payload.len());
+    put_int(&mut out, id.get() / 4);
+    out.extend_from_slice(payload);
+    out.into()
+}
+
+/// The request's stream and the payload of what the transport received.
+pub(crate) fn decode(mut data: Bytes) -> Result<(StreamId, Bytes), Fault> {
+    let error = |reason| Fault::connection(Code::DATAGRAM_ERROR, reason);
+    let mut rest = &data[..];
+    let quarter = PartialInt::default()
+        .take(&mut rest)
+        .ok_or(error("a datagram without a stream"))?;
+    if quarter > MAX_QUARTER {
+        return Err(error("a datagram for a stream that can't exist"));
+    }
+    let used = data.len() - rest.len();
+    data.advance(used);
+    Ok((StreamId::from_wire(quarter * 4), data))
+}
+
+/// Datagrams that came before their request.
+#[derive(Debug, Default)]
+pub(crate) struct EarlyDatagrams {
+    waiting: VecDeque<(StreamId, Bytes)>,
+}
+
+impl EarlyDatagrams {
+    /// Keeps a datagram unless `limit` are kept already; false if it was dropped.
+    pub(crate) fn keep(&mut self, id: StreamId, payload: Bytes, limit: usize) -> bool {
+        let room = self.waiting.len() < limit;
+        if room {
+            self.waiting.push_back((id, payload));
+        }
+        room
+    }
+
+    /// Those of a request that came now, in order.
+    pub(crate) fn take(&mut self, id: StreamId) -> Vec<Bytes> {
+        let mut taken = Vec::new();
+        self.waiting.retain(|(each, payload)| {
+            let other = *each != id;
+            if !other {
+                taken.push(payload.clone());
+            }
+            other
+        });
+        taken
+    }
+}

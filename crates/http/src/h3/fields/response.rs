@@ -1,0 +1,65 @@
+//! Responses (RFC 9114, section 4.3.2).
+
+use bytes::Bytes;
+use http::{Method, Response, StatusCode, Version, response};
+
+use super::receive::{Lines, content_length, put_once};
+use super::send::{pseudo, push_headers};
+use crate::h3::error::{Fault, HeadError};
+use crate::qpack::Field;
+
+/// The response of a field section, and how much content follows it. `method` is the request's: the
+/// responses to some have a content-length and no content (RFC 9110, section 8.6).
+pub(crate) fn response_from_fields(
+    fields: Vec<Field>,
+    method: &Method,
+) -> Result<(response::Parts, Option<u64>), Fault> {
+    let mut status = None;
+    let mut lines = Lines::with_capacity(fields.len());
+    let mut regular = false;
+    for field in fields {
+        if field.name.first() != Some(&b':') {
+            regular = true;
+            lines.push(field)?;
+        } else if regular {
+            return Err(Fault::malformed("a pseudo-header after other fields"));
+        } else if *field.name == *b":status" {
+            put_once(&mut status, field)?;
+        } else {
+            return Err(Fault::malformed(
+                "a pseudo-header that responses don't have",
+            ));
+        }
+    }
+    let status = status.ok_or(Fault::malformed("no :status"))?;
+    let status =
+        StatusCode::from_bytes(&status).map_err(|_| Fault::malformed("no valid :status"))?;
+    if status == StatusCode::SWITCHING_PROTOCOLS {
+        return Err(Fault::malformed("a 101 response"));
+    }
+    let headers = lines.finish()?;
+    let declared = content_length(&headers)?;
+    let declared = match (method, status) {
+        // The field tells of a response that is not sent.
+        (&Method::HEAD, _) | (_, StatusCode::NOT_MODIFIED | StatusCode::NO_CONTENT) => Some(0),
+        (&Method::CONNECT, status) if status.is_success() => None,
+        _ => declared,
+    };
+    let mut parts = Response::new(()).into_parts().0;
+    parts.status = status;
+    parts.version = Version::HTTP_3;
+    parts.headers = headers;
+    Ok((parts, declared))
+}
+
+/// The field lines of a response.
+pub(crate) fn response_to_fields(head: &response::Parts) -> Result<Vec<Field>, HeadError> {
+    if head.status == StatusCode::SWITCHING_PROTOCOLS {
+        return Err(HeadError::SwitchingProtocols);
+    }
+    let mut fields = Vec::with_capacity(head.headers.len() + 1);
+    let status = Bytes::copy_from_slice(head.status.as_str().as_bytes());
+    fields.push(pseudo(":status", status));
+    push_headers(&mut fields, &head.headers);
+    Ok(fields)
+}

@@ -1,0 +1,108 @@
+//! Field lines of ours: what messages of all kinds share.
+
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+
+use super::receive::is_connection_specific;
+use crate::qpack::Field;
+
+/// What each field counts beside its bytes (RFC 9114, section 4.2.2).
+const FIELD_OVERHEAD: u64 = 32;
+
+/// Cookies shorter than this could be guessed from the size of what is sent (RFC 9204, section
+/// 7.1.3), so no table keeps them.
+const SHORT_COOKIE: usize = 20;
+
+/// The size of a field section as limits count it.
+pub(crate) fn section_size(fields: &[Field]) -> u64 {
+    let size = |field: &Field| (field.name.len() + field.value.len()) as u64 + FIELD_OVERHEAD;
+    fields.iter().map(size).sum()
+}
+
+/// A pseudo-header.
+pub(super) fn pseudo(name: &'static str, value: Bytes) -> Field {
+    Field {
+        name: Bytes::from_static(name.as_bytes()),
+        value,
+        sensitive: false,
+    }
+}
+
+/// Appends all header fields but those that HTTP/3 has no room for: a message that came over HTTP/1
+/// can be passed on as it is (RFC 9114, section 4.2).
+pub(super) fn push_headers(fields: &mut Vec<Field>, headers: &HeaderMap) {
+    let nominated = nominated(headers);
+    for (name, value) in headers {
+        if is_connection_specific(name) || nominated.contains(name) {
+            continue;
+        }
+        if name == header::COOKIE {
+            push_crumbs(fields, value);
+            continue;
+        }
+        let value = if name == header::TE {
+            if !asks_for_trailers(value) {
+                continue;
+            }
+            Bytes::from_static(b"trailers")
+        } else {
+            Bytes::copy_from_slice(value.as_bytes())
+        };
+        fields.push(Field {
+            name: name_bytes(name),
+            value,
+            sensitive: is_sensitive(name) || headers_value_sensitive(headers, name),
+        });
+    }
+}
+
+fn headers_value_sensitive(headers: &HeaderMap, name: &HeaderName) -> bool {
+    headers.get_all(name).iter().any(HeaderValue::is_sensitive)
+}
+
+fn is_sensitive(name: &HeaderName) -> bool {
+    name == header::AUTHORIZATION || name == header::PROXY_AUTHORIZATION
+}
+
+/// Fields that a Connection field names as its own.
+fn nominated(headers: &HeaderMap) -> Vec<HeaderName> {
+    let values = headers.get_all(header::CONNECTION).iter();
+    values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| HeaderName::from_bytes(name.trim().as_bytes()).ok())
+        .collect()
+}
+
+fn asks_for_trailers(value: &HeaderValue) -> bool {
+    value.to_str().is_ok_and(|value| {
+        let mut codings = value.split(',').map(str::trim);
+        codings.any(|coding| coding.eq_ignore_ascii_case("trailers"))
+    })
+}
+
+/// One line for each cookie: most of them repeat from request to request (RFC 9114, section 4.2.1).
+fn push_crumbs(fields: &mut Vec<Field>, value: &HeaderValue) {
+    for crumb in value.as_bytes().split(|&byte| byte == b';') {
+        let crumb = crumb.trim_ascii();
+        if crumb.is_empty() {
+            continue;
+        }
+        fields.push(Field {
+            name: Bytes::from_static(b"cookie"),
+            value: Bytes::copy_from_slice(crumb),
+            sensitive: value.is_sensitive() || crumb.len() < SHORT_COOKIE,
+        });
+    }
+}
+
+fn name_bytes(name: &HeaderName) -> Bytes {
+    Bytes::copy_from_slice(name.as_str().as_bytes())
+}
+
+/// The field lines of a trailer section.
+pub(crate) fn trailers_to_fields(trailers: &HeaderMap) -> Vec<Field> {
+    let mut fields = Vec::with_capacity(trailers.len());
+    push_headers(&mut fields, trailers);
+    fields
+}

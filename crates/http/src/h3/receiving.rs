@@ -1,0 +1,251 @@
+//! The receiving half of a request stream: which frames may come when (RFC 9114, sections 4.1, 4.4
+//! and 7.1), how much content (section 4.1.2), and where a message is.
+//!
+//! Takes bytes from the transport only when asked for more, so that the transport's flow control
+//! holds back a peer whose content nobody reads. Field sections are handed out as they came.
+
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+use swiftwater_quic::{Connection, ReadChunk};
+use swiftwater_units::StreamId;
+
+use super::code::Code;
+use super::error::{BodyError, Fault};
+use super::frame::{FrameParser, FrameType, Token};
+use super::limits::Limits;
+
+/// Where a message is.
+#[derive(Debug)]
+pub(crate) enum Progress {
+    /// Its head has not come yet, or only informational ones.
+    Head,
+    /// Its head waits for the QPACK table.
+    HeadBlocked,
+    /// Content may come, and trailers.
+    Content,
+    /// The trailers wait for the QPACK table.
+    TrailersBlocked,
+    /// The trailers are here and not read yet.
+    Trailers(HeaderMap),
+    /// Only the end may come.
+    AfterTrailers,
+    /// Nothing more is read: all was, or it is not wanted.
+    Over,
+}
+
+/// What the next bytes bring.
+#[derive(Debug)]
+pub(crate) enum Pulled {
+    /// Nothing yet; the transport tells when there is something.
+    Blocked,
+    /// A whole field section, as it was sent.
+    Section(Bytes),
+    /// A field section larger than the limit; the rest of the stream is unread.
+    SectionTooLarge,
+    /// Content, at least one byte.
+    Content(Bytes),
+    /// The stream is one of the WebTransport session with this number.
+    SessionStream(u64),
+    /// The end of the stream.
+    End,
+}
+
+/// What a half receives.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Receives {
+    Request,
+    /// The response to a request of this method.
+    Response(Method),
+}
+
+/// What happens with the payload of the frame at hand.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Use {
+    Content,
+    Section,
+    Nothing,
+}
+
+#[derive(Debug)]
+pub(crate) struct Receiving {
+    pub(crate) progress: Progress,
+    pub(crate) receives: Receives,
+    /// CONNECT succeeded: only DATA frames may come (RFC 9114, section 4.4).
+    pub(crate) is_tunnel: bool,
+    /// The stream may begin with the signal of a WebTransport session.
+    sessions: bool,
+    parser: FrameParser,
+    payload: Use,
+    /// Of a field section, what has come.
+    section: Vec<u8>,
+    /// Content that the message says it has.
+    declared: Option<u64>,
+    received: u64,
+    /// Something was read.
+    begun: bool,
+}
+
+impl Receiving {
+    pub(crate) fn new(receives: Receives, sessions: bool) -> Self {
+        Self {
+            progress: Progress::Head,
+            receives,
+            is_tunnel: false,
+            sessions,
+            parser: FrameParser::default(),
+            payload: Use::Nothing,
+            section: Vec::new(),
+            declared: None,
+            received: 0,
+            begun: false,
+        }
+    }
+
+    /// The final head came; `declared` bytes of content follow, if it says so.
+    pub(crate) fn begin_content(&mut self, declared: Option<u64>) {
+        self.progress = Progress::Content;
+        self.declared = declared;
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self.progress, Progress::Over)
+    }
+
+    /// True while a field section may still come that refers to the QPACK table.
+    pub(crate) fn may_hold_section(&self) -> bool {
+        !matches!(self.progress, Progress::AfterTrailers | Progress::Over)
+    }
+
+    /// Takes the next part of the message off the transport.
+    pub(crate) fn pull(
+        &mut self,
+        quic: &mut Connection,
+        id: StreamId,
+        limits: &Limits,
+    ) -> Result<Pulled, BodyError> {
+        loop {
+            let mut stream = quic.recv_stream(id);
+            match stream.read_chunk()? {
+                ReadChunk::Blocked => return Ok(Pulled::Blocked),
+                ReadChunk::Finished => return Ok(self.end()?),
+                ReadChunk::Data(chunk) => {
+                    let bytes = chunk.data();
+                    let mut rest = bytes;
+                    let pulled = self.take(&mut rest, limits);
+                    let used = bytes.len() - rest.len();
+                    chunk.consume(used);
+                    if let Some(pulled) = pulled? {
+                        return Ok(pulled);
+                    }
+                }
+            }
+        }
+    }
+
+    /// True if the stream is known to end here; nothing but the end is taken off the transport.
+    pub(crate) fn try_end(
+        &mut self,
+        quic: &mut Connection,
+        id: StreamId,
+    ) -> Result<bool, BodyError> {
+        match quic.recv_stream(id).read_chunk()? {
+            ReadChunk::Data(_) | ReadChunk::Blocked => Ok(false),
+            ReadChunk::Finished => self.end().map(|_| true).map_err(BodyError::from),
+        }
+    }
+
+    /// Takes bytes off `data` until they bring something.
+    fn take(&mut self, data: &mut &[u8], limits: &Limits) -> Result<Option<Pulled>, Fault> {
+        while let Some(token) = self.parser.next(data) {
+            match token {
+                Token::Begin { frame_type, len } => {
+                    let first = !std::mem::replace(&mut self.begun, true);
+                    if frame_type == FrameType::WebTransportStream && self.sessions {
+                        if first {
+                            self.progress = Progress::Over;
+                            return Ok(Some(Pulled::SessionStream(len)));
+                        }
+                        let reason = "the signal of a WebTransport stream within a stream";
+                        return Err(Fault::connection(Code::FRAME_ERROR, reason));
+                    }
+                    self.payload = self.permit(frame_type)?;
+                    if self.payload == Use::Section && len > limits.max_encoded_section {
+                        return Ok(Some(Pulled::SectionTooLarge));
+                    }
+                }
+                Token::Payload(payload) => match self.payload {
+                    Use::Content => return self.content(payload).map(Some),
+                    Use::Section => self.section.extend_from_slice(payload),
+                    Use::Nothing => {}
+                },
+                Token::End if self.payload == Use::Section => {
+                    self.payload = Use::Nothing;
+                    let section = std::mem::take(&mut self.section);
+                    return Ok(Some(Pulled::Section(section.into())));
+                }
+                Token::End => {}
+            }
+        }
+        Ok(None)
+    }
+
+    fn content(&mut self, payload: &[u8]) -> Result<Pulled, Fault> {
+        self.received += payload.len() as u64;
+        if self
+            .declared
+            .is_some_and(|declared| self.received > declared)
+        {
+            return Err(Fault::malformed("more content than content-length says"));
+        }
+        Ok(Pulled::Content(Bytes::copy_from_slice(payload)))
+    }
+
+    /// What a frame of this type is for at this point, if it may be here (RFC 9114, section 7).
+    fn permit(&self, frame_type: FrameType) -> Result<Use, Fault> {
+        let unexpected = |reason| Err(Fault::connection(Code::FRAME_UNEXPECTED, reason));
+        match (frame_type, &self.progress) {
+            (FrameType::Data, Progress::Content) => Ok(Use::Content),
+            (FrameType::Data, Progress::Head) => unexpected("DATA before HEADERS"),
+            (FrameType::Data, _) => unexpected("DATA after trailers"),
+            (FrameType::Headers, Progress::Content) if self.is_tunnel => {
+                unexpected("HEADERS in a tunnel")
+            }
+            (FrameType::Headers, Progress::Head | Progress::Content) => Ok(Use::Section),
+            (FrameType::Headers, _) => unexpected("HEADERS after trailers"),
+            // We permit no pushes (RFC 9114, section 7.2.5).
+            (FrameType::PushPromise, _) if self.receives != Receives::Request => Err(
+                Fault::connection(Code::ID_ERROR, "PUSH_PROMISE although no push is permitted"),
+            ),
+            (FrameType::Unknown(_) | FrameType::WebTransportStream, _) => Ok(Use::Nothing),
+            (FrameType::Http2(_), _) => unexpected("a frame of HTTP/2"),
+            _ => unexpected("a frame that request streams don't have"),
+        }
+    }
+
+    /// The stream ended cleanly.
+    fn end(&mut self) -> Result<Pulled, Fault> {
+        // The end of a frame takes no bytes, so it may not have been told yet.
+        while self.parser.next(&mut &[][..]).is_some() {}
+        let progress = std::mem::replace(&mut self.progress, Progress::Over);
+        if !self.parser.is_between_frames() {
+            let reason = "a stream ended within a frame";
+            return Err(Fault::connection(Code::FRAME_ERROR, reason));
+        }
+        match (progress, &self.receives) {
+            (Progress::Head, Receives::Request) => Err(Fault::stream(
+                Code::REQUEST_INCOMPLETE,
+                "a stream ended without a request",
+            )),
+            (Progress::Head, Receives::Response(_)) => {
+                Err(Fault::malformed("a stream ended without a final response"))
+            }
+            _ if self
+                .declared
+                .is_some_and(|declared| declared != self.received) =>
+            {
+                Err(Fault::malformed("less content than content-length says"))
+            }
+            _ => Ok(Pulled::End),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The sending half of a request stream: the order of its frames (RFC 9114, section 4.1), and what
+//! waits until the transport takes it.
+//!
+//! A frame whose header was written is kept here until all of it was taken, so that a blocked
+//! transport never leaves a frame half written. At most one DATA frame waits.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use swiftwater_quic::{Connection, WriteError};
+use swiftwater_units::StreamId;
+
+use super::error::SendError;
+use super::frame::{FrameType, put_header};
+
+/// Content in one DATA frame, at most, bytes: what may wait here beyond what the transport takes.
+const MAX_CONTENT: usize = 64 * 1024;
+
+/// Where our message is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Stage {
+    /// Nothing was sent, or only informational responses.
+    Head,
+    Content,
+    /// Only the end may follow.
+    Trailers,
+    /// Everything was written; the end follows as soon as the transport has taken it.
+    Ending,
+    /// The transport has it all, the end included.
+    Ended,
+    /// Nothing is left to be done: the peer has it all, or it was given up.
+    Over,
+}
+
+#[derive(Debug)]
+pub(crate) struct Sending {
+    stage: Stage,
+    waiting: VecDeque<Bytes>,
+    /// A write had to wait, and its writer is to hear when there is room.
+    wants_room: bool,
+}
+
+impl Sending {
+    pub(crate) fn new() -> Self {
+        Self {
+            stage: Stage::Head,
+            waiting: VecDeque::new(),
+            wants_room: false,
+        }
+    }
+
+    /// True once nothing is left to be done.
+    pub(crate) fn is_over(&self) -> bool {
+        self.stage == Stage::Over
+    }
+
+    /// True once our message is complete, or was given up.
+    pub(crate) fn is_complete(&self) -> bool {
+        matches!(self.stage, Stage::Ending | Stage::Ended | Stage::Over)
+    }
+
+    /// What waits is given up.
+    pub(crate) fn give_up(&mut self) {
+        self.stage = Stage::Over;
+        self.waiting.clear();
+        self.wants_room = false;
+    }
+
+    fn expect(&self, wanted: Stage) -> Result<(), SendError> {
+        match self.stage {
+            stage if stage == wanted => Ok(()),
+            Stage::Ending | Stage::Ended | Stage::Over => Err(SendError::Closed),
+            _ => Err(SendError::OutOfOrder),
+        }
+    }
+
+    /// Fails if no head may be sent now.
+    pub(crate) fn expect_head(&self) -> Result<(), SendError> {
+        self.expect(Stage::Head)
+    }
+
+    /// Fails if no content may be sent now.
+    pub(crate) fn expect_content(&self) -> Result<(), SendError> {
+        self.expect(Stage::Content)
+    }
+
+    /// Sends the HEADERS frame of a head, which is final or not.
+    pub(crate) fn head(
+        &mut self,
+        quic: &mut Connection,
+        id: StreamId,
+        section: &[u8],
+        is_final: bool,
+    ) -> Result<(), SendError> {
+        self.expect(Stage::Head)?;
+        if is_final {
+            self.stage = Stage::Content;
+        }
+        self.section(quic, id, section)
+    }
+
+    /// Sends the HEADERS frame of trailers.
+    pub(crate) fn trailers(
+        &mut self,
+        quic: &mut Connection,
+        id: StreamId,
+        section: &[u8],
+    ) -> Result<(), SendError> {
+        self.expect(Stage::Content)?;
+        self.stage = Stage::Trailers;
+        self.section(quic, id, section)
+    }
+
+    fn section(
+        &mut self,
+        quic: &mut Connection,
+        id: StreamId,
+        section: &[u8],
+    ) -> Result<(), SendError> {
+        let mut frame = Vec::with_capacity(section.len() + 9);
+        put_header(&mut frame, FrameType::Headers, section.len() as u64);
+        frame.extend_from_slice(section);
+        self.waiting.push_back(frame.into());
+        self.flush(quic, id)?;
+        Ok(())
+    }
+
+    /// Takes content off `data` and returns how many bytes; less than all means that the transport is
+    /// full.
+    pub(crate) fn content(
+        &mut self,
+        quic: &mut Connection,
+        id: StreamId,
+        data: &mut Bytes,
+    ) -> Result<usize, SendError> {
+        self.expect(Stage::Content)?;
+        let mut taken = 0;
+        while !data.is_empty() {
+            if !self.flush(quic, id)? {
+                self.wants_room = true;
+                return Ok(taken);
+            }
+            let mut header = Vec::with_capacity(16);
+            let len = data.len().min(MAX_CONTENT);
+            put_header(&mut header, FrameType::Data, len as u64);
+            let mut header = Bytes::from(header);
+            if quic.send_stream(id).write_chunk(&mut header)? == 0 {
+                self.wants_room = true;
+                return Ok(taken);
+            }
+            if !header.is_empty() {
+                self.waiting.push_back(header);
+            }
+            self.waiting.push_back(data.split_to(len));
+            taken += len;
+        }
+        if !self.waiting.is_empty() {
+            self.flush(quic, id)?;
+        }
+        Ok(taken)
+    }
+
+    /// Ends the message after what was sent.
+    pub(crate) fn end(&mut self, quic: &mut Connection, id: StreamId) -> Result<(), SendError> {
+        match self.stage {
+            Stage::Head => return Err(SendError::OutOfOrder),
+            Stage::Content | Stage::Trailers => self.stage = Stage::Ending,
+            Stage::Ending | Stage::Ended | Stage::Over => return Err(SendError::Closed),
+        }
+        self.flush(quic, id)?;
+        Ok(())
+    }
+
+    /// Gives the transport what waits; true if nothing waits any more.
+    pub(crate) fn flush(
+        &mut self,
+        quic: &mut Connection,
+        id: StreamId,
+    ) -> Result<bool, WriteError> {
+        while let Some(front) = self.waiting.front_mut() {
+            quic.send_stream(id).write_chunk(front)?;
+            if !front.is_empty() {
+                return Ok(false);
+            }
+            self.waiting.pop_front();
+        }
+        if self.stage == Stage::Ending {
+            self.stage = Stage::Ended;
+            quic.send_stream(id).finish()?;
+        }
+        Ok(true)
+    }
+
+    /// True once if a writer waited for room and there is some.
+    pub(crate) fn take_wish(&mut self) -> bool {
+        self.waiting.is_empty() && std::mem::take(&mut self.wants_room)
+    }
+}

@@ -1,0 +1,266 @@
+//! The decoder: the peer's sections and encoder stream in, fields and our decoder stream out (RFC 9204,
+//! section 2.2).
+//!
+//! Parts: `section` decodes one section whose insertions are there, `held` keeps those that wait,
+//! `feedback` collects what the peer's encoder has to hear.
+
+mod feedback;
+mod held;
+mod section;
+
+use bytes::Bytes;
+
+use self::feedback::Feedback;
+use self::held::Held;
+use super::error::{Fault, QpackError};
+use super::field::Field;
+use super::instruction::{self, DecoderInstruction, EncoderInstruction, NameSource};
+use super::integer::Reader;
+use super::prefix::Prefix;
+use super::static_table;
+use super::string::Literal;
+use super::table::{Entry, Table};
+
+/// What we allow the peer's encoder. The first two are what our SETTINGS announce.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct DecoderConfig {
+    /// `SETTINGS_QPACK_MAX_TABLE_CAPACITY`, bytes (RFC 9204, section 3.2.3). 0: no dynamic table.
+    pub max_table_capacity: u64,
+    /// `SETTINGS_QPACK_BLOCKED_STREAMS` (section 2.1.2). 0: sections never wait for insertions.
+    pub max_blocked_streams: u64,
+    /// Bytes of a section, once decoded, in the measure of `SETTINGS_MAX_FIELD_SECTION_SIZE` (RFC 9114,
+    /// section 4.2.2). The encoded section may not have more either.
+    pub max_field_section_size: u64,
+    /// Fields in a section.
+    pub max_fields: usize,
+}
+
+impl Default for DecoderConfig {
+    /// A table of 4 KiB, 16 blocked streams, sections of 64 KiB with 256 fields.
+    fn default() -> Self {
+        Self {
+            max_table_capacity: 4096,
+            max_blocked_streams: 16,
+            max_field_section_size: 64 << 10,
+            max_fields: 256,
+        }
+    }
+}
+
+/// What became of a section.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Decoded {
+    /// Its fields, in order. Values may share the section's memory.
+    Fields(Vec<Field>),
+    /// It refers to insertions that have not arrived; [`Decoder::poll_unblocked`] will return it. Until then
+    /// its stream should not be read further (RFC 9204, section 2.2.1).
+    Blocked,
+    /// It exceeds a limit. Nothing of it is kept, and later sections can be decoded.
+    TooLarge(Excess),
+}
+
+/// Which limit a section exceeds.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Excess {
+    /// [`DecoderConfig::max_field_section_size`], decoded or encoded.
+    Size,
+    /// [`DecoderConfig::max_fields`].
+    Count,
+}
+
+/// Counts since the start.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct DecoderStats {
+    /// Sections that were handed to [`Decoder::decode`].
+    pub sections: u64,
+    /// Of these, those that had to wait.
+    pub blocked: u64,
+    /// Entries that the peer inserted, duplicates included.
+    pub inserted: u64,
+    /// Bytes of the dynamic table now, as section 3.2.1 counts them.
+    pub table_size: u64,
+}
+
+/// Decodes what the peer's encoder sends.
+#[derive(Debug)]
+pub struct Decoder {
+    config: DecoderConfig,
+    table: Table<()>,
+    held: Held,
+    feedback: Feedback,
+    /// The start of an encoder instruction.
+    partial: Vec<u8>,
+    scratch: Vec<u8>,
+    sections: u64,
+    blocked: u64,
+}
+
+impl Decoder {
+    /// A decoder with an empty table.
+    pub fn new(config: DecoderConfig) -> Self {
+        Self {
+            config,
+            table: Table::new(),
+            held: Held::default(),
+            feedback: Feedback::default(),
+            partial: Vec::new(),
+            scratch: Vec::new(),
+            sections: 0,
+            blocked: 0,
+        }
+    }
+
+    /// Decodes the field section `block` of `stream`. Sections of a stream come in their order; behind one
+    /// that is blocked the next ones wait too.
+    ///
+    /// Memory of the result: at most [`DecoderConfig::max_fields`] fields, whose bytes belong to the tables
+    /// or to at most `8 / 5` of the block's length. Time: linear in the block's length.
+    pub fn decode(&mut self, stream: u64, block: &Bytes) -> Result<Decoded, QpackError> {
+        self.feedback.check()?;
+        self.sections += 1;
+        let mut reader = Reader::new(block);
+        let prefix = Prefix::read(
+            &mut reader,
+            self.config.max_table_capacity,
+            self.table.inserted(),
+        )
+        .map_err(QpackError::DecompressionFailed)?;
+        let lines_at = reader.position();
+        let section = held::Section {
+            prefix,
+            lines: self.fits(block).then(|| block.slice(lines_at..)),
+        };
+        if prefix.required > self.table.inserted() || self.held.contains(stream) {
+            self.held
+                .push(stream, section, self.config.max_blocked_streams)
+                .map_err(QpackError::DecompressionFailed)?;
+            self.blocked += 1;
+            return Ok(Decoded::Blocked);
+        }
+        self.finish(stream, section)
+    }
+
+    /// Takes bytes of the peer's encoder stream, in any pieces.
+    pub fn on_encoder_stream(&mut self, data: &[u8]) -> Result<(), QpackError> {
+        self.feedback.check()?;
+        let mut partial = std::mem::take(&mut self.partial);
+        let result = instruction::read_all(&mut partial, data, |reader| {
+            let instruction = EncoderInstruction::read(reader, self.table.capacity())?;
+            self.obey(instruction)?;
+            Ok(())
+        });
+        self.partial = partial;
+        result.map_err(QpackError::EncoderStream)
+    }
+
+    /// The next section that waited and need not wait any more: its stream, and what became of it.
+    pub fn poll_unblocked(&mut self) -> Option<(u64, Result<Decoded, QpackError>)> {
+        let (stream, section) = self.held.pop(self.table.inserted())?;
+        Some((stream, self.finish(stream, section)))
+    }
+
+    /// `stream` was reset by the peer, or we stopped reading it, before all of its sections were decoded
+    /// (RFC 9204, section 2.2.2.2): forgets what it holds and tells the peer's encoder.
+    pub fn cancel_stream(&mut self, stream: u64) {
+        self.held.remove(stream);
+        if self.config.max_table_capacity > 0 {
+            self.feedback.push(DecoderInstruction::Cancel(stream));
+        }
+    }
+
+    /// Bytes for our decoder stream, all that there are.
+    pub fn poll_instructions(&mut self) -> Option<Bytes> {
+        self.feedback.poll(self.table.inserted())
+    }
+
+    /// Counts since the start.
+    pub fn stats(&self) -> DecoderStats {
+        DecoderStats {
+            sections: self.sections,
+            blocked: self.blocked,
+            inserted: self.table.inserted(),
+            table_size: self.table.size(),
+        }
+    }
+
+    /// Whether an encoded section is small enough to look at.
+    fn fits(&self, block: &Bytes) -> bool {
+        block.len() as u64 <= self.config.max_field_section_size
+    }
+
+    fn finish(&mut self, stream: u64, section: held::Section) -> Result<Decoded, QpackError> {
+        let required = section.prefix.required;
+        let decoded = match section.lines {
+            None => Decoded::TooLarge(Excess::Size),
+            Some(lines) => section::Work::new(&self.table, section.prefix, &self.config)
+                .decode(&lines, &mut self.scratch)
+                .map_err(QpackError::DecompressionFailed)?,
+        };
+        // A section that is too large was processed as well: its references are over.
+        if required > 0 {
+            self.feedback.acknowledge(stream, required);
+        }
+        Ok(decoded)
+    }
+
+    fn obey(&mut self, instruction: EncoderInstruction<'_>) -> Result<(), Fault> {
+        match instruction {
+            EncoderInstruction::SetCapacity(capacity) => {
+                if capacity > self.config.max_table_capacity {
+                    return Err(Fault::Capacity(capacity));
+                }
+                self.table.set_capacity(capacity);
+                self.make_room(0);
+                Ok(())
+            }
+            EncoderInstruction::Insert { name, value } => {
+                let name = match name {
+                    NameSource::Static(index) => {
+                        static_table::get(index).ok_or(Fault::StaticIndex(index))?.0
+                    }
+                    NameSource::Relative(index) => self.relative(index)?.name.clone(),
+                    NameSource::Literal(name) => self.own(name)?,
+                };
+                let value = self.own(value)?;
+                self.insert(name, value)
+            }
+            EncoderInstruction::Duplicate(index) => {
+                let entry = self.relative(index)?;
+                let (name, value) = (entry.name.clone(), entry.value.clone());
+                self.insert(name, value)
+            }
+        }
+    }
+
+    fn relative(&self, index: u64) -> Result<&Entry<()>, Fault> {
+        let absolute = self.table.inserted().checked_sub(index + 1);
+        absolute
+            .and_then(|absolute| self.table.get(absolute))
+            .ok_or(Fault::DynamicIndex)
+    }
+
+    /// A string in memory of its own, so that an entry holds on to no more than it counts.
+    fn own(&mut self, text: Literal<'_>) -> Result<Bytes, Fault> {
+        self.scratch.clear();
+        text.decode_into(&mut self.scratch)?;
+        Ok(Bytes::copy_from_slice(&self.scratch))
+    }
+
+    fn insert(&mut self, name: Bytes, value: Bytes) -> Result<(), Fault> {
+        let entry = Entry {
+            name,
+            value,
+            note: (),
+        };
+        if entry.size() > self.table.capacity() {
+            return Err(Fault::EntryTooLarge);
+        }
+        self.make_room(entry.size());
+        self.table.push(entry);
+        Ok(())
+    }
+
+    fn make_room(&mut self, size: u64) {
+        while self.table.overfull(size) && self.table.evict().is_some() {}
+    }
+}

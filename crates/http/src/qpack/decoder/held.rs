@@ -1,0 +1,71 @@
+//! Sections that wait for insertions (RFC 9204, section 2.2.1).
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+
+use crate::qpack::error::Fault;
+use crate::qpack::prefix::Prefix;
+
+/// Sections that one stream may have waiting. A caller that stops reading a blocked stream needs one.
+const MAX_ON_STREAM: usize = 8;
+
+/// A section whose prefix was read.
+#[derive(Debug)]
+pub(super) struct Section {
+    pub(super) prefix: Prefix,
+    /// Its field lines; `None` if it is too large to be kept.
+    pub(super) lines: Option<Bytes>,
+}
+
+/// The blocked streams and what they hold, at least one section each.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    streams: BTreeMap<u64, VecDeque<Section>>,
+}
+
+impl Held {
+    pub(super) fn contains(&self, stream: u64) -> bool {
+        self.streams.contains_key(&stream)
+    }
+
+    /// Keeps a section behind those that its stream holds already.
+    pub(super) fn push(
+        &mut self,
+        stream: u64,
+        mut section: Section,
+        max_streams: u64,
+    ) -> Result<(), Fault> {
+        if !self.contains(stream) && self.streams.len() as u64 >= max_streams {
+            return Err(Fault::TooManyBlocked);
+        }
+        let sections = self.streams.entry(stream).or_default();
+        if sections.len() >= MAX_ON_STREAM {
+            return Err(Fault::TooManyHeld);
+        }
+        // A copy, lest a whole receive buffer wait with it.
+        section.lines = section.lines.map(|lines| Bytes::copy_from_slice(&lines));
+        sections.push_back(section);
+        Ok(())
+    }
+
+    /// A section that `inserted` insertions suffice for, of the lowest stream that has one.
+    pub(super) fn pop(&mut self, inserted: u64) -> Option<(u64, Section)> {
+        let ready = |sections: &VecDeque<Section>| {
+            let first = sections.front();
+            first.is_some_and(|section| section.prefix.required <= inserted)
+        };
+        let mut streams = self.streams.iter();
+        let stream = *streams.find(|(_, sections)| ready(sections))?.0;
+        let sections = self.streams.get_mut(&stream)?;
+        let section = sections.pop_front()?;
+        if sections.is_empty() {
+            self.streams.remove(&stream);
+        }
+        Some((stream, section))
+    }
+
+    pub(super) fn remove(&mut self, stream: u64) {
+        self.streams.remove(&stream);
+    }
+}

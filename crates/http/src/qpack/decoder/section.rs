@@ -1,0 +1,124 @@
+//! Decoding one section whose insertions have all arrived (RFC 9204, section 4.5).
+
+use bytes::{Bytes, BytesMut};
+
+use super::{Decoded, DecoderConfig, Excess};
+use crate::qpack::error::Fault;
+use crate::qpack::field::Field;
+use crate::qpack::integer::{ReadError, Reader};
+use crate::qpack::line::{Line, Reference};
+use crate::qpack::prefix::Prefix;
+use crate::qpack::static_table;
+use crate::qpack::string::Literal;
+use crate::qpack::table::Table;
+
+/// What decoding needs and collects.
+pub(super) struct Work<'a> {
+    table: &'a Table<()>,
+    prefix: Prefix,
+    config: &'a DecoderConfig,
+    /// Memory for the section's Huffman strings, shared by them.
+    text: BytesMut,
+    size: u64,
+}
+
+impl<'a> Work<'a> {
+    pub(super) fn new(table: &'a Table<()>, prefix: Prefix, config: &'a DecoderConfig) -> Self {
+        Self {
+            table,
+            prefix,
+            config,
+            text: BytesMut::new(),
+            size: 0,
+        }
+    }
+
+    /// The fields of `lines`, or the limit at which it stopped.
+    pub(super) fn decode(mut self, lines: &Bytes, scratch: &mut Vec<u8>) -> Result<Decoded, Fault> {
+        let mut fields = Vec::new();
+        let mut reader = Reader::new(lines);
+        while !reader.is_empty() {
+            if fields.len() == self.config.max_fields {
+                return Ok(Decoded::TooLarge(Excess::Count));
+            }
+            let line = Line::read(&mut reader).map_err(ReadError::at_end)?;
+            let field = self.field(line, lines, scratch)?;
+            self.size += field.size();
+            if self.size > self.config.max_field_section_size {
+                return Ok(Decoded::TooLarge(Excess::Size));
+            }
+            fields.push(field);
+        }
+        Ok(Decoded::Fields(fields))
+    }
+
+    fn field(
+        &mut self,
+        line: Line<'_>,
+        lines: &Bytes,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Field, Fault> {
+        let (name, value, sensitive) = match line {
+            Line::Indexed(reference) => {
+                let (name, value) = self.entry(reference)?;
+                (name, value, false)
+            }
+            Line::Named {
+                name,
+                value,
+                sensitive,
+            } => {
+                let name = self.entry(name)?.0;
+                (name, self.string(value, lines, scratch)?, sensitive)
+            }
+            Line::Literal {
+                name,
+                value,
+                sensitive,
+            } => {
+                let name = self.string(name, lines, scratch)?;
+                (name, self.string(value, lines, scratch)?, sensitive)
+            }
+        };
+        Ok(Field {
+            name,
+            value,
+            sensitive,
+        })
+    }
+
+    fn entry(&self, reference: Reference) -> Result<(Bytes, Bytes), Fault> {
+        let absolute = match reference {
+            Reference::Static(index) => {
+                return static_table::get(index).ok_or(Fault::StaticIndex(index));
+            }
+            Reference::Relative(index) => self.prefix.base.checked_sub(index + 1),
+            // Both are below 2^63.
+            Reference::PostBase(index) => Some(self.prefix.base + index),
+        };
+        let entry = absolute
+            .filter(|&absolute| absolute < self.prefix.required)
+            .and_then(|absolute| self.table.get(absolute))
+            .ok_or(Fault::DynamicIndex)?;
+        Ok((entry.name.clone(), entry.value.clone()))
+    }
+
+    fn string(
+        &mut self,
+        literal: Literal<'_>,
+        lines: &Bytes,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Bytes, Fault> {
+        if !literal.huffman {
+            return Ok(lines.slice_ref(literal.bytes));
+        }
+        scratch.clear();
+        literal.decode_into(scratch)?;
+        if self.text.capacity() < scratch.len() {
+            // As a rule this is the only time: what Huffman strings save is less than half.
+            self.text.reserve(scratch.len().max(lines.len() * 8 / 5));
+        }
+        self.text.extend_from_slice(scratch);
+        Ok(self.text.split().freeze())
+    }
+}

@@ -1,0 +1,222 @@
+//! The encoder's table: finding entries, and keeping evictions and references legal (RFC 9204, section
+//! 2.1.1).
+//!
+//! Entries are found by hash and then compared, so that the maps hold no strings. The hash has fixed keys:
+//! the same fields give the same bytes in every run. Of two fields with one hash the older is not found any
+//! more, which costs bytes and nothing else.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+
+use crate::qpack::field::Field;
+use crate::qpack::table::{Entry, Table};
+
+/// The oldest part of a full table to which no reference is made, so that it can be evicted soon: one part
+/// in so many of the capacity (section 2.1.1.1).
+const DRAINING_SHARE: u64 = 16;
+
+/// Hashes of a field.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hashes {
+    pub(super) name: u64,
+    /// Of name and value.
+    pub(super) field: u64,
+}
+
+impl Hashes {
+    pub(super) fn of(name: &[u8], value: &[u8]) -> Self {
+        let hasher = BuildHasherDefault::<DefaultHasher>::default();
+        Self {
+            name: hasher.hash_one(name),
+            field: hasher.hash_one((name, value)),
+        }
+    }
+}
+
+/// What is noted about an entry.
+#[derive(Clone, Debug)]
+struct Note {
+    hashes: Hashes,
+    /// References in sections that are not acknowledged.
+    references: u32,
+    /// Whether its field came again after it was inserted.
+    used: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Entries {
+    table: Table<Note>,
+    /// Newest entry by hash of name and value, and by hash of the name.
+    by_field: HashMap<u64, u64>,
+    by_name: HashMap<u64, u64>,
+    /// Insertions that the peer has acknowledged: the Known Received Count.
+    known: u64,
+    /// The oldest entry that may be referred to, and the bytes of those before it.
+    draining_end: u64,
+    draining_size: u64,
+}
+
+impl Default for Entries {
+    fn default() -> Self {
+        Self {
+            table: Table::new(),
+            by_field: HashMap::new(),
+            by_name: HashMap::new(),
+            known: 0,
+            draining_end: 0,
+            draining_size: 0,
+        }
+    }
+}
+
+impl Entries {
+    pub(super) const fn inserted(&self) -> u64 {
+        self.table.inserted()
+    }
+
+    pub(super) const fn known(&self) -> u64 {
+        self.known
+    }
+
+    pub(super) const fn set_known(&mut self, known: u64) {
+        self.known = known;
+    }
+
+    /// 0 until the first insertion.
+    pub(super) const fn capacity(&self) -> u64 {
+        self.table.capacity()
+    }
+
+    pub(super) fn contains(&self, absolute: u64) -> bool {
+        self.table.get(absolute).is_some()
+    }
+
+    /// Whether an entry is too near to its eviction for new references.
+    pub(super) const fn draining(&self, absolute: u64) -> bool {
+        absolute < self.draining_end
+    }
+
+    /// The newest entry with the field's name and value.
+    pub(super) fn find(&self, field: &Field, hashes: Hashes) -> Option<u64> {
+        let &absolute = self.by_field.get(&hashes.field)?;
+        let entry = self.table.get(absolute)?;
+        (entry.name == field.name && entry.value == field.value).then_some(absolute)
+    }
+
+    /// The newest entry with this name.
+    pub(super) fn find_name(&self, name: &[u8], hashes: Hashes) -> Option<u64> {
+        let &absolute = self.by_name.get(&hashes.name)?;
+        let entry = self.table.get(absolute)?;
+        (entry.name == name).then_some(absolute)
+    }
+
+    /// Whether the newest entry with this name exists and its field never came again.
+    pub(super) fn newest_of_name_unused(&self, name: &[u8], hashes: Hashes) -> bool {
+        self.find_name(name, hashes)
+            .and_then(|absolute| self.table.get(absolute))
+            .is_some_and(|entry| !entry.note.used)
+    }
+
+    pub(super) fn mark_used(&mut self, absolute: u64) {
+        if let Some(entry) = self.table.get_mut(absolute) {
+            entry.note.used = true;
+        }
+    }
+
+    /// Counts a reference.
+    pub(super) fn retain(&mut self, absolute: u64) {
+        if let Some(entry) = self.table.get_mut(absolute) {
+            entry.note.references += 1;
+        }
+    }
+
+    /// Ends references.
+    pub(super) fn release(&mut self, references: &[u64]) {
+        for &absolute in references {
+            if let Some(entry) = self.table.get_mut(absolute) {
+                entry.note.references -= 1;
+            }
+        }
+    }
+
+    /// Evicts what has to go before an entry of `size` fits in a table of `capacity`; nothing, and `false`,
+    /// if the rules forbid one of these evictions.
+    pub(super) fn make_room(&mut self, size: u64, capacity: u64) -> bool {
+        if size > capacity {
+            return false;
+        }
+        let mut excess = (self.table.size() + size).saturating_sub(capacity);
+        let mut evictions = 0;
+        for (absolute, entry) in (self.table.oldest()..).zip(self.table.iter()) {
+            if excess == 0 {
+                break;
+            }
+            if absolute >= self.known || entry.note.references > 0 {
+                return false;
+            }
+            excess = excess.saturating_sub(entry.size());
+            evictions += 1;
+        }
+        self.table.set_capacity(capacity);
+        for _ in 0..evictions {
+            self.evict();
+        }
+        true
+    }
+
+    fn evict(&mut self) {
+        let absolute = self.table.oldest();
+        let Some(entry) = self.table.evict() else {
+            return;
+        };
+        let Hashes { name, field } = entry.note.hashes;
+        forget(&mut self.by_field, field, absolute);
+        forget(&mut self.by_name, name, absolute);
+        if absolute < self.draining_end {
+            self.draining_size -= entry.size();
+        } else {
+            self.draining_end = absolute + 1;
+        }
+    }
+
+    /// Adds the newest entry, for which room was made. Its absolute index.
+    pub(super) fn push(&mut self, field: &Field, hashes: Hashes) -> u64 {
+        let absolute = self.table.push(Entry {
+            name: own(&field.name),
+            value: own(&field.value),
+            note: Note {
+                hashes,
+                references: 0,
+                used: false,
+            },
+        });
+        self.by_field.insert(hashes.field, absolute);
+        self.by_name.insert(hashes.name, absolute);
+        self.drain();
+        absolute
+    }
+
+    /// Moves the draining end up until the share that can be free soon is large enough.
+    fn drain(&mut self) {
+        let wanted = self.table.capacity() / DRAINING_SHARE;
+        let free = self.table.capacity() - self.table.size();
+        while free + self.draining_size < wanted
+            && self.draining_end + 1 < self.table.inserted()
+            && let Some(entry) = self.table.get(self.draining_end)
+        {
+            self.draining_size += entry.size();
+            self.draining_end += 1;
+        }
+    }
+}
+
+/// A copy in memory of its own: a field may be a slice of a large buffer.
+fn own(bytes: &bytes::Bytes) -> bytes::Bytes {
+    bytes::Bytes::copy_from_slice(bytes)
+}
+
+fn forget(map: &mut HashMap<u64, u64>, hash: u64, absolute: u64) {
+    if map.get(&hash) == Some(&absolute) {
+        map.remove(&hash);
+    }
+}

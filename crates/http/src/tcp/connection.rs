@@ -1,0 +1,183 @@
+//! One connection: TLS handshake, choice of the version, requests until either side ends it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use rustls::ServerConfig;
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_rustls::TlsAcceptor;
+use tower::Service;
+
+use super::activity::{Activity, Expiry};
+use super::adapter::Adapter;
+use super::limits::Limits;
+use super::tls::{ALPN_HTTP2, ALPN_HTTP11};
+use crate::web::body::{Body, BoxError};
+use crate::web::connection_info::{ConnectionInfo, Transport};
+
+/// hyper's least buffer for the head of a request.
+const MIN_HEADER_BUFFER: usize = 8192;
+
+/// Why a connection ended otherwise than in good order.
+#[derive(Debug, Error)]
+pub(super) enum ConnectionError {
+    #[error("socket: {0}")]
+    Socket(#[from] io::Error),
+    #[error("TLS handshake: {0}")]
+    Handshake(io::Error),
+    #[error("the TLS handshake took too long")]
+    HandshakeTimeout,
+    #[error("{0}")]
+    Http(BoxError),
+    #[error("the client took nothing of its responses")]
+    Stalled,
+    #[error("the client abandoned too many requests")]
+    Abused,
+    #[error("the client did not let the connection end")]
+    Lingering,
+}
+
+/// What all connections of a server share.
+#[derive(Debug)]
+pub(super) struct Shared<S> {
+    pub(super) service: S,
+    pub(super) tls: Option<Arc<ServerConfig>>,
+    pub(super) limits: Arc<Limits>,
+    /// Turns true when connections should end after the requests under way.
+    pub(super) draining: watch::Receiver<bool>,
+}
+
+/// Serves one connection to its end.
+pub(super) async fn serve<S, B>(
+    stream: TcpStream,
+    peer: SocketAddr,
+    shared: Arc<Shared<S>>,
+) -> Result<(), ConnectionError>
+where
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    stream.set_nodelay(true)?;
+    let mut info = ConnectionInfo {
+        peer,
+        local: stream.local_addr()?,
+        protocol: Transport::Tcp,
+        alpn: None,
+        server_name: None,
+    };
+    let Some(tls) = &shared.tls else {
+        return exchange(stream, info, &shared).await;
+    };
+    let accept = TlsAcceptor::from(Arc::clone(tls)).accept(stream);
+    let stream = timeout(shared.limits.handshake_timeout, accept)
+        .await
+        .map_err(|_| ConnectionError::HandshakeTimeout)?
+        .map_err(ConnectionError::Handshake)?;
+    let (_, session) = stream.get_ref();
+    info.protocol = Transport::Tls;
+    info.alpn = session.alpn_protocol().map(Arc::from);
+    info.server_name = session.server_name().map(Arc::from);
+    exchange(stream, info, &shared).await
+}
+
+/// Requests and responses over a stream that is ready for them.
+async fn exchange<I, S, B>(
+    stream: I,
+    info: ConnectionInfo,
+    shared: &Shared<S>,
+) -> Result<(), ConnectionError>
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let limits = &shared.limits;
+    let builder = builder(limits, info.alpn.as_deref());
+    let activity = Activity::new(Arc::clone(limits));
+    let adapter = Adapter {
+        service: shared.service.clone(),
+        info,
+        activity: Arc::clone(&activity),
+        limits: Arc::clone(limits),
+    };
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), adapter));
+    let mut draining = shared.draining.clone();
+    let mut ending: Option<Instant> = None;
+    let mut drained = false;
+    loop {
+        tokio::select! {
+            ended = connection.as_mut() => return ended.map_err(ConnectionError::Http),
+            _ = draining.wait_for(|draining| *draining), if !drained => {
+                drained = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            expiry = activity.expired(), if ending.is_none() => match expiry {
+                Expiry::Stalled => return Err(ConnectionError::Stalled),
+                Expiry::Abused => return Err(ConnectionError::Abused),
+                Expiry::Idle => {
+                    connection.as_mut().graceful_shutdown();
+                    ending = Some(Instant::now() + limits.send_timeout);
+                }
+            },
+            () = sleep_until_some(ending) => return Err(ConnectionError::Lingering),
+        }
+    }
+}
+
+/// Sleeps until `deadline`; for ever if there is none.
+async fn sleep_until_some(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// hyper with our limits, bound to the version that ALPN named. Without ALPN the first bytes tell.
+fn builder(limits: &Limits, alpn: Option<&[u8]>) -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    let header_size = limits.header_size.max(MIN_HEADER_BUFFER as u32);
+    let mut http1 = builder.http1();
+    http1
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header_timeout)
+        .max_buf_size(header_size as usize);
+    if limits.header_count != 100 {
+        // A limit other than hyper's own costs an allocation per request. One field more than
+        // ours, so that the adapter says so, alike for both versions.
+        http1.max_headers(limits.header_count.saturating_add(1));
+    }
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(header_size)
+        .max_concurrent_streams(limits.concurrent_streams)
+        .initial_stream_window_size(limits.connection_window.clamp(65_535, 1 << 20))
+        .initial_connection_window_size(limits.connection_window.max(65_535))
+        .max_send_buf_size(limits.send_buffer)
+        .max_pending_accept_reset_streams(limits.pending_resets)
+        .max_local_error_reset_streams(limits.pending_resets.saturating_mul(8))
+        .keep_alive_interval(limits.ping_interval.max(Duration::from_millis(10)))
+        .keep_alive_timeout(limits.ping_interval);
+    match alpn {
+        Some(name) if name == ALPN_HTTP2 => builder.http2_only(),
+        Some(name) if name == ALPN_HTTP11 => builder.http1_only(),
+        _ => builder,
+    }
+}

@@ -1,0 +1,78 @@
+//! What one server grants its clients.
+
+use std::time::Duration;
+
+use crate::web::timed_body::Pace;
+
+/// What a [`TcpServer`](super::TcpServer) grants its clients: the cap of everything that they can
+/// make grow, and of every wait.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Connections at once, at least 1. Further ones wait in the backlog of the operating system.
+    /// Default: 10 000.
+    pub connections: usize,
+    /// Time for the TLS handshake. Default: 10 s.
+    pub handshake_timeout: Duration,
+    /// Bytes of the head of a request, at least 8192, which is hyper's least. HTTP/1.1 counts the
+    /// text, HTTP/2 as its SETTINGS_MAX_HEADER_LIST_SIZE does (RFC 9113, section 6.5.2).
+    /// Default: 32 KiB.
+    pub header_size: u32,
+    /// Fields in the head of a request; more are answered with 431. Default: 100.
+    pub header_count: usize,
+    /// Time for the head of an HTTP/1.1 request, counted from the end of the previous one: it
+    /// bounds idle connections too. Default: 15 s.
+    pub header_timeout: Duration,
+    /// How fast bodies of requests must come while the service reads them. Default: a gap of at
+    /// most 30 s, and 500 bytes per second after 10 s.
+    pub body_pace: Pace,
+    /// How long a connection may be without a request: before its first, between requests.
+    /// Then it is closed in good order. Default: 60 s.
+    pub idle_timeout: Duration,
+    /// How long a client may take nothing, of any response that it is sent. Then it is cut off, at
+    /// the latest after one and a half times this. Default: 30 s.
+    pub send_timeout: Duration,
+    /// HTTP/2 streams at once, per connection. Default: 128.
+    pub concurrent_streams: u32,
+    /// Bytes of request bodies that one HTTP/2 connection may have unread, 65 535 at least
+    /// (RFC 9113, section 6.9.2). Default: 1 MiB.
+    pub connection_window: u32,
+    /// Bytes of response that are buffered per HTTP/2 stream. Default: 64 KiB.
+    pub send_buffer: usize,
+    /// HTTP/2 asks a silent client whether it is there after this time, and cuts it off when no
+    /// answer comes in the same time again. Default: 20 s.
+    pub ping_interval: Duration,
+    /// HTTP/2 streams that a client may reset before they were taken up. One more ends the
+    /// connection with ENHANCE_YOUR_CALM. Default: 20.
+    pub pending_resets: usize,
+    /// Requests that a client may abandon within [`abandon_window`](Self::abandon_window): by
+    /// resetting streams that were taken up already. One more ends the connection. Default: 200.
+    pub abandoned: u32,
+    /// The period for which abandoned requests count together. Default: 10 s.
+    pub abandon_window: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 10_000,
+            handshake_timeout: Duration::from_secs(10),
+            header_size: 32 * 1024,
+            header_count: 100,
+            header_timeout: Duration::from_secs(15),
+            body_pace: Pace {
+                gap: Duration::from_secs(30),
+                minimum_rate: 500,
+                grace: Duration::from_secs(10),
+            },
+            idle_timeout: Duration::from_secs(60),
+            send_timeout: Duration::from_secs(30),
+            concurrent_streams: 128,
+            connection_window: 1024 * 1024,
+            send_buffer: 64 * 1024,
+            ping_interval: Duration::from_secs(20),
+            pending_resets: 20,
+            abandoned: 200,
+            abandon_window: Duration::from_secs(10),
+        }
+    }
+}

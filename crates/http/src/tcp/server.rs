@@ -1,0 +1,238 @@
+//! The server: accepts connections, counts them, ends them in good order.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use rustls::ServerConfig;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Instant, sleep, timeout_at};
+use tower::Service;
+
+use super::connection::{self, Shared};
+use super::limits::Limits;
+use crate::web::body::{Body, BoxError};
+
+/// How long to leave `accept` alone when the process has run out of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// HTTP/1.1 and HTTP/2 on one TCP socket, for any tower service.
+///
+/// Every request carries a [`ConnectionInfo`](crate::web::connection_info::ConnectionInfo) in its
+/// extensions. A service that fails is answered for with 500.
+#[derive(Debug, Clone, Default)]
+pub struct TcpServer {
+    tls: Option<Arc<ServerConfig>>,
+    limits: Limits,
+}
+
+impl TcpServer {
+    /// A server without TLS. HTTP/2 needs clients that know they will find it (RFC 9113, section
+    /// 3.3).
+    pub fn plain() -> Self {
+        Self::default()
+    }
+
+    /// A server with TLS; [`server_config`](super::server_config) makes configurations. ALPN
+    /// chooses the version.
+    pub fn tls(config: Arc<ServerConfig>) -> Self {
+        Self {
+            tls: Some(config),
+            limits: Limits::default(),
+        }
+    }
+
+    /// Grants `limits` instead of the defaults.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Serves `listener` until the returned handle is drained or dropped. Must be called within a
+    /// tokio runtime.
+    pub fn serve<S, B>(self, listener: TcpListener, service: S) -> io::Result<RunningServer>
+    where
+        S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<BoxError>,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let local = listener.local_addr()?;
+        let (drain, draining) = watch::channel(false);
+        let count = Arc::new(AtomicUsize::new(0));
+        let slots = self.limits.connections.clamp(1, Semaphore::MAX_PERMITS);
+        let acceptor = Acceptor {
+            listener,
+            slots: Arc::new(Semaphore::new(slots)),
+            count: Arc::clone(&count),
+            shared: Arc::new(Shared {
+                service,
+                tls: self.tls,
+                limits: Arc::new(self.limits),
+                draining,
+            }),
+        };
+        Ok(RunningServer {
+            local,
+            drain,
+            count,
+            task: tokio::spawn(acceptor.run()),
+        })
+    }
+}
+
+/// A server at work. Dropped, it stops at once and cuts its connections.
+#[derive(Debug)]
+pub struct RunningServer {
+    local: SocketAddr,
+    drain: watch::Sender<bool>,
+    count: Arc<AtomicUsize>,
+    /// Accepts until draining begins, then gives the connections that are left.
+    task: JoinHandle<JoinSet<()>>,
+}
+
+/// How draining went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Drained {
+    /// Connections that were still busy at the deadline, and were cut.
+    pub cut: usize,
+}
+
+impl RunningServer {
+    /// The address that the server listens at.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Connections at this moment, those in their handshake included.
+    pub fn connections(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Accepts nothing more, lets requests under way finish for at most `deadline`, then cuts what
+    /// is left. HTTP/1.1 clients see `Connection: close`, HTTP/2 clients GOAWAY.
+    pub async fn drain(mut self, deadline: Duration) -> Drained {
+        let deadline = Instant::now() + deadline;
+        self.drain.send_replace(true);
+        let Ok(mut connections) = (&mut self.task).await else {
+            return Drained { cut: 0 };
+        };
+        let all = async { while connections.join_next().await.is_some() {} };
+        let _ = timeout_at(deadline, all).await;
+        let cut = connections.len();
+        connections.shutdown().await;
+        Drained { cut }
+    }
+}
+
+impl Drop for RunningServer {
+    fn drop(&mut self) {
+        // The connections belong to the task and end with it.
+        self.task.abort();
+    }
+}
+
+struct Acceptor<S> {
+    listener: TcpListener,
+    slots: Arc<Semaphore>,
+    count: Arc<AtomicUsize>,
+    shared: Arc<Shared<S>>,
+}
+
+impl<S, B> Acceptor<S>
+where
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    async fn run(self) -> JoinSet<()> {
+        let mut connections = JoinSet::new();
+        let mut draining = self.shared.draining.clone();
+        loop {
+            tokio::select! {
+                _ = draining.wait_for(|draining| *draining) => return connections,
+                (stream, peer, permit) = self.accept() => {
+                    self.start(&mut connections, stream, peer, permit);
+                }
+                Some(_) = connections.join_next() => {}
+            }
+        }
+    }
+
+    async fn accept(&self) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
+        loop {
+            // The semaphore is never closed.
+            let Ok(permit) = Arc::clone(&self.slots).acquire_owned().await else {
+                return std::future::pending().await;
+            };
+            match self.listener.accept().await {
+                Ok((stream, peer)) => return (stream, peer, permit),
+                Err(error) if is_of_one_connection(&error) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "connections can't be accepted");
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn start(
+        &self,
+        connections: &mut JoinSet<()>,
+        stream: TcpStream,
+        peer: SocketAddr,
+        permit: OwnedSemaphorePermit,
+    ) {
+        let shared = Arc::clone(&self.shared);
+        let counted = Counted::new(&self.count, permit);
+        connections.spawn(async move {
+            let _counted = counted;
+            if let Err(error) = connection::serve(stream, peer, shared).await {
+                tracing::debug!(%peer, %error, "a connection broke");
+            }
+        });
+    }
+}
+
+/// Whether `accept` failed for a client that is gone, rather than for the server.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::Interrupted
+    )
+}
+
+/// A connection that is counted while this lives.
+struct Counted {
+    count: Arc<AtomicUsize>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Counted {
+    fn new(count: &Arc<AtomicUsize>, permit: OwnedSemaphorePermit) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self {
+            count: Arc::clone(count),
+            _permit: permit,
+        }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,105 @@
+//! The content of a message as it comes: what services and users of the client read.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::CONTENT_LENGTH;
+use http_body::{Body, Frame, SizeHint};
+
+use super::exchange::Exchange;
+use crate::h3::{self, BodyError, Code};
+
+/// The content of a request or response that comes over HTTP/3, and its trailers.
+///
+/// What is not read stays in flow control: the peer stops sending when its window is full. Dropped
+/// before its end, it tells the peer to stop.
+pub struct RecvBody {
+    /// `None` once it is over.
+    exchange: Option<Arc<Exchange>>,
+    /// What a Content-Length promised and has not come yet.
+    remaining: Option<u64>,
+    /// Code of STOP_SENDING if the rest isn't wanted.
+    unwanted: Code,
+}
+
+impl RecvBody {
+    pub(super) fn new(
+        exchange: Option<Arc<Exchange>>,
+        headers: &HeaderMap,
+        unwanted: Code,
+    ) -> Self {
+        let length = headers.get(CONTENT_LENGTH).filter(|_| exchange.is_some());
+        let length = length.and_then(|value| value.to_str().ok()?.parse().ok());
+        Self {
+            remaining: if exchange.is_some() { length } else { Some(0) },
+            exchange,
+            unwanted,
+        }
+    }
+}
+
+impl Body for RecvBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let Some(exchange) = &self.exchange else {
+            return Poll::Ready(None);
+        };
+        let part = ready!(exchange.poll_read(cx));
+        Poll::Ready(match part {
+            Ok(h3::Body::Data(data)) => {
+                self.remaining = self
+                    .remaining
+                    .map(|remaining| remaining.saturating_sub(data.len() as u64));
+                Some(Ok(Frame::data(data)))
+            }
+            Ok(h3::Body::Trailers(trailers)) => Some(Ok(Frame::trailers(trailers))),
+            Ok(h3::Body::End | h3::Body::Blocked) => {
+                self.exchange = None;
+                self.remaining = Some(0);
+                None
+            }
+            Err(error) => {
+                self.exchange = None;
+                Some(Err(error))
+            }
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.exchange.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.remaining
+            .map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
+
+impl Drop for RecvBody {
+    fn drop(&mut self) {
+        if let Some(exchange) = &self.exchange {
+            exchange.stop(self.unwanted);
+        }
+    }
+}
+
+impl fmt::Debug for RecvBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RecvBody")
+            .field(
+                "stream",
+                &self.exchange.as_ref().map(|exchange| exchange.id),
+            )
+            .field("remaining", &self.remaining)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,183 @@
+//! Sending requests over one HTTP/3 connection.
+
+use std::sync::Arc;
+use std::task::Poll;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use swiftwater_net::Connection;
+use swiftwater_net::quic::{ConnectionError, ConnectionStats};
+use thiserror::Error;
+
+use super::body::RecvBody;
+use super::connection::Http3;
+use super::content;
+use super::exchange::{Exchange, Outcome};
+use crate::h3::{self, Code, RequestError};
+use crate::web::body::{Body, BoxError};
+
+/// A request got no response.
+#[derive(Clone, Debug, Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// It could not be begun. The server knows nothing of it.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// The server did nothing with it: it may be sent again on another connection, whatever its
+    /// method (RFC 9114, sections 4.1.1 and 5.2).
+    #[error("the server did not process the request ({0})")]
+    Unprocessed(Code),
+    /// The server gave up, perhaps after doing something.
+    #[error("the server gave up the request with {0}")]
+    Reset(Code),
+    /// The connection ended first.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+}
+
+impl ClientError {
+    /// True if the server has certainly done nothing with the request.
+    pub fn is_unprocessed(&self) -> bool {
+        matches!(self, Self::Request(_) | Self::Unprocessed(_))
+    }
+}
+
+/// A client's end of an HTTP/3 connection. Clones are handles of the same; when the last is gone,
+/// bodies of responses included, the connection closes.
+#[derive(Clone)]
+pub struct SendRequest {
+    http3: Http3,
+}
+
+impl SendRequest {
+    /// Speaks HTTP/3 on `connection`, a client's whose ALPN is `h3`. Requests may be sent at once,
+    /// as early data too if the connection permits any.
+    pub fn new(connection: Connection, config: h3::Config) -> Self {
+        let http3 = Http3::new(connection, h3::Connection::client(config));
+        Self { http3 }
+    }
+
+    /// Sends `request` and waits for the head of the response, which comes with its content still to
+    /// be read. The request's own content goes on being sent meanwhile, by a task of the runtime.
+    ///
+    /// Waits while the server permits no more requests. Dropping the future cancels the request.
+    pub async fn send<B>(&self, request: Request<B>) -> Result<Response<RecvBody>, ClientError>
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let (head, body) = request.into_parts();
+        let end = body.is_end_stream();
+        let id = self.begin(&head, end).await?;
+        let exchange = Arc::new(Exchange::new(self.http3.clone(), id));
+        let cancelled = Cancelled(Some(Arc::clone(&exchange)));
+        if !end {
+            let exchange = Arc::clone(&exchange);
+            let body = Body::new(body);
+            tokio::spawn(async move {
+                if let Err(error) = content::send(&exchange, body, None).await {
+                    tracing::debug!(%error, "the content of a request was not sent to its end");
+                }
+            });
+        }
+        let outcome = exchange.answer().await;
+        cancelled.disarm();
+        match outcome {
+            Outcome::Answer(answer) => {
+                let rest = (!answer.end).then_some(exchange);
+                let body = RecvBody::new(rest, &answer.head.headers, Code::REQUEST_CANCELLED);
+                Ok(Response::from_parts(*answer.head, body))
+            }
+            Outcome::Broken(broken) if broken.unprocessed => {
+                Err(ClientError::Unprocessed(broken.code))
+            }
+            Outcome::Broken(broken) => Err(ClientError::Reset(broken.code)),
+            Outcome::Lost => Err(exchange.end_of_connection().into()),
+        }
+    }
+
+    async fn begin(
+        &self,
+        head: &http::request::Parts,
+        end: bool,
+    ) -> Result<swiftwater_units::StreamId, RequestError> {
+        std::future::poll_fn(|cx| {
+            self.http3.with(|now, quic, state| {
+                match state.engine.send_request(now, quic, head, end) {
+                    Ok(id) => {
+                        state.held.entry(id).or_default();
+                        Poll::Ready(Ok(id))
+                    }
+                    Err(RequestError::Blocked | RequestError::NotReady) => {
+                        state.openers.push(cx.waker().clone());
+                        Poll::Pending
+                    }
+                    Err(error) => Poll::Ready(Err(error)),
+                }
+            })
+        })
+        .await
+    }
+
+    /// True if the connection takes no more requests: it ended, or the server is going away.
+    pub fn is_closed(&self) -> bool {
+        self.http3
+            .with(|_, _, state| state.going_away || state.ended.is_some())
+    }
+
+    /// Requests under way.
+    pub fn open_requests(&self) -> usize {
+        self.http3.with(|_, _, state| state.engine.open_requests())
+    }
+
+    /// The server's settings, once they came: to be kept beside the session for early data.
+    pub fn peer_settings(&self) -> Option<h3::Settings> {
+        self.http3
+            .with(|_, _, state| state.engine.peer_settings().copied())
+    }
+
+    /// Counters and measurements of the QUIC connection.
+    pub fn stats(&self) -> ConnectionStats {
+        self.http3.quic().stats()
+    }
+
+    /// The QUIC connection, for what is not HTTP's.
+    pub fn connection(&self) -> &Connection {
+        self.http3.quic()
+    }
+
+    /// Sends no more requests, lets those under way finish, then closes.
+    pub fn shutdown(&self) {
+        self.http3.shutdown();
+    }
+
+    /// Closes at once; requests under way are lost.
+    pub fn close(&self) {
+        self.http3.close(Code::NO_ERROR, "");
+    }
+}
+
+impl std::fmt::Debug for SendRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SendRequest")
+            .field("peer", &self.http3.quic().remote_address())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Cancels a request whose caller has gone before the response came.
+struct Cancelled(Option<Arc<Exchange>>);
+
+impl Cancelled {
+    fn disarm(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Cancelled {
+    fn drop(&mut self) {
+        if let Some(exchange) = &self.0 {
+            exchange.cancel(Code::REQUEST_CANCELLED);
+        }
+    }
+}

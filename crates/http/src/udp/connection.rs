@@ -1,0 +1,81 @@
+//! A handle of one connection that speaks HTTP/3.
+
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+use swiftwater_net::Connection;
+use swiftwater_net::quic;
+use swiftwater_units::Instant;
+
+use super::hosted::{End, Hosted, Incoming, State};
+use crate::h3::{self, Code};
+
+/// The QUIC connection and the engine on it. Clones are handles of the same; with the last the
+/// connection closes.
+#[derive(Clone)]
+pub(super) struct Http3 {
+    connection: Connection,
+    hosted: Arc<Hosted>,
+}
+
+impl Http3 {
+    /// Lets `engine` run on `connection`.
+    pub(super) fn new(connection: Connection, engine: h3::Connection) -> Self {
+        let hosted = Arc::new(Hosted::new(engine));
+        connection.host(Arc::clone(&hosted) as _);
+        Self { connection, hosted }
+    }
+
+    pub(super) fn quic(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Runs `act` on the engine and its connection, and wakes whom it concerns.
+    pub(super) fn with<R>(
+        &self,
+        act: impl FnOnce(Instant, &mut quic::Connection, &mut State) -> R,
+    ) -> R {
+        let mut wakers: Vec<Waker> = Vec::new();
+        let result = self.connection.with_core(|now, quic| {
+            let mut state = self.hosted.lock();
+            let result = act(now, quic, &mut state);
+            state.take_events(&mut wakers);
+            result
+        });
+        for waker in wakers {
+            waker.wake();
+        }
+        result
+    }
+
+    /// The next request; `None` at the connection's end (server only).
+    pub(super) async fn accept(&self) -> Option<Incoming> {
+        std::future::poll_fn(|cx| {
+            let mut state = self.hosted.lock();
+            if let Some(incoming) = state.incoming.pop_front() {
+                return Poll::Ready(Some(incoming));
+            }
+            if state.ended.is_some() {
+                return Poll::Ready(None);
+            }
+            state.acceptor = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Why the connection ended; `None` while it hasn't.
+    pub(super) fn end(&self) -> Option<End> {
+        self.hosted.lock().ended.clone()
+    }
+
+    /// Lets requests under way finish, takes no others, then closes.
+    pub(super) fn shutdown(&self) {
+        self.with(|now, quic, state| state.engine.shutdown(now, quic));
+    }
+
+    /// Closes at once.
+    pub(super) fn close(&self, code: Code, reason: &str) {
+        self.with(|now, quic, state| state.engine.close(now, quic, code, reason));
+    }
+}

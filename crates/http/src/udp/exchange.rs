@@ -1,0 +1,169 @@
+//! One request and its response, as tasks hold them.
+
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{HeaderMap, response};
+use swiftwater_net::quic::ConnectionError;
+use swiftwater_units::StreamId;
+
+use super::connection::Http3;
+use super::hosted::{Answer, Broken, Held, State};
+use crate::h3::{Body, BodyError, Code, SendError};
+
+/// A request's stream. When the last holder is gone, nothing that happens there is noted any more.
+pub(super) struct Exchange {
+    pub(super) http3: Http3,
+    pub(super) id: StreamId,
+}
+
+/// What came of waiting for a response.
+pub(super) enum Outcome {
+    Answer(Answer),
+    Broken(Broken),
+    /// With the connection.
+    Lost,
+}
+
+impl Exchange {
+    pub(super) fn new(http3: Http3, id: StreamId) -> Self {
+        Self { http3, id }
+    }
+
+    fn held<R>(&self, state: &mut State, act: impl FnOnce(&mut Held) -> R) -> R {
+        act(state.held.entry(self.id).or_default())
+    }
+
+    /// The next part of the peer's content.
+    pub(super) fn poll_read(&self, cx: &Context<'_>) -> Poll<Result<Body, BodyError>> {
+        self.http3.with(|now, quic, state| {
+            match state.engine.read_body(now, quic, self.id) {
+                Ok(Body::Blocked) => {
+                    self.held(state, |held| held.reader = Some(cx.waker().clone()));
+                    Poll::Pending
+                }
+                // The engine has forgotten what was reset.
+                Err(BodyError::Closed) => Poll::Ready(Err(self.explain(state))),
+                other => Poll::Ready(other),
+            }
+        })
+    }
+
+    fn explain(&self, state: &mut State) -> BodyError {
+        if let Some(end) = &state.ended {
+            return match end.fault {
+                Some(fault) => fault.into(),
+                None => end.reason.clone().into(),
+            };
+        }
+        let broken = self.held(state, |held| held.broken);
+        broken.map_or(BodyError::Closed, |broken| BodyError::Reset(broken.code))
+    }
+
+    /// Gives the transport some of `data`; ready once all of it is taken.
+    pub(super) fn poll_write(
+        &self,
+        cx: &Context<'_>,
+        data: &mut Bytes,
+    ) -> Poll<Result<(), SendError>> {
+        self.http3.with(|_, quic, state| {
+            while !data.is_empty() {
+                let taken = state.engine.write_data(quic, self.id, data)?;
+                if taken == 0 || !data.is_empty() {
+                    self.held(state, |held| held.writer = Some(cx.waker().clone()));
+                    return Poll::Pending;
+                }
+            }
+            Poll::Ready(Ok(()))
+        })
+    }
+
+    pub(super) fn write_trailers(&self, trailers: &HeaderMap) -> Result<(), SendError> {
+        self.http3
+            .with(|now, quic, state| state.engine.write_trailers(now, quic, self.id, trailers))
+    }
+
+    pub(super) fn finish(&self) -> Result<(), SendError> {
+        self.http3
+            .with(|_, quic, state| state.engine.finish(quic, self.id))
+    }
+
+    pub(super) fn respond(&self, head: &response::Parts, end: bool) -> Result<(), SendError> {
+        self.http3
+            .with(|now, quic, state| state.engine.respond(now, quic, self.id, head, end))
+    }
+
+    /// Gives up our message.
+    pub(super) fn reset(&self, code: Code) {
+        self.http3
+            .with(|now, quic, state| state.engine.reset(now, quic, self.id, code));
+    }
+
+    /// Reads no more of the peer's.
+    pub(super) fn stop(&self, code: Code) {
+        self.http3
+            .with(|now, quic, state| state.engine.stop(now, quic, self.id, code));
+    }
+
+    /// Gives up both.
+    pub(super) fn cancel(&self, code: Code) {
+        self.http3
+            .with(|now, quic, state| state.engine.cancel(now, quic, self.id, code));
+    }
+
+    /// Waits until the peer has no use for the exchange any more.
+    pub(super) async fn abandoned(&self) {
+        std::future::poll_fn(|cx| {
+            self.http3.with(|_, _, state| {
+                if state.ended.is_some() {
+                    return Poll::Ready(());
+                }
+                self.held(state, |held| {
+                    if held.broken.is_some() || held.stopped.is_some() {
+                        return Poll::Ready(());
+                    }
+                    held.watcher = Some(cx.waker().clone());
+                    Poll::Pending
+                })
+            })
+        })
+        .await;
+    }
+
+    /// Waits for the head of the response.
+    pub(super) async fn answer(&self) -> Outcome {
+        std::future::poll_fn(|cx| {
+            self.http3.with(|_, _, state| {
+                let ended = state.ended.is_some();
+                self.held(state, |held| {
+                    if let Some(answer) = held.answer.take() {
+                        Poll::Ready(Outcome::Answer(answer))
+                    } else if let Some(broken) = held.broken {
+                        Poll::Ready(Outcome::Broken(broken))
+                    } else if ended {
+                        Poll::Ready(Outcome::Lost)
+                    } else {
+                        held.watcher = Some(cx.waker().clone());
+                        Poll::Pending
+                    }
+                })
+            })
+        })
+        .await
+    }
+
+    /// Why the connection ended.
+    pub(super) fn end_of_connection(&self) -> ConnectionError {
+        let end = self.http3.end();
+        end.map_or(ConnectionError::TimedOut, |end| end.reason)
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        let id = self.id;
+        self.http3.with(|_, _, state| {
+            state.held.remove(&id);
+        });
+    }
+}

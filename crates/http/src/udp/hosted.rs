@@ -1,0 +1,200 @@
+//! The engine of one connection, as its worker runs it, and the tasks that wait for it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use http::{request, response};
+use swiftwater_net::Application;
+use swiftwater_net::quic;
+use swiftwater_units::{Instant, StreamId};
+
+use crate::h3::{self, Code, Event, Fault};
+
+/// A request that came.
+pub(super) struct Incoming {
+    pub(super) id: StreamId,
+    pub(super) head: Box<request::Parts>,
+    pub(super) early: bool,
+    /// It has no content.
+    pub(super) end: bool,
+}
+
+/// A response whose head came.
+pub(super) struct Answer {
+    pub(super) head: Box<response::Parts>,
+    pub(super) end: bool,
+}
+
+/// How a request ended before its time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Broken {
+    pub(super) code: Code,
+    pub(super) unprocessed: bool,
+}
+
+/// A request that tasks hold: what they wait for and what came for them.
+#[derive(Default)]
+pub(super) struct Held {
+    pub(super) reader: Option<Waker>,
+    pub(super) writer: Option<Waker>,
+    /// Waits for the head of the response, or for the end.
+    pub(super) watcher: Option<Waker>,
+    pub(super) answer: Option<Answer>,
+    pub(super) broken: Option<Broken>,
+    pub(super) stopped: Option<Code>,
+}
+
+impl Held {
+    fn wake_all(&mut self, wakers: &mut Vec<Waker>) {
+        wakers.extend(self.reader.take());
+        wakers.extend(self.writer.take());
+        wakers.extend(self.watcher.take());
+    }
+}
+
+/// What the lock protects.
+pub(super) struct State {
+    pub(super) engine: h3::Connection,
+    pub(super) held: BTreeMap<StreamId, Held>,
+    /// Requests that nobody has taken up yet; as many as the transport permits streams.
+    pub(super) incoming: VecDeque<Incoming>,
+    pub(super) acceptor: Option<Waker>,
+    /// Who waits to send a request.
+    pub(super) openers: Vec<Waker>,
+    pub(super) ended: Option<End>,
+    /// The peer takes no more requests.
+    pub(super) going_away: bool,
+}
+
+/// Why there will be nothing more on the connection.
+#[derive(Clone, Debug)]
+pub(super) struct End {
+    pub(super) reason: quic::ConnectionError,
+    /// What the peer did wrong, if that was why.
+    pub(super) fault: Option<Fault>,
+}
+
+impl State {
+    /// Hands on what the engine has to tell.
+    pub(super) fn take_events(&mut self, wakers: &mut Vec<Waker>) {
+        while let Some(event) = self.engine.poll_event() {
+            self.take_event(event, wakers);
+        }
+    }
+
+    fn take_event(&mut self, event: Event, wakers: &mut Vec<Waker>) {
+        match event {
+            Event::Ready | Event::RequestsAvailable => wakers.append(&mut self.openers),
+            Event::Request {
+                id,
+                head,
+                early,
+                end,
+            } => {
+                self.held.insert(id, Held::default());
+                self.incoming.push_back(Incoming {
+                    id,
+                    head,
+                    early,
+                    end,
+                });
+                wakers.extend(self.acceptor.take());
+            }
+            Event::Response { id, head, end } => self.with_held(id, |held| {
+                held.answer = Some(Answer { head, end });
+                wakers.extend(held.watcher.take());
+            }),
+            Event::Readable { id } => {
+                self.with_held(id, |held| wakers.extend(held.reader.take()));
+            }
+            Event::Writable { id } => {
+                self.with_held(id, |held| wakers.extend(held.writer.take()));
+            }
+            Event::Stopped { id, code } => self.with_held(id, |held| {
+                held.stopped = Some(code);
+                wakers.extend(held.writer.take());
+                wakers.extend(held.watcher.take());
+            }),
+            Event::Reset {
+                id,
+                code,
+                unprocessed,
+            } => self.with_held(id, |held| {
+                held.broken = Some(Broken { code, unprocessed });
+                held.wake_all(wakers);
+            }),
+            Event::GoAway { .. } => {
+                self.going_away = true;
+                wakers.append(&mut self.openers);
+            }
+            Event::Closed { reason } => {
+                let fault = self.engine.fault();
+                self.ended = Some(End { reason, fault });
+                self.incoming.clear();
+                wakers.extend(self.acceptor.take());
+                wakers.append(&mut self.openers);
+                for held in self.held.values_mut() {
+                    held.wake_all(wakers);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Events of requests that nobody holds any more concern nobody.
+    fn with_held(&mut self, id: StreamId, act: impl FnOnce(&mut Held)) {
+        if let Some(held) = self.held.get_mut(&id) {
+            act(held);
+        }
+    }
+}
+
+/// What the worker calls.
+pub(super) struct Hosted {
+    state: Mutex<State>,
+}
+
+impl Hosted {
+    pub(super) fn new(engine: h3::Connection) -> Self {
+        Self {
+            state: Mutex::new(State {
+                engine,
+                held: BTreeMap::new(),
+                incoming: VecDeque::new(),
+                acceptor: None,
+                openers: Vec::new(),
+                ended: None,
+                going_away: false,
+            }),
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Application for Hosted {
+    fn on_event(
+        &self,
+        now: Instant,
+        connection: &mut quic::Connection,
+        event: &quic::Event,
+        wakers: &mut Vec<Waker>,
+    ) {
+        let mut state = self.lock();
+        state.engine.on_event(now, connection, event);
+        state.take_events(wakers);
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        self.lock().engine.timeout()
+    }
+
+    fn on_timeout(&self, now: Instant, connection: &mut quic::Connection, wakers: &mut Vec<Waker>) {
+        let mut state = self.lock();
+        state.engine.on_timeout(now, connection);
+        state.take_events(wakers);
+    }
+}

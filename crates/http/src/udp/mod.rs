@@ -1,0 +1,21 @@
+//! HTTP/3 on real connections, those of `swiftwater-net`: a server for tower services, and a client.
+//!
+//! The engine ([`h3`](crate::h3)) runs inside the worker of its QUIC connection; tasks of requests
+//! call it directly, under the connection's lock. Content is read from and written to the transport
+//! only as the other side of the service asks for it, so flow control reaches from the peer to the
+//! service and back.
+
+mod body;
+mod client;
+mod connection;
+mod content;
+mod exchange;
+mod hosted;
+mod server;
+
+pub use body::RecvBody;
+pub use client::{ClientError, SendRequest};
+pub use server::{H3Server, ServeError};
+
+/// The name of HTTP/3 in ALPN (RFC 9114, section 3.1).
+pub const ALPN_HTTP3: &[u8] = b"h3";

@@ -1,0 +1,93 @@
+//! The body type that services of this module answer with when a message comes from more than one
+//! source, and short plain-text answers.
+
+use std::error::Error;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderValue, Response, StatusCode};
+use http_body::{Frame, SizeHint};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Empty, Full};
+
+/// What a body of unknown type may fail with.
+pub type BoxError = Box<dyn Error + Send + Sync>;
+
+/// A body whose type is not known beforehand: what servers hand to services, and services may
+/// answer with.
+#[derive(Debug)]
+pub struct Body(UnsyncBoxBody<Bytes, BoxError>);
+
+impl Body {
+    /// `body` with its type and error type erased.
+    pub fn new<B>(body: B) -> Self
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        Self(body.map_err(Into::into).boxed_unsync())
+    }
+
+    /// A body without content.
+    pub fn empty() -> Self {
+        Self::new(Empty::new())
+    }
+
+    /// A body that is in memory already.
+    pub fn full(content: impl Into<Bytes>) -> Self {
+        Self::new(Full::new(content.into()))
+    }
+}
+
+impl Default for Body {
+    fn default() -> Self {
+        Self::empty()
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        Pin::new(&mut self.0).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.size_hint()
+    }
+}
+
+/// A short answer in plain text: the status code and `text`.
+pub fn text_response(status: StatusCode, text: &str) -> Response<Body> {
+    let line = status_line(status, text);
+    let length = line.len();
+    let mut response = Response::new(Body::full(line));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    response
+}
+
+/// The content of a short answer, one line: `404 Not Found: no such file`.
+pub(crate) fn status_line(status: StatusCode, text: &str) -> String {
+    let reason = status.canonical_reason().unwrap_or_default();
+    if text.is_empty() {
+        format!("{} {reason}\n", status.as_u16())
+    } else {
+        format!("{} {reason}: {text}\n", status.as_u16())
+    }
+}

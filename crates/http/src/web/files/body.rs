@@ -1,0 +1,193 @@
+//! The content of an answer: pieces of text and ranges of one file, read in chunks away from the
+//! async threads. At most two chunks are in memory: one that is being sent, one read ahead.
+//!
+//! Each chunk is checked against what the headers promised. A file that got shorter, or whose time
+//! changed at the same length, ends the body with an error, so that the client sees a broken message
+//! instead of a mixture under one entity tag. A file that grew is taken for one that is appended to,
+//! such as a log: its first bytes are served as promised.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use thiserror::Error;
+use tokio::task::{JoinHandle, spawn_blocking};
+
+/// Why the content of a file could not be sent to its end.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum FileBodyError {
+    /// The file is shorter now than the headers said.
+    #[error("the file got shorter while it was served")]
+    Truncated,
+    /// The file's modification time is no longer the one behind the entity tag.
+    #[error("the file changed while it was served")]
+    Changed,
+    /// The file system failed.
+    #[error("reading failed: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// The file behind a body, as it was when the headers were written.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub(super) file: File,
+    pub(super) length: u64,
+    pub(super) modified: Option<SystemTime>,
+    /// Bytes read at once.
+    pub(super) chunk: usize,
+}
+
+impl Source {
+    /// Reads `length` bytes at `start`. A body has at most one read under way, so that the position
+    /// of the file has one user.
+    fn read(&self, start: u64, length: usize) -> Result<Bytes, FileBodyError> {
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(start))?;
+        let mut content = Vec::with_capacity(length);
+        file.take(length as u64).read_to_end(&mut content)?;
+        if content.len() < length {
+            return Err(FileBodyError::Truncated);
+        }
+        let now = self.file.metadata()?;
+        if now.len() < self.length {
+            return Err(FileBodyError::Truncated);
+        }
+        if now.len() == self.length && now.modified().ok() != self.modified {
+            return Err(FileBodyError::Changed);
+        }
+        Ok(Bytes::from(content))
+    }
+}
+
+#[derive(Debug)]
+enum Piece {
+    Text(Bytes),
+    Range(Range<u64>),
+}
+
+type Reading = JoinHandle<Result<Bytes, FileBodyError>>;
+
+/// The body of an answer of [`FileService`](super::FileService).
+#[derive(Debug, Default)]
+pub struct FileBody {
+    source: Option<Arc<Source>>,
+    pieces: VecDeque<Piece>,
+    remaining: u64,
+    reading: Option<Reading>,
+}
+
+impl FileBody {
+    /// No content.
+    pub(super) fn empty() -> Self {
+        Self::default()
+    }
+
+    /// Content that is not from a file.
+    pub(super) fn text(text: impl Into<Bytes>) -> Self {
+        let mut body = Self::default();
+        body.push_text(text.into());
+        body
+    }
+
+    /// A body over `source`, still without pieces.
+    pub(super) fn of(source: Source) -> Self {
+        Self {
+            source: Some(Arc::new(source)),
+            ..Self::default()
+        }
+    }
+
+    /// Appends `text`.
+    pub(super) fn push_text(&mut self, text: Bytes) {
+        if !text.is_empty() {
+            self.remaining += text.len() as u64;
+            self.pieces.push_back(Piece::Text(text));
+        }
+    }
+
+    /// Appends a range of the file.
+    pub(super) fn push_range(&mut self, range: Range<u64>) {
+        if !range.is_empty() {
+            self.remaining += range.end - range.start;
+            self.pieces.push_back(Piece::Range(range));
+        }
+    }
+
+    /// Bytes that are still to come.
+    pub(super) fn remaining(&self) -> u64 {
+        self.remaining
+    }
+
+    /// Starts to read the next chunk, if the next piece is of the file.
+    fn read_ahead(&mut self) {
+        let (Some(source), Some(Piece::Range(range))) = (&self.source, self.pieces.front_mut())
+        else {
+            return;
+        };
+        let start = range.start;
+        let length = (range.end - start).min(source.chunk as u64);
+        range.start += length;
+        if range.is_empty() {
+            self.pieces.pop_front();
+        }
+        let source = Arc::clone(source);
+        self.reading = Some(spawn_blocking(move || source.read(start, length as usize)));
+    }
+
+    fn fail(&mut self, error: FileBodyError) -> Poll<Option<Result<Frame<Bytes>, FileBodyError>>> {
+        self.pieces.clear();
+        self.reading = None;
+        self.remaining = 0;
+        Poll::Ready(Some(Err(error)))
+    }
+}
+
+impl Body for FileBody {
+    type Data = Bytes;
+    type Error = FileBodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, FileBodyError>>> {
+        let this = &mut *self;
+        if this.reading.is_none() {
+            if matches!(this.pieces.front(), Some(Piece::Range(_))) {
+                this.read_ahead();
+            } else if let Some(Piece::Text(text)) = this.pieces.pop_front() {
+                this.remaining -= text.len() as u64;
+                this.read_ahead();
+                return Poll::Ready(Some(Ok(Frame::data(text))));
+            }
+        }
+        let Some(reading) = &mut this.reading else {
+            return Poll::Ready(None);
+        };
+        let chunk = match ready!(Pin::new(reading).poll(cx)) {
+            Ok(Ok(chunk)) => chunk,
+            Ok(Err(error)) => return this.fail(error),
+            // The runtime is shutting down.
+            Err(error) => return this.fail(FileBodyError::Io(io::Error::other(error))),
+        };
+        this.reading = None;
+        this.remaining -= chunk.len() as u64;
+        this.read_ahead();
+        Poll::Ready(Some(Ok(Frame::data(chunk))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.remaining == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.remaining)
+    }
+}

@@ -1,0 +1,76 @@
+//! Which content codings a client takes (RFC 9110, section 12.5.3), for files that lie beside the
+//! original in coded form.
+
+use http::HeaderMap;
+use http::header::ACCEPT_ENCODING;
+
+/// A content coding that a file may lie in beside its original.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Coding {
+    /// The name of the coding in `Content-Encoding`.
+    pub(super) name: &'static str,
+    /// What its files append to the name of the original.
+    pub(super) suffix: &'static str,
+}
+
+/// The codings that are looked for, best first.
+pub(super) const CODINGS: [Coding; 3] = [
+    Coding {
+        name: "br",
+        suffix: ".br",
+    },
+    Coding {
+        name: "zstd",
+        suffix: ".zst",
+    },
+    Coding {
+        name: "gzip",
+        suffix: ".gz",
+    },
+];
+
+/// The codings among [`CODINGS`] that the client accepts, the preferred first; among equals, ours
+/// first.
+pub(super) fn accepted(headers: &HeaderMap) -> Vec<Coding> {
+    let mut weighed: Vec<(u16, Coding)> = CODINGS
+        .into_iter()
+        .map(|coding| (weight(headers, coding.name), coding))
+        .filter(|(weight, _)| *weight > 0)
+        .collect();
+    weighed.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
+    weighed.into_iter().map(|(_, coding)| coding).collect()
+}
+
+/// The weight of `name` in thousandths: what its own entry says, else what `*` says, else zero.
+fn weight(headers: &HeaderMap, name: &str) -> u16 {
+    let mut any = 0;
+    for entry in headers
+        .get_all(ACCEPT_ENCODING)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+    {
+        let mut parts = entry.split(';').map(str::trim);
+        let coding = parts.next().unwrap_or_default();
+        let weight = parts
+            .find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")))
+            .map_or(1000, parse_weight);
+        let same = coding.eq_ignore_ascii_case(name)
+            || (name == "gzip" && coding.eq_ignore_ascii_case("x-gzip"));
+        if same {
+            return weight;
+        }
+        if coding == "*" {
+            any = weight;
+        }
+    }
+    any
+}
+
+/// A weight of RFC 9110, section 12.4.2, in thousandths; malformed ones count as zero.
+fn parse_weight(text: &str) -> u16 {
+    match text.parse::<f32>() {
+        Ok(weight) if (0.0..=1.0).contains(&weight) => (weight * 1000.0).round() as u16,
+        _ => 0,
+    }
+}

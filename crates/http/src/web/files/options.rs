@@ -1,0 +1,70 @@
+//! How a directory is served, and why it can't be.
+
+use std::io;
+use std::path::PathBuf;
+
+use http::HeaderValue;
+use thiserror::Error;
+
+/// How a directory is served. The defaults show files and index pages, nothing else.
+#[derive(Debug, Clone)]
+pub struct FileOptions {
+    /// The file that stands for its directory. Default: `index.html`.
+    pub index: Option<String>,
+    /// Whether directories without an index are listed. Default: no.
+    pub listing: bool,
+    /// The file, relative to the root, that is served with status 200 where nothing is found and
+    /// the last segment of the path has no extension: the page of a single-page application.
+    /// Default: none.
+    pub spa_fallback: Option<PathBuf>,
+    /// Whether `x.br`, `x.zst` and `x.gz` are served for `x` to clients that accept the coding,
+    /// unless they are older than `x`. Default: no.
+    pub precompressed: bool,
+    /// Whether symbolic links may lead out of the root. Default: no.
+    pub follow_symlinks: bool,
+    /// Whether names with a leading dot are served; `/.well-known/` always is. Default: no.
+    pub hidden: bool,
+    /// Whether text types are declared to be UTF-8. Default: yes.
+    pub utf8: bool,
+    /// The value of `Cache-Control` on files. Default: none.
+    pub cache_control: Option<HeaderValue>,
+    /// Bytes read at once, 4 KiB to 1 MiB; values outside are clamped. A body holds two chunks at
+    /// most. Default: 64 KiB.
+    pub chunk: usize,
+}
+
+impl Default for FileOptions {
+    fn default() -> Self {
+        Self {
+            index: Some("index.html".to_owned()),
+            listing: false,
+            spa_fallback: None,
+            precompressed: false,
+            follow_symlinks: false,
+            hidden: false,
+            utf8: true,
+            cache_control: None,
+            chunk: 64 * 1024,
+        }
+    }
+}
+
+/// Why a directory can't be served.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RootError {
+    /// The directory does not exist or can't be reached.
+    #[error("{path}: {error}")]
+    Unreachable {
+        /// The directory, as given.
+        path: PathBuf,
+        /// What the file system said.
+        error: io::Error,
+    },
+    /// The path names something else than a directory.
+    #[error("{path} is not a directory")]
+    NotADirectory {
+        /// The path, as given.
+        path: PathBuf,
+    },
+}

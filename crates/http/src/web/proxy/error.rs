@@ -1,0 +1,110 @@
+//! Why a request could not be forwarded, or its response not be fetched.
+
+use std::error::Error;
+use std::io;
+
+use http::StatusCode;
+use hyper_util::client::legacy;
+use thiserror::Error;
+
+/// Why the proxy answers itself. [`status`](Self::status) is what the client is told; the cause
+/// goes to the log.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ProxyError {
+    /// The target of the request has no path that could be forwarded, or could leave the prefix of
+    /// the upstream.
+    #[error("the target can't be forwarded")]
+    Target,
+    /// CONNECT, or an upgrade such as WebSocket's: the proxy forwards messages, not tunnels.
+    #[error("tunnels and upgrades are not supported")]
+    Tunnel,
+    /// An expectation other than `100-continue`.
+    #[error("the expectation is unknown")]
+    Expectation,
+    /// As many requests as the options allow are under way.
+    #[error("too many requests are under way")]
+    Busy,
+    /// The upstream can't be reached.
+    #[error("the upstream can't be reached")]
+    Connect(#[source] legacy::Error),
+    /// Connecting to the upstream took too long.
+    #[error("the upstream can't be reached in time")]
+    ConnectTimeout(#[source] legacy::Error),
+    /// The head of the response took too long.
+    #[error("the upstream does not answer in time")]
+    HeadTimeout,
+    /// The upstream closed the connection, or does not speak HTTP/1.1 properly.
+    #[error("the upstream did not answer properly")]
+    Upstream(#[source] legacy::Error),
+    /// The body of the request broke before the response began.
+    #[error("the body of the request broke off")]
+    Body,
+    /// The body of the request came too slowly.
+    #[error("the body of the request came too slowly")]
+    SlowBody,
+}
+
+impl ProxyError {
+    /// The status code that the client is answered with.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::Target | Self::Body => StatusCode::BAD_REQUEST,
+            Self::SlowBody => StatusCode::REQUEST_TIMEOUT,
+            Self::Expectation => StatusCode::EXPECTATION_FAILED,
+            Self::Tunnel => StatusCode::NOT_IMPLEMENTED,
+            Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Connect(_) | Self::Upstream(_) => StatusCode::BAD_GATEWAY,
+            Self::ConnectTimeout(_) | Self::HeadTimeout => StatusCode::GATEWAY_TIMEOUT,
+        }
+    }
+}
+
+/// The innermost errors of the client, sorted.
+impl From<legacy::Error> for ProxyError {
+    fn from(error: legacy::Error) -> Self {
+        if !error.is_connect() {
+            return Self::Upstream(error);
+        }
+        let late = has_cause(&error, |cause| {
+            cause
+                .downcast_ref::<io::Error>()
+                .is_some_and(|io| io.kind() == io::ErrorKind::TimedOut)
+        });
+        if late {
+            Self::ConnectTimeout(error)
+        } else {
+            Self::Connect(error)
+        }
+    }
+}
+
+/// Whether a connection ended before a response began, as one does that the upstream closed while
+/// it was idle.
+pub(super) fn ended_early(error: &legacy::Error) -> bool {
+    has_cause(error, |cause| {
+        if let Some(error) = cause.downcast_ref::<hyper::Error>() {
+            return error.is_incomplete_message() || error.is_canceled() || error.is_closed();
+        }
+        cause.downcast_ref::<io::Error>().is_some_and(|error| {
+            matches!(
+                error.kind(),
+                io::ErrorKind::ConnectionReset
+                    | io::ErrorKind::ConnectionAborted
+                    | io::ErrorKind::BrokenPipe
+                    | io::ErrorKind::UnexpectedEof
+            )
+        })
+    })
+}
+
+fn has_cause(error: &legacy::Error, wanted: impl Fn(&(dyn Error + 'static)) -> bool) -> bool {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if wanted(error) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}

@@ -1,0 +1,239 @@
+//! A reverse proxy to one upstream, as a tower service (RFC 9110, sections 3.7 and 7.6).
+//!
+//! Bodies stream both ways at once; trailers pass. Connections to the upstream (HTTP/1.1 without
+//! TLS) are kept and used again. A request is sent twice only if it has no body, its method is
+//! idempotent and the connection had been used before: then the upstream most likely had closed it
+//! while it was idle (RFC 9110, section 9.2.2).
+//!
+//! - `options`: where requests go, and how.
+//! - `rewrite`, `fields`: heads of requests and responses; no I/O.
+//! - `upload`: bodies of requests, and their wait for 100 (Continue).
+//! - `connector`: connections to the upstream.
+
+mod connector;
+mod error;
+mod fields;
+mod options;
+mod rewrite;
+mod upload;
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::{EXPECT, RETRY_AFTER};
+use http::{HeaderValue, Request, Response, StatusCode};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper_util::client::legacy::{self, Client};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::sleep_until;
+use tower::Service;
+
+pub use error::ProxyError;
+pub use options::{ProxyOptions, Upstream, UpstreamError};
+
+use connector::{Connector, Proven};
+use rewrite::Outgoing;
+use upload::{Breakage, Progress, Upload, await_continue};
+
+use super::body::{Body, BoxError, text_response};
+use super::timed_body::{Pace, TimedBody, TimedBodyError};
+
+/// hyper's least buffer for the head of a response.
+const MIN_HEADER_BUFFER: usize = 8192;
+
+/// Forwards requests to an upstream. Cheap to clone; clones share their connections.
+///
+/// Failures become answers, as [`ProxyError::status`] says: the service itself never fails.
+#[derive(Debug, Clone)]
+pub struct Proxy {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    upstream: Upstream,
+    options: ProxyOptions,
+    client: Client<Connector, Upload>,
+    slots: Arc<Semaphore>,
+}
+
+impl Proxy {
+    /// Forwards to `upstream`.
+    pub fn new(upstream: Upstream, options: ProxyOptions) -> Self {
+        let client = Client::builder(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(options.idle_timeout)
+            .pool_max_idle_per_host(options.idle_connections)
+            .http1_max_buf_size(options.header_size.max(MIN_HEADER_BUFFER))
+            .build(Connector::new(options.connect_timeout));
+        let slots = options.in_flight.clamp(1, Semaphore::MAX_PERMITS);
+        Self {
+            shared: Arc::new(Shared {
+                upstream,
+                client,
+                slots: Arc::new(Semaphore::new(slots)),
+                options,
+            }),
+        }
+    }
+}
+
+impl Shared {
+    async fn forward(
+        self: Arc<Self>,
+        request: Request<Body>,
+    ) -> Result<Response<Body>, ProxyError> {
+        let permit = Arc::clone(&self.slots)
+            .try_acquire_owned()
+            .map_err(|_| ProxyError::Busy)?;
+        let (parts, body) = request.into_parts();
+        let head = Outgoing::new(parts, &self.upstream, &self.options)?;
+        let mut response = self.exchange(head, body).await?;
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            // Nobody asked for it.
+            return Err(ProxyError::Tunnel);
+        }
+        rewrite::response(&mut response, &self.options);
+        let pace = Pace::gap(self.options.body_gap);
+        Ok(response.map(|body| {
+            Body::new(Download {
+                inner: TimedBody::new(body, pace),
+                _permit: permit,
+            })
+        }))
+    }
+
+    /// Sends the request; a second time if nothing speaks against it.
+    async fn exchange(&self, head: Outgoing, body: Body) -> Result<Response<Incoming>, ProxyError> {
+        let progress = Progress::new();
+        let empty = body.is_end_stream();
+        let again = (empty && head.method.is_idempotent()).then(|| head.clone());
+        let waits = head.expects_continue && !empty;
+        let mut request = head.with_body(Upload::new(body, progress.clone()));
+        if waits {
+            let expectation = HeaderValue::from_static("100-continue");
+            request.headers_mut().insert(EXPECT, expectation);
+            await_continue(&mut request, self.options.continue_timeout);
+        }
+        match (self.send(request, &progress).await, again) {
+            (Err(ProxyError::Upstream(error)), Some(head)) if was_stale(&error) => {
+                let progress = Progress::new();
+                let request = head.with_body(Upload::new(Body::empty(), progress.clone()));
+                self.send(request, &progress).await
+            }
+            (sent, _) => sent,
+        }
+    }
+
+    async fn send(
+        &self,
+        request: Request<Upload>,
+        progress: &Progress,
+    ) -> Result<Response<Incoming>, ProxyError> {
+        let sent = tokio::select! {
+            sent = self.client.request(request) => sent,
+            () = self.head_is_late(progress) => return Err(ProxyError::HeadTimeout),
+        };
+        match sent {
+            Ok(response) => {
+                if let Some(proven) = response.extensions().get::<Proven>() {
+                    proven.set();
+                }
+                Ok(response)
+            }
+            Err(error) => Err(match progress.breakage() {
+                Some(Breakage::Slow) => ProxyError::SlowBody,
+                Some(Breakage::Broken) => ProxyError::Body,
+                None => error.into(),
+            }),
+        }
+    }
+
+    /// Waits until the upstream has had its time for the head of the response.
+    async fn head_is_late(&self, progress: &Progress) {
+        loop {
+            let last = progress.last();
+            sleep_until(last + self.options.head_timeout).await;
+            if progress.last() == last {
+                return;
+            }
+        }
+    }
+}
+
+/// Whether a request failed because its connection had been closed while it was idle.
+fn was_stale(error: &legacy::Error) -> bool {
+    let mut extensions = http::Extensions::new();
+    if let Some(connected) = error.connect_info() {
+        connected.get_extras(&mut extensions);
+    }
+    extensions.get::<Proven>().is_some_and(Proven::get) && error::ended_early(error)
+}
+
+fn answer(error: &ProxyError) -> Response<Body> {
+    let status = error.status();
+    if status.is_server_error() {
+        let cause = std::error::Error::source(error).map(|cause| format!("{cause:?}"));
+        tracing::warn!(%error, cause, "a request could not be forwarded");
+    }
+    let mut response = text_response(status, &error.to_string());
+    if matches!(error, ProxyError::Busy) {
+        let soon = HeaderValue::from_static("1");
+        response.headers_mut().insert(RETRY_AFTER, soon);
+    }
+    response
+}
+
+impl<B> Service<Request<B>> for Proxy
+where
+    B: HttpBody<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let shared = Arc::clone(&self.shared);
+        let forwarded = shared.forward(request.map(Body::new));
+        Box::pin(async move { Ok(forwarded.await.unwrap_or_else(|error| answer(&error))) })
+    }
+}
+
+/// The body of a response; the request counts as under way until it is gone.
+#[derive(Debug)]
+struct Download {
+    inner: TimedBody<Incoming>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl HttpBody for Download {
+    type Data = Bytes;
+    type Error = TimedBodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, TimedBodyError>>> {
+        Pin::new(&mut self.inner).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

@@ -1,0 +1,103 @@
+//! Where requests go, and how.
+
+use std::time::Duration;
+
+use http::Uri;
+use http::uri::{Authority, Scheme};
+use thiserror::Error;
+
+/// The server that requests are forwarded to: `http://host[:port][/prefix]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Upstream {
+    pub(super) authority: Authority,
+    /// Empty, or begins with a slash and does not end in one.
+    pub(super) prefix: String,
+}
+
+/// Why a text names no upstream.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum UpstreamError {
+    /// The text is no URI.
+    #[error("not a URI: {0}")]
+    Syntax(#[from] http::uri::InvalidUri),
+    /// The scheme is not `http`: the proxy speaks HTTP/1.1 without TLS to its upstream.
+    #[error("an upstream is reached by http://")]
+    Scheme,
+    /// There is no host.
+    #[error("the upstream has no host")]
+    NoHost,
+    /// A query or user information, which would have no meaning.
+    #[error("an upstream has neither query nor user information")]
+    Superfluous,
+}
+
+impl Upstream {
+    /// Reads `http://host[:port][/prefix]`. A slash at the end of the prefix has no meaning.
+    pub fn parse(text: &str) -> Result<Self, UpstreamError> {
+        let uri: Uri = text.parse()?;
+        if uri.scheme() != Some(&Scheme::HTTP) {
+            return Err(UpstreamError::Scheme);
+        }
+        let authority = uri.authority().ok_or(UpstreamError::NoHost)?;
+        if uri.query().is_some() || authority.as_str().contains('@') {
+            return Err(UpstreamError::Superfluous);
+        }
+        if authority.host().is_empty() {
+            return Err(UpstreamError::NoHost);
+        }
+        Ok(Self {
+            authority: authority.clone(),
+            prefix: uri.path().trim_end_matches('/').to_owned(),
+        })
+    }
+}
+
+/// How requests are forwarded.
+#[derive(Debug, Clone)]
+pub struct ProxyOptions {
+    /// Whether the upstream sees the host that the client asked for, instead of its own. Default:
+    /// no.
+    pub preserve_host: bool,
+    /// Whether `Forwarded` and `X-Forwarded-…` of requests are believed and extended, as is right
+    /// behind another proxy. Otherwise they are replaced. Default: no.
+    pub trust_forwarded: bool,
+    /// The name of this proxy in `Via`, a token (RFC 9110, section 7.6.3). Default: `swiftwater`.
+    pub pseudonym: String,
+    /// Time to connect. Default: 5 s.
+    pub connect_timeout: Duration,
+    /// Time for the head of the response, counted from the last piece of the request. Default:
+    /// 60 s.
+    pub head_timeout: Duration,
+    /// The longest gap between pieces of the response. Default: 120 s.
+    pub body_gap: Duration,
+    /// How long a body waits for the upstream's 100 (Continue), where the client expects it,
+    /// before it is sent anyway (RFC 9110, section 10.1.1). Default: 1 s.
+    pub continue_timeout: Duration,
+    /// Idle connections to keep. Default: 64.
+    pub idle_connections: usize,
+    /// How long to keep them. Default: 60 s.
+    pub idle_timeout: Duration,
+    /// Requests under way at once; further ones are answered with 503. At least 1. Default: 4096.
+    pub in_flight: usize,
+    /// Bytes of the head of a response, at least 8192. Default: 64 KiB.
+    pub header_size: usize,
+}
+
+impl Default for ProxyOptions {
+    fn default() -> Self {
+        Self {
+            preserve_host: false,
+            trust_forwarded: false,
+            pseudonym: "swiftwater".to_owned(),
+            connect_timeout: Duration::from_secs(5),
+            head_timeout: Duration::from_secs(60),
+            body_gap: Duration::from_secs(120),
+            continue_timeout: Duration::from_secs(1),
+            idle_connections: 64,
+            idle_timeout: Duration::from_secs(60),
+            in_flight: 4096,
+            header_size: 64 * 1024,
+        }
+    }
+}

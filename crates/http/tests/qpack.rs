@@ -1,0 +1,14 @@
+//! QPACK through its public interface.
+
+#[path = "qpack/encoder.rs"]
+mod encoder;
+#[path = "qpack/examples.rs"]
+mod examples;
+#[path = "qpack/limits.rs"]
+mod limits;
+#[path = "qpack/malformed.rs"]
+mod malformed;
+#[path = "qpack/network.rs"]
+mod network;
+#[path = "qpack/support.rs"]
+mod support;
