@@ -226,7 +226,7 @@ def run_all(arguments, swiftwater, peers, work):
 
 def keep_results(arguments, peers, rows):
     """Writes the files that were asked for."""
-    told = results.record(peers, rows, arguments.repeat)
+    told = results.record(peers, rows, arguments.repeat, arguments.commit)
     if arguments.again:
         told = results.amended(results.read(arguments.again), rows)
         results.write(arguments.again, told)
@@ -269,6 +269,8 @@ def main():
         return 1
     # Whatever ends this program must also end what it has started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # Now: the tree may move on meanwhile.
+    arguments.commit = results.newest()
     names = arguments.peer or (QUICK if arguments.quick else PEERS)
     if arguments.again:
         names = take_failures(arguments)

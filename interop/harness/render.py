@@ -19,9 +19,10 @@ unless the case says otherwise). Checks look into the packets with the key log, 
 `interop/run --help` says what each case demands. This page is written by that command from
 [interop.json](interop.json), which also has what each case measured.
 
-**One whole run** of {date} with the program of commit `{commit}`{repeated}.{again}
+**What was run**: all cases, on {date}, with the program of commit `{commit}`{repeated}.{remark}{again}
 
-✓ passed, ✗ failed, – one side lacks what the case is about. A number leads to the reason below.{shares}
+✓ passed, ✗ failed, – one side lacks what the case is about. A number leads to the reason below, beside ✓ to a
+known fault that strikes at times.{shares}
 
 Peers: {peers}.
 """
@@ -59,6 +60,7 @@ def head(record):
         date=record["date"],
         commit=record["commit"],
         repeated=f", each case {repeat} times" if repeat > 1 else "",
+        remark=f" {record['remark']}" if record.get("remark") else "",
         again=AGAIN.format(count=len(again), passed=passed) if again else "",
         shares=" (1/2): one of two runs passed." if repeat > 1 else "",
         peers=", ".join(f"{name} {version}" for name, version in record["peers"].items()),
@@ -80,15 +82,20 @@ def cell(rows, reasons):
         return ""
     bad = next((row for row in rows if row["verdict"] != "pass"), None)
     again = " ↻" if any(row.get("again") for row in rows) else ""
+    known = diagnosis(rows[0])
     if bad is None:
-        return MARKS["pass"] + again
+        return MARKS["pass"] + again + (f" {link(known, reasons)}" if known else "")
     reason = CHANGING.sub("…", bad["note"]).replace("|", "\\|")
-    known = diagnosis(bad) if bad["verdict"] == "fail" else None
-    if known:
-        reason += f". {known}"
-    if reason not in reasons:
-        reasons.append(reason)
+    if bad["verdict"] == "fail" and known:
+        reason = f"{known} ({reason})"
     mark = MARKS[bad["verdict"]]
     passed = sum(row["verdict"] == "pass" for row in rows)
     share = f" ({passed}/{len(rows)})" if bad["verdict"] == "fail" and len(rows) > 1 else ""
-    return f"{mark}{share}{again} [{reasons.index(reason) + 1}](#reasons)"
+    return f"{mark}{share}{again} {link(reason, reasons)}"
+
+
+def link(reason, reasons):
+    """The number of a reason, which gets one if it is new."""
+    if reason not in reasons:
+        reasons.append(reason)
+    return f"[{reasons.index(reason) + 1}](#reasons)"

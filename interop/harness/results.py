@@ -7,18 +7,18 @@ import time
 from . import programs
 
 
-def record(peers, rows, repeat):
-    """What the file has."""
+def record(peers, rows, repeat, commit):
+    """What the file has. A `remark` that is added to it is shown on the page."""
     return {
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
-        "commit": commit(),
+        "commit": commit,
         "repeat": repeat,
         "peers": {peer.name: peer.version for peer in peers},
         "results": rows,
     }
 
 
-def commit():
+def newest():
     """The last commit that changed what Swiftwater's program is made of."""
     sources = ["crates", "Cargo.toml", "Cargo.lock"]
     asked = ["git", "log", "-1", "--format=%h", "--", *sources]

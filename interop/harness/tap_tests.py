@@ -116,7 +116,7 @@ class Page(unittest.TestCase):
         ]
         page = render(told(results, 2), cases)
         self.assertIn("a 1.0, b 2.0", page)
-        self.assertIn("of 2026-01-02 with the program of commit `abc`, each case 2 times.", page)
+        self.assertIn("on 2026-01-02, with the program of commit `abc`, each case 2 times.", page)
         self.assertIn("| handshake | ✓ | – [2](#reasons) |", page)
         self.assertIn("| handshake | ✗ (1/2) [1](#reasons) | – [2](#reasons) |", page)
         self.assertIn("1. …: broken \\| badly\n2. b has none\n", page)
@@ -133,3 +133,13 @@ class Page(unittest.TestCase):
         self.assertIn("| handshake | ✓ ↻ |", page)
         self.assertIn("were run once more", page)
         self.assertNotIn("↻", render(before, cases))
+
+    def test_known_fault(self):
+        cases = [SimpleNamespace(name="rebind-port", matrix=True)]
+        passed = row("quiche", "swiftwater", "pass", case="rebind-port")
+        failed = row("quiche", "swiftwater", "fail", "lost", case="rebind-port")
+        quiche = {"peers": {"quiche": "1"}}
+        self.assertIn("| rebind-port | ✓ [1](#reasons) |", render(told([passed]) | quiche, cases))
+        page = render(told([failed]) | quiche, cases)
+        self.assertIn("| rebind-port | ✗ [1](#reasons) |", page)
+        self.assertIn(" (lost)\n", page)
