@@ -74,6 +74,9 @@ fn chosen<Side>(mut builder: Builder<Side>, tuning: &Tuning) -> Builder<Side> {
     if !versions.is_empty() {
         builder = builder.versions(versions.iter().map(|version| version.number()));
     }
+    if let Some(first) = tuning.basics.first_version {
+        builder = builder.first_version(first.number());
+    }
     if let Some(directory) = &tuning.basics.qlog {
         builder = builder.qlog(directory);
     }
