@@ -187,6 +187,7 @@ impl Network {
             .find(|(_, waiting)| !waiting.is_empty())
             .map(|(&stream, _)| stream)
         {
+            assert!(self.blocked.is_empty(), "all insertions have arrived");
             self.step(Step::Section(stream));
         }
         self.step(Step::ToEncoder(usize::MAX));
