@@ -8,7 +8,7 @@ mod support;
 use http::HeaderMap;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use swiftwater_http::h3::{Code, Config};
+use swiftwater_http::h3::{Code, Config, Priority};
 use swiftwater_link::LossModel;
 use swiftwater_sim::Pair;
 use swiftwater_units::{ByteCount, Side, StreamId};
@@ -31,6 +31,8 @@ enum Op {
     Abort(prop::sample::Index),
     /// A side stops or begins to read.
     Lazy(bool, bool),
+    /// A request's priority changes, at the client or at the server.
+    Prioritize(prop::sample::Index, u8, bool),
     Wait(u64),
 }
 
@@ -42,6 +44,8 @@ fn op() -> impl Strategy<Value = Op> {
         1 => any::<prop::sample::Index>().prop_map(Op::Cancel),
         1 => any::<prop::sample::Index>().prop_map(Op::Abort),
         1 => any::<(bool, bool)>().prop_map(|(client, server)| Op::Lazy(client, server)),
+        1 => (any::<prop::sample::Index>(), 0..8_u8, any::<bool>())
+            .prop_map(|(index, urgency, server)| Op::Prioritize(index, urgency, server)),
         3 => (1..200_u64).prop_map(Op::Wait),
     ]
 }
@@ -68,7 +72,8 @@ impl Run {
                 config.stream_receive_window = ByteCount::new(window);
                 config.max_stream_receive_window = ByteCount::new(window);
                 config.send_window = ByteCount::new(4 * window);
-                config.max_idle_timeout = None;
+                // Ends a side that missed the other's close.
+                config.max_idle_timeout = Some(millis(60_000));
             });
         let mut world = World::new(builder);
         world.answer(|server, pair, id| {
@@ -134,7 +139,23 @@ impl Run {
                     .cancel(now, quic, id, Code::INTERNAL_ERROR);
                 world.server.messages.entry(id).or_default().reset = Some((Code(0), false));
             }
-            Op::Cancel(_) | Op::Abort(_) => {}
+            Op::Prioritize(index, urgency, server) if !self.asked.is_empty() => {
+                let id = pick(index).unwrap();
+                let priority = Priority {
+                    urgency,
+                    incremental: urgency % 2 == 0,
+                };
+                let side = if server { Side::Server } else { Side::Client };
+                let quic = world.pair.connection(side).unwrap();
+                let host = if server {
+                    &mut world.server
+                } else {
+                    &mut world.client
+                };
+                // Fails where the request is over.
+                let _ = host.engine.set_priority(now, quic, id, priority);
+            }
+            Op::Cancel(_) | Op::Abort(_) | Op::Prioritize(..) => {}
             Op::Lazy(client, server) => {
                 self.set_lazy(client, server);
             }
@@ -158,11 +179,23 @@ impl Run {
     }
 
     /// Everything that was not given up arrives; of what was, nothing wrong.
-    fn check(mut self) {
+    fn check(mut self, shutdown: Option<Side>) {
         self.set_lazy(false, false);
         let asked = self.asked.clone();
+        let now = self.world.pair.now();
+        if let Some(side) = shutdown {
+            let quic = self.world.pair.connection(side).unwrap();
+            let host = match side {
+                Side::Client => &mut self.world.client,
+                Side::Server => &mut self.world.server,
+            };
+            host.engine.shutdown(now, quic);
+        }
         let done = self.world.run(|world| {
-            world.client.engine.open_requests() == 0 && world.server.engine.open_requests() == 0
+            let closed = world.pair.client().is_closed() && world.pair.server().is_closed();
+            world.client.engine.open_requests() == 0
+                && world.server.engine.open_requests() == 0
+                && (closed || shutdown.is_none())
         });
         assert!(done, "requests hang");
         for (id, up, down, with) in asked {
@@ -175,7 +208,9 @@ impl Run {
                 });
             for (host, nth, len) in [(&self.world.client, 1, down), (&self.world.server, 2, up)] {
                 let Some(message) = host.messages.get(&id) else {
-                    assert!(given_up, "{id:?} never came");
+                    // A server that goes waits for the losses of some round trips, not of any number.
+                    let gone = shutdown == Some(Side::Server);
+                    assert!(given_up || gone, "{id:?} never came");
                     continue;
                 };
                 assert!(content(nth, len).starts_with(&message.body));
@@ -308,12 +343,13 @@ proptest! {
         loss in prop_oneof![Just(0.0), 0.0..0.05],
         window in prop_oneof![300..5000_u64, Just(1 << 20)],
         ops in vec(op(), 1..40),
+        shutdown in prop_oneof![Just(None), Just(Some(Side::Client)), Just(Some(Side::Server))],
     ) {
         let mut run = Run::new(seed, loss, window);
         for op in ops {
             run.act(op);
         }
-        run.check();
+        run.check(shutdown);
     }
 }
 

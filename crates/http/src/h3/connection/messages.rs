@@ -90,7 +90,8 @@ impl Connection {
     }
 
     /// Sends a response's head, and ends the response if `end`. Any number of informational ones
-    /// (1xx) may go before the final one.
+    /// (1xx) may go before the final one. Which responses have no content (to HEAD, 204, 304) is for
+    /// the caller to know; a client that gets some finds the message malformed.
     pub fn respond(
         &mut self,
         now: Instant,
@@ -183,7 +184,9 @@ impl Connection {
     }
 
     /// The next part of the peer's message. Content is taken off the transport only here, so a peer
-    /// whose message nobody reads is held back by flow control.
+    /// whose message nobody reads is held back by flow control. For the same reason a
+    /// reset is noticed only once what came before it was read; a peer that gives up the whole request
+    /// also stops our message, which is told at once.
     pub fn read_body(
         &mut self,
         now: Instant,

@@ -191,7 +191,7 @@ impl Connection {
             return None;
         }
         let heads = self.requests.next_deadline();
-        let goaway = self.shutdown.deadline();
+        let goaway = self.shutdown.deadline(self.requests.len() == 0);
         heads.into_iter().chain(goaway).min()
     }
 
