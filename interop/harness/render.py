@@ -1,14 +1,16 @@
 """The table of the matrix as a page of documentation: the same results make the same page."""
 
 import re
+import textwrap
 
 from .diagnoses import diagnosis
 
 # What differs from run to run: addresses, and names of files.
 CHANGING = re.compile(r"(https://)?(127\.0\.0\.\d+|\[::1\]):\d+(/[\w-]+)?|/f\d+-\d+x*")
-AGAIN = """ Cases of several pairs of stacks ran at the same
-time, on a machine that did other work too. The {count} cases that failed were run once more afterwards, one
-at a time (`--again`): {passed} passed then. Their cells, marked ↻, show that later run."""
+RUN = "**What was run**: all cases, on {date}, with the program of commit `{commit}`{repeated}.{remark}{again}"
+AGAIN = " Cells marked ↻ show a later run of cases that had failed, one at a time (`--again`)."
+# Columns of a paragraph.
+WIDTH = 110
 MARKS = {"pass": "✓", "fail": "✗", "skip": "–"}
 
 HEAD = """# Interop with other QUIC stacks
@@ -19,7 +21,7 @@ unless the case says otherwise). Checks look into the packets with the key log, 
 `interop/run --help` says what each case demands. This page is written by that command from
 [interop.json](interop.json), which also has what each case measured.
 
-**What was run**: all cases, on {date}, with the program of commit `{commit}`{repeated}.{remark}{again}
+{run}
 
 ✓ passed, ✗ failed, – one side lacks what the case is about. A number leads to the reason below, beside ✓ to a
 known fault that strikes at times.{shares}
@@ -54,14 +56,16 @@ def render(record, cases):
 def head(record):
     """What was run, when, and how."""
     repeat = record["repeat"]
-    again = [row for row in record["results"] if row.get("again")]
-    passed = sum(row["verdict"] == "pass" for row in again)
-    return HEAD.format(
+    again = any(row.get("again") for row in record["results"])
+    run = RUN.format(
         date=record["date"],
         commit=record["commit"],
         repeated=f", each case {repeat} times" if repeat > 1 else "",
         remark=f" {record['remark']}" if record.get("remark") else "",
-        again=AGAIN.format(count=len(again), passed=passed) if again else "",
+        again=AGAIN if again else "",
+    )
+    return HEAD.format(
+        run=textwrap.fill(run, WIDTH),
         shares=" (1/2): one of two runs passed." if repeat > 1 else "",
         peers=", ".join(f"{name} {version}" for name, version in record["peers"].items()),
     )

@@ -116,7 +116,7 @@ class Page(unittest.TestCase):
         ]
         page = render(told(results, 2), cases)
         self.assertIn("a 1.0, b 2.0", page)
-        self.assertIn("on 2026-01-02, with the program of commit `abc`, each case 2 times.", page)
+        self.assertIn("on 2026-01-02, with the program of commit `abc`, each case", page)
         self.assertIn("| handshake | ✓ | – [2](#reasons) |", page)
         self.assertIn("| handshake | ✗ (1/2) [1](#reasons) | – [2](#reasons) |", page)
         self.assertIn("1. …: broken \\| badly\n2. b has none\n", page)
@@ -131,7 +131,7 @@ class Page(unittest.TestCase):
         self.assertEqual(len(after["results"]), 2)
         page = render(after, cases)
         self.assertIn("| handshake | ✓ ↻ |", page)
-        self.assertIn("were run once more", page)
+        self.assertIn("Cells marked ↻", page)
         self.assertNotIn("↻", render(before, cases))
 
     def test_known_fault(self):
