@@ -118,7 +118,7 @@ async fn an_axum_application_runs_unchanged() {
         request(Method::GET, "/nowhere", ""),
     ];
     let versions = [Version::HTTP_11, Version::HTTP_2, Version::HTTP_3];
-    let all = in_time(over_all(application, &requests)).await;
+    let all = in_time(Box::pin(over_all(application, &requests))).await;
     for (answers, version) in all.iter().zip(versions) {
         let statuses: Vec<u16> = answers.iter().map(|answer| answer.1.as_u16()).collect();
         assert_eq!(statuses, [200, 200, 400, 405, 404], "{version:?}");
@@ -168,7 +168,7 @@ async fn a_plain_tower_service_runs_unchanged() {
         request(Method::POST, "/", "straight"),
         request(Method::PUT, "/anything", ""),
     ];
-    for answers in in_time(over_all(Reverse, &requests)).await {
+    for answers in in_time(Box::pin(over_all(Reverse, &requests))).await {
         let texts: Vec<&str> = answers.iter().map(|answer| answer.2.as_str()).collect();
         assert_eq!(texts, ["thgiarts", ""]);
     }
