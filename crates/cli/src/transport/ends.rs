@@ -50,14 +50,14 @@ pub fn client(trust: &Trust, alpn: &[u8], tuning: &Tuning) -> ClientBuilder {
     }
 }
 
-/// A server with these settings, to be bound.
-pub fn server(identity: &Identity, alpn: &[u8], tuning: &Tuning) -> ServerBuilder {
+/// A server with these settings, to be bound; it speaks the protocols of `alpn`, best first.
+pub fn server(identity: &Identity, alpn: &[&[u8]], tuning: &Tuning) -> ServerBuilder {
     let builder = Server::builder()
         .certificate_pem(identity.chain.clone(), identity.key.clone())
         .profile(tuning.basics.profile.unwrap_or_default())
         .transport(|transport| tuning.basics.apply(transport))
         .cipher_suites(tuning.basics.suite.list())
-        .alpn([alpn])
+        .alpn(alpn.iter().copied())
         .key_log();
     chosen(builder, tuning)
 }
