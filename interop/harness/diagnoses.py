@@ -13,7 +13,7 @@ DIAGNOSES = {
         "hangs until the idle timeout: once in 18 more runs with the same program"
     ),
     ("quiche", "swiftwater", ("handshakeloss",)): (
-        "A matter of chance, and nobody's fault: in one of 50 connections all five copies of the ServerHello "
+        "A matter of chance, and nobody's fault: in one of 50 connections all four copies of the ServerHello "
         "were lost. quiche sends it again only when its own timer expires, after 1 s at first and ever later, "
         "and answers the client's probes with mere acknowledgements; after 60 s the client gave up. (RFC 9002, "
         "section 6.2.3, recommends to do more, and leaves it open)"

@@ -77,9 +77,7 @@ fn configuration(arguments: &ClientArguments) -> Result<ClientConfig, Box<dyn Er
         // Probes for larger packets would count among the 1-RTT bytes, of which the case allows few. And
         // noq spreads its early packets over the round trip that it assumes, 333 ms if not told better:
         // most of them would come after the handshake.
-        transport
-            .mtu_discovery_config(None)
-            .initial_rtt(EARLY_RTT);
+        transport.mtu_discovery_config(None).initial_rtt(EARLY_RTT);
     }
     config.transport_config(Arc::new(transport));
     if let Some(version) = arguments.quic_version {
