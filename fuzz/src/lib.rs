@@ -15,4 +15,5 @@ pub mod handshakes;
 pub mod inputs;
 pub mod meter;
 pub mod operations;
+pub mod qpack;
 pub mod tokens;

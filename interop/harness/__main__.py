@@ -2,7 +2,6 @@
 
 import argparse
 import io
-import json
 import multiprocessing
 import shutil
 import signal
@@ -13,7 +12,7 @@ import traceback
 import unittest
 from pathlib import Path
 
-from . import programs, tap_tests, tests, trace_tests
+from . import programs, results, tap_tests, tests, trace_tests
 from .cases import CASES, Setting
 from .programs import Bench, Failure, Unsupported
 from .peers import PEERS, QUICK, available
@@ -52,6 +51,14 @@ def parse():
         "--jobs", type=int, default=None, metavar="N",
         help="pairs of stacks that are tested at the same time [default: 1; 3 for --matrix and --quick]",
     )
+    parser.add_argument(
+        "--again", type=Path, metavar="FILE",
+        help="run what failed in these results of --json once more, one case at a time, and amend the file and "
+        "docs/interop.md",
+    )
+    parser.add_argument(
+        "--page", type=Path, metavar="FILE", help="run nothing: write docs/interop.md from these results of --json"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results here, too")
     parser.add_argument("--swiftwater", metavar="PROGRAM", help="program to test")
     parser.add_argument(
@@ -82,6 +89,9 @@ def parse():
 
 def pairs(swiftwater, peers, arguments):
     """Server and client of each combination."""
+    if arguments.again:
+        stacks = {stack.name: stack for stack in (swiftwater, *peers)}
+        return [(stacks[a], stacks[b]) for a, b in sorted({it[:2] for it in arguments.cells})]
     combinations = []
     if not arguments.only_control:
         for peer in peers:
@@ -108,7 +118,10 @@ def run_case(case, setting, folder):
         return "fail", f"the harness: {type(error).__name__}: {error}"
 
 
-def chosen_cases(arguments):
+def chosen_cases(arguments, pair):
+    if arguments.again:
+        place = tuple(stack.name for stack in pair)
+        return [case for case in CASES if (*place, case.name) in arguments.cells]
     if arguments.case:
         return [case for case in CASES if case.name in arguments.case]
     if arguments.matrix:
@@ -116,10 +129,10 @@ def chosen_cases(arguments):
     return [case for case in CASES if case.quick or not arguments.quick]
 
 
-def run_pair(pair, cases, arguments, make_setting, work):
+def run_pair(pair, arguments, make_setting, work):
     """All cases with one server and one client; yields their rows, and where their logs are."""
     server, client = pair
-    for case in cases:
+    for case in chosen_cases(arguments, pair):
         for attempt in range(arguments.repeat):
             folder = work / "cases" / f"{server.name}-{client.name}-{case.name}-{attempt}"
             start = time.monotonic()
@@ -182,14 +195,13 @@ def run_all(arguments, swiftwater, peers, work):
     site = Site(work / "site")
     identity = Identity(work, "small")
     chain = Identity(work, "chain", between=CHAIN_BETWEEN)
-    cases = chosen_cases(arguments)
 
     def make_setting(server, client, seed):
         relay = swiftwater
         return Setting(None, site, identity, chain, server, client, swiftwater, relay, seed)
 
     def run(pair):
-        return run_pair(pair, cases, arguments, make_setting, work)
+        return run_pair(pair, arguments, make_setting, work)
 
     rows, taken = FORK.Queue(), FORK.Value("i", 0)
     wanted = pairs(swiftwater, peers, arguments)
@@ -201,21 +213,40 @@ def run_all(arguments, swiftwater, peers, work):
     try:
         for worker in workers:
             worker.start()
-        results = collect(rows, workers)
+        collected = collect(rows, workers)
     finally:
         for worker in workers:
             if worker.is_alive():
                 worker.terminate()
             worker.join()
     order = {case.name: index for index, case in enumerate(CASES)}
-    results.sort(key=lambda row: (row["server"], row["client"], order[row["case"]]))
-    return results
+    collected.sort(key=lambda row: (row["server"], row["client"], order[row["case"]]))
+    return collected
 
 
-def record(peers, rows):
-    """What the JSON file has."""
-    versions = {peer.name: peer.version for peer in peers}
-    return {"peers": versions, "results": rows}
+def keep_results(arguments, peers, rows):
+    """Writes the files that were asked for."""
+    told = results.record(peers, rows, arguments.repeat, arguments.commit)
+    if arguments.again:
+        told = results.amended(results.read(arguments.again), rows)
+        results.write(arguments.again, told)
+    if arguments.json:
+        results.write(arguments.json, told)
+    if arguments.again or arguments.matrix and not (arguments.peer or arguments.case):
+        write_page(told)
+
+
+def write_page(told):
+    DOCUMENT.write_text(render(told, CASES))
+    print(f"written: {DOCUMENT}")
+
+
+def take_failures(arguments):
+    """Narrows the run to what failed before; returns the peers that this needs."""
+    told = results.read(arguments.again)
+    arguments.cells = results.failures(told)
+    arguments.repeat, arguments.jobs = told["repeat"], 1
+    return [name for name in told["peers"] if any(name in cell[:2] for cell in arguments.cells)]
 
 
 def test_harness():
@@ -231,11 +262,18 @@ def test_harness():
 
 def main():
     arguments = parse()
+    if arguments.page:
+        write_page(results.read(arguments.page))
+        return 0
     if arguments.quick and not test_harness():
         return 1
     # Whatever ends this program must also end what it has started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # Now: the tree may move on meanwhile.
+    arguments.commit = results.newest()
     names = arguments.peer or (QUICK if arguments.quick else PEERS)
+    if arguments.again:
+        names = take_failures(arguments)
     peers = available(names)
     # A control run needs it, too: for the relay.
     program = (
@@ -259,11 +297,7 @@ def main():
     finally:
         if not keep and arguments.logs is None:
             shutil.rmtree(work, ignore_errors=True)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(record(peers, rows), indent=1) + "\n")
-    if arguments.matrix and not (arguments.peer or arguments.case):
-        DOCUMENT.write_text(render(record(peers, rows), CASES))
-        print(f"written: {DOCUMENT}")
+    keep_results(arguments, peers, rows)
     passed = sum(row["verdict"] == "pass" for row in rows)
     print(f"{passed} passed, {len(failed)} failed, {len(rows) - passed - len(failed)} skipped")
     # No case at all is no success.

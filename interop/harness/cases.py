@@ -24,11 +24,14 @@ DRAFT_29 = 0xFF00001D
 PROMPT = 10
 # Packets after which swiftwater updates its keys when it is to, and the fewest updates expected of it
 # while 5 MB pass: it sends some 4000 packets as the server, half as many as the client, and waits three
-# probe timeouts between updates. (quinn makes one of its own early on, which is counted, too.)
+# probe timeouts between updates. (quinn makes one of its own early on, which is counted, too.) A client
+# that only acknowledges hears seldom that its last update arrived, without which it must make no other
+# (RFC 9001, section 6.1): one will do.
 UPDATE_EVERY = 100
 UPDATES = 3
-# Slow enough for several of these waits.
-UPDATE_LINK = ["--rate", "20mbit", "--delay", "5ms"]
+CLIENT_UPDATES = 1
+# Slow enough for several of these waits, with a queue that keeps them short.
+UPDATE_LINK = ["--rate", "10mbit", "--delay", "5ms", "--buffer", "25p"]
 # 5 % of the packets lost both ways, 20 ms round trip; quick, yet no faster than Python can read.
 REPLICA_LINK = ["--loss", "5%", "--delay", "10ms", "--rate", "20mbit"]
 
@@ -146,7 +149,7 @@ def ourkeyupdate(setting):
     swiftwater.wait_for("key_updates=", CLOSE)
     updates = sum(int(count) for count in re.findall(r"key_updates=(\d+)", swiftwater.everything()))
     check_alive(relay)
-    if updates < UPDATES:
+    if updates < (CLIENT_UPDATES if as_client else UPDATES):
         raise Failure(f"{updates} key updates were made")
     check_alive(server)
     return f"{updates} updates"
@@ -287,9 +290,7 @@ CASES = [
     of_runner(runner.multiplexing, True),
     of_runner(runner.retry, True),
     of_runner(runner.resumption, True),
-    # Not in CI: our client paces early data by an assumed round trip, and part of its requests come too
-    # late for 0-RTT; quinn's and noq's probes for larger packets count as 1-RTT data.
-    of_runner(runner.zerortt, False),
+    of_runner(runner.zerortt, True),
     of_runner(runner.blackhole),
     of_runner(runner.keyupdate, True),
     of_runner(runner.ecn, True),

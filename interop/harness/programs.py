@@ -126,9 +126,10 @@ class Swiftwater:
         if task.key_update_every is not None:
             options += ["--key-update-every", str(task.key_update_every)]
         if task.v2:
-            # A client begins with the first, and a server prefers it.
-            order = "1,2" if command == "get" else "2,1"
-            options += [self.require(command, "--quic-version"), order]
+            # Both would rather speak 2, and the client begins with 1 all the same.
+            options += [self.require(command, "--quic-version"), "2,1"]
+            if command == "get":
+                options += [self.require(command, "--first-version"), "1"]
         elif self.may(command, "--quic-version"):
             options += ["--quic-version", "1"]
         if task.controller is not None:

@@ -1,9 +1,16 @@
 """The table of the matrix as a page of documentation: the same results make the same page."""
 
 import re
+import textwrap
+
+from .diagnoses import diagnosis
 
 # What differs from run to run: addresses, and names of files.
 CHANGING = re.compile(r"(https://)?(127\.0\.0\.\d+|\[::1\]):\d+(/[\w-]+)?|/f\d+-\d+x*")
+RUN = "**What was run**: all cases, on {date}, with the program of commit `{commit}`{repeated}.{remark}{again}"
+AGAIN = " Cells marked ↻ show a later run of cases that had failed, one at a time (`--again`)."
+# Columns of a paragraph.
+WIDTH = 110
 MARKS = {"pass": "✓", "fail": "✗", "skip": "–"}
 
 HEAD = """# Interop with other QUIC stacks
@@ -11,9 +18,13 @@ HEAD = """# Interop with other QUIC stacks
 The test cases of the [QUIC interop runner](https://github.com/quic-interop/quic-interop-runner), run by
 `interop/run --matrix` through Swiftwater's own relay (15 ms one way, 10 Mbit/s, a queue of 25 packets
 unless the case says otherwise). Checks look into the packets with the key log, as the runner's do.
-`interop/run --help` says what each case demands. This page is written by that command.
+`interop/run --help` says what each case demands. This page is written by that command from
+[interop.json](interop.json), which also has what each case measured.
 
-✓ passed, ✗ failed, – one side lacks what the case is about. A number leads to the reason below.
+{run}
+
+✓ passed, ✗ failed, – one side lacks what the case is about. A number leads to the reason below, beside ✓ to a
+known fault that strikes at times.{shares}
 
 Peers: {peers}.
 """
@@ -23,7 +34,7 @@ def render(record, cases):
     """The page."""
     peers = record["peers"]
     reasons = []
-    page = [HEAD.format(peers=", ".join(f"{name} {version}" for name, version in peers.items()))]
+    page = [head(record)]
     for role, ours in (("server", "client"), ("client", "server")):
         page.append(f"## Swiftwater as {ours}\n")
         page.append("| | " + " | ".join(peers) + " |")
@@ -42,6 +53,24 @@ def render(record, cases):
     return "\n".join(page) + "\n"
 
 
+def head(record):
+    """What was run, when, and how."""
+    repeat = record["repeat"]
+    again = any(row.get("again") for row in record["results"])
+    run = RUN.format(
+        date=record["date"],
+        commit=record["commit"],
+        repeated=f", each case {repeat} times" if repeat > 1 else "",
+        remark=f" {record['remark']}" if record.get("remark") else "",
+        again=AGAIN if again else "",
+    )
+    return HEAD.format(
+        run=textwrap.fill(run, WIDTH),
+        shares=" (1/2): one of two runs passed." if repeat > 1 else "",
+        peers=", ".join(f"{name} {version}" for name, version in record["peers"].items()),
+    )
+
+
 def found(results, role, peer, ours, case):
     """The results of a case with a peer in a role."""
     return [
@@ -56,12 +85,21 @@ def cell(rows, reasons):
     if not rows:
         return ""
     bad = next((row for row in rows if row["verdict"] != "pass"), None)
+    again = " ↻" if any(row.get("again") for row in rows) else ""
+    known = diagnosis(rows[0])
     if bad is None:
-        return MARKS["pass"]
+        return MARKS["pass"] + again + (f" {link(known, reasons)}" if known else "")
     reason = CHANGING.sub("…", bad["note"]).replace("|", "\\|")
-    if reason not in reasons:
-        reasons.append(reason)
+    if bad["verdict"] == "fail" and known:
+        reason = f"{known} ({reason})"
     mark = MARKS[bad["verdict"]]
     passed = sum(row["verdict"] == "pass" for row in rows)
     share = f" ({passed}/{len(rows)})" if bad["verdict"] == "fail" and len(rows) > 1 else ""
-    return f"{mark}{share} [{reasons.index(reason) + 1}](#reasons)"
+    return f"{mark}{share}{again} {link(reason, reasons)}"
+
+
+def link(reason, reasons):
+    """The number of a reason, which gets one if it is new."""
+    if reason not in reasons:
+        reasons.append(reason)
+    return f"[{reasons.index(reason) + 1}](#reasons)"

@@ -5,6 +5,7 @@ import unittest
 from types import SimpleNamespace
 
 from .render import render
+from .results import amended, failures
 from .tap import Impairments, Tap
 
 ECT_0 = 2
@@ -89,6 +90,16 @@ class Through(unittest.TestCase):
         self.assertEqual([it.data for it in tap.capture], [b"@second"])
 
 
+def told(results, repeat=1):
+    return {
+        "date": "2026-01-02",
+        "commit": "abc",
+        "repeat": repeat,
+        "peers": {"a": "1.0", "b": "2.0"},
+        "results": results,
+    }
+
+
 def row(server, client, verdict, note="", case="handshake"):
     return {"server": server, "client": client, "case": case, "verdict": verdict, "note": note}
 
@@ -103,9 +114,32 @@ class Page(unittest.TestCase):
             row("a", "swiftwater", "fail", "https://127.0.0.1:7/f8-0001: broken | badly"),
             row("b", "swiftwater", "skip", "b has none"),
         ]
-        page = render({"peers": {"a": "1.0", "b": "2.0"}, "results": results}, cases)
+        page = render(told(results, 2), cases)
         self.assertIn("a 1.0, b 2.0", page)
+        self.assertIn("on 2026-01-02, with the program of commit `abc`, each case", page)
         self.assertIn("| handshake | ✓ | – [2](#reasons) |", page)
         self.assertIn("| handshake | ✗ (1/2) [1](#reasons) | – [2](#reasons) |", page)
         self.assertIn("1. …: broken \\| badly\n2. b has none\n", page)
         self.assertNotIn("| x |", page)
+
+    def test_again(self):
+        cases = [SimpleNamespace(name="handshake", matrix=True)]
+        before = told([row("swiftwater", "a", "fail", "slow"), row("a", "swiftwater", "pass")])
+        self.assertEqual(failures(before), {("swiftwater", "a", "handshake")})
+        after = amended(before, [row("swiftwater", "a", "pass")])
+        self.assertEqual(failures(after), set())
+        self.assertEqual(len(after["results"]), 2)
+        page = render(after, cases)
+        self.assertIn("| handshake | ✓ ↻ |", page)
+        self.assertIn("Cells marked ↻", page)
+        self.assertNotIn("↻", render(before, cases))
+
+    def test_known_fault(self):
+        cases = [SimpleNamespace(name="rebind-port", matrix=True)]
+        passed = row("quiche", "swiftwater", "pass", case="rebind-port")
+        failed = row("quiche", "swiftwater", "fail", "lost", case="rebind-port")
+        quiche = {"peers": {"quiche": "1"}}
+        self.assertIn("| rebind-port | ✓ [1](#reasons) |", render(told([passed]) | quiche, cases))
+        page = render(told([failed]) | quiche, cases)
+        self.assertIn("| rebind-port | ✗ [1](#reasons) |", page)
+        self.assertIn(" (lost)\n", page)

@@ -276,6 +276,8 @@ static bool start(struct download *download) {
   random_bytes(theirs.data, theirs.datalen);
   random_bytes(own.data, own.datalen);
   connection_settings(connection, &settings, &params, &theirs);
+  // Probes for larger packets would count among the 1-RTT bytes, of which the case allows few.
+  settings.no_pmtud = client->options->zero_rtt;
   // Connections of their own are full handshakes each.
   if (client->options->per_connection) {
     gnutls_free(client->tls.ticket.data);

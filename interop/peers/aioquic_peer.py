@@ -175,6 +175,7 @@ class Downloader(QuicConnectionProtocol):
         self.answers = {}
         self.received = 0
         self.enough = asyncio.Event()
+        self.moving = False
         self.completed = None
         self.rekeyer = Rekeyer(self, key_update)
 
@@ -220,10 +221,17 @@ class Downloader(QuicConnectionProtocol):
         """
         await self.enough.wait()
         old = self._transport
+        self.moving = True
         await asyncio.get_running_loop().create_datagram_endpoint(lambda: self, local_addr=local)
         old.close()
         print("moved to", self._transport.get_extra_info("sockname"), file=sys.stderr, flush=True)
-        self.change_connection_id()
+
+    def connection_made(self, transport):
+        """Takes the server's next connection ID at the same moment as a new transport: in between, an
+        acknowledgement could leave from the new address with the old ID."""
+        super().connection_made(transport)
+        if self.moving:
+            self.change_connection_id()
 
     def connection_lost(self, error):
         """The old transport's end after a move is none of the connection's."""

@@ -17,6 +17,8 @@ use crate::duration::parse_positive_duration;
 use crate::exit::{EXIT_CODES, Exit, Failure};
 use crate::lab::LabArgs;
 use crate::link_args::RelayLinkArgs;
+use swiftwater_http::web::proxy::Upstream;
+
 use crate::migrate::MigrateAfter;
 use crate::size::parse_size;
 use crate::transport::Tuning;
@@ -67,17 +69,41 @@ pub enum Command {
 Examples:
   swiftwater serve ./public
   swiftwater serve ./public --listen 0.0.0.0:443 --cert chain.pem --key key.pem
-  swiftwater serve ./public --name video.example --cc newreno --json
+  swiftwater serve ./app --spa index.html --name app.example
+  swiftwater serve --upstream http://127.0.0.1:8080 --listen 0.0.0.0:443 --cert chain.pem --key key.pem
 
-Protocol: hq-interop (HTTP/0.9 on QUIC streams). Without --cert a self-signed development certificate
-is made on first use and kept; its path and fingerprint are printed. The first Ctrl-C lets running
+Protocols: HTTP/3 on UDP, HTTP/2 and HTTP/1.1 over TLS on the TCP port of the same number; files also
+over hq-interop (HTTP/0.9 on QUIC streams). Without --cert a self-signed development certificate is
+made on first use and kept; its path and fingerprint are printed. The first Ctrl-C lets running
 downloads end, the second stops at once.")]
 pub struct ServeArgs {
     /// Directory to serve; nothing outside it can be reached
-    #[arg(value_name = "DIR")]
-    pub directory: PathBuf,
+    #[arg(value_name = "DIR", required_unless_present = "upstream")]
+    pub directory: Option<PathBuf>,
 
-    /// Address and UDP port to listen on
+    /// Forward requests to this server instead, such as http://127.0.0.1:8080
+    #[arg(
+        long,
+        value_name = "URL",
+        conflicts_with_all = ["directory", "listing", "spa"],
+        value_parser = Upstream::parse
+    )]
+    pub upstream: Option<Upstream>,
+
+    /// List directories that have no index.html
+    #[arg(long)]
+    pub listing: bool,
+
+    /// Answer with this file, relative to DIR, where nothing is found and the name has no extension:
+    /// the page of a single-page application
+    #[arg(long, value_name = "FILE")]
+    pub spa: Option<PathBuf>,
+
+    /// Don't listen on TCP, for HTTP/2 and HTTP/1.1
+    #[arg(long)]
+    pub no_tcp: bool,
+
+    /// Address and port to listen on, UDP and TCP
     #[arg(long, value_name = "ADDR", default_value = DEFAULT_LISTEN)]
     pub listen: SocketAddr,
 

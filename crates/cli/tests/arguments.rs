@@ -209,6 +209,15 @@ fn versions_of_quic_are_a_list_best_first() {
         };
         assert_eq!(serve.tuning.basics.quic_version, expected);
     }
+    for (flag, expected) in [("", None), ("--first-version 1", Some(QuicVersion::One))] {
+        let Command::Get(get) = parse(&format!("swiftwater get https://h/x {flag}"))
+            .unwrap()
+            .command
+        else {
+            panic!()
+        };
+        assert_eq!(get.tuning.basics.first_version, expected);
+    }
     for wrong in ["3", "1,3", "1,,2", "0x6b3343cf"] {
         let message = refused(&format!("swiftwater serve . --quic-version {wrong}"));
         assert!(message.contains("quic-version"), "{message}");

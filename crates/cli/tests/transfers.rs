@@ -77,9 +77,14 @@ fn many_files_arrive_intact() {
     let line = site.server.next();
     assert_eq!(
         keys(&line),
-        ["bytes", "client", "error", "event", "path", "seconds"]
+        [
+            "bytes", "client", "error", "event", "method", "path", "protocol", "seconds", "status"
+        ]
     );
-    assert_eq!(line["event"], "served");
+    assert_eq!(
+        (&line["event"], &line["protocol"]),
+        (&"served".into(), &"hq-interop".into())
+    );
 }
 
 #[test]

@@ -152,13 +152,13 @@ fn main() -> io::Result<()> {
         out: io::stdout().lock(),
     };
     let mut input = io::stdin().lock();
-    let mut head = [0; 9];
-    while input.read_exact(&mut head).is_ok() {
-        let [kind, a, b, c, d, e, f, g, h] = head;
-        let len = u32::from_le_bytes([e, f, g, h]) as usize;
-        let mut data = vec![0; len];
+    let (mut kind, mut stream, mut len) = ([0; 1], [0; 4], [0; 4]);
+    while input.read_exact(&mut kind).is_ok() {
+        input.read_exact(&mut stream)?;
+        input.read_exact(&mut len)?;
+        let mut data = vec![0; u32::from_le_bytes(len) as usize];
         input.read_exact(&mut data)?;
-        pipe.take(kind, u32::from_le_bytes([a, b, c, d]), data)?;
+        pipe.take(kind[0], u32::from_le_bytes(stream), data)?;
     }
     Ok(())
 }

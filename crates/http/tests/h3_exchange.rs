@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use swiftwater_http::h3::{Config, Event, HeadError, RequestError, SendError};
 use swiftwater_sim::Pair;
-use swiftwater_units::Side;
+use swiftwater_units::{ByteCount, Side};
 
 use support::{World, content, link, millis, response};
 
@@ -319,5 +319,28 @@ fn reserved_values_are_sent_and_ignored() {
         assert!(world.settle(&[id]));
         assert!(world.run(|world| world.server.engine.stats().unknown_streams == 1));
         assert!(world.run(|world| world.client.engine.stats().unknown_streams == 1));
+    }
+}
+
+#[test]
+fn frames_survive_credit_that_ends_anywhere() {
+    // The window ends within each byte of the frames in turn.
+    for window in 8..60 {
+        let builder = Pair::builder().both_configs(move |config| {
+            config.stream_receive_window = ByteCount::new(window);
+            config.max_stream_receive_window = ByteCount::new(window);
+        });
+        let mut world = World::new(builder);
+        world.answer(|server, pair, id| {
+            server.head(pair, id, &response(200));
+            server.send(pair, id, content(1, 300), Some(trailers()));
+        });
+        world.connect();
+        let id = world.request(&support::head("POST", "/", &[]), Some(content(2, 300)));
+        assert!(world.settle(&[id]), "window of {window}");
+        assert!(world.run(|world| world.server.messages[&id].complete));
+        assert_eq!(world.client.messages[&id].body, content(1, 300));
+        assert_eq!(world.client.messages[&id].trailers, Some(trailers()));
+        assert_eq!(world.server.messages[&id].body, content(2, 300));
     }
 }

@@ -1,5 +1,7 @@
 //! QPACK through its public interface.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "qpack/encoder.rs"]
 mod encoder;
 #[path = "qpack/examples.rs"]

@@ -7,7 +7,7 @@ mod site;
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Component, Path};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -18,7 +18,10 @@ use http::header::{
 use http::{Method, Response, StatusCode};
 use http_body::Body as _;
 use http_body_util::BodyExt;
-use swiftwater_http::web::files::{FileBody, FileOptions, FileService, RootError};
+use proptest::prelude::*;
+use swiftwater_http::web::files::{
+    FileBody, FileOptions, FileService, PathError, RootError, SitePath,
+};
 use tempfile::TempDir;
 
 use site::{LETTERS, MODIFIED, ask, content, get, header, modified, service, site, write};
@@ -353,7 +356,7 @@ async fn large_files_come_in_bounded_chunks() {
 async fn after_change(change: impl FnOnce(&Path)) -> Result<Bytes, String> {
     let root = site();
     let path = root.path().join("large");
-    write(&path, &[7; 300_000]);
+    write(&path, &vec![7; 300_000]);
     let service = service(&root, FileOptions::default());
     let response: Response<FileBody> = ask(&service, Method::GET, "/large", &[]).await;
     let mut body = response.into_body();
@@ -374,7 +377,7 @@ async fn a_file_that_changes_breaks_its_body() {
     assert!(shorter.await.unwrap_err().contains("shorter"));
     let rewritten = after_change(|path| {
         let mut file = File::options().write(true).open(path).unwrap();
-        file.write_all(&[8; 300_000]).unwrap();
+        file.write_all(&vec![8; 300_000]).unwrap();
     });
     assert!(rewritten.await.unwrap_err().contains("changed"));
 }
@@ -392,4 +395,30 @@ async fn a_file_that_grows_or_is_replaced_is_served_as_it_was() {
         fs::rename(next, path).unwrap();
     });
     assert!(replaced.await.unwrap().iter().all(|byte| *byte == 7));
+}
+
+proptest! {
+    /// Whatever a client asks for: a path that is accepted stays below the root, step by step, and
+    /// says the same when it is written into a URI and read again.
+    #[test]
+    fn accepted_paths_stay_below_the_root(
+        path in "(/|%2f|%5c|\\.|%2e|[a-c]|%00|%c3|%a9|%|\\\\| ){0,24}",
+        hidden in any::<bool>(),
+    ) {
+        let path = format!("/{path}");
+        match SitePath::parse(&path, hidden) {
+            Ok(parsed) => {
+                let relative = parsed.to_relative();
+                prop_assert!(relative.components().all(|part| matches!(part, Component::Normal(_))));
+                prop_assert!(!relative.to_str().unwrap().contains('\0'));
+                let uri = parsed.directory_uri();
+                prop_assert!(uri.parse::<http::Uri>().unwrap().authority().is_none());
+                let again = SitePath::parse(&uri, hidden).unwrap();
+                prop_assert_eq!(again.to_relative(), relative);
+                prop_assert!(again.is_directory());
+            }
+            Err(PathError::Hidden) => prop_assert!(!hidden),
+            Err(error) => prop_assert!(error != PathError::NotAbsolute),
+        }
+    }
 }

@@ -339,6 +339,11 @@ pub struct EndpointConfig {
     /// server goes on in the first one that the client could speak too (RFC 9368): v1 clients stay with
     /// v1 unless v2 is before v1 here. Empty means v1. The first 15 are told to peers.
     pub versions: Vec<u32>,
+    /// The version that a client begins in, if it is another than the first of [`versions`](Self::versions)
+    /// and one of them; default `None`. The list then tells the server what the client would rather go on
+    /// in (RFC 9368, section 2.3): `versions` with v2 first and v1 here is understood by every server, and
+    /// gets to v2 without a further round trip where the server agrees.
+    pub first_version: Option<u32>,
     /// Send what means nothing, so that peers and middleboxes don't get used to its absence: reserved
     /// versions and transport parameters (RFC 9000, sections 15 and 18.1), and a random QUIC bit where
     /// the peer accepts it (RFC 9287); default true.
@@ -387,6 +392,7 @@ impl EndpointConfig {
             max_connections: 1_000_000,
             max_handshakes: 10_000,
             versions: vec![swiftwater_wire::VERSION_1, swiftwater_wire::VERSION_2],
+            first_version: None,
             grease: true,
             stateless_reset: true,
             preferred_address: PreferredAddresses::default(),

@@ -507,3 +507,26 @@ fn full_challenges_that_were_lost_by_chance_cost_nothing() {
     let report = pair.transfer(500_000, Direction::ToClient);
     assert!(report.verified);
 }
+
+/// Silence is no narrowness: the peer comes back by itself.
+#[test]
+fn a_client_whose_new_address_is_lost_at_once_may_come_back() {
+    let mut pair = connected(
+        Pair::builder()
+            .link(link(10, 20))
+            .both_configs(|config| config.max_idle_timeout = None),
+    );
+    pair.advance(secs(1));
+    pair.rebind(Side::Client, new_ip(8)).unwrap();
+    pair.client().ping();
+    // The small challenge is answered; before the full one comes, the address is gone.
+    assert!(pair.run_until(|pair| !moves(pair).is_empty()));
+    pair.rebind(Side::Client, new_ip(9)).unwrap();
+    pair.advance(secs(90));
+    assert_eq!(reason(&pair, Side::Server), None);
+    for direction in BOTH {
+        let report = pair.transfer(100_000, direction);
+        assert!(report.verified, "{direction:?}");
+    }
+    assert_eq!(moves(&pair), [new_ip(8), new_ip(9)]);
+}

@@ -109,6 +109,39 @@ fn servers_choose_among_compatible_versions_without_a_round_trip() {
 }
 
 #[test]
+fn a_client_that_begins_in_another_version_than_it_likes_best() {
+    for cipher in CIPHERS {
+        for (server, expected, negotiated) in [
+            (vec![VERSION_2, VERSION_1], VERSION_2, 0),
+            (vec![VERSION_1, VERSION_2], VERSION_1, 0),
+            (vec![VERSION_1], VERSION_1, 0),
+            (vec![VERSION_2], VERSION_2, 1),
+        ] {
+            let what = format!("{cipher:?} {server:x?}");
+            let mut pair = pair_of(&[VERSION_2, VERSION_1], &server)
+                .endpoint(Side::Client, |config| {
+                    config.first_version = Some(VERSION_1);
+                })
+                .cipher(cipher)
+                .build()
+                .unwrap();
+            let recording = pair.record(Direction::ToServer);
+            assert!(works(&mut pair), "{what}");
+            assert_eq!(versions(&pair), [expected; 2], "{what}");
+            let first = &recording.datagrams()[0];
+            assert_eq!(
+                long_packets(&first.data)[..1],
+                [(PacketType::Initial, VERSION_1)],
+                "{what}"
+            );
+            let host = pair.host(Side::Server);
+            let stats = pair.network().endpoint_stats(host);
+            assert_eq!(stats.versions_negotiated, negotiated, "{what}");
+        }
+    }
+}
+
+#[test]
 fn a_client_falls_back_when_the_server_lacks_its_version() {
     for cipher in CIPHERS {
         for (client, server, expected) in [

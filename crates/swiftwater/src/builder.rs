@@ -87,6 +87,14 @@ impl<Side> Builder<Side> {
         self
     }
 
+    /// Lets clients begin in this one of the [`versions`](Self::versions), and move to a better one of the
+    /// list if the server agrees (RFC 9368); without it they begin in the first.
+    #[must_use]
+    pub fn first_version(mut self, version: u32) -> Self {
+        self.settings.first_version = Some(version);
+        self
+    }
+
     /// Sends what means nothing, such as reserved versions, so that nobody gets used to its absence;
     /// on unless said otherwise.
     #[must_use]

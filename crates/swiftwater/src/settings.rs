@@ -25,6 +25,8 @@ pub(crate) struct Settings {
     pub(crate) key_log: bool,
     /// Versions of QUIC, best first, if not the default ones.
     pub(crate) versions: Option<Vec<u32>>,
+    /// The one that clients begin in, if not the first.
+    pub(crate) first_version: Option<u32>,
     pub(crate) grease: bool,
 }
 
@@ -39,6 +41,7 @@ impl Settings {
             suites: CipherSuite::ALL.to_vec(),
             key_log: false,
             versions: None,
+            first_version: None,
             grease: true,
         }
     }
@@ -74,6 +77,12 @@ impl Settings {
                 Some(&unknown) => return Err(BuildError::Version(unknown)),
                 None => config.versions.clone_from(versions),
             }
+        }
+        if let Some(first) = self.first_version {
+            if !config.versions.contains(&first) {
+                return Err(BuildError::Version(first));
+            }
+            config.first_version = Some(first);
         }
         Ok(EndpointOptions::new(config, random_seed()))
     }

@@ -395,3 +395,15 @@ async fn versions_that_nobody_speaks_are_refused() {
     let client = client().versions([7]).build();
     assert!(matches!(client, Err(BuildError::Version(7))));
 }
+
+#[tokio::test]
+async fn clients_begin_only_in_a_version_that_they_speak() {
+    use swiftwater::{VERSION_1, VERSION_2};
+
+    let chosen = |first| client().versions([VERSION_2]).first_version(first).build();
+    assert!(chosen(VERSION_2).is_ok());
+    assert!(matches!(
+        chosen(VERSION_1),
+        Err(BuildError::Version(VERSION_1))
+    ));
+}

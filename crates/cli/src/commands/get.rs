@@ -1,8 +1,11 @@
 //! `get`: downloads over `hq-interop`, many at once, one connection per server.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::poll_fn;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -236,14 +239,25 @@ async fn visit(client: &Client, downloads: Vec<Download>, context: &Context, ear
                     plan.to,
                 ));
             }
-            let mut running = JoinSet::new();
-            for download in downloads {
-                running.spawn(download_one(
+            let start = |download| {
+                let odometer = Arc::clone(&odometer);
+                Box::pin(download_one(
                     connection.clone(),
                     download,
                     context.clone(),
-                    Arc::clone(&odometer),
-                ));
+                    odometer,
+                ))
+            };
+            let mut tasks: Vec<_> = downloads.into_iter().map(start).collect();
+            if early {
+                // All files are made, then all requests leave in a moment and share packets: there is
+                // no measured rate yet, and many small packets overflow queues that few large ones don't.
+                advance(&mut tasks).await;
+                advance(&mut tasks).await;
+            }
+            let mut running = JoinSet::new();
+            for task in tasks {
+                running.spawn(task);
             }
             while running.join_next().await.is_some() {}
             if odometer.has_reached() {
@@ -266,6 +280,15 @@ async fn visit(client: &Client, downloads: Vec<Download>, context: &Context, ear
             }
         }
     }
+}
+
+/// Lets each of the tasks go on until it waits for something, and drops those that ended.
+async fn advance<Task: Future<Output = ()>>(tasks: &mut Vec<Pin<Box<Task>>>) {
+    poll_fn(|cx| {
+        tasks.retain_mut(|task| task.as_mut().poll(cx).is_pending());
+        Poll::Ready(())
+    })
+    .await;
 }
 
 fn early_data_text(outcome: Option<EarlyDataOutcome>) -> Option<&'static str> {

@@ -81,7 +81,10 @@ struct Set {
 impl Set {
     async fn build(stage: &Stage, preset: Preset) -> Result<Self, Failure> {
         let site = Site::new(&stage.files.site())?;
-        let server = listen(&server(&stage.identity, hq::ALPN, &stage.tuning), LOOPBACK)?;
+        let server = listen(
+            &server(&stage.identity, &[hq::ALPN], &stage.tuning),
+            LOOPBACK,
+        )?;
         let (accepting, accepted) = mpsc::unbounded_channel();
         let serving = tokio::spawn(serve(server.clone(), Arc::new(site), accepting));
         let links = preset.links(stage.seed);

@@ -38,6 +38,8 @@ pub async fn fetch(
 ) -> Result<Fetched, Failure> {
     let start = Instant::now();
     let mut part = PartFile::create(target, overwrite)?;
+    // Others make their files meanwhile, so that requests made together leave together.
+    task::yield_now().await;
     let (mut send, mut recv) = connection
         .open_bi()
         .await

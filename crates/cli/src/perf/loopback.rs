@@ -53,7 +53,7 @@ fn serve_until(
 ) -> Result<Option<Duration>, Failure> {
     single_threaded()?.block_on(async {
         let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let server = listen(&server(identity, super::ALPN, tuning), any_port)?;
+        let server = listen(&server(identity, &[super::ALPN], tuning), any_port)?;
         let start = thread_time();
         // If nobody waits for the address any more, `stopped` says so too.
         let _ = started.send(server.local_addr());

@@ -21,7 +21,7 @@ use crate::transport::{farewell, listen, server};
 
 pub(crate) async fn run(args: PerfServerArgs) -> Result<(), Failure> {
     let identity = identity(&args.identity)?;
-    let builder = server(&identity, super::ALPN, &args.tuning).workers(args.workers);
+    let builder = server(&identity, &[super::ALPN], &args.tuning).workers(args.workers);
     let server = listen(&builder, args.listen)?;
     announce(&server, &identity, "answering measurements", args.json)?;
     let json = args.json;

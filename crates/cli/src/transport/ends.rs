@@ -50,14 +50,14 @@ pub fn client(trust: &Trust, alpn: &[u8], tuning: &Tuning) -> ClientBuilder {
     }
 }
 
-/// A server with these settings, to be bound.
-pub fn server(identity: &Identity, alpn: &[u8], tuning: &Tuning) -> ServerBuilder {
+/// A server with these settings, to be bound; it speaks the protocols of `alpn`, best first.
+pub fn server(identity: &Identity, alpn: &[&[u8]], tuning: &Tuning) -> ServerBuilder {
     let builder = Server::builder()
         .certificate_pem(identity.chain.clone(), identity.key.clone())
         .profile(tuning.basics.profile.unwrap_or_default())
         .transport(|transport| tuning.basics.apply(transport))
         .cipher_suites(tuning.basics.suite.list())
-        .alpn([alpn])
+        .alpn(alpn.iter().copied())
         .key_log();
     chosen(builder, tuning)
 }
@@ -73,6 +73,9 @@ fn chosen<Side>(mut builder: Builder<Side>, tuning: &Tuning) -> Builder<Side> {
     let versions = &tuning.basics.quic_version;
     if !versions.is_empty() {
         builder = builder.versions(versions.iter().map(|version| version.number()));
+    }
+    if let Some(first) = tuning.basics.first_version {
+        builder = builder.first_version(first.number());
     }
     if let Some(directory) = &tuning.basics.qlog {
         builder = builder.qlog(directory);

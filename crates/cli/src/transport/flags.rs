@@ -85,6 +85,17 @@ pub struct Basics {
     )]
     pub quic_version: Vec<QuicVersion>,
 
+    /// Version that a client begins in; it moves to a better one if the server agrees [default: the
+    /// first of --quic-version]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_enum,
+        value_name = "VERSION"
+    )]
+    pub first_version: Option<QuicVersion>,
+
     /// Largest UDP payload in bytes that is looked for on the path [default: 1472, which fills
     /// Ethernet frames]
     #[arg(

@@ -156,6 +156,21 @@ impl From<ReadError> for BodyError {
     }
 }
 
+/// A stream of a WebTransport session could not be opened.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// The request is no session, or it is over.
+    #[error("no such session")]
+    NoSession,
+    /// The peer permits no more streams, or no data on them, for now.
+    #[error("the peer permits no more streams for now")]
+    Blocked,
+    /// The connection is gone.
+    #[error(transparent)]
+    ConnectionLost(#[from] ConnectionError),
+}
+
 /// An HTTP datagram was not accepted for sending.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]

@@ -25,11 +25,14 @@ mod sending;
 mod settings;
 mod stats;
 mod stream_type;
+pub mod webtransport;
 
 pub use code::Code;
 pub use config::Config;
 pub use connection::{Body, Connection};
-pub use error::{BodyError, DatagramError, Fault, HeadError, RequestError, SendError};
+pub use error::{
+    BodyError, DatagramError, Fault, HeadError, RequestError, SendError, SessionError,
+};
 pub use event::Event;
 pub use fields::Protocol;
 pub use limits::Limits;

@@ -18,6 +18,9 @@ const H3_DATAGRAM_DRAFT04: u64 = 0xff_d277;
 const ENABLE_WEBTRANSPORT: u64 = 0x2b60_3742;
 /// SETTINGS_WEBTRANSPORT_MAX_SESSIONS of draft-ietf-webtrans-http3-07.
 const WEBTRANSPORT_MAX_SESSIONS: u64 = 0xc671_706a;
+/// SETTINGS_WT_MAX_SESSIONS of draft-ietf-webtrans-http3-14; more than 1 would ask for its flow control
+/// of sessions.
+const WT_MAX_SESSIONS: u64 = 0x14e9_cd29;
 
 /// An end's settings. The default is what counts before SETTINGS came (RFC 9114, section 7.2.4.1).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -57,6 +60,7 @@ impl Settings {
             put(H3_DATAGRAM_DRAFT04, self.h3_datagram.into());
             put(ENABLE_WEBTRANSPORT, 1);
             put(WEBTRANSPORT_MAX_SESSIONS, self.webtransport_sessions);
+            put(WT_MAX_SESSIONS, 1);
         }
         if let Some(size) = self.max_field_section_size {
             // Zero is not the default here.
@@ -101,7 +105,7 @@ impl Settings {
                 let sessions = u64::from(flag(value)?);
                 self.webtransport_sessions = self.webtransport_sessions.max(sessions);
             }
-            WEBTRANSPORT_MAX_SESSIONS => {
+            WEBTRANSPORT_MAX_SESSIONS | WT_MAX_SESSIONS => {
                 self.webtransport_sessions = self.webtransport_sessions.max(value);
             }
             // Settings of HTTP/2 that have no meaning here (RFC 9114, section 7.2.4.1).

@@ -107,7 +107,8 @@ pub(super) fn encoded_len(text: &[u8]) -> usize {
 
 /// Bytes that `len` encoded bytes stand for at the least: with the longest codes.
 pub(super) const fn min_decoded_len(len: u64) -> u64 {
-    len.saturating_sub(1) * 8 / LONGEST as u64
+    // Rounded down before the multiplication, which no length overflows then.
+    len.saturating_sub(1) / LONGEST as u64 * 8
 }
 
 /// Appends `text`, encoded.

@@ -76,54 +76,38 @@ impl Activity {
     /// Waits until the connection should end.
     pub(super) async fn expired(&self) -> Expiry {
         loop {
-            let (expiry, deadline) = match self.next_expiry() {
-                Ok(abused) => return abused,
-                Err(next) => next,
+            let look = match self.judge() {
+                Ok(expiry) => return expiry,
+                Err(look) => look,
             };
             tokio::select! {
-                () = sleep_until(deadline) => {
-                    if let Some(expiry) = expiry && self.is_due(expiry) {
-                        return expiry;
-                    }
-                }
+                () = sleep_until(look) => {}
                 () = self.abuse.notified() => {}
             }
         }
     }
 
-    /// What would end the connection next and when; if nothing would, when to look again.
-    fn next_expiry(&self) -> Result<Expiry, (Option<Expiry>, Instant)> {
+    /// Why the connection should end now; if it should not, when to look again. Requests come and
+    /// go without waking anybody, so that a look is never far away.
+    fn judge(&self) -> Result<Expiry, Instant> {
         let state = self.lock();
         if state.abused {
             return Ok(Expiry::Abused);
         }
-        Err(match self.pending(&state) {
-            Some(expiry @ Expiry::Idle) => (Some(expiry), state.changed + self.limits.idle_timeout),
-            Some(expiry) => (Some(expiry), state.changed + self.limits.send_timeout),
-            None => {
-                let shortest = self.limits.idle_timeout.min(self.limits.send_timeout);
-                (None, Instant::now() + shortest / 2)
-            }
-        })
-    }
-
-    fn is_due(&self, expiry: Expiry) -> bool {
-        let state = self.lock();
-        let patience = match expiry {
-            Expiry::Idle => self.limits.idle_timeout,
-            Expiry::Stalled => self.limits.send_timeout,
-            Expiry::Abused => return true,
-        };
-        self.pending(&state) == Some(expiry) && state.changed.elapsed() >= patience
-    }
-
-    fn pending(&self, state: &State) -> Option<Expiry> {
-        if state.in_flight == 0 {
-            Some(Expiry::Idle)
+        let limits = &self.limits;
+        let now = Instant::now();
+        let soon = now + limits.idle_timeout.min(limits.send_timeout) / 2;
+        let (expiry, deadline) = if state.in_flight == 0 {
+            (Expiry::Idle, state.changed + limits.idle_timeout)
         } else if state.held == state.in_flight {
-            Some(Expiry::Stalled)
+            (Expiry::Stalled, state.changed + limits.send_timeout)
         } else {
-            None
+            return Err(soon);
+        };
+        if deadline <= now {
+            Ok(expiry)
+        } else {
+            Err(deadline.min(soon))
         }
     }
 

@@ -1,9 +1,10 @@
 //! Requests that either end gives up (RFC 9114, section 4.1.1).
 
-use swiftwater_http::h3::{BodyError, Code, Event, SendError};
+use swiftwater_http::h3::{BodyError, Code, Config, Event, SendError};
 use swiftwater_sim::Pair;
 use swiftwater_units::Side;
 
+use crate::support::peer::{CONTROL, Duel, get};
 use crate::support::{World, content, head, link, millis, response};
 
 fn world() -> World {
@@ -118,6 +119,35 @@ fn each_half_can_be_given_up_alone() {
     let message = &world.client.messages[&id];
     assert_eq!(message.reset, Some((Code::INTERNAL_ERROR, false)));
     assert!(world.run(|world| world.server.engine.open_requests() == 0));
+}
+
+#[test]
+fn an_answer_on_its_way_outlives_the_rest_of_the_request() {
+    let builder = Pair::builder().link(link(2, 20));
+    let mut duel = Duel::with(builder, Side::Server, Config::default());
+    duel.uni(CONTROL);
+    duel.world.serve(|_| content(1, 200_000));
+    let id = duel.bidi(&get(), false);
+    assert!(duel.run(|duel| !duel.world.server.heads.is_empty()));
+    duel.quic()
+        .send_stream(id)
+        .reset(Code::REQUEST_CANCELLED.0)
+        .unwrap();
+    let mut answer = Vec::new();
+    let mut end = None;
+    assert!(duel.run(|duel| {
+        let (data, ended) = duel.read(id);
+        answer.extend(data);
+        end = ended;
+        end.is_some()
+    }));
+    assert_eq!(end, Some(Ok(())));
+    // Without the headers of the DATA frames before.
+    assert!(answer.ends_with(&content(1, 200_000)[199_000..]));
+    assert!(answer.len() > 200_000);
+    let reset = duel.world.server.messages[&id].reset;
+    assert_eq!(reset, Some((Code::REQUEST_CANCELLED, false)));
+    assert!(duel.run(|duel| duel.world.server.engine.open_requests() == 0));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use swiftwater_http::h3::frame::{FrameType, put_int_frame};
 use swiftwater_http::h3::{Code, Config, Event, RequestError};
 use swiftwater_quic::ConnectionError;
-use swiftwater_sim::Pair;
+use swiftwater_sim::{Direction, Pair, Verdict};
 use swiftwater_units::Side;
 
 use crate::support::peer::{CONTROL, Duel, get};
@@ -156,4 +156,26 @@ fn an_idle_server_goes_after_a_round_trip() {
     // Links of 20 ms each way.
     assert!(took >= millis(40), "{took:?}");
     assert!(took < millis(400), "{took:?}");
+}
+
+#[test]
+fn a_request_that_was_lost_meanwhile_is_known_to_be_unprocessed() {
+    let mut world = world();
+    let begun = world.pair.now();
+    world.pair.tap(Direction::ToServer, move |datagram| {
+        if datagram.now < begun + millis(60) {
+            return Verdict::Drop;
+        }
+        Verdict::Pass
+    });
+    let quic = world.pair.server();
+    world.server.engine.shutdown(begun, quic);
+    let id = world.get("/");
+    assert!(world.settle(&[id]));
+    let reset = world.client.messages[&id].reset;
+    assert_eq!(reset, Some((Code::REQUEST_REJECTED, true)));
+    assert!(world.server.heads.is_empty());
+    for side in [Side::Client, Side::Server] {
+        assert_eq!(world.run_to_close(side), None);
+    }
 }

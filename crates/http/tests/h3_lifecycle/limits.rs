@@ -266,4 +266,6 @@ fn a_peer_without_credit_for_our_streams_is_cut_off() {
         }
     }
     assert_eq!(duel.closed_with(), Code::EXCESSIVE_LOAD);
+    let fault = duel.world.server.engine.fault().unwrap();
+    assert!(fault.reason.contains("no credit"), "{fault}");
 }

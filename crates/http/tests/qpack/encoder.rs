@@ -169,15 +169,18 @@ fn hot_entries_are_duplicated() {
 /// Entries that the peer has not acknowledged are not evicted: without feedback insertions end.
 #[test]
 fn without_feedback_the_table_stands_still() {
-    let mut encoder = encoder(512, 1);
-    let mut bytes = 0;
-    for turn in 0..1000 {
-        let field = Field::new(format!("x-{turn}"), "some value");
-        encode(&mut encoder, turn, &[field]);
-        bytes += encoder.poll_instructions().map_or(0, |data| data.len());
+    // With references to its entries, and without any.
+    for blocked in [1, 0] {
+        let mut encoder = encoder(512, blocked);
+        let mut bytes = 0;
+        for turn in 0..1000 {
+            let field = Field::new(format!("x-{turn}"), "some value");
+            encode(&mut encoder, turn, &[field]);
+            bytes += encoder.poll_instructions().map_or(0, |data| data.len());
+        }
+        assert!(encoder.stats().inserted <= 512 / 32);
+        assert!(bytes <= 512 + 8);
     }
-    assert!(encoder.stats().inserted <= 512 / 32);
-    assert!(bytes <= 512 + 8);
 }
 
 /// References that are not acknowledged are counted, and beyond the limit there are none.

@@ -1,6 +1,7 @@
 //! What a peer must not send, and the error that answers it.
 
 use bytes::Bytes;
+use proptest::prelude::*;
 use swiftwater_http::qpack::{
     Decoder, DecoderConfig, Encoder, EncoderConfig, Fault, Field, QpackError,
 };
@@ -128,6 +129,11 @@ fn encoder_streams() {
             Fault::EntryTooLarge,
         ),
         ("a name that fits in no entry", "5f42", Fault::EntryTooLarge),
+        (
+            "a code of 2^61 bytes",
+            "c0ffffffffffffffffff1f",
+            Fault::EntryTooLarge,
+        ),
         (
             "a long code fits in no entry",
             "7ff102",
@@ -264,4 +270,41 @@ fn a_capacity_in_use_cannot_change() {
     let mut encoder = Encoder::new(EncoderConfig::default());
     assert_eq!(encoder.set_peer_limits(0, 0), Ok(()));
     assert_eq!(encoder.set_peer_limits(8192, 16), Ok(()));
+}
+
+/// Bytes that look like instructions and sections more often than random ones.
+fn bytes() -> impl Strategy<Value = Vec<u8>> {
+    let byte = prop_oneof![
+        any::<u8>(),
+        Just(0xff),
+        0..4_u8,
+        0x80..0x84_u8,
+        prop::sample::select(vec![0x10, 0x20, 0x3f, 0x40, 0x41, 0x51, 0xc0, 0xc1]),
+    ];
+    prop::collection::vec(byte, 0..60)
+}
+
+proptest! {
+    /// Whatever arrives, the answer is a result, and the table keeps its limit.
+    #[test]
+    fn any_bytes_are_answered(steps in prop::collection::vec((0..4_u8, 0..4_u64, bytes()), 0..12)) {
+        let (mut decoder, mut encoder) = (decoder(), encoder());
+        for (kind, stream, data) in steps {
+            match kind {
+                0 => {
+                    let _ = decoder.on_encoder_stream(&data);
+                }
+                1 => {
+                    let _ = decoder.decode(stream, &data.into());
+                }
+                2 => decoder.cancel_stream(stream),
+                _ => {
+                    let _ = encoder.on_decoder_stream(&data);
+                    encoder.encode(stream, &[Field::new("x-name", data)], &mut Vec::new());
+                }
+            }
+            while decoder.poll_unblocked().is_some() {}
+            prop_assert!(decoder.stats().table_size <= 256);
+        }
+    }
 }

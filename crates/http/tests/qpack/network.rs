@@ -144,7 +144,7 @@ impl Network {
         self.decoder.on_encoder_stream(&data).unwrap();
         while let Some((stream, decoded)) = self.decoder.poll_unblocked() {
             self.blocked.retain(|&blocked| blocked != stream);
-            self.check(stream, decoded.unwrap());
+            self.check(stream, &decoded.unwrap());
         }
     }
 
@@ -158,13 +158,13 @@ impl Network {
         };
         match self.decoder.decode(stream, &block).unwrap() {
             Decoded::Blocked => self.blocked.push(stream),
-            decoded => self.check(stream, decoded),
+            decoded => self.check(stream, &decoded),
         }
     }
 
-    fn check(&mut self, stream: u64, decoded: Decoded) {
+    fn check(&mut self, stream: u64, decoded: &Decoded) {
         let fields = self.expected.get_mut(&stream).unwrap().pop_front().unwrap();
-        assert_eq!(decoded, Decoded::Fields(fields));
+        assert_eq!(*decoded, Decoded::Fields(fields));
         self.decoded += 1;
     }
 
@@ -187,6 +187,7 @@ impl Network {
             .find(|(_, waiting)| !waiting.is_empty())
             .map(|(&stream, _)| stream)
         {
+            assert!(self.blocked.is_empty(), "all insertions have arrived");
             self.step(Step::Section(stream));
         }
         self.step(Step::ToEncoder(usize::MAX));

@@ -182,7 +182,7 @@ impl Endpoint {
             .fresh_cid()
             .ok_or_else(|| ConnectError::TooManyConnections(self.routes.connections()))?;
         let first_dst = random_cid(&mut self.rng, FIRST_DST_CID_LEN);
-        let version = self.config.versions[0];
+        let version = self.first_version();
         let mut rng = ChaCha20Rng::from_rng(&mut self.rng);
         let grease = self.config.grease;
         let opening = Opening {
@@ -337,6 +337,15 @@ impl Endpoint {
     /// The versions that we speak, for a connection.
     fn versions(&self) -> Vec<u32> {
         self.config.versions.clone()
+    }
+
+    /// The version that a client begins in.
+    fn first_version(&self) -> u32 {
+        let versions = &self.config.versions;
+        let wanted = self.config.first_version;
+        wanted
+            .filter(|wanted| versions.contains(wanted))
+            .unwrap_or(versions[0])
     }
 
     /// A connection ID that no connection has, or `None` if the IDs are too short to find one.

@@ -1,4 +1,4 @@
-//! What a path was seen to carry since it came into use: the evidence beside path validation for
+//! What a path was seen to carry lately: the evidence beside path validation for
 //! whether it is of use at all (RFC 9000, section 14.2).
 
 use swiftwater_units::PacketNumber;
@@ -10,13 +10,13 @@ use super::mtu::BASE;
 /// Acknowledged sizes of one path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reach {
-    /// The first packet that was sent on the path; earlier ones speak for another.
+    /// The first packet that counts; earlier ones speak for another path, or another time.
     first: PacketNumber,
     largest_acked: u16,
 }
 
 impl Reach {
-    /// A path whose first packet will be `first`.
+    /// Counts from the packet `first` on.
     pub(crate) fn starting_at(first: PacketNumber) -> Self {
         Self {
             first,

@@ -80,7 +80,7 @@ impl Variant {
             basics: plan.tuning.clone(),
             recovery: Some(recovery.clone()),
         };
-        let server = server(&credentials.identity, ALPN, &tuning)
+        let server = server(&credentials.identity, &[ALPN], &tuning)
             .transport(|transport| transport.observer = Some(observer));
         let server = listen(&server, LOOPBACK)?;
         let relay = RelayConfig {

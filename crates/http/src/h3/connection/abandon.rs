@@ -30,7 +30,11 @@ impl Connection {
             }
             BodyError::Reset(code) => {
                 self.count_cancelled(now, quic, id);
-                self.end_with(quic, id, *code, Code::REQUEST_CANCELLED);
+                if self.is_answered(id) {
+                    self.end_reading(quic, id, *code);
+                } else {
+                    self.end_with(quic, id, *code, Code::REQUEST_CANCELLED);
+                }
             }
             BodyError::Closed | BodyError::ConnectionLost(_) => {}
         }
@@ -58,7 +62,7 @@ impl Connection {
             return self.end_with(quic, id, code, Code::REQUEST_CANCELLED);
         }
         self.tell(Event::Stopped { id, code });
-        self.forget_if_over(id);
+        self.forget_if_over(quic, id);
     }
 
     /// A client gave up a request that we had not answered: cheap for it, so it must be rare.
@@ -72,6 +76,30 @@ impl Connection {
         if !self.budgets.cancelled.spend(now) {
             let reason = "too many requests were cancelled";
             self.fail(now, quic, Fault::connection(Code::EXCESSIVE_LOAD, reason));
+        }
+    }
+
+    /// True if a server's answer is complete and on its way.
+    fn is_answered(&self, id: StreamId) -> bool {
+        let request = self.requests.get(id);
+        self.side.is_server()
+            && request
+                .is_some_and(|request| request.sending.is_complete() && !request.sending.is_over())
+    }
+
+    /// The client gave up the rest of a request that is answered already: the answer may still be
+    /// wanted.
+    fn end_reading(&mut self, quic: &mut quic::Connection, id: StreamId, code: Code) {
+        self.stop_reading(quic, id, code);
+        let Some(request) = self.requests.get_mut(id) else {
+            return;
+        };
+        if std::mem::take(&mut request.told) {
+            self.tell(Event::Reset {
+                id,
+                code,
+                unprocessed: false,
+            });
         }
     }
 
@@ -127,7 +155,9 @@ impl Connection {
     }
 
     /// Forgets a request that is over at both ends.
-    pub(super) fn forget_if_over(&mut self, id: StreamId) {
-        self.requests.remove_if_over(id);
+    pub(super) fn forget_if_over(&mut self, quic: &mut quic::Connection, id: StreamId) {
+        if let Some(request) = self.requests.remove_if_over(id) {
+            self.on_request_gone(quic, id, &request);
+        }
     }
 }

@@ -14,6 +14,7 @@ use crate::h3::fields::{
     Protocol, request_from_fields, response_from_fields, response_to_fields, trailers_from_fields,
 };
 use crate::h3::receiving::{Progress, Pulled, Receives};
+use crate::h3::webtransport;
 use crate::qpack::{Decoded, Field};
 
 impl Connection {
@@ -101,11 +102,10 @@ impl Connection {
                 self.on_head(now, quic, id, decoded);
                 self.read_head(now, quic, id);
             }
-            Progress::TrailersBlocked => {
-                if self.on_trailers(now, quic, id, decoded).is_ok() {
-                    self.tell(Event::Readable { id });
-                }
-            }
+            Progress::TrailersBlocked => match self.on_trailers(id, decoded) {
+                Ok(()) => self.tell(Event::Readable { id }),
+                Err(error) => self.on_read_error(now, quic, id, &error),
+            },
             _ => {}
         }
     }
@@ -138,7 +138,7 @@ impl Connection {
         if let Err(error) = result {
             self.on_read_error(now, quic, id, &error);
         }
-        self.forget_if_over(id);
+        self.forget_if_over(quic, id);
     }
 
     fn on_request(
@@ -156,18 +156,24 @@ impl Connection {
         if protocol.is_some() && !self.config.enable_connect_protocol {
             return Err(Fault::malformed(":protocol was not offered").into());
         }
-        request.is_session = self.config.offers_sessions()
-            && protocol.is_some_and(|protocol| protocol.as_str().starts_with("webtransport"));
+        let is_session = self.config.offers_sessions()
+            && protocol.is_some_and(|protocol| webtransport::is_protocol(protocol.as_str()));
         request.receiving.is_tunnel = request.is_connect;
         let declared = declared.filter(|_| !request.is_connect);
         request.receiving.begin_content(declared);
         self.requests.head_came(id);
         let end = self.try_end(quic, id)?;
+        if is_session && !self.admit_session() {
+            self.told.stats.requests_rejected += 1;
+            let reason = "too many sessions";
+            return Err(Fault::stream(Code::REQUEST_REJECTED, reason).into());
+        }
         let Some(request) = self.requests.get_mut(id) else {
             return Ok(());
         };
         request.told = true;
-        let (early, is_session) = (request.early, request.is_session);
+        request.is_session = is_session;
+        let early = request.early;
         self.told.stats.requests += 1;
         self.begin_priority(quic, id, &head.headers);
         self.tell(Event::Request {
@@ -219,43 +225,22 @@ impl Connection {
     }
 
     /// Trailers were decoded, or have to wait.
-    pub(super) fn on_trailers(
-        &mut self,
-        now: Instant,
-        quic: &mut quic::Connection,
-        id: StreamId,
-        decoded: Decoded,
-    ) -> Result<(), BodyError> {
-        let Some(request) = self.requests.get_mut(id) else {
-            return Err(BodyError::Closed);
-        };
+    pub(super) fn on_trailers(&mut self, id: StreamId, decoded: Decoded) -> Result<(), BodyError> {
+        let request = self.requests.get_mut(id).ok_or(BodyError::Closed)?;
         self.told.stats.sections_received += 1;
-        let result = match decoded {
-            Decoded::Fields(fields) => trailers_from_fields(fields),
+        request.receiving.progress = match decoded {
+            Decoded::Fields(fields) => Progress::Trailers(trailers_from_fields(fields)?),
             Decoded::Blocked => {
                 self.told.stats.sections_blocked += 1;
-                request.receiving.progress = Progress::TrailersBlocked;
-                return Ok(());
+                Progress::TrailersBlocked
             }
             Decoded::TooLarge(_) => {
                 self.told.stats.sections_too_large += 1;
-                Err(Fault::stream(
-                    Code::EXCESSIVE_LOAD,
-                    "trailers are too large",
-                ))
+                let reason = "trailers are too large";
+                return Err(Fault::stream(Code::EXCESSIVE_LOAD, reason).into());
             }
         };
-        match result {
-            Ok(trailers) => {
-                request.receiving.progress = Progress::Trailers(trailers);
-                Ok(())
-            }
-            Err(fault) => {
-                let error = BodyError::Fault(fault);
-                self.on_read_error(now, quic, id, &error);
-                Err(error)
-            }
-        }
+        Ok(())
     }
 
     /// A head is larger than our limits. A server says so; a client can only give up (RFC 9114,

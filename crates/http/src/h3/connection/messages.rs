@@ -90,7 +90,8 @@ impl Connection {
     }
 
     /// Sends a response's head, and ends the response if `end`. Any number of informational ones
-    /// (1xx) may go before the final one.
+    /// (1xx) may go before the final one. Which responses have no content (to HEAD, 204, 304) is for
+    /// the caller to know; a client that gets some finds the message malformed.
     pub fn respond(
         &mut self,
         now: Instant,
@@ -163,14 +164,14 @@ impl Connection {
             request.sending.give_up();
             let _ = quic.send_stream(id).reset(code.0);
         }
-        self.forget_if_over(id);
+        self.forget_if_over(quic, id);
         self.wrap_up(now, quic);
     }
 
     /// Reads no more of the peer's message, and asks it with `code` to send no more.
     pub fn stop(&mut self, now: Instant, quic: &mut quic::Connection, id: StreamId, code: Code) {
         self.stop_reading(quic, id, code);
-        self.forget_if_over(id);
+        self.forget_if_over(quic, id);
         self.wrap_up(now, quic);
     }
 
@@ -183,28 +184,25 @@ impl Connection {
     }
 
     /// The next part of the peer's message. Content is taken off the transport only here, so a peer
-    /// whose message nobody reads is held back by flow control.
+    /// whose message nobody reads is held back by flow control. For the same reason a
+    /// reset is noticed only once what came before it was read; a peer that gives up the whole request
+    /// also stops our message, which is told at once.
     pub fn read_body(
         &mut self,
         now: Instant,
         quic: &mut quic::Connection,
         id: StreamId,
     ) -> Result<Body, BodyError> {
-        let body = self.read_part(now, quic, id);
+        let body = self.read_part(quic, id);
         if let Err(error) = &body {
             self.on_read_error(now, quic, id, error);
         }
-        self.forget_if_over(id);
+        self.forget_if_over(quic, id);
         self.wrap_up(now, quic);
         body
     }
 
-    fn read_part(
-        &mut self,
-        now: Instant,
-        quic: &mut quic::Connection,
-        id: StreamId,
-    ) -> Result<Body, BodyError> {
+    fn read_part(&mut self, quic: &mut quic::Connection, id: StreamId) -> Result<Body, BodyError> {
         if let Some(fault) = self.told.fault {
             return Err(fault.into());
         }
@@ -231,7 +229,7 @@ impl Connection {
                 }
                 Pulled::Section(section) => {
                     let decoded = self.compression.decode(id, &section)?;
-                    self.on_trailers(now, quic, id, decoded)?;
+                    self.on_trailers(id, decoded)?;
                 }
                 Pulled::SectionTooLarge | Pulled::SessionStream(_) => {
                     self.told.stats.sections_too_large += 1;
@@ -251,7 +249,7 @@ impl Connection {
         };
         // A failure is told by other events.
         let _ = request.sending.flush(quic, id);
-        if request.sending.take_wish() {
+        if request.sending.take_wish() && request.told {
             self.tell(Event::Writable { id });
         }
     }
@@ -262,8 +260,10 @@ impl Connection {
             return;
         };
         request.sending.give_up();
-        self.tell(Event::Finished { id });
-        self.forget_if_over(id);
+        if request.told {
+            self.tell(Event::Finished { id });
+        }
+        self.forget_if_over(quic, id);
         self.finish_shutdown(now, quic);
     }
 }

@@ -52,6 +52,9 @@ use super::stats::Stats;
 /// after each call of the application it drains [`Connection::poll_event`], then does what the QUIC
 /// connection needs after a change. Events are edge-triggered: `Readable` and `Writable` follow a
 /// read or write that had to wait.
+///
+/// A request takes memory until the peer's message was read to its end or stopped, and ours was
+/// acknowledged, reset or stopped.
 #[derive(Debug)]
 pub struct Connection {
     side: Side,
@@ -188,7 +191,7 @@ impl Connection {
             return None;
         }
         let heads = self.requests.next_deadline();
-        let goaway = self.shutdown.deadline();
+        let goaway = self.shutdown.deadline(self.requests.len() == 0);
         heads.into_iter().chain(goaway).min()
     }
 

@@ -1,5 +1,8 @@
 //! Streams of WebTransport sessions (draft-ietf-webtrans-http3, sections 4.2 to 4.6): which session a
 //! stream belongs to, and streams that come before their session.
+//!
+//! What runs on the streams is the application's affair, and so is resetting those of a session that
+//! ended.
 
 use std::collections::VecDeque;
 
@@ -7,17 +10,19 @@ use swiftwater_quic as quic;
 use swiftwater_units::{Dir, Side, StreamId};
 
 use super::Connection;
-use super::incoming::refuse;
 use super::requests::Request;
 use crate::h3::code::Code;
-use crate::h3::error::Fault;
+use crate::h3::error::{Fault, SessionError};
 use crate::h3::event::Event;
+use crate::h3::frame::FrameType;
+use crate::h3::stream_type::{StreamType, put_int};
 
 /// Streams of sessions.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
     /// Streams whose session has not come yet: session, stream.
     waiting: VecDeque<(StreamId, StreamId)>,
+    open: u64,
 }
 
 impl Connection {
@@ -58,6 +63,43 @@ impl Connection {
         Ok(())
     }
 
+    /// A request for a session came; false if there are as many as we offered.
+    pub(super) fn admit_session(&mut self) -> bool {
+        let room = self.sessions.open < self.config.webtransport_sessions;
+        self.sessions.open += u64::from(room);
+        room
+    }
+
+    /// Opens a stream of session `session`, a CONNECT request that was accepted; from here on it is
+    /// the application's.
+    pub fn open_session_stream(
+        &mut self,
+        quic: &mut quic::Connection,
+        session: StreamId,
+        dir: Dir,
+    ) -> Result<StreamId, SessionError> {
+        if let Some(reason) = quic.close_reason() {
+            return Err(reason.clone().into());
+        }
+        let request = self.requests.get(session);
+        if !request.is_some_and(|request| request.is_session && !request.sending.is_complete()) {
+            return Err(SessionError::NoSession);
+        }
+        let id = quic.open(dir).ok_or(SessionError::Blocked)?;
+        let mut signal = Vec::with_capacity(16);
+        match dir {
+            Dir::Bi => put_int(&mut signal, FrameType::WebTransportStream.to_wire()),
+            Dir::Uni => put_int(&mut signal, StreamType::WebTransport.to_wire()),
+        }
+        put_int(&mut signal, session.get());
+        if quic.send_stream(id).write(&signal) == Ok(signal.len()) {
+            return Ok(id);
+        }
+        // Without credit for even these few bytes the stream can't say what it is.
+        reject(quic, id, Code::WEBTRANSPORT_SESSION_GONE);
+        Err(SessionError::Blocked)
+    }
+
     /// The session came: so did its streams.
     pub(super) fn release_session_streams(&mut self, session: StreamId) {
         let mut released = Vec::new();
@@ -76,13 +118,14 @@ impl Connection {
         }
     }
 
-    /// A request ended before its time: streams that wait for it have no session.
+    /// A request is over: streams that wait for it have no session.
     pub(super) fn on_request_gone(
         &mut self,
         quic: &mut quic::Connection,
         session: StreamId,
-        _request: &Request,
+        request: &Request,
     ) {
+        self.sessions.open -= u64::from(request.is_session);
         self.sessions.waiting.retain(|&(each, id)| {
             if each == session {
                 reject(quic, id, Code::WEBTRANSPORT_SESSION_GONE);
@@ -92,10 +135,8 @@ impl Connection {
     }
 }
 
+/// Wants nothing of a stream, whichever of its directions there are.
 fn reject(quic: &mut quic::Connection, id: StreamId, code: Code) {
-    if id.dir() == Dir::Bi {
-        refuse(quic, id, code);
-    } else {
-        let _ = quic.recv_stream(id).stop(code.0);
-    }
+    let _ = quic.recv_stream(id).stop(code.0);
+    let _ = quic.send_stream(id).reset(code.0);
 }

@@ -1,8 +1,9 @@
 //! GOAWAY and graceful shutdown (RFC 9114, section 5.2).
 //!
 //! A server first says that it is going away, then, a round trip later, which requests it still took;
-//! requests that were on their way meanwhile are served. It closes when all are done. A client asks
-//! for no more and closes when its requests are done.
+//! requests that were on their way meanwhile are served. It closes when all are done, and not before
+//! the last word had time to arrive: a client has to know which requests it can send elsewhere. A
+//! client asks for no more and closes when its requests are done.
 
 use std::time::Duration;
 
@@ -21,6 +22,13 @@ const LAST_REQUEST: u64 = (1 << 62) - 4;
 /// Round trip assumed before one was measured (RFC 9002, section 6.2.2).
 const INITIAL_RTT: Duration = Duration::from_millis(333);
 
+/// How long peers hold back acknowledgements unless they say otherwise (RFC 9000, section 18.2).
+const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
+
+fn round_trip(quic: &quic::Connection) -> Duration {
+    quic.smoothed_rtt(PathId::new(0)).unwrap_or(INITIAL_RTT)
+}
+
 /// How far going away has come, at both ends.
 #[derive(Debug, Default)]
 pub(super) struct Shutdown {
@@ -37,8 +45,8 @@ enum Ours {
     Open,
     /// The first GOAWAY was sent; the last follows at this time.
     Announced(Instant),
-    /// Nothing more is accepted from here on.
-    Final(StreamId),
+    /// Nothing more is accepted from stream `end` on, and the connection stays until `until`.
+    Final { end: StreamId, until: Instant },
     /// All is done.
     Complete,
 }
@@ -47,7 +55,7 @@ impl Shutdown {
     /// Notes that a request came; false if it came after the last that is taken.
     pub(super) fn admit(&mut self, id: StreamId) -> bool {
         match self.ours {
-            Ours::Final(end) if id >= end => return false,
+            Ours::Final { end, .. } if id >= end => return false,
             Ours::Complete => return false,
             _ => {}
         }
@@ -62,10 +70,11 @@ impl Shutdown {
         self.next.is_some_and(|next| id < next)
     }
 
-    /// When the last GOAWAY is due.
-    pub(super) fn deadline(&self) -> Option<Instant> {
+    /// When the last GOAWAY is due, or an idle connection may close.
+    pub(super) fn deadline(&self, idle: bool) -> Option<Instant> {
         match self.ours {
             Ours::Announced(at) => Some(at),
+            Ours::Final { until, .. } if idle => Some(until),
             _ => None,
         }
     }
@@ -90,10 +99,11 @@ impl Connection {
         if self.side.is_client() {
             // The number is of pushes, of which there are none.
             put_int_frame(self.own.control.out(), FrameType::GoAway, 0);
-            self.shutdown.ours = Ours::Final(StreamId::new(Side::Client, Dir::Bi, 0));
+            let end = StreamId::new(Side::Client, Dir::Bi, 0);
+            self.shutdown.ours = Ours::Final { end, until: now };
         } else {
             put_int_frame(self.own.control.out(), FrameType::GoAway, LAST_REQUEST);
-            let rtt = quic.smoothed_rtt(PathId::new(0)).unwrap_or(INITIAL_RTT);
+            let rtt = round_trip(quic);
             // A quarter more, so that requests sent before the GOAWAY was read are here.
             self.shutdown.ours = Ours::Announced(now + rtt + rtt / 4);
         }
@@ -102,21 +112,27 @@ impl Connection {
 
     /// The requests of clients that did not know yet have come by now.
     pub(super) fn send_final_goaway(&mut self, now: Instant, quic: &mut quic::Connection) {
-        if self.shutdown.deadline().is_none_or(|at| at > now) {
-            return;
+        match self.shutdown.ours {
+            Ours::Announced(at) if at <= now => {}
+            _ => return,
         }
         let end = self
             .shutdown
             .next
             .unwrap_or(StreamId::new(Side::Client, Dir::Bi, 0));
         put_int_frame(self.own.control.out(), FrameType::GoAway, end.get());
-        self.shutdown.ours = Ours::Final(end);
+        // Time for it to be lost and sent again.
+        let until = now + 3 * (round_trip(quic) + MAX_ACK_DELAY);
+        self.shutdown.ours = Ours::Final { end, until };
         self.flush_own_streams(now, quic);
     }
 
     /// Closes once the last request is done.
     pub(super) fn finish_shutdown(&mut self, now: Instant, quic: &mut quic::Connection) {
-        if matches!(self.shutdown.ours, Ours::Final(_)) && self.requests.len() == 0 {
+        let Ours::Final { until, .. } = self.shutdown.ours else {
+            return;
+        };
+        if until <= now && self.requests.len() == 0 {
             self.shutdown.ours = Ours::Complete;
             self.tell(Event::ShutdownComplete);
             quic.close(now, Code::NO_ERROR.0, b"");

@@ -19,6 +19,9 @@ pub(super) fn is_connection_specific(name: &HeaderName) -> bool {
     CONNECTION_SPECIFIC.contains(&name.as_str())
 }
 
+/// Fields for which room is made at once; more make it as they come.
+const MANY: usize = 64;
+
 /// The field lines of one section as they are taken over.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
@@ -30,7 +33,7 @@ pub(super) struct Lines {
 impl Lines {
     pub(super) fn with_capacity(fields: usize) -> Self {
         Self {
-            headers: HeaderMap::with_capacity(fields),
+            headers: HeaderMap::with_capacity(fields.min(MANY)),
             cookies: Vec::new(),
         }
     }
@@ -64,7 +67,9 @@ impl Lines {
         if !self.cookies.is_empty() {
             let value = HeaderValue::from_maybe_shared(bytes::Bytes::from(self.cookies))
                 .map_err(|_| Fault::malformed("a cookie that is no field value"))?;
-            self.headers.insert(header::COOKIE, value);
+            self.headers
+                .try_insert(header::COOKIE, value)
+                .map_err(|_| Fault::malformed("too many fields"))?;
         }
         Ok(self.headers)
     }

@@ -14,6 +14,9 @@ use crate::qpack::table::{Entry, Table};
 /// The oldest part of a full table to which no reference is made, so that it can be evicted soon: one part
 /// in so many of the capacity (section 2.1.1.1).
 const DRAINING_SHARE: u64 = 16;
+/// But in small tables at least these bytes, the size of a usual entry or two: less, and the oldest entry
+/// would be referred to until nothing can be inserted any more.
+const MIN_DRAINING: u64 = 96;
 
 /// Hashes of a field.
 #[derive(Clone, Copy, Debug)]
@@ -198,8 +201,9 @@ impl Entries {
 
     /// Moves the draining end up until the share that can be free soon is large enough.
     fn drain(&mut self) {
-        let wanted = self.table.capacity() / DRAINING_SHARE;
-        let free = self.table.capacity() - self.table.size();
+        let capacity = self.table.capacity();
+        let wanted = (capacity / DRAINING_SHARE).max(MIN_DRAINING.min(capacity / 4));
+        let free = capacity - self.table.size();
         while free + self.draining_size < wanted
             && self.draining_end + 1 < self.table.inserted()
             && let Some(entry) = self.table.get(self.draining_end)

@@ -278,8 +278,8 @@ impl Connection {
         let path = &self.paths.first().path;
         let address = path.address;
         let is_client = self.identity.side.is_client();
-        let is_alive = path.reach.is_any() || !is_client && path.amplification.is_validated();
-        let is_full = path.reach.is_full();
+        let is_known = is_client || path.amplification.is_validated();
+        let (is_full, is_alive) = (path.reach.is_full(), path.reach.is_any());
         let has_patience = path.validation.failures() < FULL_SIZE_VALIDATIONS;
         let left = path.side.in_role(Role::Left);
         self.monitor
@@ -290,24 +290,31 @@ impl Connection {
                 .events
                 .push_back(Event::MigrationFailed { path });
         }
-        if is_alive && is_full {
+        if is_known && is_full {
             // Only the answers were lost: what the path must carry, it does.
             let expiry = now + self.pto() * LINGER_PTOS;
             self.paths.first_mut().path.side.expire_left(expiry);
-        } else if is_alive && has_patience {
-            // Somebody is there. That small challenges were answered and full ones were not may be
-            // chance.
-            let pto = self.probing_pto();
-            self.paths.first_mut().path.validation.start(pto);
+        } else if is_known && is_alive && has_patience {
+            self.try_full_size_again();
+        } else if is_known && !is_alive {
+            // Silent, not narrow: the peer may have gone elsewhere, and comes back by itself.
         } else if let Some(left) = left {
             self.switch_to(now, left, None);
-        } else if is_alive {
+        } else if is_known {
             self.leave_narrow_path(now);
-        } else if !is_client {
+        } else {
             self.vanish(now, ConnectionError::TimedOut);
         }
-        // A client chose the path because the old one is gone: nothing to go back to, and the next
-        // choice is the application's.
+    }
+
+    /// Small datagrams arrive and full challenges were lost, which may be chance: asks once more, and
+    /// for something small beside it, so that silence can be told from narrowness.
+    fn try_full_size_again(&mut self) {
+        let pto = self.probing_pto();
+        let entry = self.paths.first_mut();
+        entry.path.reach = Reach::starting_at(entry.space.ledger.next_number());
+        entry.path.validation.start(pto);
+        self.ping();
     }
 
     /// The only path there is carries small datagrams and no full ones: nothing but a close may be
