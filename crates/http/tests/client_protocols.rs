@@ -116,6 +116,60 @@ async fn an_alt_svc_field_brings_the_next_request_to_http3() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_alternative_that_disclaims_the_origin_is_forgotten() {
+    guard(async {
+        let there = service_fn(|request: Request<Body>| async move {
+            assert!(request.headers().contains_key("alt-used"));
+            let mut response = Response::new(Body::full("not mine"));
+            *response.status_mut() = StatusCode::MISDIRECTED_REQUEST;
+            Ok::<_, Infallible>(response)
+        });
+        let there = World::new(Tcp::None, Udp::Http3, there).await;
+        let value = HeaderValue::from_str(&format!("h3=\":{}\"", there.port)).unwrap();
+        let here = service_fn(move |request: Request<Body>| {
+            assert!(!request.headers().contains_key("alt-used"));
+            let mut response = Response::new(Body::full("mine"));
+            if request.uri().path() == "/first" {
+                response.headers_mut().insert("alt-svc", value.clone());
+            }
+            async { Ok::<_, Infallible>(response) }
+        });
+        let here = World::new(Tcp::Both, Udp::Silent, here).await;
+        let client = there.client().tls(here.tls());
+        let client = client.stagger(Duration::from_secs(20)).build().unwrap();
+        client.send(here.get("/first")).await.unwrap();
+        for sent in [2, 1] {
+            let response = client.send(here.get("/")).await.unwrap();
+            assert_eq!(chosen(&response).sent, sent);
+            assert_eq!(chosen(&response).why, Why::NoHint);
+            assert_eq!(read(response).await, "mine");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_alternative_that_has_no_address_leaves_tcp() {
+    guard(async {
+        let service = service_fn(|_: Request<Body>| async {
+            let mut response = Response::new(Body::empty());
+            let value = HeaderValue::from_static("h3=\"nowhere.test:443\"");
+            response.headers_mut().insert("alt-svc", value);
+            Ok::<_, Infallible>(response)
+        });
+        let world = World::new(Tcp::Both, Udp::Http3, service).await;
+        let client = world.client().build().unwrap();
+        client.send(world.get("/")).await.unwrap();
+        let response = client.send(world.get("/")).await.unwrap();
+        assert_eq!(chosen(&response).protocol, Protocol::Http2);
+        assert_eq!(chosen(&response).why, Why::QuicFailed);
+        // QUIC itself is not to blame.
+        assert!(!client.is_http3_broken(&world.origin()));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clear_ends_what_alt_svc_began() {
     guard(async {
         let service = service_fn(|request: Request<Body>| async move {

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderMap;
 use http::header::{AGE, ALT_SVC};
+use http::{HeaderMap, HeaderValue};
 use tokio::time::Instant;
 
 use super::origin::Origin;
@@ -27,6 +27,24 @@ pub(super) struct Alternative {
     /// `None` for the origin's own host.
     pub(super) host: Option<Arc<str>>,
     pub(super) port: u16,
+}
+
+impl Alternative {
+    /// Its host.
+    pub(super) fn host_of<'a>(&'a self, origin: &'a Origin) -> &'a str {
+        self.host.as_deref().unwrap_or(origin.host())
+    }
+
+    /// What Alt-Used says of it (section 5).
+    pub(super) fn used(&self, origin: &Origin) -> Option<HeaderValue> {
+        let (host, port) = (self.host_of(origin), self.port);
+        let value = if host.contains(':') {
+            format!("[{host}]:{port}")
+        } else {
+            format!("{host}:{port}")
+        };
+        HeaderValue::from_str(&value).ok()
+    }
 }
 
 /// What a field says.
@@ -134,7 +152,7 @@ impl AltSvcCache {
             None => {}
             Some(Advert::Http3(Some((alternative, max_age)))) if max_age > age => {
                 self.make_room(origin);
-                let until = now + (max_age - age);
+                let until = now + max_age.saturating_sub(age);
                 self.origins.insert(origin.clone(), (alternative, until));
             }
             Some(_) => {

@@ -170,10 +170,11 @@ impl Release {
             return Poll::Ready(());
         };
         // A response that ends before its request leaves a connection that is not worth waiting for.
-        if self.upload.is_over() && ready!(sender.poll_ready(cx)).is_ok() {
-            if let Some(link) = self.link.take() {
-                self.pool.put_http1(&self.origin, link);
-            }
+        if self.upload.is_over()
+            && ready!(sender.poll_ready(cx)).is_ok()
+            && let Some(link) = self.link.take()
+        {
+            self.pool.put_http1(&self.origin, link);
         }
         self.link = None;
         Poll::Ready(())

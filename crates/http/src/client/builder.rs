@@ -126,7 +126,8 @@ impl Builder {
     }
 
     /// Whether requests with safe methods and no content go out as early data where a session permits
-    /// it. An attacker can have them processed more than once (RFC 8470). Default: false.
+    /// it. An attacker can have them processed more than once (RFC 8470), and so can TCP when it wins
+    /// the race. Default: false.
     #[must_use]
     pub fn early_data(mut self, permit: bool) -> Self {
         self.early_data = permit;

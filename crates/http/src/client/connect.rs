@@ -87,15 +87,13 @@ impl Contest<'_> {
             tokio::select! {
                 biased;
                 Some(done) = running.quic.join_next() => {
-                    match self.judge(Transport::Quic, done, &mut running.errors) {
-                        Some(opened) => return Ok(self.outcome(Won::Quic(opened), running)),
-                        None => {}
+                    if let Some(opened) = self.judge(Transport::Quic, done, &mut running.errors) {
+                        return Ok(self.outcome(Won::Quic(opened), running));
                     }
                 }
                 Some(done) = running.tcp.join_next() => {
-                    match self.judge(Transport::Tcp, done, &mut running.errors) {
-                        Some(opened) => return Ok(self.outcome(Won::Tcp(opened), running)),
-                        None => {}
+                    if let Some(opened) = self.judge(Transport::Tcp, done, &mut running.errors) {
+                        return Ok(self.outcome(Won::Tcp(opened), running));
                     }
                 }
                 () = sleep_until_some(wake) => {}
@@ -157,7 +155,7 @@ impl Contest<'_> {
         Outcome {
             won,
             attempts: self.race.started(),
-            quic_failed: !self.race.quic_runs() && running.errors.iter().any(failed),
+            quic_failed: self.race.quic_is_over() && running.errors.iter().any(failed),
             unfinished: (over_tcp && self.race.quic_runs()).then_some(Unfinished(running.quic)),
         }
     }

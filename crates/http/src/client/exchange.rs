@@ -129,12 +129,11 @@ impl Outgoing<'_> {
         } else {
             QuicShare::begin(&link.sender)
         };
-        let response = match early {
-            Some(response) => self.patiently(response).await?,
-            None => {
-                let request = self.http3_request(link.alternative.as_ref());
-                self.patiently(link.sender.send(request)).await?
-            }
+        let response = if let Some(response) = early {
+            self.patiently(response).await?
+        } else {
+            let request = self.http3_request(link.alternative.as_ref());
+            self.patiently(link.sender.send(request)).await?
         };
         let response = response.map_err(|error| Failure::from(Error::from(error)))?;
         Ok(Answer {

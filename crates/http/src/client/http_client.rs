@@ -10,7 +10,7 @@ use super::body::ClientBody;
 use super::builder::Builder;
 use super::error::Error;
 use super::exchange::{Answer, Failure, Outgoing};
-use super::measure::{Measurements, Recorder};
+use super::measure::{Measurements, QuicShare, Recorder};
 use super::origin::Origin;
 use super::policy::Policy;
 use super::pool::PoolStats;
@@ -174,7 +174,7 @@ impl HttpClient {
             let now = tokio::time::Instant::now();
             lock(&self.state.alternatives).learn(origin, answer.response.headers(), now);
         }
-        let settings = answer.quic.as_ref().and_then(|quic| quic.peer_settings());
+        let settings = answer.quic.as_ref().and_then(QuicShare::peer_settings);
         if let Some(settings) = settings {
             self.state.remember_settings(origin, settings);
         }

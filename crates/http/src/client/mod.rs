@@ -28,6 +28,7 @@ mod quic;
 mod race;
 mod resolver;
 mod retry;
+mod route;
 mod state;
 mod tcp;
 mod timeouts;

@@ -63,7 +63,8 @@ impl Proxies {
 
     /// What the environment says: `HTTPS_PROXY`, `http_proxy` (in lower case only, because servers'
     /// CGI programs see request fields in upper case), `ALL_PROXY`, `NO_PROXY`; the others in lower
-    /// case too, which comes first.
+    /// case too, which comes first. `NO_PROXY` knows names, addresses and ports, but no ranges of
+    /// addresses.
     pub fn from_env() -> Result<Self, ProxyError> {
         Self::from_variables(|name| std::env::var(name).ok())
     }

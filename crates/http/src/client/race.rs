@@ -114,6 +114,12 @@ impl Race {
         self.running_quic > 0
     }
 
+    /// QUIC has neither attempts that run nor any left to begin.
+    pub(super) fn quic_is_over(&self) -> bool {
+        let mut waiting = self.waiting.iter();
+        !self.quic_runs() && !waiting.any(|candidate| candidate.transport == Transport::Quic)
+    }
+
     /// Attempts begun so far.
     pub(super) fn started(&self) -> u32 {
         self.started

@@ -1,7 +1,6 @@
 //! What a client has and remembers, and how a request gets its connection from it.
 
 use std::collections::{HashMap, HashSet};
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,14 +15,15 @@ use super::exchange::Link;
 use super::gates::Gates;
 use super::measure::Measurements;
 use super::origin::Origin;
-use super::policy::{Decision, Facts, Policy, Tcp, decide};
+use super::policy::{Decision, Facts, Policy, decide};
 use super::pool::Pool;
 use super::proxy::{Proxies, Proxy};
 use super::quic::{EarlyResponse, Http3Link, QuicOpened, QuicPlan, QuicSide};
 use super::race::Race;
 use super::resolver::{Resolved, Resolver};
+use super::route::Route;
 use super::tcp::TcpPlan;
-use super::timeouts::{Phase, Timeouts, within};
+use super::timeouts::Timeouts;
 use super::why::{Hint, Why};
 use crate::h3;
 use crate::web::body::Body;
@@ -62,11 +62,11 @@ pub(super) struct Selected {
 }
 
 /// What is known before a lookup.
-struct Situation<'a> {
-    origin: &'a Origin,
-    policy: Policy,
-    proxy: Option<Arc<Proxy>>,
-    alternative: Option<Alternative>,
+pub(super) struct Situation<'a> {
+    pub(super) origin: &'a Origin,
+    pub(super) policy: Policy,
+    pub(super) proxy: Option<Arc<Proxy>>,
+    pub(super) alternative: Option<Alternative>,
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -129,7 +129,11 @@ impl State {
     }
 
     /// Applies the policy. `resolved` is what a lookup said, if there was one.
-    fn decide(&self, situation: &Situation<'_>, resolved: Option<&Resolved>) -> Decision {
+    pub(super) fn decide(
+        &self,
+        situation: &Situation<'_>,
+        resolved: Option<&Resolved>,
+    ) -> Decision {
         let origin = situation.origin;
         let record = resolved.and_then(|resolved| resolved.https.as_ref());
         let hint = if self.pool.has_http3(origin) {
@@ -168,43 +172,14 @@ impl State {
     ) -> Result<Selected, Error> {
         let origin = situation.origin;
         let begun = Instant::now();
-        let resolved = match &situation.proxy {
-            // The proxy looks up the origin.
-            Some(proxy) => self.resolve(proxy.origin.host(), proxy.origin.port()).await,
-            None => self.resolve(origin.host(), origin.port()).await,
-        }?;
-        let decision = match &situation.proxy {
-            Some(_) => self.decide(situation, None),
-            None => self.decide(situation, Some(&resolved)),
-        };
-        let (why, mode) = match decision {
-            Decision::Impossible(why) => return Err(Error::Http3Impossible(why)),
-            Decision::Tcp(why) => (why, Tcp::AfterDelay),
-            Decision::Http3 { why, tcp } => (why, tcp),
-        };
-        let by_quic = matches!(decision, Decision::Http3 { .. });
-        let quic_side = self.quic.as_ref().filter(|_| by_quic);
-        let alternative = situation.alternative.as_ref().filter(|_| by_quic);
-        let quic_addresses = match quic_side {
-            Some(_) => self.quic_addresses(situation, &resolved).await?,
-            None => Vec::new(),
-        };
-        let tcp_addresses = self.tcp_addresses(situation, &resolved, mode);
+        let route = self.route(situation).await?;
         let elapsed = begun.elapsed();
         measurements.note(|snapshot| snapshot.resolve = Some(elapsed));
-        if quic_addresses.is_empty() && tcp_addresses.is_empty() {
-            return Err(Error::NoTls);
-        }
-        let alt_used = alternative.and_then(|alternative| alt_used(origin, alternative));
+        let quic = self.quic.as_ref().filter(|_| !route.quic.is_empty());
+        let now = Instant::now();
         let contest = Contest {
-            race: Race::new(
-                &quic_addresses,
-                &tcp_addresses,
-                mode,
-                self.stagger,
-                Instant::now(),
-            ),
-            quic: quic_side.map(|side| self.quic_plan(side, origin)),
+            race: Race::new(&route.quic, &route.tcp, route.mode, self.stagger, now),
+            quic: quic.map(|side| self.quic_plan(side, origin)),
             tcp: TcpPlan {
                 origin: origin.clone(),
                 proxy: situation.proxy.clone(),
@@ -212,12 +187,12 @@ impl State {
                 timeouts: self.timeouts,
             },
             early: early
-                .filter(|_| quic_side.is_some())
-                .map(|request| request(alt_used.as_ref())),
+                .filter(|_| quic.is_some())
+                .map(|request| request(route.alt_used.as_ref())),
             pool: &self.pool,
         };
         let outcome = contest.run().await?;
-        Ok(self.settle(origin, outcome, why, alt_used, measurements))
+        Ok(self.settle(origin, outcome, route, measurements))
     }
 
     /// Keeps what a race brought and learns from it.
@@ -225,16 +200,15 @@ impl State {
         self: &Arc<Self>,
         origin: &Origin,
         outcome: Outcome,
-        why: Why,
-        alt_used: Option<HeaderValue>,
+        route: Route,
         measurements: &Measurements,
     ) -> Selected {
-        let over_tcp = if outcome.unfinished.is_some() {
-            Why::QuicSlower
-        } else if outcome.quic_failed {
-            Why::QuicFailed
-        } else {
-            why
+        let Route { why, alt_used, .. } = route;
+        let over_tcp = match (why, &outcome.unfinished) {
+            (_, Some(_)) => Why::QuicSlower,
+            // It may also have had nowhere to go.
+            (Why::Hinted(_), None) => Why::QuicFailed,
+            (why, None) => why,
         };
         let (link, why, reused) = match outcome.won {
             Won::Quic(opened) => {
@@ -308,66 +282,6 @@ impl State {
         });
     }
 
-    async fn resolve(&self, host: &str, port: u16) -> Result<Resolved, Error> {
-        if let Ok(address) = host.parse() {
-            return Ok(Resolved {
-                addresses: vec![address],
-                https: None,
-            });
-        }
-        let lookup = self.resolver.resolve(host, port);
-        let resolved = within(self.timeouts.resolve, Phase::Resolve, lookup).await?;
-        let resolved = resolved.map_err(|source| Error::Resolve {
-            host: host.to_owned(),
-            source,
-        })?;
-        if resolved.addresses.is_empty() {
-            return Err(Error::NoAddress(host.to_owned()));
-        }
-        Ok(resolved)
-    }
-
-    async fn quic_addresses(
-        &self,
-        situation: &Situation<'_>,
-        resolved: &Resolved,
-    ) -> Result<Vec<SocketAddr>, Error> {
-        let of = |resolved: &Resolved, port| {
-            let addresses = resolved.addresses.iter();
-            addresses.map(|ip| SocketAddr::new(*ip, port)).collect()
-        };
-        Ok(match &situation.alternative {
-            Some(Alternative {
-                host: Some(host),
-                port,
-            }) if **host != *situation.origin.host() => {
-                // An alternative that can't be found leaves the rest as it is.
-                let elsewhere = self.resolve(host, *port).await;
-                elsewhere.map_or_else(|_| Vec::new(), |found| of(&found, *port))
-            }
-            Some(Alternative { port, .. }) => of(resolved, *port),
-            None => of(resolved, record_port(situation.origin, resolved)),
-        })
-    }
-
-    fn tcp_addresses(
-        &self,
-        situation: &Situation<'_>,
-        resolved: &Resolved,
-        mode: Tcp,
-    ) -> Vec<SocketAddr> {
-        let origin = situation.origin;
-        if mode == Tcp::Never || (origin.is_https() && self.tls.is_none()) {
-            return Vec::new();
-        }
-        let port = match &situation.proxy {
-            Some(proxy) => proxy.origin.port(),
-            None => record_port(origin, resolved),
-        };
-        let addresses = resolved.addresses.iter();
-        addresses.map(|ip| SocketAddr::new(*ip, port)).collect()
-    }
-
     fn quic_plan(&self, side: &QuicSide, origin: &Origin) -> QuicPlan {
         QuicPlan {
             side: side.clone(),
@@ -389,21 +303,4 @@ impl State {
         }
         all.insert(origin.clone(), settings);
     }
-}
-
-fn record_port(origin: &Origin, resolved: &Resolved) -> u16 {
-    let record = resolved.https.as_ref().filter(|_| origin.is_https());
-    record
-        .and_then(|record| record.port)
-        .unwrap_or(origin.port())
-}
-
-fn alt_used(origin: &Origin, alternative: &Alternative) -> Option<HeaderValue> {
-    let host = alternative.host.as_deref().unwrap_or(origin.host());
-    let value = if host.contains(':') {
-        format!("[{host}]:{}", alternative.port)
-    } else {
-        format!("{host}:{}", alternative.port)
-    };
-    HeaderValue::from_str(&value).ok()
 }

@@ -91,7 +91,7 @@ pub(super) async fn open(plan: TcpPlan, address: SocketAddr) -> Result<TcpOpened
     Ok(TcpOpened {
         link: TcpLink { sender, rtt },
         connect,
-        handshake: secure.then(|| begun.elapsed() - connect),
+        handshake: secure.then(|| begun.elapsed().saturating_sub(connect)),
     })
 }
 

@@ -124,3 +124,6 @@ impl http_body::Body for Lent {
         self.upload.lock().body.size_hint()
     }
 }
+
+#[cfg(test)]
+mod tests;

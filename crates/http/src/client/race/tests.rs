@@ -31,16 +31,15 @@ fn quic_comes_first_and_tcp_a_step_later_address_by_address() {
     let now = Instant::now();
     let all = [v6(1), v6(2), v4(1)];
     let race = Race::new(&all, &all, Tcp::AfterDelay, STEP, now);
-    use Transport::{Quic, Tcp as OverTcp};
     assert_eq!(
         schedule(race, now),
         [
-            (0, Quic, v6(1)),
-            (1, OverTcp, v6(1)),
-            (2, Quic, v4(1)),
-            (3, OverTcp, v4(1)),
-            (4, Quic, v6(2)),
-            (5, OverTcp, v6(2)),
+            (0, Transport::Quic, v6(1)),
+            (1, Transport::Tcp, v6(1)),
+            (2, Transport::Quic, v4(1)),
+            (3, Transport::Tcp, v4(1)),
+            (4, Transport::Quic, v6(2)),
+            (5, Transport::Tcp, v6(2)),
         ]
     );
 }
@@ -53,7 +52,7 @@ fn a_failure_starts_the_next_at_once() {
     assert_eq!(race.start(now), None);
     assert_eq!(race.wake_at(), Some(now + STEP));
     race.failed(now + STEP / 5, Transport::Quic);
-    assert!(!race.is_over() && !race.quic_runs());
+    assert!(!race.is_over() && !race.quic_runs() && race.quic_is_over());
     let next = race.start(now + STEP / 5).unwrap();
     assert_eq!(next.transport, Transport::Tcp);
     race.failed(now + STEP / 2, Transport::Tcp);
@@ -76,6 +75,17 @@ fn tcp_that_waits_for_failure_waits_for_all_of_quic() {
     race.failed(late, Transport::Quic);
     let next = race.start(late).unwrap();
     assert_eq!(next.transport, Transport::Tcp);
+}
+
+#[test]
+fn quic_is_not_over_while_an_address_is_left() {
+    let now = Instant::now();
+    let all = [v4(1), v4(2)];
+    let mut race = Race::new(&all, &all, Tcp::AfterDelay, STEP, now);
+    assert!(race.start(now).is_some());
+    race.failed(now, Transport::Quic);
+    assert_eq!(race.start(now).unwrap().transport, Transport::Tcp);
+    assert!(!race.quic_runs() && !race.quic_is_over());
 }
 
 #[test]
