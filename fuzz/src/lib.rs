@@ -12,6 +12,7 @@ pub mod peer;
 pub mod persona;
 
 pub mod handshakes;
+pub mod http3;
 pub mod inputs;
 pub mod meter;
 pub mod operations;
