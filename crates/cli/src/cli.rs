@@ -43,7 +43,7 @@ pub struct Cli {
 /// Everything the program can do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Serve the files of a directory
+    /// Serve a directory, or stand before another server, over HTTP/3, HTTP/2 and HTTP/1.1
     Serve(ServeArgs),
     /// Download files
     Get(GetArgs),
