@@ -41,8 +41,9 @@ pub mod url;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use crate::cli::{Cli, Command, PerfCommand};
+use crate::cli::{Cli, Command};
 use crate::exit::{Exit, Failure};
+use crate::perf::args::PerfCommand;
 
 /// Runs the command that `args` (program name first) describe and returns its exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {

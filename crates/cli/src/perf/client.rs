@@ -8,12 +8,12 @@ use tokio::task::JoinSet;
 
 use super::protocol::request;
 use super::report::{Latency, Measurement};
-use crate::cli::{HandshakesArgs, Load, PerfClientArgs, RequestsArgs, VolumeArgs};
 use crate::commands::get::trust;
 use crate::commands::relay::host_and_port;
 use crate::cpu::process_time;
 use crate::exit::{Exit, Failure};
 use crate::output;
+use crate::perf::args::{HandshakesArgs, Load, PerfClientArgs, RequestsArgs, VolumeArgs};
 use crate::runtime::{interrupted, stop_requested};
 use crate::transport::{Parting, build_failure, client, connect, hang_up};
 

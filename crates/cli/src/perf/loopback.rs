@@ -11,10 +11,10 @@ use tokio::sync::oneshot;
 
 use super::client::{Target, measure, parting, print};
 use super::server::serve;
-use crate::cli::PerfLoopbackArgs;
 use crate::cpu::thread_time;
 use crate::exit::{Exit, Failure};
 use crate::identity::Identity;
+use crate::perf::args::PerfLoopbackArgs;
 use crate::runtime::{interrupted, single_threaded, stop_requested};
 use crate::transport::{Trust, Tuning, build_failure, client, farewell, hang_up, listen, server};
 

@@ -5,6 +5,7 @@
 //! any number of bytes, then the end. The server reads all of it and answers with as many bytes as
 //! the number says, and the end. What the bytes are means nothing.
 
+pub(crate) mod args;
 pub mod client;
 pub mod loopback;
 pub mod protocol;

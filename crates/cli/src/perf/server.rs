@@ -10,11 +10,11 @@ use swiftwater::{Connection, Server};
 use tokio::task::JoinSet;
 
 use super::protocol::answer;
-use crate::cli::PerfServerArgs;
 use crate::commands::serve::{announce, identity};
 use crate::cpu::{process_time, seconds_per_gigabyte};
 use crate::exit::Failure;
 use crate::output;
+use crate::perf::args::PerfServerArgs;
 use crate::runtime::stop_requested;
 use crate::table;
 use crate::transport::{farewell, listen, server};

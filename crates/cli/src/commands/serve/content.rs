@@ -15,8 +15,8 @@ use swiftwater_http::web::proxy::{Proxy, ProxyOptions};
 use tower::util::BoxCloneSyncService;
 use tower::{Service, ServiceBuilder, ServiceExt, service_fn};
 
+use super::args::ServeArgs;
 use super::log::{Line, report};
-use crate::cli::ServeArgs;
 use crate::exit::{Exit, Failure};
 
 /// Answers requests of any version of HTTP; never fails.

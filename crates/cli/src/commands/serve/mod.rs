@@ -1,6 +1,7 @@
 //! `serve`: a directory or an upstream over HTTP/3, HTTP/2 and HTTP/1.1 on one port number, and files
 //! over `hq-interop`.
 
+pub(crate) mod args;
 mod content;
 mod log;
 
@@ -14,10 +15,11 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Duration, timeout};
 
+use self::args::{ServeArgs, ZeroRtt};
 use self::content::{Content, content, with_alt_svc};
 pub(crate) use self::log::announce;
 use self::log::{announce_tcp, report_file};
-use crate::cli::{IdentityArgs, ServeArgs, ZeroRtt};
+use crate::cli::IdentityArgs;
 use crate::exit::{Exit, Failure, plain_io_error};
 use crate::hq;
 use crate::hq::service::serve_connection;

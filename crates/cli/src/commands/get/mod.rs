@@ -1,5 +1,7 @@
 //! `get`: downloads over `hq-interop`, many at once, one connection per server.
 
+pub(crate) mod args;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
 use std::path::{Path, PathBuf};
@@ -13,7 +15,8 @@ use swiftwater::{Client, Connection, EarlyDataOutcome, MemorySessionStore};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
-use crate::cli::{GetArgs, TrustArgs};
+use self::args::GetArgs;
+use crate::cli::TrustArgs;
 use crate::exit::{Exit, Failure, plain_io_error};
 use crate::files::make_directory;
 use crate::hq;

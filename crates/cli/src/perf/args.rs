@@ -1,0 +1,178 @@
+//! The flags of `perf`.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use crate::cli::{DEFAULT_LISTEN, IdentityArgs, TrustArgs};
+use crate::duration::parse_positive_duration;
+use crate::size::parse_size;
+use crate::transport::Tuning;
+
+/// `perf`.
+#[derive(Args, Debug)]
+pub struct PerfArgs {
+    /// Which side.
+    #[command(subcommand)]
+    pub command: PerfCommand,
+}
+
+/// The sides of `perf`.
+#[derive(Debug, Subcommand)]
+pub enum PerfCommand {
+    /// Answer measurements
+    Server(PerfServerArgs),
+    /// Measure against a server
+    Client(PerfClientArgs),
+    /// Measure with both ends in this process, one thread each
+    Loopback(PerfLoopbackArgs),
+}
+
+/// `perf server`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  swiftwater perf server
+  swiftwater perf server --listen 127.0.0.1:4444 --suite aes128 --json
+  swiftwater perf server --workers 0
+
+Protocol: ALPN \"perf\". On each stream the client opens it sends the number of bytes it wants (8
+bytes, big-endian), then any number of bytes, then the end; the server answers with that many bytes.")]
+pub struct PerfServerArgs {
+    /// Address and UDP port to listen on
+    #[arg(long, value_name = "ADDR", default_value = DEFAULT_LISTEN)]
+    pub listen: SocketAddr,
+
+    /// Certificate and development certificates.
+    #[command(flatten)]
+    pub identity: IdentityArgs,
+
+    /// Workers that share the port, each with a thread and connections of its own; 0 takes as many as
+    /// there are processors
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub workers: usize,
+
+    /// Transport settings.
+    #[command(flatten)]
+    pub tuning: Tuning,
+
+    /// Print one JSON object per event
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `perf client`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  swiftwater perf client 10.0.0.7:4433 --insecure download --bytes 1G
+  swiftwater perf client localhost:4433 --ca dev-cert.pem upload --bytes 500MB --json
+  swiftwater perf client localhost:4433 --insecure requests --up 100 --down 10k --in-flight 50
+  swiftwater perf client localhost:4433 --insecure handshakes --duration 5s")]
+pub struct PerfClientArgs {
+    /// Server: host:port
+    #[arg(value_name = "HOST:PORT")]
+    pub server: String,
+
+    /// What to measure.
+    #[command(subcommand)]
+    pub load: Load,
+
+    /// Whom to trust.
+    #[command(flatten)]
+    pub trust: TrustArgs,
+
+    /// Transport settings.
+    #[command(flatten)]
+    pub tuning: Tuning,
+
+    /// Print the result as JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// `perf loopback`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  swiftwater perf loopback --suite aes128 download --bytes 1G
+  swiftwater perf loopback handshakes --duration 3s --json
+
+Each end has a thread of its own, so CPU time is told apart by side.")]
+pub struct PerfLoopbackArgs {
+    /// What to measure.
+    #[command(subcommand)]
+    pub load: Load,
+
+    /// Transport settings.
+    #[command(flatten)]
+    pub tuning: Tuning,
+
+    /// Print the result as JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// What `perf` measures.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Load {
+    /// Bytes per second from client to server
+    Upload(VolumeArgs),
+    /// Bytes per second from server to client
+    Download(VolumeArgs),
+    /// Requests per second on one connection
+    #[command(alias = "rps")]
+    Requests(RequestsArgs),
+    /// New connections per second
+    Handshakes(HandshakesArgs),
+}
+
+/// How much to move.
+#[derive(Args, Clone, Debug)]
+pub struct VolumeArgs {
+    /// Bytes to move, over all streams: 500MB, 1G, 16MiB
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_size)]
+    pub bytes: u64,
+
+    /// Streams that share the bytes
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub streams: u16,
+}
+
+/// Which requests to make.
+#[derive(Args, Clone, Debug)]
+pub struct RequestsArgs {
+    /// Bytes of a request
+    #[arg(long, value_name = "SIZE", default_value = "100", value_parser = parse_size)]
+    pub up: u64,
+
+    /// Bytes of a response
+    #[arg(long, value_name = "SIZE", default_value = "1k", value_parser = parse_size)]
+    pub down: u64,
+
+    /// Requests at any time
+    #[arg(long, value_name = "N", default_value_t = 16,
+          value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub in_flight: u16,
+
+    /// How long to go on
+    #[arg(long, value_name = "TIME", default_value = "5s",
+          value_parser = parse_positive_duration)]
+    pub duration: Duration,
+}
+
+/// How to connect again and again.
+#[derive(Args, Clone, Debug)]
+pub struct HandshakesArgs {
+    /// Handshakes at any time
+    #[arg(long, value_name = "N", default_value_t = 8,
+          value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub in_flight: u16,
+
+    /// How long to go on
+    #[arg(long, value_name = "TIME", default_value = "5s",
+          value_parser = parse_positive_duration)]
+    pub duration: Duration,
+}
