@@ -152,9 +152,9 @@ class Swiftwater:
         connect = PATIENCE if task.per_connection else CONNECT
         trust = ["--ca", str(task.ca), "--connect-timeout", f"{connect}s"]
         place = ["-o", str(task.output), "-j", "100", "--json", "-v"]
-        options = self.options(task, "get")
+        options = self.options(task, "get") + ["--protocol", "hq"]
         if task.resume:
-            options.append(self.require("get", "--resume"))
+            options.append(self.require("get", "--tls-resume"))
         if task.zero_rtt:
             options.append(self.require("get", "--zero-rtt"))
         if task.migrate:

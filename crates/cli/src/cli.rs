@@ -40,8 +40,8 @@ pub struct Cli {
 pub enum Command {
     /// Serve a directory, or stand before another server, over HTTP/3, HTTP/2 and HTTP/1.1
     Serve(ServeArgs),
-    /// Download files
-    Get(GetArgs),
+    /// Download files and send requests over HTTP/3, HTTP/2 and HTTP/1.1
+    Get(Box<GetArgs>),
     /// Measure throughput, requests and handshakes
     Perf(PerfArgs),
     /// Put any UDP program behind an emulated link

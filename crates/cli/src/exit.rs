@@ -21,7 +21,7 @@ pub enum Exit {
     Connection = 4,
     /// 5: the peer's certificate is not trusted, or TLS failed otherwise.
     Certificate = 5,
-    /// 6: the server has no such file or refuses to give it.
+    /// 6: the server has no such file or refuses to give it (`hq-interop`; HTTP has statuses).
     Refused = 6,
     /// 7: a local file or directory: missing, exists already, no permission, disk full.
     LocalFile = 7,
@@ -36,6 +36,10 @@ pub enum Exit {
     Runs = 11,
     /// 12: claims of an experiment failed, and `--strict` was given.
     Claims = 12,
+    /// 13: the server answered with a status from 400 up, or with a redirect that was not to be followed.
+    Status = 13,
+    /// 14: it took longer than `--max-time`.
+    TooSlow = 14,
     /// 130: interrupted with Ctrl-C before the work was done.
     Interrupted = 130,
 }
@@ -49,13 +53,15 @@ Exit codes:
   3    unknown host, or it can't be looked up now
   4    no connection, or connection lost (UDP blocked, no server, refused)
   5    certificate not trusted, or another TLS failure
-  6    the server has no such file or refuses it
+  6    the server has no such file or refuses it (hq-interop)
   7    local file or directory (missing, exists, no permission, disk full)
   8    what arrived differs from what was sent
   9    cannot listen on the address (port taken)
   10   no such scenario, or its file is wrong (file and line are named)
   11   runs of an experiment failed (the others are kept)
   12   claims of an experiment failed (only with --strict)
+  13   the server answered with an error status (400 and up) or a redirect that was not followed
+  14   it took longer than --max-time
   130  interrupted (Ctrl-C)";
 
 impl From<Exit> for ExitCode {

@@ -38,6 +38,8 @@ pub mod tls_alert;
 pub mod transport;
 pub mod url;
 
+pub use crate::commands::get::args as get_args;
+
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -50,7 +52,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let outcome = match Cli::from_args(args) {
         Ok(cli) => {
             start_logging(cli.verbose);
-            dispatch(cli.command)
+            dispatch(cli)
         }
         Err(outcome) => outcome,
     };
@@ -65,10 +67,10 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn dispatch(command: Command) -> Result<(), Failure> {
-    match command {
+fn dispatch(cli: Cli) -> Result<(), Failure> {
+    match cli.command {
         Command::Serve(args) => runtime::block_on(commands::serve::run(args)),
-        Command::Get(args) => runtime::block_on(commands::get::run(args)),
+        Command::Get(args) => runtime::block_on(commands::get::run(*args, cli.verbose > 0)),
         Command::Perf(args) => match args.command {
             PerfCommand::Server(args) => runtime::block_on(perf::server::run(args)),
             PerfCommand::Client(args) => runtime::block_on(perf::client::run(args)),

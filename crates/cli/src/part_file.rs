@@ -130,7 +130,7 @@ impl PartFile {
 }
 
 /// The directory that `path` is in; the current one for a bare name.
-fn directory_of(path: &Path) -> &Path {
+pub(crate) fn directory_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -139,7 +139,7 @@ fn directory_of(path: &Path) -> &Path {
 
 /// Makes a rename last through a power failure. Some file systems can't sync a directory; the
 /// contents are safe regardless.
-fn sync_directory(directory: &Path) {
+pub(crate) fn sync_directory(directory: &Path) {
     if cfg!(unix)
         && let Ok(directory) = File::open(directory)
     {
@@ -147,7 +147,8 @@ fn sync_directory(directory: &Path) {
     }
 }
 
-fn failed(path: &Path, source: io::Error) -> PartFileError {
+/// What a failed operation on the file that will be `path` means.
+pub(crate) fn failed(path: &Path, source: io::Error) -> PartFileError {
     let path = path.to_owned();
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => PartFileError::DiskFull(path),

@@ -1,4 +1,5 @@
-//! The addresses that `get` accepts, and percent-encoding (RFC 3986, the parts needed here).
+//! The addresses that `get` accepts, references to others, and percent-encoding (RFC 3986, the parts
+//! needed here).
 
 use std::fmt::{self, Write as _};
 use std::net::Ipv6Addr;
@@ -6,21 +7,93 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// Port of an `https` address without one.
-const DEFAULT_PORT: u16 = 443;
-
 /// Longest address accepted, bytes.
 const MAX_LENGTH: usize = 8_000;
 
-/// `https://host[:port]/path`.
+/// What an address begins with.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum Scheme {
+    /// `https`: over TLS or QUIC.
+    Https,
+    /// `http`: anybody on the way can read and change everything.
+    Http,
+}
+
+impl Scheme {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Https => "https",
+            Self::Http => "http",
+        }
+    }
+
+    fn default_port(self) -> u16 {
+        match self {
+            Self::Https => 443,
+            Self::Http => 80,
+        }
+    }
+}
+
+/// `https://host[:port]/path`, or with `http`.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Url {
+    scheme: Scheme,
     host: String,
     port: u16,
     path: String,
 }
 
 impl Url {
+    /// The scheme.
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// True if scheme, host and port are the same (RFC 9110, section 4.3.1).
+    pub fn has_origin_of(&self, other: &Self) -> bool {
+        (self.scheme, &self.host, self.port) == (other.scheme, &other.host, other.port)
+    }
+
+    /// The address that `reference` means on a page at this one (RFC 3986, section 5.2).
+    pub fn join(&self, reference: &str) -> Result<Self, UrlError> {
+        let Self {
+            host, port, path, ..
+        } = self;
+        let base = path.split('?').next().unwrap_or_default();
+        let reference = reference.trim();
+        let has_scheme = reference.split(['/', '?', '#']).next();
+        let has_scheme = has_scheme.is_some_and(|first| first.contains(':'));
+        let joined = if has_scheme {
+            return reference.parse();
+        } else if let Some(rest) = reference.strip_prefix("//") {
+            return format!("{}://{rest}", self.scheme.name()).parse();
+        } else if reference.starts_with('/') {
+            reference.to_owned()
+        } else if reference.starts_with('?') {
+            format!("{base}{reference}")
+        } else if reference.is_empty() || reference.starts_with('#') {
+            path.clone()
+        } else {
+            let directory = base.rfind('/').map_or("/", |end| &base[..=end]);
+            format!("{directory}{reference}")
+        };
+        let joined = joined.split('#').next().unwrap_or_default();
+        let (path, query) = match joined.find('?') {
+            Some(begin) => joined.split_at(begin),
+            None => (joined, ""),
+        };
+        if path.len() + query.len() > MAX_LENGTH {
+            return Err(UrlError::new(reference, "it is too long"));
+        }
+        Ok(Self {
+            scheme: self.scheme,
+            host: host.clone(),
+            port: *port,
+            path: percent_encode(&format!("{}{query}", without_dots(path))),
+        })
+    }
+
     /// The host: a name, an IPv4 address, or an IPv6 address without brackets.
     pub fn host(&self) -> &str {
         &self.host
@@ -69,17 +142,19 @@ impl FromStr for Url {
         let Some((scheme, rest)) = input.split_once("://") else {
             return Err(fail("write https://host:port/path"));
         };
-        if !scheme.eq_ignore_ascii_case("https") {
-            return Err(fail("only https:// is supported"));
-        }
+        let known = [Scheme::Https, Scheme::Http];
+        let mut known = known.into_iter();
+        let scheme = known.find(|known| known.name().eq_ignore_ascii_case(scheme));
+        let scheme = scheme.ok_or_else(|| fail("only https:// and http:// are supported"))?;
         let (authority, path) = match rest.find(['/', '?', '#']) {
             Some(end) => rest.split_at(end),
             None => (rest, ""),
         };
-        let (host, port) = split_authority(authority).map_err(fail)?;
+        let (host, port) = split_authority(authority, scheme).map_err(fail)?;
         let path = path.split('#').next().unwrap_or_default();
         let slash = if path.starts_with('/') { "" } else { "/" };
         Ok(Self {
+            scheme,
             host,
             port,
             path: format!("{slash}{}", percent_encode(path)),
@@ -89,11 +164,17 @@ impl FromStr for Url {
 
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { host, port, path } = self;
+        let Self {
+            scheme,
+            host,
+            port,
+            path,
+        } = self;
+        let scheme = scheme.name();
         if host.contains(':') {
-            write!(f, "https://[{host}]:{port}{path}")
+            write!(f, "{scheme}://[{host}]:{port}{path}")
         } else {
-            write!(f, "https://{host}:{port}{path}")
+            write!(f, "{scheme}://{host}:{port}{path}")
         }
     }
 }
@@ -116,7 +197,7 @@ impl UrlError {
 }
 
 /// `host`, `host:port`, `[v6]` or `[v6]:port`.
-fn split_authority(authority: &str) -> Result<(String, u16), &'static str> {
+fn split_authority(authority: &str, scheme: Scheme) -> Result<(String, u16), &'static str> {
     if authority.contains('@') {
         return Err("user names and passwords are not supported");
     }
@@ -140,7 +221,7 @@ fn split_authority(authority: &str) -> Result<(String, u16), &'static str> {
         return Err("the host is neither a name nor an IP address");
     }
     let port = match port.strip_prefix(':') {
-        None if port.is_empty() => DEFAULT_PORT,
+        None if port.is_empty() => scheme.default_port(),
         Some(digits) => digits
             .parse()
             .ok()
@@ -149,6 +230,27 @@ fn split_authority(authority: &str) -> Result<(String, u16), &'static str> {
         None => return Err("something follows the host that is no port"),
     };
     Ok((host.to_ascii_lowercase(), port))
+}
+
+/// A path beginning with `/` without its `.` and `..` (RFC 3986, section 5.2.4).
+fn without_dots(path: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    let segments = path.strip_prefix('/').unwrap_or(path).split('/');
+    let mut is_directory = false;
+    for segment in segments {
+        is_directory = matches!(segment, "." | "..");
+        match segment {
+            "." => {}
+            ".." => drop(kept.pop()),
+            segment => kept.push(segment),
+        }
+    }
+    let end = if is_directory && !kept.is_empty() {
+        "/"
+    } else {
+        ""
+    };
+    format!("/{}{end}", kept.join("/"))
 }
 
 /// Encodes what may not stand in a request line. What is encoded already stays as it is.

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use swiftwater_cli::cli::{Cli, Command};
 use swiftwater_cli::demo::Story;
 use swiftwater_cli::exit::{Exit, Failure};
+use swiftwater_cli::get_args::Protocol;
 use swiftwater_cli::migrate::{Destination, MigrateAfter};
 use swiftwater_cli::size::parse_size;
 
@@ -65,7 +66,7 @@ fn defaults_suit_a_first_try() {
     let Command::Get(get) = parse("swiftwater get https://h/x").unwrap().command else {
         panic!()
     };
-    assert_eq!(get.output.to_str(), Some("."));
+    assert!(get.output.is_none() && get.protocol == Protocol::Auto);
     assert!(!get.force && !get.trust.insecure && get.trust.ca.is_none());
     assert!(get.parallel > 1);
 
@@ -110,7 +111,7 @@ fn wrong_values_are_explained_in_one_line() {
     assert!(refused("swiftwater sim --rate fast").contains("mbit"));
     assert!(refused("swiftwater sim --loss 120%").contains("--loss"));
     assert!(refused("swiftwater sim --rtt 30").contains("unit"));
-    assert!(refused("swiftwater get http://h/x").contains("https"));
+    assert!(refused("swiftwater get ftp://h/x").contains("https"));
     assert!(refused("swiftwater get").contains("URL"));
     assert!(refused("swiftwater serve").contains("DIR"));
     assert!(refused("swiftwater serve . --listen nowhere").contains("--listen"));

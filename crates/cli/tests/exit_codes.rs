@@ -12,7 +12,9 @@ use tempfile::TempDir;
 #[test]
 fn usage() {
     assert!(failed(&run([]), 2).contains("--help"));
-    assert!(failed(&run(["get", "http://h/x"]), 2).contains("https"));
+    assert!(failed(&run(["get", "ftp://h/x"]), 2).contains("https"));
+    let open = ["get", "http://h/x", "--protocol", "hq"];
+    assert!(failed(&run(open), 2).contains("https"));
     assert!(failed(&run(["sim", "--flow", "pigeon"]), 2).contains("cubic"));
     assert!(failed(&run(["sim", "--buffer", "0"]), 2).contains("buffer"));
     assert!(failed(&run(["sim", "--rate", "unlimited"]), 2).contains("rate"));
@@ -149,21 +151,21 @@ fn certificate_is_not_trusted() {
     get.arg("get")
         .arg(site.url("/x"))
         .arg("-o")
-        .arg(site.path("out"));
+        .arg(site.path("out/"));
     get.arg("--ca").arg(other.certificate());
     let error = failed(&get.output().unwrap(), 5);
     assert!(
         error.contains("--ca") && error.contains("--insecure"),
         "{error}"
     );
-    assert!(names(&site.path("out")).is_empty());
+    assert!(names(&site.path("out/")).is_empty());
 
     let mut insecure = swiftwater();
     insecure
         .arg("get")
         .arg(site.url("/x"))
         .arg("-o")
-        .arg(site.path("out"))
+        .arg(site.path("out/"))
         .arg("--insecure");
     succeeded(&insecure.output().unwrap());
 }

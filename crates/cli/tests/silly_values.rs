@@ -138,7 +138,15 @@ fn directories_that_are_files() {
     fs::write(&file, "").expect("written");
     let file = file.to_str().expect("UTF-8");
     for line in [
-        vec!["get", "https://127.0.0.1:9/x", "--insecure", "-o", file],
+        vec![
+            "get",
+            "https://127.0.0.1:9/x",
+            "--insecure",
+            "--protocol",
+            "hq",
+            "-o",
+            file,
+        ],
         vec!["serve", file],
         vec!["serve", "/", "--state-dir", file],
         vec!["man", file],

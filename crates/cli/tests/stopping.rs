@@ -31,7 +31,8 @@ fn slow_relay(site: &Site) -> Running {
 fn get(site: &Site, relay: &Running) -> Command {
     let listen = relay.first["listen"].as_str().expect("an address");
     let mut get = swiftwater();
-    get.args(["get", &format!("https://{listen}/large"), "--ca"])
+    get.args(["get", "--protocol", "hq"])
+        .args([&format!("https://{listen}/large"), "--ca"])
         .arg(site.certificate())
         .arg("-o")
         .arg(site.path("out"))

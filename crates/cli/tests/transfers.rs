@@ -226,7 +226,8 @@ fn files_cross_a_bad_link_intact() {
     assert_eq!(keys(&relay.first), ["event", "listen", "to"]);
     let listen = relay.first["listen"].as_str().unwrap();
     let mut get = swiftwater();
-    get.args(["get", &format!("https://{listen}/large"), "--ca"])
+    get.args(["get", "--protocol", "hq"])
+        .args([&format!("https://{listen}/large"), "--ca"])
         .arg(site.certificate());
     succeeded(&get.arg("-o").arg(site.path("out")).output().unwrap());
     assert_eq!(fs::read(site.path("out").join("large")).unwrap(), large);
@@ -277,7 +278,7 @@ fn a_download_may_move_to_another_address_on_its_way() {
 #[test]
 fn the_second_connection_resumes_the_first() {
     for (flag, policy, early) in [
-        ("--resume", "accept", Value::Null),
+        ("--tls-resume", "accept", Value::Null),
         ("--zero-rtt", "accept", "accepted".into()),
         // Tickets of a server that rejects early data don't invite them.
         ("--zero-rtt", "reject", Value::Null),

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proptest::prelude::*;
-use swiftwater_cli::url::{Url, percent_decode, percent_encode};
+use swiftwater_cli::url::{Scheme, Url, percent_decode, percent_encode};
 
 fn url(text: &str) -> Url {
     text.parse().unwrap()
@@ -24,9 +24,61 @@ fn parts() {
         (v6.host(), v6.port(), v6.to_string()),
         ("::1", 9, "https://[::1]:9/x".to_owned())
     );
+    let open = url("HTTP://h/x");
+    assert_eq!((open.scheme(), open.port()), (Scheme::Http, 80));
+    assert_eq!(open.to_string(), "http://h:80/x");
     assert_eq!(url("https://h").path(), "/");
     assert_eq!(url("https://h?q").path(), "/?q");
     assert_eq!(url("https://h/with space/ü").path(), "/with%20space/%C3%BC");
+}
+
+/// The examples of RFC 3986, section 5.4, that make sense without other schemes.
+#[test]
+fn references() {
+    let base = url("http://a/b/c/d;p?q");
+    for (reference, path) in [
+        ("g", "/b/c/g"),
+        ("./g", "/b/c/g"),
+        ("g/", "/b/c/g/"),
+        ("/g", "/g"),
+        ("?y", "/b/c/d;p?y"),
+        ("g?y", "/b/c/g?y"),
+        ("#s", "/b/c/d;p?q"),
+        ("g#s", "/b/c/g"),
+        ("g?y#s", "/b/c/g?y"),
+        (";x", "/b/c/;x"),
+        ("", "/b/c/d;p?q"),
+        (".", "/b/c/"),
+        ("./", "/b/c/"),
+        ("..", "/b/"),
+        ("../", "/b/"),
+        ("../g", "/b/g"),
+        ("../..", "/"),
+        ("../../g", "/g"),
+        ("../../../g", "/g"),
+        ("/./g", "/g"),
+        ("/../g", "/g"),
+        ("..g", "/b/c/..g"),
+        ("./g/.", "/b/c/g/"),
+        ("g/./h", "/b/c/g/h"),
+        ("g/../h", "/b/c/h"),
+        ("g?y/../x", "/b/c/g?y/../x"),
+        ("with space", "/b/c/with%20space"),
+    ] {
+        let joined = base.join(reference).unwrap();
+        assert_eq!(joined.path(), path, "{reference}");
+        assert!(joined.has_origin_of(&base), "{reference}");
+    }
+    let elsewhere = base.join("//g/x").unwrap();
+    assert_eq!(elsewhere.to_string(), "http://g:80/x");
+    assert!(!elsewhere.has_origin_of(&base));
+    let secure = base.join("https://a/y").unwrap();
+    assert_eq!(secure.to_string(), "https://a:443/y");
+    assert!(!secure.has_origin_of(&base));
+    for bad in ["ftp://a/x", "mailto:x", "//", "https://user@a/"] {
+        assert!(base.join(bad).is_err(), "{bad}");
+    }
+    assert!(base.join(&"x/".repeat(10_000)).is_err());
 }
 
 #[test]
@@ -34,7 +86,7 @@ fn refused() {
     for bad in [
         "",
         "h/x",
-        "http://h/x",
+        "ftp://h/x",
         "https://",
         "https:///x",
         "https://h:0/x",
@@ -89,6 +141,14 @@ proptest! {
             let _ = url.file_name();
         }
         let _ = percent_decode(&text);
+    }
+
+    /// What servers say in redirects leads to what can be read again, or to an error.
+    #[test]
+    fn references_lead_to_addresses(text in "[/.?#:a%ü ]{0,30}") {
+        if let Ok(joined) = url("https://h/a/b?c").join(&text) {
+            prop_assert_eq!(joined.to_string().parse::<Url>().unwrap(), joined);
+        }
     }
 
     #[test]

@@ -78,7 +78,8 @@ pub fn lookup_failure(host: &str, error: &io::Error) -> Failure {
     )
 }
 
-pub(super) fn no_address(host: &str) -> Failure {
+/// A name without an address.
+pub fn no_address(host: &str) -> Failure {
     Failure::new(
         Exit::UnknownHost,
         format_args!("unknown host '{host}': the name has no address"),

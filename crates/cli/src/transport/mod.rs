@@ -9,7 +9,8 @@ pub use ends::{
     Parting, Trust, client, connect, connect_early, farewell, hang_up, listen, resolve, server,
 };
 pub use failures::{
-    bind_failure, build_failure, client_failure, connection_failure, lookup_failure, qlog_failure,
+    bind_failure, build_failure, client_failure, connection_failure, lookup_failure, no_address,
+    qlog_failure,
 };
 pub use flags::{
     BackoffError, Basics, QuicVersion, Suite, Tuning, parse_backoff, parse_controller,

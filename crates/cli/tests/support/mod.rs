@@ -20,6 +20,10 @@ pub(crate) fn swiftwater() -> Command {
         .env_remove("SSLKEYLOGFILE")
         .env_remove("QLOGDIR")
         .stdin(Stdio::null());
+    // A proxy of the machine's knows nothing of the servers here.
+    for name in ["http_proxy", "https_proxy", "all_proxy", "no_proxy"] {
+        command.env_remove(name).env_remove(name.to_uppercase());
+    }
     command
 }
 
@@ -165,17 +169,27 @@ impl Site {
         format!("https://127.0.0.1:{}{path}", self.port)
     }
 
-    /// A `get` that trusts the server and writes to `out`.
+    /// A `get` over `hq-interop` that trusts the server and writes to `out`.
     pub(crate) fn get(&self, paths: &[&str]) -> Command {
+        let mut command = self.get_http(paths);
+        command.args(["--protocol", "hq"]);
+        command
+    }
+
+    /// A `get` over HTTP that trusts the server and writes to the directory `out`.
+    pub(crate) fn get_http(&self, paths: &[&str]) -> Command {
+        let mut command = self.ask(paths);
+        command.arg("-o").arg(self.path("out/"));
+        command
+    }
+
+    /// A `get` over HTTP that trusts the server.
+    pub(crate) fn ask(&self, paths: &[&str]) -> Command {
         let mut command = swiftwater();
         command
             .arg("get")
             .args(paths.iter().map(|path| self.url(path)));
-        command
-            .arg("--ca")
-            .arg(self.certificate())
-            .arg("-o")
-            .arg(self.path("out"));
+        command.arg("--ca").arg(self.certificate());
         command
     }
 }

@@ -38,7 +38,8 @@ pub enum BuildError {
 /// Configures an [`HttpClient`].
 pub struct Builder {
     quic: Option<QuicSide>,
-    tls: Option<Arc<rustls::ClientConfig>>,
+    tls: Option<rustls::ClientConfig>,
+    http1_only: bool,
     resolver: Arc<dyn Resolver>,
     proxies: Proxies,
     network: Arc<dyn Fn() -> Network + Send + Sync>,
@@ -58,6 +59,7 @@ impl Default for Builder {
         Self {
             quic: None,
             tls: None,
+            http1_only: false,
             resolver: Arc::new(SystemResolver),
             proxies: Proxies::none(),
             network: Arc::new(Network::current),
@@ -84,9 +86,15 @@ impl Builder {
 
     /// TLS over TCP. The ALPN names are replaced by `h2` and `http/1.1`.
     #[must_use]
-    pub fn tls(mut self, mut config: rustls::ClientConfig) -> Self {
-        config.alpn_protocols = vec![ALPN_HTTP2.to_vec(), ALPN_HTTP11.to_vec()];
-        self.tls = Some(Arc::new(config));
+    pub fn tls(mut self, config: rustls::ClientConfig) -> Self {
+        self.tls = Some(config);
+        self
+    }
+
+    /// Whether TLS over TCP offers HTTP/1.1 alone. Default: false.
+    #[must_use]
+    pub fn http1_only(mut self, only: bool) -> Self {
+        self.http1_only = only;
         self
     }
 
@@ -179,9 +187,18 @@ impl Builder {
         if self.quic.is_none() && self.policy == Policy::Http3Only {
             return Err(BuildError::NoQuic);
         }
+        let names: &[&[u8]] = if self.http1_only {
+            &[ALPN_HTTP11]
+        } else {
+            &[ALPN_HTTP2, ALPN_HTTP11]
+        };
+        let tls = self.tls.map(|mut tls| {
+            tls.alpn_protocols = names.iter().map(|name| name.to_vec()).collect();
+            tls
+        });
         Ok(HttpClient::new(State {
             quic: self.quic,
-            tls: self.tls,
+            tls: tls.map(Arc::new),
             resolver: self.resolver,
             proxies: self.proxies,
             network: self.network,

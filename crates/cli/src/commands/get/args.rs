@@ -1,12 +1,17 @@
-//! The flags of `get`.
+//! The flags of `get`, and what they are made of.
 
 use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use http::{HeaderName, HeaderValue, Method};
 use swiftwater::link::parse_rate;
 use swiftwater::units::Bandwidth;
+use thiserror::Error;
 
 use crate::cli::TrustArgs;
+use crate::duration::parse_positive_duration;
 use crate::migrate::MigrateAfter;
 use crate::transport::Tuning;
 use crate::url::Url;
@@ -16,40 +21,84 @@ use crate::url::Url;
 #[command(after_help = "\
 Examples:
   swiftwater get https://localhost:4433/video.mp4 --ca ~/.local/state/swiftwater/dev-cert.pem
-  swiftwater get https://example.net/a https://example.net/b -o downloads -j 4
-  swiftwater get https://10.0.0.7:4433/big.bin --insecure --json
+  swiftwater get https://example.net/a https://example.net/b -o downloads/ -j 4
+  swiftwater get https://example.net/big.iso -C
+  swiftwater get https://example.net/ -o - -v --protocol h3
+  swiftwater get https://example.net/x -o /dev/null --json
+  swiftwater get https://example.net/api -d '{\"a\":1}' -H 'Content-Type: application/json'
+  swiftwater get https://example.net/upload -X PUT -d @photo.jpg
+  swiftwater get https://10.0.0.7:4433/big.bin --insecure --protocol hq -o downloads
 
-Files of one server share one connection. A file has its final name only when it is complete; until
-then it is called .NAME.part-XXXXXX. A download that is killed leaves that behind: it is never continued
-and may be deleted; the next try starts afresh.")]
+Files of one server share connections. Without --protocol, HTTP/3 and TCP race, HTTP/3 first.
+
+A file has its final name only when it is complete; until then it is called .NAME.part, and what the server
+calls its version is in .NAME.part.json. If the connection is lost, get continues by itself a few times. What is
+then missing, or after an interruption, -C fetches; if the file changed meanwhile, all of it. Servers that
+name no version (a strong ETag or an old enough Last-Modified) make that impossible: nothing is kept.
+
+Statuses from 400 up, and redirects unless -L follows them, are failures (exit code 13) and write no file.
+-L goes from https to http never, and takes no credentials elsewhere.
+
+--protocol hq speaks HTTP/0.9 on QUIC streams (hq-interop), for tests of the transport: no flags about requests
+and responses, -o is always a directory, and interrupted files can't be continued.")]
 pub struct GetArgs {
-    /// Addresses: https://host:port/path (port 443 if left out)
+    /// Addresses: https://host:port/path (port 443 if left out), or http://
     #[arg(value_name = "URL", required = true)]
     pub urls: Vec<Url>,
 
-    /// Directory to write to; made if missing
-    #[arg(short, long, value_name = "DIR", default_value = ".")]
-    pub output: PathBuf,
+    /// Where to write to: a directory if it is one, ends in '/' or there are several addresses; otherwise a
+    /// file, and - is standard output [default: the present directory; standard output unless the method
+    /// is GET]
+    #[arg(short, long, value_name = "PATH")]
+    pub output: Option<PathBuf>,
 
     /// Overwrite files that exist
     #[arg(short, long)]
     pub force: bool,
 
+    /// Continue what an earlier get left incomplete; files that exist are complete
+    #[arg(short = 'C', long = "continue", conflicts_with = "force")]
+    pub continuation: bool,
+
+    /// Which protocols to use
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "WHICH",
+        help_heading = "Protocol"
+    )]
+    pub protocol: Protocol,
+
+    /// What is sent and shown.
+    #[command(flatten)]
+    pub request: RequestArgs,
+
     /// Whom to trust.
     #[command(flatten)]
     pub trust: TrustArgs,
+
+    /// Give up an address after this long, redirects and continuations included
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_duration)]
+    pub max_time: Option<Duration>,
+
+    /// Ask so many times more if the server can't be reached or is busy (408, 429, 500, 502, 503, 504);
+    /// only methods that may be repeated
+    #[arg(long, value_name = "TIMES", default_value_t = 0,
+          value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub retry: u32,
 
     /// Downloads at once
     #[arg(short = 'j', long, value_name = "N", default_value_t = 8,
           value_parser = clap::value_parser!(u16).range(1..=100))]
     pub parallel: u16,
 
-    /// Move to another local address after this much file data, e.g. 1MB (another port),
+    /// Move to another local address after this much content over QUIC, e.g. 1MB (another port),
     /// 1MB,192.0.2.7 or 1MB,192.0.2.7:5000
-    #[arg(long, value_name = "SIZE[,ADDR]")]
+    #[arg(long, value_name = "SIZE[,ADDR]", help_heading = "Protocol")]
     pub migrate_after: Option<MigrateAfter>,
 
-    /// Let each server send no faster than this, e.g. 20mbit (file data, on average)
+    /// Let each server send no faster than this, e.g. 20mbit (content, on average)
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     pub limit_rate: Option<Bandwidth>,
 
@@ -57,15 +106,142 @@ pub struct GetArgs {
     #[command(flatten)]
     pub tuning: Tuning,
 
-    /// Fetch the first file of each server, then connect again for the rest, resuming the TLS session
-    #[arg(long)]
-    pub resume: bool,
+    /// Fetch the first address of each server, then connect again for the rest, resuming the TLS session
+    /// over QUIC
+    #[arg(long, help_heading = "Protocol")]
+    pub tls_resume: bool,
 
-    /// As --resume, and send the requests for the rest before the handshake is complete (0-RTT)
-    #[arg(long)]
+    /// As --tls-resume, and send requests before the handshake is complete (0-RTT), if their method is
+    /// safe
+    #[arg(long, help_heading = "Protocol")]
     pub zero_rtt: bool,
 
-    /// Print one JSON object per file, then one with totals
+    /// Print one JSON object per address, then one with totals
     #[arg(long)]
     pub json: bool,
+}
+
+/// What is sent, and what of the answer is shown.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Request")]
+pub struct RequestArgs {
+    /// Method [default: GET; with -d POST, with -I HEAD]
+    #[arg(short = 'X', long = "request", value_name = "METHOD")]
+    pub method: Option<Method>,
+
+    /// A field of the request; repeatable
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
+    pub headers: Vec<Header>,
+
+    /// Content: text, @FILE, or @- for standard input. Its type is application/x-www-form-urlencoded for text
+    /// and application/octet-stream otherwise, unless -H says something else
+    #[arg(short, long, value_name = "DATA|@FILE")]
+    pub data: Option<Data>,
+
+    /// Ask for the head of the response only, and print it
+    #[arg(short = 'I', long, conflicts_with_all = ["method", "data"])]
+    pub head: bool,
+
+    /// Print the head of the response to standard output
+    #[arg(short, long, conflicts_with = "json")]
+    pub include: bool,
+
+    /// Follow redirects, up to ten in a row
+    #[arg(short = 'L', long)]
+    pub location: bool,
+
+    /// Ask for compressed content (gzip, br, zstd), and decompress it
+    #[arg(long, conflicts_with = "continuation")]
+    pub compressed: bool,
+
+    /// Write the content of failed responses too
+    #[arg(long)]
+    pub fail_with_body: bool,
+}
+
+/// Which protocols may carry requests.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub enum Protocol {
+    /// HTTP/3 with HTTP/2 and HTTP/1.1 starting 250 ms later, whichever connects first
+    #[default]
+    Auto,
+    /// HTTP/3 or nothing
+    H3,
+    /// HTTP/3, and the others only if it fails
+    PreferH3,
+    /// HTTP/2 or HTTP/1.1, as the server chooses
+    Tcp,
+    /// HTTP/1.1 only
+    #[value(name = "http1.1", alias = "h1")]
+    Http1,
+    /// HTTP/0.9 on QUIC streams (hq-interop)
+    Hq,
+}
+
+/// A field of a request, `Name: value`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Header {
+    /// The name.
+    pub name: HeaderName,
+    /// The value; empty if nothing follows the colon.
+    pub value: HeaderValue,
+}
+
+/// Text that is no field, or one that can't be set.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+pub enum HeaderError {
+    /// There is no colon, or something before or after it that may not be there.
+    #[error("write 'Name: value'")]
+    Malformed,
+    /// It belongs to the connection, or follows from the URL or the content (RFC 9110, section 7.6.1).
+    #[error("'{0}' follows from the address, the content or the protocol, and can't be set")]
+    Reserved(HeaderName),
+}
+
+/// Fields that the client sets or that HTTP/2 and HTTP/3 don't have.
+const RESERVED: [HeaderName; 7] = [
+    http::header::CONNECTION,
+    http::header::CONTENT_LENGTH,
+    http::header::HOST,
+    http::header::TE,
+    http::header::TRANSFER_ENCODING,
+    http::header::UPGRADE,
+    http::header::EXPECT,
+];
+
+impl FromStr for Header {
+    type Err = HeaderError;
+
+    fn from_str(text: &str) -> Result<Self, HeaderError> {
+        let (name, value) = text.split_once(':').ok_or(HeaderError::Malformed)?;
+        let name: HeaderName = name.trim().parse().map_err(|_| HeaderError::Malformed)?;
+        let value = HeaderValue::from_str(value.trim()).map_err(|_| HeaderError::Malformed)?;
+        if RESERVED.contains(&name) {
+            return Err(HeaderError::Reserved(name));
+        }
+        Ok(Self { name, value })
+    }
+}
+
+/// The content of a request.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Data {
+    /// As it is on the command line.
+    Text(String),
+    /// A file's, read while it is sent.
+    File(PathBuf),
+    /// Standard input's, which can be read once.
+    Stdin,
+}
+
+impl FromStr for Data {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(match text.strip_prefix('@') {
+            None => Self::Text(text.to_owned()),
+            Some("-") => Self::Stdin,
+            Some(path) => Self::File(path.into()),
+        })
+    }
 }

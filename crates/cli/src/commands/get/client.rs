@@ -1,0 +1,93 @@
+//! The HTTP client that the flags ask for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use swiftwater::{Client, MemorySessionStore};
+use swiftwater_http::client::{HttpClient, Policy, Proxies, Timeouts};
+use swiftwater_http::udp::ALPN_HTTP3;
+use tokio::time::timeout;
+
+use super::args::{GetArgs, Protocol};
+use super::trust;
+use crate::exit::{Exit, Failure};
+use crate::transport::{build_failure, client};
+
+/// What QUIC may take where something else can be tried.
+const QUIC_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Until the head of a response comes, for requests that take the server long.
+const HEAD_PATIENCE: Duration = Duration::from_secs(300);
+
+/// How long the end of the program waits for its farewells to be sent.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+/// H3_NO_ERROR (RFC 9114, section 8.1).
+const NO_ERROR: u64 = 0x100;
+
+/// The client, and its QUIC side if it has one.
+pub(super) struct Clients {
+    pub(super) http: HttpClient,
+    pub(super) quic: Option<Client>,
+}
+
+impl Clients {
+    /// Must be called inside the runtime.
+    pub(super) fn new(args: &GetArgs) -> Result<Self, Failure> {
+        let patience = args.trust.connect_timeout;
+        let quic = client(&trust(&args.trust)?, ALPN_HTTP3, &args.tuning)
+            .sessions(Some(Arc::new(MemorySessionStore::default())))
+            .early_data(args.zero_rtt)
+            .transport(|transport| {
+                transport.handshake_timeout = patience;
+                transport.receive_rate = args.limit_rate;
+            });
+        let tls = quic.tls_over_tcp().map_err(|error| build_failure(&error))?;
+        let policy = match args.protocol {
+            Protocol::Auto | Protocol::Hq => Policy::Race,
+            Protocol::H3 => Policy::Http3Only,
+            Protocol::PreferH3 => Policy::PreferHttp3,
+            Protocol::Tcp | Protocol::Http1 => Policy::NoHttp3,
+        };
+        let proxies = Proxies::from_env().map_err(|error| Failure::new(Exit::Usage, error))?;
+        let mut builder = HttpClient::builder()
+            .tls(tls)
+            .http1_only(args.protocol == Protocol::Http1)
+            .proxies(proxies)
+            .policy(policy)
+            // No record of the DNS is asked for: without this, a single address would never be tried.
+            .assume_http3(true)
+            .early_data(args.zero_rtt)
+            .timeouts(Timeouts {
+                resolve: patience,
+                connect: patience,
+                handshake: patience,
+                quic: match policy {
+                    Policy::Http3Only => patience,
+                    _ => patience.min(QUIC_PATIENCE),
+                },
+                head: HEAD_PATIENCE,
+                ..Timeouts::default()
+            });
+        let mut kept = None;
+        if policy != Policy::NoHttp3 {
+            let quic = quic.build().map_err(|error| build_failure(&error))?;
+            builder = builder.quic(quic.endpoint().clone(), quic.config().clone());
+            kept = Some(quic);
+        }
+        let http = builder
+            .build()
+            .map_err(|error| Failure::new(Exit::Failure, error))?;
+        Ok(Self { http, quic: kept })
+    }
+
+    /// Closes all connections and waits, for a moment, until the servers could hear of it.
+    pub(super) async fn hang_up(self) {
+        self.http.close_idle();
+        if let Some(quic) = self.quic {
+            quic.endpoint().close(NO_ERROR, b"");
+            // Late is late: the servers find out by their idle timeouts.
+            let _ = timeout(FAREWELL, quic.endpoint().wait_idle()).await;
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What goes wrong with requests, in words and exit codes.
+
+use std::error::Error as StdError;
+use std::io;
+
+use http::StatusCode;
+use swiftwater_http::client::{AttemptCause, AttemptError, Error, Transport};
+use swiftwater_http::h3::BodyError;
+use swiftwater_http::udp::ClientError;
+
+use crate::exit::{Exit, Failure, plain_io_error};
+use crate::transport::{connection_failure, lookup_failure, no_address};
+use crate::url::Url;
+
+/// Why a request to `url` failed, or the content of its response.
+pub(super) fn request_failure(error: &Error, url: &Url) -> Failure {
+    let target = target(url);
+    let lost = |text: &dyn std::fmt::Display| {
+        Failure::new(
+            Exit::Connection,
+            format_args!("the request to {target} failed: {text}"),
+        )
+    };
+    match error {
+        Error::InvalidUri(_) | Error::Connect => Failure::new(Exit::Usage, error),
+        Error::Resolve { host, source } => lookup_failure(host, source),
+        Error::NoAddress(host) => no_address(host),
+        Error::Unreachable(attempts) => unreachable(attempts, &target),
+        Error::Http3(ClientError::Connection(error)) => connection_failure(error, &target),
+        Error::Content(BodyError::ConnectionLost(error)) => connection_failure(error, &target),
+        other => lost(other),
+    }
+}
+
+/// Why content broke off.
+pub(super) fn content_failure(error: &(dyn StdError + 'static), url: &Url) -> Failure {
+    let mut source = Some(error);
+    while let Some(error) = source {
+        if let Some(error) = error.downcast_ref::<Error>() {
+            return request_failure(error, url);
+        }
+        source = error.source();
+    }
+    Failure::new(
+        Exit::Connection,
+        format_args!("the content from {} broke off: {error}", target(url)),
+    )
+}
+
+/// A status that is a failure.
+pub(super) fn status_failure(url: &Url, status: StatusCode, more: &str) -> Failure {
+    let reason = status.canonical_reason().unwrap_or_default();
+    let status = status.as_u16();
+    let more = if more.is_empty() {
+        String::new()
+    } else {
+        format!(" ({more})")
+    };
+    Failure::new(
+        Exit::Status,
+        format_args!("{url}: the server answered {status} {reason}{more}"),
+    )
+}
+
+/// `host:port`, as people write it.
+pub(super) fn target(url: &Url) -> String {
+    let (host, port) = (url.host(), url.port());
+    if host.contains(':') {
+        format!("[{host}]:{port}")
+    } else {
+        format!("{host}:{port}")
+    }
+}
+
+/// The failure of all attempts to connect: what is said of certificates says most, then what each
+/// transport met last.
+fn unreachable(attempts: &[AttemptError], target: &str) -> Failure {
+    let all = attempts
+        .iter()
+        .map(|attempt| (attempt.transport, one(attempt, target)));
+    let all: Vec<_> = all.collect();
+    let certificate = |(_, failure): &&(Transport, Failure)| failure.exit == Exit::Certificate;
+    if let Some((_, failure)) = all.iter().find(certificate) {
+        return failure.clone();
+    }
+    let last = |wanted| all.iter().rev().find(|(transport, _)| *transport == wanted);
+    match (last(Transport::Quic), last(Transport::Tcp)) {
+        (Some((_, quic)), Some((_, tcp))) => Failure::new(
+            Exit::Connection,
+            format_args!("{} over QUIC; {} over TCP", quic.message(), tcp.message()),
+        ),
+        (Some((_, failure)), None) | (None, Some((_, failure))) => failure.clone(),
+        (None, None) => Failure::new(Exit::Connection, format_args!("no connection to {target}")),
+    }
+}
+
+fn one(attempt: &AttemptError, target: &str) -> Failure {
+    match &attempt.cause {
+        AttemptCause::Quic(error) => connection_failure(error, target),
+        AttemptCause::Io(error) => io_failure(error, target),
+        other => Failure::new(
+            Exit::Connection,
+            format_args!("cannot connect to {target}: {other}"),
+        ),
+    }
+}
+
+/// What TCP or TLS over it met.
+fn io_failure(error: &io::Error, target: &str) -> Failure {
+    let tls = error.get_ref().and_then(|inner| inner.downcast_ref());
+    match tls {
+        Some(rustls::Error::InvalidCertificate(reason)) => Failure::new(
+            Exit::Certificate,
+            format_args!(
+                "bad certificate of {target}: {reason} (trust its certificate with --ca FILE, or skip \
+                 the check with --insecure)"
+            ),
+        ),
+        Some(error) => Failure::new(
+            Exit::Certificate,
+            format_args!("TLS with {target} failed: {error}"),
+        ),
+        None => Failure::new(
+            Exit::Connection,
+            format_args!("cannot connect to {target}: {}", plain_io_error(error)),
+        ),
+    }
+}

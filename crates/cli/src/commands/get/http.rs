@@ -1,0 +1,125 @@
+//! Runs a plan over HTTP: what is asked at the same time and after each other, and how it ends.
+
+use std::collections::BTreeSet;
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::args::GetArgs;
+use super::client::Clients;
+use super::fetch::{Context, Options, Outcome, fetch};
+use super::moving::Moves;
+use super::order::Order;
+use super::pace::Paces;
+use super::plan::{self, Item, Place};
+use super::report::Summary;
+use crate::exit::{Exit, Failure};
+use crate::progress::Progress;
+use crate::runtime::{interrupted, stop_requested};
+
+pub(super) async fn run(args: GetArgs, verbose: bool) -> Result<(), Failure> {
+    let order = Order::of(&args.request)?;
+    if args.continuation && order.has_range() {
+        let text = "--continue makes ranges of its own: leave out -H Range";
+        return Err(Failure::new(Exit::Usage, text));
+    }
+    let items = plan::http(&args, &order.method)?;
+    let clients = Clients::new(&args)?;
+    let prints = items.iter().any(|item| item.place == Place::Stdout);
+    let progress = Progress::new(!args.json && !(prints && std::io::stdout().is_terminal()));
+    let context = Arc::new(Context {
+        client: clients.http.clone(),
+        order,
+        slots: Semaphore::new(usize::from(args.parallel)),
+        progress: progress.clone(),
+        paces: args.limit_rate.map(Paces::new),
+        moves: args.migrate_after.and_then(|plan| {
+            let quic = clients.quic.as_ref()?;
+            Some(Moves::new(plan, quic.endpoint().clone()))
+        }),
+        options: options(&args, verbose),
+    });
+
+    let begun = Instant::now();
+    let mut summary = Summary::new(args.json, args.request.head || prints, progress);
+    let mut stop = std::pin::pin!(stop_requested());
+    let mut ended = Ok(());
+    let mut tasks = JoinSet::new();
+    for (nth, wave) in waves(items, &args, prints).into_iter().enumerate() {
+        if nth > 0 && !prints {
+            // The next wave is there for connections of its own.
+            clients.http.close_idle();
+        }
+        for item in wave {
+            tasks.spawn(fetch(Arc::clone(&context), item));
+        }
+        let work = report_all(&mut tasks, &mut summary);
+        ended = tokio::select! {
+            told = work => told,
+            stopped = &mut stop => stopped.and(Err(interrupted())),
+        };
+        if ended.is_err() {
+            break;
+        }
+    }
+    // What is interrupted decides what it leaves behind before the program ends.
+    tasks.shutdown().await;
+    let elapsed = begun.elapsed();
+    if ended.is_ok()
+        && let Some(moves) = &context.moves
+    {
+        moves.finish().await;
+    }
+    let connections = clients.http.pool_stats().opened;
+    drop(context);
+    clients.hang_up().await;
+    ended?;
+    summary.finish(elapsed, connections)
+}
+
+fn options(args: &GetArgs, verbose: bool) -> Options {
+    let request = &args.request;
+    Options {
+        overwrite: args.force,
+        continuation: args.continuation,
+        follow: request.location,
+        compressed: request.compressed,
+        keep_failures: request.fail_with_body,
+        heads: (request.head || request.include) && !args.json,
+        verbose,
+        retry: args.retry,
+        max_time: args.max_time,
+    }
+}
+
+/// Reports each address when it is done.
+async fn report_all(tasks: &mut JoinSet<Outcome>, summary: &mut Summary) -> Result<(), Failure> {
+    while let Some(joined) = tasks.join_next().await {
+        let outcome = joined.map_err(|error| Failure::new(Exit::Failure, error))?;
+        summary.add(&outcome)?;
+    }
+    Ok(())
+}
+
+/// What may be asked at the same time: everything, but one after the other if the contents go to one
+/// place; and with resumption the first address of each server before the rest.
+fn waves(items: Vec<Item>, args: &GetArgs, prints: bool) -> Vec<Vec<Item>> {
+    if prints {
+        return items.into_iter().map(|item| vec![item]).collect();
+    }
+    if !(args.tls_resume || args.zero_rtt) {
+        return vec![items];
+    }
+    let mut servers = BTreeSet::new();
+    let (mut first, mut rest) = (Vec::new(), Vec::new());
+    for item in items {
+        let url = &item.url;
+        let is_new = servers.insert((url.scheme(), url.host().to_owned(), url.port()));
+        let wave = if is_new { &mut first } else { &mut rest };
+        wave.push(item);
+    }
+    vec![first, rest]
+}

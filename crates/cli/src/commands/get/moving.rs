@@ -1,0 +1,67 @@
+//! `--migrate-after` over HTTP/3: each server's connection moves once.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use swiftwater::Endpoint;
+use swiftwater_http::client::{HttpClient, Origin};
+use tokio::task::JoinSet;
+
+use crate::migrate::{MigrateAfter, Odometer, migrate};
+
+/// The moves that are planned or under way.
+pub(super) struct Moves {
+    plan: MigrateAfter,
+    endpoint: Endpoint,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    odometers: BTreeMap<Origin, Arc<Odometer>>,
+    movers: JoinSet<()>,
+}
+
+impl Moves {
+    pub(super) fn new(plan: MigrateAfter, endpoint: Endpoint) -> Self {
+        Self {
+            plan,
+            endpoint,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Counts what comes from `origin`; its HTTP/3 connection will move.
+    pub(super) fn odometer(&self, client: &HttpClient, origin: &Origin) -> Option<Arc<Odometer>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(odometer) = state.odometers.get(origin) {
+            return Some(Arc::clone(odometer));
+        }
+        let connection = client.http3_connection(origin)?;
+        let odometer = Odometer::new(self.plan.bytes);
+        let moved = migrate(
+            self.endpoint.clone(),
+            connection,
+            Arc::clone(&odometer),
+            self.plan.to,
+        );
+        state.movers.spawn(moved);
+        state
+            .odometers
+            .insert(origin.clone(), Arc::clone(&odometer));
+        Some(odometer)
+    }
+
+    /// Waits for the moves that began: whether they work was asked for.
+    pub(super) async fn finish(&self) {
+        let (begun, mut movers) = {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let movers = std::mem::take(&mut state.movers);
+            let mut odometers = state.odometers.values();
+            (odometers.all(|odometer| odometer.has_reached()), movers)
+        };
+        if begun {
+            while movers.join_next().await.is_some() {}
+        }
+    }
+}

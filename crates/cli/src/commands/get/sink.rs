@@ -1,0 +1,119 @@
+//! Where the content of a response goes.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+
+use tokio::fs::OpenOptions;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::task;
+
+use super::part::{Part, Record};
+use super::plan::Place;
+use crate::exit::{Exit, Failure, plain_io_error};
+
+/// A destination, open.
+pub(super) enum Sink {
+    File(Part),
+    /// What can't be taken back.
+    Stream {
+        to: Pin<Box<dyn AsyncWrite + Send>>,
+        name: PathBuf,
+        written: u64,
+    },
+    Nothing,
+}
+
+impl Sink {
+    /// Opens `place` for the content of `url`.
+    pub(super) async fn open(
+        place: &Place,
+        url: &str,
+        overwrite: bool,
+        resume: bool,
+    ) -> Result<Self, Failure> {
+        let (to, name): (Pin<Box<dyn AsyncWrite + Send>>, _) = match place {
+            Place::File(path) => {
+                let part = Part::open(path, url, overwrite, resume)?;
+                return Ok(Self::File(part));
+            }
+            Place::Nowhere => return Ok(Self::Nothing),
+            Place::Stdout => (Box::pin(tokio::io::stdout()), "standard output".into()),
+            Place::Device(path) => {
+                let opened = OpenOptions::new().write(true).open(path).await;
+                let device = opened.map_err(|error| unwritable(path, &error))?;
+                (Box::pin(device), path.clone())
+            }
+        };
+        Ok(Self::Stream {
+            to,
+            name,
+            written: 0,
+        })
+    }
+
+    /// Bytes that are there of a version that can be continued.
+    pub(super) fn standing(&self) -> Option<(u64, &Record)> {
+        match self {
+            Self::File(part) => part.standing(),
+            Self::Stream { .. } | Self::Nothing => None,
+        }
+    }
+
+    /// The content can come from its beginning once more.
+    pub(super) fn is_clean(&self) -> bool {
+        match self {
+            Self::File(_) | Self::Nothing => true,
+            Self::Stream { written, .. } => *written == 0,
+        }
+    }
+
+    /// Begins afresh, with a version if it can be continued.
+    pub(super) fn begin(&mut self, record: Option<Record>) -> Result<(), Failure> {
+        match self {
+            Self::File(part) => part.begin(record),
+            Self::Stream { .. } | Self::Nothing => Ok(()),
+        }
+    }
+
+    /// Writes `data`. Files are written at once: what is small goes to the page cache, and handing it to
+    /// another thread would cost more.
+    pub(super) async fn write(&mut self, data: &[u8]) -> Result<(), Failure> {
+        match self {
+            Self::File(part) => part.write_all(data),
+            Self::Stream { to, name, written } => {
+                *written += data.len() as u64;
+                let wrote = to.write_all(data).await;
+                wrote.map_err(|error| unwritable(name, &error))
+            }
+            Self::Nothing => Ok(()),
+        }
+    }
+
+    /// After the last byte. Flushing to disk may take long.
+    pub(super) async fn complete(self) -> Result<(), Failure> {
+        match self {
+            Self::File(part) => {
+                let done = task::spawn_blocking(move || part.complete()).await;
+                done.map_err(|error| Failure::new(Exit::Failure, error))?
+            }
+            Self::Stream { mut to, name, .. } => {
+                let flushed = to.flush().await;
+                flushed.map_err(|error| unwritable(&name, &error))
+            }
+            Self::Nothing => Ok(()),
+        }
+    }
+}
+
+fn unwritable(name: &Path, error: &io::Error) -> Failure {
+    // A reader that went away wants no more, and no complaint.
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return Failure::reported(Exit::Success);
+    }
+    let why = plain_io_error(error);
+    Failure::new(
+        Exit::LocalFile,
+        format_args!("cannot write to {}: {why}", name.display()),
+    )
+}
