@@ -92,6 +92,11 @@ impl Part {
         (self.written > 0).then_some((self.written, record))
     }
 
+    /// The version of what comes is known.
+    pub(super) fn has_version(&self) -> bool {
+        self.record.is_some()
+    }
+
     /// Begins afresh with the version that `record` names; without, nothing can be continued.
     pub(super) fn begin(&mut self, record: Option<Record>) -> Result<(), Failure> {
         let wrong = |path: &Path, error| Failure::from(failed(path, error));

@@ -60,6 +60,14 @@ impl Sink {
         }
     }
 
+    /// What is missing can be fetched later, if all of it is missing too.
+    pub(super) fn can_continue(&self) -> bool {
+        match self {
+            Self::File(part) => part.has_version(),
+            Self::Stream { .. } | Self::Nothing => false,
+        }
+    }
+
     /// The content can come from its beginning once more.
     pub(super) fn is_clean(&self) -> bool {
         match self {

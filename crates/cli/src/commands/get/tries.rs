@@ -78,7 +78,7 @@ impl Tries {
             }
             Trouble::Unreachable(failure) => (failure, None),
         };
-        if asked.is_none() && sink.standing().is_some() && self.continuations > 0 {
+        if asked.is_none() && sink.can_continue() && self.continuations > 0 {
             self.continuations -= 1;
             return Ok(self.next_pause());
         }
