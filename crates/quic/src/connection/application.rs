@@ -60,6 +60,12 @@ impl Connection {
         self.streams.accept(dir)
     }
 
+    /// How many streams of a kind the peer was permitted to open in all, the ones that are over
+    /// included (MAX_STREAMS, RFC 9000, section 19.11): no stream can have this index or a higher one.
+    pub fn permitted_streams(&self, dir: Dir) -> u64 {
+        self.streams.permitted(dir)
+    }
+
     /// The sending part of stream `id`.
     pub fn send_stream(&mut self, id: StreamId) -> SendStream<'_> {
         SendStream {
