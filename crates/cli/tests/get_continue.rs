@@ -165,8 +165,9 @@ fn a_part_that_is_complete_only_gets_its_name() {
 /// What the server was asked for: the beginnings of ranges, with their conditions.
 type Asked = Arc<Mutex<Vec<Option<(usize, String)>>>>;
 
-/// A server whose first answer breaks off; `version` makes entity tag and content of the nth answer.
+/// A server whose first answers break off; `version` makes entity tag and content of the nth answer.
 fn breaking(
+    broken: usize,
     version: impl Fn(usize) -> (&'static str, u8) + Send + Sync + 'static,
 ) -> (Origin, Asked) {
     let asked = Asked::default();
@@ -194,9 +195,9 @@ fn breaking(
             let range = format!("bytes {begin}-{}/{LARGE}", LARGE - 1);
             response = response.status(206).header("content-range", range);
         }
-        let body = if nth == 0 {
+        let body = if nth < broken {
             let part = place.get().expect("it is set").join(".x.part");
-            Body::new(Broken::new(rest.slice(..LARGE / 2), part))
+            Body::new(Broken::new(rest.slice(..rest.len() / 2), part))
         } else {
             Body::full(rest)
         };
@@ -210,7 +211,7 @@ fn breaking(
 #[test]
 fn content_that_breaks_off_is_continued_at_once() {
     for protocol in ["h3", "tcp", "http1.1"] {
-        let (origin, asked) = breaking(|_| ("\"v1\"", 1));
+        let (origin, asked) = breaking(1, |_| ("\"v1\"", 1));
         let mut get = origin.get("/x", &["--json", "--protocol", protocol]);
         let output = get.output().unwrap();
         succeeded(&output);
@@ -227,7 +228,7 @@ fn content_that_breaks_off_is_continued_at_once() {
 #[test]
 fn versions_are_never_mixed() {
     // The server changes, and ignores the condition.
-    let (origin, asked) = breaking(|nth| {
+    let (origin, asked) = breaking(1, |nth| {
         if nth == 0 {
             ("\"v1\"", 1)
         } else {
@@ -242,23 +243,20 @@ fn versions_are_never_mixed() {
 
 #[test]
 fn what_has_no_strong_version_is_not_continued() {
-    let (origin, asked) = breaking(|_| ("W/\"v1\"", 1));
+    let (origin, asked) = breaking(1, |_| ("W/\"v1\"", 1));
     failed(&origin.get("/x", &[]).output().unwrap(), 4);
     assert_eq!(names(origin.home.path()), ["ca.pem"]);
     assert_eq!(asked.lock().unwrap().len(), 1);
 }
 
 #[test]
-fn a_server_that_is_gone_leaves_something_to_continue() {
-    let site = Site::start(&[("large", &data(0))]);
-    let running = in_the_middle(&site, "http1.1");
-    let Site {
-        directory, server, ..
-    } = site;
-    drop(server);
-    let output = running.wait_with_output().unwrap();
-    let message = failed(&output, 4);
-    assert!(message.contains("-C continues"), "{message}");
-    let out = directory.path().join("out");
-    assert_eq!(names(&out), [".large.part", ".large.part.json"]);
+fn patience_ends_and_leaves_something_to_continue() {
+    let (origin, asked) = breaking(usize::MAX, |_| ("\"v1\"", 1));
+    let get = origin.get("/x", &[]).output().unwrap();
+    assert!(failed(&get, 4).contains("-C continues"));
+    assert_eq!(
+        names(origin.home.path()),
+        [".x.part", ".x.part.json", "ca.pem"]
+    );
+    assert_eq!(asked.lock().unwrap().len(), 6, "five continuations");
 }

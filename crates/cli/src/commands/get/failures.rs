@@ -4,7 +4,8 @@ use std::error::Error as StdError;
 use std::io;
 
 use http::StatusCode;
-use swiftwater_http::client::{AttemptCause, AttemptError, Error, Transport};
+use swiftwater::ConnectionError;
+use swiftwater_http::client::{AttemptCause, AttemptError, Error, Phase, Transport};
 use swiftwater_http::h3::BodyError;
 use swiftwater_http::udp::ClientError;
 
@@ -97,6 +98,9 @@ fn unreachable(attempts: &[AttemptError], target: &str) -> Failure {
 fn one(attempt: &AttemptError, target: &str) -> Failure {
     match &attempt.cause {
         AttemptCause::Quic(error) => connection_failure(error, target),
+        AttemptCause::Timeout(Phase::Quic) => {
+            connection_failure(&ConnectionError::HandshakeTimedOut, target)
+        }
         AttemptCause::Io(error) => io_failure(error, target),
         other => Failure::new(
             Exit::Connection,

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::header::RETRY_AFTER;
-use http::{HeaderMap, Method, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::Body as _;
-use swiftwater_http::client::{Chosen, HttpClient, Measurements, Origin, Protocol};
+use swiftwater_http::client::{Chosen, Error, HttpClient, Measurements, Origin, Protocol};
 use swiftwater_http::web::body::Body;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
@@ -321,31 +321,35 @@ impl Context {
         request.extensions_mut().insert(measurements.clone());
         trace.measurements = Some(measurements);
         trace.status = None;
-        let client = self.client.clone();
-        let answered = if self.options.compressed {
-            let service = service_fn(move |request| {
-                let client = client.clone();
-                async move { client.send(request).await }
-            });
-            let answered = Decompression::new(service).oneshot(request).await;
-            answered.map(|response| response.map(Body::new))
-        } else {
-            let answered = client.send(request).await;
-            answered.map(|response| response.map(Body::new))
+        // Without its content, a request is not worth waiting for.
+        let response = tokio::select! {
+            biased;
+            failure = unreadable(upload.as_ref()) => return Err(Trouble::Final(failure)),
+            answered = self.send_plainly(request) => answered,
         };
-        let response = answered.map_err(|error| {
-            let unread = upload.as_ref().and_then(Upload::failure);
-            match unread {
-                Some(failure) => Trouble::Final(failure),
-                None => Trouble::Unreachable(request_failure(&error, &ask.url)),
-            }
-        })?;
+        let response =
+            response.map_err(|error| Trouble::Unreachable(request_failure(&error, &ask.url)))?;
         trace.status = Some(response.status());
         trace.chosen = response.extensions().get().copied();
         if self.options.verbose {
             transcript::response(&response, &self.progress);
         }
         Ok(response)
+    }
+
+    /// Sends `request`; what is compressed comes restored if that was wanted.
+    async fn send_plainly(&self, request: Request<Body>) -> Result<Response<Body>, Error> {
+        if !self.options.compressed {
+            let response = self.client.send(request).await?;
+            return Ok(response.map(Body::new));
+        }
+        let client = self.client.clone();
+        let service = service_fn(move |request| {
+            let client = client.clone();
+            async move { client.send(request).await }
+        });
+        let response = Decompression::new(service).oneshot(request).await?;
+        Ok(response.map(Body::new))
     }
 
     /// Takes the content into `sink`, which then has `total` bytes if that is known.
@@ -405,6 +409,14 @@ impl Context {
         let uri = ask.url.to_string().parse().ok()?;
         let origin = Origin::of(&uri).ok()?;
         moves.odometer(&self.client, &origin)
+    }
+}
+
+/// Waits until the content can't be read.
+async fn unreadable(upload: Option<&Upload>) -> Failure {
+    match upload {
+        Some(upload) => upload.failed().await,
+        None => std::future::pending().await,
     }
 }
 

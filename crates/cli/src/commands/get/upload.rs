@@ -11,6 +11,7 @@ use http_body::{Frame, SizeHint};
 use swiftwater_http::web::body::{Body, BoxError};
 use tokio::fs::File;
 use tokio::io::{AsyncRead, ReadBuf};
+use tokio::sync::watch;
 
 use super::args::Data;
 use crate::exit::{Exit, Failure, plain_io_error};
@@ -27,7 +28,7 @@ pub(super) struct Upload {
     name: PathBuf,
     length: Option<u64>,
     /// What became of reading it.
-    failure: Arc<Mutex<Option<Failure>>>,
+    failure: Arc<watch::Sender<Option<Failure>>>,
 }
 
 impl Upload {
@@ -37,7 +38,7 @@ impl Upload {
             source: Mutex::new(None),
             name: "standard input".into(),
             length: None,
-            failure: Arc::default(),
+            failure: Arc::new(watch::Sender::new(None)),
         };
         match data {
             Data::Text(text) => {
@@ -84,10 +85,16 @@ impl Upload {
         }
     }
 
-    /// Why it could not be read, if so.
-    pub(super) fn failure(&self) -> Option<Failure> {
-        let failure = self.failure.lock();
-        failure.unwrap_or_else(PoisonError::into_inner).clone()
+    /// Waits until it can't be read, and says why. For ever if that doesn't happen.
+    pub(super) async fn failed(&self) -> Failure {
+        let mut told = self.failure.subscribe();
+        if let Ok(failure) = told.wait_for(Option::is_some).await
+            && let Some(failure) = &*failure
+        {
+            return failure.clone();
+        }
+        // The sender lives in `self`.
+        std::future::pending().await
     }
 }
 
@@ -105,14 +112,13 @@ struct Reading {
     name: PathBuf,
     /// Bytes that were promised and have not come yet.
     left: Option<u64>,
-    failure: Arc<Mutex<Option<Failure>>>,
+    failure: Arc<watch::Sender<Option<Failure>>>,
 }
 
 impl Reading {
     fn fail(&self, error: &io::Error) -> BoxError {
         let failure = unreadable(&self.name, error);
-        let mut slot = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        *slot = Some(failure.clone());
+        self.failure.send_replace(Some(failure.clone()));
         failure.into()
     }
 }
