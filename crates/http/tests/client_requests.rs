@@ -322,6 +322,7 @@ async fn measurements_tell_each_phase() {
             let measurements = response.extensions().get::<Measurements>().unwrap().clone();
             let head = measurements.snapshot();
             assert_eq!((head.completion, head.end), (None, None), "{protocol}");
+            assert!(head.sent.is_some() && head.sent <= head.first_byte);
             assert!(head.first_byte.is_some());
             read(response).await;
             let all = measurements.ended().await;
