@@ -27,8 +27,8 @@ pub(super) fn request_failure(error: &Error, url: &Url) -> Failure {
         Error::Resolve { host, source } => lookup_failure(host, source),
         Error::NoAddress(host) => no_address(host),
         Error::Unreachable(attempts) => unreachable(attempts, &target),
-        Error::Http3(ClientError::Connection(error)) => connection_failure(error, &target),
-        Error::Content(BodyError::ConnectionLost(error)) => connection_failure(error, &target),
+        Error::Http3(ClientError::Connection(error))
+        | Error::Content(BodyError::ConnectionLost(error)) => connection_failure(error, &target),
         other => lost(other),
     }
 }

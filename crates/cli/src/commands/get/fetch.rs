@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http::header::RETRY_AFTER;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body::Body as _;
 use swiftwater_http::client::{Chosen, Error, HttpClient, Measurements, Origin, Protocol};
 use swiftwater_http::web::body::Body;
@@ -13,16 +12,17 @@ use tokio::time::{sleep, timeout};
 use tower::{ServiceExt, service_fn};
 use tower_http::decompression::Decompression;
 
-use super::failures::{content_failure, request_failure, status_failure, target};
+use super::failures::{content_failure, request_failure, target};
+use super::judge::{Question, Take};
 use super::moving::Moves;
 use super::order::{Ask, From, Order};
 use super::pace::Paces;
 use super::plan::{Item, Place};
-use super::redirect::{MAX_REDIRECTS, Next, location, next};
+use super::redirect::{MAX_REDIRECTS, Next, next};
 use super::sink::Sink;
 use super::transcript;
 use super::tries::{Tries, Trouble};
-use super::{range, upload::Upload};
+use super::upload::Upload;
 use crate::exit::{Exit, Failure};
 use crate::migrate::Odometer;
 use crate::output;
@@ -86,18 +86,6 @@ pub(super) struct Trace {
     /// Requests beyond the first, redirects not counted.
     pub(super) further_tries: u32,
     heads_shown: bool,
-}
-
-/// What to do with the content of a response.
-enum Take {
-    /// It is all of it, and this is its length if known.
-    Whole(Option<u64>),
-    /// It is the rest, up to this length.
-    Rest(Option<u64>),
-    /// There was nothing left to fetch.
-    Nothing,
-    /// It belongs to a failure, and is wanted all the same.
-    Failed(Failure),
 }
 
 /// Fetches `item`.
@@ -180,95 +168,38 @@ impl Context {
             let show = || output::raw(head.as_bytes());
             self.progress.suspended(show)?;
         }
-        let status = response.status();
-        let headers = response.headers();
-        let take = match (&from, status) {
-            (Some(from), StatusCode::PARTIAL_CONTENT) => {
-                let rest = range::rest(headers, from.offset, &from.record);
-                rest.map(|rest| Take::Rest(rest.total))
-            }
-            (Some(from), StatusCode::RANGE_NOT_SATISFIABLE) => {
-                let all = range::is_all(headers, from.offset, &from.record);
-                all.then_some(Take::Nothing)
-            }
-            _ => Some(self.judge(&ask, &response, from.is_some(), keep_failures)?),
+        let question = Question {
+            url: &item.url,
+            ask: &ask,
+            from: from.as_ref(),
+            has_range: self.order.has_range(),
+            follow: self.options.follow,
+            compressed: self.options.compressed,
+            keep_failures,
         };
-        let Some(take) = take else {
-            sink.begin(None)?;
-            trace.continued_at = None;
-            return Err(Trouble::Afresh);
-        };
-        let failure = match take {
-            Take::Nothing => return Ok(None),
-            Take::Rest(total) => {
-                self.receive(item, &ask, response, total, sink, trace)
-                    .await?;
-                None
-            }
-            Take::Whole(total) => {
+        let (total, failure) = match question.judge(response.status(), response.headers()) {
+            Ok(Take::Nothing) => return Ok(None),
+            Ok(Take::Rest(total)) => (total, None),
+            Ok(Take::Whole(total, record)) => {
                 trace.continued_at = None;
-                let record = if self.is_plain(&ask, status) {
-                    range::record(&item.url.to_string(), headers)
-                } else {
-                    None
-                };
                 sink.begin(record)?;
-                self.receive(item, &ask, response, total, sink, trace)
-                    .await?;
-                None
+                (total, None)
             }
-            Take::Failed(failure) => {
+            Ok(Take::Failed(failure)) => {
                 sink.begin(None)?;
-                self.receive(item, &ask, response, None, sink, trace)
-                    .await?;
-                Some(failure)
+                (None, Some(failure))
+            }
+            Err(trouble) => {
+                if matches!(trouble, Trouble::Afresh) {
+                    trace.continued_at = None;
+                    sink.begin(None)?;
+                }
+                return Err(trouble);
             }
         };
+        self.receive(item, &ask, response, total, sink, trace)
+            .await?;
         Ok(failure)
-    }
-
-    /// A response that a later request could continue.
-    fn is_plain(&self, ask: &Ask, status: StatusCode) -> bool {
-        ask.method == Method::GET
-            && !ask.with_data
-            && status == StatusCode::OK
-            && !self.options.compressed
-            && !self.order.has_range()
-    }
-
-    /// What to do with a response that is no part.
-    fn judge(
-        &self,
-        ask: &Ask,
-        response: &Response<Body>,
-        continues: bool,
-        keep_failures: bool,
-    ) -> Result<Take, Trouble> {
-        let (status, headers) = (response.status(), response.headers());
-        if status == StatusCode::PARTIAL_CONTENT && !self.order.has_range() {
-            let more = "a part that nobody asked for";
-            return Err(Trouble::Final(status_failure(&ask.url, status, more)));
-        }
-        if status.is_success() {
-            let length = range::length(headers).filter(|_| !self.options.compressed);
-            return Ok(Take::Whole(length));
-        }
-        let more = match location(headers) {
-            Some(to) if status.is_redirection() && !self.options.follow => {
-                format!("it is at {to}; -L follows")
-            }
-            _ => String::new(),
-        };
-        let failure = status_failure(&ask.url, status, &more);
-        // What is there is worth more than the words of a failure.
-        if keep_failures && !continues {
-            return Ok(Take::Failed(failure));
-        }
-        Err(if is_busy(status) {
-            Trouble::Busy(failure, retry_after(headers))
-        } else {
-            Trouble::Final(failure)
-        })
     }
 
     /// The response at the end of the redirects.
@@ -440,23 +371,4 @@ fn name_of(item: &Item) -> String {
         }
         Place::Stdout | Place::Nowhere => item.url.host().to_owned(),
     }
-}
-
-/// Failures that may pass.
-fn is_busy(status: StatusCode) -> bool {
-    matches!(
-        status,
-        StatusCode::REQUEST_TIMEOUT
-            | StatusCode::TOO_MANY_REQUESTS
-            | StatusCode::INTERNAL_SERVER_ERROR
-            | StatusCode::BAD_GATEWAY
-            | StatusCode::SERVICE_UNAVAILABLE
-            | StatusCode::GATEWAY_TIMEOUT
-    )
-}
-
-/// Seconds; dates are not understood (RFC 9110, section 10.2.3).
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse();
-    seconds.ok().map(Duration::from_secs)
 }

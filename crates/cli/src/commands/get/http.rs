@@ -29,19 +29,8 @@ pub(super) async fn run(args: GetArgs, verbose: bool) -> Result<(), Failure> {
     let items = plan::http(&args, &order.method)?;
     let clients = Clients::new(&args)?;
     let prints = items.iter().any(|item| item.place == Place::Stdout);
-    let progress = Progress::new(!args.json && !(prints && std::io::stdout().is_terminal()));
-    let context = Arc::new(Context {
-        client: clients.http.clone(),
-        order,
-        slots: Semaphore::new(usize::from(args.parallel)),
-        progress: progress.clone(),
-        paces: args.limit_rate.map(Paces::new),
-        moves: args.migrate_after.and_then(|plan| {
-            let quic = clients.quic.as_ref()?;
-            Some(Moves::new(plan, quic.endpoint().clone()))
-        }),
-        options: options(&args, verbose),
-    });
+    let progress = Progress::new(!(args.json || prints && std::io::stdout().is_terminal()));
+    let context = Arc::new(context(&args, verbose, order, &clients, &progress));
 
     let begun = Instant::now();
     let mut summary = Summary::new(args.json, args.request.head || prints, progress);
@@ -78,6 +67,27 @@ pub(super) async fn run(args: GetArgs, verbose: bool) -> Result<(), Failure> {
     clients.hang_up().await;
     ended?;
     summary.finish(elapsed, connections)
+}
+
+fn context(
+    args: &GetArgs,
+    verbose: bool,
+    order: Order,
+    clients: &Clients,
+    progress: &Progress,
+) -> Context {
+    Context {
+        client: clients.http.clone(),
+        order,
+        slots: Semaphore::new(usize::from(args.parallel)),
+        progress: progress.clone(),
+        paces: args.limit_rate.map(Paces::new),
+        moves: args.migrate_after.and_then(|plan| {
+            let quic = clients.quic.as_ref()?;
+            Some(Moves::new(plan, quic.endpoint().clone()))
+        }),
+        options: options(args, verbose),
+    }
 }
 
 fn options(args: &GetArgs, verbose: bool) -> Options {

@@ -1,7 +1,7 @@
 //! `get`: requests and downloads, many at once.
 //!
 //! `plan` says what is fetched and where it goes. `http` runs it over HTTP: `fetch` is one address from its
-//! first request to its last byte, `order` makes requests, `redirect` follows, `sink` and `part` take
+//! first request to its last byte, `order` makes requests, `judge` reads answers, `redirect` follows, `sink` and `part` take
 //! content, `report` tells. `hq` is the same over `hq-interop`, with nothing of HTTP.
 
 pub mod args;
@@ -10,6 +10,7 @@ mod failures;
 mod fetch;
 mod hq;
 mod http;
+mod judge;
 mod moving;
 mod order;
 mod pace;

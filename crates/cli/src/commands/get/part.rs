@@ -44,7 +44,7 @@ pub(super) struct Record {
 pub(super) struct Part {
     /// The final name.
     path: PathBuf,
-    part: PathBuf,
+    present: PathBuf,
     note: PathBuf,
     file: File,
     overwrite: bool,
@@ -75,7 +75,7 @@ impl Part {
         let record = read_record(&note).filter(|record| resume && record.url == url);
         Ok(Self {
             path: path.to_owned(),
-            part,
+            present: part,
             note,
             file,
             overwrite,
@@ -129,7 +129,8 @@ impl Part {
         let wrong = |path: &Path, error| Failure::from(failed(path, error));
         let synced = self.file.sync_all();
         synced.map_err(|error| wrong(&self.path, error))?;
-        let part = TempPath::try_from_path(&self.part).map_err(|error| wrong(&self.path, error))?;
+        let part =
+            TempPath::try_from_path(&self.present).map_err(|error| wrong(&self.path, error))?;
         let named = if self.overwrite {
             part.persist(&self.path)
         } else {
@@ -156,7 +157,7 @@ impl Drop for Part {
         }
         // Nothing better can be done than to try.
         let _ = remove(&self.note);
-        let _ = remove(&self.part);
+        let _ = remove(&self.present);
     }
 }
 

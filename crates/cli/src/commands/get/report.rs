@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
-use swiftwater_http::client::{Protocol, Snapshot};
+use swiftwater_http::client::{Measurements, Protocol, Snapshot};
 
 use super::fetch::{Ending, Outcome, Trace};
 use super::plan::Place;
@@ -38,7 +38,7 @@ struct Row<'a> {
     seconds: f64,
     goodput_bps: f64,
     /// Of the last request.
-    timings: Timings,
+    timings_ms: Timings,
     /// Round-trip time.
     rtt_ms: Option<f64>,
     /// Share of the sent stream bytes that were sent again.
@@ -50,12 +50,12 @@ struct Row<'a> {
 /// needed; the others count from the request's beginning.
 #[derive(Serialize)]
 struct Timings {
-    dns_ms: Option<f64>,
-    connect_ms: Option<f64>,
-    handshake_ms: Option<f64>,
-    request_sent_ms: Option<f64>,
-    first_byte_ms: Option<f64>,
-    total_ms: Option<f64>,
+    dns: Option<f64>,
+    connect: Option<f64>,
+    handshake: Option<f64>,
+    request_sent: Option<f64>,
+    first_byte: Option<f64>,
+    total: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -208,7 +208,7 @@ fn row(outcome: &Outcome) -> Row<'_> {
         elapsed,
     } = outcome;
     let measured = trace.measurements.as_ref();
-    let measured = measured.map_or_else(Snapshot::default, |it| it.snapshot());
+    let measured = measured.map_or_else(Snapshot::default, Measurements::snapshot);
     let chosen = trace.chosen.as_ref();
     Row {
         url: item.url.to_string(),
@@ -224,13 +224,13 @@ fn row(outcome: &Outcome) -> Row<'_> {
         further_tries: trace.further_tries,
         seconds: elapsed.as_secs_f64(),
         goodput_bps: table::bits_per_second(trace.received, *elapsed),
-        timings: Timings {
-            dns_ms: measured.resolve.map(milliseconds),
-            connect_ms: measured.connect.map(milliseconds),
-            handshake_ms: measured.handshake.map(milliseconds),
-            request_sent_ms: measured.sent.map(milliseconds),
-            first_byte_ms: measured.first_byte.map(milliseconds),
-            total_ms: measured.completion.map(milliseconds),
+        timings_ms: Timings {
+            dns: measured.resolve.map(milliseconds),
+            connect: measured.connect.map(milliseconds),
+            handshake: measured.handshake.map(milliseconds),
+            request_sent: measured.sent.map(milliseconds),
+            first_byte: measured.first_byte.map(milliseconds),
+            total: measured.completion.map(milliseconds),
         },
         rtt_ms: measured.rtt.map(milliseconds),
         retransmitted: measured.retransmitted,

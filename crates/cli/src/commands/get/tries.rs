@@ -71,12 +71,11 @@ impl Tries {
             Trouble::Afresh => return Ok(Duration::ZERO),
             Trouble::Final(failure) => return Err(failure),
             Trouble::Busy(failure, asked) => (failure, asked),
-            Trouble::Broken(failure) => (failure, None),
             // Only what was begun is continued without being asked to.
             Trouble::Unreachable(failure) if self.continuations == MAX_CONTINUATIONS => {
                 return self.repeat(sink).ok_or(failure);
             }
-            Trouble::Unreachable(failure) => (failure, None),
+            Trouble::Unreachable(failure) | Trouble::Broken(failure) => (failure, None),
         };
         if asked.is_none() && sink.can_continue() && self.continuations > 0 {
             self.continuations -= 1;
