@@ -500,6 +500,7 @@ fn flags_that_mean_nothing_together() {
         ("https://h/x -H host:other", "can't be set"),
         ("https://h/x -X CONNECT", "CONNECT"),
         ("https://h/", "-o FILE"),
+        ("https://h/x -o no/such/..", "neither file nor directory"),
         ("https://h/x --protocol hq -L", "--location"),
         ("https://h/x --protocol hq -C", "--continue"),
         ("https://h/x --protocol spdy", "prefer-h3"),

@@ -8,6 +8,9 @@ use std::time::Duration;
 use swiftwater::units::Bandwidth;
 use tokio::time::{Instant, sleep_until};
 
+/// What no wait exceeds: a block at one bit per second takes less.
+const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
+
 /// One rate for each server.
 #[derive(Debug)]
 pub(super) struct Paces {
@@ -51,7 +54,7 @@ impl Pace {
         let takes = Duration::try_from_secs_f64(bits / self.rate.as_bps().max(1) as f64);
         let until = {
             let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-            *free = (*free).max(Instant::now()) + takes.unwrap_or(Duration::MAX / 4);
+            *free = (*free).max(Instant::now()) + takes.unwrap_or(LONGEST);
             *free
         };
         sleep_until(until).await;

@@ -98,6 +98,12 @@ pub(super) fn http(args: &GetArgs, method: &Method) -> Result<Vec<Item>, Failure
         None => None,
         Some(path) if path == Path::new("-") => Some(Place::Stdout),
         Some(path) if args.urls.len() > 1 || names_directory(path) => None,
+        Some(path) if path.file_name().is_none() => {
+            let path = path.display();
+            return Err(usage(format_args!(
+                "-o '{path}' names neither file nor directory"
+            )));
+        }
         Some(path) => Some(match path.metadata() {
             Ok(found) if is_device(found.file_type()) => Place::Device(path.to_owned()),
             _ => Place::File(path.to_owned()),

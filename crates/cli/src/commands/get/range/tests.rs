@@ -104,3 +104,29 @@ fn all_is_there_only_if_the_server_says_so() {
     assert!(!is_all(&range("bytes *"), 10, &whole));
     assert!(!is_all(&HeaderMap::new(), 10, &whole));
 }
+
+proptest::proptest! {
+    /// Whatever a server says, only what follows is taken.
+    #[test]
+    fn ranges_are_read_or_refused(
+        text in "(bytes )?[0-9*/ -]{0,30}",
+        offset in 0..20_u64,
+    ) {
+        let was = version("\"a\"", None);
+        if let Some(rest) = rest(&headers(&[("content-range", &text)]), offset, &was) {
+            let first = text.strip_prefix("bytes ").and_then(|range| range.split('-').next());
+            let first = first.and_then(|first| first.trim().parse().ok());
+            proptest::prop_assert_eq!(first, Some(offset));
+            proptest::prop_assert!(rest.total.is_none_or(|total| total > offset));
+        }
+    }
+
+    #[test]
+    fn written_ranges_are_read(offset in 0..1_u64 << 40, more in 1..1_u64 << 40) {
+        let was = version("\"a\"", None);
+        let total = offset + more;
+        let text = format!("bytes {offset}-{}/{total}", total - 1);
+        let found = rest(&headers(&[("content-range", &text)]), offset, &was);
+        proptest::prop_assert_eq!(found, Some(Rest { total: Some(total) }));
+    }
+}
