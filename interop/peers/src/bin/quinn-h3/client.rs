@@ -193,7 +193,7 @@ impl Visit {
         let asked = self.get("/goaway").await?;
         sleep(SOON).await;
         let refused = match self.sender.send_request(request("GET", "/bytes/1")?).await {
-            Err(StreamError::RemoteClosing) => true,
+            Err(StreamError::RemoteClosing { .. }) => true,
             Ok(_) => false,
             Err(error) => return Err(error.into()),
         };

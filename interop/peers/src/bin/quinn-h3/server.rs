@@ -65,7 +65,9 @@ async fn serve(incoming: Incoming, early: bool) -> Result<String, AnyError> {
                 }
                 Ok(None) | Err(_) => break,
             },
-            () = going.notified() => http.shutdown(0).await?,
+            // h3 takes the identifier for the last request that it accepts, not for the first that it
+            // doesn't (RFC 9114, section 5.2): with 0 it would take back the one just accepted.
+            () = going.notified() => http.shutdown(1).await?,
         }
     }
     Ok(match quic.closed().await {
