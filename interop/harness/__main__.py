@@ -12,7 +12,7 @@ import traceback
 import unittest
 from pathlib import Path
 
-from . import programs, results, tap_tests, tests, trace_tests
+from . import http_tests, programs, results, tap_tests, tests, trace_tests
 from .cases import CASES, Setting
 from .programs import Bench, Failure, Unsupported
 from .peers import PEERS, QUICK, available
@@ -270,7 +270,7 @@ def take_failures(arguments):
 def test_harness():
     """True if the harness's own checks work; says so only if they don't."""
     load = unittest.defaultTestLoader.loadTestsFromModule
-    suite = unittest.TestSuite(map(load, (tests, tap_tests, trace_tests)))
+    suite = unittest.TestSuite(map(load, (tests, tap_tests, trace_tests, http_tests)))
     report = io.StringIO()
     passed = unittest.TextTestRunner(report).run(suite).wasSuccessful()
     if not passed:

@@ -30,12 +30,14 @@ APPLICATION_ERROR = 0x0C
 NOTICE = 5
 
 
+# Each 256 bytes of the pattern are one of these.
+BLOCKS = [bytes(low ^ high for low in range(256)) for high in range(256)]
+
+
 @functools.cache
 def pattern(size):
     """Content that depends on its place: byte n is n ^ n >> 8 ^ n >> 16."""
-    blocks = [bytes(low ^ high for low in range(256)) for high in range(256)]
-    whole = b"".join(blocks[(at ^ at >> 8) & 255] for at in range(size // 256 + 1))
-    return whole[:size]
+    return b"".join(BLOCKS[(at ^ at >> 8) & 255] for at in range(size // 256 + 1))[:size]
 
 
 @functools.cache

@@ -44,11 +44,13 @@ class Unsupported(Exception):
     """aioquic can't do this."""
 
 
+# Each 256 bytes of the content are one of these.
+BLOCKS = [bytes(low ^ high for low in range(256)) for high in range(256)]
+
+
 def pattern(size):
     """Content that depends on its place."""
-    blocks = [bytes(low ^ high for low in range(256)) for high in range(256)]
-    whole = b"".join(blocks[(at ^ at >> 8) & 255] for at in range(size // 256 + 1))
-    return whole[:size]
+    return b"".join(BLOCKS[(at ^ at >> 8) & 255] for at in range(size // 256 + 1))[:size]
 
 
 def letters(size):
