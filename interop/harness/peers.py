@@ -59,7 +59,7 @@ def s2n_quic():
 
 
 def quiche():
-    return rust("quiche", "peers-quiche", chooses_suite=False)
+    return rust("quiche", "peers-quiche", http=True, chooses_suite=False)
 
 
 def quic_go():

@@ -263,15 +263,15 @@ def ngtcp2():
     if shutil.which("make") is None or shutil.which("pkg-config") is None:
         absent("ngtcp2", "make or pkg-config is missing; interop/setup-ngtcp2 installs all")
         return None
-    packages = ["libngtcp2 >= 0.12", "libngtcp2 < 1", "libngtcp2_crypto_gnutls", "gnutls"]
+    packages = ["libngtcp2 >= 0.12", "libngtcp2 < 1", "libngtcp2_crypto_gnutls", "libnghttp3 >= 0.8", "gnutls"]
     if subprocess.run(["pkg-config", "--exists", *packages]).returncode != 0:
-        absent("ngtcp2", "libngtcp2 0.12 with GnuTLS is missing; interop/setup-ngtcp2 installs it")
+        absent("ngtcp2", "libngtcp2 0.12 with GnuTLS, or libnghttp3 0.8, is missing; interop/setup-ngtcp2 installs it")
         return None
     print("interop: make in", folder.name, file=sys.stderr)
     if subprocess.run(["make", "--quiet"], cwd=folder).returncode != 0:
         absent("ngtcp2", "its program could not be built")
         return None
-    return Foreign("ngtcp2", [program, "server"], [program, "client"])
+    return Foreign("ngtcp2", [program, "server"], [program, "client"], http=[program])
 
 
 def absent(name, reason):
