@@ -327,15 +327,6 @@ static int peer_reset(ngtcp2_conn *quic, int64_t id, uint64_t size, uint64_t cod
   return http && nghttp3_conn_shutdown_stream_read(http->h3, id) != 0 ? NGTCP2_ERR_CALLBACK_FAILURE : 0;
 }
 
-static int peer_stopped(ngtcp2_conn *quic, int64_t id, uint64_t code, void *user_data, void *stream_data) {
-  (void)quic, (void)stream_data;
-  struct exchange *exchange = http_find(http_of(user_data), id);
-  if (exchange != NULL && exchange->endless) {
-    printf("cancelled %#llx\n", (unsigned long long)code);
-  }
-  return 0;
-}
-
 static int closed(ngtcp2_conn *quic, uint32_t flags, int64_t id, uint64_t code, void *user_data, void *stream_data) {
   (void)stream_data;
   struct http *http = http_of(user_data);
@@ -365,7 +356,6 @@ void http_callbacks(ngtcp2_callbacks *to) {
   to->extend_max_remote_streams_bidi = more_requests;
   to->stream_open = NULL;
   to->stream_reset = peer_reset;
-  to->stream_stop_sending = peer_stopped;
   to->stream_close = closed;
 }
 
@@ -396,7 +386,13 @@ ngtcp2_ssize http_fill(struct http *http, ngtcp2_path *path, ngtcp2_pkt_info *in
     return NGTCP2_ERR_WRITE_MORE;
   }
   if (result == NGTCP2_ERR_STREAM_SHUT_WR || result == NGTCP2_ERR_STREAM_NOT_FOUND) {
+    struct exchange *exchange = http_find(http, id);
     nghttp3_conn_shutdown_stream_write(http->h3, id);
+    if (exchange != NULL && exchange->endless) {
+      // All that ngtcp2 0.12 tells of STOP_SENDING; it keeps the code to itself.
+      exchange->endless = false;
+      printf("cancelled\n");
+    }
     return NGTCP2_ERR_WRITE_MORE;
   }
   if (id >= 0 && taken >= 0 && nghttp3_conn_add_write_offset(http->h3, id, (size_t)taken) != 0) {

@@ -33,8 +33,10 @@ const HEADER_TURNS: usize = 3;
 const LARGE_SIZE: usize = 20_000;
 const SMALL_COUNT: usize = 50;
 const CANCEL_AFTER: usize = 100_000;
-/// How long what must follow a response may take: GOAWAY, a session ticket.
+/// How long GOAWAY may take.
 const SOON: Duration = Duration::from_millis(500);
+/// How long a session ticket may take.
+const TICKET: Duration = Duration::from_millis(100);
 /// How long the server may take to close when all is done.
 const CLOSE: Duration = Duration::from_secs(3);
 
@@ -96,7 +98,7 @@ impl Client {
     async fn zero_rtt(&self) -> Result<Value, AnyError> {
         let first = self.visit().await?;
         let mut answers = vec![first.get("/bytes/1000").await?];
-        sleep(SOON).await;
+        sleep(TICKET).await;
         let remembered = first.sender.peer_settings();
         first.sender.close();
         let connecting = self.endpoint.connect(&self.config, self.server, NAME)?;

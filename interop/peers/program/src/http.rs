@@ -39,8 +39,10 @@ pub const CANCEL_AFTER: usize = 100_000;
 pub const PIECE: usize = 16 << 10;
 /// The trailer's value.
 pub const TRAILER: &str = "after all";
-/// How long what follows a response may take: GOAWAY, a session ticket.
+/// How long GOAWAY may take.
 pub const SOON: Duration = Duration::from_millis(500);
+/// How long a session ticket may take.
+pub const TICKET: Duration = Duration::from_millis(100);
 /// How long the server may take to close when all is done.
 pub const CLOSE: Duration = Duration::from_secs(3);
 /// `H3_NO_ERROR` (RFC 9114, section 8.1).

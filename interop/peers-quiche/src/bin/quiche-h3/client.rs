@@ -6,8 +6,8 @@ use quiche::Shutdown;
 use serde_json::{Value, json};
 use swiftwater_interop_program::http::{
     CANCEL_AFTER, CLOSE, Case, Crc, GETS, H3Client, HEADER_TURNS, LARGE_SIZE, NO_ERROR, PARALLEL,
-    REQUEST_CANCELLED, SMALL, SMALL_COUNT, SOON, TRAILER, TURN_SIZE, TURNS, letters, pattern,
-    small,
+    REQUEST_CANCELLED, SMALL, SMALL_COUNT, SOON, TICKET, TRAILER, TURN_SIZE, TURNS, letters,
+    pattern, small,
 };
 
 use crate::link::Link;
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &H3Client) -> Result<(), Box<dyn Error>> {
         Case::Goaway => go_away(&mut link)?,
         Case::Zerortt => {
             let first = get(&mut link, "/bytes/1000")?;
-            link.linger(SOON)?;
+            link.linger(TICKET)?;
             close(&mut link)?;
             let session = link.connection.session().map(<[u8]>::to_vec);
             let session = session.ok_or("there is no session")?;

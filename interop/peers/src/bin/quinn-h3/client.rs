@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use swiftwater_interop_program::arguments::{Suite, local_address};
 use swiftwater_interop_program::http::{
     ALPN, CANCEL_AFTER, CLOSE, Case, Crc, GETS, H3Client, HEADER_TURNS, LARGE_SIZE, NAME, NO_ERROR,
-    PARALLEL, SMALL, SMALL_COUNT, SOON, TRAILER, TURN_SIZE, TURNS, letters, pattern, small,
+    PARALLEL, SMALL, SMALL_COUNT, SOON, TICKET, TRAILER, TURN_SIZE, TURNS, letters, pattern, small,
 };
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -29,7 +29,7 @@ pub(crate) async fn run(arguments: H3Client) -> Result<(), AnyError> {
     let mut visit = Visit::new(connect()?.await?).await?;
     let report = if early {
         let first = visit.get("/bytes/1000").await?;
-        sleep(SOON).await;
+        sleep(TICKET).await;
         visit.close();
         let connecting = connect()?.into_0rtt();
         let (connection, accepted) =
