@@ -36,8 +36,11 @@ pub(crate) async fn run(arguments: H3Server) -> Result<(), AnyError> {
 }
 
 async fn serve(incoming: Incoming, early: bool) -> Result<String, AnyError> {
-    let connecting = incoming.accept()?;
+    let mut connecting = incoming.accept()?;
     let connection = if early {
+        // Before all of the ClientHello is there no stream can be opened, and whoever waits for one then
+        // isn't woken.
+        connecting.handshake_data().await?;
         match connecting.into_0rtt() {
             Ok((connection, _)) => connection,
             Err(connecting) => connecting.await?,
