@@ -8,7 +8,7 @@ from .diagnoses import diagnosis
 # What differs from run to run: addresses, and names of files.
 CHANGING = re.compile(r"(https://)?(127\.0\.0\.\d+|\[::1\]):\d+(/[\w-]+)?|/f\d+-\d+x*")
 RUN = "**What was run**: {cases}, on {date}, with the program of commit `{commit}`{repeated}.{remark}{again}{http}"
-HTTP_RUN = " The cases of HTTP/3: on {date}, commit `{commit}`{repeated}."
+HTTP_RUN = " The cases of HTTP/3: on {date}, commit `{commit}`{repeated}.{remark}"
 AGAIN = " Cells marked ↻ show a later run of cases that had failed, one at a time (`--again`)."
 # Columns of a paragraph.
 WIDTH = 110
@@ -68,6 +68,16 @@ def repeated(repeat):
     return f", each case {repeat} times" if repeat > 1 else ""
 
 
+def remark(record):
+    return f" {record['remark']}" if record.get("remark") else ""
+
+
+def http_run(http):
+    return HTTP_RUN.format(
+        date=http["date"], commit=http["commit"], repeated=repeated(http["repeat"]), remark=remark(http)
+    )
+
+
 def head(record):
     """What was run, when, and how."""
     repeat = record["repeat"]
@@ -78,11 +88,9 @@ def head(record):
         date=record["date"],
         commit=record["commit"],
         repeated=repeated(repeat),
-        remark=f" {record['remark']}" if record.get("remark") else "",
+        remark=remark(record),
         again=AGAIN if again else "",
-        http=HTTP_RUN.format(date=http["date"], commit=http["commit"], repeated=repeated(http["repeat"]))
-        if http
-        else "",
+        http=http_run(http) if http else "",
     )
     return HEAD.format(
         run=textwrap.fill(run, WIDTH),

@@ -19,7 +19,8 @@ def record(peers, rows, repeat, commit):
 
 
 def with_http(told, later):
-    """The results with those of a later run of the HTTP cases in place of what they had of these."""
+    """The results with those of a later run of the HTTP cases in place of what they had of these. A `remark` that is
+    added to `http` is shown on the page."""
     places = {cell(row) for row in later["results"]}
     kept = [row for row in told["results"] if cell(row) not in places]
     when = {name: later[name] for name in ("date", "commit", "repeat")}
