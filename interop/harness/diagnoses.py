@@ -32,10 +32,6 @@ DIAGNOSES = {
     ),
     ("ngtcp2", "swiftwater", ("h3_zerortt",)): RUSTLS_TICKETS.format(name="Swiftwater"),
     ("ngtcp2", "quinn", ("h3_zerortt",)): RUSTLS_TICKETS.format(name="quinn"),
-    ("swiftwater", "quinn", ("h3_cancel",)): (
-        "A matter of chance, and the doing of h3-quinn 0.0.10: `stop_sending` panics if a read from the stream is "
-        "pending, and h3 begins one while it hands out what it has. Seen once in 8 runs, with ngtcp2 as the server"
-    ),
 } | {
     (server, "swiftwater", ("handshakecorruption",)): (
         f"A matter of chance, and {server}'s doing: a corrupted first byte can make a Retry packet of a "
