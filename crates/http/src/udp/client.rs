@@ -70,7 +70,7 @@ impl SendRequest {
     {
         let (head, body) = request.into_parts();
         let end = body.is_end_stream();
-        let id = self.begin(&head, end).await?;
+        let id = self.begin(&head, end, false).await?;
         let exchange = Arc::new(Exchange::new(self.http3.clone(), id));
         let cancelled = Cancelled(Some(Arc::clone(&exchange)));
         if !end {
@@ -98,17 +98,19 @@ impl SendRequest {
         }
     }
 
+    /// Sends a request's head, which may ask for a WebTransport session that somebody will hold.
     pub(super) async fn begin(
         &self,
         head: &http::request::Parts,
         end: bool,
+        is_session: bool,
     ) -> Result<swiftwater_units::StreamId, RequestError> {
         std::future::poll_fn(|cx| {
             self.http3.with(|now, quic, state| {
                 match state.engine.send_request(now, quic, head, end) {
                     Ok(id) => {
                         state.held.entry(id).or_default();
-                        if state.engine.is_session(id) {
+                        if is_session {
                             state.sessions.begin(id);
                         }
                         Poll::Ready(Ok(id))
