@@ -1,6 +1,5 @@
 //! Between the ends of a visit: the emulated link, and where each end lives.
 
-use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::thread::{self, JoinHandle};
@@ -10,13 +9,12 @@ use swiftwater::link::Counters;
 use swiftwater::net::relay::{Relay, RelayConfig};
 
 #[cfg(target_os = "linux")]
-use swiftwater::net::relay::tun::{Site, TunRelay, TunRelayConfig};
+use swiftwater::net::relay::tun::{Site, TunError, TunRelay, TunRelayConfig};
 
-use crate::exit::{Exit, Failure, plain_io_error};
+#[cfg(target_os = "linux")]
+use crate::exit::plain_io_error;
+use crate::exit::{Exit, Failure};
 use crate::link_args::Links;
-
-/// Where the kernel names the congestion controller of TCP, for the network of whoever asks.
-const TCP_CONTROLLER: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 
 /// How packets cross the link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -48,9 +46,15 @@ pub fn best_way() -> (Way, Option<String>) {
 
 #[cfg(target_os = "linux")]
 fn try_tun() -> Result<(), String> {
-    TunRelay::start(&TunRelayConfig::default())
-        .map(drop)
-        .map_err(|error| error.to_string())
+    match TunRelay::start(&TunRelayConfig::default()) {
+        Ok(_) => Ok(()),
+        Err(TunError::Namespace(error)) => Err(format!(
+            "no network namespace: {}",
+            plain_io_error(&error)
+        )),
+        Err(TunError::Device(error)) => Err(format!("no TUN device: {}", plain_io_error(&error))),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -184,25 +188,6 @@ impl Place {
                 .spawn(move || Ok(work()))?,
         };
         Ok(Errand(errand))
-    }
-
-    /// The kernel's congestion controller of TCP there, after changing it to `wanted` if it is to be
-    /// another. That is possible only where the namespace is ours.
-    pub(super) fn tcp_controller(&self, wanted: Option<String>) -> Result<String, Failure> {
-        let asking = self.spawn("sysctl", move || {
-            if let Some(wanted) = wanted {
-                fs::write(TCP_CONTROLLER, &wanted).map_err(|error| {
-                    let why = plain_io_error(&error);
-                    Failure::new(
-                        Exit::Usage,
-                        format_args!("the kernel does not take TCP controller '{wanted}': {why}"),
-                    )
-                })?;
-            }
-            let name = fs::read_to_string(TCP_CONTROLLER)?;
-            Ok(name.trim().to_owned())
-        })?;
-        asking.result()?
     }
 }
 

@@ -12,6 +12,7 @@
 //! server. Every byte is checked on arrival.
 
 pub mod browser;
+mod controller;
 pub mod crossing;
 pub mod plan;
 pub mod row;
@@ -51,6 +52,9 @@ pub(crate) fn prepare(args: &WebArgs) {
 
 pub(crate) async fn run(args: WebArgs) -> Result<(), Failure> {
     let start = Instant::now();
+    if let Some(wanted) = &args.tcp_cc {
+        controller::check(wanted)?;
+    }
     let (way, why_not) = if args.no_tun {
         (Way::UdpRelay, Some("--no-tun".to_owned()))
     } else {
@@ -217,7 +221,10 @@ fn tell(rows: &[Row], start: Instant) -> Result<(), Failure> {
 
 /// Success if every load came to its end.
 fn verdict(rows: &[Row]) -> Result<(), Failure> {
-    let failed: usize = rows.iter().map(|row| row.failed).sum();
+    let failed = match rows.iter().map(|row| row.failed).sum() {
+        1 => "1 load".to_owned(),
+        failed => format!("{failed} loads"),
+    };
     let first = rows.iter().find_map(|row| Some((row, row.error.as_ref()?)));
     match first {
         None => Ok(()),

@@ -25,7 +25,7 @@ pub struct WebArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub loads: Option<u32>,
 
-    /// A page of 0.6 MB instead of 2 MB, once
+    /// A page of less than 1 MB instead of 2 MB, once
     #[arg(long)]
     pub quick: bool,
 
@@ -34,7 +34,7 @@ pub struct WebArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 
-    /// Congestion controller of the kernel's TCP, such as cubic or reno [default: the kernel's]
+    /// Congestion controller of the kernel's TCP, such as cubic or bbr [default: the kernel's]
     #[arg(long, value_name = "NAME", conflicts_with = "no_tun")]
     pub tcp_cc: Option<String>,
 

@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tower::{Service, service_fn};
 
+use super::controller;
 use super::plan::Protocol;
 use super::visit::Stage;
 use super::website::Website;
@@ -23,12 +24,22 @@ use crate::transport::{listen, server};
 /// Requests at once, the same for both.
 const STREAMS: u32 = 128;
 
+/// A server that is ready.
+pub(super) struct Listening {
+    pub(super) address: SocketAddr,
+    /// The kernel's congestion controller of its connections, if they are TCP's.
+    pub(super) tcp_controller: Option<String>,
+}
+
+/// Who hears that the server is ready, or why not.
+pub(super) type Waiting = mpsc::Sender<Result<Listening, Failure>>;
+
 /// Serves until `stop` is dropped; `listening` hears where, or why not.
 pub(super) fn run(
     stage: &Arc<Stage>,
     protocol: Protocol,
     address: IpAddr,
-    listening: &mpsc::Sender<Result<SocketAddr, Failure>>,
+    listening: &Waiting,
     stop: oneshot::Receiver<()>,
 ) {
     let served = single_threaded().and_then(|runtime| {
@@ -48,13 +59,16 @@ pub(super) fn run(
 async fn http3(
     stage: &Arc<Stage>,
     address: IpAddr,
-    listening: &mpsc::Sender<Result<SocketAddr, Failure>>,
+    listening: &Waiting,
     mut stop: oneshot::Receiver<()>,
 ) -> Result<(), Failure> {
     let builder = server(&stage.identity, &[ALPN_HTTP3], &stage.tuning)
         .transport(|transport| transport.max_concurrent_bidi_streams = STREAMS.into());
     let quic = listen(&builder, (address, 0).into())?;
-    let _ = listening.send(Ok(quic.local_addr()));
+    let _ = listening.send(Ok(Listening {
+        address: quic.local_addr(),
+        tcp_controller: None,
+    }));
     let http = H3Server::default();
     let mut connections = JoinSet::new();
     loop {
@@ -76,7 +90,7 @@ async fn http3(
 async fn http2(
     stage: &Arc<Stage>,
     address: IpAddr,
-    listening: &mpsc::Sender<Result<SocketAddr, Failure>>,
+    listening: &Waiting,
     stop: oneshot::Receiver<()>,
 ) -> Result<(), Failure> {
     let bad = |error: &dyn std::fmt::Display| Failure::new(Exit::Certificate, error);
@@ -84,7 +98,10 @@ async fn http2(
         .map_err(|error| bad(&error))?;
     let tls = server_config(Arc::new(certificates)).map_err(|error| bad(&error))?;
     let listener = TcpListener::bind((address, 0)).await?;
-    let _ = listening.send(Ok(listener.local_addr()?));
+    let _ = listening.send(Ok(Listening {
+        address: listener.local_addr()?,
+        tcp_controller: controller::set(&listener, stage.tcp_controller.as_deref())?,
+    }));
     let limits = Limits {
         concurrent_streams: STREAMS,
         ..Limits::default()

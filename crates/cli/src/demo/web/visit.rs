@@ -70,11 +70,6 @@ pub fn visit(
 ) -> Result<Visit, Failure> {
     let mut crossing = Crossing::lay(stage.way, links, seed)?;
     let (here, there) = (crossing.client(), crossing.server());
-    let mut tcp_controller = None;
-    if protocol == Protocol::Http2 {
-        here.tcp_controller(stage.tcp_controller.clone())?;
-        tcp_controller = Some(there.tcp_controller(stage.tcp_controller.clone())?);
-    }
     let (told, listening) = mpsc::channel();
     let (stop, stopped) = oneshot::channel();
     let serving = {
@@ -85,7 +80,8 @@ pub fn visit(
     };
     let listening = listening.recv();
     let ended = |_| Failure::new(Exit::Failure, "the server did not start");
-    let server = crossing.open(listening.map_err(ended)??)?;
+    let listening = listening.map_err(ended)??;
+    let server = crossing.open(listening.address)?;
     let browsing = {
         let (stage, local) = (Arc::clone(stage), here.address());
         here.spawn("client", move || {
@@ -99,7 +95,7 @@ pub fn visit(
     crossing.close();
     let mut visit = Visit {
         seen: seen??,
-        tcp_controller,
+        tcp_controller: listening.tcp_controller,
         ..Visit::default()
     };
     served?;

@@ -108,7 +108,7 @@ impl Website {
             maker.object("large.jpg", size, urgency::IMAGE, false, Some(html));
         }
         for nth in 0..extent.images {
-            let size = maker.draws.log_normal(9_000.0, 0.8).clamp(800.0, 60_000.0);
+            let size = maker.draws.log_normal(11_000.0, 0.8).clamp(800.0, 60_000.0);
             let named_by = if nth % 2 == 0 { html } else { further[0] };
             maker.object(
                 "small.jpg",
