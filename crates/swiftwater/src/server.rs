@@ -5,8 +5,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use swiftwater_http::tcp::Certificates;
 use swiftwater_net::{Connection, Endpoint};
 use swiftwater_quic::{AcceptPolicy, ConnectionIdGenerator, EarlyData, RetryPolicy, ServerConfig};
+use swiftwater_tls::rustls::server::ResolvesServerCert;
 use swiftwater_tls::{DevCertificate, EndpointSecrets, ServerTls, Tickets};
 
 use crate::builder::Builder;
@@ -41,6 +43,7 @@ enum Identity {
     Pem { chain: Vec<u8>, key: Vec<u8> },
     Files { chain: PathBuf, key: PathBuf },
     Dev(Box<DevCertificate>),
+    Resolver(Arc<dyn ResolvesServerCert>),
 }
 
 /// Makes a [`Server`].
@@ -138,6 +141,32 @@ impl ServerBuilder {
     pub fn dev_certificate(mut self, certificate: &DevCertificate) -> Self {
         self.side.identity = Identity::Dev(Box::new(certificate.clone()));
         self
+    }
+
+    /// Lets `resolver` choose the certificate of each handshake: by the name that the client asks for,
+    /// or another one after a renewal.
+    #[must_use]
+    pub fn certificate_resolver(mut self, resolver: Arc<dyn ResolvesServerCert>) -> Self {
+        self.side.identity = Identity::Resolver(resolver);
+        self
+    }
+
+    /// What chooses the certificate of each handshake, for QUIC and TCP alike.
+    pub(crate) fn certificates(&self) -> Result<Arc<dyn ResolvesServerCert>, BuildError> {
+        let certificates = match &self.side.identity {
+            Identity::None => return Err(BuildError::NoCertificate),
+            Identity::Tls(_) => return Err(BuildError::TlsForQuicOnly),
+            Identity::Resolver(resolver) => return Ok(Arc::clone(resolver)),
+            Identity::Pem { chain, key } => Certificates::from_pem(chain, key),
+            Identity::Files { chain, key } => {
+                Certificates::from_pem(&read(chain.clone())?, &read(key.clone())?)
+            }
+            Identity::Dev(certificate) => Certificates::from_pem(
+                certificate.certificate_pem().as_bytes(),
+                certificate.private_key_pem().as_bytes(),
+            ),
+        };
+        Ok(Arc::new(certificates?))
     }
 
     /// Uses TLS as configured elsewhere; ALPN, cipher suites, tickets and key log are then set there.
@@ -267,6 +296,7 @@ fn server_tls(side: &ServerSide, settings: &Settings) -> Result<ServerTls, Build
         Identity::Pem { chain, key } => ServerTls::from_pem(&chain, &key)?,
         Identity::Files { chain, key } => ServerTls::from_pem(&read(chain)?, &read(key)?)?,
         Identity::Dev(certificate) => ServerTls::from_dev_certificate(&certificate)?,
+        Identity::Resolver(resolver) => ServerTls::from_resolver(resolver)?,
     };
     let tls = tls
         .with_cipher_suites(&settings.suites)?

@@ -7,8 +7,6 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::{Request, StatusCode};
 use http_body_util::BodyExt;
-use rustls::RootCertStore;
-use rustls::crypto::aws_lc_rs;
 use swiftwater_http::client::{
     Chosen, HttpClient, Measurements, Policy, Resolved, Resolver, Resolving, Timeouts,
 };
@@ -77,48 +75,33 @@ pub(super) fn run(
     seen
 }
 
+/// A client of this demo's server only, which speaks `protocol` only.
 fn new_client(
     stage: &Stage,
     protocol: Protocol,
     local: IpAddr,
     server: IpAddr,
 ) -> Result<HttpClient, Failure> {
-    let patient = Duration::from_secs(60);
-    let builder = HttpClient::builder()
+    let trust = Trust::Roots(vec![stage.trusted.clone()]);
+    let builder = client(&trust, ALPN_HTTP3, &stage.tuning)
+        .bind((local, 0).into())
+        .http()
+        .map_err(|error| build_failure(&error))?;
+    let policy = match protocol {
+        Protocol::Http3 => Policy::Http3Only,
+        Protocol::Http2 => Policy::NoHttp3,
+    };
+    let built = builder
+        .policy(policy)
         .resolver(Always(server))
         .timeouts(Timeouts {
-            connect: patient,
-            handshake: patient,
-            quic: patient,
+            connect: TOO_LONG,
+            handshake: TOO_LONG,
+            quic: TOO_LONG,
             ..Timeouts::default()
-        });
-    let builder = match protocol {
-        Protocol::Http3 => {
-            let trust = Trust::Roots(vec![stage.trusted.clone()]);
-            let quic = client(&trust, ALPN_HTTP3, &stage.tuning)
-                .bind((local, 0).into())
-                .build()
-                .map_err(|error| build_failure(&error))?;
-            builder
-                .quic(quic.endpoint().clone(), quic.config().clone())
-                .policy(Policy::Http3Only)
-        }
-        Protocol::Http2 => builder.tls(tls(stage)?).policy(Policy::NoHttp3),
-    };
-    let built = builder.build();
+        })
+        .build();
     built.map_err(|error| Failure::new(Exit::Failure, error))
-}
-
-/// TLS of the connections over TCP, which trusts this demo's server only.
-fn tls(stage: &Stage) -> Result<rustls::ClientConfig, Failure> {
-    let bad = |error: rustls::Error| Failure::new(Exit::Certificate, error);
-    let mut roots = RootCertStore::empty();
-    roots.add(stage.trusted.clone()).map_err(bad)?;
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .map_err(bad)?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
 /// Knows one host.

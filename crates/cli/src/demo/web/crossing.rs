@@ -48,10 +48,9 @@ pub fn best_way() -> (Way, Option<String>) {
 fn try_tun() -> Result<(), String> {
     match TunRelay::start(&TunRelayConfig::default()) {
         Ok(_) => Ok(()),
-        Err(TunError::Namespace(error)) => Err(format!(
-            "no network namespace: {}",
-            plain_io_error(&error)
-        )),
+        Err(TunError::Namespace(error)) => {
+            Err(format!("no network namespace: {}", plain_io_error(&error)))
+        }
         Err(TunError::Device(error)) => Err(format!("no TUN device: {}", plain_io_error(&error))),
         Err(error) => Err(error.to_string()),
     }
