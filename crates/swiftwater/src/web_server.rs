@@ -21,7 +21,7 @@ use crate::error::BuildError;
 use crate::server::{Server, ServerBuilder};
 
 /// How long clients may rely on HTTP/3 being there (RFC 7838, section 3.1).
-const ALT_SVC_MAX_AGE: Duration = Duration::from_hours(24);
+const ALT_SVC_MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// Ports to try when any will do: one that is free for UDP may be taken for TCP.
 const PORT_ATTEMPTS: usize = 20;
