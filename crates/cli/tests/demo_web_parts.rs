@@ -80,6 +80,7 @@ fn contents_are_found_by_path_and_differ() {
     assert_ne!(Website::generate(Extent::QUICK, 4).objects, website.objects);
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "rows take what may have failed")]
 fn visit(page: u64, calls: &[u64]) -> Result<Visit, Failure> {
     let ms = Duration::from_millis;
     Ok(Visit {

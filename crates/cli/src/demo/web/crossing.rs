@@ -68,7 +68,7 @@ pub(super) enum Crossing {
     Tun(TunRelay),
     /// Both ends on this host's loopback; the relay is made when the server's port is known.
     Udp {
-        links: Links,
+        links: Box<Links>,
         seed: u64,
         relay: Option<Relay>,
     },
@@ -96,8 +96,11 @@ impl Crossing {
                 .map_err(|error| Failure::new(Exit::Failure, error));
         }
         debug_assert_eq!(way, Way::UdpRelay, "the only one here");
-        let relay = None;
-        Ok(Self::Udp { links, seed, relay })
+        Ok(Self::Udp {
+            links: Box::new(links),
+            seed,
+            relay: None,
+        })
     }
 
     /// Where the server belongs.

@@ -212,9 +212,13 @@ fn tell(rows: &[Row], start: Instant) -> Result<(), Failure> {
     for line in row::conclusions(rows) {
         output::line(&line)?;
     }
+    let legend = if rows.iter().any(|row| row.skipped.is_some()) {
+        "h3: Swiftwater's QUIC"
+    } else {
+        "h3: Swiftwater's QUIC; h2: hyper on the kernel's TCP"
+    };
     output::line(&format!(
-        "h3: Swiftwater's QUIC; h2: the kernel's TCP. Medians of all loads, calls of all loads \
-         together; {} in all",
+        "{legend}. Medians of all loads, calls of all loads together; {} in all",
         table::time(start.elapsed()),
     ))
 }
