@@ -270,15 +270,14 @@ impl ClientBuilder {
         self
     }
 
-    /// Binds the socket. Must be called inside a tokio runtime.
-    pub fn build(self) -> Result<Client, BuildError> {
-        let tls = match self.side.trust {
+    fn tls(&self) -> Result<ClientTls, BuildError> {
+        let tls = match &self.side.trust {
             Trust::PlatformAnd(extra) => {
                 let provider = Arc::new(aws_lc_rs::default_provider());
-                let verifier = Verifier::new_with_extra_roots(extra, provider);
+                let verifier = Verifier::new_with_extra_roots(extra.iter().cloned(), provider);
                 ClientTls::with_verifier(Arc::new(verifier.map_err(BuildError::Platform)?))?
             }
-            Trust::Only(roots) => ClientTls::with_roots(roots)?,
+            Trust::Only(roots) => ClientTls::with_roots(roots.iter().cloned())?,
             Trust::Anyone => ClientTls::dangerous_without_verification()?,
         };
         let mut tls = tls
@@ -287,6 +286,18 @@ impl ClientBuilder {
         if self.settings.key_log {
             tls = tls.key_log_file();
         }
+        Ok(tls)
+    }
+
+    /// Configuration for TLS over TCP, to reach the same servers with HTTP/1.1 and 2: with what was set
+    /// here of trust, cipher suites, ALPN names and log of keys, but without sessions.
+    pub fn tls_over_tcp(&self) -> Result<rustls::ClientConfig, BuildError> {
+        Ok(self.tls()?.to_rustls())
+    }
+
+    /// Binds the socket. Must be called inside a tokio runtime.
+    pub fn build(self) -> Result<Client, BuildError> {
+        let mut tls = self.tls()?;
         if let Some(store) = self.side.sessions {
             tls = tls.sessions(store).early_data(self.side.early_data);
         }

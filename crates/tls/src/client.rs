@@ -152,6 +152,16 @@ impl ClientTls {
         Ok(self)
     }
 
+    /// The same trust, cipher suites, ALPN names and log of keys for TLS over TCP. Without sessions and
+    /// early data, which [`ClientTls::sessions`] keeps in a way of its own.
+    #[must_use]
+    pub fn to_rustls(&self) -> ClientConfig {
+        let mut config = ClientConfig::clone(&self.config);
+        config.resumption = Resumption::disabled();
+        config.enable_early_data = false;
+        config
+    }
+
     /// Judges the validity of certificates as of this time after the Unix epoch instead of the
     /// system's clock: simulations must not depend on the day they run.
     #[must_use]
