@@ -1,10 +1,12 @@
 //! The server to measure against, and connections to it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use swiftwater::tls::rustls::ClientConfig;
 use swiftwater::{Client, Connection, ConnectionStats};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use super::args::Protocol;
 use super::http::link::{Ask, Link};
@@ -24,7 +26,11 @@ pub(super) struct Target {
 #[derive(Clone)]
 enum Way {
     Quic(Client),
-    Tcp(Arc<ClientConfig>),
+    Tcp {
+        tls: Arc<ClientConfig>,
+        /// How long to wait for a connection; `None` waits as long as the system does.
+        patience: Option<Duration>,
+    },
 }
 
 /// A handle of a connection on which requests are made.
@@ -49,16 +55,17 @@ impl Target {
         (host, port): (String, u16),
         trust: &Trust,
         tuning: &Tuning,
-        handshake_timeout: Option<std::time::Duration>,
+        patience: Option<Duration>,
     ) -> Result<Self, Failure> {
         let builder = client(trust, protocol.alpn(), tuning).transport(|transport| {
-            if let Some(timeout) = handshake_timeout {
+            if let Some(timeout) = patience {
                 transport.handshake_timeout = timeout;
             }
         });
         let way = if protocol.is_over_tcp() {
             let tls = builder.tls_over_tcp();
-            Way::Tcp(Arc::new(tls.map_err(|error| build_failure(&error))?))
+            let tls = Arc::new(tls.map_err(|error| build_failure(&error))?);
+            Way::Tcp { tls, patience }
         } else {
             Way::Quic(builder.build().map_err(|error| build_failure(&error))?)
         };
@@ -99,9 +106,16 @@ impl Target {
                     Requester::Http(Link::http3(connection))
                 })
             }
-            Way::Tcp(tls) => {
-                let link = Link::tcp(tls, &self.host, self.port, self.protocol).await?;
-                Ok(Requester::Http(link))
+            Way::Tcp { tls, patience } => {
+                let link = Link::tcp(tls, &self.host, self.port, self.protocol);
+                let Some(patience) = *patience else {
+                    return Ok(Requester::Http(link.await?));
+                };
+                let link = timeout(patience, link).await.map_err(|_| {
+                    let text = format!("no connection after {patience:?}");
+                    Failure::new(Exit::Connection, text)
+                })?;
+                Ok(Requester::Http(link?))
             }
         }
     }
