@@ -63,6 +63,7 @@ pub(crate) struct IoCounters {
     pub(crate) wakeups: AtomicU64,
     pub(crate) forwarded: AtomicU64,
     pub(crate) forwards_dropped: AtomicU64,
+    pub(crate) handshakes_failed: AtomicU64,
 }
 
 /// Adds to a counter that only one task writes.

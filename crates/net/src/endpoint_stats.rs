@@ -34,6 +34,8 @@ pub struct EndpointStats {
     /// Datagrams for other workers that were dropped because those didn't keep up; they count as
     /// lost.
     pub forwards_dropped: u64,
+    /// Incoming connections that were over before their handshake was complete.
+    pub handshakes_failed: u64,
     /// Routing: Retry, Version Negotiation, resets, refusals, drops.
     pub routing: swiftwater_quic::EndpointStats,
 }
@@ -57,6 +59,7 @@ impl EndpointStats {
             wakeups: get(&counters.wakeups),
             forwarded: get(&counters.forwarded),
             forwards_dropped: get(&counters.forwards_dropped),
+            handshakes_failed: get(&counters.handshakes_failed),
             routing,
         }
     }
@@ -76,6 +79,7 @@ impl AddAssign for EndpointStats {
         self.wakeups += other.wakeups;
         self.forwarded += other.forwarded;
         self.forwards_dropped += other.forwards_dropped;
+        self.handshakes_failed += other.handshakes_failed;
         self.routing += other.routing;
     }
 }

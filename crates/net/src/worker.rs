@@ -8,6 +8,7 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use swiftwater_quic::{ConnectionHandle, EndpointEvent, LocalAddress, SocketId};
@@ -343,6 +344,10 @@ impl Worker {
         }
         let gone = events.contains(&EndpointEvent::Drained);
         let failed = gone && std::mem::take(&mut entry.handshaking);
+        if failed {
+            let failures = &self.shared.counters.handshakes_failed;
+            failures.fetch_add(1, Ordering::Relaxed);
+        }
         let mut endpoint = self.shared.lock();
         if established || failed {
             endpoint.handshakes -= 1;

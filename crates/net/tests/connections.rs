@@ -439,6 +439,11 @@ async fn the_wrong_certificate_is_refused() {
             .unwrap();
         let error = connecting.await.unwrap_err();
         assert!(matches!(error, ConnectionError::Transport(_)), "{error}");
+        // Counted when the server has forgotten the connection.
+        while pair.server.stats().handshakes_failed == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(pair.server.stats().handshakes_failed, 1);
         pair.shut_down().await;
     })
     .await;

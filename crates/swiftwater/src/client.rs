@@ -270,6 +270,13 @@ impl ClientBuilder {
         self
     }
 
+    /// The same trust, cipher suites and key log for TLS 1.3 over TCP: what an HTTP client needs beside
+    /// QUIC. ALPN names are to be set; sessions are not kept.
+    pub fn tls_over_tcp(&self) -> Result<rustls::ClientConfig, BuildError> {
+        Ok(self.tls()?.over_tcp())
+    }
+
+    /// Trust, suites, ALPN and key log.
     fn tls(&self) -> Result<ClientTls, BuildError> {
         let tls = match &self.side.trust {
             Trust::PlatformAnd(extra) => {
@@ -287,12 +294,6 @@ impl ClientBuilder {
             tls = tls.key_log_file();
         }
         Ok(tls)
-    }
-
-    /// Configuration for TLS over TCP, to reach the same servers with HTTP/1.1 and 2: with what was set
-    /// here of trust, cipher suites, ALPN names and log of keys, but without sessions.
-    pub fn tls_over_tcp(&self) -> Result<rustls::ClientConfig, BuildError> {
-        Ok(self.tls()?.to_rustls())
     }
 
     /// Binds the socket. Must be called inside a tokio runtime.

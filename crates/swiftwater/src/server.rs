@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use swiftwater_net::{Connection, Endpoint};
 use swiftwater_quic::{AcceptPolicy, ConnectionIdGenerator, EarlyData, RetryPolicy, ServerConfig};
+use swiftwater_tls::rustls::server::ResolvesServerCert;
 use swiftwater_tls::{DevCertificate, EndpointSecrets, ServerTls, Tickets};
 
 use crate::builder::Builder;
@@ -41,6 +42,7 @@ enum Identity {
     Pem { chain: Vec<u8>, key: Vec<u8> },
     Files { chain: PathBuf, key: PathBuf },
     Dev(Box<DevCertificate>),
+    Resolver(Arc<dyn ResolvesServerCert>),
 }
 
 /// Makes a [`Server`].
@@ -137,6 +139,14 @@ impl ServerBuilder {
     #[must_use]
     pub fn dev_certificate(mut self, certificate: &DevCertificate) -> Self {
         self.side.identity = Identity::Dev(Box::new(certificate.clone()));
+        self
+    }
+
+    /// Lets `resolver` choose the certificate of each handshake: by the name that the client asks for,
+    /// or another one after a renewal.
+    #[must_use]
+    pub fn certificate_resolver(mut self, resolver: Arc<dyn ResolvesServerCert>) -> Self {
+        self.side.identity = Identity::Resolver(resolver);
         self
     }
 
@@ -267,6 +277,7 @@ fn server_tls(side: &ServerSide, settings: &Settings) -> Result<ServerTls, Build
         Identity::Pem { chain, key } => ServerTls::from_pem(&chain, &key)?,
         Identity::Files { chain, key } => ServerTls::from_pem(&read(chain)?, &read(key)?)?,
         Identity::Dev(certificate) => ServerTls::from_dev_certificate(&certificate)?,
+        Identity::Resolver(resolver) => ServerTls::from_resolver(resolver)?,
     };
     let tls = tls
         .with_cipher_suites(&settings.suites)?

@@ -152,12 +152,11 @@ impl ClientTls {
         Ok(self)
     }
 
-    /// The same trust, cipher suites, ALPN names and log of keys for TLS over TCP. Without sessions and
-    /// early data, which [`ClientTls::sessions`] keeps in a way of its own.
-    #[must_use]
-    pub fn to_rustls(&self) -> ClientConfig {
+    /// The same trust, suites and key log for TLS 1.3 over TCP, with the ALPN names to be set and without
+    /// resumption. rustls alone verifies with it.
+    pub fn over_tcp(&self) -> ClientConfig {
         let mut config = ClientConfig::clone(&self.config);
-        config.resumption = Resumption::disabled();
+        config.alpn_protocols.clear();
         config.enable_early_data = false;
         config
     }

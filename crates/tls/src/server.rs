@@ -59,7 +59,12 @@ impl ServerTls {
         }
         let provider = cipher_suite::provider(&CipherSuite::ALL)?;
         let certified = CertifiedKey::from_der(chain, key, &provider)?;
-        let resolver: Arc<dyn ResolvesServerCert> = Arc::new(SingleCertAndKey::from(certified));
+        Self::from_resolver(Arc::new(SingleCertAndKey::from(certified)))
+    }
+
+    /// Lets `resolver` choose the certificate of each handshake: by the name that the client asks for,
+    /// or another one after a while. Handshakes for which it has none fail.
+    pub fn from_resolver(resolver: Arc<dyn ResolvesServerCert>) -> Result<Self, ConfigError> {
         Ok(Self::wrap(config(resolver, &CipherSuite::ALL)?, true))
     }
 

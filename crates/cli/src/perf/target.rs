@@ -64,8 +64,12 @@ impl Target {
         });
         let way = if protocol.is_over_tcp() {
             let tls = builder.tls_over_tcp();
-            let tls = Arc::new(tls.map_err(|error| build_failure(&error))?);
-            Way::Tcp { tls, patience }
+            let mut tls = tls.map_err(|error| build_failure(&error))?;
+            tls.alpn_protocols = vec![protocol.alpn().to_vec()];
+            Way::Tcp {
+                tls: Arc::new(tls),
+                patience,
+            }
         } else {
             Way::Quic(builder.build().map_err(|error| build_failure(&error))?)
         };

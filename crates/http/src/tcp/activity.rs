@@ -27,6 +27,8 @@ pub(super) enum Expiry {
 
 #[derive(Debug)]
 struct State {
+    /// Requests so far.
+    requests: u64,
     /// Requests between their head and the end of their response.
     in_flight: u32,
     /// Responses of which a piece was handed out and the next not asked for yet.
@@ -51,6 +53,7 @@ impl Activity {
         let now = Instant::now();
         Arc::new(Self {
             state: Mutex::new(State {
+                requests: 0,
                 in_flight: 0,
                 held: 0,
                 changed: now,
@@ -65,12 +68,25 @@ impl Activity {
 
     /// Notes the begin of a request.
     pub(super) fn begin(self: &Arc<Self>) -> Exchange {
-        self.change(|state| state.in_flight += 1);
+        self.change(|state| {
+            state.requests += 1;
+            state.in_flight += 1;
+        });
         Exchange {
             activity: Arc::clone(self),
             held: false,
             complete: false,
         }
+    }
+
+    /// Counts idle time from now on.
+    pub(super) fn start(&self) {
+        self.change(|_| {});
+    }
+
+    /// Requests that began so far.
+    pub(super) fn requests(&self) -> u64 {
+        self.lock().requests
     }
 
     /// Waits until the connection should end.

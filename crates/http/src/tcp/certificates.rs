@@ -1,12 +1,13 @@
-//! The certificate that servers show, replaceable while they run. One [`Certificates`] may stand
+//! The certificates that servers show, replaceable while they run. One [`Certificates`] may stand
 //! behind several TLS configurations, of TCP and QUIC alike.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use rustls::client::verify_server_name;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use thiserror::Error;
 
@@ -25,11 +26,15 @@ pub enum CertificateError {
     Key(#[from] rustls::Error),
 }
 
-/// A certificate chain with its private key, which can be replaced at any time. Handshakes that begin
-/// afterwards see the new one; connections that stand keep theirs.
+/// One or more certificate chains with their private keys, which can be replaced at any time.
+/// Handshakes that begin afterwards see the new ones; connections that stand keep theirs.
+///
+/// Of several, a client gets the first that is valid for the name it asks for (RFC 6066, section 3),
+/// and the first of all if none is or if it names none. Each handshake looks through them in their
+/// order: meant for dozens, not thousands.
 #[derive(Debug)]
 pub struct Certificates {
-    current: RwLock<Arc<CertifiedKey>>,
+    current: RwLock<Arc<[Arc<CertifiedKey>]>>,
 }
 
 impl Certificates {
@@ -38,40 +43,87 @@ impl Certificates {
         chain: Vec<CertificateDer<'static>>,
         key: PrivateKeyDer<'static>,
     ) -> Result<Self, CertificateError> {
-        Ok(Self {
-            current: RwLock::new(certified(chain, key)?),
-        })
+        Ok(Self::of(vec![certified(chain, key)?]))
     }
 
     /// The same, from PEM texts.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, CertificateError> {
-        let (chain, key) = parse(chain, key)?;
-        Self::new(chain, key)
+        Self::from_pems([(chain, key)])
     }
 
-    /// Shows another certificate from now on. After an error the old one stays.
+    /// Several chains with their keys, from PEM texts; one at least.
+    pub fn from_pems<'a>(
+        pairs: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+    ) -> Result<Self, CertificateError> {
+        Ok(Self::of(parse_all(pairs)?))
+    }
+
+    fn of(keys: Vec<Arc<CertifiedKey>>) -> Self {
+        Self {
+            current: RwLock::new(keys.into()),
+        }
+    }
+
+    /// Shows another certificate from now on. After an error the old ones stay.
     pub fn replace(
         &self,
         chain: Vec<CertificateDer<'static>>,
         key: PrivateKeyDer<'static>,
     ) -> Result<(), CertificateError> {
-        let next = certified(chain, key)?;
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = next;
+        self.put(vec![certified(chain, key)?]);
         Ok(())
     }
 
     /// The same, from PEM texts.
     pub fn replace_from_pem(&self, chain: &[u8], key: &[u8]) -> Result<(), CertificateError> {
-        let (chain, key) = parse(chain, key)?;
-        self.replace(chain, key)
+        self.replace_from_pems([(chain, key)])
+    }
+
+    /// Shows these from now on, as [`from_pems`](Self::from_pems). After an error the old ones stay.
+    pub fn replace_from_pems<'a>(
+        &self,
+        pairs: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+    ) -> Result<(), CertificateError> {
+        self.put(parse_all(pairs)?);
+        Ok(())
+    }
+
+    /// Shows what `other` shows, from now on.
+    pub fn replace_with(&self, other: &Self) {
+        let next = other.get();
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = next;
+    }
+
+    fn put(&self, keys: Vec<Arc<CertifiedKey>>) {
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = keys.into();
+    }
+
+    fn get(&self) -> Arc<[Arc<CertifiedKey>]> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl ResolvesServerCert for Certificates {
-    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
-        Some(Arc::clone(&current))
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let current = self.get();
+        let named = match &*current {
+            [_, _, ..] => hello.server_name().and_then(|name| {
+                let name = ServerName::try_from(name).ok()?;
+                current.iter().find(|key| is_valid_for(key, &name))
+            }),
+            _ => None,
+        };
+        named.or_else(|| current.first()).cloned()
     }
+}
+
+/// Whether the certificate has `name`, as clients judge it.
+fn is_valid_for(key: &CertifiedKey, name: &ServerName<'_>) -> bool {
+    let Some(certificate) = key.cert.first() else {
+        return false;
+    };
+    ParsedCertificate::try_from(certificate)
+        .is_ok_and(|certificate| verify_server_name(&certificate, name).is_ok())
 }
 
 fn certified(
@@ -85,12 +137,21 @@ fn certified(
     Ok(Arc::new(CertifiedKey::from_der(chain, key, &provider)?))
 }
 
-type ChainAndKey = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+fn parse_all<'a>(
+    pairs: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+) -> Result<Vec<Arc<CertifiedKey>>, CertificateError> {
+    let keys = pairs.into_iter().map(|(chain, key)| parse(chain, key));
+    let keys = keys.collect::<Result<Vec<_>, _>>()?;
+    if keys.is_empty() {
+        return Err(CertificateError::Empty);
+    }
+    Ok(keys)
+}
 
-fn parse(chain: &[u8], key: &[u8]) -> Result<ChainAndKey, CertificateError> {
+fn parse(chain: &[u8], key: &[u8]) -> Result<Arc<CertifiedKey>, CertificateError> {
     let chain = CertificateDer::pem_slice_iter(chain)
         .collect::<Result<_, _>>()
         .map_err(CertificateError::Pem)?;
     let key = PrivateKeyDer::from_pem_slice(key).map_err(CertificateError::Pem)?;
-    Ok((chain, key))
+    certified(chain, key)
 }

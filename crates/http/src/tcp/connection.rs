@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,6 +23,8 @@ use tower::Service;
 use super::activity::{Activity, Expiry};
 use super::adapter::Adapter;
 use super::limits::Limits;
+use super::metered::{Meter, Metered};
+use super::observer::{ConnectionEnd, Observer, Outcome};
 use super::tls::{ALPN_HTTP2, ALPN_HTTP11};
 use crate::web::body::{Body, BoxError};
 use crate::web::connection_info::{ConnectionInfo, Transport};
@@ -54,8 +57,27 @@ pub(super) struct Shared<S> {
     pub(super) service: S,
     pub(super) tls: Option<Arc<ServerConfig>>,
     pub(super) limits: Arc<Limits>,
+    pub(super) observer: Option<Observer>,
     /// Turns true when connections should end after the requests under way.
     pub(super) draining: watch::Receiver<bool>,
+}
+
+impl ConnectionError {
+    fn outcome(&self) -> Outcome {
+        match self {
+            Self::Handshake(error) => Outcome::HandshakeFailed(error.to_string()),
+            Self::HandshakeTimeout => Outcome::HandshakeTimeout,
+            other => Outcome::Broken(other.to_string()),
+        }
+    }
+}
+
+/// What becomes known of a connection while it is served.
+struct Record {
+    begin: Instant,
+    meter: Arc<Meter>,
+    activity: Arc<Activity>,
+    info: ConnectionInfo,
 }
 
 /// Serves one connection to its end.
@@ -72,15 +94,51 @@ where
     B::Error: Into<BoxError>,
 {
     stream.set_nodelay(true)?;
-    let mut info = ConnectionInfo {
-        peer,
-        local: stream.local_addr()?,
-        protocol: Transport::Tcp,
-        alpn: None,
-        server_name: None,
+    let mut record = Record {
+        begin: Instant::now(),
+        meter: Arc::default(),
+        activity: Activity::new(Arc::clone(&shared.limits)),
+        info: ConnectionInfo {
+            peer,
+            local: stream.local_addr()?,
+            protocol: Transport::Tcp,
+            alpn: None,
+            server_name: None,
+        },
     };
+    let result = serve_recorded(stream, &mut record, &shared).await;
+    if let Some(observer) = &shared.observer {
+        (observer.0)(&ConnectionEnd {
+            peer,
+            alpn: record.info.alpn,
+            requests: record.activity.requests(),
+            bytes_sent: record.meter.sent.load(Ordering::Relaxed),
+            bytes_received: record.meter.received.load(Ordering::Relaxed),
+            elapsed: record.begin.elapsed(),
+            outcome: match &result {
+                Ok(()) => Outcome::Orderly,
+                Err(error) => error.outcome(),
+            },
+        });
+    }
+    result
+}
+
+async fn serve_recorded<S, B>(
+    stream: TcpStream,
+    record: &mut Record,
+    shared: &Shared<S>,
+) -> Result<(), ConnectionError>
+where
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let stream = Metered::new(stream, Arc::clone(&record.meter));
     let Some(tls) = &shared.tls else {
-        return exchange(stream, info, &shared).await;
+        return exchange(stream, record, shared).await;
     };
     let accept = TlsAcceptor::from(Arc::clone(tls)).accept(stream);
     let stream = timeout(shared.limits.handshake_timeout, accept)
@@ -88,16 +146,17 @@ where
         .map_err(|_| ConnectionError::HandshakeTimeout)?
         .map_err(ConnectionError::Handshake)?;
     let (_, session) = stream.get_ref();
+    let info = &mut record.info;
     info.protocol = Transport::Tls;
     info.alpn = session.alpn_protocol().map(Arc::from);
     info.server_name = session.server_name().map(Arc::from);
-    exchange(stream, info, &shared).await
+    exchange(stream, record, shared).await
 }
 
 /// Requests and responses over a stream that is ready for them.
 async fn exchange<I, S, B>(
     stream: I,
-    info: ConnectionInfo,
+    record: &Record,
     shared: &Shared<S>,
 ) -> Result<(), ConnectionError>
 where
@@ -109,12 +168,13 @@ where
     B::Error: Into<BoxError>,
 {
     let limits = &shared.limits;
-    let builder = builder(limits, info.alpn.as_deref());
-    let activity = Activity::new(Arc::clone(limits));
+    let builder = builder(limits, record.info.alpn.as_deref());
+    let activity = &record.activity;
+    activity.start();
     let adapter = Adapter {
         service: shared.service.clone(),
-        info,
-        activity: Arc::clone(&activity),
+        info: record.info.clone(),
+        activity: Arc::clone(activity),
         limits: Arc::clone(limits),
     };
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), adapter));

@@ -4,6 +4,7 @@
 //! - [`TcpServer`], [`RunningServer`]: a socket and a tower service; draining.
 //! - [`Limits`]: the cap of everything that clients can make grow, and of every wait.
 //! - [`Certificates`], [`server_config`]: TLS.
+//! - [`ConnectionEnd`]: what is known of a connection that is over.
 //!
 //! What services do lives in [`crate::web`]; HTTP/3 in [`crate::h3`].
 
@@ -12,10 +13,13 @@ mod adapter;
 mod certificates;
 mod connection;
 mod limits;
+mod metered;
+mod observer;
 mod server;
 mod tls;
 
 pub use certificates::{CertificateError, Certificates};
 pub use limits::Limits;
+pub use observer::{ConnectionEnd, Outcome};
 pub use server::{Drained, RunningServer, TcpServer};
-pub use tls::{ALPN_HTTP2, ALPN_HTTP11, server_config};
+pub use tls::{ALPN_HTTP2, ALPN_HTTP11, MinTls, server_config, server_config_from};

@@ -17,6 +17,7 @@ use tower::Service;
 
 use super::connection::{self, Shared};
 use super::limits::Limits;
+use super::observer::{ConnectionEnd, Observer};
 use crate::web::body::{Body, BoxError};
 
 /// How long to leave `accept` alone when the process has run out of descriptors.
@@ -30,6 +31,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub struct TcpServer {
     tls: Option<Arc<ServerConfig>>,
     limits: Limits,
+    observer: Option<Observer>,
 }
 
 impl TcpServer {
@@ -44,7 +46,7 @@ impl TcpServer {
     pub fn tls(config: Arc<ServerConfig>) -> Self {
         Self {
             tls: Some(config),
-            limits: Limits::default(),
+            ..Self::default()
         }
     }
 
@@ -52,6 +54,14 @@ impl TcpServer {
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Tells `observer` of every connection that is over, those included whose handshake failed. Those
+    /// that the server cuts off when it stops are not told of.
+    #[must_use]
+    pub fn observe(mut self, observer: impl Fn(&ConnectionEnd) + Send + Sync + 'static) -> Self {
+        self.observer = Some(Observer(Arc::new(observer)));
         self
     }
 
@@ -77,6 +87,7 @@ impl TcpServer {
                 service,
                 tls: self.tls,
                 limits: Arc::new(self.limits),
+                observer: self.observer,
                 draining,
             }),
         };

@@ -1,11 +1,12 @@
-//! The TLS configuration of servers for HTTP over TCP: TLS 1.3 (RFC 8446), HTTP/2 before HTTP/1.1
-//! (RFC 7301), no early data.
+//! The TLS configuration of servers for HTTP over TCP: TLS 1.3 (RFC 8446), TLS 1.2 (RFC 5246) if it
+//! is asked for, HTTP/2 before HTTP/1.1 (RFC 7301), no early data.
 
 use std::sync::Arc;
 
-use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::server::ResolvesServerCert;
+use rustls::version::{TLS12, TLS13};
+use rustls::{ServerConfig, SupportedProtocolVersion};
 
 /// The ALPN name of HTTP/2 (RFC 9113, section 3.2).
 pub const ALPN_HTTP2: &[u8] = b"h2";
@@ -13,15 +14,46 @@ pub const ALPN_HTTP2: &[u8] = b"h2";
 /// The ALPN name of HTTP/1.1 (RFC 7301, section 6).
 pub const ALPN_HTTP11: &[u8] = b"http/1.1";
 
-/// A configuration that shows `certificates` and offers HTTP/2 and HTTP/1.1.
+/// The oldest version of TLS that is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MinTls {
+    /// TLS 1.2 (RFC 5246) beside TLS 1.3, with suites that have forward secrecy and authenticate what
+    /// they encrypt, as HTTP/2 demands (RFC 9113, section 9.2.2). There are no others here.
+    Tls12,
+    /// TLS 1.3 (RFC 8446) alone.
+    #[default]
+    Tls13,
+}
+
+/// The versions that are spoken, the best first.
+static FROM_TLS12: [&SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
+
+impl MinTls {
+    fn versions(self) -> &'static [&'static SupportedProtocolVersion] {
+        match self {
+            Self::Tls12 => &FROM_TLS12,
+            Self::Tls13 => &FROM_TLS12[..1],
+        }
+    }
+}
+
+/// A configuration that shows `certificates` and offers HTTP/2 and HTTP/1.1, over TLS 1.3 alone.
 ///
 /// Errors mean that the cryptographic library lacks TLS 1.3.
 pub fn server_config(
     certificates: Arc<dyn ResolvesServerCert>,
 ) -> Result<ServerConfig, rustls::Error> {
+    server_config_from(certificates, MinTls::Tls13)
+}
+
+/// The same for clients that speak `oldest` or a newer version.
+pub fn server_config_from(
+    certificates: Arc<dyn ResolvesServerCert>,
+    oldest: MinTls,
+) -> Result<ServerConfig, rustls::Error> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_protocol_versions(oldest.versions())?
         .with_no_client_auth()
         .with_cert_resolver(certificates);
     config.alpn_protocols = vec![ALPN_HTTP2.to_vec(), ALPN_HTTP11.to_vec()];

@@ -1,11 +1,13 @@
-//! One line per request, through `tracing` with the target `access`: fields, so that a subscriber
-//! may write text or JSON.
+//! One record per request: through `tracing` with the target `access`, or to a function of the
+//! server's own that writes text or JSON.
 
+use std::fmt;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use http::{Method, Request, Response, Uri, Version};
 use http_body::Body;
@@ -13,19 +15,95 @@ use pin_project_lite::pin_project;
 use tower::{Layer, Service};
 
 use super::connection_info::ConnectionInfo;
+use super::early_data::is_early;
+use super::host::host;
 use super::observed_body::{Ending, ObservedBody};
+
+/// One request that is over.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Record {
+    /// The method.
+    pub method: Method,
+    /// The path, with the query if [`AccessLogLayer::with_query`] asked for it; as the client wrote it.
+    pub target: String,
+    /// The host that was asked for, with its port if the client wrote one.
+    pub host: Option<String>,
+    /// The version of HTTP.
+    pub version: Version,
+    /// The address of the client, if the server told it ([`ConnectionInfo`]).
+    pub peer: Option<SocketAddr>,
+    /// Whether the request may be a replay ([`early_data`](super::early_data)).
+    pub early: bool,
+    /// The status of the response; `None` if there was none.
+    pub status: Option<u16>,
+    /// Bytes of content of the response.
+    pub bytes: u64,
+    /// From the head of the request to the end of the response.
+    pub elapsed: Duration,
+    /// How the response ended; `None` if there was none.
+    pub ending: Option<Ending>,
+}
+
+impl Record {
+    /// The word for how it ended: `complete`, `failed`, `abandoned`, `unanswered`.
+    pub fn ending(&self) -> &'static str {
+        self.ending.map_or("unanswered", Ending::as_str)
+    }
+}
+
+/// Where records go.
+#[derive(Clone)]
+struct Sink(Arc<dyn Fn(&Record) + Send + Sync>);
+
+impl fmt::Debug for Sink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sink")
+    }
+}
+
+impl Default for Sink {
+    fn default() -> Self {
+        Self(Arc::new(trace))
+    }
+}
+
+/// Writes a record with `tracing`.
+fn trace(record: &Record) {
+    tracing::info!(
+        target: "access",
+        method = %record.method,
+        path = record.target,
+        version = ?record.version,
+        peer = record.peer.map(tracing::field::display),
+        status = record.status,
+        bytes = record.bytes,
+        time_us = record.elapsed.as_micros() as u64,
+        ending = record.ending(),
+    );
+}
 
 /// Logs each request when its response has ended: method, path, version, peer, status, bytes of
 /// content, time from head to end in microseconds, and how it ended.
 ///
 /// Queries often hold secrets, so they are left out unless [`with_query`](Self::with_query) asks
 /// for them.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct AccessLogLayer {
     query: bool,
+    sink: Sink,
 }
 
 impl AccessLogLayer {
+    /// Hands each request to `sink` instead of `tracing`. It is called on the threads that serve, so it
+    /// must not block.
+    pub fn to(sink: impl Fn(&Record) + Send + Sync + 'static) -> Self {
+        Self {
+            query: false,
+            sink: Sink(Arc::new(sink)),
+        }
+    }
+
     /// Logs the query with the path.
     #[must_use]
     pub fn with_query(mut self) -> Self {
@@ -40,7 +118,7 @@ impl<S> Layer<S> for AccessLogLayer {
     fn layer(&self, inner: S) -> Self::Service {
         AccessLog {
             inner,
-            query: self.query,
+            layer: self.clone(),
         }
     }
 }
@@ -49,7 +127,7 @@ impl<S> Layer<S> for AccessLogLayer {
 #[derive(Debug, Clone)]
 pub struct AccessLog<S> {
     inner: S,
-    query: bool,
+    layer: AccessLogLayer,
 }
 
 impl<S, B, R> Service<Request<B>> for AccessLog<S>
@@ -66,16 +144,25 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let line = Line {
+        let record = Record {
             method: request.method().clone(),
-            target: target(request.uri(), self.query),
+            target: target(request.uri(), self.layer.query),
+            host: host(&request).map(str::to_owned),
             version: request.version(),
             peer: request
                 .extensions()
                 .get::<ConnectionInfo>()
                 .map(|connection| connection.peer),
-            begin: Instant::now(),
+            early: is_early(&request),
             status: None,
+            bytes: 0,
+            elapsed: Duration::ZERO,
+            ending: None,
+        };
+        let line = Line {
+            record,
+            begin: Instant::now(),
+            sink: self.layer.sink.clone(),
             written: false,
         };
         AccessLogFuture {
@@ -92,39 +179,29 @@ fn target(uri: &Uri, query: bool) -> String {
     }
 }
 
-/// What a line says. Dropped unwritten, it says that there was no response.
+/// What a line will say. Dropped unwritten, it says that there was no response.
 #[derive(Debug)]
 struct Line {
-    method: Method,
-    target: String,
-    version: Version,
-    peer: Option<SocketAddr>,
+    record: Record,
     begin: Instant,
-    status: Option<u16>,
+    sink: Sink,
     written: bool,
 }
 
 impl Line {
-    fn write(&mut self, bytes: u64, ending: &'static str) {
+    fn write(&mut self, bytes: u64, ending: Option<Ending>) {
         self.written = true;
-        tracing::info!(
-            target: "access",
-            method = %self.method,
-            path = self.target,
-            version = ?self.version,
-            peer = self.peer.map(tracing::field::display),
-            status = self.status,
-            bytes,
-            time_us = self.begin.elapsed().as_micros() as u64,
-            ending,
-        );
+        self.record.bytes = bytes;
+        self.record.ending = ending;
+        self.record.elapsed = self.begin.elapsed();
+        (self.sink.0)(&self.record);
     }
 }
 
 impl Drop for Line {
     fn drop(&mut self) {
         if !self.written {
-            self.write(0, "unanswered");
+            self.write(0, None);
         }
     }
 }
@@ -154,11 +231,11 @@ where
         let response = ready!(this.inner.poll(cx))?;
         let mut line = this.line.take();
         if let Some(line) = &mut line {
-            line.status = Some(response.status().as_u16());
+            line.record.status = Some(response.status().as_u16());
         }
         let log: LogLine = Box::new(move |bytes, ending| {
             if let Some(line) = &mut line {
-                line.write(bytes, ending.as_str());
+                line.write(bytes, Some(ending));
             }
         });
         Poll::Ready(Ok(response.map(|body| ObservedBody::new(body, log))))

@@ -7,7 +7,8 @@
 //! - [`access_log`], [`metrics`]: layers that watch them.
 //! - [`body`], [`timed_body`], [`observed_body`]: bodies of unknown type, an end to bodies that come
 //!   too slowly, bodies that tell what became of them.
-//! - [`connection_info`]: what is known of the connection that a request came by.
+//! - [`connection_info`], [`host`](mod@host): what is known of the connection that a request came by, and
+//!   which host it is for.
 //!
 //! Connections, TLS and the syntax of HTTP live elsewhere: [`crate::tcp`], [`crate::h3`].
 
@@ -18,6 +19,7 @@ pub mod compression;
 pub mod connection_info;
 pub mod early_data;
 pub mod files;
+pub mod host;
 pub mod metrics;
 pub mod observed_body;
 pub mod proxy;
