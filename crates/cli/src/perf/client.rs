@@ -86,11 +86,11 @@ async fn volume(server: &Target, args: &VolumeArgs, way: Way) -> Result<Measurem
     for (stream, mut handle) in (0..streams).zip(handles) {
         // The first streams carry what doesn't divide evenly.
         let share = args.bytes / streams + u64::from(stream < args.bytes % streams);
-        let load = match way {
-            Way::Up => server.load(share, 0)?,
-            Way::Down => server.load(0, share)?,
+        let job = match way {
+            Way::Up => server.job(share, 0)?,
+            Way::Down => server.job(0, share)?,
         };
-        running.spawn(async move { handle.request(&load).await.map(|()| handle) });
+        running.spawn(async move { handle.request(&job).await.map(|()| handle) });
     }
     let handles = join(running).await?;
     let load = match way {
@@ -127,17 +127,17 @@ async fn requests(server: &Target, args: &RequestsArgs) -> Result<Measurement, F
         Protocol::H3 | Protocol::H2 | Protocol::H1 => 0,
     };
     let (up, down) = (args.up.unwrap_or(small), args.down);
-    let load = server.load(up, down)?;
+    let job = server.job(up, down)?;
     let handles = server.handles(args.connections, args.in_flight).await?;
     let start = Instant::now();
     let mut running = JoinSet::new();
     for mut handle in handles {
-        let (load, duration) = (load.clone(), args.duration);
+        let (job, duration) = (job.clone(), args.duration);
         running.spawn(async move {
             let mut latencies = Vec::new();
             while start.elapsed() < duration {
                 let begun = Instant::now();
-                handle.request(&load).await?;
+                handle.request(&job).await?;
                 latencies.push(begun.elapsed());
             }
             Ok((latencies, handle))

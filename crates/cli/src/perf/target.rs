@@ -41,7 +41,7 @@ pub(super) enum Requester {
 
 /// A request to be made again and again.
 #[derive(Clone)]
-pub(super) struct Load {
+pub(super) struct Job {
     up: u64,
     down: u64,
     /// `None` for what isn't HTTP.
@@ -86,7 +86,7 @@ impl Target {
     }
 
     /// A request of `up` bytes for `down` bytes.
-    pub(super) fn load(&self, up: u64, down: u64) -> Result<Load, Failure> {
+    pub(super) fn job(&self, up: u64, down: u64) -> Result<Job, Failure> {
         let authority = if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)
         } else {
@@ -96,7 +96,7 @@ impl Target {
             Protocol::Perf => None,
             http => Some(Ask::new(http, &authority, up, down)?),
         };
-        Ok(Load { up, down, ask })
+        Ok(Job { up, down, ask })
     }
 
     /// A new connection.
@@ -168,10 +168,10 @@ impl Requester {
     }
 
     /// Makes one request and waits for all of the answer.
-    pub(super) async fn request(&mut self, load: &Load) -> Result<(), Failure> {
-        match (self, &load.ask) {
+    pub(super) async fn request(&mut self, job: &Job) -> Result<(), Failure> {
+        match (self, &job.ask) {
             (Self::Http(link), Some(ask)) => link.request(ask).await,
-            (Self::Perf(connection), _) => protocol::request(connection, load.up, load.down).await,
+            (Self::Perf(connection), _) => protocol::request(connection, job.up, job.down).await,
             (Self::Http(_), None) => Err(Failure::new(Exit::Failure, "no request to make")),
         }
     }
