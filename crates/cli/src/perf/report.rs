@@ -196,13 +196,12 @@ impl Measurement {
 }
 
 fn cpu_text(who: &str, seconds: f64, per_gigabyte: Option<f64>, each: Option<f64>) -> String {
-    let mut text = format!("{who}: {seconds:.2} s of CPU time");
-    match (each, per_gigabyte) {
-        (Some(each), _) => text += &format!(", {each:.1} µs each"),
-        (None, Some(per_gigabyte)) => text += &format!(", {per_gigabyte:.3} s per GB"),
-        (None, None) => {}
-    }
-    text
+    let more = match (each, per_gigabyte) {
+        (Some(each), _) => format!(", {each:.1} µs each"),
+        (None, Some(per_gigabyte)) => format!(", {per_gigabyte:.3} s per GB"),
+        (None, None) => String::new(),
+    };
+    format!("{who}: {seconds:.2} s of CPU time{more}")
 }
 
 /// Stream bytes sent again as a share of all stream bytes sent.

@@ -18,8 +18,8 @@ use swiftwater_http::udp::SendRequest;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{ClientConfig, Error as TlsError};
 
 use crate::exit::{Exit, Failure};
 use crate::perf::args::Protocol;
@@ -198,13 +198,10 @@ async fn secure(
     let name = ServerName::try_from(host.to_owned()).map_err(|error| no_connection(&error))?;
     let secure = TlsConnector::from(Arc::clone(tls)).connect(name, stream);
     secure.await.map_err(|error| {
-        let is_tls = error
-            .get_ref()
-            .is_some_and(|cause| cause.is::<tokio_rustls::rustls::Error>());
-        let exit = if is_tls {
-            Exit::Certificate
-        } else {
-            Exit::Connection
+        let cause = error.get_ref();
+        let exit = match cause.and_then(|cause| cause.downcast_ref::<TlsError>()) {
+            Some(_) => Exit::Certificate,
+            None => Exit::Connection,
         };
         Failure::new(exit, format_args!("{target}: {error}"))
     })
