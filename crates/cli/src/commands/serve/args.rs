@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use swiftwater::link::parse_duration;
 use swiftwater_http::web::proxy::Upstream;
 
+use super::echo::parse_path;
 use crate::cli::{DEFAULT_LISTEN, IdentityArgs};
 use crate::duration::parse_positive_duration;
 use crate::transport::Tuning;
@@ -47,6 +48,10 @@ pub struct ServeArgs {
     /// the page of a single-page application
     #[arg(long, value_name = "FILE")]
     pub spa: Option<PathBuf>,
+
+    /// Echo WebTransport streams and datagrams at this path, such as /echo, to try out clients
+    #[arg(long, value_name = "PATH", value_parser = parse_path)]
+    pub webtransport_echo: Option<String>,
 
     /// Don't listen on TCP, for HTTP/2 and HTTP/1.1
     #[arg(long)]

@@ -3,6 +3,7 @@
 
 pub(crate) mod args;
 mod content;
+mod echo;
 mod log;
 
 use std::net::SocketAddr;
@@ -18,6 +19,7 @@ use tokio::time::{Duration, timeout};
 
 use self::args::{ServeArgs, ZeroRtt};
 use self::content::{Content, content, with_alt_svc};
+use self::echo::with_echo;
 pub(crate) use self::log::announce;
 use self::log::{announce_tcp, report_file};
 use crate::cli::IdentityArgs;
@@ -71,8 +73,14 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
     };
 
     let (drain, draining) = watch::channel(false);
+    let mut http3 = H3Server::default();
+    let mut content = content;
+    if let Some(path) = args.webtransport_echo {
+        http3 = http3.webtransport(echo::SESSIONS);
+        content = with_echo(content, path, args.json);
+    }
     let desk = Desk {
-        http3: H3Server::default(),
+        http3,
         content,
         site: site.map(Arc::new),
         draining,
