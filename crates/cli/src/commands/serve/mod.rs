@@ -6,6 +6,7 @@ mod content;
 mod echo;
 mod log;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use swiftwater::{Connection, EarlyData, RetryPolicy, Server, ServerBuilder};
@@ -55,7 +56,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
         ZeroRtt::Accept => EarlyData::Accept,
         ZeroRtt::Reject => EarlyData::Reject,
     });
-    let (server, listener) = bind(&builder, &args).await?;
+    let (server, listener) = bind(&builder, args.listen, args.no_tcp).await?;
     let what = match (&args.upstream, &site) {
         (None, Some(site)) => format!("serving {}", site.root().display()),
         _ => "forwarding to the upstream".to_owned(),
@@ -122,26 +123,27 @@ fn site(args: &ServeArgs) -> Result<Option<Site>, Failure> {
     })
 }
 
-/// Binds UDP, and TCP on the same port.
-async fn bind(
+/// Binds UDP, and TCP on the same port unless `no_tcp`.
+pub(crate) async fn bind(
     builder: &ServerBuilder,
-    args: &ServeArgs,
+    address: SocketAddr,
+    no_tcp: bool,
 ) -> Result<(Server, Option<TcpListener>), Failure> {
     let mut attempts = 1;
     loop {
-        let server = listen(builder, args.listen)?;
-        if args.no_tcp {
+        let server = listen(builder, address)?;
+        if no_tcp {
             return Ok((server, None));
         }
-        let address = server.local_addr();
-        match TcpListener::bind(address).await {
+        let bound = server.local_addr();
+        match TcpListener::bind(bound).await {
             Ok(listener) => return Ok((server, Some(listener))),
-            Err(_) if args.listen.port() == 0 && attempts < PORT_ATTEMPTS => attempts += 1,
+            Err(_) if address.port() == 0 && attempts < PORT_ATTEMPTS => attempts += 1,
             Err(error) => {
                 let why = plain_io_error(&error);
                 return Err(Failure::new(
                     Exit::Listen,
-                    format_args!("cannot listen on TCP {address}: {why} (--no-tcp does without)"),
+                    format_args!("cannot listen on TCP {bound}: {why} (--no-tcp does without)"),
                 ));
             }
         }
