@@ -43,6 +43,38 @@ pub(crate) async fn stop_requested() -> Result<(), Failure> {
     }
 }
 
+/// Requests to read the configuration again: SIGHUP. There are none where the system has no signals.
+pub(crate) struct ReloadRequests {
+    #[cfg(unix)]
+    hangups: tokio::signal::unix::Signal,
+}
+
+impl ReloadRequests {
+    /// Takes them from now on.
+    pub(crate) fn new() -> Result<Self, Failure> {
+        #[cfg(unix)]
+        {
+            use tokio::signal::unix::{SignalKind, signal};
+            let hangups = signal(SignalKind::hangup())
+                .map_err(|error| Failure::from(error).context("cannot wait for SIGHUP"))?;
+            Ok(Self { hangups })
+        }
+        #[cfg(not(unix))]
+        {
+            Ok(Self {})
+        }
+    }
+
+    /// Waits for the next.
+    pub(crate) async fn next(&mut self) {
+        #[cfg(unix)]
+        if self.hangups.recv().await.is_some() {
+            return;
+        }
+        std::future::pending().await
+    }
+}
+
 /// The failure of a command that was stopped before its work was done.
 pub(crate) fn interrupted() -> Failure {
     Failure::new(Exit::Interrupted, "interrupted")
