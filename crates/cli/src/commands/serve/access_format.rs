@@ -136,6 +136,8 @@ pub(super) fn protocol_name(version: Version) -> &'static str {
         Version::HTTP_3 => "h3",
         Version::HTTP_2 => "h2",
         Version::HTTP_11 => "http/1.1",
+        // The only one here that has no number.
+        Version::HTTP_09 => "hq-interop",
         _ => "http/1.0",
     }
 }

@@ -142,7 +142,11 @@ fn what(config: &Config) -> String {
             }
             None => "forwarding to the upstream".to_owned(),
         },
-        _ => format!("serving {} sites", config.sites.len()),
+        _ => {
+            let count = config.sites.len();
+            let plural = if count == 1 { "" } else { "s" };
+            format!("serving {count} site{plural}")
+        }
     }
 }
 

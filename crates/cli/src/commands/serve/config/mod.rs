@@ -27,6 +27,7 @@ use crate::cli::DEFAULT_LISTEN;
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Address and port to listen on, UDP and TCP. Default: `[::]:4433`.
+    #[serde(deserialize_with = "values::address")]
     pub listen: SocketAddr,
     /// Whether to listen on TCP, for HTTP/2 and HTTP/1.1. Default: yes.
     pub tcp: bool,
@@ -186,7 +187,10 @@ pub struct Log {
 #[serde(default, deny_unknown_fields)]
 pub struct Metrics {
     /// Address where they are served without TLS, at `/metrics`. Default: none.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        deserialize_with = "values::some_address",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub listen: Option<SocketAddr>,
 }
 

@@ -2,6 +2,7 @@
 //! that an error has the line.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -24,6 +25,26 @@ where
 {
     let text = String::deserialize(deserializer)?;
     parse(&text).map_err(|error| D::Error::custom(format_args!("\"{text}\": {error}")))
+}
+
+/// An address with its port.
+pub(super) fn address<'de, D>(deserializer: D) -> Result<SocketAddr, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    text(deserializer, |text| {
+        text.parse().map_err(
+            |_| "an address with its port was expected, such as [::]:4433 or 127.0.0.1:443",
+        )
+    })
+}
+
+/// The same where there may be none.
+pub(super) fn some_address<'de, D>(deserializer: D) -> Result<Option<SocketAddr>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    address(deserializer).map(Some)
 }
 
 /// A length of time, written `30s` or `1.5ms`.
