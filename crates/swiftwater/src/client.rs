@@ -270,15 +270,21 @@ impl ClientBuilder {
         self
     }
 
-    /// Binds the socket. Must be called inside a tokio runtime.
-    pub fn build(self) -> Result<Client, BuildError> {
-        let tls = match self.side.trust {
+    /// The same trust, cipher suites and key log for TLS 1.3 over TCP: what an HTTP client needs beside
+    /// QUIC. ALPN names are to be set; sessions are not kept.
+    pub fn tls_over_tcp(&self) -> Result<rustls::ClientConfig, BuildError> {
+        Ok(self.tls()?.over_tcp())
+    }
+
+    /// Trust, suites, ALPN and key log.
+    fn tls(&self) -> Result<ClientTls, BuildError> {
+        let tls = match &self.side.trust {
             Trust::PlatformAnd(extra) => {
                 let provider = Arc::new(aws_lc_rs::default_provider());
-                let verifier = Verifier::new_with_extra_roots(extra, provider);
+                let verifier = Verifier::new_with_extra_roots(extra.iter().cloned(), provider);
                 ClientTls::with_verifier(Arc::new(verifier.map_err(BuildError::Platform)?))?
             }
-            Trust::Only(roots) => ClientTls::with_roots(roots)?,
+            Trust::Only(roots) => ClientTls::with_roots(roots.iter().cloned())?,
             Trust::Anyone => ClientTls::dangerous_without_verification()?,
         };
         let mut tls = tls
@@ -287,6 +293,12 @@ impl ClientBuilder {
         if self.settings.key_log {
             tls = tls.key_log_file();
         }
+        Ok(tls)
+    }
+
+    /// Binds the socket. Must be called inside a tokio runtime.
+    pub fn build(self) -> Result<Client, BuildError> {
+        let mut tls = self.tls()?;
         if let Some(store) = self.side.sessions {
             tls = tls.sessions(store).early_data(self.side.early_data);
         }

@@ -152,6 +152,15 @@ impl ClientTls {
         Ok(self)
     }
 
+    /// The same trust, suites and key log for TLS 1.3 over TCP, with the ALPN names to be set and without
+    /// resumption. rustls alone verifies with it.
+    pub fn over_tcp(&self) -> ClientConfig {
+        let mut config = ClientConfig::clone(&self.config);
+        config.alpn_protocols.clear();
+        config.enable_early_data = false;
+        config
+    }
+
     /// Judges the validity of certificates as of this time after the Unix epoch instead of the
     /// system's clock: simulations must not depend on the day they run.
     #[must_use]

@@ -35,6 +35,13 @@ pub(super) enum Link {
     Tcp(TcpLink),
 }
 
+impl Link {
+    /// The request is under way as early data.
+    pub(super) fn is_early(&self) -> bool {
+        matches!(self, Self::Http3(_, Some(_)))
+    }
+}
+
 /// A response's head came.
 pub(super) struct Answer {
     pub(super) response: Response<Source>,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, request};
+use swiftwater_net::Connection;
 
 use super::body::ClientBody;
 use super::builder::Builder;
@@ -136,6 +137,7 @@ impl HttpClient {
         let Selected {
             link, why, reused, ..
         } = selected;
+        job.measurements.leaves(link.is_early());
         let again = |fate| retry::again(fate, outgoing.upload.is_whole(), progress.sent);
         let answer = match outgoing.send(link).await {
             Ok(answer) => answer,
@@ -196,6 +198,13 @@ impl HttpClient {
         let mut body = ClientBody::new(source, idle, recorder, answer.release);
         body.settle().await;
         Response::from_parts(head, body)
+    }
+
+    /// The QUIC connection of the standing HTTP/3 connection to `origin`, if there is one: for what is
+    /// not HTTP's, such as moving to another address. Requests may go elsewhere at any time.
+    pub fn http3_connection(&self, origin: &Origin) -> Option<Connection> {
+        let sender = self.state.pool.http3_sender(origin)?;
+        Some(sender.connection().clone())
     }
 
     /// What the pool holds.

@@ -31,6 +31,9 @@ pub struct Snapshot {
     /// The handshake of TLS after TCP's (the proxy's answer included), or of QUIC; `None` without
     /// protection and if a connection stood.
     pub handshake: Option<Duration>,
+    /// From the beginning to the head of the request being handed to a connection, the last time it was
+    /// sent; `None` before. Early data count from the beginning of their connection's handshake.
+    pub sent: Option<Duration>,
     /// From the beginning to the head of the response.
     pub first_byte: Option<Duration>,
     /// From the beginning to the end of the response, whatever the end was.
@@ -85,6 +88,15 @@ impl Measurements {
 
     pub(super) fn note(&self, change: impl FnOnce(&mut Snapshot)) {
         self.now.send_modify(change);
+    }
+
+    /// The head of the request is about to leave; `early` if it left with its connection's handshake.
+    pub(super) fn leaves(&self, early: bool) {
+        let elapsed = self.begun.elapsed();
+        self.note(|snapshot| {
+            let since = snapshot.handshake.filter(|_| early).unwrap_or_default();
+            snapshot.sent = Some(elapsed.saturating_sub(since));
+        });
     }
 
     pub(super) fn head_came(&self) {

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::origin::Origin;
 use super::quic::Http3Link;
 use super::tcp::{TcpLink, TcpSender};
+use crate::udp::SendRequest;
 
 /// Origins with connections; beyond it those not used for longest lose theirs.
 const ORIGINS: usize = 1024;
@@ -90,10 +91,14 @@ impl Pool {
     }
 
     pub(super) fn has_http3(&self, origin: &Origin) -> bool {
+        self.http3_sender(origin).is_some()
+    }
+
+    /// The same connection, to be looked at: that is no use of it.
+    pub(super) fn http3_sender(&self, origin: &Origin) -> Option<SendRequest> {
         let state = self.lock();
-        let slot = state.slots.get(origin);
-        slot.and_then(|slot| slot.http3.as_ref())
-            .is_some_and(|link| !link.sender.is_closed())
+        let link = state.slots.get(origin)?.http3.as_ref()?;
+        (!link.sender.is_closed()).then(|| link.sender.clone())
     }
 
     /// A connection over TCP: that of HTTP/2, or the HTTP/1.1 one that became idle last.

@@ -240,6 +240,26 @@ fn early_priorities_and_datagrams_are_limited() {
 }
 
 #[test]
+fn what_comes_for_streams_beyond_the_limit_is_an_error() {
+    // The 100th request may come yet, the 101st may not.
+    for (quarter, is_permitted) in [(99_u16, true), (100, false)] {
+        let builder =
+            Pair::builder().server_config(|config| config.max_concurrent_bidi_streams = 100);
+        let mut duel = Duel::with(builder, Server, Config::default());
+        let mut control = vec![0x00];
+        control.extend(frame(FrameType::Settings, &[0x33, 0x01]));
+        duel.uni(&control);
+        let datagram = [&(0x4000 | quarter).to_be_bytes()[..], b"early"].concat();
+        duel.quic().send_datagram(datagram.into()).unwrap();
+        if is_permitted {
+            duel.survives();
+        } else {
+            assert_eq!(duel.closed_with(), Code::ID_ERROR);
+        }
+    }
+}
+
+#[test]
 fn a_peer_without_credit_for_our_streams_is_cut_off() {
     // The client takes no more than the first bytes of any stream of ours.
     let builder = Pair::builder().client_config(|config| {

@@ -51,6 +51,9 @@ fn on_control() -> Vec<(Side, Vec<u8>, Code)> {
         let update = frame(FrameType::PriorityUpdateRequest, id);
         table.push((Server, update, Code::ID_ERROR));
     }
+    // Stream 400, the 101st request, where 100 are permitted.
+    let beyond = frame(FrameType::PriorityUpdateRequest, b"\x41\x90u=1");
+    table.push((Server, beyond, Code::ID_ERROR));
     let empty = frame(FrameType::PriorityUpdateRequest, b"");
     table.push((Server, empty, Code::FRAME_ERROR));
     let endless = frame(FrameType::PriorityUpdateRequest, &[b' '; 5000]);

@@ -87,6 +87,8 @@ fn malformed_requests() -> Vec<Fields<'static>> {
         with(&[("content-length", "1"), ("content-length", "2")]),
         with(&[("content-length", "99999999999999999999999")]),
         with(&[("host", "other.example")]),
+        with(&[("host", "")]),
+        [without(":authority"), vec![("host", "")]].concat(),
         with(&[("host", "example.org"), ("host", "example.org")]),
         // CONNECT has an authority with a port, and nothing else.
         vec![(":method", "CONNECT")],
@@ -258,6 +260,9 @@ fn malformed_responses_are_given_up() {
         ("GET", ok(&[(":path", "/")])),
         ("GET", headers(&[("x", "y"), (":status", "200")])),
         ("GET", ok(&[("connection", "close")])),
+        ("GET", ok(&[("Upper", "x")])),
+        ("GET", ok(&[("x", "a\nb")])),
+        ("GET", [ok(&[]), ok(&[])].concat()),
         ("GET", headers(&[(":status", "103")])),
         ("GET", Vec::new()),
         ("GET", ok(&[("content-length", "3")])),

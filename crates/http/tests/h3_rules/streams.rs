@@ -1,10 +1,71 @@
 //! Streams of the wrong kind or number, and critical streams that end (RFC 9114, section 6).
 
-use swiftwater_http::h3::{Code, Config, Limits};
+use swiftwater_http::h3::{Code, Config, Limits, Settings};
 use swiftwater_units::Dir;
 use swiftwater_units::Side::{Client, Server};
+use swiftwater_units::StreamId;
 
 use crate::support::peer::{CONTROL, Duel, get};
+
+/// The engine's own streams, as far as they have come.
+fn streams_of_the_engine(duel: &mut Duel) -> Vec<Vec<u8>> {
+    let mut streams: Vec<(StreamId, Vec<u8>)> = Vec::new();
+    assert!(duel.run(|duel| {
+        while let Some(id) = duel.quic().accept(Dir::Uni) {
+            streams.push((id, Vec::new()));
+        }
+        for (id, bytes) in &mut streams {
+            bytes.extend(duel.read(*id).0);
+        }
+        let control = streams.iter().find(|(_, bytes)| bytes.starts_with(&[0x00]));
+        control.is_some_and(|(_, bytes)| bytes.len() > 2) && streams.len() == 3
+    }));
+    streams.into_iter().map(|(_, bytes)| bytes).collect()
+}
+
+#[test]
+fn settings_are_sent_first_and_before_anything_came() {
+    for engine in [Client, Server] {
+        let mut duel = Duel::new(engine, Config::default());
+        let streams = streams_of_the_engine(&mut duel);
+        let control = streams.iter().find(|bytes| bytes[0] == 0x00).unwrap();
+        // SETTINGS, with a length of one byte.
+        assert_eq!(control[1], 0x04);
+        let len = usize::from(control[2]);
+        assert!(len < 0x40);
+        let settings = Settings::from_bytes(&control[3..3 + len]).expect("no fault to be found");
+        assert!(settings.max_field_section_size.is_some());
+    }
+}
+
+#[test]
+fn three_unidirectional_streams_are_permitted_at_least() {
+    for engine in [Client, Server] {
+        let mut duel = Duel::new(engine, Config::default());
+        let quic = duel.world.pair.connection(engine).unwrap();
+        assert!(quic.permitted_streams(Dir::Uni) >= 3);
+        for bytes in [CONTROL, &[0x02], &[0x03]] {
+            duel.uni(bytes);
+        }
+        duel.survives();
+    }
+}
+
+#[test]
+fn codes_that_nobody_knows_mean_no_error() {
+    let mut duel = Duel::ready(Server, Config::default());
+    for code in [0x0, 0x21, 0x1ff, 0x1234_5678] {
+        let id = duel.bidi(&get(), false);
+        assert!(duel.run(|duel| duel.world.server.messages.contains_key(&id)));
+        duel.quic().send_stream(id).reset(code).unwrap();
+        duel.quic().recv_stream(id).stop(code).unwrap();
+        assert!(duel.run(|duel| {
+            let message = &duel.world.server.messages[&id];
+            message.reset == Some((Code(code), false)) || message.stopped == Some(Code(code))
+        }));
+        duel.survives();
+    }
+}
 
 #[test]
 fn control_and_qpack_streams_come_once() {

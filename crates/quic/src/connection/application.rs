@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use swiftwater_congestion::Snapshot;
-use swiftwater_units::{Bandwidth, Dir, Instant, PathId, Side, StreamId};
+use swiftwater_units::{Bandwidth, Dir, Instant, PacketCount, PathId, Side, StreamId};
 
 use crate::crypto::{CryptoError, Epoch};
 use crate::error::{ConnectionError, ReadError, SendDatagramError, WriteError};
@@ -58,6 +58,12 @@ impl Connection {
     /// ([`StreamEvent::Opened`](crate::StreamEvent::Opened) follows).
     pub fn accept(&mut self, dir: Dir) -> Option<StreamId> {
         self.streams.accept(dir)
+    }
+
+    /// How many streams of a kind the peer was permitted to open in all, the ones that are over
+    /// included (MAX_STREAMS, RFC 9000, section 19.11): no stream can have this index or a higher one.
+    pub fn permitted_streams(&self, dir: Dir) -> u64 {
+        self.streams.permitted(dir)
     }
 
     /// The sending part of stream `id`.
@@ -238,6 +244,9 @@ impl Connection {
         if let Some(counts) = &self.scratch.frames_sent {
             stats.frames_sent = **counts;
         }
+        let eliciting = |epoch| Some(self.space(epoch)?.ledger.eliciting_in_flight());
+        let awaiting: u64 = Epoch::SPACES.into_iter().filter_map(eliciting).sum();
+        stats.packets_awaiting_acks = PacketCount::new(awaiting);
         stats.datagrams_dropped = self.datagrams.dropped();
         stats.datagrams_too_large = self.datagrams.too_large();
         stats.repair = self.streams.repair_stats();

@@ -30,6 +30,10 @@ pub struct ConnectionStats {
     pub packets_sent: PacketCount,
     /// Packets received and authenticated.
     pub packets_received: PacketCount,
+    /// Ack-eliciting packets sent that are neither acknowledged nor lost, MTU probes left out (RFC 9002,
+    /// section 2). Bytes in flight without any are those of padded acknowledgements, which nobody
+    /// acknowledges until something else is sent.
+    pub packets_awaiting_acks: PacketCount,
     /// Packets that were thrown away: undecryptable, duplicate, malformed.
     pub packets_dropped: PacketCount,
     /// The same by reason, in words, the first reason first; at most some twenty.

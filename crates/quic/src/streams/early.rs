@@ -23,6 +23,11 @@ impl Streams {
         self.table.opened_by_us(dir)
     }
 
+    /// Streams of a kind that the peer was permitted to open so far.
+    pub(crate) fn permitted(&self, dir: Dir) -> u64 {
+        self.table.remote_limit(dir)
+    }
+
     /// Bytes of new data that were sent, streams that were reset included: what counts against the
     /// peer's limit for the connection.
     pub(crate) fn sent_against_limit(&self) -> u64 {

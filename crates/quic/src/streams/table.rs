@@ -251,6 +251,11 @@ impl Table {
         }
     }
 
+    /// The limit that the peer was given last.
+    pub(super) fn remote_limit(&self, dir: Dir) -> u64 {
+        self.remote[dir as usize].advertised
+    }
+
     /// The limit to send in `MAX_STREAMS`, if one is due.
     pub(super) fn raise_remote(&mut self, dir: Dir) -> Option<u64> {
         self.remote[dir as usize].raise()

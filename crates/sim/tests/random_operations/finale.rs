@@ -13,6 +13,8 @@ use super::setup::HANDSHAKE_TIMEOUT;
 /// and some times the time that the network was ill and that round trips took: timers have backed
 /// off.
 const PATIENCE: Duration = Duration::from_secs(300);
+/// The smallest size of datagrams, and no MTU probe has it.
+const ONE_DATAGRAM: u64 = 1_200;
 /// After the last close, everything is gone within this time, handshakes that a replayed packet
 /// began included.
 const END_PATIENCE: Duration = Duration::from_secs(300_000_000);
@@ -81,10 +83,16 @@ impl World {
     fn is_settled(&self) -> bool {
         let confirmed = self.watches.iter().all(|watch| watch.confirmed);
         let quiet = SIDES.into_iter().all(|side| {
-            // One that keeps itself alive may always have a PING in flight.
+            // One that keeps itself alive may always have PINGs in flight.
             let pings = self.plan.ends[side as usize].keep_alive_ms.is_some();
-            let limit = ByteCount::new(if pings { 1_000 } else { 0 });
             let stats = self.pair.stats(side);
+            if stats.packets_awaiting_acks.get() > 0 && !pings {
+                return false;
+            }
+            // Padded acknowledgements, as they share a datagram with an Initial packet, count in
+            // flight and are acknowledged with what comes after them, if anything does (RFC 9002,
+            // section 2).
+            let limit = ByteCount::new(ONE_DATAGRAM);
             let in_flight = |path: &PathStats| path.bytes_in_flight > limit;
             !stats.paths.iter().any(in_flight) && stats.reinjector.queued == 0
         });

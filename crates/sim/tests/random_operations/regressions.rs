@@ -160,3 +160,102 @@ fn asking_for_the_shortest_delay_that_was_declared_is_no_offence() {
         ..Plan::default()
     });
 }
+
+/// The client's last packet was an acknowledgement padded because it shared a datagram with an Initial
+/// packet: in flight for ever, and rightly so. The end of the case waited for it.
+#[test]
+fn a_padded_acknowledgement_may_stay_in_flight() {
+    let to_server = Wire {
+        rate_kbps: Some(763),
+        buffer_packets: Some(19),
+        loss: 2,
+        mark_above: Some(1),
+        ..far(10)
+    };
+    let to_client = Wire {
+        jitter_ms: 9,
+        rate_kbps: Some(1_055),
+        buffer_packets: Some(20),
+        late: 22,
+        late_ms: 18,
+        mark_above: Some(12),
+        ..far(0)
+    };
+    let client = Settings {
+        growth: 3,
+        send_window: 5_220,
+        key_update_interval: 39,
+        search_up_to: Some(1_472),
+        initial_rtt_ms: 49,
+        initial_window: Some(20_232),
+        pacing: true,
+        newreno: true,
+        datagram_frames: Some(65_535),
+        cid_len: 0,
+        ack_frequency: true,
+        handshake_copies: 3,
+        ..tight()
+    };
+    let server = Settings {
+        bidi_streams: 5,
+        uni_streams: 8,
+        window: 182,
+        growth: 11,
+        send_window: 604,
+        key_update_interval: 20,
+        search_up_to: Some(1_472),
+        initial_rtt_ms: 2,
+        initial_window: Some(75_046),
+        pacing: true,
+        newreno: true,
+        datagram_frames: Some(65_535),
+        cid_limit: 4,
+        cid_len: 11,
+        ack_threshold: 2,
+        max_ack_delay_ms: 25,
+        handshake_copies: 0,
+        half_rtt: true,
+        ..tight()
+    };
+    run(&Plan {
+        seed: 65,
+        segments: 5,
+        preferred: true,
+        finish_all: false,
+        wires: [to_server, to_client],
+        ends: [client, server],
+        ops: vec![
+            Op::Advance(0),
+            Op::Open(Side::Server, Dir::Bi),
+            Op::Replay {
+                to: Direction::ToClient,
+                index: 240,
+                damaged: false,
+                stranger: false,
+            },
+            Op::Step(1),
+            Op::SendDatagram(Side::Server, 1_307),
+            Op::Migrate {
+                away: true,
+                at_once: true,
+            },
+            Op::Open(Side::Client, Dir::Bi),
+            Op::Garbage {
+                to: Direction::ToClient,
+                index: 34,
+                keep: 18,
+                len: 513,
+            },
+            Op::Open(Side::Server, Dir::Uni),
+            Op::Rotate(Side::Client),
+            Op::Open(Side::Client, Dir::Bi),
+            Op::Replay {
+                to: Direction::ToServer,
+                index: 252,
+                damaged: false,
+                stranger: false,
+            },
+        ],
+        ..Plan::default()
+    });
+}

@@ -1,11 +1,12 @@
 //! HTTP datagrams of requests (RFC 9297, section 2).
 
 use swiftwater_quic as quic;
-use swiftwater_units::{Instant, StreamId};
+use swiftwater_units::{Dir, Instant, StreamId};
 
 use super::Connection;
+use crate::h3::code::Code;
 use crate::h3::datagram;
-use crate::h3::error::DatagramError;
+use crate::h3::error::{DatagramError, Fault};
 use crate::h3::event::Event;
 
 impl Connection {
@@ -51,9 +52,18 @@ impl Connection {
         {
             match datagram::decode(data) {
                 Err(fault) => self.fail(now, quic, fault),
+                Ok((id, _)) if !self.can_exist(quic, id) => {
+                    let reason = "datagram of a stream beyond the limit";
+                    self.fail(now, quic, Fault::connection(Code::ID_ERROR, reason));
+                }
                 Ok((id, payload)) => self.on_datagram(id, payload),
             }
         }
+    }
+
+    /// False for a request that the client isn't permitted to make yet (RFC 9297, section 2.1).
+    fn can_exist(&self, quic: &quic::Connection, id: StreamId) -> bool {
+        self.side.is_client() || id.index() < quic.permitted_streams(Dir::Bi)
     }
 
     fn on_datagram(&mut self, id: StreamId, payload: bytes::Bytes) {

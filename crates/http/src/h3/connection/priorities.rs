@@ -50,6 +50,10 @@ impl Connection {
             let reason = "PRIORITY_UPDATE for a stream that is no request";
             return Err(Fault::connection(Code::ID_ERROR, reason));
         }
+        if id.index() >= quic.permitted_streams(Dir::Bi) {
+            let reason = "PRIORITY_UPDATE for a stream beyond the limit";
+            return Err(Fault::connection(Code::ID_ERROR, reason));
+        }
         let request = self.requests.get(id);
         let told = request.map(|request| request.told);
         if told == Some(true) {
