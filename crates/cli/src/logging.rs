@@ -37,8 +37,11 @@ pub(crate) fn start(verbose: u8) -> Logging {
 pub(crate) struct Logging {
     default: &'static str,
     /// None if the user has chosen the level for good.
-    set: Option<Box<dyn Fn(&str) + Send + Sync>>,
+    set: Option<Setter>,
 }
+
+/// Changes the level.
+type Setter = Box<dyn Fn(&str) + Send + Sync>;
 
 impl Logging {
     /// Logs at this level from now on, at the default one if it is `None`; unless a flag or `RUST_LOG`

@@ -13,3 +13,5 @@ mod connect;
 mod priorities;
 #[path = "h3_features/webtransport.rs"]
 mod webtransport;
+#[path = "h3_features/webtransport_client.rs"]
+mod webtransport_client;

@@ -63,6 +63,7 @@ pub struct CapsuleReader {
     value: Vec<u8>,
     max_value: u64,
     skipped: u64,
+    passed_over: Option<u64>,
 }
 
 impl CapsuleReader {
@@ -75,7 +76,13 @@ impl CapsuleReader {
             value: Vec::new(),
             max_value,
             skipped: 0,
+            passed_over: None,
         }
+    }
+
+    /// The type of the last capsule that was passed over for its length.
+    pub fn passed_over(&self) -> Option<u64> {
+        self.passed_over
     }
 
     /// Capsules that were passed over for their length.
@@ -92,6 +99,7 @@ impl CapsuleReader {
                     let left = self.int(data)?;
                     self.place = if left > self.max_value {
                         self.skipped += 1;
+                        self.passed_over = Some(capsule_type);
                         Place::Skip(left)
                     } else {
                         Place::Value { capsule_type, left }

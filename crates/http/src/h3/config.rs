@@ -24,8 +24,9 @@ pub struct Config {
     pub enable_connect_protocol: bool,
     /// Offer HTTP datagrams (RFC 9297). The transport must accept DATAGRAM frames then. Default true.
     pub datagrams: bool,
-    /// WebTransport sessions that a client may have at once; servers only. 0 (default) offers none;
-    /// others need `datagrams` and `enable_connect_protocol`.
+    /// WebTransport sessions that a client may have at once. 0 (default) offers none; others need
+    /// `datagrams` and `enable_connect_protocol`. On a client anything but 0 lets it ask for sessions,
+    /// as many as the server takes.
     pub webtransport_sessions: u64,
     /// Seed of reserved values sent now and then so that peers stay ready for new ones; `None` sends
     /// none. Default `None`: drivers should draw one.
@@ -61,7 +62,7 @@ impl Config {
             max_field_section_size: Some(self.limits.max_field_section_size),
             enable_connect_protocol: self.enable_connect_protocol && side.is_server(),
             h3_datagram: self.datagrams,
-            webtransport_sessions: if side.is_server() && self.offers_sessions() {
+            webtransport_sessions: if self.offers_sessions() {
                 self.webtransport_sessions
             } else {
                 0

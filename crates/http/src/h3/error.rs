@@ -86,6 +86,13 @@ pub enum RequestError {
     /// The server does not understand extended CONNECT (RFC 9220), or its SETTINGS have not come.
     #[error("the server does not support extended CONNECT")]
     ConnectProtocolUnsupported,
+    /// The server takes no WebTransport sessions, its SETTINGS have not come, or our own
+    /// configuration names none.
+    #[error("the server does not support WebTransport")]
+    WebTransportUnsupported,
+    /// As many WebTransport sessions are open as the server takes.
+    #[error("the server takes no more WebTransport sessions for now")]
+    TooManySessions,
     /// Only clients send requests.
     #[error("servers send no requests")]
     NotClient,

@@ -13,6 +13,7 @@ use super::body::RecvBody;
 use super::connection::Http3;
 use super::content;
 use super::exchange::{Exchange, Outcome};
+use super::webtransport::SessionLimits;
 use crate::h3::{self, Code, RequestError};
 use crate::web::body::{Body, BoxError};
 
@@ -46,14 +47,15 @@ impl ClientError {
 /// bodies of responses included, the connection closes.
 #[derive(Clone)]
 pub struct SendRequest {
-    http3: Http3,
+    pub(super) http3: Http3,
 }
 
 impl SendRequest {
     /// Speaks HTTP/3 on `connection`, a client's whose ALPN is `h3`. Requests may be sent at once,
     /// as early data too if the connection permits any.
     pub fn new(connection: Connection, config: h3::Config) -> Self {
-        let http3 = Http3::new(connection, h3::Connection::client(config));
+        let engine = h3::Connection::client(config);
+        let http3 = Http3::new(connection, engine, SessionLimits::default());
         Self { http3 }
     }
 
@@ -68,7 +70,7 @@ impl SendRequest {
     {
         let (head, body) = request.into_parts();
         let end = body.is_end_stream();
-        let id = self.begin(&head, end).await?;
+        let id = self.begin(&head, end, false).await?;
         let exchange = Arc::new(Exchange::new(self.http3.clone(), id));
         let cancelled = Cancelled(Some(Arc::clone(&exchange)));
         if !end {
@@ -96,16 +98,21 @@ impl SendRequest {
         }
     }
 
-    async fn begin(
+    /// Sends a request's head, which may ask for a WebTransport session that somebody will hold.
+    pub(super) async fn begin(
         &self,
         head: &http::request::Parts,
         end: bool,
+        is_session: bool,
     ) -> Result<swiftwater_units::StreamId, RequestError> {
         std::future::poll_fn(|cx| {
             self.http3.with(|now, quic, state| {
                 match state.engine.send_request(now, quic, head, end) {
                     Ok(id) => {
                         state.held.entry(id).or_default();
+                        if is_session {
+                            state.sessions.begin(id);
+                        }
                         Poll::Ready(Ok(id))
                     }
                     Err(RequestError::Blocked | RequestError::NotReady) => {
@@ -166,10 +173,10 @@ impl std::fmt::Debug for SendRequest {
 }
 
 /// Cancels a request whose caller has gone before the response came.
-struct Cancelled(Option<Arc<Exchange>>);
+pub(super) struct Cancelled(pub(super) Option<Arc<Exchange>>);
 
 impl Cancelled {
-    fn disarm(mut self) {
+    pub(super) fn disarm(mut self) {
         self.0 = None;
     }
 }

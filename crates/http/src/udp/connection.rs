@@ -1,13 +1,14 @@
 //! A handle of one connection that speaks HTTP/3.
 
 use std::sync::Arc;
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 
 use swiftwater_net::Connection;
-use swiftwater_net::quic;
+use swiftwater_net::quic::{self, ConnectionError};
 use swiftwater_units::Instant;
 
 use super::hosted::{End, Hosted, Incoming, State};
+use super::webtransport::SessionLimits;
 use crate::h3::{self, Code};
 
 /// The QUIC connection and the engine on it. Clones are handles of the same; with the last the
@@ -20,8 +21,12 @@ pub(super) struct Http3 {
 
 impl Http3 {
     /// Lets `engine` run on `connection`.
-    pub(super) fn new(connection: Connection, engine: h3::Connection) -> Self {
-        let hosted = Arc::new(Hosted::new(engine));
+    pub(super) fn new(
+        connection: Connection,
+        engine: h3::Connection,
+        limits: SessionLimits,
+    ) -> Self {
+        let hosted = Arc::new(Hosted::new(engine, limits));
         connection.host(Arc::clone(&hosted) as _);
         Self { connection, hosted }
     }
@@ -35,11 +40,19 @@ impl Http3 {
         &self,
         act: impl FnOnce(Instant, &mut quic::Connection, &mut State) -> R,
     ) -> R {
+        self.with_wakers(|now, quic, state, _| act(now, quic, state))
+    }
+
+    /// As [`Http3::with`], for what wakes others itself.
+    pub(super) fn with_wakers<R>(
+        &self,
+        act: impl FnOnce(Instant, &mut quic::Connection, &mut State, &mut Vec<Waker>) -> R,
+    ) -> R {
         let mut wakers: Vec<Waker> = Vec::new();
         let result = self.connection.with_core(|now, quic| {
             let mut state = self.hosted.lock();
-            let result = act(now, quic, &mut state);
-            state.take_events(&mut wakers);
+            let result = act(now, quic, &mut state, &mut wakers);
+            state.take_events(quic, &mut wakers);
             result
         });
         for waker in wakers {
@@ -64,6 +77,19 @@ impl Http3 {
         .await
     }
 
+    /// Ready once the peer's settings are known, or never will be.
+    pub(super) fn poll_settings(&self, cx: &Context<'_>) -> Poll<Result<(), ConnectionError>> {
+        let mut state = self.hosted.lock();
+        if let Some(end) = &state.ended {
+            return Poll::Ready(Err(end.reason.clone()));
+        }
+        if state.engine.peer_settings().is_some() {
+            return Poll::Ready(Ok(()));
+        }
+        state.openers.push(cx.waker().clone());
+        Poll::Pending
+    }
+
     /// Why the connection ended; `None` while it hasn't.
     pub(super) fn end(&self) -> Option<End> {
         self.hosted.lock().ended.clone()
@@ -71,7 +97,10 @@ impl Http3 {
 
     /// Lets requests under way finish, takes no others, then closes.
     pub(super) fn shutdown(&self) {
-        self.with(|now, quic, state| state.engine.shutdown(now, quic));
+        self.with_wakers(|now, quic, state, wakers| {
+            state.engine.shutdown(now, quic);
+            state.sessions.drain(true, wakers);
+        });
     }
 
     /// Closes at once.

@@ -73,7 +73,8 @@ async fn send_all(
     Ok(())
 }
 
-async fn write(
+/// Sends a piece of content.
+pub(super) async fn write(
     exchange: &Exchange,
     mut data: Bytes,
     patience: Option<Duration>,

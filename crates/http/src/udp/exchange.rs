@@ -130,6 +130,16 @@ impl Exchange {
         .await;
     }
 
+    /// The code with which the peer gave up the exchange or its interest in it.
+    pub(super) fn given_up_with(&self) -> Option<Code> {
+        self.http3.with(|_, _, state| {
+            self.held(state, |held| {
+                let broken = held.broken.map(|broken| broken.code);
+                broken.or(held.stopped)
+            })
+        })
+    }
+
     /// Waits for the head of the response.
     pub(super) async fn answer(&self) -> Outcome {
         std::future::poll_fn(|cx| {

@@ -9,6 +9,7 @@ use swiftwater_net::Application;
 use swiftwater_net::quic;
 use swiftwater_units::{Instant, StreamId};
 
+use super::webtransport::{SessionLimits, Table};
 use crate::h3::{self, Code, Event, Fault};
 
 /// A request that came.
@@ -18,6 +19,8 @@ pub(super) struct Incoming {
     pub(super) early: bool,
     /// It has no content.
     pub(super) end: bool,
+    /// It asks for a WebTransport session.
+    pub(super) is_session: bool,
 }
 
 /// A response whose head came.
@@ -65,6 +68,8 @@ pub(super) struct State {
     pub(super) ended: Option<End>,
     /// The peer takes no more requests.
     pub(super) going_away: bool,
+    /// WebTransport sessions.
+    pub(super) sessions: Table,
 }
 
 /// Why there will be nothing more on the connection.
@@ -77,15 +82,17 @@ pub(super) struct End {
 
 impl State {
     /// Hands on what the engine has to tell.
-    pub(super) fn take_events(&mut self, wakers: &mut Vec<Waker>) {
+    pub(super) fn take_events(&mut self, quic: &mut quic::Connection, wakers: &mut Vec<Waker>) {
         while let Some(event) = self.engine.poll_event() {
-            self.take_event(event, wakers);
+            self.take_event(quic, event, wakers);
         }
     }
 
-    fn take_event(&mut self, event: Event, wakers: &mut Vec<Waker>) {
+    fn take_event(&mut self, quic: &mut quic::Connection, event: Event, wakers: &mut Vec<Waker>) {
         match event {
-            Event::Ready | Event::RequestsAvailable => wakers.append(&mut self.openers),
+            Event::Ready | Event::RequestsAvailable | Event::Settings(_) => {
+                wakers.append(&mut self.openers);
+            }
             Event::Request {
                 id,
                 head,
@@ -93,11 +100,16 @@ impl State {
                 end,
             } => {
                 self.held.insert(id, Held::default());
+                let is_session = self.engine.is_session(id);
+                if is_session {
+                    self.sessions.begin(id);
+                }
                 self.incoming.push_back(Incoming {
                     id,
                     head,
                     early,
                     end,
+                    is_session,
                 });
                 wakers.extend(self.acceptor.take());
             }
@@ -127,8 +139,15 @@ impl State {
             Event::GoAway { .. } => {
                 self.going_away = true;
                 wakers.append(&mut self.openers);
+                self.sessions.drain(false, wakers);
+            }
+            Event::Datagram { id, payload } => self.sessions.on_datagram(id, payload, wakers),
+            Event::DatagramsUnblocked => self.sessions.on_datagrams_unblocked(wakers),
+            Event::SessionStream { session, id, .. } => {
+                self.sessions.on_session_stream(quic, session, id, wakers);
             }
             Event::Closed { reason } => {
+                self.sessions.on_closed(&reason, wakers);
                 let fault = self.engine.fault();
                 self.ended = Some(End { reason, fault });
                 self.incoming.clear();
@@ -156,7 +175,7 @@ pub(super) struct Hosted {
 }
 
 impl Hosted {
-    pub(super) fn new(engine: h3::Connection) -> Self {
+    pub(super) fn new(engine: h3::Connection, limits: SessionLimits) -> Self {
         Self {
             state: Mutex::new(State {
                 engine,
@@ -166,6 +185,7 @@ impl Hosted {
                 openers: Vec::new(),
                 ended: None,
                 going_away: false,
+                sessions: Table::new(limits),
             }),
         }
     }
@@ -185,7 +205,10 @@ impl Application for Hosted {
     ) {
         let mut state = self.lock();
         state.engine.on_event(now, connection, event);
-        state.take_events(wakers);
+        state.take_events(connection, wakers);
+        if let quic::Event::Stream(event) = event {
+            state.sessions.on_stream_event(*event, wakers);
+        }
     }
 
     fn next_timeout(&self) -> Option<Instant> {
@@ -195,6 +218,6 @@ impl Application for Hosted {
     fn on_timeout(&self, now: Instant, connection: &mut quic::Connection, wakers: &mut Vec<Waker>) {
         let mut state = self.lock();
         state.engine.on_timeout(now, connection);
-        state.take_events(wakers);
+        state.take_events(connection, wakers);
     }
 }

@@ -12,6 +12,7 @@ mod content;
 mod exchange;
 mod hosted;
 mod server;
+pub mod webtransport;
 
 pub use body::RecvBody;
 pub use client::{ClientError, SendRequest};

@@ -19,6 +19,7 @@ use super::body::RecvBody;
 use super::connection::Http3;
 use super::exchange::Exchange;
 use super::hosted::Incoming;
+use super::webtransport::{Asked, SessionLimits, establish};
 use super::{ALPN_HTTP3, content};
 use crate::h3::{self, Code, Fault};
 use crate::web::body::{Body, BoxError, text_response};
@@ -51,6 +52,7 @@ pub struct H3Server {
     config: h3::Config,
     pace: Pace,
     send_timeout: Duration,
+    session_limits: SessionLimits,
     draining: watch::Receiver<bool>,
     /// Keeps the default `draining` open.
     drain: Arc<watch::Sender<bool>>,
@@ -75,6 +77,7 @@ impl H3Server {
                 grace: Duration::from_secs(10),
             },
             send_timeout: Duration::from_secs(30),
+            session_limits: SessionLimits::default(),
             draining,
             drain: Arc::new(drain),
             open: Arc::default(),
@@ -93,6 +96,23 @@ impl H3Server {
     #[must_use]
     pub fn send_timeout(mut self, timeout: Duration) -> Self {
         self.send_timeout = timeout;
+        self
+    }
+
+    /// Takes up to `sessions` WebTransport sessions at once on each connection; more are refused with
+    /// H3_REQUEST_REJECTED. Default: what the configuration says
+    /// ([`webtransport_sessions`](h3::Config::webtransport_sessions)), and that is none. Services find
+    /// a [`SessionRequest`](super::webtransport::SessionRequest) in the extensions of requests for one.
+    #[must_use]
+    pub fn webtransport(mut self, sessions: u64) -> Self {
+        self.config.webtransport_sessions = sessions;
+        self
+    }
+
+    /// What a WebTransport session may keep until its service takes it.
+    #[must_use]
+    pub fn session_limits(mut self, limits: SessionLimits) -> Self {
+        self.session_limits = limits;
         self
     }
 
@@ -124,7 +144,8 @@ impl H3Server {
             return Err(ServeError::NotHttp3);
         }
         let _counted = Counted::new(&self.open);
-        let http3 = Http3::new(connection, h3::Connection::server(self.config));
+        let engine = h3::Connection::server(self.config);
+        let http3 = Http3::new(connection, engine, self.session_limits);
         let mut requests = JoinSet::new();
         let mut draining = self.draining.clone();
         let mut drained = false;
@@ -187,7 +208,7 @@ where
     // A service that panics, or a server that stops, leaves a request without an answer.
     let unanswered = Unanswered(Some(Arc::clone(&exchange)));
     let is_head = incoming.head.method == Method::HEAD;
-    let request = prepare(&server, &exchange, incoming);
+    let (request, asked) = prepare(&server, &exchange, incoming);
     let response = tokio::select! {
         response = service.oneshot(request) => response,
         // Nobody waits for the answer any more.
@@ -201,17 +222,34 @@ where
         },
         |response| response.map(Body::new),
     );
-    let result = respond(&server, &exchange, response, is_head, unanswered).await;
+    let result = match asked {
+        Some(asked) if response.status().is_success() => {
+            accept(&server, &exchange, response, asked, unanswered).await
+        }
+        Some(refused) => {
+            drop(refused);
+            let result = respond(&server, &exchange, response, is_head, unanswered).await;
+            exchange.stop(Code::NO_ERROR);
+            result
+        }
+        None => respond(&server, &exchange, response, is_head, unanswered).await,
+    };
     if let Err(error) = result {
         tracing::debug!(%error, "a response was not completed");
     }
 }
 
-fn prepare(server: &H3Server, exchange: &Arc<Exchange>, incoming: Incoming) -> Request<Body> {
+/// The request as the service sees it, and what there is to do if it asks for a WebTransport session.
+fn prepare(
+    server: &H3Server,
+    exchange: &Arc<Exchange>,
+    incoming: Incoming,
+) -> (Request<Body>, Option<Asked>) {
     let Incoming {
         mut head,
         early,
         end,
+        is_session,
         ..
     } = incoming;
     let connection = exchange.http3.quic();
@@ -225,6 +263,11 @@ fn prepare(server: &H3Server, exchange: &Arc<Exchange>, incoming: Incoming) -> R
     if early {
         head.extensions.insert(EarlyData);
     }
+    if is_session {
+        let (request, asked) = Asked::new(exchange, &head.headers);
+        head.extensions.insert(request);
+        return (Request::from_parts(*head, Body::empty()), Some(asked));
+    }
     let body = if end {
         Body::empty()
     } else {
@@ -232,7 +275,22 @@ fn prepare(server: &H3Server, exchange: &Arc<Exchange>, incoming: Incoming) -> R
         let body = RecvBody::new(exchange, &head.headers, Code::NO_ERROR);
         Body::new(TimedBody::new(body, server.pace))
     };
-    Request::from_parts(*head, body)
+    (Request::from_parts(*head, body), None)
+}
+
+/// The service takes the WebTransport session that the request asks for.
+async fn accept(
+    server: &H3Server,
+    exchange: &Exchange,
+    response: Response<Body>,
+    asked: Asked,
+    mut unanswered: Unanswered,
+) -> Result<(), BoxError> {
+    let (mut head, _) = response.into_parts();
+    add_date(&mut head.headers);
+    let begun = || unanswered.0 = None;
+    establish(exchange, asked, head, server.send_timeout, begun).await?;
+    Ok(())
 }
 
 async fn respond(
@@ -274,18 +332,22 @@ fn complete<B: http_body::Body>(
     body: &B,
     is_head: bool,
 ) {
-    if !headers.contains_key(DATE) {
-        let date = httpdate::fmt_http_date(SystemTime::now());
-        if let Ok(date) = HeaderValue::from_str(&date) {
-            headers.insert(DATE, date);
-        }
-    }
+    add_date(headers);
     if let Some(length) = body.size_hint().exact()
         && !headers.contains_key(CONTENT_LENGTH)
         && !is_bare(status)
         && (length > 0 || !is_head)
     {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
+}
+
+fn add_date(headers: &mut HeaderMap) {
+    if !headers.contains_key(DATE) {
+        let date = httpdate::fmt_http_date(SystemTime::now());
+        if let Ok(date) = HeaderValue::from_str(&date) {
+            headers.insert(DATE, date);
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
@@ -79,10 +79,7 @@ fn write_all(jobs: &Receiver<Job>, sink: Box<dyn Write + Send>) {
                 }
             };
             tell(written, &mut failed);
-            next = match jobs.try_recv() {
-                Ok(job) => Some(job),
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => None,
-            };
+            next = jobs.try_recv().ok();
         }
         tell(sink.flush(), &mut failed);
     }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use swiftwater::link::parse_duration;
 
 use super::config::values::{Count, UpstreamUrl};
+use super::echo::parse_path;
 use crate::cli::IdentityArgs;
 use crate::duration::parse_positive_duration;
 use crate::transport::Tuning;
@@ -67,6 +68,10 @@ pub struct ServeArgs {
     /// the page of a single-page application
     #[arg(long, value_name = "FILE", requires = "directory")]
     pub spa: Option<PathBuf>,
+
+    /// Echo WebTransport streams and datagrams at this path, such as /echo, to try out clients
+    #[arg(long, value_name = "PATH", value_parser = parse_path)]
+    pub webtransport_echo: Option<String>,
 
     /// Don't compress responses
     #[arg(long)]

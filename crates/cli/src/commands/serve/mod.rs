@@ -4,7 +4,7 @@
 //! - [`args`], [`config`]: what is asked for.
 //! - `live`: what changes on SIGHUP: content, reports, certificates.
 //! - `listeners`, `desk`, `drain`: sockets, connections, their end.
-//! - `content`, `router`: what requests are answered with.
+//! - `content`, `router`: what requests are answered with; `echo`: WebTransport sessions.
 //! - `reports`, `access_file`, `access_format`, `ends`, `log`, `metrics`: what is told of it.
 
 mod access_file;
@@ -15,6 +15,7 @@ pub mod config;
 mod content;
 mod desk;
 mod drain;
+mod echo;
 mod ends;
 mod listeners;
 mod live;
@@ -36,6 +37,7 @@ use self::config::{Config, effective};
 use self::content::latest;
 use self::desk::Desk;
 use self::drain::finish;
+use self::echo::with_echo;
 use self::listeners::{bind, builder, http3, serve_tcp};
 use self::live::{Live, Reloader};
 pub(crate) use self::log::announce;
@@ -96,8 +98,15 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
         logging,
     };
     let (drain, draining) = watch::channel(false);
+    let (http3, content) = match &args.webtransport_echo {
+        Some(path) => (
+            http3(&config.limits).webtransport(echo::SESSIONS),
+            with_echo(content, path.clone(), args.json),
+        ),
+        None => (http3(&config.limits), content),
+    };
     let desk = Desk {
-        http3: http3(&config.limits),
+        http3,
         content,
         live: current.clone(),
         draining,

@@ -6,6 +6,7 @@ use swiftwater_quic as quic;
 use swiftwater_units::{Dir, Instant, StreamId};
 
 use super::Connection;
+use super::messages::is_session;
 use super::requests::Request;
 use crate::h3::code::Code;
 use crate::h3::error::{BodyError, Fault};
@@ -14,7 +15,6 @@ use crate::h3::fields::{
     Protocol, request_from_fields, response_from_fields, response_to_fields, trailers_from_fields,
 };
 use crate::h3::receiving::{Progress, Pulled, Receives};
-use crate::h3::webtransport;
 use crate::qpack::{Decoded, Field};
 
 impl Connection {
@@ -22,6 +22,10 @@ impl Connection {
         while self.told.fault.is_none()
             && let Some(id) = quic.accept(Dir::Bi)
         {
+            if self.side.is_client() && self.offers_sessions() {
+                self.expect_session_stream(now, quic, id);
+                continue;
+            }
             if self.side.is_client() {
                 // RFC 9114, section 6.1.
                 let reason = "a bidirectional stream of a server";
@@ -45,7 +49,8 @@ impl Connection {
 
     pub(super) fn on_readable(&mut self, now: Instant, quic: &mut quic::Connection, id: StreamId) {
         let Some(request) = self.requests.get(id) else {
-            return;
+            // Perhaps a server's stream that has not said yet what it is.
+            return self.read_peer_stream(now, quic, id);
         };
         match request.receiving.progress {
             Progress::Head => self.read_head(now, quic, id),
@@ -156,8 +161,7 @@ impl Connection {
         if protocol.is_some() && !self.config.enable_connect_protocol {
             return Err(Fault::malformed(":protocol was not offered").into());
         }
-        let is_session = self.config.offers_sessions()
-            && protocol.is_some_and(|protocol| webtransport::is_protocol(protocol.as_str()));
+        let is_session = self.config.offers_sessions() && is_session(&head);
         request.receiving.is_tunnel = request.is_connect;
         let declared = declared.filter(|_| !request.is_connect);
         request.receiving.begin_content(declared);

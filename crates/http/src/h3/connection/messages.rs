@@ -13,6 +13,7 @@ use crate::h3::event::Event;
 use crate::h3::fields::{Protocol, request_to_fields, response_to_fields, trailers_to_fields};
 use crate::h3::priority::Priority;
 use crate::h3::receiving::{Progress, Pulled};
+use crate::h3::webtransport;
 
 /// The next part of a message, as [`Connection::read_body`] brings it.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -48,6 +49,10 @@ impl Connection {
         };
         let section = self.compression.encode(id, &fields)?;
         let mut request = Request::sent(head.method.clone());
+        if is_session(head) {
+            request.is_session = true;
+            self.begin_session();
+        }
         request.priority = Priority::from_headers(&head.headers).unwrap_or_default();
         let _ = quic
             .send_stream(id)
@@ -82,9 +87,12 @@ impl Connection {
         if !self.told.ready {
             return Err(RequestError::NotReady);
         }
-        let extended = head.extensions.get::<Protocol>().is_some();
-        if extended && !self.server_settings().enable_connect_protocol {
+        let protocol = head.extensions.get::<Protocol>();
+        if protocol.is_some() && !self.server_settings().enable_connect_protocol {
             return Err(RequestError::ConnectProtocolUnsupported);
+        }
+        if is_session(head) {
+            self.check_session()?;
         }
         Ok(())
     }
@@ -266,4 +274,10 @@ impl Connection {
         self.forget_if_over(quic, id);
         self.finish_shutdown(now, quic);
     }
+}
+
+/// True if a request asks for a WebTransport session.
+pub(super) fn is_session(head: &request::Parts) -> bool {
+    let protocol = head.extensions.get::<Protocol>();
+    protocol.is_some_and(|protocol| webtransport::is_protocol(protocol.as_str()))
 }

@@ -12,6 +12,7 @@ use super::Connection;
 use super::control::ControlReader;
 use crate::h3::code::Code;
 use crate::h3::error::Fault;
+use crate::h3::frame::FrameType;
 use crate::h3::settings::Settings;
 use crate::h3::stream_type::{PartialInt, StreamType};
 
@@ -20,6 +21,8 @@ use crate::h3::stream_type::{PartialInt, StreamType};
 pub(super) enum Kind {
     /// Its type has not come yet.
     Untyped(PartialInt),
+    /// The signal of a bidirectional stream has not come yet.
+    Signal(PartialInt),
     /// The session's number has not come yet.
     Session(PartialInt),
     Control,
@@ -51,7 +54,7 @@ impl PeerStreams {
             Kind::Control => &mut self.seen.control,
             Kind::Encoder => &mut self.seen.encoder,
             Kind::Decoder => &mut self.seen.decoder,
-            Kind::Untyped(_) | Kind::Session(_) => {
+            Kind::Untyped(_) | Kind::Signal(_) | Kind::Session(_) => {
                 self.streams.insert(id, kind);
                 return Ok(());
             }
@@ -99,6 +102,18 @@ impl Connection {
         }
     }
 
+    /// A server opened a bidirectional stream, which can only be one of a WebTransport session.
+    pub(super) fn expect_session_stream(
+        &mut self,
+        now: Instant,
+        quic: &mut quic::Connection,
+        id: StreamId,
+    ) {
+        let kind = Kind::Signal(PartialInt::default());
+        self.peer.streams.insert(id, kind);
+        self.read_peer_stream(now, quic, id);
+    }
+
     /// Reads what there is of a stream of the peer.
     pub(super) fn read_peer_stream(
         &mut self,
@@ -111,6 +126,7 @@ impl Connection {
         {
             let result = match kind {
                 Kind::Untyped(int) => self.read_type(now, quic, id, int),
+                Kind::Signal(int) => self.read_signal(quic, id, int),
                 Kind::Session(int) => self.read_session(quic, id, int),
                 Kind::Control | Kind::Encoder | Kind::Decoder => {
                     self.read_critical(now, quic, id, kind)
@@ -227,6 +243,25 @@ impl Connection {
             return Err(Fault::connection(Code::EXCESSIVE_LOAD, reason));
         }
         Ok(())
+    }
+
+    fn read_signal(
+        &mut self,
+        quic: &mut quic::Connection,
+        id: StreamId,
+        int: PartialInt,
+    ) -> Result<bool, Fault> {
+        let Some(value) = self.read_int(quic, id, int, Kind::Signal) else {
+            return Ok(false);
+        };
+        if value != FrameType::WebTransportStream.to_wire() {
+            // RFC 9114, section 6.1.
+            let reason = "a bidirectional stream of a server without a session";
+            return Err(Fault::connection(Code::STREAM_CREATION_ERROR, reason));
+        }
+        let kind = Kind::Session(PartialInt::default());
+        self.peer.begin(id, kind)?;
+        Ok(true)
     }
 
     fn read_session(

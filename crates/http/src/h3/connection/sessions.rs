@@ -1,18 +1,20 @@
 //! Streams of WebTransport sessions (draft-ietf-webtrans-http3, sections 4.2 to 4.6): which session a
-//! stream belongs to, and streams that come before their session.
+//! stream belongs to, and streams that come before their session. A session is a CONNECT request of
+//! the client's; streams of it may come from either end.
 //!
 //! What runs on the streams is the application's affair, and so is resetting those of a session that
 //! ended.
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
 use swiftwater_quic as quic;
 use swiftwater_units::{Dir, Side, StreamId};
 
 use super::Connection;
 use super::requests::Request;
 use crate::h3::code::Code;
-use crate::h3::error::{Fault, SessionError};
+use crate::h3::error::{Fault, RequestError, SessionError};
 use crate::h3::event::Event;
 use crate::h3::frame::FrameType;
 use crate::h3::stream_type::{StreamType, put_int};
@@ -28,7 +30,7 @@ pub(super) struct Sessions {
 impl Connection {
     /// True if the peer may open streams of sessions.
     pub(super) fn offers_sessions(&self) -> bool {
-        self.side.is_server() && self.config.offers_sessions()
+        self.config.offers_sessions()
     }
 
     /// A stream of session `session` came; its beginning was read.
@@ -52,7 +54,8 @@ impl Connection {
                 });
             }
             Some(request) if request.told => reject(quic, id, Code::WEBTRANSPORT_SESSION_GONE),
-            None if self.shutdown.has_come(session) => {
+            // A client knows of its sessions before the server does.
+            None if self.side.is_client() || self.shutdown.has_come(session) => {
                 reject(quic, id, Code::WEBTRANSPORT_SESSION_GONE);
             }
             _ if self.sessions.waiting.len() >= self.config.limits.max_early_session_streams => {
@@ -70,14 +73,38 @@ impl Connection {
         room
     }
 
-    /// Opens a stream of session `session`, a CONNECT request that was accepted; from here on it is
-    /// the application's.
-    pub fn open_session_stream(
+    /// A request for a session is about to be sent: fails if the server takes no more.
+    pub(super) fn check_session(&self) -> Result<(), RequestError> {
+        let permitted = self.server_settings().webtransport_sessions;
+        if permitted == 0 || !self.config.offers_sessions() {
+            return Err(RequestError::WebTransportUnsupported);
+        }
+        if self.sessions.open >= permitted {
+            return Err(RequestError::TooManySessions);
+        }
+        Ok(())
+    }
+
+    /// A request for a session was sent.
+    pub(super) fn begin_session(&mut self) {
+        self.sessions.open += 1;
+    }
+
+    /// True if the request of stream `id` asks for, or is, a WebTransport session.
+    pub fn is_session(&self, id: StreamId) -> bool {
+        let request = self.requests.get(id);
+        request.is_some_and(|request| request.is_session)
+    }
+
+    /// Opens a stream of session `session`, a CONNECT request that was accepted. The bytes returned
+    /// say what the stream is and must be the first that are written to it; otherwise it is the
+    /// application's from here on.
+    pub fn begin_session_stream(
         &mut self,
         quic: &mut quic::Connection,
         session: StreamId,
         dir: Dir,
-    ) -> Result<StreamId, SessionError> {
+    ) -> Result<(StreamId, Bytes), SessionError> {
         if let Some(reason) = quic.close_reason() {
             return Err(reason.clone().into());
         }
@@ -92,6 +119,17 @@ impl Connection {
             Dir::Uni => put_int(&mut signal, StreamType::WebTransport.to_wire()),
         }
         put_int(&mut signal, session.get());
+        Ok((id, signal.into()))
+    }
+
+    /// As [`Connection::begin_session_stream`], and writes the first bytes.
+    pub fn open_session_stream(
+        &mut self,
+        quic: &mut quic::Connection,
+        session: StreamId,
+        dir: Dir,
+    ) -> Result<StreamId, SessionError> {
+        let (id, signal) = self.begin_session_stream(quic, session, dir)?;
         if quic.send_stream(id).write(&signal) == Ok(signal.len()) {
             return Ok(id);
         }

@@ -180,7 +180,7 @@ impl<'de> Deserialize<'de> for RoutePath {
             let is_plain = |segment: &str| {
                 let allowed = |c: char| c.is_ascii_alphanumeric() || "-._~!$&'()+,;=:@".contains(c);
                 !segment.is_empty()
-                    && segment.trim_matches('.') != ""
+                    && !segment.trim_matches('.').is_empty()
                     && segment.chars().all(allowed)
             };
             let trimmed = text.strip_suffix('/').unwrap_or(text);

@@ -1,0 +1,139 @@
+//! `serve --webtransport-echo`: a path at which WebTransport sessions get back what they send, for
+//! trying out clients.
+
+use std::convert::Infallible;
+use std::time::Instant;
+
+use http::{Request, Response};
+use swiftwater_http::udp::webtransport::{RecvStream, SendStream, Session, SessionRequest};
+use swiftwater_http::web::body::Body;
+use swiftwater_http::web::connection_info::ConnectionInfo;
+use tokio::task::JoinSet;
+use tower::util::BoxCloneSyncService;
+use tower::{ServiceExt, service_fn};
+
+use super::content::Content;
+use super::log::{Line, report};
+
+/// Sessions that a connection may have at once.
+pub(super) const SESSIONS: u64 = 16;
+
+/// Bytes that are read at once, at most.
+const CHUNK: usize = 64 << 10;
+
+/// The path of `--webtransport-echo`.
+pub(super) fn parse_path(text: &str) -> Result<String, String> {
+    let is_path = text
+        .parse::<http::Uri>()
+        .is_ok_and(|uri| uri.path() == text);
+    if is_path && text.starts_with('/') {
+        Ok(text.to_owned())
+    } else {
+        Err("not a path such as /echo".to_owned())
+    }
+}
+
+/// `content`, but requests for sessions at `path` are accepted and echoed.
+pub(super) fn with_echo(content: Content, path: String, json: bool) -> Content {
+    BoxCloneSyncService::new(service_fn(move |request: Request<Body>| {
+        let content = content.clone();
+        let asked = request.extensions().get::<SessionRequest>();
+        let asked = asked.filter(|_| request.uri().path() == path).cloned();
+        let client = request.extensions().get::<ConnectionInfo>();
+        let client = client.map(|connection| connection.peer);
+        let path = path.clone();
+        async move {
+            let Some(asked) = asked else {
+                return content.oneshot(request).await;
+            };
+            tokio::spawn(async move {
+                let begin = Instant::now();
+                let Ok(session) = asked.session().await else {
+                    return;
+                };
+                let bytes = echo(session).await;
+                let Some(client) = client else { return };
+                let line = Line {
+                    client,
+                    protocol: "h3",
+                    method: "CONNECT",
+                    path: &path,
+                    status: Some(200),
+                    bytes,
+                    elapsed: begin.elapsed(),
+                    error: None,
+                };
+                report(&line, json);
+            });
+            Ok::<_, Infallible>(Response::new(Body::empty()))
+        }
+    }))
+}
+
+/// Echoes until the session is over or the server stops; how many bytes that were.
+async fn echo(session: Session) -> u64 {
+    let mut bytes = 0;
+    let mut streams = JoinSet::new();
+    loop {
+        tokio::select! {
+            stream = session.accept_bi() => {
+                let Ok((send, recv)) = stream else { break };
+                streams.spawn(copy(recv, send));
+            }
+            stream = session.accept_uni() => {
+                let Ok(recv) = stream else { break };
+                streams.spawn(copy_to_new(session.clone(), recv));
+            }
+            datagram = session.recv_datagram() => {
+                let Ok(datagram) = datagram else { break };
+                // As unreliable as datagrams are: without room it is lost.
+                if session.try_send_datagram(&datagram).is_ok() {
+                    bytes += datagram.len() as u64;
+                }
+            }
+            Some(copied) = streams.join_next() => bytes += copied.unwrap_or(0),
+            () = session.draining() => break,
+        }
+    }
+    while let Some(copied) = streams.join_next().await {
+        bytes += copied.unwrap_or(0);
+    }
+    session.close(0, "the server stops");
+    bytes
+}
+
+async fn copy_to_new(session: Session, recv: RecvStream) -> u64 {
+    match session.open_uni().await {
+        Ok(send) => copy(recv, send).await,
+        Err(_) => 0,
+    }
+}
+
+/// Sends what comes, at the pace at which the client takes it, and ends the way the client does; how
+/// many bytes that were.
+async fn copy(mut recv: RecvStream, mut send: SendStream) -> u64 {
+    let mut bytes = 0;
+    loop {
+        match recv.read_chunk(CHUNK).await {
+            Ok(Some(chunk)) => {
+                let len = chunk.len() as u64;
+                if let Err(error) = send.write_chunk(chunk).await {
+                    let _ = recv.stop(error.application_code().unwrap_or(0));
+                    return bytes;
+                }
+                bytes += len;
+            }
+            Ok(None) => {
+                // Ending the session takes with it what the client does not have yet.
+                if send.finish().is_ok() {
+                    let _ = send.stopped().await;
+                }
+                return bytes;
+            }
+            Err(error) => {
+                let _ = send.reset(error.application_code().unwrap_or(0));
+                return bytes;
+            }
+        }
+    }
+}

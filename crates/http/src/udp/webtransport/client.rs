@@ -1,0 +1,63 @@
+//! How a client asks for a session.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Method, Request, response};
+
+use super::drive::drive;
+use super::error::OpenSessionError;
+use super::request::Undecided;
+use super::session::Session;
+use crate::h3::Protocol;
+use crate::udp::client::{Cancelled, SendRequest};
+use crate::udp::exchange::{Exchange, Outcome};
+
+/// How long a server may take nothing of what ends a session, or not answer it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The value of `:protocol` that all drafts of servers know.
+const PROTOCOL: &str = "webtransport";
+
+impl SendRequest {
+    /// Asks the server for a WebTransport session; `request` says where and carries fields such as
+    /// Origin, its method counts for nothing. Yields the session and the head of the response.
+    ///
+    /// Waits until the server's SETTINGS are here. The connection's configuration must name
+    /// [`webtransport_sessions`](crate::h3::Config::webtransport_sessions). The session is served by a
+    /// task of the runtime; dropping the future cancels the request.
+    pub async fn open_session(
+        &self,
+        request: Request<()>,
+    ) -> Result<(Session, response::Parts), OpenSessionError> {
+        let (mut head, ()) = request.into_parts();
+        head.method = Method::CONNECT;
+        if let Some(protocol) = Protocol::new(PROTOCOL) {
+            head.extensions.insert(protocol);
+        }
+        self.settings_came().await?;
+        let id = self.begin(&head, false, true).await?;
+        let exchange = Arc::new(Exchange::new(self.http3.clone(), id));
+        let cancelled = Cancelled(Some(Arc::clone(&exchange)));
+        let undecided = Undecided::new(&exchange);
+        let answer = match exchange.answer().await {
+            Outcome::Answer(answer) => answer,
+            Outcome::Broken(broken) => return Err(OpenSessionError::Reset(broken.code)),
+            Outcome::Lost => return Err(exchange.end_of_connection().into()),
+        };
+        if !answer.head.status.is_success() {
+            return Err(OpenSessionError::Refused(answer.head.status));
+        }
+        cancelled.disarm();
+        let session = undecided.accept(&exchange);
+        tokio::spawn(async move { drive(&exchange, PATIENCE).await });
+        Ok((session, *answer.head))
+    }
+
+    /// Waits until it is known what the server supports.
+    async fn settings_came(&self) -> Result<(), OpenSessionError> {
+        std::future::poll_fn(|cx| self.http3.poll_settings(cx))
+            .await
+            .map_err(OpenSessionError::ConnectionLost)
+    }
+}

@@ -1,0 +1,219 @@
+//! The task at a session's request: capsules in both directions (draft-ietf-webtrans-http3, sections
+//! 4.7 and 5), and the end.
+
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::timeout;
+
+use super::error::SessionEnd;
+use super::live::Order;
+use crate::h3::capsule::{Capsule, CapsuleReader, capsule_type};
+use crate::h3::webtransport::{close_session, closed_session, drain_session};
+use crate::h3::{Body, BodyError, Code};
+use crate::udp::content;
+use crate::udp::exchange::Exchange;
+
+/// Bytes of a capsule that is read, at most; longer ones are passed over.
+const MAX_CAPSULE: u64 = 16 << 10;
+
+/// What happens next at a session's request.
+enum Step {
+    /// A part of the peer's data stream.
+    Read(Result<Body, BodyError>),
+    /// The peer wants no more of ours.
+    Abandoned,
+    Order(Order),
+}
+
+/// How a session comes to its end.
+enum Ending {
+    /// The peer said so.
+    ByPeer(SessionEnd),
+    /// We did.
+    ByUs(u32, String),
+    /// The request is over, in whichever way.
+    Gone(SessionEnd),
+    /// The peer broke the rules: the request is given up with this code.
+    Fault(Code),
+}
+
+/// Stays with a session's request until both are over. A peer that doesn't take or send an end for so
+/// long as `patience` is given up.
+pub(super) async fn drive(exchange: &Exchange, patience: Duration) {
+    let driven = Driven(exchange);
+    match run(exchange, patience).await {
+        Ending::ByPeer(end) => {
+            driven.end(end);
+            let _ = exchange.finish();
+            await_end(exchange, patience, true).await;
+        }
+        Ending::ByUs(code, reason) => {
+            if tell(exchange, &close_session(code, &reason), patience).await {
+                let _ = exchange.finish();
+                await_end(exchange, patience, false).await;
+            } else {
+                exchange.cancel(Code::WEBTRANSPORT_SESSION_GONE);
+            }
+        }
+        Ending::Gone(end) => {
+            driven.end(end);
+            exchange.cancel(Code::WEBTRANSPORT_SESSION_GONE);
+        }
+        Ending::Fault(code) => {
+            driven.end(SessionEnd::Broken(code));
+            exchange.cancel(code);
+        }
+    }
+}
+
+async fn run(exchange: &Exchange, patience: Duration) -> Ending {
+    let mut reader = CapsuleReader::new(MAX_CAPSULE);
+    loop {
+        // Reading comes first: a peer that closes the session may stop ours right after.
+        let step = tokio::select! {
+            biased;
+            read = std::future::poll_fn(|cx| exchange.poll_read(cx)) => Step::Read(read),
+            order = std::future::poll_fn(|cx| poll_order(exchange, cx)) => Step::Order(order),
+            () = exchange.abandoned() => Step::Abandoned,
+        };
+        let ending = match step {
+            Step::Read(Ok(Body::Data(data))) => on_data(exchange, &mut reader, data),
+            Step::Read(Ok(Body::Trailers(_) | Body::Blocked)) => None,
+            Step::Read(Ok(Body::End)) if reader.finish().is_err() => {
+                Some(Ending::Fault(Code::MESSAGE_ERROR))
+            }
+            // No word of goodbye: as code 0 without a reason.
+            Step::Read(Ok(Body::End)) => Some(Ending::ByPeer(SessionEnd::Closed {
+                code: 0,
+                reason: String::new(),
+            })),
+            Step::Read(Err(error)) => Some(Ending::Gone(why(exchange, &error))),
+            Step::Abandoned => Some(Ending::Gone(abandoned(exchange))),
+            Step::Order(Order::Close(code, reason)) => Some(Ending::ByUs(code, reason)),
+            Step::Order(Order::Drain) => {
+                let told = tell(exchange, &drain_session(), patience).await;
+                (!told).then_some(Ending::Fault(Code::WEBTRANSPORT_SESSION_GONE))
+            }
+        };
+        if let Some(ending) = ending {
+            return ending;
+        }
+    }
+}
+
+/// Acts on the peer's capsules.
+fn on_data(exchange: &Exchange, reader: &mut CapsuleReader, mut data: Bytes) -> Option<Ending> {
+    while let Some(capsule) = reader.next(&mut data) {
+        match capsule.capsule_type {
+            capsule_type::CLOSE_WEBTRANSPORT_SESSION => {
+                // Nothing may follow, and what can't be understood is malformed.
+                return Some(match closed_session(&capsule) {
+                    Some((code, reason)) if data.is_empty() => {
+                        Ending::ByPeer(SessionEnd::Closed { code, reason })
+                    }
+                    _ => Ending::Fault(Code::MESSAGE_ERROR),
+                });
+            }
+            capsule_type::DRAIN_WEBTRANSPORT_SESSION => {
+                exchange.http3.with_wakers(|_, _, state, wakers| {
+                    if let Some(live) = state.sessions.session(exchange.id) {
+                        live.drain(wakers);
+                    }
+                });
+            }
+            capsule_type::DATAGRAM => exchange.http3.with_wakers(|_, _, state, wakers| {
+                let payload = capsule.value;
+                state.sessions.on_datagram(exchange.id, payload, wakers);
+            }),
+            _ => {}
+        }
+    }
+    let passed_over = reader.passed_over() == Some(capsule_type::CLOSE_WEBTRANSPORT_SESSION);
+    passed_over.then_some(Ending::Fault(Code::MESSAGE_ERROR))
+}
+
+/// What the handles want done.
+fn poll_order(exchange: &Exchange, cx: &Context<'_>) -> Poll<Order> {
+    exchange.http3.with(|_, _, state| {
+        let Some(live) = state.sessions.session(exchange.id) else {
+            return Poll::Pending;
+        };
+        if let Some(order) = live.orders.pop_front() {
+            return Poll::Ready(order);
+        }
+        live.driver = Some(cx.waker().clone());
+        Poll::Pending
+    })
+}
+
+/// Sends a capsule; false if that can't be done.
+async fn tell(exchange: &Exchange, capsule: &Capsule, patience: Duration) -> bool {
+    let mut bytes = Vec::new();
+    capsule.encode(&mut bytes);
+    let sent = content::write(exchange, bytes.into(), Some(patience)).await;
+    sent.is_ok()
+}
+
+/// The session is over; the peer's end of the data stream follows, and nothing else if the peer has
+/// closed the session (`closed`).
+async fn await_end(exchange: &Exchange, patience: Duration, closed: bool) {
+    let ended = timeout(patience, async {
+        loop {
+            match std::future::poll_fn(|cx| exchange.poll_read(cx)).await {
+                Ok(Body::End) | Err(_) => return,
+                Ok(Body::Data(_)) if closed => return exchange.cancel(Code::MESSAGE_ERROR),
+                Ok(_) => {}
+            }
+        }
+    });
+    if ended.await.is_err() {
+        exchange.stop(Code::WEBTRANSPORT_SESSION_GONE);
+    }
+}
+
+/// Why the peer's data stream can't be read.
+fn why(exchange: &Exchange, error: &BodyError) -> SessionEnd {
+    match error {
+        BodyError::Reset(code) => SessionEnd::Broken(*code),
+        BodyError::Fault(fault) if !fault.ends_connection => SessionEnd::Broken(fault.code),
+        BodyError::ConnectionLost(reason) => reason.clone().into(),
+        BodyError::Fault(_) | BodyError::Closed => abandoned(exchange),
+    }
+}
+
+/// What the engine has told of the request's end.
+fn abandoned(exchange: &Exchange) -> SessionEnd {
+    if let Some(end) = exchange.http3.end() {
+        return end.reason.into();
+    }
+    let code = exchange.given_up_with();
+    SessionEnd::Broken(code.unwrap_or(Code::REQUEST_CANCELLED))
+}
+
+/// The task at a session's request. When it goes, the session is over.
+struct Driven<'a>(&'a Exchange);
+
+impl Driven<'_> {
+    fn end(&self, end: SessionEnd) {
+        let Self(exchange) = self;
+        exchange.http3.with_wakers(|_, quic, state, wakers| {
+            state.sessions.end(quic, exchange.id, end, wakers);
+        });
+    }
+}
+
+impl Drop for Driven<'_> {
+    fn drop(&mut self) {
+        // The task was cut short, perhaps.
+        self.end(SessionEnd::ClosedHere);
+        let Self(exchange) = self;
+        exchange.http3.with(|_, _, state| {
+            if let Some(live) = state.sessions.session(exchange.id) {
+                live.is_driven = false;
+            }
+            state.sessions.forget(exchange.id);
+        });
+    }
+}

@@ -1,0 +1,34 @@
+//! WebTransport sessions for applications (draft-ietf-webtrans-http3): streams and datagrams of a
+//! session, at either end of an HTTP/3 connection.
+//!
+//! - [`SessionRequest`]: what a service finds in the extensions of a request for a session. Answering
+//!   with 2xx accepts it.
+//! - [`SendRequest::open_session`](super::SendRequest::open_session): how a client asks for one.
+//! - [`Session`], [`SendStream`], [`RecvStream`]: what both ends have then.
+//!
+//! Which stream belongs to which session is the engine's affair ([`h3`](crate::h3)), as are the caps on
+//! sessions and on streams that come before them; what waits for the application is capped by
+//! [`SessionLimits`].
+
+mod client;
+mod drive;
+mod error;
+mod limits;
+mod live;
+mod recv;
+mod request;
+mod send;
+mod session;
+mod table;
+
+pub use error::{
+    OpenSessionError, ReadError, ReadToEndError, SessionEnd, SessionRefused, WriteError,
+};
+pub use limits::SessionLimits;
+pub use recv::RecvStream;
+pub use request::SessionRequest;
+pub use send::SendStream;
+pub use session::Session;
+
+pub(super) use request::{Asked, establish};
+pub(super) use table::Table;

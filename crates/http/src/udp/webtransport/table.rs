@@ -1,0 +1,289 @@
+//! The sessions of one connection and their streams, under the lock of the engine: what the engine's
+//! and the transport's events mean for them.
+
+use std::collections::BTreeMap;
+use std::task::Waker;
+
+use bytes::Bytes;
+use swiftwater_net::quic::{self, ConnectionError, StreamEvent};
+use swiftwater_units::{Dir, StreamId};
+
+use super::error::SessionEnd;
+use super::limits::SessionLimits;
+use super::live::{Live, Order};
+use crate::h3::Code;
+
+/// The receiving half of a stream.
+#[derive(Debug)]
+pub(super) struct Receiving {
+    session: StreamId,
+    pub(super) reader: Option<Waker>,
+}
+
+/// How the sending of a stream ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum SendEnd {
+    /// The peer has everything.
+    Acknowledged,
+    /// The peer stopped reading.
+    Stopped(Code),
+    /// It was reset here.
+    Reset,
+}
+
+/// The sending half of a stream.
+#[derive(Debug)]
+pub(super) struct Sending {
+    session: StreamId,
+    pub(super) writer: Option<Waker>,
+    pub(super) end_waiter: Option<Waker>,
+    pub(super) end: Option<SendEnd>,
+    /// The application has it. What it has written may still be on its way when it has not any more,
+    /// and is given up with the session all the same.
+    pub(super) is_held: bool,
+}
+
+/// All sessions and streams.
+#[derive(Debug)]
+pub(in crate::udp) struct Table {
+    limits: SessionLimits,
+    sessions: BTreeMap<StreamId, Live>,
+    receiving: BTreeMap<StreamId, Receiving>,
+    sending: BTreeMap<StreamId, Sending>,
+    /// Who waits for the peer to permit more streams.
+    pub(super) openers: [Vec<Waker>; 2],
+    /// Who waits for room for datagrams.
+    pub(super) datagram_writers: Vec<Waker>,
+    /// No session should last.
+    draining: bool,
+}
+
+impl Table {
+    pub(in crate::udp) fn new(limits: SessionLimits) -> Self {
+        Self {
+            limits,
+            sessions: BTreeMap::new(),
+            receiving: BTreeMap::new(),
+            sending: BTreeMap::new(),
+            openers: [Vec::new(), Vec::new()],
+            datagram_writers: Vec::new(),
+            draining: false,
+        }
+    }
+
+    /// A request for a session came or was sent.
+    pub(in crate::udp) fn begin(&mut self, session: StreamId) {
+        let live = self.sessions.entry(session).or_default();
+        if self.draining {
+            live.draining = true;
+            live.orders.push_back(Order::Drain);
+        }
+    }
+
+    pub(super) fn session(&mut self, session: StreamId) -> Option<&mut Live> {
+        self.sessions.get_mut(&session)
+    }
+
+    /// Forgets a session of which neither handle nor task is left.
+    pub(super) fn forget(&mut self, session: StreamId) {
+        let gone = |live: &Live| !live.is_held && !live.is_driven;
+        if self.sessions.get(&session).is_some_and(gone) {
+            self.sessions.remove(&session);
+        }
+    }
+
+    /// The peer opened a stream of a session.
+    pub(in crate::udp) fn on_session_stream(
+        &mut self,
+        quic: &mut quic::Connection,
+        session: StreamId,
+        id: StreamId,
+        wakers: &mut Vec<Waker>,
+    ) {
+        let live = self.sessions.get_mut(&session);
+        let Some(live) = live.filter(|live| live.end.is_none()) else {
+            return give_up(quic, id, Code::WEBTRANSPORT_SESSION_GONE);
+        };
+        if !live.push_stream(id, &self.limits) {
+            return give_up(quic, id, Code::WEBTRANSPORT_BUFFERED_STREAM_REJECTED);
+        }
+        wakers.append(&mut live.acceptors[id.dir() as usize]);
+        self.begin_receiving(session, id);
+        if id.dir() == Dir::Bi {
+            self.begin_sending(session, id);
+        }
+    }
+
+    /// A half that can be read exists from now on.
+    pub(super) fn begin_receiving(&mut self, session: StreamId, id: StreamId) {
+        let reader = None;
+        self.receiving.insert(id, Receiving { session, reader });
+    }
+
+    /// A half that can be written exists from now on.
+    pub(super) fn begin_sending(&mut self, session: StreamId, id: StreamId) {
+        let sending = Sending {
+            session,
+            writer: None,
+            end_waiter: None,
+            end: None,
+            is_held: true,
+        };
+        self.sending.insert(id, sending);
+    }
+
+    /// `None` once the session is over.
+    pub(super) fn receiving(&mut self, id: StreamId) -> Option<&mut Receiving> {
+        self.receiving.get_mut(&id)
+    }
+
+    /// `None` once the session is over.
+    pub(super) fn sending(&mut self, id: StreamId) -> Option<&mut Sending> {
+        self.sending.get_mut(&id)
+    }
+
+    /// The application has let go of a half; true if the session still lasted.
+    pub(super) fn release_receiving(&mut self, id: StreamId) -> bool {
+        self.receiving.remove(&id).is_some()
+    }
+
+    /// The application has let go of a half, which stays while what it wrote is on its way; true if
+    /// the session still lasted.
+    pub(super) fn release_sending(&mut self, id: StreamId) -> bool {
+        let Some(sending) = self.sending.get_mut(&id) else {
+            return false;
+        };
+        sending.is_held = false;
+        if sending.end.is_some() {
+            self.sending.remove(&id);
+        }
+        true
+    }
+
+    /// Nothing of a half is on its way any more.
+    pub(super) fn forget_sending(&mut self, id: StreamId) {
+        self.sending.remove(&id);
+    }
+
+    /// Something happened on a stream, perhaps one of a session.
+    pub(in crate::udp) fn on_stream_event(&mut self, event: StreamEvent, wakers: &mut Vec<Waker>) {
+        match event {
+            StreamEvent::Readable { id } => {
+                let half = self.receiving.get_mut(&id);
+                wakers.extend(half.and_then(|half| half.reader.take()));
+            }
+            StreamEvent::Writable { id } => {
+                let half = self.sending.get_mut(&id);
+                wakers.extend(half.and_then(|half| half.writer.take()));
+            }
+            StreamEvent::Finished { id } => self.note_end(id, SendEnd::Acknowledged, wakers),
+            StreamEvent::Stopped { id, code } => {
+                self.note_end(id, SendEnd::Stopped(Code(code)), wakers);
+            }
+            StreamEvent::Available { dir } => wakers.append(&mut self.openers[dir as usize]),
+            _ => {}
+        }
+    }
+
+    fn note_end(&mut self, id: StreamId, end: SendEnd, wakers: &mut Vec<Waker>) {
+        let Some(half) = self.sending.get_mut(&id) else {
+            return;
+        };
+        half.end.get_or_insert(end);
+        wakers.extend(half.writer.take());
+        wakers.extend(half.end_waiter.take());
+        if !half.is_held {
+            self.sending.remove(&id);
+        }
+    }
+
+    /// A datagram of a request came, perhaps of a session.
+    pub(in crate::udp) fn on_datagram(
+        &mut self,
+        session: StreamId,
+        payload: Bytes,
+        wakers: &mut Vec<Waker>,
+    ) {
+        let live = self.sessions.get_mut(&session);
+        if let Some(live) = live.filter(|live| live.end.is_none()) {
+            live.push_datagram(payload, &self.limits);
+            wakers.append(&mut live.datagram_readers);
+        }
+    }
+
+    pub(in crate::udp) fn on_datagrams_unblocked(&mut self, wakers: &mut Vec<Waker>) {
+        wakers.append(&mut self.datagram_writers);
+    }
+
+    /// The connection is ending: so should its sessions. `tell` sends the peers a capsule; the peer
+    /// that said so itself needs none.
+    pub(in crate::udp) fn drain(&mut self, tell: bool, wakers: &mut Vec<Waker>) {
+        self.draining |= tell;
+        for live in self.sessions.values_mut() {
+            if tell {
+                live.order(Order::Drain, wakers);
+            }
+            live.drain(wakers);
+        }
+    }
+
+    /// A session is over: its streams are reset, as the draft's section 6 says.
+    pub(super) fn end(
+        &mut self,
+        quic: &mut quic::Connection,
+        session: StreamId,
+        end: SessionEnd,
+        wakers: &mut Vec<Waker>,
+    ) {
+        let Some(live) = self.sessions.get_mut(&session) else {
+            return;
+        };
+        live.finish(end, wakers);
+        let code = Code::WEBTRANSPORT_SESSION_GONE;
+        self.receiving.retain(|&id, half| {
+            let other = half.session != session;
+            if !other {
+                let _ = quic.recv_stream(id).stop(code.0);
+                wakers.extend(half.reader.take());
+            }
+            other
+        });
+        self.sending.retain(|&id, half| {
+            let other = half.session != session;
+            if !other {
+                let _ = quic.send_stream(id).reset(code.0);
+                wakers.extend(half.writer.take());
+                wakers.extend(half.end_waiter.take());
+            }
+            other
+        });
+        for openers in &mut self.openers {
+            wakers.append(openers);
+        }
+        wakers.append(&mut self.datagram_writers);
+    }
+
+    /// The connection is over, and all sessions with it.
+    pub(in crate::udp) fn on_closed(&mut self, reason: &ConnectionError, wakers: &mut Vec<Waker>) {
+        for live in self.sessions.values_mut() {
+            live.finish(SessionEnd::ConnectionLost(reason.clone()), wakers);
+        }
+        for half in std::mem::take(&mut self.receiving).into_values() {
+            wakers.extend(half.reader);
+        }
+        for half in std::mem::take(&mut self.sending).into_values() {
+            wakers.extend(half.writer);
+            wakers.extend(half.end_waiter);
+        }
+        for openers in &mut self.openers {
+            wakers.append(openers);
+        }
+        wakers.append(&mut self.datagram_writers);
+    }
+}
+
+/// Wants nothing of a stream, whichever of its directions there are.
+fn give_up(quic: &mut quic::Connection, id: StreamId, code: Code) {
+    let _ = quic.recv_stream(id).stop(code.0);
+    let _ = quic.send_stream(id).reset(code.0);
+}
