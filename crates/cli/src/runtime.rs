@@ -71,7 +71,7 @@ impl ReloadRequests {
         if self.hangups.recv().await.is_some() {
             return;
         }
-        std::future::pending().await;
+        std::future::pending::<()>().await;
     }
 }
 

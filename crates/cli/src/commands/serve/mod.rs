@@ -34,7 +34,7 @@ use tokio::task::JoinSet;
 use self::args::{LogLevel, ServeArgs};
 use self::certificates::{certificates, identities};
 use self::config::{Config, effective};
-use self::content::latest;
+use self::content::{Content, latest};
 use self::desk::Desk;
 use self::drain::finish;
 use self::echo::with_echo;
@@ -61,14 +61,11 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
     let identities = identities(&config)?;
     let certificates = Arc::new(certificates(&identities)?);
     if args.check_config {
-        // All but the access log, which would be made.
-        let log = config::Log::default();
-        Live::new(&Config { log, ..config }, args.json)?;
-        return output::line("the configuration can be served");
+        return check(config, args.json);
     }
     logging.set_level(config.log.level.map(LogLevel::as_str));
     // Before anybody can know that the server runs: the signal would end it.
-    let mut reloads = ReloadRequests::new()?;
+    let reloads = ReloadRequests::new()?;
     let exporter = match config.metrics.listen {
         Some(address) => Some(Exporter::bind(address).await?),
         None => None,
@@ -82,8 +79,7 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
     let tcp = match listener {
         Some(listener) => {
             announce_tcp(server.local_addr(), args.json)?;
-            let content = content.clone();
-            let live = current.clone();
+            let (content, live) = (content.clone(), current.clone());
             Some(serve_tcp(&config, &certificates, listener, content, live)?)
         }
         None => None,
@@ -98,35 +94,9 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
         logging,
     };
     let (drain, draining) = watch::channel(false);
-    let (http3, content) = match &args.webtransport_echo {
-        Some(path) => (
-            http3(&config.limits).webtransport(echo::SESSIONS),
-            with_echo(content, path.clone(), args.json),
-        ),
-        None => (http3(&config.limits), content),
-    };
-    let desk = Desk {
-        http3,
-        content,
-        live: current.clone(),
-        draining,
-    };
+    let desk = desk(&args, &config, content, &current, draining);
     let mut connections = JoinSet::new();
-    let mut stop = std::pin::pin!(stop_requested());
-    loop {
-        tokio::select! {
-            connection = server.accept() => {
-                let Some(connection) = connection else { break };
-                connections.spawn(desk.clone().serve(connection));
-            }
-            Some(_) = connections.join_next() => {}
-            () = reloads.next() => reloader.reload(),
-            stopped = &mut stop => {
-                stopped?;
-                break;
-            }
-        }
-    }
+    accept(&server, &desk, &mut connections, reloads, &reloader).await?;
     server.endpoint().set_server_config(None);
     drain.send_replace(true);
     desk.http3.drain();
@@ -136,6 +106,59 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
     // Failing means that the runtime ends, and the lines with it.
     let _ = tokio::task::spawn_blocking(move || reports.flush()).await;
     outcome
+}
+
+/// `--check-config`: tries everything but the access log, which would be made.
+fn check(config: Config, json: bool) -> Result<(), Failure> {
+    let log = config::Log::default();
+    Live::new(&Config { log, ..config }, json)?;
+    output::line("the configuration can be served")
+}
+
+/// What QUIC connections are served with.
+fn desk(
+    args: &ServeArgs,
+    config: &Config,
+    content: Content,
+    live: &watch::Receiver<Live>,
+    draining: watch::Receiver<bool>,
+) -> Desk {
+    let http3 = http3(&config.limits);
+    let (http3, content) = match &args.webtransport_echo {
+        Some(path) => (
+            http3.webtransport(echo::SESSIONS),
+            with_echo(content, path.clone(), args.json),
+        ),
+        None => (http3, content),
+    };
+    Desk {
+        http3,
+        content,
+        live: live.clone(),
+        draining,
+    }
+}
+
+/// Serves what comes until the server is told to stop.
+async fn accept(
+    server: &Server,
+    desk: &Desk,
+    connections: &mut JoinSet<()>,
+    mut reloads: ReloadRequests,
+    reloader: &Reloader<'_>,
+) -> Result<(), Failure> {
+    let mut stop = std::pin::pin!(stop_requested());
+    loop {
+        tokio::select! {
+            connection = server.accept() => {
+                let Some(connection) = connection else { return Ok(()) };
+                connections.spawn(desk.clone().serve(connection));
+            }
+            Some(_) = connections.join_next() => {}
+            () = reloads.next() => reloader.reload(),
+            stopped = &mut stop => return stopped,
+        }
+    }
 }
 
 /// What the first line says.
