@@ -60,11 +60,12 @@ pub(crate) fn https(ask: &Ask<'_>) -> io::Result<Answer> {
     let mut roots = RootCertStore::empty();
     roots.add(ask.trusted.certificate_der()).unwrap();
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
+    let mut config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[ask.version])
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
     let name = ServerName::try_from(ask.name).unwrap();
     let session = ClientConnection::new(Arc::new(config), name).unwrap();
     let socket = TcpStream::connect(("127.0.0.1", ask.port))?;

@@ -70,7 +70,11 @@ fn write_all(jobs: &Receiver<Job>, sink: Box<dyn Write + Send>) {
         let mut next = Some(job);
         while let Some(job) = next {
             let written = match job {
-                Job::Line(line) => writeln!(sink, "{line}"),
+                // In one piece: after a reload another thread may write to the same file.
+                Job::Line(mut line) => {
+                    line.push('\n');
+                    sink.write_all(line.as_bytes())
+                }
                 Job::Flush(done) => {
                     let flushed = sink.flush();
                     // Who asked may have lost patience.
