@@ -1,5 +1,6 @@
-//! How many bytes QPACK leaves of the field lists in `corpus/headers.txt`, or in the file named as argument:
-//! `cargo run -p swiftwater-http --example qpack_ratio`.
+//! How many bytes QPACK leaves of the field lists in `corpus/headers.txt`, or in the files named as arguments:
+//! `cargo run -p swiftwater-http --example qpack_ratio -- FILE...`. Files of type `.qif` are in the form of the
+//! offline interop of QPACK, with lists of one direction.
 //!
 //! Requests and responses have an encoder and a decoder each. Everything arrives at once, but the encoder
 //! hears of it so many sections later; each section is decoded and compared.
@@ -74,6 +75,19 @@ fn parse(text: &str, mark: &str) -> Lists {
     lists
 }
 
+/// Lists in the form QIF: a field a line, name and value with a tabulator between, an empty line after
+/// each list.
+fn parse_qif(text: &str) -> Lists {
+    let lists = text.split("\n\n").map(|list| {
+        let fields = list.lines().filter(|line| !line.starts_with('#'));
+        let fields = fields.filter_map(|line| line.split_once('\t'));
+        fields
+            .map(|(name, value)| Field::new(name.to_owned(), value.to_owned()))
+            .collect()
+    });
+    lists.filter(|list: &Vec<Field>| !list.is_empty()).collect()
+}
+
 /// Totals of one direction.
 #[derive(Default)]
 struct Totals {
@@ -120,11 +134,23 @@ fn run(setup: &Setup, lists: &Lists) -> Result<Totals, Box<dyn Error>> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus/headers.txt");
-    let path = std::env::args().nth(1).unwrap_or_else(|| corpus.to_owned());
-    let text = std::fs::read_to_string(path)?;
-    for (direction, mark) in [("requests", ">"), ("responses", "<")] {
-        let lists = parse(&text, mark);
-        println!("{} {direction}", lists.len());
+    let mut paths: Vec<_> = std::env::args().skip(1).collect();
+    if paths.is_empty() {
+        paths.push(corpus.to_owned());
+    }
+    let mut all: Vec<(String, Lists)> = Vec::new();
+    for path in paths {
+        let text = std::fs::read_to_string(&path)?;
+        if path.ends_with(".qif") {
+            all.push((format!("lists of {path}"), parse_qif(&text)));
+            continue;
+        }
+        for (direction, mark) in [("requests", ">"), ("responses", "<")] {
+            all.push((direction.to_owned(), parse(&text, mark)));
+        }
+    }
+    for (what, lists) in all {
+        println!("{} {what}", lists.len());
         println!(
             "  {:30} {:>7} {:>7} {:>7} {:>7} {:>6} {:>6} {:>5} {:>5}",
             "", "raw", "section", "instr.", "total", "ratio", "insert", "dupl.", "acks"

@@ -296,6 +296,10 @@ impl ClientBuilder {
         Ok(tls)
     }
 
+    pub(crate) fn offers_early_data(&self) -> bool {
+        self.side.early_data
+    }
+
     /// Binds the socket. Must be called inside a tokio runtime.
     pub fn build(self) -> Result<Client, BuildError> {
         let mut tls = self.tls()?;

@@ -1,9 +1,11 @@
 //! Errors of building and connecting.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use swiftwater_congestion::UnknownController;
+use swiftwater_http::tcp::CertificateError;
 use swiftwater_net::BindError;
 use swiftwater_policies::UnknownPolicies;
 use swiftwater_quic::{ConnectError, ConnectionError};
@@ -51,6 +53,29 @@ pub enum BuildError {
     /// A server was given no certificate.
     #[error("a server needs a certificate")]
     NoCertificate,
+    /// A web server's certificate is unusable.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+    /// A web server was given TLS for QUIC, which leaves its TCP side without a certificate.
+    #[error("a web server needs its certificate itself, for TLS over TCP, too")]
+    TlsForQuicOnly,
+    /// TLS over TCP can't be configured.
+    #[error("TLS over TCP: {0}")]
+    TlsOverTcp(rustls::Error),
+    /// The TCP port beside the UDP port could not be had.
+    #[error("cannot listen on TCP {address}: {source}")]
+    Tcp {
+        /// Which address and port.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// An HTTP client can't be made like that.
+    #[error(transparent)]
+    HttpClient(#[from] swiftwater_http::client::BuildError),
+    /// A proxy that the environment names can't be used.
+    #[error(transparent)]
+    Proxy(#[from] swiftwater_http::client::ProxyError),
 }
 
 /// A client could not connect.

@@ -33,11 +33,36 @@
 //! }
 //! ```
 //!
+//! # A web server and a client
+//!
+//! Any tower service, over HTTP/3, HTTP/2 and HTTP/1.1 on one port number ([`WebServer`]):
+//!
+//! ```
+//! use axum::{Router, body::Body, http::Request, routing::get};
+//! use swiftwater::{Client, DevCertificate, Server};
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let certificate = DevCertificate::generate(["localhost"])?;
+//!     let app = Router::new().route("/", get(async || "hello"));
+//!     let server = Server::builder().dev_certificate(&certificate);
+//!     let server = server.bind_web("127.0.0.1:0".parse()?)?;
+//!     let uri = format!("https://localhost:{}/", server.local_addr().port());
+//!     tokio::spawn(server.serve(app));
+//!
+//!     let client = Client::builder().trust_only([certificate.certificate_der()]).build_http()?;
+//!     let response = client.send(Request::get(uri).body(Body::empty())?).await?;
+//!     println!("{:?}", response.version());
+//!     Ok(())
+//! }
+//! ```
+//!
 //! # Where things are
 //!
 //! - [`Client`] and [`Server`]: sockets with sensible settings; [`Profile`] chooses them by purpose.
 //! - [`Connection`], [`SendStream`], [`RecvStream`]: streams are `AsyncRead` and `AsyncWrite`;
 //!   unreliable datagrams; closing with code and reason; [`Connection::stats`].
+//! - [`http`]: HTTP/3 with its client, proxy, files, and the layers around a service.
 //! - [`net`]: endpoints with every option, and [`net::relay`], an emulated link between real
 //!   programs.
 //! - [`quic`]: the protocol without I/O, for drivers and simulators of your own.
@@ -53,12 +78,15 @@ mod error;
 mod profile;
 mod server;
 mod settings;
+mod web_client;
+mod web_server;
 
 pub use builder::Builder;
 pub use client::{Client, ClientBuilder, ClientSide};
 pub use error::{BuildError, ClientError};
 pub use profile::{Profile, UnknownProfile};
 pub use server::{Server, ServerBuilder, ServerSide};
+pub use web_server::WebServer;
 
 pub use swiftwater_net::{
     BindError, Connecting, Connection, Endpoint, EndpointOptions, EndpointStats, ReadExactError,
@@ -74,6 +102,7 @@ pub use swiftwater_tls::pki_types::CertificateDer;
 pub use swiftwater_tls::{CipherSuite, DevCertificate, MemorySessionStore, SessionStore, Tickets};
 
 pub use swiftwater_congestion as congestion;
+pub use swiftwater_http as http;
 pub use swiftwater_link as link;
 pub use swiftwater_net as net;
 pub use swiftwater_policies as policies;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use swiftwater_http::tcp::Certificates;
 use swiftwater_net::{Connection, Endpoint};
 use swiftwater_quic::{AcceptPolicy, ConnectionIdGenerator, EarlyData, RetryPolicy, ServerConfig};
 use swiftwater_tls::rustls::server::ResolvesServerCert;
@@ -148,6 +149,24 @@ impl ServerBuilder {
     pub fn certificate_resolver(mut self, resolver: Arc<dyn ResolvesServerCert>) -> Self {
         self.side.identity = Identity::Resolver(resolver);
         self
+    }
+
+    /// What chooses the certificate of each handshake, for QUIC and TCP alike.
+    pub(crate) fn certificates(&self) -> Result<Arc<dyn ResolvesServerCert>, BuildError> {
+        let certificates = match &self.side.identity {
+            Identity::None => return Err(BuildError::NoCertificate),
+            Identity::Tls(_) => return Err(BuildError::TlsForQuicOnly),
+            Identity::Resolver(resolver) => return Ok(Arc::clone(resolver)),
+            Identity::Pem { chain, key } => Certificates::from_pem(chain, key),
+            Identity::Files { chain, key } => {
+                Certificates::from_pem(&read(chain.clone())?, &read(key.clone())?)
+            }
+            Identity::Dev(certificate) => Certificates::from_pem(
+                certificate.certificate_pem().as_bytes(),
+                certificate.private_key_pem().as_bytes(),
+            ),
+        };
+        Ok(Arc::new(certificates?))
     }
 
     /// Uses TLS as configured elsewhere; ALPN, cipher suites, tickets and key log are then set there.
