@@ -7,13 +7,14 @@ use swiftwater_http::tcp::RunningServer;
 
 use crate::exit::{Exit, Failure};
 use crate::output;
-use crate::runtime::{interrupted, stop_requested};
+use crate::runtime::{StopRequests, interrupted};
 
 /// Waits for the requests in progress.
 pub(super) async fn finish(
     connections: &mut JoinSet<()>,
     tcp: Option<RunningServer>,
     grace: Duration,
+    stops: &mut StopRequests,
 ) -> Result<(), Failure> {
     let is_idle = connections.is_empty() && tcp.as_ref().is_none_or(|tcp| tcp.connections() == 0);
     if is_idle {
@@ -35,7 +36,7 @@ pub(super) async fn finish(
             Ok(()) if cut == 0 => Ok(()),
             _ => Err(unfinished()),
         },
-        stopped = stop_requested() => {
+        stopped = stops.next() => {
             stopped?;
             Err(interrupted())
         }

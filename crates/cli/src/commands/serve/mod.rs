@@ -48,7 +48,7 @@ use crate::exit::{Exit, Failure, plain_io_error};
 use crate::identity::{Identity, default_state_dir};
 use crate::logging::Logging;
 use crate::output;
-use crate::runtime::{ReloadRequests, stop_requested};
+use crate::runtime::{ReloadRequests, StopRequests};
 use crate::site::Site;
 use crate::transport::farewell;
 
@@ -64,7 +64,8 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
         return check(config, args.json);
     }
     logging.set_level(config.log.level.map(LogLevel::as_str));
-    // Before anybody can know that the server runs: the signal would end it.
+    // Before anybody can know that the server runs: signals would just end it.
+    let mut stops = StopRequests::new()?;
     let reloads = ReloadRequests::new()?;
     let exporter = match config.metrics.listen {
         Some(address) => Some(Exporter::bind(address).await?),
@@ -96,11 +97,14 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
     let (drain, draining) = watch::channel(false);
     let desk = desk(&args, &config, content, &current, draining);
     let mut connections = JoinSet::new();
-    accept(&server, &desk, &mut connections, reloads, &reloader).await?;
+    tokio::select! {
+        () = accept(&server, &desk, &mut connections, reloads, &reloader) => {}
+        stopped = stops.next() => stopped?,
+    }
     server.endpoint().set_server_config(None);
     drain.send_replace(true);
     desk.http3.drain();
-    let outcome = finish(&mut connections, tcp, config.grace.0).await;
+    let outcome = finish(&mut connections, tcp, config.grace.0, &mut stops).await;
     farewell(&server).await;
     let reports = current.borrow().reports.clone();
     // Failing means that the runtime ends, and the lines with it.
@@ -139,24 +143,22 @@ fn desk(
     }
 }
 
-/// Serves what comes until the server is told to stop.
+/// Serves what comes, until the server is closed.
 async fn accept(
     server: &Server,
     desk: &Desk,
     connections: &mut JoinSet<()>,
     mut reloads: ReloadRequests,
     reloader: &Reloader<'_>,
-) -> Result<(), Failure> {
-    let mut stop = std::pin::pin!(stop_requested());
+) {
     loop {
         tokio::select! {
             connection = server.accept() => {
-                let Some(connection) = connection else { return Ok(()) };
+                let Some(connection) = connection else { return };
                 connections.spawn(desk.clone().serve(connection));
             }
             Some(_) = connections.join_next() => {}
             () = reloads.next() => reloader.reload(),
-            stopped = &mut stop => return stopped,
         }
     }
 }
@@ -165,20 +167,18 @@ async fn accept(
 fn what(config: &Config) -> String {
     let routes = config.sites.iter().flat_map(|site| &site.get_ref().routes);
     let mut routes = routes.map(toml::Spanned::get_ref);
-    match (routes.next(), routes.next()) {
-        (Some(route), None) => match &route.directory {
-            Some(directory) => {
-                let whole = directory.canonicalize();
-                let shown = whole.as_ref().unwrap_or(directory);
-                format!("serving {}", shown.display())
-            }
-            None => "forwarding to the upstream".to_owned(),
-        },
-        _ => {
-            let count = config.sites.len();
-            let plural = if count == 1 { "" } else { "s" };
-            format!("serving {count} site{plural}")
+    let (Some(route), None) = (routes.next(), routes.next()) else {
+        let count = config.sites.len();
+        let plural = if count == 1 { "" } else { "s" };
+        return format!("serving {count} site{plural}");
+    };
+    match &route.directory {
+        Some(directory) => {
+            let whole = directory.canonicalize();
+            let shown = whole.as_ref().unwrap_or(directory);
+            format!("serving {}", shown.display())
         }
+        None => "forwarding to the upstream".to_owned(),
     }
 }
 
