@@ -7,6 +7,7 @@ mod support;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use swiftwater_cli::commands::serve::config::values::HostPattern;
 use swiftwater_cli::commands::serve::config::{Config, ConfigError, parse};
 use tempfile::TempDir;
 
@@ -47,13 +48,9 @@ fn the_example_is_what_it_says() {
         config.metrics.listen,
         Some("127.0.0.1:9464".parse().unwrap())
     );
-    let sites: Vec<_> = config.sites.iter().map(|site| site.get_ref()).collect();
+    let sites: Vec<_> = config.sites.iter().map(toml::Spanned::get_ref).collect();
     let names = |index: usize| -> Vec<&str> {
-        sites[index]
-            .hosts
-            .iter()
-            .map(|host| host.as_str())
-            .collect()
+        sites[index].hosts.iter().map(HostPattern::as_str).collect()
     };
     assert_eq!(names(0), ["example.org", "www.example.org"]);
     assert_eq!(names(1), ["*.example.net"]);
