@@ -12,7 +12,7 @@ import traceback
 import unittest
 from pathlib import Path
 
-from . import programs, results, tap_tests, tests, trace_tests
+from . import http_tests, programs, results, tap_tests, tests, trace_tests
 from .cases import CASES, Setting
 from .programs import Bench, Failure, Unsupported
 from .peers import PEERS, QUICK, available
@@ -59,8 +59,15 @@ def parse():
     parser.add_argument(
         "--page", type=Path, metavar="FILE", help="run nothing: write docs/interop.md from these results of --json"
     )
+    parser.add_argument(
+        "--http", type=Path, metavar="FILE",
+        help="run the cases of HTTP/3 only, put them into these results of --json, and write docs/interop.md",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results here, too")
     parser.add_argument("--swiftwater", metavar="PROGRAM", help="program to test")
+    parser.add_argument(
+        "--http-peer", metavar="PROGRAM", help="program to test in the HTTP cases (crates/http/examples/http_peer)"
+    )
     parser.add_argument(
         "--control",
         action="store_true",
@@ -118,15 +125,23 @@ def run_case(case, setting, folder):
         return "fail", f"the harness: {type(error).__name__}: {error}"
 
 
-def chosen_cases(arguments, pair):
+def chosen_cases(arguments, pair=None):
+    """The cases to run, with a pair of stacks those that both have the programs for."""
+    chosen = CASES
     if arguments.again:
-        place = tuple(stack.name for stack in pair)
-        return [case for case in CASES if (*place, case.name) in arguments.cells]
-    if arguments.case:
-        return [case for case in CASES if case.name in arguments.case]
-    if arguments.matrix:
-        return [case for case in CASES if case.matrix]
-    return [case for case in CASES if case.quick or not arguments.quick]
+        place = tuple(stack.name for stack in pair or ())
+        chosen = [case for case in CASES if (*place, case.name) in arguments.cells or not pair]
+    elif arguments.case:
+        chosen = [case for case in CASES if case.name in arguments.case]
+    elif arguments.http:
+        chosen = [case for case in CASES if case.http]
+    elif arguments.matrix:
+        chosen = [case for case in CASES if case.matrix]
+    elif arguments.quick:
+        chosen = [case for case in CASES if case.quick]
+    if pair and not all(stack.http for stack in pair):
+        chosen = [case for case in chosen if not case.http]
+    return chosen
 
 
 def run_pair(pair, arguments, make_setting, work):
@@ -205,7 +220,7 @@ def run_all(arguments, swiftwater, peers, work):
 
     rows, taken = FORK.Queue(), FORK.Value("i", 0)
     wanted = pairs(swiftwater, peers, arguments)
-    jobs = arguments.jobs or (3 if arguments.matrix or arguments.quick else 1)
+    jobs = arguments.jobs or (3 if arguments.matrix or arguments.quick or arguments.http else 1)
     workers = [
         FORK.Process(target=work_on, args=(number, wanted, taken, rows, run))
         for number in range(min(jobs, len(wanted)))
@@ -230,9 +245,12 @@ def keep_results(arguments, peers, rows):
     if arguments.again:
         told = results.amended(results.read(arguments.again), rows)
         results.write(arguments.again, told)
+    elif arguments.http:
+        told = results.with_http(results.read(arguments.http), told)
+        results.write(arguments.http, told)
     if arguments.json:
         results.write(arguments.json, told)
-    if arguments.again or arguments.matrix and not (arguments.peer or arguments.case):
+    if arguments.again or arguments.http or arguments.matrix and not (arguments.peer or arguments.case):
         write_page(told)
 
 
@@ -252,7 +270,7 @@ def take_failures(arguments):
 def test_harness():
     """True if the harness's own checks work; says so only if they don't."""
     load = unittest.defaultTestLoader.loadTestsFromModule
-    suite = unittest.TestSuite(map(load, (tests, tap_tests, trace_tests)))
+    suite = unittest.TestSuite(map(load, (tests, tap_tests, trace_tests, http_tests)))
     report = io.StringIO()
     passed = unittest.TextTestRunner(report).run(suite).wasSuccessful()
     if not passed:
@@ -281,7 +299,10 @@ def main():
         if arguments.swiftwater
         else programs.build_swiftwater()
     )
-    swiftwater = programs.Swiftwater(program)
+    http = None
+    if any(case.http for case in chosen_cases(arguments)):
+        http = programs.executable(arguments.http_peer) if arguments.http_peer else programs.build_http()
+    swiftwater = programs.Swiftwater(program, http)
     if arguments.logs:
         arguments.logs.mkdir(parents=True)
     work = arguments.logs or Path(tempfile.mkdtemp(prefix="swiftwater-interop-"))

@@ -6,7 +6,7 @@ import re
 import time
 from dataclasses import dataclass
 
-from . import runner
+from . import http_cases, runner
 from .packets import RESERVED_VERSION, VERSION_1
 from .programs import Client, Failure, Server, Unsupported, text
 from .qlog import repairs
@@ -261,12 +261,15 @@ def repaired(setting, recovery):
 
 @dataclass(frozen=True)
 class Case:
-    """A case of the table. `quick`: CI runs it, too. `matrix`: it is one of the QUIC interop runner's."""
+    """A case of the table. `quick`: CI runs it, too. `matrix`: it is one of the QUIC interop runner's, or of
+    HTTP/3."""
 
     run: object
     quick: bool = False
     matrix: bool = False
     title: str = ""
+    # It is of the table of HTTP/3, and needs the stacks' programs for that.
+    http: bool = False
 
     @property
     def name(self):
@@ -306,6 +309,7 @@ CASES = [
     of_runner(runner.connectionmigration, True),
     of_runner(runner.goodput),
     of_runner(runner.crosstraffic),
+    *(Case(run, True, True, http=True) for run in http_cases.CASES),
     Case(sizes, True),
     Case(streams),
     Case(missing, True),

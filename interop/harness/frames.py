@@ -113,5 +113,6 @@ def stream(reader, code):
     identifier = reader.varint()
     offset = reader.varint() if code & 4 else 0
     size = reader.varint() if code & 2 else len(reader.data) - reader.at
-    reader.take(size)
-    return Frame("stream", {"id": identifier, "offset": offset, "size": size, "end": bool(code & 1)})
+    data = reader.take(size)
+    end = bool(code & 1)
+    return Frame("stream", {"id": identifier, "offset": offset, "size": size, "end": end, "data": data})

@@ -30,8 +30,8 @@ def aioquic():
     return peer
 
 
-def rust(name, workspace, package=None, **options):
-    """A stack in Rust: builds its programs."""
+def rust(name, workspace, package=None, http=False, **options):
+    """A stack in Rust: builds its programs, one for the HTTP cases among them if it has HTTP/3."""
     folder = INTEROP / workspace
     try:
         build(folder / "Cargo.toml", ["--profile", PROFILE])
@@ -42,11 +42,12 @@ def rust(name, workspace, package=None, **options):
     prefix = name.removesuffix("-quic")
     server, client = ([str(programs / f"{prefix}-{role}")] for role in ("server", "client"))
     version = locked(workspace, package or name)
-    return Foreign(name, server, client, version, **options)
+    program = [str(programs / f"{prefix}-h3")] if http else None
+    return Foreign(name, server, client, version, http=program, **options)
 
 
 def quinn():
-    return rust("quinn", "peers")
+    return rust("quinn", "peers", http=True)
 
 
 def noq():
@@ -58,7 +59,7 @@ def s2n_quic():
 
 
 def quiche():
-    return rust("quiche", "peers-quiche", chooses_suite=False)
+    return rust("quiche", "peers-quiche", http=True, chooses_suite=False)
 
 
 def quic_go():

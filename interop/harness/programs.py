@@ -57,6 +57,17 @@ class Server:
     zero_rtt: bool = False
     # Version 2, by compatible negotiation from version 1.
     v2: bool = False
+    # The answers of the HTTP cases, over HTTP/3, instead of files.
+    http: bool = False
+
+
+@dataclass
+class HttpClient:
+    """What a client is to do over HTTP/3."""
+
+    server: tuple
+    ca: Path
+    case: str
 
 
 @dataclass
@@ -94,12 +105,26 @@ def foreign_options(task):
     return options
 
 
+def http_server(peer, task, address):
+    """The server of the HTTP cases: the same command line for all, Swiftwater's included."""
+    identity = ["--cert", str(task.identity.certificate), "--key", str(task.identity.key)]
+    early = ["--zero-rtt"] if task.zero_rtt else []
+    return [*peer.http, "h3-server", "--listen", address, *identity, *early]
+
+
+def http_client(peer, task):
+    place = ["--connect", text(task.server), "--ca", str(task.ca)]
+    return [*peer.http, "h3-client", *place, "--case", task.case]
+
+
 class Swiftwater:
     name = "swiftwater"
     chooses_suite = True
 
-    def __init__(self, program):
+    def __init__(self, program, http=None):
         self.program = str(program)
+        # The program of the HTTP cases, if they are wanted.
+        self.http = [str(http)] if http else None
         self.helps = {}
 
     def require(self, command, flag):
@@ -137,6 +162,8 @@ class Swiftwater:
         return options
 
     def server(self, task, address):
+        if task.http:
+            return http_server(self, task, address)
         identity = ["--cert", str(task.identity.certificate), "--key", str(task.identity.key)]
         retry = ["--retry"] if task.retry else []
         repair = ["--recovery", task.recovery] if task.recovery is not None else []
@@ -169,15 +196,19 @@ class Swiftwater:
 class Foreign:
     """A stack whose server and client take the options of interop/peers."""
 
-    def __init__(self, name, server, client, version="", chooses_suite=True):
+    def __init__(self, name, server, client, version="", chooses_suite=True, http=None):
         self.name = name
         self.version = version
+        # The program of the HTTP cases, if the stack has HTTP/3.
+        self.http = http
         # Whether its programs can be held to one cipher suite.
         self.chooses_suite = chooses_suite
         self.server_command = server
         self.client_command = client
 
     def server(self, task, address):
+        if task.http:
+            return http_server(self, task, address)
         if any(it is not None for it in (task.recovery, task.controller, task.qlog)):
             raise Unsupported("only swiftwater's server takes a recovery policy")
         identity = ["--cert", str(task.identity.certificate), "--key", str(task.identity.key)]
@@ -200,8 +231,10 @@ class Foreign:
 
 
 def aioquic():
-    script = [sys.executable, str(INTEROP / "peers" / "aioquic_peer.py")]
-    return Foreign("aioquic", [*script, "server"], [*script, "client"])
+    script, http = (
+        [sys.executable, str(INTEROP / "peers" / name)] for name in ("aioquic_peer.py", "aioquic_h3.py")
+    )
+    return Foreign("aioquic", [*script, "server"], [*script, "client"], http=http)
 
 
 def quinn(directory):
@@ -220,7 +253,7 @@ def quic_go():
     if subprocess.run(command, cwd=folder).returncode != 0:
         absent("quic-go", "its program could not be built")
         return None
-    return Foreign("quic-go", [str(program), "server"], [str(program), "client"])
+    return Foreign("quic-go", [str(program), "server"], [str(program), "client"], http=[str(program)])
 
 
 def ngtcp2():
@@ -230,15 +263,15 @@ def ngtcp2():
     if shutil.which("make") is None or shutil.which("pkg-config") is None:
         absent("ngtcp2", "make or pkg-config is missing; interop/setup-ngtcp2 installs all")
         return None
-    packages = ["libngtcp2 >= 0.12", "libngtcp2 < 1", "libngtcp2_crypto_gnutls", "gnutls"]
+    packages = ["libngtcp2 >= 0.12", "libngtcp2 < 1", "libngtcp2_crypto_gnutls", "libnghttp3 >= 0.8", "gnutls"]
     if subprocess.run(["pkg-config", "--exists", *packages]).returncode != 0:
-        absent("ngtcp2", "libngtcp2 0.12 with GnuTLS is missing; interop/setup-ngtcp2 installs it")
+        absent("ngtcp2", "libngtcp2 0.12 with GnuTLS, or libnghttp3 0.8, is missing; interop/setup-ngtcp2 installs it")
         return None
     print("interop: make in", folder.name, file=sys.stderr)
     if subprocess.run(["make", "--quiet"], cwd=folder).returncode != 0:
         absent("ngtcp2", "its program could not be built")
         return None
-    return Foreign("ngtcp2", [program, "server"], [program, "client"])
+    return Foreign("ngtcp2", [program, "server"], [program, "client"], http=[program])
 
 
 def absent(name, reason):
@@ -267,6 +300,12 @@ def build_quinn(profile="smoke"):
 def build_swiftwater():
     build(REPOSITORY / "Cargo.toml", ["--release", "-p", "swiftwater-cli"])
     return target_directory(REPOSITORY) / "release" / "swiftwater"
+
+
+def build_http():
+    """Swiftwater's program of the HTTP cases."""
+    build(REPOSITORY / "Cargo.toml", ["--release", "-p", "swiftwater-http", "--example", "http_peer"])
+    return target_directory(REPOSITORY) / "release" / "examples" / "http_peer"
 
 
 def executable(path):
@@ -436,8 +475,15 @@ class Bench:
     def run_client(self, peer, task, seconds):
         """Runs a client to its end; exceeding the time is a failure."""
         task.output.mkdir(exist_ok=True)
+        return self.run_commands(peer, peer.clients(task), seconds)
+
+    def run_http_client(self, peer, task, seconds):
+        """The same for a client of the HTTP cases."""
+        return self.run_commands(peer, [http_client(peer, task)], seconds)
+
+    def run_commands(self, peer, commands, seconds):
         end = time.monotonic() + seconds
-        for command in peer.clients(task):
+        for command in commands:
             running = self.start(f"{peer.name}-client", command)
             try:
                 running.process.wait(max(0, end - time.monotonic()))

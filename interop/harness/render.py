@@ -7,7 +7,8 @@ from .diagnoses import diagnosis
 
 # What differs from run to run: addresses, and names of files.
 CHANGING = re.compile(r"(https://)?(127\.0\.0\.\d+|\[::1\]):\d+(/[\w-]+)?|/f\d+-\d+x*")
-RUN = "**What was run**: all cases, on {date}, with the program of commit `{commit}`{repeated}.{remark}{again}"
+RUN = "**What was run**: {cases}, on {date}, with the program of commit `{commit}`{repeated}.{remark}{again}{http}"
+HTTP_RUN = " The cases of HTTP/3: on {date}, commit `{commit}`{repeated}.{remark}"
 AGAIN = " Cells marked ↻ show a later run of cases that had failed, one at a time (`--again`)."
 # Columns of a paragraph.
 WIDTH = 110
@@ -23,6 +24,9 @@ unless the case says otherwise). Checks look into the packets with the key log, 
 
 {run}
 
+The cases of HTTP/3 have a contract of their own: [what clients do and how servers
+answer](../interop/README.md#the-cases-of-http3).
+
 ✓ passed, ✗ failed, – one side lacks what the case is about. A number leads to the reason below, beside ✓ to a
 known fault that strikes at times.{shares}
 
@@ -35,34 +39,58 @@ def render(record, cases):
     peers = record["peers"]
     reasons = []
     page = [head(record)]
+    in_http = {row["case"] for row in record["results"]} & {case.name for case in cases if case.http}
     for role, ours in (("server", "client"), ("client", "server")):
         page.append(f"## Swiftwater as {ours}\n")
-        page.append("| | " + " | ".join(peers) + " |")
-        page.append("|---" * (len(peers) + 1) + "|")
-        for case in cases:
-            if not case.matrix:
-                continue
-            cells = [
-                cell(found(record["results"], role, peer, ours, case.name), reasons)
-                for peer in peers
-            ]
-            page.append(f"| {case.name} | " + " | ".join(cells) + " |")
-        page.append("")
+        some = [case for case in cases if case.matrix and not case.http]
+        page += table(record["results"], role, ours, some, peers, reasons)
+        if not in_http:
+            continue
+        page.append(f"## HTTP/3, Swiftwater as {ours}\n")
+        some = [case for case in cases if case.matrix and case.http]
+        able = [peer for peer in peers if any(found(record["results"], role, peer, ours, it) for it in in_http)]
+        page += table(record["results"], role, ours, some, able, reasons)
     page.append("## Reasons\n")
     page += [f"{number}. {reason}" for number, reason in enumerate(reasons, 1)]
     return "\n".join(page) + "\n"
+
+
+def table(results, role, ours, cases, peers, reasons):
+    """The lines of one table, and an empty one."""
+    lines = ["| | " + " | ".join(peers) + " |", "|---" * (len(peers) + 1) + "|"]
+    for case in cases:
+        cells = [cell(found(results, role, peer, ours, case.name), reasons) for peer in peers]
+        lines.append(f"| {case.name} | " + " | ".join(cells) + " |")
+    return [*lines, ""]
+
+
+def repeated(repeat):
+    return f", each case {repeat} times" if repeat > 1 else ""
+
+
+def remark(record):
+    return f" {record['remark']}" if record.get("remark") else ""
+
+
+def http_run(http):
+    return HTTP_RUN.format(
+        date=http["date"], commit=http["commit"], repeated=repeated(http["repeat"]), remark=remark(http)
+    )
 
 
 def head(record):
     """What was run, when, and how."""
     repeat = record["repeat"]
     again = any(row.get("again") for row in record["results"])
+    http = record.get("http")
     run = RUN.format(
+        cases="all cases of QUIC" if http else "all cases",
         date=record["date"],
         commit=record["commit"],
-        repeated=f", each case {repeat} times" if repeat > 1 else "",
-        remark=f" {record['remark']}" if record.get("remark") else "",
+        repeated=repeated(repeat),
+        remark=remark(record),
         again=AGAIN if again else "",
+        http=http_run(http) if http else "",
     )
     return HEAD.format(
         run=textwrap.fill(run, WIDTH),

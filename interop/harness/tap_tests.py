@@ -106,7 +106,7 @@ def row(server, client, verdict, note="", case="handshake"):
 
 class Page(unittest.TestCase):
     def test_page(self):
-        cases = [SimpleNamespace(name="handshake", matrix=True), SimpleNamespace(name="x", matrix=False)]
+        cases = [SimpleNamespace(name="handshake", matrix=True, http=False), SimpleNamespace(name="x", matrix=False, http=False)]
         results = [
             row("swiftwater", "a", "pass"),
             row("swiftwater", "b", "skip", "b has none"),
@@ -123,7 +123,7 @@ class Page(unittest.TestCase):
         self.assertNotIn("| x |", page)
 
     def test_again(self):
-        cases = [SimpleNamespace(name="handshake", matrix=True)]
+        cases = [SimpleNamespace(name="handshake", matrix=True, http=False)]
         before = told([row("swiftwater", "a", "fail", "slow"), row("a", "swiftwater", "pass")])
         self.assertEqual(failures(before), {("swiftwater", "a", "handshake")})
         after = amended(before, [row("swiftwater", "a", "pass")])
@@ -135,7 +135,7 @@ class Page(unittest.TestCase):
         self.assertNotIn("↻", render(before, cases))
 
     def test_known_fault(self):
-        cases = [SimpleNamespace(name="rebind-port", matrix=True)]
+        cases = [SimpleNamespace(name="rebind-port", matrix=True, http=False)]
         passed = row("quiche", "swiftwater", "pass", case="rebind-port")
         failed = row("quiche", "swiftwater", "fail", "lost", case="rebind-port")
         quiche = {"peers": {"quiche": "1"}}

@@ -1,4 +1,5 @@
-// Command quic-go-peer is quic-go as a file server and as a downloader over hq-interop.
+// Command quic-go-peer is quic-go as a file server and as a downloader over hq-interop, and its http3 as
+// server and client of the HTTP cases (`h3-server`, `h3-client`).
 //
 // `server` runs until it is killed; `client` prints one JSON object about its connections and exits
 // with 1 if anything went wrong. Both exit with 3, and a last line that begins with "unsupported:",
@@ -25,18 +26,18 @@ func main() {
 }
 
 func run() error {
-	if len(os.Args) < 2 || os.Args[1] != "server" && os.Args[1] != "client" {
-		return errors.New("usage: quic-go-peer server|client [options]")
+	roles := map[string]func(*options) error{
+		"server": serve, "client": download, "h3-server": serveHTTP, "h3-client": runCase,
+	}
+	if len(os.Args) < 2 || roles[os.Args[1]] == nil {
+		return errors.New("usage: quic-go-peer server|client|h3-server|h3-client [options]")
 	}
 	role := os.Args[1]
 	chosen, err := parse(role, os.Args[2:])
 	if err != nil {
 		return err
 	}
-	if role == "server" {
-		return serve(chosen)
-	}
-	return download(chosen)
+	return roles[role](chosen)
 }
 
 // fillRandom fills the bytes; crypto/rand never fails, and ends the program if it has to.

@@ -32,6 +32,7 @@ func unsupported(format string, values ...any) error {
 type options struct {
 	directory, listen, certificate, key string
 	output, authority                   string
+	connect, httpCase                   string
 	urls                                []string
 
 	suite         string
@@ -52,15 +53,24 @@ type options struct {
 }
 
 func parse(role string, arguments []string) (*options, error) {
-	chosen := &options{}
+	chosen := &options{suite: "any", cidLength: -1}
 	flags := flag.NewFlagSet(role, flag.ExitOnError)
+	switch role {
+	case "h3-server":
+		chosen.serverFlags(flags)
+		chosen.keyLog = os.Getenv("SSLKEYLOGFILE")
+		return chosen, flags.Parse(arguments)
+	case "h3-client":
+		flags.StringVar(&chosen.connect, "connect", "", "`host:port` of the server")
+		flags.StringVar(&chosen.authority, "ca", "", "trusted certificates, PEM")
+		flags.StringVar(&chosen.httpCase, "case", "", "`name` of what to do")
+		chosen.keyLog = os.Getenv("SSLKEYLOGFILE")
+		return chosen, flags.Parse(arguments)
+	}
 	if role == "server" {
 		flags.StringVar(&chosen.directory, "dir", "", "`directory` whose files are served")
-		flags.StringVar(&chosen.listen, "listen", "", "`host:port` to listen on")
-		flags.StringVar(&chosen.certificate, "cert", "", "certificate chain, PEM")
-		flags.StringVar(&chosen.key, "key", "", "private key, PEM")
+		chosen.serverFlags(flags)
 		flags.BoolVar(&chosen.retry, "retry", false, "validate addresses with Retry")
-		flags.BoolVar(&chosen.zeroRTT, "zero-rtt", false, "accept 0-RTT")
 	} else {
 		flags.StringVar(&chosen.output, "out", "", "`directory` for the files")
 		flags.StringVar(&chosen.authority, "ca", "", "trusted certificates, PEM")
@@ -87,6 +97,14 @@ func parse(role string, arguments []string) (*options, error) {
 		return nil, errors.New("no URL given")
 	}
 	return chosen, nil
+}
+
+// serverFlags are those of every server.
+func (o *options) serverFlags(flags *flag.FlagSet) {
+	flags.StringVar(&o.listen, "listen", "", "`host:port` to listen on")
+	flags.StringVar(&o.certificate, "cert", "", "certificate chain, PEM")
+	flags.StringVar(&o.key, "key", "", "private key, PEM")
+	flags.BoolVar(&o.zeroRTT, "zero-rtt", false, "accept 0-RTT")
 }
 
 // versions are what the transport may speak, the first one preferred.

@@ -3,12 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "content.h"
+#include "http.h"
 #include "net.h"
 #include "options.h"
 
 // A handshake may take long where many packets are lost.
 #define IDLE (30 * NGTCP2_SECONDS)
 #define STREAMS 100
+// The fourth and more are the streams that some open to see what happens.
+#define UNI_STREAMS 8
 #define WINDOW (6u << 20)
 // What Ethernet leaves for UDP over IPv6.
 #define MAX_PAYLOAD 1452
@@ -72,7 +76,7 @@ void connection_settings(struct connection *connection, ngtcp2_settings *setting
   params->initial_max_stream_data_uni = window;
   params->initial_max_data = options->window ? window : 2 * WINDOW;
   params->initial_max_streams_bidi = options->streams ? options->streams : STREAMS;
-  params->initial_max_streams_uni = 3;
+  params->initial_max_streams_uni = UNI_STREAMS;
   params->max_idle_timeout = IDLE;
   params->active_connection_id_limit = 7;
   if (options->max_payload) {
@@ -159,6 +163,7 @@ void connection_free(struct connection *connection) {
   while (connection->streams != NULL) {
     connection_remove_stream(connection, connection->streams->id);
   }
+  http_free(connection->http);
   ngtcp2_conn_del(connection->quic);
   if (connection->tls != NULL) {
     gnutls_deinit(connection->tls);
@@ -191,6 +196,9 @@ static struct stream *sendable(struct connection *connection) {
 // NGTCP2_ERR_WRITE_MORE if the packet has room left.
 static ngtcp2_ssize fill(struct connection *connection, ngtcp2_path *path, ngtcp2_pkt_info *info, uint8_t *to,
                          size_t space, ngtcp2_tstamp time) {
+  if (connection->http != NULL) {
+    return http_fill(connection->http, path, info, to, space, time);
+  }
   struct stream *stream = sendable(connection);
   ngtcp2_vec rest = {0};
   ngtcp2_ssize taken = -1;
@@ -269,7 +277,10 @@ void connection_close(struct connection *connection, int error) {
   ngtcp2_path_storage_zero(&path);
   ngtcp2_connection_close_error_default(&cause);
   if (error == 0) {
-    ngtcp2_connection_close_error_set_application_error(&cause, 0, NULL, 0);
+    uint64_t code = connection->options->http ? H3_NO_ERROR : 0;
+    ngtcp2_connection_close_error_set_application_error(&cause, code, NULL, 0);
+  } else if (connection->http_error != 0) {
+    ngtcp2_connection_close_error_set_application_error(&cause, connection->http_error, NULL, 0);
   } else if (error == NGTCP2_ERR_CRYPTO) {
     ngtcp2_connection_close_error_set_transport_error_tls_alert(
         &cause, ngtcp2_conn_get_tls_alert(connection->quic), NULL, 0);

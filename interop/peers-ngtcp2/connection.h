@@ -9,6 +9,8 @@
 #include <stdio.h>
 
 struct options;
+struct http;
+struct exchange;
 
 // A stream with its bytes of both directions, all of which stay in memory.
 struct stream {
@@ -31,6 +33,10 @@ struct connection {
   uint64_t moved;
   unsigned key_updates;
   FILE *qlog;
+  // HTTP/3, in the roles that speak it; and the application's code for what it has found wrong.
+  struct http *http;
+  int (*respond)(struct http *, struct exchange *);
+  uint64_t http_error;
   // The socket that sends on a path.
   int (*socket_of)(struct connection *, const ngtcp2_path *);
 };
@@ -51,8 +57,8 @@ void stream_append(struct stream *stream, const uint8_t *data, size_t length);
 int connection_send(struct connection *connection);
 // Counts application bytes, and updates keys if it is time and the program was told to.
 void connection_moved(struct connection *connection, size_t bytes);
-// Writes a packet with CONNECTION_CLOSE for an error of ngtcp2's, or with code 0 of the application's if
-// the error is 0, and sends it.
+// Writes a packet with CONNECTION_CLOSE for an error of ngtcp2's, or with the application's code for a good
+// end if the error is 0, and sends it.
 void connection_close(struct connection *connection, int error);
 // How the peer has closed, or how ngtcp2 calls the error, for a log line.
 void connection_ending(struct connection *connection, int error, char *to, size_t length);

@@ -1,4 +1,5 @@
-// ngtcp2 as a file server and as a downloader over `hq-interop`.
+// ngtcp2 as a file server and as a downloader over `hq-interop`, and with nghttp3 as server and client of the
+// HTTP cases (`h3-server`, `h3-client`).
 //
 // `server` runs until it is killed; `client` prints one JSON object about its connections and exits
 // with 1 if anything went wrong. Both exit with 3, and a last line that begins with "unsupported:",
@@ -25,6 +26,8 @@ static void usage(void) {
   fprintf(stderr, "usage: ngtcp2-peer server --dir DIR --listen HOST:PORT --cert PEM --key PEM [--retry] ...\n"
                   "       ngtcp2-peer client --out DIR --ca PEM [--resume | --zero-rtt | --per-connection] "
                   "[--migrate] ... URL...\n"
+                  "       ngtcp2-peer h3-server --listen HOST:PORT --cert PEM --key PEM [--zero-rtt]\n"
+                  "       ngtcp2-peer h3-client --connect HOST:PORT --ca PEM --case NAME\n"
                   "both:  [--suite any|aes128|aes256|chacha20] [--quic-version HEX] [--key-update] [--qlog DIR]\n"
                   "       [--keylog FILE] [--window BYTES] [--streams N] [--cid-length N] [--max-udp-payload N]\n");
   exit(2);
@@ -38,7 +41,8 @@ static const struct option LONG[] = {
     {"cid-length", 1, 0, 'i'}, {"max-udp-payload", 1, 0, 'p'},
     {"key-update", 0, 0, 'u'}, {"retry", 0, 0, 'r'},    {"zero-rtt", 0, 0, 'z'},
     {"resume", 0, 0, 'R'},     {"migrate", 0, 0, 'm'},  {"per-connection", 0, 0, 'C'},
-    {"v2", 0, 0, '2'},         {0, 0, 0, 0},
+    {"v2", 0, 0, '2'},         {"connect", 1, 0, 'h'},  {"case", 1, 0, 'x'},
+    {0, 0, 0, 0},
 };
 
 static void apply(struct options *to, int option, char *value) {
@@ -64,24 +68,34 @@ static void apply(struct options *to, int option, char *value) {
   case 'm': to->migrate = true; break;
   case 'C': to->per_connection = true; break;
   case '2': to->version = QUIC_V2; break;
+  case 'h': to->connect = value; break;
+  case 'x': to->http_case = value; break;
   default: usage();
   }
 }
 
 void options_parse(struct options *to, int argc, char **argv) {
   int option;
-  if (argc < 2 || (strcmp(argv[1], "server") != 0 && strcmp(argv[1], "client") != 0)) {
+  const char *role = argc < 2 ? "" : argv[1];
+  bool http = strncmp(role, "h3-", 3) == 0;
+  role += http ? 3 : 0;
+  if (strcmp(role, "server") != 0 && strcmp(role, "client") != 0) {
     usage();
   }
   *to = (struct options){
-      .is_server = argv[1][0] == 's', .suite = "any", .version = NGTCP2_PROTO_VER_V1, .cid_length = 16};
+      .is_server = role[0] == 's', .http = http, .suite = "any", .version = NGTCP2_PROTO_VER_V1, .cid_length = 16};
   while ((option = getopt_long(argc - 1, argv + 1, "", LONG, NULL)) != -1) {
     apply(to, option, optarg);
   }
   to->urls = argv + 1 + optind;
   to->url_count = (size_t)(argc - 1 - optind);
-  bool complete = to->is_server ? to->dir && to->listen && to->cert && to->key
+  bool complete = to->is_server ? (to->dir || http) && to->listen && to->cert && to->key
+                  : http        ? to->connect && to->ca && to->http_case
                                 : to->out && to->ca && to->url_count > 0;
+  if (http) {
+    to->keylog = getenv("SSLKEYLOGFILE");
+    to->zero_rtt = to->zero_rtt || (to->http_case && strcmp(to->http_case, "zerortt") == 0);
+  }
   if (!complete || to->cid_length > NGTCP2_MAX_CIDLEN) {
     usage();
   }
@@ -100,5 +114,5 @@ int main(int argc, char **argv) {
   struct options options;
   setvbuf(stdout, NULL, _IOLBF, 0);
   options_parse(&options, argc, argv);
-  return options.is_server ? server_run(&options) : client_run(&options);
+  return options.is_server ? server_run(&options) : options.http ? http_client_run(&options) : client_run(&options);
 }

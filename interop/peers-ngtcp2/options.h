@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #define ALPN "hq-interop"
+#define ALPN_HTTP "h3"
 // Stream error code for whatever can't be served.
 #define NOT_FOUND 404
 // The exit code for what this library can't do at all.
@@ -17,9 +18,11 @@
 #define KEY_UPDATE_AFTER 100000
 
 struct options {
-  bool is_server;
+  // `http`: the roles of the HTTP cases.
+  bool is_server, http;
   const char *dir, *listen, *cert, *key;
   const char *out, *ca;
+  const char *connect, *http_case;
   char **urls;
   size_t url_count;
   const char *suite;

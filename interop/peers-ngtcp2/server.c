@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "connection.h"
+#include "http.h"
 #include "net.h"
 #include "options.h"
 #include "roles.h"
@@ -268,6 +269,10 @@ static struct session *accept_session(struct server *server, const ngtcp2_path *
   params.retry_scid_present = retried;
   params.retry_scid = header.dcid;
   callbacks(&functions);
+  if (server->options->http) {
+    session->connection.respond = http_respond;
+    http_callbacks(&functions);
+  }
   random_bytes(own.data, own.datalen);
   session->connection.tls = tls_session(&server->tls, &session->connection.ref, NULL);
   if (session->connection.tls == NULL ||

@@ -127,7 +127,8 @@ gnutls_session_t tls_session(struct tls *tls, ngtcp2_crypto_conn_ref *ref, const
            "%%DISABLE_TLS13_COMPAT_MODE:NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:%s:-GROUP-ALL:"
            "+GROUP-X25519:+GROUP-SECP256R1:+GROUP-SECP384R1",
            ciphers(tls->options->suite));
-  gnutls_datum_t protocol = {(unsigned char *)ALPN, sizeof ALPN - 1};
+  const char *name_of_protocol = tls->options->http ? ALPN_HTTP : ALPN;
+  gnutls_datum_t protocol = {(unsigned char *)name_of_protocol, (unsigned)strlen(name_of_protocol)};
   gnutls_session_set_ptr(session, ref);
   if (failed(gnutls_priority_set_direct(session, priority, NULL), "priority") ||
       failed(gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, tls->credentials), "credentials") ||

@@ -79,7 +79,10 @@ fn dispatch(command: Command, logging: &Logging) -> Result<(), Failure> {
         Command::Relay(args) => runtime::block_on(commands::relay::run(*args)),
         Command::Sim(args) => commands::sim::run(&args),
         Command::Lab(args) => lab::run(args),
-        Command::Demo(args) => runtime::block_on(demo::run(*args)),
+        Command::Demo(args) => {
+            demo::prepare(&args);
+            runtime::block_on(demo::run(*args))
+        }
         Command::Completions(args) => commands::generate::completions(args.shell),
         Command::Man(args) => commands::generate::man(args.directory.as_deref()),
     }

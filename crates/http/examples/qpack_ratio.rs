@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 use std::error::Error;
+use std::path::Path;
 
 use bytes::Bytes;
 use swiftwater_http::qpack::{
@@ -141,7 +142,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut all: Vec<(String, Lists)> = Vec::new();
     for path in paths {
         let text = std::fs::read_to_string(&path)?;
-        if path.ends_with(".qif") {
+        if Path::new(&path).extension().is_some_and(|end| end == "qif") {
             all.push((format!("lists of {path}"), parse_qif(&text)));
             continue;
         }

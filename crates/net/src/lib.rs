@@ -8,7 +8,8 @@
 //!   connection directly, under its lock, and tell the worker afterwards; data are copied once.
 //! - [`Application`]: a protocol that runs on a connection inside its worker.
 //! - [`TraceFactory`]: what happens on connections, for `tracing`.
-//! - [`relay`]: puts any UDP program behind an emulated link.
+//! - [`relay`]: puts any UDP program behind an emulated link; with the feature `tun`, on Linux, whatever
+//!   speaks IP.
 //!
 //! Memory is bounded by configuration: stream data by flow control, datagrams by their queue,
 //! connections by the endpoint's limits and the backlog of [`Endpoint::accept`]. A slow reader slows

@@ -1,5 +1,7 @@
 //! What the quiche programs share: settings, fresh connection IDs, sending, and the key log.
 
+pub mod server;
+
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use super::draws::Draws;
 use crate::digest::sha256;
 use crate::exit::{Exit, Failure, plain_io_error};
 use crate::table;
@@ -61,7 +62,7 @@ impl Files {
         let directory = directory.map_err(failed)?;
         let site = directory.path().join("site");
         fs::create_dir(&site).map_err(failed)?;
-        let random = pseudo_random(if quick { QUICK_SIZE } else { RANDOM_SIZE }, seed);
+        let random = Draws::new(seed).bytes(if quick { QUICK_SIZE } else { RANDOM_SIZE });
         let write = |name: &'static str, data: &[u8]| {
             fs::write(site.join(name), data).map_err(failed)?;
             Ok::<_, Failure>(Source {
@@ -99,19 +100,4 @@ impl Files {
             .map(|source| table::bytes(source.bytes));
         format!("a video ({video}) and a random file ({random})")
     }
-}
-
-/// `size` bytes that don't compress and are the same for the same seed (`SplitMix64`).
-fn pseudo_random(size: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed;
-    let mut data = Vec::with_capacity(size + 8);
-    while data.len() < size {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        data.extend_from_slice(&(z ^ (z >> 31)).to_le_bytes());
-    }
-    data.truncate(size);
-    data
 }

@@ -5,12 +5,15 @@
 //!   several ways to repair losses side by side.
 //! - `files`: files read from and written to disk. Each preset is a network of its own ([`presets`]);
 //!   all run at the same time, so that the whole takes as long as the slowest.
+//! - [`web`]: a page and calls of an API over HTTP/3, beside HTTP/2 over the kernel's TCP.
 
+pub mod draws;
 pub mod files;
 pub mod live;
 pub mod presets;
 pub mod row;
 mod story;
+pub mod web;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -25,6 +28,7 @@ use self::live::plan::LiveArgs;
 use self::presets::Preset;
 use self::row::Row;
 use self::story::Stage;
+use self::web::plan::WebArgs;
 use crate::exit::{Exit, Failure};
 use crate::identity::Identity;
 use crate::output;
@@ -42,6 +46,7 @@ Examples:
   swiftwater demo
   swiftwater demo live --loss 8% --rtt 100ms --recovery autorec --recovery autorec-paper
   swiftwater demo files --preset satellite
+  swiftwater demo web
 
 Without a story it is 'live': flags are those of 'demo live'. All is over in less than a minute."
 )]
@@ -81,6 +86,18 @@ Examples:
 A short video and a random file cross each emulated network over real UDP sockets on this machine and
 are verified by SHA-256. The networks run at the same time; all is over in well under a minute.")]
     Files(Box<FilesArgs>),
+    /// A web page and calls of an API over HTTP/3, beside HTTP/2 over the kernel's TCP
+    #[command(after_help = "\
+Examples:
+  swiftwater demo web
+  swiftwater demo web --preset lossy-wifi --loads 11 --tcp-cc cubic
+  swiftwater demo web --quick --json
+
+The same page is loaded over either protocol in turn, each time by a client that knows nothing, from a
+server that just started. On Linux both cross the same emulated link below IP, between two network
+namespaces that vanish with the program: that takes root, or a system that grants user namespaces to
+everybody. Elsewhere only HTTP/3 is shown, through a relay of UDP datagrams.")]
+    Web(Box<WebArgs>),
 }
 
 /// `demo files`.
@@ -107,11 +124,19 @@ pub struct FilesArgs {
     pub json: bool,
 }
 
+/// What must be done while the process has one thread.
+pub(crate) fn prepare(args: &DemoArgs) {
+    if let Some(Story::Web(args)) = &args.story {
+        web::prepare(args);
+    }
+}
+
 pub(crate) async fn run(args: DemoArgs) -> Result<(), Failure> {
     match args.story {
         None => live::run(args.live).await,
         Some(Story::Live(args)) => live::run(*args).await,
         Some(Story::Files(args)) => move_files(*args).await,
+        Some(Story::Web(args)) => web::run(*args).await,
     }
 }
 

@@ -1,4 +1,5 @@
-//! HTTP/3 on real connections, those of `swiftwater-net`: a server for tower services, and a client.
+//! HTTP/3 on real connections, those of `swiftwater-net`: a server for tower services, a client, and
+//! WebTransport sessions for both ([`webtransport`]).
 //!
 //! The engine ([`h3`](crate::h3)) runs inside the worker of its QUIC connection; tasks of requests
 //! call it directly, under the connection's lock. Content is read from and written to the transport

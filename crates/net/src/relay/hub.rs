@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinHandle;
 
-use super::shaper::{Direction, Flow, Shaper};
-use super::{Command, RelayConfig, Started};
+use super::flow::{Flow, Frame, link_ecn};
+use super::shaper::{Direction, Shaper};
+use super::{Command, Dealings, RelayConfig, Started};
 use crate::error::BindError;
 use crate::receive_errors::ReceiveErrors;
 use crate::socket::{RecvBatch, Socket, SocketBuffers};
@@ -26,7 +27,8 @@ type SharedBatch = Arc<Mutex<RecvBatch>>;
 /// Owns the listening socket and the clients.
 pub(super) struct Hub {
     config: RelayConfig,
-    shaper: Arc<Shaper>,
+    shaper: Arc<Shaper<Frame>>,
+    dealings: Arc<Mutex<Dealings>>,
     listener: Arc<Socket>,
     clients: HashMap<SocketAddr, Client>,
     batch: SharedBatch,
@@ -47,7 +49,8 @@ impl Drop for Client {
 /// Runs a hub in a runtime of this thread's own until it is told to stop.
 pub(super) fn run(
     config: RelayConfig,
-    shaper: &Arc<Shaper>,
+    shaper: &Arc<Shaper<Frame>>,
+    dealings: Arc<Mutex<Dealings>>,
     commands: UnboundedReceiver<Command>,
     started: &Started,
 ) {
@@ -69,6 +72,7 @@ pub(super) fn run(
         let mut hub = Hub {
             config,
             shaper: Arc::clone(shaper),
+            dealings,
             listener,
             clients: HashMap::new(),
             batch: Arc::new(Mutex::new(RecvBatch::new())),
@@ -78,6 +82,10 @@ pub(super) fn run(
 }
 
 impl Hub {
+    fn dealings(&self) -> MutexGuard<'_, Dealings> {
+        self.dealings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn run(&mut self, mut commands: UnboundedReceiver<Command>) {
         let period = (self.config.client_timeout / 4).max(std::time::Duration::from_millis(10));
         let mut tick = tokio::time::interval(period);
@@ -105,17 +113,19 @@ impl Hub {
         ready!(self.listener.poll_recv(cx, &mut batch))?;
         let shaper = Arc::clone(&self.shaper);
         let mut refused = 0;
+        let now = shaper.clock.now();
         let datagrams = batch.datagrams().filter_map(|(meta, datagram)| {
             let flow = self.flow(meta.remote, meta.local_ip);
             refused += u64::from(flow.is_none());
-            Some((flow?, meta.ecn, datagram))
+            let flow = flow?;
+            flow.touch(now);
+            Some((flow, link_ecn(meta.ecn), datagram))
         });
         shaper.enqueue(Direction::Up, datagrams);
         let clients = self.clients.len();
-        shaper.note(|counters| {
-            counters.refused += refused;
-            counters.clients = clients;
-        });
+        let mut dealings = self.dealings();
+        dealings.refused += refused;
+        dealings.clients = clients;
         Poll::Ready(Ok(()))
     }
 
@@ -170,10 +180,14 @@ impl Hub {
         let mut poll_upstream = move |cx: &mut Context<'_>| {
             let mut batch = batch.lock().unwrap_or_else(PoisonError::into_inner);
             ready!(upstream.poll_recv(cx, &mut batch))?;
+            let now = shaper.clock.now();
             let datagrams = batch
                 .datagrams()
                 .filter(|(meta, _)| meta.remote == server)
-                .map(|(meta, datagram)| (Arc::clone(&flow), meta.ecn, datagram));
+                .map(|(meta, datagram)| {
+                    flow.touch(now);
+                    (Arc::clone(&flow), link_ecn(meta.ecn), datagram)
+                });
             shaper.enqueue(Direction::Down, datagrams);
             Poll::Ready(Ok(()))
         };
@@ -199,7 +213,7 @@ impl Hub {
             // The old reader ends with the old entry, and with it the old socket.
             self.clients.insert(address, Client { flow, reader });
         }
-        self.shaper.note(|counters| counters.rebinds += 1);
+        self.dealings().rebinds += 1;
         Ok(())
     }
 
@@ -209,7 +223,6 @@ impl Hub {
         let timeout = self.config.client_timeout;
         self.clients
             .retain(|_, client| now.saturating_since(client.flow.active()) < timeout);
-        let clients = self.clients.len();
-        self.shaper.note(|counters| counters.clients = clients);
+        self.dealings().clients = self.clients.len();
     }
 }

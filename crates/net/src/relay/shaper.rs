@@ -1,70 +1,18 @@
 //! The two links of a relay, and the thread that delivers what comes out of them.
 
-use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use swiftwater_link::{Ecn, Link, Packet, Payload, flow_key};
-use swiftwater_quic::EcnCodepoint;
+use swiftwater_link::{Counters, Ecn, Link, LinkConfig, Packet, Payload};
 use swiftwater_units::Instant;
 
-use super::{RelayConfig, RelayCounters, RelayError};
+use super::RelayError;
 use crate::clock::Clock;
-use crate::socket::{Parcel, Socket};
 
 /// Buffers kept for reuse.
 const POOLED: usize = 4096;
 
 /// Packets delivered before the links are looked at again.
 const BURST: usize = 64;
-
-/// A client, and how to reach it and the server on its behalf.
-pub(super) struct Flow {
-    pub(super) client: SocketAddr,
-    /// The address that the client sends to.
-    pub(super) local_ip: Option<IpAddr>,
-    listener: Arc<Socket>,
-    upstream: Mutex<Arc<Socket>>,
-    server: SocketAddr,
-    /// Stands for the flow where queues separate flows.
-    key: u64,
-    /// When something last passed, in nanoseconds of the relay's clock.
-    active: AtomicU64,
-}
-
-impl Flow {
-    pub(super) fn new(
-        client: SocketAddr,
-        local_ip: Option<IpAddr>,
-        listener: Arc<Socket>,
-        upstream: Arc<Socket>,
-        server: SocketAddr,
-    ) -> Self {
-        Self {
-            client,
-            local_ip,
-            listener,
-            upstream: Mutex::new(upstream),
-            server,
-            key: flow_key(client, server),
-            active: AtomicU64::new(0),
-        }
-    }
-
-    /// From now on the server sees the client at this socket.
-    pub(super) fn set_upstream(&self, socket: Arc<Socket>) {
-        *self.upstream() = socket;
-    }
-
-    fn upstream(&self) -> MutexGuard<'_, Arc<Socket>> {
-        self.upstream.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// When something last passed.
-    pub(super) fn active(&self) -> Instant {
-        Instant::from_nanos(self.active.load(Ordering::Relaxed))
-    }
-}
 
 /// Which way a datagram goes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -75,97 +23,59 @@ pub(super) enum Direction {
     Down,
 }
 
-/// A datagram on a link.
-struct Frame {
-    flow: Arc<Flow>,
-    direction: Direction,
-    data: Vec<u8>,
+/// A packet on a link, which knows where it goes.
+pub(super) trait Carried: Payload {
+    /// What it belongs to.
+    type Owner;
+
+    fn new(owner: Self::Owner, direction: Direction, data: Vec<u8>) -> Self;
+
+    /// Sends the packet on; false if whoever is next did not take it.
+    fn deliver(&mut self, ecn: Ecn) -> bool;
+
+    /// The buffer, to be used again.
+    fn into_data(self) -> Vec<u8>;
 }
 
-impl Payload for Frame {
-    fn len(&self) -> usize {
-        self.data.len()
-    }
-
-    fn corrupt(&mut self, at: usize, mask: u8) {
-        self.data.corrupt(at, mask);
-    }
-
-    fn flow(&self) -> u64 {
-        self.flow.key
-    }
-
-    fn duplicate(&self) -> Self {
-        Self {
-            flow: Arc::clone(&self.flow),
-            direction: self.direction,
-            data: self.data.clone(),
-        }
-    }
-}
-
-impl Frame {
-    /// Sends the datagram on; false if the socket did not take it.
-    fn deliver(&self, ecn: Ecn) -> bool {
-        let ecn = match ecn {
-            Ecn::NotEct => None,
-            Ecn::Ect0 => Some(EcnCodepoint::Ect0),
-            Ecn::Ect1 => Some(EcnCodepoint::Ect1),
-            Ecn::Ce => Some(EcnCodepoint::Ce),
-        };
-        let (destination, source_ip) = match self.direction {
-            Direction::Up => (self.flow.server, None),
-            Direction::Down => (self.flow.client, self.flow.local_ip),
-        };
-        let parcel = Parcel {
-            destination,
-            source_ip,
-            ecn,
-            contents: &self.data,
-            segment_size: None,
-        };
-        let sent = match self.direction {
-            Direction::Up => self.flow.upstream().try_send(&parcel),
-            Direction::Down => self.flow.listener.try_send(&parcel),
-        };
-        if let Err(error) = &sent {
-            tracing::debug!(%error, to = %destination, "relayed datagram refused");
-        }
-        sent.is_ok()
-    }
-}
-
-struct Links {
-    up: Link<Frame>,
-    down: Link<Frame>,
+struct Links<F> {
+    up: Link<F>,
+    down: Link<F>,
     /// Buffers to use again.
     pool: Vec<Vec<u8>>,
-    counters: RelayCounters,
+    /// Packets that nobody took after the links.
+    unsent: u64,
     stopped: bool,
 }
 
+/// What became of the packets on both links.
+pub(super) struct Tally {
+    pub(super) up: Counters,
+    pub(super) down: Counters,
+    pub(super) unsent: u64,
+}
+
 /// Both links and the way to wake their thread.
-pub(super) struct Shaper {
-    links: Mutex<Links>,
+pub(super) struct Shaper<F> {
+    links: Mutex<Links<F>>,
     changed: Condvar,
     pub(super) clock: Clock,
 }
 
-impl Shaper {
-    pub(super) fn new(config: &RelayConfig) -> Result<Self, RelayError> {
+impl<F: Carried> Shaper<F> {
+    pub(super) fn new(up: &LinkConfig, down: &LinkConfig, seed: u64) -> Result<Self, RelayError> {
         let clock = Clock::start();
         let now = clock.now();
-        // Both links draw from the seed, but not the same numbers.
-        let link = |direction, config: &swiftwater_link::LinkConfig, seed| {
+        let link = |direction, config: &LinkConfig, seed| {
             Link::new(config.clone(), seed, now)
                 .map_err(|source| RelayError::Link { direction, source })
         };
         Ok(Self {
             links: Mutex::new(Links {
-                up: link("up", &config.up, config.seed)?,
-                down: link("down", &config.down, !config.seed)?,
+                up: link("up", up, seed)?,
+                // Both links draw from the seed, but not the same numbers.
+                down: link("down", down, !seed)?,
                 pool: Vec::new(),
-                counters: RelayCounters::default(),
+                unsent: 0,
                 stopped: false,
             }),
             changed: Condvar::new(),
@@ -173,40 +83,27 @@ impl Shaper {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Links> {
+    fn lock(&self) -> MutexGuard<'_, Links<F>> {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts datagrams that have just arrived on a link.
+    /// Puts packets that have just arrived on a link.
     pub(super) fn enqueue<'a>(
         &self,
         direction: Direction,
-        datagrams: impl Iterator<Item = (Arc<Flow>, Option<EcnCodepoint>, &'a mut [u8])>,
+        packets: impl Iterator<Item = (F::Owner, Ecn, &'a mut [u8])>,
     ) {
         let now = self.clock.now();
         let mut links = self.lock();
         let before = links.next_event();
-        for (flow, ecn, datagram) in datagrams {
-            flow.active.store(now.as_nanos(), Ordering::Relaxed);
+        for (owner, ecn, packet) in packets {
             let mut data = links.pool.pop().unwrap_or_default();
             data.clear();
-            data.extend_from_slice(datagram);
-            let ecn = match ecn {
-                None => Ecn::NotEct,
-                Some(EcnCodepoint::Ect0) => Ecn::Ect0,
-                Some(EcnCodepoint::Ect1) => Ecn::Ect1,
-                Some(EcnCodepoint::Ce) => Ecn::Ce,
-            };
-            let frame = Frame {
-                flow,
-                direction,
-                data,
-            };
-            let dropped = links
-                .of(direction)
-                .enqueue(now, Packet::with_ecn(frame, ecn));
+            data.extend_from_slice(packet);
+            let packet = Packet::with_ecn(F::new(owner, direction, data), ecn);
+            let dropped = links.of(direction).enqueue(now, packet);
             if let Some(dropped) = dropped {
-                links.recycle(dropped.packet.payload.data);
+                links.recycle(dropped.packet.payload.into_data());
             }
         }
         let next = links.next_event();
@@ -225,14 +122,14 @@ impl Shaper {
             links.collect(now, &mut arrived);
             if !arrived.is_empty() {
                 drop(links);
-                let unsent = arrived
-                    .iter()
-                    .filter(|packet| !packet.payload.deliver(packet.ecn));
-                let unsent = unsent.count() as u64;
+                let mut unsent = 0;
+                for packet in &mut arrived {
+                    unsent += u64::from(!packet.payload.deliver(packet.ecn));
+                }
                 links = self.lock();
-                links.counters.unsent += unsent;
+                links.unsent += unsent;
                 for packet in arrived.drain(..) {
-                    links.recycle(packet.payload.data);
+                    links.recycle(packet.payload.into_data());
                 }
                 continue;
             }
@@ -258,23 +155,18 @@ impl Shaper {
         self.changed.notify_all();
     }
 
-    pub(super) fn counters(&self) -> RelayCounters {
+    pub(super) fn tally(&self) -> Tally {
         let links = self.lock();
-        RelayCounters {
+        Tally {
             up: *links.up.counters(),
             down: *links.down.counters(),
-            ..links.counters
+            unsent: links.unsent,
         }
-    }
-
-    /// Changes the counters that don't come from the links.
-    pub(super) fn note(&self, change: impl FnOnce(&mut RelayCounters)) {
-        change(&mut self.lock().counters);
     }
 }
 
-impl Links {
-    fn of(&mut self, direction: Direction) -> &mut Link<Frame> {
+impl<F: Carried> Links<F> {
+    fn of(&mut self, direction: Direction) -> &mut Link<F> {
         match direction {
             Direction::Up => &mut self.up,
             Direction::Down => &mut self.down,
@@ -287,7 +179,7 @@ impl Links {
     }
 
     /// Moves what has arrived by `now` to `arrived`, a burst at most.
-    fn collect(&mut self, now: Instant, arrived: &mut Vec<Packet<Frame>>) {
+    fn collect(&mut self, now: Instant, arrived: &mut Vec<Packet<F>>) {
         for direction in [Direction::Up, Direction::Down] {
             let half = arrived.len() + BURST / 2;
             while arrived.len() < half

@@ -2,17 +2,12 @@
 
 use std::collections::HashMap;
 use std::error::Error;
-use std::io::ErrorKind;
-use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
+use std::path::PathBuf;
 
 use clap::Parser;
-use mio::net::UdpSocket;
-use mio::{Events, Interest, Poll, Token};
-use quiche::{Config, Connection, ConnectionId, Header, MAX_CONN_ID_LEN, RecvInfo, Shutdown, Type};
-use ring::hmac;
-use ring::rand::SystemRandom;
-use swiftwater_interop_peers_quiche::{Outgoing, config, fresh_cid, issue_cids, log_keys};
+use quiche::{Connection, Shutdown};
+use swiftwater_interop_peers_quiche::config;
+use swiftwater_interop_peers_quiche::server::{Session, serve};
 use swiftwater_interop_program::arguments::{ServerArguments, Suite, refuse};
 use swiftwater_interop_program::hq;
 
@@ -22,26 +17,13 @@ struct Command {
     arguments: ServerArguments,
 }
 
-/// A client's connection.
-struct Client {
-    connection: Connection,
+/// The requests of one connection.
+struct Files {
+    root: PathBuf,
     /// What came of requests that aren't complete.
     requests: HashMap<u64, Vec<u8>>,
     /// What is to be sent yet.
     answers: HashMap<u64, (Vec<u8>, usize)>,
-    announced: bool,
-}
-
-struct Server {
-    arguments: ServerArguments,
-    config: Config,
-    socket: UdpSocket,
-    local: SocketAddr,
-    token_key: hmac::Key,
-    clients: Vec<Client>,
-    /// The client of each connection ID.
-    routes: HashMap<ConnectionId<'static>, usize>,
-    outgoing: Outgoing,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -65,217 +47,55 @@ fn main() -> Result<(), Box<dyn Error>> {
     if arguments.zero_rtt {
         config.enable_early_data();
     }
-    let mut socket = UdpSocket::bind(arguments.listen)?;
-    let mut poll = Poll::new()?;
-    poll.registry()
-        .register(&mut socket, Token(0), Interest::READABLE)?;
-    let local = socket.local_addr()?;
-    println!("listening on {local}");
-    let token_key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new())
-        .map_err(|_| "no randomness")?;
-    let mut server = Server {
-        arguments,
-        config,
-        socket,
-        local,
-        token_key,
-        clients: Vec::new(),
-        routes: HashMap::new(),
-        outgoing: Outgoing::default(),
-    };
-    let mut events = Events::with_capacity(16);
-    loop {
-        let timeouts = server
-            .clients
-            .iter()
-            .filter_map(|it| it.connection.timeout());
-        poll.poll(&mut events, timeouts.min())?;
-        server.receive()?;
-        server.drive()?;
+    serve(arguments.listen, arguments.retry, config, || Files {
+        root: arguments.dir.clone(),
+        requests: HashMap::new(),
+        answers: HashMap::new(),
+    })
+}
+
+impl Session for Files {
+    fn drive(&mut self, connection: &mut Connection) {
+        self.requests(connection);
+        self.answers(connection);
     }
 }
 
-impl Server {
-    /// Takes everything from the socket.
-    fn receive(&mut self) -> Result<(), Box<dyn Error>> {
-        let mut buffer = vec![0; 65_535];
-        loop {
-            match self.socket.recv_from(&mut buffer) {
-                Ok((size, from)) => self.datagram(&mut buffer[..size], from)?,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                // A client's port was closed.
-                Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
-    fn datagram(&mut self, datagram: &mut [u8], from: SocketAddr) -> Result<(), Box<dyn Error>> {
-        let Ok(header) = Header::from_slice(datagram, MAX_CONN_ID_LEN) else {
-            return Ok(());
-        };
-        let known = self.routes.get(&header.dcid).copied();
-        let index = match known {
-            Some(index) => index,
-            None => match self.admit(&header, datagram.len(), from)? {
-                Some(index) => index,
-                None => return Ok(()),
-            },
-        };
-        let to = self.local;
-        let client = &mut self.clients[index];
-        if let Err(error) = client.connection.recv(datagram, RecvInfo { from, to }) {
-            println!("receiving: {error}");
-        }
-        if known.is_none() && client.connection.stats().recv == 0 {
-            // The packet was not authentic. quiche has taken the client's connection ID from it
-            // nevertheless, and would never understand the real one.
-            self.clients.pop();
-            self.routes.retain(|_, other| *other != index);
-        }
-        Ok(())
-    }
-
-    /// The place of a new client, if this is one and may come in.
-    fn admit(
-        &mut self,
-        header: &Header,
-        size: usize,
-        from: SocketAddr,
-    ) -> Result<Option<usize>, Box<dyn Error>> {
-        if size < quiche::MIN_CLIENT_INITIAL_LEN || header.version == 0 {
-            return Ok(None);
-        }
-        let mut out = [0; 1500];
-        if header.ty != Type::Short && !quiche::version_is_supported(header.version) {
-            let size = quiche::negotiate_version(&header.scid, &header.dcid, &mut out)?;
-            let _ = self.socket.send_to(&out[..size], from);
-            return Ok(None);
-        }
-        if header.ty != Type::Initial {
-            return Ok(None);
-        }
-        let no_cid = |_| "no randomness";
-        let mut own = fresh_cid().map_err(no_cid)?;
-        let mut original = None;
-        if self.arguments.retry {
-            let token = header.token.clone().unwrap_or_default();
-            if token.is_empty() {
-                let token = self.mint(&header.dcid, from);
-                let version = header.version;
-                let size =
-                    quiche::retry(&header.scid, &header.dcid, &own, &token, version, &mut out)?;
-                let _ = self.socket.send_to(&out[..size], from);
-                return Ok(None);
-            }
-            let Some(first) = self.check(&token, from) else {
-                return Ok(None);
-            };
-            original = Some(first);
-            // The one from the Retry packet.
-            own = header.dcid.clone().into_owned();
-        }
-        let mut connection =
-            quiche::accept(&own, original.as_ref(), self.local, from, &mut self.config)?;
-        log_keys(&mut connection)?;
-        let index = self.clients.len();
-        self.routes.insert(own, index);
-        self.routes.insert(header.dcid.clone().into_owned(), index);
-        self.clients.push(Client {
-            connection,
-            requests: HashMap::new(),
-            answers: HashMap::new(),
-            announced: false,
-        });
-        Ok(Some(index))
-    }
-
-    /// A token that proves `from`: a tag over address and connection ID, then the connection ID.
-    fn mint(&self, original: &[u8], from: SocketAddr) -> Vec<u8> {
-        let mut token = self.tag(original, from.ip()).as_ref().to_vec();
-        token.extend_from_slice(original);
-        token
-    }
-
-    fn check(&self, token: &[u8], from: SocketAddr) -> Option<ConnectionId<'static>> {
-        let (tag, original) = token.split_at_checked(32)?;
-        let right = self.tag(original, from.ip());
-        (right.as_ref() == tag).then(|| ConnectionId::from_vec(original.to_vec()))
-    }
-
-    fn tag(&self, original: &[u8], ip: IpAddr) -> hmac::Tag {
-        let mut context = hmac::Context::with_key(&self.token_key);
-        context.update(ip.to_string().as_bytes());
-        context.update(original);
-        context.sign()
-    }
-
-    /// Lets every connection do what is due.
-    fn drive(&mut self) -> Result<(), Box<dyn Error>> {
-        for (index, client) in self.clients.iter_mut().enumerate() {
-            if client.connection.is_closed() {
-                continue;
-            }
-            if client
-                .connection
-                .timeout()
-                .is_some_and(|left| left.is_zero())
-            {
-                client.connection.on_timeout();
-            }
-            client.requests(&self.arguments.dir);
-            client.answers();
-            if client.connection.is_established() {
-                for cid in issue_cids(&mut client.connection) {
-                    self.routes.insert(cid, index);
-                }
-            }
-            let socket = &self.socket;
-            self.outgoing
-                .flush(&mut client.connection, |_| Some(socket))?;
-            client.announce();
-        }
-        Ok(())
-    }
-}
-
-impl Client {
+impl Files {
     /// Reads requests.
-    fn requests(&mut self, root: &Path) {
+    fn requests(&mut self, connection: &mut Connection) {
         let mut buffer = vec![0; hq::MAX_REQUEST];
-        for stream in self.connection.readable() {
-            while let Ok((size, end)) = self.connection.stream_recv(stream, &mut buffer) {
+        for stream in connection.readable() {
+            while let Ok((size, end)) = connection.stream_recv(stream, &mut buffer) {
                 let request = self.requests.entry(stream).or_default();
                 request.extend_from_slice(&buffer[..size]);
                 if end {
                     let request = self.requests.remove(&stream).unwrap_or_default();
-                    self.answer(stream, &request, root);
+                    self.answer(connection, stream, &request);
                 } else if request.len() > hq::MAX_REQUEST {
-                    let _ = self.connection.close(true, 1, b"request too long");
+                    let _ = connection.close(true, 1, b"request too long");
                 }
             }
         }
     }
 
-    fn answer(&mut self, stream: u64, request: &[u8], root: &Path) {
+    fn answer(&mut self, connection: &mut Connection, stream: u64, request: &[u8]) {
         println!("request {}", String::from_utf8_lossy(request).trim_end());
-        let content = hq::requested_file(root, request).and_then(|path| std::fs::read(path).ok());
+        let content =
+            hq::requested_file(&self.root, request).and_then(|path| std::fs::read(path).ok());
         match content {
             Some(content) => {
                 self.answers.insert(stream, (content, 0));
             }
             None => {
                 let code = hq::NOT_FOUND.into();
-                let _ = self
-                    .connection
-                    .stream_shutdown(stream, Shutdown::Write, code);
+                let _ = connection.stream_shutdown(stream, Shutdown::Write, code);
             }
         }
     }
 
     /// Hands the library what it takes of the answers.
-    fn answers(&mut self) {
-        let connection = &mut self.connection;
+    fn answers(&mut self, connection: &mut Connection) {
         self.answers.retain(|&stream, (content, sent)| {
             while let Ok(size) = connection.stream_send(stream, &content[*sent..], true) {
                 *sent += size;
@@ -288,18 +108,5 @@ impl Client {
             }
             true
         });
-    }
-
-    /// Tells how the connection ended, once.
-    fn announce(&mut self) {
-        let over = self.connection.is_draining() || self.connection.is_closed();
-        if !over || self.announced {
-            return;
-        }
-        self.announced = true;
-        match self.connection.peer_error() {
-            Some(error) => println!("connection ended: {:#x}", error.error_code),
-            None => println!("connection failed: {:?}", self.connection.local_error()),
-        }
     }
 }

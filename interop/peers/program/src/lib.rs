@@ -3,6 +3,7 @@
 
 pub mod arguments;
 pub mod hq;
+pub mod http;
 pub mod report;
 #[cfg(feature = "rustls")]
 pub mod tls;

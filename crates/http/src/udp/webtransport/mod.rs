@@ -6,6 +6,31 @@
 //! - [`SendRequest::open_session`](super::SendRequest::open_session): how a client asks for one.
 //! - [`Session`], [`SendStream`], [`RecvStream`]: what both ends have then.
 //!
+//! ```no_run
+//! use http::{Request, Response, StatusCode};
+//! use swiftwater_http::udp::webtransport::SessionRequest;
+//! use swiftwater_http::web::body::Body;
+//!
+//! /// Sends the first stream of each session back.
+//! async fn service(request: Request<Body>) -> Response<Body> {
+//!     let mut response = Response::new(Body::empty());
+//!     match request.extensions().get::<SessionRequest>().cloned() {
+//!         Some(asked) => {
+//!             tokio::spawn(async move {
+//!                 let session = asked.session().await?;
+//!                 let (mut send, mut recv) = session.accept_bi().await?;
+//!                 tokio::io::copy(&mut recv, &mut send).await?;
+//!                 send.finish()?;
+//!                 session.closed().await;
+//!                 Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
+//!             });
+//!         }
+//!         None => *response.status_mut() = StatusCode::NOT_FOUND,
+//!     }
+//!     response
+//! }
+//! ```
+//!
 //! Which stream belongs to which session is the engine's affair ([`h3`](crate::h3)), as are the caps on
 //! sessions and on streams that come before them; what waits for the application is capped by
 //! [`SessionLimits`].

@@ -1,0 +1,73 @@
+//! The congestion controller of the kernel's TCP.
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::io::ErrorKind;
+    use std::net::{Ipv4Addr, TcpListener as StdListener};
+
+    use socket2::SockRef;
+    use tokio::net::TcpListener;
+
+    use crate::exit::{Exit, Failure, plain_io_error};
+
+    /// Has the connections of `listener` controlled by `wanted`, if it is to be another than the
+    /// kernel's own; returns the name of the one that they have.
+    pub(in super::super) fn set(
+        listener: &TcpListener,
+        wanted: Option<&str>,
+    ) -> Result<Option<String>, Failure> {
+        let socket = SockRef::from(listener);
+        if let Some(wanted) = wanted {
+            let set = socket.set_tcp_congestion(wanted.as_bytes());
+            set.map_err(|error| refused(wanted, &plain_io_error(&error)))?;
+        }
+        let name = socket.tcp_congestion()?;
+        let name = String::from_utf8_lossy(&name);
+        Ok(Some(name.trim_end_matches('\0').to_owned()))
+    }
+
+    /// Whether the kernel has heard of `wanted`.
+    pub(in super::super) fn check(wanted: &str) -> Result<(), Failure> {
+        let listener = StdListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        match SockRef::from(&listener).set_tcp_congestion(wanted.as_bytes()) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                Err(refused(wanted, &"it has none of that name"))
+            }
+            // Permission is another matter, and may be had in a network namespace.
+            _ => Ok(()),
+        }
+    }
+
+    fn refused(wanted: &str, why: &dyn std::fmt::Display) -> Failure {
+        Failure::new(
+            Exit::Usage,
+            format_args!("the kernel does not take TCP controller '{wanted}': {why}"),
+        )
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod elsewhere {
+    use tokio::net::TcpListener;
+
+    use crate::exit::{Exit, Failure};
+
+    /// The kernel's own, whatever that is.
+    pub(in super::super) fn set(
+        _: &TcpListener,
+        _: Option<&str>,
+    ) -> Result<Option<String>, Failure> {
+        Ok(None)
+    }
+
+    /// There is no choice.
+    pub(in super::super) fn check(_: &str) -> Result<(), Failure> {
+        let why = "TCP's controller can be chosen on Linux only";
+        Err(Failure::new(Exit::Usage, why))
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) use elsewhere::{check, set};
+#[cfg(target_os = "linux")]
+pub(super) use linux::{check, set};

@@ -1,0 +1,243 @@
+//! `demo web`: one page and the calls of its program, over HTTP/3 and over HTTP/2 on the kernel's TCP,
+//! across the same emulated networks.
+//!
+//! ```text
+//! Website (page, calls) --> visit: Crossing (link) + server + browser, made anew each time --> Visit
+//! Visits of a network, both protocols in turn --> Row --> table, JSON
+//! ```
+//!
+//! Both protocols have the same server (one tower service), client, certificate, page, calls, request
+//! priorities, limit of requests at once, link parameters and link seeds. Every visit has namespaces,
+//! sockets and memories of its own, so that neither the client nor the kernel knows anything of the
+//! server. Every byte is checked on arrival.
+
+pub mod browser;
+mod controller;
+pub mod crossing;
+pub mod plan;
+pub mod row;
+mod server;
+pub mod visit;
+pub mod website;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::mpsc;
+use tokio::task::{JoinSet, spawn_blocking};
+
+use self::crossing::{Way, best_way};
+use self::plan::{Protocol, WebArgs};
+use self::row::Row;
+use self::visit::{Stage, Visit, visit};
+use self::website::Website;
+use super::presets::Preset;
+use crate::exit::{Exit, Failure};
+use crate::output;
+use crate::progress::Progress;
+use crate::runtime::{interrupted, stop_requested};
+use crate::table;
+
+/// What must be done while the process has one thread: an ordinary user needs a user namespace before
+/// there can be network namespaces.
+pub(crate) fn prepare(args: &WebArgs) {
+    #[cfg(target_os = "linux")]
+    if !args.no_tun {
+        // Where that is refused, so are the network namespaces, and the reason is told then.
+        let _ = swiftwater::net::relay::tun::own_user_namespace();
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = args;
+}
+
+pub(crate) async fn run(args: WebArgs) -> Result<(), Failure> {
+    let start = Instant::now();
+    if let Some(wanted) = &args.tcp_cc {
+        controller::check(wanted)?;
+    }
+    let (way, why_not) = if args.no_tun {
+        (Way::UdpRelay, Some("--no-tun".to_owned()))
+    } else {
+        let found = spawn_blocking(best_way).await;
+        found.map_err(|error| Failure::new(Exit::Failure, error))?
+    };
+    let website = Website::generate(args.extent(), args.seed);
+    let networks = args.networks();
+    if !args.json {
+        announce(&args, &website, networks.len(), way)?;
+    }
+    if let Some(why) = &why_not {
+        output::note(&format!(
+            "HTTP/2 is left out: TCP crosses no relay of datagrams ({why})"
+        ));
+    }
+    let stage = Stage::new(website, args.tuning.clone(), args.tcp_cc.clone(), way)?;
+    let show = Arc::new(Show {
+        stage: Arc::new(stage),
+        loads: args.loads(),
+        seed: args.seed,
+        why_not,
+    });
+    let mut rows = all_networks(&show, &networks, args.json).await?;
+    rows.sort_by_key(|row| (row.preset, row.protocol));
+    if !args.json {
+        tell(&rows, start)?;
+    }
+    verdict(&rows)
+}
+
+/// What is shown on every network.
+struct Show {
+    stage: Arc<Stage>,
+    loads: u32,
+    seed: u64,
+    /// Why there is no HTTP/2.
+    why_not: Option<String>,
+}
+
+/// Runs all networks at the same time, each in a thread.
+async fn all_networks(
+    show: &Arc<Show>,
+    networks: &[Preset],
+    json: bool,
+) -> Result<Vec<Row>, Failure> {
+    let progress = Progress::new(!json);
+    let per_network = show.loads as usize * show.protocols().len();
+    let bar = progress.steps("pages", (networks.len() * per_network) as u64);
+    let (stepped, mut steps) = mpsc::unbounded_channel();
+    let mut running = JoinSet::new();
+    for &preset in networks {
+        let (show, stepped) = (Arc::clone(show), stepped.clone());
+        running.spawn_blocking(move || show.network(preset, &stepped));
+    }
+    drop(stepped);
+    let mut done = 0;
+    let mut rows = Vec::new();
+    let mut stop = std::pin::pin!(stop_requested());
+    loop {
+        tokio::select! {
+            Some(()) = steps.recv() => {
+                done += 1;
+                bar.at(done);
+            }
+            shown = running.join_next() => {
+                let Some(shown) = shown else { return Ok(rows) };
+                let shown = shown.map_err(|error| Failure::new(Exit::Failure, error))?;
+                if json {
+                    for row in &shown {
+                        output::json(row)?;
+                    }
+                }
+                rows.extend(shown);
+            }
+            // The threads end with the process, and the namespaces with them.
+            stopped = &mut stop => return stopped.and(Err(interrupted())),
+        }
+    }
+}
+
+impl Show {
+    fn protocols(&self) -> &'static [Protocol] {
+        match self.stage.way {
+            Way::Tun => &Protocol::ALL,
+            Way::UdpRelay => &[Protocol::Http3],
+        }
+    }
+
+    /// Loads the page over each protocol in turn, first the one and then the other.
+    fn network(&self, preset: Preset, stepped: &mpsc::UnboundedSender<()>) -> Vec<Row> {
+        let protocols = self.protocols();
+        let mut visits = vec![Vec::new(); protocols.len()];
+        for load in 0..self.loads {
+            let seed = self.seed.wrapping_add(load.into());
+            for turn in 0..protocols.len() {
+                let place = (turn + load as usize) % protocols.len();
+                let links = preset.links(seed);
+                visits[place].push(visit(&self.stage, protocols[place], links, seed));
+                // Nobody counts only if the program is ending.
+                let _ = stepped.send(());
+            }
+        }
+        let rows = Protocol::ALL.iter().enumerate().map(|(place, &protocol)| {
+            let mut row = Row::empty(preset, protocol, self.stage.way);
+            match visits.get(place) {
+                Some(visits) => {
+                    row.measured(visits);
+                    row.page_bytes = self.stage.website.page_bytes();
+                    row.controller = self.controller(protocol, visits);
+                }
+                None => row.skipped.clone_from(&self.why_not),
+            }
+            row
+        });
+        rows.collect()
+    }
+
+    /// Who decided how fast the server sent.
+    fn controller(&self, protocol: Protocol, visits: &[Result<Visit, Failure>]) -> Option<String> {
+        if protocol == Protocol::Http2 {
+            let mut good = visits.iter().flatten();
+            return good.find_map(|visit| visit.tcp_controller.clone());
+        }
+        let basics = &self.stage.tuning.basics;
+        let ours = || {
+            let transport = basics.profile.unwrap_or_default().transport();
+            transport.controller.name().to_owned()
+        };
+        Some(basics.cc.clone().unwrap_or_else(ours))
+    }
+}
+
+fn announce(args: &WebArgs, website: &Website, networks: usize, way: Way) -> Result<(), Failure> {
+    let times = match args.loads() {
+        1 => "once".to_owned(),
+        loads => format!("{loads} times"),
+    };
+    let networks = match networks {
+        1 => "one network".to_owned(),
+        count => format!("{count} networks at the same time"),
+    };
+    output::line(&format!(
+        "a page of {} in {} objects and {} calls of an API, {times} over each protocol across \
+         {networks} ({})",
+        table::bytes(website.page_bytes()),
+        website.objects.len(),
+        website.calls.len(),
+        way.describe(),
+    ))
+}
+
+fn tell(rows: &[Row], start: Instant) -> Result<(), Failure> {
+    output::line(&format!("\n{}\n", row::table(rows)))?;
+    for line in row::conclusions(rows) {
+        output::line(&line)?;
+    }
+    let legend = if rows.iter().any(|row| row.skipped.is_some()) {
+        "h3: Swiftwater's QUIC"
+    } else {
+        "h3: Swiftwater's QUIC; h2: hyper on the kernel's TCP"
+    };
+    output::line(&format!(
+        "{legend}. Medians of all loads, calls of all loads together; {} in all",
+        table::time(start.elapsed()),
+    ))
+}
+
+/// Success if every load came to its end.
+fn verdict(rows: &[Row]) -> Result<(), Failure> {
+    let failed = match rows.iter().map(|row| row.failed).sum() {
+        1 => "1 load".to_owned(),
+        failed => format!("{failed} loads"),
+    };
+    let first = rows.iter().find_map(|row| Some((row, row.error.as_ref()?)));
+    match first {
+        None => Ok(()),
+        Some((row, error)) => Err(Failure::new(
+            Exit::Failure,
+            format_args!(
+                "{failed} loads failed; the first, on {}: {error}",
+                row.preset
+            ),
+        )),
+    }
+}
