@@ -133,6 +133,9 @@ fn transport_flags_may_follow_what_perf_measures() {
     let line = "swiftwater perf client h:1 download --bytes 1G --insecure --suite aes128 --json";
     assert!(parse(line).is_ok());
     assert!(parse("swiftwater perf loopback rps --in-flight 4 --cc newreno").is_ok());
+    assert!(parse("swiftwater perf loopback rps --connections 4 --protocol h3").is_ok());
+    assert!(refused("swiftwater perf loopback rps --protocol h4").contains("h3"));
+    assert!(refused("swiftwater perf loopback rps --connections 0").contains("1..=1000"));
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
+use swiftwater_http::tcp::{ALPN_HTTP2, ALPN_HTTP11};
+use swiftwater_http::udp::ALPN_HTTP3;
 
 use crate::cli::{DEFAULT_LISTEN, IdentityArgs, TrustArgs};
 use crate::duration::parse_positive_duration;
@@ -37,12 +39,19 @@ Examples:
   swiftwater perf server --listen 127.0.0.1:4444 --suite aes128 --json
   swiftwater perf server --workers 0
 
-Protocol: ALPN \"perf\". On each stream the client opens it sends the number of bytes it wants (8
+HTTP/3 is answered on the same UDP port, HTTP/2 and HTTP/1.1 on the TCP port of that number: /bytes/N
+gives N bytes; the content of a POST is counted and thrown away.
+
+Protocol \"perf\": ALPN \"perf\". On each stream the client opens it sends the number of bytes it wants (8
 bytes, big-endian), then any number of bytes, then the end; the server answers with that many bytes.")]
 pub struct PerfServerArgs {
     /// Address and UDP port to listen on
     #[arg(long, value_name = "ADDR", default_value = DEFAULT_LISTEN)]
     pub listen: SocketAddr,
+
+    /// Don't answer HTTP/2 and HTTP/1.1, which are on the TCP port of the same number
+    #[arg(long)]
+    pub no_tcp: bool,
 
     /// Certificate and development certificates.
     #[command(flatten)]
@@ -69,11 +78,22 @@ Examples:
   swiftwater perf client 10.0.0.7:4433 --insecure download --bytes 1G
   swiftwater perf client localhost:4433 --ca dev-cert.pem upload --bytes 500MB --json
   swiftwater perf client localhost:4433 --insecure requests --up 100 --down 10k --in-flight 50
-  swiftwater perf client localhost:4433 --insecure handshakes --duration 5s")]
+  swiftwater perf client localhost:4433 --insecure handshakes --duration 5s
+  swiftwater perf client localhost:4433 --insecure --protocol h2 requests --connections 4")]
 pub struct PerfClientArgs {
     /// Server: host:port
     #[arg(value_name = "HOST:PORT")]
     pub server: String,
+
+    /// Protocol of the load
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "PROTOCOL"
+    )]
+    pub protocol: Protocol,
 
     /// What to measure.
     #[command(subcommand)]
@@ -98,9 +118,20 @@ pub struct PerfClientArgs {
 Examples:
   swiftwater perf loopback --suite aes128 download --bytes 1G
   swiftwater perf loopback handshakes --duration 3s --json
+  swiftwater perf loopback --protocol h3 requests
 
 Each end has a thread of its own, so CPU time is told apart by side.")]
 pub struct PerfLoopbackArgs {
+    /// Protocol of the load
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "PROTOCOL"
+    )]
+    pub protocol: Protocol,
+
     /// What to measure.
     #[command(subcommand)]
     pub load: Load,
@@ -114,6 +145,52 @@ pub struct PerfLoopbackArgs {
     pub json: bool,
 }
 
+/// What the bytes travel in.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub enum Protocol {
+    /// Plain QUIC streams
+    #[default]
+    Perf,
+    /// HTTP/3
+    H3,
+    /// HTTP/2 over TLS and TCP
+    H2,
+    /// HTTP/1.1 over TLS and TCP; a connection carries one request at a time
+    H1,
+}
+
+impl Protocol {
+    /// As on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Perf => "perf",
+            Self::H3 => "h3",
+            Self::H2 => "h2",
+            Self::H1 => "h1",
+        }
+    }
+
+    /// The name in ALPN.
+    pub const fn alpn(self) -> &'static [u8] {
+        match self {
+            Self::Perf => super::ALPN,
+            Self::H3 => ALPN_HTTP3,
+            Self::H2 => ALPN_HTTP2,
+            Self::H1 => ALPN_HTTP11,
+        }
+    }
+
+    /// True if it is carried over TCP.
+    pub const fn is_over_tcp(self) -> bool {
+        matches!(self, Self::H2 | Self::H1)
+    }
+
+    /// Whether a connection carries many requests at a time.
+    pub const fn multiplexes(self) -> bool {
+        !matches!(self, Self::H1)
+    }
+}
+
 /// What `perf` measures.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Load {
@@ -121,7 +198,7 @@ pub enum Load {
     Upload(VolumeArgs),
     /// Bytes per second from server to client
     Download(VolumeArgs),
-    /// Requests per second on one connection
+    /// Requests per second
     #[command(alias = "rps")]
     Requests(RequestsArgs),
     /// New connections per second
@@ -135,7 +212,7 @@ pub struct VolumeArgs {
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_size)]
     pub bytes: u64,
 
-    /// Streams that share the bytes
+    /// Streams, or requests, that share the bytes; connections with h1
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..=100))]
     pub streams: u16,
@@ -144,15 +221,20 @@ pub struct VolumeArgs {
 /// Which requests to make.
 #[derive(Args, Clone, Debug)]
 pub struct RequestsArgs {
-    /// Bytes of a request
-    #[arg(long, value_name = "SIZE", default_value = "100", value_parser = parse_size)]
-    pub up: u64,
+    /// Bytes of a request [default: 100; none over HTTP, so that requests are GET instead of POST]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub up: Option<u64>,
 
     /// Bytes of a response
     #[arg(long, value_name = "SIZE", default_value = "1k", value_parser = parse_size)]
     pub down: u64,
 
-    /// Requests at any time
+    /// Connections
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub connections: u16,
+
+    /// Requests at any time on each connection; with h1, as many connections instead
     #[arg(long, value_name = "N", default_value_t = 16,
           value_parser = clap::value_parser!(u16).range(1..=100))]
     pub in_flight: u16,

@@ -1,13 +1,12 @@
 //! `perf client`: makes the load and measures.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use swiftwater::{Client, Connection};
 use tokio::task::JoinSet;
 
-use super::protocol::request;
+use super::args::Protocol;
 use super::report::{Latency, Measurement};
+use super::target::{Requester, Target};
 use crate::commands::get::trust;
 use crate::commands::relay::host_and_port;
 use crate::cpu::process_time;
@@ -15,20 +14,21 @@ use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::perf::args::{HandshakesArgs, Load, PerfClientArgs, RequestsArgs, VolumeArgs};
 use crate::runtime::{interrupted, stop_requested};
-use crate::transport::{Parting, build_failure, client, connect, hang_up};
+use crate::transport::Parting;
+
+/// Bytes of a request of the `perf` protocol, unless a flag says otherwise.
+const SMALL_REQUEST: u64 = 100;
 
 pub(crate) async fn run(args: PerfClientArgs) -> Result<(), Failure> {
-    let (host, port) = host_and_port(&args.server)?;
-    let client = client(&trust(&args.trust)?, super::ALPN, &args.tuning)
-        .transport(|transport| transport.handshake_timeout = args.trust.connect_timeout)
-        .build()
-        .map_err(|error| build_failure(&error))?;
-    let server = Target { host, port };
+    let server = host_and_port(&args.server)?;
+    let trust = trust(&args.trust)?;
+    let patience = Some(args.trust.connect_timeout);
+    let server = Target::new(args.protocol, server, &trust, &args.tuning, patience)?;
     let measured = tokio::select! {
-        measured = measure(&client, &server, &args.load, process_time) => measured,
+        measured = measure(&server, &args.load, process_time) => measured,
         stopped = stop_requested() => stopped.and(Err(interrupted())),
     };
-    hang_up(&client, parting(&measured)).await;
+    server.part(parting(&measured)).await;
     print(&measured?, args.json)
 }
 
@@ -50,33 +50,20 @@ pub(crate) fn print(measurement: &Measurement, json: bool) -> Result<(), Failure
     }
 }
 
-/// The server to measure against.
-#[derive(Clone, Debug)]
-pub(crate) struct Target {
-    pub(crate) host: String,
-    pub(crate) port: u16,
-}
-
-impl Target {
-    async fn connect(&self, client: &Client) -> Result<Connection, Failure> {
-        connect(client, &self.host, self.port).await
-    }
-}
-
 /// Makes the load and measures; `cpu` tells the processor time used so far.
-pub(crate) async fn measure(
-    client: &Client,
+pub(super) async fn measure(
     server: &Target,
     load: &Load,
     cpu: impl Fn() -> Option<Duration>,
 ) -> Result<Measurement, Failure> {
     let cpu_start = cpu();
     let mut measurement = match load {
-        Load::Upload(args) => volume(client, server, args, Way::Up).await?,
-        Load::Download(args) => volume(client, server, args, Way::Down).await?,
-        Load::Requests(args) => requests(client, server, args).await?,
-        Load::Handshakes(args) => handshakes(client, server, args).await?,
+        Load::Upload(args) => volume(server, args, Way::Up).await?,
+        Load::Download(args) => volume(server, args, Way::Down).await?,
+        Load::Requests(args) => requests(server, args).await?,
+        Load::Handshakes(args) => handshakes(server, args).await?,
     };
+    measurement.protocol = server.protocol().name();
     measurement.cpu(
         cpu()
             .zip(cpu_start)
@@ -91,30 +78,21 @@ enum Way {
     Down,
 }
 
-async fn volume(
-    client: &Client,
-    server: &Target,
-    args: &VolumeArgs,
-    way: Way,
-) -> Result<Measurement, Failure> {
-    let connection = server.connect(client).await?;
+async fn volume(server: &Target, args: &VolumeArgs, way: Way) -> Result<Measurement, Failure> {
+    let handles = server.handles(1, args.streams).await?;
     let start = Instant::now();
     let streams = u64::from(args.streams);
     let mut running = JoinSet::new();
-    for stream in 0..streams {
+    for (stream, mut handle) in (0..streams).zip(handles) {
         // The first streams carry what doesn't divide evenly.
         let share = args.bytes / streams + u64::from(stream < args.bytes % streams);
-        let connection = connection.clone();
-        running.spawn(async move {
-            match way {
-                Way::Up => request(&connection, share, 0).await,
-                Way::Down => request(&connection, 0, share).await,
-            }
-        });
+        let job = match way {
+            Way::Up => server.job(share, 0)?,
+            Way::Down => server.job(0, share)?,
+        };
+        running.spawn(async move { handle.request(&job).await.map(|()| handle) });
     }
-    while let Some(done) = running.join_next().await {
-        done.map_err(|error| Failure::new(Exit::Failure, error))??;
-    }
+    let handles = join(running).await?;
     let load = match way {
         Way::Up => "upload",
         Way::Down => "download",
@@ -123,94 +101,102 @@ async fn volume(
         load,
         bytes: args.bytes,
         completed: streams,
+        connections: connections(server, 1, args.streams),
         ..Measurement::default()
     };
     measurement.finish(start.elapsed());
-    measurement.connection(&connection.stats());
+    if let Some(stats) = handles.first().and_then(Requester::stats) {
+        measurement.connection(&stats);
+    }
     Ok(measurement)
 }
 
-async fn requests(
-    client: &Client,
-    server: &Target,
-    args: &RequestsArgs,
-) -> Result<Measurement, Failure> {
-    let connection = server.connect(client).await?;
-    let start = Instant::now();
-    let (up, down) = (args.up, args.down);
-    let latencies = {
-        let connection = connection.clone();
-        repeat(args.in_flight, args.duration, move || {
-            let connection = connection.clone();
-            async move { request(&connection, up, down).await }
-        })
-        .await?
+/// Connections with so many handles each, of which some protocols carry one only.
+fn connections(server: &Target, connections: u16, each: u16) -> u32 {
+    let each = if server.protocol().multiplexes() {
+        1
+    } else {
+        each
     };
+    u32::from(connections) * u32::from(each)
+}
+
+async fn requests(server: &Target, args: &RequestsArgs) -> Result<Measurement, Failure> {
+    let small = match server.protocol() {
+        Protocol::Perf => SMALL_REQUEST,
+        Protocol::H3 | Protocol::H2 | Protocol::H1 => 0,
+    };
+    let (up, down) = (args.up.unwrap_or(small), args.down);
+    let job = server.job(up, down)?;
+    let handles = server.handles(args.connections, args.in_flight).await?;
+    let start = Instant::now();
+    let mut running = JoinSet::new();
+    for mut handle in handles {
+        let (job, duration) = (job.clone(), args.duration);
+        running.spawn(async move {
+            let mut latencies = Vec::new();
+            while start.elapsed() < duration {
+                let begun = Instant::now();
+                handle.request(&job).await?;
+                latencies.push(begun.elapsed());
+            }
+            Ok((latencies, handle))
+        });
+    }
+    let (latencies, handles): (Vec<_>, Vec<_>) = join(running).await?.into_iter().unzip();
+    let latencies = latencies.concat();
     let completed = latencies.len() as u64;
     let mut measurement = Measurement {
         load: "requests",
         bytes: completed.saturating_mul(up.saturating_add(down)),
         completed,
+        connections: connections(server, args.connections, args.in_flight),
         latency_ms: Latency::of(latencies),
         ..Measurement::default()
     };
     measurement.finish(start.elapsed());
-    measurement.connection(&connection.stats());
+    // One of many wouldn't stand for all.
+    if measurement.connections == 1
+        && let Some(stats) = handles.first().and_then(Requester::stats)
+    {
+        measurement.connection(&stats);
+    }
     Ok(measurement)
 }
 
-async fn handshakes(
-    client: &Client,
-    server: &Target,
-    args: &HandshakesArgs,
-) -> Result<Measurement, Failure> {
+async fn handshakes(server: &Target, args: &HandshakesArgs) -> Result<Measurement, Failure> {
     let start = Instant::now();
-    let latencies = {
-        let (client, server) = (client.clone(), Arc::new(server.clone()));
-        repeat(args.in_flight, args.duration, move || {
-            let (client, server) = (client.clone(), Arc::clone(&server));
-            async move {
-                let connection = server.connect(&client).await?;
-                connection.close(0, b"");
-                Ok(())
-            }
-        })
-        .await?
-    };
-    let mut measurement = Measurement {
-        load: "handshakes",
-        completed: latencies.len() as u64,
-        latency_ms: Latency::of(latencies),
-        ..Measurement::default()
-    };
-    measurement.finish(start.elapsed());
-    Ok(measurement)
-}
-
-/// Keeps `in_flight` of what `make` makes going for `duration`; returns how long each took. The first
-/// failure ends it.
-async fn repeat<F, T>(in_flight: u16, duration: Duration, make: F) -> Result<Vec<Duration>, Failure>
-where
-    F: Fn() -> T + Clone + Send + 'static,
-    T: Future<Output = Result<(), Failure>> + Send + 'static,
-{
-    let start = Instant::now();
-    let mut workers = JoinSet::new();
-    for _ in 0..in_flight {
-        let make = make.clone();
-        workers.spawn(async move {
+    let mut running = JoinSet::new();
+    for _ in 0..args.in_flight {
+        let (server, duration) = (server.clone(), args.duration);
+        running.spawn(async move {
             let mut latencies = Vec::new();
             while start.elapsed() < duration {
                 let begun = Instant::now();
-                make().await?;
+                server.connect().await?.close();
                 latencies.push(begun.elapsed());
             }
-            Ok::<_, Failure>(latencies)
+            Ok(latencies)
         });
     }
+    let latencies = join(running).await?.concat();
+    let completed = latencies.len() as u64;
+    let mut measurement = Measurement {
+        load: "handshakes",
+        completed,
+        connections: u32::try_from(completed).unwrap_or(u32::MAX),
+        latency_ms: Latency::of(latencies),
+        ..Measurement::default()
+    };
+    measurement.finish(start.elapsed());
+    Ok(measurement)
+}
+
+/// What all tasks bring. The first failure ends it.
+async fn join<T: 'static>(mut running: JoinSet<Result<T, Failure>>) -> Result<Vec<T>, Failure> {
     let mut all = Vec::new();
-    while let Some(done) = workers.join_next().await {
-        all.append(&mut done.map_err(|error| Failure::new(Exit::Failure, error))??);
+    while let Some(done) = running.join_next().await {
+        all.push(done.map_err(|error| Failure::new(Exit::Failure, error))??);
     }
     Ok(all)
 }

@@ -9,14 +9,18 @@ use std::time::Duration;
 use swiftwater::{CertificateDer, DevCertificate};
 use tokio::sync::oneshot;
 
-use super::client::{Target, measure, parting, print};
-use super::server::serve;
+use super::args::Protocol;
+use super::client::{measure, parting, print};
+use super::http::server::serve_tcp;
+use super::server::{PROTOCOLS, serve};
+use super::target::Target;
+use crate::commands::serve::bind;
 use crate::cpu::thread_time;
 use crate::exit::{Exit, Failure};
 use crate::identity::Identity;
 use crate::perf::args::PerfLoopbackArgs;
 use crate::runtime::{interrupted, single_threaded, stop_requested};
-use crate::transport::{Trust, Tuning, build_failure, client, farewell, hang_up, listen, server};
+use crate::transport::{Trust, Tuning, farewell, server};
 
 pub(crate) fn run(args: &PerfLoopbackArgs) -> Result<(), Failure> {
     let certificate = DevCertificate::generate(["localhost", "127.0.0.1"])
@@ -25,10 +29,10 @@ pub(crate) fn run(args: &PerfLoopbackArgs) -> Result<(), Failure> {
     let trusted = certificate.certificate_der();
     let (started, start) = mpsc::channel();
     let (stop, stopped) = oneshot::channel();
-    let tuning = args.tuning.clone();
+    let (protocol, tuning) = (args.protocol, args.tuning.clone());
     let server = thread::Builder::new()
         .name("perf-server".into())
-        .spawn(move || serve_until(&identity, &tuning, &started, stopped))
+        .spawn(move || serve_until(&identity, protocol, &tuning, &started, stopped))
         .map_err(Failure::from)?;
     let measured = match start.recv() {
         Ok(address) => run_client(args, address, trusted),
@@ -47,13 +51,19 @@ pub(crate) fn run(args: &PerfLoopbackArgs) -> Result<(), Failure> {
 /// The server's thread: serves until told to stop and returns the processor time used for that.
 fn serve_until(
     identity: &Identity,
+    protocol: Protocol,
     tuning: &Tuning,
     started: &mpsc::Sender<SocketAddr>,
     stopped: oneshot::Receiver<()>,
 ) -> Result<Option<Duration>, Failure> {
     single_threaded()?.block_on(async {
         let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let server = listen(&server(identity, &[super::ALPN], tuning), any_port)?;
+        let builder = server(identity, &PROTOCOLS, tuning);
+        let (server, listener) = bind(&builder, any_port, !protocol.is_over_tcp()).await?;
+        let _tcp = match listener {
+            Some(listener) => Some(serve_tcp(identity, listener)?),
+            None => None,
+        };
         let start = thread_time();
         // If nobody waits for the address any more, `stopped` says so too.
         let _ = started.send(server.local_addr());
@@ -76,18 +86,14 @@ fn run_client(
     trusted: CertificateDer<'static>,
 ) -> Result<super::report::Measurement, Failure> {
     single_threaded()?.block_on(async {
-        let client = client(&Trust::Roots(vec![trusted]), super::ALPN, &args.tuning)
-            .build()
-            .map_err(|error| build_failure(&error))?;
-        let server = Target {
-            host: address.ip().to_string(),
-            port: address.port(),
-        };
+        let trust = Trust::Roots(vec![trusted]);
+        let server = (address.ip().to_string(), address.port());
+        let server = Target::new(args.protocol, server, &trust, &args.tuning, None)?;
         let measured = tokio::select! {
-            measured = measure(&client, &server, &args.load, thread_time) => measured,
+            measured = measure(&server, &args.load, thread_time) => measured,
             stopped = stop_requested() => stopped.and(Err(interrupted())),
         };
-        hang_up(&client, parting(&measured)).await;
+        server.part(parting(&measured)).await;
         measured
     })
 }

@@ -2,15 +2,10 @@
 
 use std::fmt;
 
-use bytes::Bytes;
 use swiftwater::{Connection, RecvStream, SendStream};
 
+use super::zeroes::{BLOCK, Zeroes};
 use crate::exit::{Exit, Failure};
-
-/// Bytes handed to the transport, or taken from it, at once.
-const BLOCK: usize = 256 * 1024;
-
-static ZEROES: [u8; BLOCK] = [0; BLOCK];
 
 /// Sends a request of `up` bytes, reads a response of `down` bytes, and fails if it has another size.
 pub async fn request(connection: &Connection, up: u64, down: u64) -> Result<(), Failure> {
@@ -42,13 +37,9 @@ pub async fn answer(mut send: SendStream, mut recv: RecvStream) -> Result<(u64, 
 }
 
 async fn send_zeroes(send: &mut SendStream, count: u64) -> Result<(), Failure> {
-    let mut left = count;
-    while left > 0 {
-        let step = usize::try_from(left).unwrap_or(BLOCK).min(BLOCK);
-        send.write_chunk(Bytes::from_static(&ZEROES[..step]))
-            .await
-            .map_err(broken)?;
-        left -= step as u64;
+    let mut zeroes = Zeroes::new(count);
+    while let Some(block) = zeroes.next_block() {
+        send.write_chunk(block).await.map_err(broken)?;
     }
     Ok(())
 }

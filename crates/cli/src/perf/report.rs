@@ -14,6 +14,10 @@ use crate::table;
 pub struct Measurement {
     /// `upload`, `download`, `requests` or `handshakes`.
     pub load: &'static str,
+    /// `perf`, `h3`, `h2` or `h1`.
+    pub protocol: &'static str,
+    /// Connections that the load was made on.
+    pub connections: u32,
     /// From the first request, or handshake, to the last answer.
     pub seconds: f64,
     /// Bytes moved, both ways, without headers of the protocol.
@@ -27,10 +31,10 @@ pub struct Measurement {
     /// Time of one of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<Latency>,
-    /// Time until the connection stood (not for `handshakes`).
+    /// Time until the connection stood (QUIC; not for `handshakes`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handshake_ms: Option<f64>,
-    /// The client's smoothed round-trip time at the end.
+    /// The client's smoothed round-trip time at the end (of the only QUIC connection).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub srtt_ms: Option<f64>,
     /// Stream bytes that this end sent again, as a share of those sent.
@@ -40,13 +44,18 @@ pub struct Measurement {
     pub cpu_s: Option<f64>,
     /// Processor time of this end per 10^9 bytes.
     pub cpu_s_per_gb: Option<f64>,
+    /// Processor time of this end for each request, or handshake, microseconds.
+    pub cpu_us_each: Option<f64>,
     /// Processor time of the server (`loopback` only).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_cpu_s: Option<f64>,
     /// Processor time of the server per 10^9 bytes (`loopback` only).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_cpu_s_per_gb: Option<f64>,
-    /// What the client's connection counted (not for `handshakes`).
+    /// Processor time of the server for each request, or handshake, microseconds (`loopback` only).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_cpu_us_each: Option<f64>,
+    /// What the client's QUIC connection counted, if there was one only (not for `handshakes`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stats: Option<StatsRow>,
 }
@@ -111,21 +120,31 @@ impl Measurement {
     pub fn cpu(&mut self, cpu: Option<Duration>) {
         self.cpu_s = cpu.map(|cpu| cpu.as_secs_f64());
         self.cpu_s_per_gb = seconds_per_gigabyte(cpu, self.bytes);
+        self.cpu_us_each = self.microseconds_each(cpu);
     }
 
     /// Fills in the processor time of the other end.
     pub fn server_cpu(&mut self, cpu: Option<Duration>) {
         self.server_cpu_s = cpu.map(|cpu| cpu.as_secs_f64());
         self.server_cpu_s_per_gb = seconds_per_gigabyte(cpu, self.bytes);
+        self.server_cpu_us_each = self.microseconds_each(cpu);
+    }
+
+    fn microseconds_each(&self, cpu: Option<Duration>) -> Option<f64> {
+        let cpu = cpu?.as_secs_f64() * 1e6;
+        (self.completed > 0).then(|| cpu / self.completed as f64)
     }
 
     /// The measurement in words.
     pub fn text(&self) -> String {
         let mut lines = Vec::new();
+        let load = match self.protocol {
+            "" | "perf" => self.load.to_owned(),
+            protocol => format!("{} over {protocol}", self.load),
+        };
         if self.bytes > 0 {
             lines.push(format!(
-                "{}: {} in {:.2} s, {}",
-                self.load,
+                "{load}: {} in {:.2} s, {}",
                 table::bytes(self.bytes),
                 self.seconds,
                 table::rate(self.goodput_bps)
@@ -133,9 +152,8 @@ impl Measurement {
         }
         if let Some(latency) = &self.latency_ms {
             lines.push(format!(
-                "{}: {} in {:.2} s, {:.0} per second; each {:.2} ms (median {:.2}, 99 % {:.2}, \
+                "{load}: {} in {:.2} s, {:.0} per second; each {:.2} ms (median {:.2}, 99 % {:.2}, \
                  longest {:.2})",
-                self.load,
                 self.completed,
                 self.seconds,
                 self.per_second,
@@ -151,24 +169,39 @@ impl Measurement {
                 "handshake {handshake:.2} ms, smoothed RTT {srtt:.2} ms, sent again {again}"
             ));
         }
-        lines.extend(cpu_text("client", self.cpu_s, self.cpu_s_per_gb));
-        lines.extend(cpu_text(
+        // A transfer has few requests, of which a mean says nothing.
+        let is_many = self.latency_ms.is_some();
+        let cpu = |who, seconds: Option<f64>, per_gigabyte: Option<f64>, each: Option<f64>| {
+            Some(cpu_text(
+                who,
+                seconds?,
+                per_gigabyte,
+                each.filter(|_| is_many),
+            ))
+        };
+        lines.extend(cpu(
+            "client",
+            self.cpu_s,
+            self.cpu_s_per_gb,
+            self.cpu_us_each,
+        ));
+        lines.extend(cpu(
             "server",
             self.server_cpu_s,
             self.server_cpu_s_per_gb,
+            self.server_cpu_us_each,
         ));
         lines.join("\n")
     }
 }
 
-fn cpu_text(who: &str, seconds: Option<f64>, per_gigabyte: Option<f64>) -> Option<String> {
-    let seconds = seconds?;
-    Some(match per_gigabyte {
-        Some(per_gigabyte) => {
-            format!("{who}: {seconds:.2} s of CPU time, {per_gigabyte:.3} s per GB")
-        }
-        None => format!("{who}: {seconds:.2} s of CPU time"),
-    })
+fn cpu_text(who: &str, seconds: f64, per_gigabyte: Option<f64>, each: Option<f64>) -> String {
+    let more = match (each, per_gigabyte) {
+        (Some(each), _) => format!(", {each:.1} µs each"),
+        (None, Some(per_gigabyte)) => format!(", {per_gigabyte:.3} s per GB"),
+        (None, None) => String::new(),
+    };
+    format!("{who}: {seconds:.2} s of CPU time{more}")
 }
 
 /// Stream bytes sent again as a share of all stream bytes sent.

@@ -129,18 +129,18 @@ impl SendRequest {
     /// True if the connection takes no more requests: it ended, or the server is going away.
     pub fn is_closed(&self) -> bool {
         self.http3
-            .with(|_, _, state| state.going_away || state.ended.is_some())
+            .state(|state| state.going_away || state.ended.is_some())
     }
 
     /// Requests under way.
     pub fn open_requests(&self) -> usize {
-        self.http3.with(|_, _, state| state.engine.open_requests())
+        self.http3.state(|state| state.engine.open_requests())
     }
 
     /// The server's settings, once they came: to be kept beside the session for early data.
     pub fn peer_settings(&self) -> Option<h3::Settings> {
         self.http3
-            .with(|_, _, state| state.engine.peer_settings().copied())
+            .state(|state| state.engine.peer_settings().copied())
     }
 
     /// Counters and measurements of the QUIC connection.

@@ -61,6 +61,12 @@ impl Http3 {
         result
     }
 
+    /// Looks at what tasks share, or leaves something there. Unlike [`with`](Self::with) it doesn't wake
+    /// the connection's worker.
+    pub(super) fn state<R>(&self, look: impl FnOnce(&mut State) -> R) -> R {
+        look(&mut self.hosted.lock())
+    }
+
     /// The next request; `None` at the connection's end (server only).
     pub(super) async fn accept(&self) -> Option<Incoming> {
         std::future::poll_fn(|cx| {

@@ -60,7 +60,14 @@ async fn send_all(
     while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
         let frame = frame.map_err(ContentError::Source)?;
         match frame.into_data() {
-            Ok(data) => write(exchange, data, patience).await?,
+            Ok(data) => {
+                // With the end at once there is one packet less, and one turn of the worker.
+                let last = body.is_end_stream();
+                write(exchange, data, last, patience).await?;
+                if last {
+                    return Ok(());
+                }
+            }
             Err(frame) => {
                 if let Ok(trailers) = frame.into_trailers() {
                     exchange.write_trailers(&trailers)?;
@@ -77,15 +84,16 @@ async fn send_all(
 pub(super) async fn write(
     exchange: &Exchange,
     mut data: Bytes,
+    last: bool,
     patience: Option<Duration>,
 ) -> Result<(), ContentError> {
     let Some(patience) = patience else {
-        return Ok(std::future::poll_fn(|cx| exchange.poll_write(cx, &mut data)).await?);
+        return Ok(std::future::poll_fn(|cx| exchange.poll_write(cx, &mut data, last)).await?);
     };
     // Each piece that the peer takes starts its time anew.
     loop {
         let before = data.len();
-        let written = std::future::poll_fn(|cx| exchange.poll_write(cx, &mut data));
+        let written = std::future::poll_fn(|cx| exchange.poll_write(cx, &mut data, last));
         match timeout(patience, written).await {
             Ok(written) => return Ok(written?),
             Err(_) if data.len() < before => {}

@@ -60,11 +60,13 @@ impl Exchange {
         broken.map_or(BodyError::Closed, |broken| BodyError::Reset(broken.code))
     }
 
-    /// Gives the transport some of `data`; ready once all of it is taken.
+    /// Gives the transport some of `data`; ready once all of it is taken, and the end too if it is the
+    /// `last`.
     pub(super) fn poll_write(
         &self,
         cx: &Context<'_>,
         data: &mut Bytes,
+        last: bool,
     ) -> Poll<Result<(), SendError>> {
         self.http3.with(|_, quic, state| {
             while !data.is_empty() {
@@ -73,6 +75,9 @@ impl Exchange {
                     self.held(state, |held| held.writer = Some(cx.waker().clone()));
                     return Poll::Pending;
                 }
+            }
+            if last {
+                state.engine.finish(quic, self.id)?;
             }
             Poll::Ready(Ok(()))
         })
@@ -114,7 +119,7 @@ impl Exchange {
     /// Waits until the peer has no use for the exchange any more.
     pub(super) async fn abandoned(&self) {
         std::future::poll_fn(|cx| {
-            self.http3.with(|_, _, state| {
+            self.http3.state(|state| {
                 if state.ended.is_some() {
                     return Poll::Ready(());
                 }
@@ -143,7 +148,7 @@ impl Exchange {
     /// Waits for the head of the response.
     pub(super) async fn answer(&self) -> Outcome {
         std::future::poll_fn(|cx| {
-            self.http3.with(|_, _, state| {
+            self.http3.state(|state| {
                 let ended = state.ended.is_some();
                 self.held(state, |held| {
                     if let Some(answer) = held.answer.take() {
@@ -172,8 +177,6 @@ impl Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         let id = self.id;
-        self.http3.with(|_, _, state| {
-            state.held.remove(&id);
-        });
+        self.http3.state(|state| state.held.remove(&id));
     }
 }

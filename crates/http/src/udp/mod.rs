@@ -10,6 +10,7 @@ mod body;
 mod client;
 mod connection;
 mod content;
+mod date;
 mod exchange;
 mod hosted;
 mod server;

@@ -1,8 +1,8 @@
 //! Serving tower services over HTTP/3.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, DATE};
@@ -20,12 +20,15 @@ use super::connection::Http3;
 use super::exchange::Exchange;
 use super::hosted::Incoming;
 use super::webtransport::{Asked, SessionLimits, establish};
-use super::{ALPN_HTTP3, content};
+use super::{ALPN_HTTP3, content, date};
 use crate::h3::{self, Code, Fault};
 use crate::web::body::{Body, BoxError, text_response};
 use crate::web::connection_info::{ConnectionInfo, Transport};
 use crate::web::early_data::EarlyData;
 use crate::web::timed_body::{Pace, TimedBody};
+
+/// What all requests are told of ALPN.
+static ALPN: LazyLock<Arc<[u8]>> = LazyLock::new(|| Arc::from(ALPN_HTTP3));
 
 /// Why serving a connection ended otherwise than in good order.
 #[derive(Clone, Debug, Error)]
@@ -257,7 +260,7 @@ fn prepare(
         peer: connection.remote_address(),
         local: connection.local_address(),
         protocol: Transport::Quic,
-        alpn: Some(Arc::from(ALPN_HTTP3)),
+        alpn: Some(Arc::clone(&ALPN)),
         server_name: connection.server_name().map(Arc::from),
     });
     if early {
@@ -343,11 +346,10 @@ fn complete<B: http_body::Body>(
 }
 
 fn add_date(headers: &mut HeaderMap) {
-    if !headers.contains_key(DATE) {
-        let date = httpdate::fmt_http_date(SystemTime::now());
-        if let Ok(date) = HeaderValue::from_str(&date) {
-            headers.insert(DATE, date);
-        }
+    if !headers.contains_key(DATE)
+        && let Some(date) = date::date()
+    {
+        headers.insert(DATE, date);
     }
 }
 

@@ -9,39 +9,28 @@
 //! for a transfer.
 
 use std::error::Error;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum};
 use quinn as quic;
-use quinn::{
-    Connection, ConnectionError, Endpoint, EndpointConfig, RecvStream, SendStream, TransportConfig,
-    VarInt,
-};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use quinn::{Connection, ConnectionError, Endpoint, RecvStream, SendStream, VarInt};
 use serde_json::{Value, json};
-use socket2::{Domain, Protocol, Socket, Type};
 use swiftwater_interop_peers::cpu::process_time;
-use swiftwater_interop_program::arguments::Suite;
 
+#[path = "../stack/loopback.rs"]
+mod loopback;
 #[path = "../stack/tls.rs"]
 mod tls;
+
+use loopback::{BLOCK, Tuning, ZEROS};
 
 /// The protocol's name in ALPN.
 const ALPN: &[u8] = b"perf";
 
-/// Handed to quinn at once when sending, bytes.
-const BLOCK: usize = 256 * 1024;
-
-/// Kernel buffers to ask for, bytes; the system may give less.
-const SOCKET_BUFFER: usize = 4 << 20;
-
 /// Most received chunks taken from a stream at once.
 const CHUNKS: usize = 64;
-
-static ZEROS: [u8; BLOCK] = [0; BLOCK];
 
 /// Measures quinn.
 #[derive(Debug, Parser)]
@@ -74,22 +63,6 @@ enum Role {
     },
 }
 
-#[derive(Args, Clone, Copy, Debug)]
-struct Tuning {
-    /// UDP payload of full packets, bytes
-    #[arg(long, default_value_t = 1452)]
-    mtu: u16,
-    /// Flow control window of a stream and send buffer, bytes
-    #[arg(long, default_value_t = 16 << 20)]
-    window: u32,
-    /// Cipher suite
-    #[arg(long, value_enum, default_value_t = Suite::Aes128)]
-    suite: Suite,
-    /// Threads; 0 is one per core
-    #[arg(long, default_value_t = 0)]
-    threads: usize,
-}
-
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 enum Direction {
     /// From client to server
@@ -98,48 +71,22 @@ enum Direction {
     Download,
 }
 
-/// A self-signed certificate for `localhost`, made on the spot.
-fn make_identity() -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), rcgen::Error> {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
-    let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
-    Ok((vec![made.cert.der().clone()], key))
-}
-
 fn main() -> Result<(), Box<dyn Error>> {
     let role = Arguments::parse().role;
     let (Role::Server { tuning, .. } | Role::Client { tuning, .. }) = &role;
-    let mut builder = match tuning.threads {
-        1 => tokio::runtime::Builder::new_current_thread(),
-        _ => tokio::runtime::Builder::new_multi_thread(),
-    };
-    if tuning.threads > 1 {
-        builder.worker_threads(tuning.threads);
-    }
-    builder.enable_all().build()?.block_on(run(role))
+    loopback::runtime(tuning)?.block_on(run(role))
 }
 
 async fn run(role: Role) -> Result<(), Box<dyn Error>> {
     match role {
-        Role::Server { listen, tuning } => {
-            let crypto = tls::server(make_identity()?, ALPN, tuning.suite, false)?;
-            let mut config = quinn::ServerConfig::with_crypto(crypto);
-            config.transport_config(transport(tuning));
-            serve(&endpoint(listen, Some(config), tuning)?).await
-        }
+        Role::Server { listen, tuning } => serve(&loopback::server(listen, ALPN, tuning)?).await,
         Role::Client {
             server,
             direction,
             bytes,
             tuning,
         } => {
-            let crypto = tls::client(None, ALPN, tuning.suite, false)?;
-            let mut config = quinn::ClientConfig::new(crypto);
-            config.transport_config(transport(tuning));
-            let any = match server {
-                SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-                SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
-            };
-            let endpoint = endpoint(any, None, tuning)?;
+            let (endpoint, config) = loopback::client(server, ALPN, tuning)?;
             let connection = endpoint.connect_with(config, server, "localhost")?.await?;
             let report = measure(&connection, direction, bytes).await?;
             connection.close(VarInt::from_u32(0), b"");
@@ -148,40 +95,6 @@ async fn run(role: Role) -> Result<(), Box<dyn Error>> {
             Ok(())
         }
     }
-}
-
-fn transport(tuning: Tuning) -> Arc<TransportConfig> {
-    let mut config = TransportConfig::default();
-    config
-        .initial_mtu(tuning.mtu)
-        .min_mtu(tuning.mtu.min(1452))
-        .mtu_discovery_config(None)
-        .stream_receive_window(tuning.window.into())
-        .send_window(tuning.window.into());
-    Arc::new(config)
-}
-
-fn endpoint(
-    address: SocketAddr,
-    server: Option<quinn::ServerConfig>,
-    tuning: Tuning,
-) -> Result<Endpoint, Box<dyn Error>> {
-    let socket = Socket::new(
-        Domain::for_address(address),
-        Type::DGRAM,
-        Some(Protocol::UDP),
-    )?;
-    socket.set_send_buffer_size(SOCKET_BUFFER)?;
-    socket.set_recv_buffer_size(SOCKET_BUFFER)?;
-    socket.bind(&address.into())?;
-    let mut config = EndpointConfig::default();
-    config.max_udp_payload_size(tuning.mtu.max(1472))?;
-    Ok(Endpoint::new(
-        config,
-        server,
-        socket.into(),
-        Arc::new(quinn::TokioRuntime),
-    )?)
 }
 
 async fn serve(endpoint: &Endpoint) -> Result<(), Box<dyn Error>> {

@@ -1,5 +1,6 @@
 //! The sockets of the server, and what each protocol is configured with.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,25 +67,26 @@ pub(super) fn builder(
 }
 
 /// Binds UDP, and TCP on the same port.
-pub(super) async fn bind(
+pub(crate) async fn bind(
     builder: &ServerBuilder,
-    config: &Config,
+    address: SocketAddr,
+    no_tcp: bool,
 ) -> Result<(Server, Option<TcpListener>), Failure> {
     let mut attempts = 1;
     loop {
-        let server = listen(builder, config.listen)?;
-        if !config.tcp {
+        let server = listen(builder, address)?;
+        if no_tcp {
             return Ok((server, None));
         }
-        let address = server.local_addr();
-        match TcpListener::bind(address).await {
+        let bound = server.local_addr();
+        match TcpListener::bind(bound).await {
             Ok(listener) => return Ok((server, Some(listener))),
-            Err(_) if config.listen.port() == 0 && attempts < PORT_ATTEMPTS => attempts += 1,
+            Err(_) if address.port() == 0 && attempts < PORT_ATTEMPTS => attempts += 1,
             Err(error) => {
                 let why = plain_io_error(&error);
                 return Err(Failure::new(
                     Exit::Listen,
-                    format_args!("cannot listen on TCP {address}: {why} (--no-tcp does without)"),
+                    format_args!("cannot listen on TCP {bound}: {why} (--no-tcp does without)"),
                 ));
             }
         }

@@ -38,7 +38,8 @@ use self::content::{Content, latest};
 use self::desk::Desk;
 use self::drain::finish;
 use self::echo::with_echo;
-use self::listeners::{bind, builder, http3, serve_tcp};
+pub(crate) use self::listeners::bind;
+use self::listeners::{builder, http3, serve_tcp};
 use self::live::{Live, Reloader};
 pub(crate) use self::log::announce;
 use self::log::{announce_metrics, announce_others, announce_tcp};
@@ -74,7 +75,7 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
     let (live, current) = watch::channel(Live::new(&config, args.json)?);
     let content = latest(current.clone());
     let builder = builder(&args, &config, &identities[0], &certificates);
-    let (server, listener) = bind(&builder, &config).await?;
+    let (server, listener) = bind(&builder, config.listen, !config.tcp).await?;
     announce(&server, &identities[0], &what(&config), args.json)?;
     announce_others(&identities[1..], args.json)?;
     let tcp = match listener {

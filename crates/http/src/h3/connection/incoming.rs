@@ -40,10 +40,13 @@ impl Connection {
             }
             let request = Request::received(self.offers_sessions());
             self.requests.insert(id, request);
-            if let Some(timeout) = self.config.limits.head_timeout {
+            self.read_head(now, quic, id);
+            // Most heads come at once.
+            if let Some(timeout) = self.config.limits.head_timeout
+                && self.requests.get(id).is_some_and(Request::awaits_head)
+            {
                 self.requests.await_head(id, now + timeout);
             }
-            self.read_head(now, quic, id);
         }
     }
 

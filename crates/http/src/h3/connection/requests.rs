@@ -6,7 +6,7 @@ use http::Method;
 use swiftwater_units::{Instant, StreamId};
 
 use crate::h3::priority::Priority;
-use crate::h3::receiving::{Receives, Receiving};
+use crate::h3::receiving::{Progress, Receives, Receiving};
 use crate::h3::sending::Sending;
 
 /// One request and its response.
@@ -52,6 +52,14 @@ impl Request {
             is_connect: false,
             is_session: false,
         }
+    }
+
+    /// The head is not complete, or not decoded.
+    pub(super) fn awaits_head(&self) -> bool {
+        matches!(
+            self.receiving.progress,
+            Progress::Head | Progress::HeadBlocked
+        )
     }
 
     fn is_over(&self) -> bool {

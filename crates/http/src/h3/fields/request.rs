@@ -166,12 +166,14 @@ pub(crate) fn request_to_fields(head: &request::Parts) -> Result<Vec<Field>, Hea
         return Err(HeadError::ProtocolWithoutConnect);
     }
     let mut fields = Vec::with_capacity(head.headers.len() + 5);
-    let method = Bytes::copy_from_slice(head.method.as_str().as_bytes());
-    fields.push(pseudo(":method", method));
+    fields.push(pseudo(":method", method_to_send(&head.method)));
     let authority = authority_to_send(head)?;
     if head.method != Method::CONNECT || protocol.is_some() {
-        let scheme = head.uri.scheme_str().unwrap_or("https");
-        fields.push(pseudo(":scheme", Bytes::copy_from_slice(scheme.as_bytes())));
+        let scheme = match head.uri.scheme_str() {
+            None | Some("https") => Bytes::from_static(b"https"),
+            Some(other) => Bytes::copy_from_slice(other.as_bytes()),
+        };
+        fields.push(pseudo(":scheme", scheme));
         fields.push(pseudo(":authority", authority));
         fields.push(pseudo(":path", path_to_send(head)));
     } else {
@@ -184,6 +186,14 @@ pub(crate) fn request_to_fields(head: &request::Parts) -> Result<Vec<Field>, Hea
     push_headers(&mut fields, &head.headers);
     fields.retain(|field| *field.name != *b"host");
     Ok(fields)
+}
+
+fn method_to_send(method: &Method) -> Bytes {
+    match *method {
+        Method::GET => Bytes::from_static(b"GET"),
+        Method::POST => Bytes::from_static(b"POST"),
+        ref other => Bytes::copy_from_slice(other.as_str().as_bytes()),
+    }
 }
 
 fn authority_to_send(head: &request::Parts) -> Result<Bytes, HeadError> {

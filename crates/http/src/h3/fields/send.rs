@@ -32,6 +32,7 @@ pub(super) fn pseudo(name: &'static str, value: Bytes) -> Field {
 /// can be passed on as it is (RFC 9114, section 4.2).
 pub(super) fn push_headers(fields: &mut Vec<Field>, headers: &HeaderMap) {
     let nominated = nominated(headers);
+    let any_sensitive = headers.values().any(HeaderValue::is_sensitive);
     for (name, value) in headers {
         if is_connection_specific(name) || nominated.contains(name) {
             continue;
@@ -51,7 +52,8 @@ pub(super) fn push_headers(fields: &mut Vec<Field>, headers: &HeaderMap) {
         fields.push(Field {
             name: name_bytes(name),
             value,
-            sensitive: is_sensitive(name) || headers_value_sensitive(headers, name),
+            sensitive: is_sensitive(name)
+                || any_sensitive && headers_value_sensitive(headers, name),
         });
     }
 }

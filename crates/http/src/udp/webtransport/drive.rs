@@ -152,7 +152,7 @@ fn poll_order(exchange: &Exchange, cx: &Context<'_>) -> Poll<Order> {
 async fn tell(exchange: &Exchange, capsule: &Capsule, patience: Duration) -> bool {
     let mut bytes = Vec::new();
     capsule.encode(&mut bytes);
-    let sent = content::write(exchange, bytes.into(), Some(patience)).await;
+    let sent = content::write(exchange, bytes.into(), false, Some(patience)).await;
     sent.is_ok()
 }
 

@@ -1,0 +1,196 @@
+//! The server to measure against, and connections to it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use swiftwater::tls::rustls::ClientConfig;
+use swiftwater::{Client, Connection, ConnectionStats};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::args::Protocol;
+use super::http::link::{Ask, Link};
+use super::protocol;
+use crate::exit::{Exit, Failure};
+use crate::transport::{Parting, Trust, Tuning, build_failure, client, connect, hang_up};
+
+/// A server, and all that is needed to connect to it.
+#[derive(Clone)]
+pub(super) struct Target {
+    protocol: Protocol,
+    host: String,
+    port: u16,
+    way: Way,
+}
+
+#[derive(Clone)]
+enum Way {
+    Quic(Client),
+    Tcp {
+        tls: Arc<ClientConfig>,
+        /// How long to wait for a connection; `None` waits as long as the system does.
+        patience: Option<Duration>,
+    },
+}
+
+/// A handle of a connection on which requests are made.
+pub(super) enum Requester {
+    Perf(Connection),
+    Http(Link),
+}
+
+/// A request to be made again and again.
+#[derive(Clone)]
+pub(super) struct Job {
+    up: u64,
+    down: u64,
+    /// `None` for what isn't HTTP.
+    ask: Option<Ask>,
+}
+
+impl Target {
+    /// Must be called inside the runtime that the load is made in.
+    pub(super) fn new(
+        protocol: Protocol,
+        (host, port): (String, u16),
+        trust: &Trust,
+        tuning: &Tuning,
+        patience: Option<Duration>,
+    ) -> Result<Self, Failure> {
+        let builder = client(trust, protocol.alpn(), tuning).transport(|transport| {
+            if let Some(timeout) = patience {
+                transport.handshake_timeout = timeout;
+            }
+        });
+        let way = if protocol.is_over_tcp() {
+            let tls = builder.tls_over_tcp();
+            let mut tls = tls.map_err(|error| build_failure(&error))?;
+            tls.alpn_protocols = vec![protocol.alpn().to_vec()];
+            Way::Tcp {
+                tls: Arc::new(tls),
+                patience,
+            }
+        } else {
+            Way::Quic(builder.build().map_err(|error| build_failure(&error))?)
+        };
+        Ok(Self {
+            protocol,
+            host,
+            port,
+            way,
+        })
+    }
+
+    pub(super) fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// A request of `up` bytes for `down` bytes.
+    pub(super) fn job(&self, up: u64, down: u64) -> Result<Job, Failure> {
+        let authority = if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
+        };
+        let ask = match self.protocol {
+            Protocol::Perf => None,
+            http => Some(Ask::new(http, &authority, up, down)?),
+        };
+        Ok(Job { up, down, ask })
+    }
+
+    /// A new connection.
+    pub(super) async fn connect(&self) -> Result<Requester, Failure> {
+        match &self.way {
+            Way::Quic(client) => {
+                let connection = connect(client, &self.host, self.port).await?;
+                Ok(if self.protocol == Protocol::Perf {
+                    Requester::Perf(connection)
+                } else {
+                    Requester::Http(Link::http3(connection))
+                })
+            }
+            Way::Tcp { tls, patience } => {
+                let link = Link::tcp(tls, &self.host, self.port, self.protocol);
+                let Some(patience) = *patience else {
+                    return Ok(Requester::Http(link.await?));
+                };
+                let link = timeout(patience, link).await.map_err(|_| {
+                    let text = format!("no connection after {patience:?}");
+                    Failure::new(Exit::Connection, text)
+                })?;
+                Ok(Requester::Http(link?))
+            }
+        }
+    }
+
+    /// Handles for `each` requests at a time on each of `connections` connections; on as many more
+    /// connections if one carries a single request at a time.
+    pub(super) async fn handles(
+        &self,
+        connections: u16,
+        each: u16,
+    ) -> Result<Vec<Requester>, Failure> {
+        let (connections, each) = if self.protocol.multiplexes() {
+            (u32::from(connections), each)
+        } else {
+            (u32::from(connections) * u32::from(each), 1)
+        };
+        let mut connecting = JoinSet::new();
+        for _ in 0..connections {
+            let target = self.clone();
+            connecting.spawn(async move { target.connect().await });
+        }
+        let mut handles = Vec::new();
+        while let Some(connected) = connecting.join_next().await {
+            let first = connected.map_err(|error| Failure::new(Exit::Failure, error))??;
+            handles.extend((1..each).filter_map(|_| first.share()));
+            handles.push(first);
+        }
+        Ok(handles)
+    }
+
+    /// Closes all connections.
+    pub(super) async fn part(&self, parting: Parting) {
+        // Those over TCP end with their handles.
+        if let Way::Quic(client) = &self.way {
+            hang_up(client, parting).await;
+        }
+    }
+}
+
+impl Requester {
+    fn share(&self) -> Option<Self> {
+        match self {
+            Self::Perf(connection) => Some(Self::Perf(connection.clone())),
+            Self::Http(link) => link.share().map(Self::Http),
+        }
+    }
+
+    /// Makes one request and waits for all of the answer.
+    pub(super) async fn request(&mut self, job: &Job) -> Result<(), Failure> {
+        match (self, &job.ask) {
+            (Self::Http(link), Some(ask)) => link.request(ask).await,
+            (Self::Perf(connection), _) => protocol::request(connection, job.up, job.down).await,
+            (Self::Http(_), None) => Err(Failure::new(Exit::Failure, "no request to make")),
+        }
+    }
+
+    /// What the QUIC connection counted, if there is one.
+    pub(super) fn stats(&self) -> Option<ConnectionStats> {
+        match self {
+            Self::Perf(connection) => Some(connection.stats()),
+            Self::Http(link) => link.stats(),
+        }
+    }
+
+    /// Ends the connection at once.
+    pub(super) fn close(self) {
+        match self {
+            Self::Perf(connection) => connection.close(0, b""),
+            // Others end with their last handle.
+            Self::Http(Link::Http3(sender)) => sender.close(),
+            Self::Http(_) => {}
+        }
+    }
+}
