@@ -39,7 +39,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serve a directory, or stand before another server, over HTTP/3, HTTP/2 and HTTP/1.1
-    Serve(ServeArgs),
+    Serve(Box<ServeArgs>),
     /// Download files and send requests over HTTP/3, HTTP/2 and HTTP/1.1
     Get(Box<GetArgs>),
     /// Measure throughput, requests and handshakes

@@ -5,7 +5,7 @@
 //! programs. Programs use the `swiftwater` crate.
 //!
 //! - [`cli`]: the command line; [`exit`]: exit codes and failures.
-//! - `commands`: one module per command, the larger ones in [`perf`], [`lab`] and [`demo`].
+//! - [`commands`]: one module per command, the larger ones in [`perf`], [`lab`] and [`demo`].
 //! - [`hq`]: the `hq-interop` protocol; [`site`]: which files may be served; [`part_file`]: files
 //!   that are never seen half-written.
 //! - [`transport`]: the only place where configurations of the stack are made.
@@ -13,7 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cli;
-mod commands;
+pub mod commands;
 pub mod cpu;
 pub mod demo;
 pub mod digest;
@@ -24,6 +24,7 @@ pub mod hq;
 pub mod identity;
 pub mod lab;
 pub mod link_args;
+mod logging;
 pub mod migrate;
 pub mod output;
 pub mod part_file;
@@ -45,14 +46,15 @@ use std::process::ExitCode;
 
 use crate::cli::{Cli, Command};
 use crate::exit::{Exit, Failure};
+use crate::logging::Logging;
 use crate::perf::args::PerfCommand;
 
 /// Runs the command that `args` (program name first) describe and returns its exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let outcome = match Cli::from_args(args) {
         Ok(cli) => {
-            start_logging(cli.verbose);
-            dispatch(cli)
+            let logging = logging::start(cli.verbose);
+            dispatch(cli, &logging)
         }
         Err(outcome) => outcome,
     };
@@ -67,9 +69,9 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn dispatch(cli: Cli) -> Result<(), Failure> {
+fn dispatch(cli: Cli, logging: &Logging) -> Result<(), Failure> {
     match cli.command {
-        Command::Serve(args) => runtime::block_on(commands::serve::run(args)),
+        Command::Serve(args) => runtime::block_on(commands::serve::run(*args, logging)),
         Command::Get(args) => runtime::block_on(commands::get::run(*args, cli.verbose > 0)),
         Command::Perf(args) => match args.command {
             PerfCommand::Server(args) => runtime::block_on(perf::server::run(args)),
@@ -86,22 +88,4 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Completions(args) => commands::generate::completions(args.shell),
         Command::Man(args) => commands::generate::man(args.directory.as_deref()),
     }
-}
-
-/// Logs go to standard error: warnings by default, more with each `-v`; `RUST_LOG` overrides.
-fn start_logging(verbose: u8) {
-    use tracing_subscriber::EnvFilter;
-    let default = match verbose {
-        0 => "error",
-        1 => "info",
-        2 => "debug",
-        _ => "trace",
-    };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
-    // Fails only if a subscriber is set already, as in tests that run several commands.
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(output::interactive())
-        .try_init();
 }

@@ -27,19 +27,86 @@ fn started(runtime: io::Result<Runtime>) -> Result<Runtime, Failure> {
 
 /// Waits for Ctrl-C or a polite request to end.
 pub(crate) async fn stop_requested() -> Result<(), Failure> {
-    let failed = |error: io::Error| Failure::from(error).context("cannot wait for Ctrl-C");
+    StopRequests::new()?.next().await
+}
+
+/// Requests to stop: Ctrl-C, SIGTERM. From its making on they end nothing by themselves, and none is
+/// missed.
+pub(crate) struct StopRequests {
     #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-        tokio::select! {
-            outcome = tokio::signal::ctrl_c() => outcome.map_err(failed),
-            _ = terminate.recv() => Ok(()),
+    interrupts: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    terminations: tokio::signal::unix::Signal,
+}
+
+impl StopRequests {
+    /// Takes them from now on.
+    pub(crate) fn new() -> Result<Self, Failure> {
+        #[cfg(unix)]
+        {
+            use tokio::signal::unix::{SignalKind, signal};
+            let take = |kind| signal(kind).map_err(no_signals);
+            Ok(Self {
+                interrupts: take(SignalKind::interrupt())?,
+                terminations: take(SignalKind::terminate())?,
+            })
+        }
+        #[cfg(not(unix))]
+        {
+            Ok(Self {})
         }
     }
-    #[cfg(not(unix))]
-    {
-        tokio::signal::ctrl_c().await.map_err(failed)
+
+    /// Waits for the next.
+    pub(crate) async fn next(&mut self) -> Result<(), Failure> {
+        #[cfg(unix)]
+        {
+            tokio::select! {
+                _ = self.interrupts.recv() => {}
+                _ = self.terminations.recv() => {}
+            }
+            Ok(())
+        }
+        #[cfg(not(unix))]
+        {
+            tokio::signal::ctrl_c().await.map_err(no_signals)
+        }
+    }
+}
+
+fn no_signals(error: io::Error) -> Failure {
+    Failure::from(error).context("cannot wait for Ctrl-C")
+}
+
+/// Requests to read the configuration again: SIGHUP. There are none where the system has no signals.
+pub(crate) struct ReloadRequests {
+    #[cfg(unix)]
+    hangups: tokio::signal::unix::Signal,
+}
+
+impl ReloadRequests {
+    /// Takes them from now on.
+    pub(crate) fn new() -> Result<Self, Failure> {
+        #[cfg(unix)]
+        {
+            use tokio::signal::unix::{SignalKind, signal};
+            let hangups = signal(SignalKind::hangup())
+                .map_err(|error| Failure::from(error).context("cannot wait for SIGHUP"))?;
+            Ok(Self { hangups })
+        }
+        #[cfg(not(unix))]
+        {
+            Ok(Self {})
+        }
+    }
+
+    /// Waits for the next.
+    pub(crate) async fn next(&mut self) {
+        #[cfg(unix)]
+        if self.hangups.recv().await.is_some() {
+            return;
+        }
+        std::future::pending::<()>().await;
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::CommandFactory;
 use proptest::prelude::*;
 use swiftwater_cli::cli::{Cli, Command};
+use swiftwater_cli::commands::serve::config::effective;
 use swiftwater_cli::demo::Story;
 use swiftwater_cli::exit::{Exit, Failure};
 use swiftwater_cli::get_args::Protocol;
@@ -59,8 +60,10 @@ fn defaults_suit_a_first_try() {
     let Command::Serve(serve) = parse("swiftwater serve .").unwrap().command else {
         panic!()
     };
-    assert_eq!(serve.listen.port(), 4433);
-    assert!(serve.listen.ip().is_unspecified());
+    let config = effective(&serve).unwrap();
+    assert_eq!(config.listen.port(), 4433);
+    assert!(config.listen.ip().is_unspecified());
+    assert!(config.tcp && config.compression && config.workers == 1);
     assert!(serve.identity.cert.is_none() && !serve.retry && !serve.json);
 
     let Command::Get(get) = parse("swiftwater get https://h/x").unwrap().command else {

@@ -3,5 +3,5 @@
 pub(crate) mod generate;
 pub(crate) mod get;
 pub(crate) mod relay;
-pub(crate) mod serve;
+pub mod serve;
 pub(crate) mod sim;

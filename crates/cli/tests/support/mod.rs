@@ -90,6 +90,11 @@ impl Running {
         read_json(&mut self.output)
     }
 
+    /// The number of the process, for signals.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Asks it politely to end and returns the exit code.
     #[cfg(unix)]
     pub(crate) fn interrupt(mut self) -> Option<i32> {

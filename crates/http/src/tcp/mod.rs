@@ -21,5 +21,5 @@ mod tls;
 pub use certificates::{CertificateError, Certificates};
 pub use limits::Limits;
 pub use observer::{ConnectionEnd, Outcome};
-pub use server::{Drained, RunningServer, TcpServer};
+pub use server::{ConnectionCount, Drained, RunningServer, TcpServer};
 pub use tls::{ALPN_HTTP2, ALPN_HTTP11, MinTls, server_config, server_config_from};

@@ -110,6 +110,17 @@ pub struct RunningServer {
     task: JoinHandle<JoinSet<()>>,
 }
 
+/// How many connections a server has.
+#[derive(Debug, Clone)]
+pub struct ConnectionCount(Arc<AtomicUsize>);
+
+impl ConnectionCount {
+    /// Connections at this moment, those in their handshake included.
+    pub fn get(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// How draining went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drained {
@@ -126,6 +137,11 @@ impl RunningServer {
     /// Connections at this moment, those in their handshake included.
     pub fn connections(&self) -> usize {
         self.count.load(Ordering::Relaxed)
+    }
+
+    /// The same count, for as long as anybody wants to know it.
+    pub fn counter(&self) -> ConnectionCount {
+        ConnectionCount(Arc::clone(&self.count))
     }
 
     /// Accepts nothing more, lets requests under way finish for at most `deadline`, then cuts what

@@ -46,6 +46,22 @@ pub struct Record {
 }
 
 impl Record {
+    /// A request of which nothing else is known yet: for servers that answer without this layer.
+    pub fn new(method: Method, target: String, version: Version) -> Self {
+        Self {
+            method,
+            target,
+            host: None,
+            version,
+            peer: None,
+            early: false,
+            status: None,
+            bytes: 0,
+            elapsed: Duration::ZERO,
+            ending: None,
+        }
+    }
+
     /// The word for how it ended: `complete`, `failed`, `abandoned`, `unanswered`.
     pub fn ending(&self) -> &'static str {
         self.ending.map_or("unanswered", Ending::as_str)
@@ -144,21 +160,13 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let record = Record {
-            method: request.method().clone(),
-            target: target(request.uri(), self.layer.query),
-            host: host(&request).map(str::to_owned),
-            version: request.version(),
-            peer: request
-                .extensions()
-                .get::<ConnectionInfo>()
-                .map(|connection| connection.peer),
-            early: is_early(&request),
-            status: None,
-            bytes: 0,
-            elapsed: Duration::ZERO,
-            ending: None,
-        };
+        let method = request.method().clone();
+        let target = target(request.uri(), self.layer.query);
+        let mut record = Record::new(method, target, request.version());
+        record.host = host(&request).map(str::to_owned);
+        let connection = request.extensions().get::<ConnectionInfo>();
+        record.peer = connection.map(|connection| connection.peer);
+        record.early = is_early(&request);
         let line = Line {
             record,
             begin: Instant::now(),

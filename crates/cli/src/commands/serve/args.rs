@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
 use swiftwater::link::parse_duration;
-use swiftwater_http::web::proxy::Upstream;
 
+use super::config::values::{Count, UpstreamUrl};
 use super::echo::parse_path;
-use crate::cli::{DEFAULT_LISTEN, IdentityArgs};
+use crate::cli::IdentityArgs;
 use crate::duration::parse_positive_duration;
 use crate::transport::Tuning;
 
@@ -21,45 +22,68 @@ Examples:
   swiftwater serve ./public --listen 0.0.0.0:443 --cert chain.pem --key key.pem
   swiftwater serve ./app --spa index.html --name app.example
   swiftwater serve --upstream http://127.0.0.1:8080 --listen 0.0.0.0:443 --cert chain.pem --key key.pem
+  swiftwater serve --config /etc/swiftwater/serve.toml --access-log /var/log/swiftwater/access.log
+  swiftwater serve --config serve.toml --check-config
+  swiftwater serve ./public --print-config > serve.toml
 
 Protocols: HTTP/3 on UDP, HTTP/2 and HTTP/1.1 over TLS on the TCP port of the same number; files also
 over hq-interop (HTTP/0.9 on QUIC streams). Without --cert a self-signed development certificate is
 made on first use and kept; its path and fingerprint are printed. The first Ctrl-C lets running
-downloads end, the second stops at once.")]
+downloads end, the second stops at once.
+
+A configuration file describes several sites and all that the flags do; docs/serve.toml is one with
+comments. On SIGHUP the file and the certificates are read again and the access log is opened anew:
+new requests see the new content, new handshakes the new certificates. After an error everything stays
+as it was.")]
 pub struct ServeArgs {
     /// Directory to serve; nothing outside it can be reached
-    #[arg(value_name = "DIR", required_unless_present = "upstream")]
+    #[arg(value_name = "DIR", required_unless_present_any = ["upstream", "config"])]
     pub directory: Option<PathBuf>,
 
     /// Forward requests to this server instead, such as http://127.0.0.1:8080
     #[arg(
         long,
         value_name = "URL",
-        conflicts_with_all = ["directory", "listing", "spa"],
-        value_parser = Upstream::parse
+        conflicts_with_all = ["directory", "listing", "spa"]
     )]
-    pub upstream: Option<Upstream>,
+    pub upstream: Option<UpstreamUrl>,
+
+    /// Read the configuration from this file (TOML); flags override what it says
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// Print the configuration that file and flags make, as TOML, and exit
+    #[arg(long)]
+    pub print_config: bool,
+
+    /// Check the configuration, its directories and its certificates, and exit
+    #[arg(long, conflicts_with = "print_config")]
+    pub check_config: bool,
 
     /// List directories that have no index.html
-    #[arg(long)]
+    #[arg(long, requires = "directory")]
     pub listing: bool,
 
     /// Answer with this file, relative to DIR, where nothing is found and the name has no extension:
     /// the page of a single-page application
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "directory")]
     pub spa: Option<PathBuf>,
 
     /// Echo WebTransport streams and datagrams at this path, such as /echo, to try out clients
     #[arg(long, value_name = "PATH", value_parser = parse_path)]
     pub webtransport_echo: Option<String>,
 
+    /// Don't compress responses
+    #[arg(long)]
+    pub no_compression: bool,
+
     /// Don't listen on TCP, for HTTP/2 and HTTP/1.1
     #[arg(long)]
     pub no_tcp: bool,
 
-    /// Address and port to listen on, UDP and TCP
-    #[arg(long, value_name = "ADDR", default_value = DEFAULT_LISTEN)]
-    pub listen: SocketAddr,
+    /// Address and port to listen on, UDP and TCP [default: [::]:4433]
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<SocketAddr>,
 
     /// Listen there too, and ask clients to go there after the handshake; one address per family
     #[arg(long, value_name = "ADDR")]
@@ -69,27 +93,44 @@ pub struct ServeArgs {
     #[command(flatten)]
     pub identity: IdentityArgs,
 
+    /// Oldest version of TLS over TCP; HTTP/3 always has 1.3 [default: 1.2]
+    #[arg(long, value_enum, value_name = "VERSION")]
+    pub min_tls: Option<TlsVersion>,
+
     /// Make every client prove its address first (Retry)
     #[arg(long)]
     pub retry: bool,
 
-    /// Give up on a client whose handshake takes longer than this
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_positive_duration)]
-    pub handshake_timeout: Duration,
+    /// What to do with requests that clients send before the handshake is complete (0-RTT): those
+    /// that may change something always wait, and a recorded one is refused the second time
+    /// [default: accept]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub zero_rtt: Option<ZeroRtt>,
 
-    /// What to do with requests that clients send before the handshake is complete (0-RTT); all are
-    /// for files, and a recorded one is refused the second time
-    #[arg(long, value_enum, value_name = "WHAT", default_value_t = ZeroRtt::Accept)]
-    pub zero_rtt: ZeroRtt,
-
-    /// On Ctrl-C, wait this long for running downloads
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
-    pub grace: Duration,
+    /// On Ctrl-C, wait this long for running downloads [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub grace: Option<Duration>,
 
     /// Workers that share the port, each with a thread and connections of its own; 0 takes as many as
-    /// there are processors
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub workers: usize,
+    /// there are processors [default: 1]
+    #[arg(long, value_name = "N")]
+    pub workers: Option<usize>,
+
+    /// Write a line for each request to this file, instead of standard output; '-' is standard output
+    #[arg(long, value_name = "FILE")]
+    pub access_log: Option<PathBuf>,
+
+    /// How the access log is written [default: common]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
+
+    /// Serve counts for Prometheus at http://ADDR/metrics, best on a loopback address
+    #[arg(long, value_name = "ADDR")]
+    pub metrics: Option<SocketAddr>,
+
+    /// What clients are granted.
+    #[command(flatten)]
+    pub limits: LimitArgs,
 
     /// Transport settings.
     #[command(flatten)]
@@ -100,12 +141,107 @@ pub struct ServeArgs {
     pub json: bool,
 }
 
+/// What clients are granted.
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "Limits")]
+pub struct LimitArgs {
+    /// Connections at once, over QUIC and again over TCP [default: 10000]
+    #[arg(long, value_name = "N")]
+    pub max_connections: Option<Count<1, 1_000_000>>,
+
+    /// Requests of one connection at once, over HTTP/3 and HTTP/2 [default: 100]
+    #[arg(long, value_name = "N")]
+    pub max_requests: Option<Count<1, 100_000>>,
+
+    /// Bytes of the head of a request [default: 65536]
+    #[arg(long, value_name = "BYTES")]
+    pub max_header_size: Option<Count<8192, 16_777_216>>,
+
+    /// Fields in the head of a request [default: 100]
+    #[arg(long, value_name = "N")]
+    pub max_header_count: Option<Count<1, 10_000>>,
+
+    /// Give up on a client whose handshake takes longer than this [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_duration)]
+    pub handshake_timeout: Option<Duration>,
+
+    /// Time for the head of a request [default: 15s]
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_duration)]
+    pub header_timeout: Option<Duration>,
+
+    /// Longest gap between pieces of the content of a request [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_duration)]
+    pub body_timeout: Option<Duration>,
+
+    /// How long a client may take nothing of a response [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_duration)]
+    pub send_timeout: Option<Duration>,
+
+    /// How long a connection may be without a request (TCP), or silent (QUIC) [default: 60s, QUIC 30s]
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_duration)]
+    pub idle_timeout: Option<Duration>,
+}
+
 /// What a server does with early data.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub enum ZeroRtt {
     /// Answer them at once.
     #[default]
     Accept,
     /// Permit none; what clients send all the same has to be sent again after the handshake.
     Reject,
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, Eq, Deserialize, PartialEq, Serialize, ValueEnum)]
+pub enum TlsVersion {
+    /// RFC 5246
+    #[value(name = "1.2")]
+    #[serde(rename = "1.2")]
+    Tls12,
+    /// RFC 8446
+    #[value(name = "1.3")]
+    #[serde(rename = "1.3")]
+    Tls13,
+}
+
+/// How an access log is written.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// The common log format, a line of text that many programs read
+    #[default]
+    Common,
+    /// A JSON object per request, and one per connection
+    Json,
+}
+
+/// How much goes to standard error.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    /// What went wrong here.
+    Error,
+    /// What may need attention.
+    Warn,
+    /// Connections, and what changes.
+    Info,
+    /// For finding errors.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+impl LogLevel {
+    /// The name, as filters have it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+            Self::Trace => "trace",
+        }
+    }
 }

@@ -1,22 +1,28 @@
-//! What is served over HTTP: a directory, or what an upstream answers.
+//! What is served over HTTP: directories and upstreams, with what stands before them all.
 
 use std::convert::Infallible;
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
-use http::{Request, Response, Version};
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response};
+use swiftwater_http::web::access_log::AccessLogLayer;
 use swiftwater_http::web::alt_svc::AltSvcLayer;
-use swiftwater_http::web::body::Body;
+use swiftwater_http::web::body::{Body, BoxError};
 use swiftwater_http::web::compression::Compress;
-use swiftwater_http::web::connection_info::ConnectionInfo;
 use swiftwater_http::web::early_data::EarlyDataLayer;
 use swiftwater_http::web::files::{FileOptions, FileService};
-use swiftwater_http::web::observed_body::{Ending, ObservedBody};
+use swiftwater_http::web::metrics::MetricsLayer;
 use swiftwater_http::web::proxy::{Proxy, ProxyOptions};
+use tokio::sync::watch;
 use tower::util::BoxCloneSyncService;
-use tower::{Service, ServiceBuilder, ServiceExt, service_fn};
+use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 
-use super::args::ServeArgs;
-use super::log::{Line, report};
+use super::config::{self, Config};
+use super::live::Live;
+use super::reports::Reports;
+use super::router::{Route, Router};
 use crate::exit::{Exit, Failure};
 
 /// Answers requests of any version of HTTP; never fails.
@@ -25,36 +31,47 @@ pub(super) type Content = BoxCloneSyncService<Request<Body>, Response<Body>, Inf
 /// How long clients may remember that HTTP/3 is spoken here.
 const ALT_SVC_AGE: Duration = Duration::from_secs(24 * 3600);
 
-/// What the flags ask for, with a line printed for each request.
-pub(super) fn content(args: &ServeArgs) -> Result<Content, Failure> {
-    if let Some(upstream) = &args.upstream {
-        let proxy = Proxy::new(upstream.clone(), ProxyOptions::default());
-        let layers = ServiceBuilder::new()
-            .layer(Compress::default())
-            .layer(EarlyDataLayer);
-        return Ok(reported(layers.service(proxy), args.json));
-    }
-    let directory = args.directory.as_deref().unwrap_or_else(|| ".".as_ref());
-    let options = FileOptions {
-        listing: args.listing,
-        spa_fallback: args.spa.clone(),
-        ..FileOptions::default()
+/// What `config` asks for; `reports` hears of each request.
+pub(super) fn content(config: &Config, reports: &Reports) -> Result<Content, Failure> {
+    let router = Arc::new(router(config)?);
+    let routed = service_fn(move |request: Request<Body>| {
+        let router = Arc::clone(&router);
+        async move { router.answer(request).await }
+    });
+    let guarded = boxed(EarlyDataLayer.layer(routed));
+    let packed = if config.compression {
+        boxed(Compress::default().layer(guarded))
+    } else {
+        guarded
     };
-    let files = FileService::new(directory, options)
-        .map_err(|error| Failure::new(Exit::LocalFile, format_args!("cannot serve {error}")))?;
-    let layers = ServiceBuilder::new().layer(Compress::default());
-    Ok(reported(layers.service(files), args.json))
+    let counted = if config.metrics.listen.is_some() {
+        boxed(MetricsLayer.layer(packed))
+    } else {
+        packed
+    };
+    let reports = reports.clone();
+    let mut log = AccessLogLayer::to(move |record| reports.request(record));
+    if config.log.query {
+        log = log.with_query();
+    }
+    Ok(boxed(log.layer(counted)))
+}
+
+/// Hands each request to what `current` holds when the request comes.
+pub(super) fn latest(current: watch::Receiver<Live>) -> Content {
+    BoxCloneSyncService::new(service_fn(move |request: Request<Body>| {
+        let content = current.borrow().content.clone();
+        content.oneshot(request)
+    }))
 }
 
 /// The same for TCP, whose clients learn that HTTP/3 is spoken on UDP port `port`.
 pub(super) fn with_alt_svc(content: Content, port: u16) -> Content {
     let layers = ServiceBuilder::new().layer(AltSvcLayer::new(port, ALT_SVC_AGE));
-    let service = layers.service(content);
-    BoxCloneSyncService::new(service.map_response(|response: Response<_>| response.map(Body::new)))
+    boxed(layers.service(content))
 }
 
-/// `inner`, with a line printed when a response has ended.
-fn reported<S, B>(inner: S, json: bool) -> Content
+fn boxed<S, B>(service: S) -> Content
 where
     S: Service<Request<Body>, Response = Response<B>, Error = Infallible>
         + Clone
@@ -62,50 +79,59 @@ where
         + Sync
         + 'static,
     S::Future: Send + 'static,
-    B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
-    B::Error: Into<swiftwater_http::web::body::BoxError>,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
 {
-    BoxCloneSyncService::new(service_fn(move |request: Request<Body>| {
-        let inner = inner.clone();
-        async move {
-            let begin = Instant::now();
-            let client = request.extensions().get::<ConnectionInfo>();
-            let client = client.map(|connection| connection.peer);
-            let method = request.method().clone();
-            let path = request.uri().path().to_owned();
-            let protocol = protocol_name(request.version());
-            let Ok(response) = inner.oneshot(request).await;
-            let status = response.status().as_u16();
-            let tell = move |bytes, ending| {
-                let Some(client) = client else { return };
-                let error = match ending {
-                    Ending::Complete => None,
-                    Ending::Failed => Some("the content could not be read".to_owned()),
-                    Ending::Abandoned => Some("the client went away".to_owned()),
-                };
-                let line = Line {
-                    client,
-                    protocol,
-                    method: method.as_str(),
-                    path: &path,
-                    status: Some(status),
-                    bytes,
-                    elapsed: begin.elapsed(),
-                    error,
-                };
-                report(&line, json);
-            };
-            Ok(response.map(|body| Body::new(ObservedBody::new(body, tell))))
-        }
-    }))
+    BoxCloneSyncService::new(service.map_response(|response: Response<B>| response.map(Body::new)))
 }
 
-/// As in ALPN.
-fn protocol_name(version: Version) -> &'static str {
-    match version {
-        Version::HTTP_3 => "h3",
-        Version::HTTP_2 => "h2",
-        Version::HTTP_11 => "http/1.1",
-        _ => "http/1.0",
+fn router(config: &Config) -> Result<Router, Failure> {
+    let mut router = Router::default();
+    for site in config.sites.iter().map(toml::Spanned::get_ref) {
+        let routes = site.routes.iter().map(|place| route(place.get_ref()));
+        router.add(&site.hosts, routes.collect::<Result<_, _>>()?);
     }
+    Ok(router)
+}
+
+fn route(route: &config::Route) -> Result<Route, Failure> {
+    let (content, strip) = match (&route.directory, &route.upstream) {
+        (_, Some(upstream)) => {
+            let options = ProxyOptions {
+                preserve_host: route.preserve_host,
+                trust_forwarded: route.trust_forwarded,
+                ..ProxyOptions::default()
+            };
+            let proxy = Proxy::new(upstream.upstream().clone(), options);
+            (boxed(proxy), route.strip_path)
+        }
+        (directory, None) => {
+            // One of them is there: reading the configuration saw to it.
+            let directory = directory.as_deref().unwrap_or_else(|| Path::new("."));
+            (boxed(files(directory, route)?), true)
+        }
+    };
+    Ok(Route {
+        path: route.path.clone(),
+        strip,
+        directory: route.directory.is_some(),
+        content,
+    })
+}
+
+fn files(directory: &Path, route: &config::Route) -> Result<FileService, Failure> {
+    // Checked when it was read.
+    let cache_control = route.cache_control.as_deref();
+    let cache_control = cache_control.and_then(|value| HeaderValue::from_str(value).ok());
+    let options = FileOptions {
+        listing: route.listing,
+        spa_fallback: route.spa.clone(),
+        hidden: route.hidden,
+        precompressed: route.precompressed,
+        follow_symlinks: route.follow_symlinks,
+        cache_control,
+        ..FileOptions::default()
+    };
+    FileService::new(directory, options)
+        .map_err(|error| Failure::new(Exit::LocalFile, format_args!("cannot serve {error}")))
 }

@@ -7,7 +7,6 @@ use serde::Serialize;
 use swiftwater::Server;
 
 use crate::exit::{Failure, one_line};
-use crate::hq::service::{ServeError, Served};
 use crate::identity::Identity;
 use crate::output;
 use crate::table;
@@ -31,6 +30,44 @@ enum Event<'a> {
         seconds: f64,
         error: Option<String>,
     },
+    Metrics {
+        address: SocketAddr,
+    },
+    Reloaded {
+        /// Settings that changed in the file but not in this process.
+        needs_restart: Vec<&'static str>,
+    },
+    ReloadFailed {
+        error: String,
+    },
+}
+
+/// Says that the configuration was read again.
+pub(super) fn announce_reload(needs_restart: &[&'static str], json: bool) {
+    if json {
+        let needs_restart = needs_restart.to_vec();
+        return tell(&Event::Reloaded { needs_restart });
+    }
+    output::note("configuration and certificates were read again");
+    if !needs_restart.is_empty() {
+        let names = needs_restart.join(", ");
+        output::note(&format!("these changes need a restart: {names}"));
+    }
+}
+
+/// Says that it could not be read, and that nothing changed.
+pub(super) fn announce_failed_reload(failure: &Failure, json: bool) {
+    output::note(&format!("the old configuration stays: {failure}"));
+    if json {
+        let error = failure.to_string();
+        tell(&Event::ReloadFailed { error });
+    }
+}
+
+fn tell(event: &Event<'_>) {
+    if let Err(failure) = output::json(event) {
+        tracing::warn!(%failure, "an event is lost");
+    }
 }
 
 /// Says which other versions are spoken.
@@ -41,6 +78,27 @@ pub(super) fn announce_tcp(address: SocketAddr, json: bool) -> Result<(), Failur
     output::line(&format!(
         "HTTP/3 on UDP, HTTP/2 and HTTP/1.1 on TCP: https://{address}/"
     ))
+}
+
+/// Says which certificates there are beside the first.
+pub(super) fn announce_others(others: &[Identity], json: bool) -> Result<(), Failure> {
+    if json {
+        return Ok(());
+    }
+    for identity in others {
+        let path = identity.certificate_path.display();
+        output::line(&format!("certificate: {path}"))?;
+        output::line(&format!("  SHA-256 {}", identity.fingerprint_text()))?;
+    }
+    Ok(())
+}
+
+/// Says where the counts are.
+pub(super) fn announce_metrics(address: SocketAddr, json: bool) -> Result<(), Failure> {
+    if json {
+        return output::json(&Event::Metrics { address });
+    }
+    output::line(&format!("metrics: http://{address}/metrics"))
 }
 
 /// One request that is over.
@@ -121,20 +179,4 @@ pub(super) fn report(line: &Line<'_>, json: bool) {
     if let Err(failure) = printed {
         tracing::warn!(%failure, "log line lost");
     }
-}
-
-/// The same of a request over hq-interop.
-pub(super) fn report_file(client: SocketAddr, served: &Served, json: bool) {
-    let error = served.outcome.as_ref().err().map(ServeError::to_string);
-    let line = Line {
-        client,
-        protocol: "hq-interop",
-        method: "GET",
-        path: &served.path,
-        status: None,
-        bytes: served.bytes,
-        elapsed: served.elapsed,
-        error,
-    };
-    report(&line, json);
 }

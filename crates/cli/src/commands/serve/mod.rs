@@ -1,117 +1,191 @@
-//! `serve`: a directory or an upstream over HTTP/3, HTTP/2 and HTTP/1.1 on one port number, and files
+//! `serve`: directories and upstreams over HTTP/3, HTTP/2 and HTTP/1.1 on one port number, and files
 //! over `hq-interop`.
+//!
+//! - [`args`], [`config`]: what is asked for.
+//! - `live`: what changes on SIGHUP: content, reports, certificates.
+//! - `listeners`, `desk`, `drain`: sockets, connections, their end.
+//! - `content`, `router`: what requests are answered with; `echo`: WebTransport sessions.
+//! - `reports`, `access_file`, `access_format`, `ends`, `log`, `metrics`: what is told of it.
 
-pub(crate) mod args;
+mod access_file;
+mod access_format;
+pub mod args;
+mod certificates;
+pub mod config;
 mod content;
+mod desk;
+mod drain;
 mod echo;
+mod ends;
+mod listeners;
+mod live;
 mod log;
+mod metrics;
+mod reports;
+mod router;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use swiftwater::{Connection, EarlyData, RetryPolicy, Server, ServerBuilder};
-use swiftwater_http::tcp::{Certificates, RunningServer, TcpServer, server_config};
-use swiftwater_http::udp::{ALPN_HTTP3, H3Server};
-use tokio::net::TcpListener;
+use swiftwater::Server;
+use swiftwater_http::tcp::{ConnectionCount, RunningServer};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Duration, timeout};
 
-use self::args::{ServeArgs, ZeroRtt};
-use self::content::{Content, content, with_alt_svc};
+use self::args::{LogLevel, ServeArgs};
+use self::certificates::{certificates, identities};
+use self::config::{Config, effective};
+use self::content::{Content, latest};
+use self::desk::Desk;
+use self::drain::finish;
 use self::echo::with_echo;
+pub(crate) use self::listeners::bind;
+use self::listeners::{builder, http3, serve_tcp};
+use self::live::{Live, Reloader};
 pub(crate) use self::log::announce;
-use self::log::{announce_tcp, report_file};
+use self::log::{announce_metrics, announce_others, announce_tcp};
+use self::metrics::Exporter;
 use crate::cli::IdentityArgs;
 use crate::exit::{Exit, Failure, plain_io_error};
-use crate::hq;
-use crate::hq::service::serve_connection;
 use crate::identity::{Identity, default_state_dir};
+use crate::logging::Logging;
 use crate::output;
-use crate::runtime::{interrupted, stop_requested};
+use crate::runtime::{ReloadRequests, StopRequests};
 use crate::site::Site;
-use crate::transport::{farewell, listen, server};
+use crate::transport::farewell;
 
-/// Ports to try when any will do: one that is free for UDP may be taken for TCP.
-const PORT_ATTEMPTS: usize = 20;
-
-pub(crate) async fn run(args: ServeArgs) -> Result<(), Failure> {
-    let site = site(&args)?;
-    let content = content(&args)?;
-    let identity = identity(&args.identity)?;
-    let protocols: &[&[u8]] = match site {
-        Some(_) => &[ALPN_HTTP3, hq::ALPN],
-        None => &[ALPN_HTTP3],
-    };
-    let mut builder = server(&identity, protocols, &args.tuning)
-        .transport(|transport| transport.handshake_timeout = args.handshake_timeout)
-        .workers(args.workers);
-    for &address in &args.preferred_address {
-        builder = builder.preferred_address(address);
+pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failure> {
+    let config = effective(&args)?;
+    if args.print_config {
+        let text = toml::to_string(&config).map_err(|error| Failure::new(Exit::Failure, error))?;
+        return output::raw(text.as_bytes());
     }
-    if args.retry {
-        builder = builder.retry(RetryPolicy::Always);
+    let identities = identities(&config)?;
+    let certificates = Arc::new(certificates(&identities)?);
+    if args.check_config {
+        return check(config, args.json);
     }
-    builder = builder.early_data(match args.zero_rtt {
-        ZeroRtt::Accept => EarlyData::Accept,
-        ZeroRtt::Reject => EarlyData::Reject,
-    });
-    let (server, listener) = bind(&builder, args.listen, args.no_tcp).await?;
-    let what = match (&args.upstream, &site) {
-        (None, Some(site)) => format!("serving {}", site.root().display()),
-        _ => "forwarding to the upstream".to_owned(),
+    logging.set_level(config.log.level.map(LogLevel::as_str));
+    // Before anybody can know that the server runs: signals would just end it.
+    let mut stops = StopRequests::new()?;
+    let reloads = ReloadRequests::new()?;
+    let exporter = match config.metrics.listen {
+        Some(address) => Some(Exporter::bind(address).await?),
+        None => None,
     };
-    announce(&server, &identity, &what, args.json)?;
+    let (live, current) = watch::channel(Live::new(&config, args.json)?);
+    let content = latest(current.clone());
+    let builder = builder(&args, &config, &identities[0], &certificates);
+    let (server, listener) = bind(&builder, config.listen, !config.tcp).await?;
+    announce(&server, &identities[0], &what(&config), args.json)?;
+    announce_others(&identities[1..], args.json)?;
     let tcp = match listener {
         Some(listener) => {
-            let address = server.local_addr();
-            announce_tcp(address, args.json)?;
-            let content = with_alt_svc(content.clone(), address.port());
-            Some(serve_tcp(&identity, listener, content)?)
+            announce_tcp(server.local_addr(), args.json)?;
+            let (content, live) = (content.clone(), current.clone());
+            Some(serve_tcp(&config, &certificates, listener, content, live)?)
         }
         None => None,
     };
+    let _metrics = start_metrics(exporter, &server, tcp.as_ref(), args.json)?;
 
-    let (drain, draining) = watch::channel(false);
-    let mut http3 = H3Server::default();
-    let mut content = content;
-    if let Some(path) = args.webtransport_echo {
-        http3 = http3.webtransport(echo::SESSIONS);
-        content = with_echo(content, path, args.json);
-    }
-    let desk = Desk {
-        http3,
-        content,
-        site: site.map(Arc::new),
-        draining,
-        json: args.json,
+    let reloader = Reloader {
+        args: &args,
+        started: &config,
+        live,
+        certificates,
+        logging,
     };
+    let (drain, draining) = watch::channel(false);
+    let desk = desk(&args, &config, content, &current, draining);
     let mut connections = JoinSet::new();
-    let mut stop = std::pin::pin!(stop_requested());
-    loop {
-        tokio::select! {
-            connection = server.accept() => {
-                let Some(connection) = connection else { break };
-                connections.spawn(desk.clone().serve(connection));
-            }
-            Some(_) = connections.join_next() => {}
-            stopped = &mut stop => {
-                stopped?;
-                break;
-            }
-        }
+    tokio::select! {
+        () = accept(&server, &desk, &mut connections, reloads, &reloader) => {}
+        stopped = stops.next() => stopped?,
     }
     server.endpoint().set_server_config(None);
     drain.send_replace(true);
     desk.http3.drain();
-    let outcome = finish(&mut connections, tcp, args.grace).await;
+    let outcome = finish(&mut connections, tcp, config.grace.0, &mut stops).await;
     farewell(&server).await;
+    let reports = current.borrow().reports.clone();
+    // Failing means that the runtime ends, and the lines with it.
+    let _ = tokio::task::spawn_blocking(move || reports.flush()).await;
     outcome
 }
 
-/// The directory for `hq-interop`; none if there is an upstream instead.
-fn site(args: &ServeArgs) -> Result<Option<Site>, Failure> {
-    let Some(directory) = &args.directory else {
+/// `--check-config`: tries everything but the access log, which would be made.
+fn check(config: Config, json: bool) -> Result<(), Failure> {
+    let log = config::Log::default();
+    Live::new(&Config { log, ..config }, json)?;
+    output::line("the configuration can be served")
+}
+
+/// What QUIC connections are served with.
+fn desk(
+    args: &ServeArgs,
+    config: &Config,
+    content: Content,
+    live: &watch::Receiver<Live>,
+    draining: watch::Receiver<bool>,
+) -> Desk {
+    let http3 = http3(&config.limits);
+    let (http3, content) = match &args.webtransport_echo {
+        Some(path) => (
+            http3.webtransport(echo::SESSIONS),
+            with_echo(content, path.clone(), args.json),
+        ),
+        None => (http3, content),
+    };
+    Desk {
+        http3,
+        content,
+        live: live.clone(),
+        draining,
+    }
+}
+
+/// Serves what comes, until the server is closed.
+async fn accept(
+    server: &Server,
+    desk: &Desk,
+    connections: &mut JoinSet<()>,
+    mut reloads: ReloadRequests,
+    reloader: &Reloader<'_>,
+) {
+    loop {
+        tokio::select! {
+            connection = server.accept() => {
+                let Some(connection) = connection else { return };
+                connections.spawn(desk.clone().serve(connection));
+            }
+            Some(_) = connections.join_next() => {}
+            () = reloads.next() => reloader.reload(),
+        }
+    }
+}
+
+/// What the first line says.
+fn what(config: &Config) -> String {
+    let routes = config.sites.iter().flat_map(|site| &site.get_ref().routes);
+    let mut routes = routes.map(toml::Spanned::get_ref);
+    let (Some(route), None) = (routes.next(), routes.next()) else {
+        let count = config.sites.len();
+        let plural = if count == 1 { "" } else { "s" };
+        return format!("serving {count} site{plural}");
+    };
+    match &route.directory {
+        Some(directory) => {
+            let whole = directory.canonicalize();
+            let shown = whole.as_ref().unwrap_or(directory);
+            format!("serving {}", shown.display())
+        }
+        None => "forwarding to the upstream".to_owned(),
+    }
+}
+
+/// The directory for `hq-interop`; none if there is an upstream instead, or several sites.
+fn site(config: &Config) -> Result<Option<Site>, Failure> {
+    let Some(directory) = config.plain_directory() else {
         return Ok(None);
     };
     Site::new(directory).map(Some).map_err(|error| {
@@ -123,103 +197,24 @@ fn site(args: &ServeArgs) -> Result<Option<Site>, Failure> {
     })
 }
 
-/// Binds UDP, and TCP on the same port unless `no_tcp`.
-pub(crate) async fn bind(
-    builder: &ServerBuilder,
-    address: SocketAddr,
-    no_tcp: bool,
-) -> Result<(Server, Option<TcpListener>), Failure> {
-    let mut attempts = 1;
-    loop {
-        let server = listen(builder, address)?;
-        if no_tcp {
-            return Ok((server, None));
-        }
-        let bound = server.local_addr();
-        match TcpListener::bind(bound).await {
-            Ok(listener) => return Ok((server, Some(listener))),
-            Err(_) if address.port() == 0 && attempts < PORT_ATTEMPTS => attempts += 1,
-            Err(error) => {
-                let why = plain_io_error(&error);
-                return Err(Failure::new(
-                    Exit::Listen,
-                    format_args!("cannot listen on TCP {bound}: {why} (--no-tcp does without)"),
-                ));
-            }
-        }
-    }
-}
-
-fn serve_tcp(
-    identity: &Identity,
-    listener: TcpListener,
-    content: Content,
-) -> Result<RunningServer, Failure> {
-    let certificates = Certificates::from_pem(&identity.chain, &identity.key)
-        .map_err(|error| Failure::new(Exit::Certificate, error))?;
-    let config = server_config(Arc::new(certificates))
-        .map_err(|error| Failure::new(Exit::Certificate, error))?;
-    Ok(TcpServer::tls(Arc::new(config)).serve(listener, content)?)
-}
-
-/// What every QUIC connection is served with.
-#[derive(Clone)]
-struct Desk {
-    http3: H3Server,
-    content: Content,
-    site: Option<Arc<Site>>,
-    draining: watch::Receiver<bool>,
+fn start_metrics(
+    exporter: Option<Exporter>,
+    server: &Server,
+    tcp: Option<&RunningServer>,
     json: bool,
-}
-
-impl Desk {
-    async fn serve(self, connection: Connection) {
-        let client = connection.remote_address();
-        let wants_files = connection.alpn().is_some_and(|alpn| alpn == hq::ALPN);
-        if let Some(site) = self.site.filter(|_| wants_files) {
-            let log = move |served| report_file(client, &served, self.json);
-            return serve_connection(connection, site, self.draining, log).await;
-        }
-        if let Err(error) = self.http3.serve(connection, self.content).await {
-            tracing::info!(%client, %error, "a connection ended badly");
-        }
-    }
-}
-
-/// Waits for the requests in progress.
-async fn finish(
-    connections: &mut JoinSet<()>,
-    tcp: Option<RunningServer>,
-    grace: Duration,
-) -> Result<(), Failure> {
-    let is_idle = connections.is_empty() && tcp.as_ref().is_none_or(|tcp| tcp.connections() == 0);
-    if is_idle {
-        return Ok(());
-    }
-    output::note("stopping: running downloads may end (Ctrl-C again stops at once)");
-    let cut = async {
-        match tcp {
-            Some(tcp) => tcp.drain(grace).await.cut,
-            None => 0,
-        }
+) -> Result<Option<RunningServer>, Failure> {
+    let Some(exporter) = exporter else {
+        return Ok(None);
     };
-    let all = timeout(grace, async {
-        while connections.join_next().await.is_some() {}
-    });
-    let unfinished = || Failure::new(Exit::Interrupted, "stopped before all downloads had ended");
-    tokio::select! {
-        (ended, cut) = async { tokio::join!(all, cut) } => match ended {
-            Ok(()) if cut == 0 => Ok(()),
-            _ => Err(unfinished()),
-        },
-        stopped = stop_requested() => {
-            stopped?;
-            Err(interrupted())
-        }
+    if let Some(address) = exporter.address() {
+        announce_metrics(address, json)?;
     }
+    let connections = tcp.map(RunningServer::counter);
+    let count = move || connections.as_ref().map_or(0, ConnectionCount::get);
+    exporter.serve(server.endpoint().clone(), count).map(Some)
 }
 
-/// The certificate that the flags ask for.
+/// The certificate that the flags of another command ask for.
 pub(crate) fn identity(args: &IdentityArgs) -> Result<Identity, Failure> {
     if let (Some(cert), Some(key)) = (&args.cert, &args.key) {
         return Identity::from_files(cert, key);

@@ -1,0 +1,161 @@
+//! The lines of the access log: requests in the common log format or as JSON, ends of connections as
+//! JSON.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::time::{Duration, SystemTime};
+
+use http::Version;
+use serde::Serialize;
+use swiftwater_http::web::access_log::Record;
+use time::OffsetDateTime;
+
+use super::ends::End;
+
+const MONTHS: [&str; 12] = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+];
+
+/// A request in the common log format: client, two unused fields, time, request, status, bytes. The
+/// client is an address without port; the version of HTTP tells the protocol.
+pub(super) fn common(record: &Record, now: SystemTime) -> String {
+    let now = OffsetDateTime::from(now);
+    let month = MONTHS[usize::from(u8::from(now.month()) - 1)];
+    let mut line = match record.peer {
+        Some(peer) => peer.ip().to_string(),
+        None => "-".to_owned(),
+    };
+    // Writing to a string never fails.
+    let _ = write!(
+        line,
+        " - - [{:02}/{month}/{:04}:{:02}:{:02}:{:02} +0000] \"",
+        now.day(),
+        now.year(),
+        now.hour(),
+        now.minute(),
+        now.second()
+    );
+    escape(record.method.as_str(), &mut line);
+    line.push(' ');
+    escape(&record.target, &mut line);
+    let _ = write!(line, " {:?}\" ", record.version);
+    let _ = match record.status {
+        Some(status) => write!(line, "{status} {}", record.bytes),
+        None => write!(line, "- {}", record.bytes),
+    };
+    line
+}
+
+/// Clients choose it: quotes, backslashes and whatever is not plain ASCII appear as `\xHH`.
+fn escape(text: &str, line: &mut String) {
+    for byte in text.bytes() {
+        if byte.is_ascii_graphic() && byte != b'"' && byte != b'\\' {
+            line.push(char::from(byte));
+        } else {
+            let _ = write!(line, "\\x{byte:02X}");
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Line<'a> {
+    Request {
+        time: String,
+        peer: Option<SocketAddr>,
+        host: Option<&'a str>,
+        method: &'a str,
+        path: &'a str,
+        protocol: &'static str,
+        early: bool,
+        status: Option<u16>,
+        bytes: u64,
+        seconds: f64,
+        ending: &'static str,
+    },
+    Connection {
+        time: String,
+        #[serde(flatten)]
+        end: &'a End,
+    },
+}
+
+/// A request as a JSON object.
+pub(super) fn json(record: &Record, now: SystemTime) -> String {
+    to_text(&Line::Request {
+        time: timestamp(now),
+        peer: record.peer,
+        host: record.host.as_deref(),
+        method: record.method.as_str(),
+        path: &record.target,
+        protocol: protocol_name(record.version),
+        early: record.early,
+        status: record.status,
+        bytes: record.bytes,
+        seconds: seconds(record.elapsed),
+        ending: record.ending(),
+    })
+}
+
+/// The end of a connection as a JSON object.
+pub(super) fn json_end(end: &End, now: SystemTime) -> String {
+    to_text(&Line::Connection {
+        time: timestamp(now),
+        end,
+    })
+}
+
+fn to_text(line: &Line<'_>) -> String {
+    // There is nothing in it that JSON could not say.
+    serde_json::to_string(line).unwrap_or_default()
+}
+
+/// Whole microseconds.
+pub(super) fn seconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e6).round() / 1e6
+}
+
+/// As RFC 3339 writes it, in UTC, with milliseconds.
+fn timestamp(now: SystemTime) -> String {
+    let now = OffsetDateTime::from(now);
+    format!(
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
+        now.year(),
+        u8::from(now.month()),
+        now.day(),
+        now.hour(),
+        now.minute(),
+        now.second(),
+        now.millisecond()
+    )
+}
+
+/// As in ALPN.
+pub(super) fn protocol_name(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_3 => "h3",
+        Version::HTTP_2 => "h2",
+        Version::HTTP_11 => "http/1.1",
+        // The only one here that has no number.
+        Version::HTTP_09 => "hq-interop",
+        _ => "http/1.0",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_utc() {
+        let then = SystemTime::UNIX_EPOCH + Duration::from_millis(951_782_400_250);
+        assert_eq!(timestamp(then), "2000-02-29T00:00:00.250Z");
+    }
+
+    #[test]
+    fn clients_cannot_forge_fields() {
+        let mut line = String::new();
+        escape("/a\" 200 1\\\n\u{e9}", &mut line);
+        assert_eq!(line, "/a\\x22\\x20200\\x201\\x5C\\x0A\\xC3\\xA9");
+    }
+}

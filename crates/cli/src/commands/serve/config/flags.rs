@@ -1,0 +1,166 @@
+//! What the flags change of a configuration: a flag that is given wins.
+
+use std::path::Path;
+
+use toml::Spanned;
+
+use super::values::{Count, Period, RoutePath};
+use super::{CertificateFiles, Config, Route, Site, read};
+use crate::commands::serve::args::ServeArgs;
+use crate::exit::{Exit, Failure};
+use crate::transport::Tuning;
+
+/// What a command line asks for: its file, changed by its flags.
+pub fn effective(args: &ServeArgs) -> Result<Config, Failure> {
+    let mut config = match &args.config {
+        Some(file) => read(file).map_err(|error| Failure::new(Exit::LocalFile, error))?,
+        None => Config::default(),
+    };
+    apply(&mut config, args);
+    if config.sites.is_empty() {
+        return Err(Failure::new(
+            Exit::Usage,
+            "there is nothing to serve: give DIR, --upstream URL or a [[site]] in --config FILE",
+        ));
+    }
+    Ok(config)
+}
+
+fn set<T>(value: &mut T, flag: Option<T>) {
+    if let Some(flag) = flag {
+        *value = flag;
+    }
+}
+
+fn apply(config: &mut Config, args: &ServeArgs) {
+    set(&mut config.listen, args.listen);
+    config.tcp &= !args.no_tcp;
+    if !args.preferred_address.is_empty() {
+        config
+            .preferred_addresses
+            .clone_from(&args.preferred_address);
+    }
+    set(&mut config.workers, args.workers);
+    set(&mut config.grace, args.grace.map(Period));
+    config.compression &= !args.no_compression;
+    let identity = &args.identity;
+    if let (Some(cert), Some(key)) = (&identity.cert, &identity.key) {
+        let (cert, key) = (cert.clone(), key.clone());
+        config.certificates = vec![CertificateFiles { cert, key }];
+    }
+    if !identity.names.is_empty() {
+        config.tls.names.clone_from(&identity.names);
+    }
+    if identity.state_dir.is_some() {
+        config.tls.state_dir.clone_from(&identity.state_dir);
+    }
+    set(&mut config.tls.min_version, args.min_tls);
+    apply_limits(config, args);
+    let log = &mut config.log;
+    if args.access_log.is_some() {
+        log.access.clone_from(&args.access_log);
+    }
+    set(&mut log.format, args.log_format);
+    if args.metrics.is_some() {
+        config.metrics.listen = args.metrics;
+    }
+    apply_transport(config, args);
+    if let Some(site) = site(args) {
+        config.sites = vec![Spanned::new(0..0, site)];
+    }
+}
+
+fn apply_limits(config: &mut Config, args: &ServeArgs) {
+    let (limits, flags) = (&mut config.limits, &args.limits);
+    set(&mut limits.connections, flags.max_connections);
+    set(&mut limits.requests, flags.max_requests);
+    set(&mut limits.header_size, flags.max_header_size);
+    set(&mut limits.header_count, flags.max_header_count);
+    set(
+        &mut limits.handshake_timeout,
+        flags.handshake_timeout.map(Period),
+    );
+    set(&mut limits.header_timeout, flags.header_timeout.map(Period));
+    set(&mut limits.body_timeout, flags.body_timeout.map(Period));
+    set(&mut limits.send_timeout, flags.send_timeout.map(Period));
+    if let Some(timeout) = flags.idle_timeout {
+        limits.idle_timeout = Some(Period(timeout));
+    }
+}
+
+fn apply_transport(config: &mut Config, args: &ServeArgs) {
+    let (transport, flags) = (&mut config.transport, &args.tuning);
+    let basics = &flags.basics;
+    if let Some(profile) = basics.profile {
+        transport.profile = Some(profile.name().to_owned());
+    }
+    if basics.cc.is_some() {
+        transport.cc.clone_from(&basics.cc);
+    }
+    if flags.recovery.is_some() {
+        transport.recovery.clone_from(&flags.recovery);
+    }
+    if let Some(packets) = basics.initial_window {
+        transport.initial_window = Some(Count::clamped(packets));
+    }
+    if let Some(size) = basics.max_datagram_size {
+        transport.max_datagram_size = Some(Count::clamped(size.into()));
+    }
+    if basics.qlog.is_some() {
+        transport.qlog.clone_from(&basics.qlog);
+    }
+    set(&mut transport.zero_rtt, args.zero_rtt);
+    transport.retry |= args.retry;
+}
+
+/// The one site that flags can describe.
+fn site(args: &ServeArgs) -> Option<Site> {
+    if args.directory.is_none() && args.upstream.is_none() {
+        return None;
+    }
+    let route = Route {
+        path: RoutePath::root(),
+        directory: args.directory.clone(),
+        upstream: args.upstream.clone(),
+        listing: args.listing,
+        spa: args.spa.clone(),
+        hidden: false,
+        precompressed: false,
+        follow_symlinks: false,
+        cache_control: None,
+        strip_path: false,
+        preserve_host: false,
+        trust_forwarded: false,
+    };
+    Some(Site {
+        hosts: Vec::new(),
+        routes: vec![Spanned::new(0..0, route)],
+    })
+}
+
+impl Config {
+    /// The settings of QUIC: `flags`, completed by what the configuration says.
+    pub(in crate::commands::serve) fn tuning(&self, flags: &Tuning) -> Tuning {
+        let mut tuning = flags.clone();
+        let (transport, basics) = (&self.transport, &mut tuning.basics);
+        // Checked when it was read.
+        let profile = transport.profile.as_deref();
+        basics.profile = profile.and_then(|name| name.parse().ok());
+        basics.cc.clone_from(&transport.cc);
+        basics.initial_window = transport.initial_window.map(Count::get);
+        let size = transport.max_datagram_size;
+        basics.max_datagram_size = size.and_then(|size| size.get().try_into().ok());
+        basics.qlog.clone_from(&transport.qlog);
+        tuning.recovery.clone_from(&transport.recovery);
+        tuning
+    }
+
+    /// The directory for `hq-interop`, which knows no hosts: that of `/` in the site for all hosts.
+    pub(in crate::commands::serve) fn plain_directory(&self) -> Option<&Path> {
+        let mut sites = self.sites.iter().map(Spanned::get_ref);
+        let site = sites.find(|site| site.hosts.is_empty())?;
+        let mut routes = site.routes.iter().map(Spanned::get_ref);
+        let route = routes.find(|route| route.path == RoutePath::root())?;
+        route.directory.as_deref()
+    }
+}

@@ -1,0 +1,298 @@
+//! The configuration of `serve`: what a file and the flags say together.
+//!
+//! - here: its parts, their defaults, and what each means.
+//! - [`values`]: values that are checked as they are read.
+//! - `read`: from a file to a configuration that makes sense, errors with their line.
+//! - `flags`: what flags change.
+
+mod flags;
+mod read;
+pub mod values;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+
+pub use flags::effective;
+pub use read::{ConfigError, parse, read};
+use values::{Count, HostPattern, Period, RoutePath, UpstreamUrl};
+
+use super::args::{LogFormat, LogLevel, TlsVersion, ZeroRtt};
+use crate::cli::DEFAULT_LISTEN;
+
+/// Everything that a server is told. The keys are those of the file.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Address and port to listen on, UDP and TCP. Default: `[::]:4433`.
+    #[serde(deserialize_with = "values::address")]
+    pub listen: SocketAddr,
+    /// Whether to listen on TCP, for HTTP/2 and HTTP/1.1. Default: yes.
+    pub tcp: bool,
+    /// Further addresses that clients are asked to go to after the handshake (RFC 9000, section 9.6).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub preferred_addresses: Vec<SocketAddr>,
+    /// Workers that share the UDP port; 0 takes as many as there are processors. Default: 1.
+    pub workers: usize,
+    /// How long requests under way may take when the server stops. Default: 30 s.
+    pub grace: Period,
+    /// Whether responses are compressed for clients that accept it. Default: yes.
+    pub compression: bool,
+    /// Certificates to show; a client gets the first that is valid for the name it asks for, else the
+    /// first of all. Default: a development certificate.
+    #[serde(rename = "certificate", skip_serializing_if = "Vec::is_empty")]
+    pub certificates: Vec<CertificateFiles>,
+    /// TLS.
+    pub tls: Tls,
+    /// What clients are granted.
+    pub limits: Limits,
+    /// What is written down.
+    pub log: Log,
+    /// Counts for Prometheus.
+    pub metrics: Metrics,
+    /// QUIC.
+    pub transport: Transport,
+    /// What is served, by host.
+    #[serde(rename = "site")]
+    pub sites: Vec<Spanned<Site>>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: default_listen(),
+            tcp: true,
+            preferred_addresses: Vec::new(),
+            workers: 1,
+            grace: Period::seconds(30),
+            compression: true,
+            certificates: Vec::new(),
+            tls: Tls::default(),
+            limits: Limits::default(),
+            log: Log::default(),
+            metrics: Metrics::default(),
+            transport: Transport::default(),
+            sites: Vec::new(),
+        }
+    }
+}
+
+fn default_listen() -> SocketAddr {
+    // A constant that a test parses.
+    DEFAULT_LISTEN
+        .parse()
+        .unwrap_or_else(|_| SocketAddr::from(([0; 16], 4433)))
+}
+
+/// A certificate and its key, PEM.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct CertificateFiles {
+    /// The chain, the server's own certificate first.
+    pub cert: PathBuf,
+    /// The private key. May be the same file.
+    pub key: PathBuf,
+}
+
+/// TLS.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tls {
+    /// The oldest version over TCP; HTTP/3 always has TLS 1.3. Default: 1.2.
+    pub min_version: TlsVersion,
+    /// Further names of the development certificate.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// Where the development certificate is kept. Default: the state directory of the user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state_dir: Option<PathBuf>,
+}
+
+impl Default for Tls {
+    fn default() -> Self {
+        Self {
+            min_version: TlsVersion::Tls12,
+            names: Vec::new(),
+            state_dir: None,
+        }
+    }
+}
+
+/// What clients are granted. All hold for HTTP/3 and TCP unless they say otherwise.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Connections at once, over QUIC and again over TCP. Default: 10 000.
+    pub connections: Count<1, 1_000_000>,
+    /// Requests of one connection at once, over HTTP/3 and HTTP/2. Default: 100.
+    pub requests: Count<1, 100_000>,
+    /// Bytes of the head of a request; larger ones are answered with 431. Default: 64 KiB.
+    pub header_size: Count<8192, 16_777_216>,
+    /// Fields in the head of a request; more are answered with 431. Default: 100.
+    pub header_count: Count<1, 10_000>,
+    /// Time for the handshake. Default: 10 s.
+    pub handshake_timeout: Period,
+    /// Time for the head of a request. Default: 15 s.
+    pub header_timeout: Period,
+    /// The longest gap between pieces of a request's content. Default: 30 s.
+    pub body_timeout: Period,
+    /// Bytes per second that a request's content must have on average after its first 10 s. Default:
+    /// 500.
+    pub body_rate: u64,
+    /// How long a client may take nothing of a response. Default: 30 s.
+    pub send_timeout: Period,
+    /// How long a connection may be without a request (TCP), or silent (QUIC). Default: 60 s, and 30 s
+    /// for QUIC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_timeout: Option<Period>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: Count::clamped(10_000),
+            requests: Count::clamped(100),
+            header_size: Count::clamped(64 << 10),
+            header_count: Count::clamped(100),
+            handshake_timeout: Period::seconds(10),
+            header_timeout: Period::seconds(15),
+            body_timeout: Period::seconds(30),
+            body_rate: 500,
+            send_timeout: Period::seconds(30),
+            idle_timeout: None,
+        }
+    }
+}
+
+/// What is written down.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Log {
+    /// What goes to standard error. Default: errors, unless `-v` or RUST_LOG say otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub level: Option<LogLevel>,
+    /// File of the access log, `-` for standard output. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub access: Option<PathBuf>,
+    /// How the access log is written. Default: common.
+    pub format: LogFormat,
+    /// Whether the access log shows queries, which often hold secrets. Default: no.
+    pub query: bool,
+}
+
+/// Counts for Prometheus.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Metrics {
+    /// Address where they are served without TLS, at `/metrics`. Default: none.
+    #[serde(
+        deserialize_with = "values::some_address",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub listen: Option<SocketAddr>,
+}
+
+/// QUIC. What is absent is as the profile has it.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Transport {
+    /// Settings for a kind of traffic. Default: web.
+    #[serde(
+        deserialize_with = "values::profile",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub profile: Option<String>,
+    /// Congestion controller.
+    #[serde(
+        deserialize_with = "values::controller",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub cc: Option<String>,
+    /// How losses are repaired.
+    #[serde(
+        deserialize_with = "values::recovery",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub recovery: Option<String>,
+    /// Packets that may be under way at first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_window: Option<Count<2, 10_000>>,
+    /// Largest UDP payload that is looked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_datagram_size: Option<Count<1200, 65_527>>,
+    /// Directory for qlog files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub qlog: Option<PathBuf>,
+    /// What to do with early data. Default: accept.
+    pub zero_rtt: ZeroRtt,
+    /// Whether every client must prove its address first. Default: no.
+    pub retry: bool,
+}
+
+/// What some hosts serve.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Site {
+    /// Names; none means all that no other site has.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostPattern>,
+    /// What is where; the longest path that fits counts.
+    #[serde(rename = "route")]
+    pub routes: Vec<Spanned<Route>>,
+}
+
+/// What is below a path: a directory or an upstream, never both.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Route {
+    /// The path. Default: all.
+    #[serde(default = "RoutePath::root")]
+    pub path: RoutePath,
+    /// The directory; the route's path is left out when files are looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<PathBuf>,
+    /// The upstream, which sees whole paths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream: Option<UpstreamUrl>,
+    /// Directory: list directories that have no index.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub listing: bool,
+    /// Directory: the page of a single-page application, relative to the directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spa: Option<PathBuf>,
+    /// Directory: serve names with a leading dot.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub hidden: bool,
+    /// Directory: serve `x.br`, `x.zst`, `x.gz` for `x` to clients that accept them.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub precompressed: bool,
+    /// Directory: follow symbolic links that lead out of it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub follow_symlinks: bool,
+    /// Directory: the value of `Cache-Control`.
+    #[serde(
+        default,
+        deserialize_with = "values::field_value",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub cache_control: Option<String>,
+    /// Upstream: leave the route's path out.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub strip_path: bool,
+    /// Upstream: show it the host that the client asked for, instead of its own.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub preserve_host: bool,
+    /// Upstream: believe the `Forwarded` and `X-Forwarded-*` of clients, as behind another proxy.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub trust_forwarded: bool,
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde asks for"
+)]
+fn is_false(value: &bool) -> bool {
+    !value
+}

@@ -1,0 +1,176 @@
+//! From a file to a configuration that makes sense. Errors name the file and the line.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+use toml::Spanned;
+
+use super::{Config, Route};
+use crate::exit::plain_io_error;
+use crate::files::read_limited;
+
+/// The largest file that is read, bytes.
+const MAX_FILE: u64 = 4 << 20;
+
+/// Why a file is no configuration.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+pub enum ConfigError {
+    /// It can't be read.
+    #[error("{}: {why}", .file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// What the system said.
+        why: String,
+    },
+    /// It says something that has no meaning.
+    #[error("{}:{line}: {expected}", .file.display())]
+    Wrong {
+        /// The file.
+        file: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong there, or was expected.
+        expected: String,
+    },
+}
+
+/// Something wrong at a place of the text.
+struct Fault {
+    span: Range<usize>,
+    expected: String,
+}
+
+impl Fault {
+    fn at<T>(place: &Spanned<T>, expected: impl fmt::Display) -> Self {
+        Self {
+            span: place.span(),
+            expected: expected.to_string(),
+        }
+    }
+}
+
+/// Reads a file. Relative paths in it are relative to its directory.
+pub fn read(file: &Path) -> Result<Config, ConfigError> {
+    let unreadable = |why: String| ConfigError::Unreadable {
+        file: file.to_owned(),
+        why,
+    };
+    let bytes = read_limited(file, MAX_FILE).map_err(|error| unreadable(plain_io_error(&error)))?;
+    let text = String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8".to_owned()))?;
+    parse(&text, file)
+}
+
+/// The same for a text that came from `file`.
+pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigError> {
+    let wrong = |fault: Fault| ConfigError::Wrong {
+        file: file.to_owned(),
+        line: line_of(text, fault.span.start),
+        // Messages of the parser may have several lines.
+        expected: fault.expected.replace('\n', ", "),
+    };
+    let mut config: Config = toml::from_str(text).map_err(|error| {
+        wrong(Fault {
+            span: error.span().unwrap_or_default(),
+            expected: error.message().to_owned(),
+        })
+    })?;
+    check(&config).map_err(wrong)?;
+    let directory = file.parent().unwrap_or_else(|| Path::new(""));
+    resolve(&mut config, directory);
+    Ok(config)
+}
+
+/// The line of the byte at `offset`, from 1.
+fn line_of(text: &str, offset: usize) -> usize {
+    let before = text.as_bytes().iter().take(offset);
+    1 + before.filter(|&&byte| byte == b'\n').count()
+}
+
+/// What no single value can be blamed for.
+fn check(config: &Config) -> Result<(), Fault> {
+    let mut hosts = BTreeSet::new();
+    let mut has_default = false;
+    for site in &config.sites {
+        let names = &site.get_ref().hosts;
+        if names.is_empty() && std::mem::replace(&mut has_default, true) {
+            return Err(Fault::at(
+                site,
+                "another site has no hosts already: one at most may serve all other hosts",
+            ));
+        }
+        for name in names {
+            if !hosts.insert(name.clone()) {
+                let text = format!("host {} belongs to another site already", name.as_str());
+                return Err(Fault::at(site, text));
+            }
+        }
+        if site.get_ref().routes.is_empty() {
+            return Err(Fault::at(site, "a site needs at least one [[site.route]]"));
+        }
+        check_routes(&site.get_ref().routes)?;
+    }
+    Ok(())
+}
+
+fn check_routes(routes: &[Spanned<Route>]) -> Result<(), Fault> {
+    let mut paths = BTreeSet::new();
+    for place in routes {
+        let route = place.get_ref();
+        if !paths.insert(&route.path) {
+            let text = format!("another route of the site has path {}", route.path.as_str());
+            return Err(Fault::at(place, text));
+        }
+        let of_directories = route.listing
+            || route.hidden
+            || route.precompressed
+            || route.follow_symlinks
+            || route.spa.is_some()
+            || route.cache_control.is_some();
+        let of_upstreams = route.strip_path || route.preserve_host || route.trust_forwarded;
+        match (&route.directory, &route.upstream) {
+            (Some(_), None) if of_upstreams => {
+                let text = "strip_path, preserve_host and trust_forwarded are for an upstream";
+                return Err(Fault::at(place, text));
+            }
+            (None, Some(_)) if of_directories => {
+                let text = "listing, spa, hidden, precompressed, follow_symlinks and cache_control \
+                            are for a directory";
+                return Err(Fault::at(place, text));
+            }
+            (Some(_), None) | (None, Some(_)) => {}
+            _ => {
+                let text = "a route needs either a directory or an upstream";
+                return Err(Fault::at(place, text));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Makes paths relative to `directory`.
+fn resolve(config: &mut Config, directory: &Path) {
+    let place = |path: &mut PathBuf| *path = directory.join(&*path);
+    for files in &mut config.certificates {
+        place(&mut files.cert);
+        place(&mut files.key);
+    }
+    let Config {
+        tls,
+        log,
+        transport,
+        sites,
+        ..
+    } = config;
+    let access = log.access.as_mut().filter(|path| path.as_os_str() != "-");
+    let single = [tls.state_dir.as_mut(), access, transport.qlog.as_mut()];
+    single.into_iter().flatten().for_each(place);
+    for site in sites {
+        for route in &mut site.get_mut().routes {
+            route.get_mut().directory.iter_mut().for_each(place);
+        }
+    }
+}

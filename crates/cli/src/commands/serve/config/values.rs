@@ -1,0 +1,282 @@
+//! Values of the configuration that are more than TOML knows: each is checked where it is read, so
+//! that an error has the line.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::de::{Error, Unexpected};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use swiftwater::link::parse_duration;
+use swiftwater_http::web::host::host_name;
+use swiftwater_http::web::proxy::Upstream;
+
+use crate::transport::{parse_controller, parse_recovery};
+
+/// Reads a string with `parse`, whose error says what was expected.
+fn text<'de, D, T, E>(
+    deserializer: D,
+    parse: impl FnOnce(&str) -> Result<T, E>,
+) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    E: fmt::Display,
+{
+    let text = String::deserialize(deserializer)?;
+    parse(&text).map_err(|error| D::Error::custom(format_args!("\"{text}\": {error}")))
+}
+
+/// An address with its port.
+pub(super) fn address<'de, D>(deserializer: D) -> Result<SocketAddr, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    text(deserializer, |text| {
+        text.parse().map_err(
+            |_| "an address with its port was expected, such as [::]:4433 or 127.0.0.1:443",
+        )
+    })
+}
+
+/// The same where there may be none.
+pub(super) fn some_address<'de, D>(deserializer: D) -> Result<Option<SocketAddr>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    address(deserializer).map(Some)
+}
+
+/// A length of time, written `30s` or `1.5ms`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Period(pub Duration);
+
+impl Period {
+    /// Whole seconds.
+    pub const fn seconds(seconds: u64) -> Self {
+        Self(Duration::from_secs(seconds))
+    }
+}
+
+impl<'de> Deserialize<'de> for Period {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        text(deserializer, |text| parse_duration(text).map(Self))
+    }
+}
+
+impl Serialize for Period {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let text = if self.0.subsec_nanos() == 0 {
+            format!("{}s", self.0.as_secs())
+        } else {
+            format!("{}ms", self.0.as_secs_f64() * 1e3)
+        };
+        serializer.serialize_str(&text)
+    }
+}
+
+/// A whole number from `LEAST` to `MOST`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Count<const LEAST: u64, const MOST: u64>(u64);
+
+impl<const LEAST: u64, const MOST: u64> Count<LEAST, MOST> {
+    /// `value`, or the nearest that is permitted.
+    pub const fn clamped(value: u64) -> Self {
+        if value < LEAST {
+            Self(LEAST)
+        } else if value > MOST {
+            Self(MOST)
+        } else {
+            Self(value)
+        }
+    }
+
+    /// The number.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl<const LEAST: u64, const MOST: u64> FromStr for Count<LEAST, MOST> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse() {
+            Ok(value) if (LEAST..=MOST).contains(&value) => Ok(Self(value)),
+            _ => Err(format!("it must be a whole number from {LEAST} to {MOST}")),
+        }
+    }
+}
+
+impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Count<LEAST, MOST> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = i64::deserialize(deserializer)?;
+        match u64::try_from(value) {
+            Ok(value) if (LEAST..=MOST).contains(&value) => Ok(Self(value)),
+            _ => Err(D::Error::invalid_value(
+                Unexpected::Signed(value),
+                &format!("a whole number from {LEAST} to {MOST}").as_str(),
+            )),
+        }
+    }
+}
+
+impl<const LEAST: u64, const MOST: u64> Serialize for Count<LEAST, MOST> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(self.0)
+    }
+}
+
+/// Names of hosts: one, `example.org`, or all right below one, `*.example.org`. In lower case.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct HostPattern(String);
+
+impl HostPattern {
+    /// As it is written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for HostPattern {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        text(deserializer, |text| {
+            let lower = text.to_ascii_lowercase();
+            let name = lower.strip_prefix("*.").unwrap_or(&lower);
+            if !name.contains('*') && host_name(name).as_deref() == Some(name) {
+                Ok(Self(lower))
+            } else {
+                Err("a host without a port was expected, such as example.org or *.example.org")
+            }
+        })
+    }
+}
+
+impl Serialize for HostPattern {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+/// The beginning of paths: `/` for all, `/api` for itself and what is below it.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct RoutePath(String);
+
+impl RoutePath {
+    /// All paths.
+    pub fn root() -> Self {
+        Self("/".to_owned())
+    }
+
+    /// As it is written, without a slash at its end unless it is `/`.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for RoutePath {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        text(deserializer, |text| {
+            let is_plain = |segment: &str| {
+                let allowed = |c: char| c.is_ascii_alphanumeric() || "-._~!$&'()+,;=:@".contains(c);
+                !segment.is_empty()
+                    && !segment.trim_matches('.').is_empty()
+                    && segment.chars().all(allowed)
+            };
+            let trimmed = text.strip_suffix('/').unwrap_or(text);
+            match trimmed.strip_prefix('/') {
+                None if text == "/" => Ok(Self::root()),
+                Some(rest) if rest.split('/').all(is_plain) => Ok(Self(trimmed.to_owned())),
+                _ => Err("the beginning of a path was expected, such as / or /api"),
+            }
+        })
+    }
+}
+
+impl Serialize for RoutePath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+/// An upstream, `http://host[:port][/prefix]`, as it was written.
+#[derive(Clone, Debug)]
+pub struct UpstreamUrl {
+    text: String,
+    parsed: Upstream,
+}
+
+impl UpstreamUrl {
+    /// What the text means.
+    pub fn upstream(&self) -> &Upstream {
+        &self.parsed
+    }
+}
+
+impl PartialEq for UpstreamUrl {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl FromStr for UpstreamUrl {
+    type Err = swiftwater_http::web::proxy::UpstreamError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let text = text.to_owned();
+        Upstream::parse(&text).map(|parsed| Self { text, parsed })
+    }
+}
+
+impl<'de> Deserialize<'de> for UpstreamUrl {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        text(deserializer, str::parse)
+    }
+}
+
+impl Serialize for UpstreamUrl {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+/// The name of a congestion controller.
+pub(super) fn controller<'de, D>(deserializer: D) -> Result<Option<String>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    text(deserializer, parse_controller).map(Some)
+}
+
+/// The name of a recovery policy.
+pub(super) fn recovery<'de, D>(deserializer: D) -> Result<Option<String>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    text(deserializer, parse_recovery).map(Some)
+}
+
+/// The name of a profile.
+pub(super) fn profile<'de, D>(deserializer: D) -> Result<Option<String>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    text(deserializer, |name| {
+        name.parse()
+            .map(|profile: swiftwater::Profile| profile.name().to_owned())
+    })
+    .map(Some)
+}
+
+/// A value of a field, such as `max-age=3600`.
+pub(super) fn field_value<'de, D>(deserializer: D) -> Result<Option<String>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    text(deserializer, |value| {
+        http::HeaderValue::from_str(value)
+            .map(|_| value.to_owned())
+            .map_err(|_| "the value of an HTTP field was expected")
+    })
+    .map(Some)
+}

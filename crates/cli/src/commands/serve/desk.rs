@@ -1,0 +1,81 @@
+//! What every QUIC connection is served with.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use http::Request;
+use swiftwater::Connection;
+use swiftwater_http::udp::H3Server;
+use swiftwater_http::web::body::Body;
+use tokio::sync::watch;
+use tower::{ServiceExt, service_fn};
+
+use super::content::Content;
+use super::ends::End;
+use super::live::Live;
+use super::metrics::count_quic;
+use crate::hq;
+use crate::hq::service::serve_connection;
+
+/// What every QUIC connection is served with.
+#[derive(Clone)]
+pub(super) struct Desk {
+    pub(super) http3: H3Server,
+    pub(super) content: Content,
+    pub(super) live: watch::Receiver<Live>,
+    pub(super) draining: watch::Receiver<bool>,
+}
+
+impl Desk {
+    /// Serves a connection to its end, and tells what became of it.
+    pub(super) async fn serve(self, connection: Connection) {
+        let begin = Instant::now();
+        let peer = connection.remote_address();
+        let alpn = connection.alpn();
+        let handle = connection.clone();
+        let live = self.live.clone();
+        let requests = Arc::new(AtomicU64::new(0));
+        let error = if alpn.as_deref() == Some(hq::ALPN) {
+            self.serve_files(connection, Arc::clone(&requests)).await;
+            None
+        } else {
+            let counted = Arc::clone(&requests);
+            self.serve_http3(connection, counted).await
+        };
+        let stats = handle.stats();
+        // Early data precede the choice.
+        let alpn = alpn.or_else(|| handle.alpn());
+        let requests = requests.load(Ordering::Relaxed);
+        let elapsed = begin.elapsed();
+        let end = End::of_quic(peer, alpn.as_deref(), requests, elapsed, error, &stats);
+        count_quic(&end, &stats);
+        live.borrow().reports.connection(&end);
+    }
+
+    async fn serve_http3(self, connection: Connection, requests: Arc<AtomicU64>) -> Option<String> {
+        let content = self.content;
+        let counted = service_fn(move |request: Request<Body>| {
+            requests.fetch_add(1, Ordering::Relaxed);
+            content.clone().oneshot(request)
+        });
+        let served = self.http3.serve(connection, counted).await;
+        served.err().map(|error| error.to_string())
+    }
+
+    /// Over `hq-interop`, from the directory that is served when the connection begins.
+    async fn serve_files(self, connection: Connection, requests: Arc<AtomicU64>) {
+        let client = connection.remote_address();
+        let site = self.live.borrow().site.clone();
+        let Some(site) = site else {
+            // The directory was taken away since the server was started.
+            return connection.close(0, b"no files here any more");
+        };
+        let live = self.live;
+        let log = move |served| {
+            requests.fetch_add(1, Ordering::Relaxed);
+            live.borrow().reports.file(client, &served);
+        };
+        serve_connection(connection, site, self.draining, log).await;
+    }
+}

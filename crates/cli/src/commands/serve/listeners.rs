@@ -1,0 +1,164 @@
+//! The sockets of the server, and what each protocol is configured with.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use swiftwater::{EarlyData, RetryPolicy, Server, ServerBuilder};
+use swiftwater_http::h3;
+use swiftwater_http::tcp::{
+    Certificates, Limits, MinTls, RunningServer, TcpServer, server_config_from,
+};
+use swiftwater_http::udp::{ALPN_HTTP3, H3Server};
+use swiftwater_http::web::timed_body::Pace;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use super::args::{ServeArgs, TlsVersion, ZeroRtt};
+use super::config::{self, Config};
+use super::content::{Content, with_alt_svc};
+use super::ends::End;
+use super::live::Live;
+use super::metrics::count_tcp;
+use crate::exit::{Exit, Failure, plain_io_error};
+use crate::hq;
+use crate::identity::Identity;
+use crate::transport::{listen, server};
+
+/// Ports to try when any will do: one that is free for UDP may be taken for TCP.
+const PORT_ATTEMPTS: usize = 20;
+
+/// How long the content of a request may take before its average rate counts.
+const BODY_GRACE: Duration = Duration::from_secs(10);
+
+/// The QUIC server, to be bound.
+pub(super) fn builder(
+    args: &ServeArgs,
+    config: &Config,
+    identity: &Identity,
+    certificates: &Arc<Certificates>,
+) -> ServerBuilder {
+    let protocols: &[&[u8]] = match config.plain_directory() {
+        Some(_) => &[ALPN_HTTP3, hq::ALPN],
+        None => &[ALPN_HTTP3],
+    };
+    let limits = &config.limits;
+    let mut builder = server(identity, protocols, &config.tuning(&args.tuning))
+        .certificate_resolver(Arc::clone(certificates) as _)
+        .max_connections(limits.connections.get() as usize)
+        .transport(|transport| {
+            transport.handshake_timeout = limits.handshake_timeout.0;
+            transport.max_concurrent_bidi_streams = limits.requests.get();
+            if let Some(timeout) = limits.idle_timeout {
+                transport.max_idle_timeout = Some(timeout.0);
+            }
+        })
+        .workers(config.workers);
+    for &address in &config.preferred_addresses {
+        builder = builder.preferred_address(address);
+    }
+    if config.transport.retry {
+        builder = builder.retry(RetryPolicy::Always);
+    }
+    builder.early_data(match config.transport.zero_rtt {
+        ZeroRtt::Accept => EarlyData::Accept,
+        ZeroRtt::Reject => EarlyData::Reject,
+    })
+}
+
+/// Binds UDP, and TCP on the same port.
+pub(crate) async fn bind(
+    builder: &ServerBuilder,
+    address: SocketAddr,
+    no_tcp: bool,
+) -> Result<(Server, Option<TcpListener>), Failure> {
+    let mut attempts = 1;
+    loop {
+        let server = listen(builder, address)?;
+        if no_tcp {
+            return Ok((server, None));
+        }
+        let bound = server.local_addr();
+        match TcpListener::bind(bound).await {
+            Ok(listener) => return Ok((server, Some(listener))),
+            Err(_) if address.port() == 0 && attempts < PORT_ATTEMPTS => attempts += 1,
+            Err(error) => {
+                let why = plain_io_error(&error);
+                return Err(Failure::new(
+                    Exit::Listen,
+                    format_args!("cannot listen on TCP {bound}: {why} (--no-tcp does without)"),
+                ));
+            }
+        }
+    }
+}
+
+/// How fast the content of requests must come.
+fn pace(limits: &config::Limits) -> Pace {
+    Pace {
+        gap: limits.body_timeout.0,
+        minimum_rate: limits.body_rate,
+        grace: BODY_GRACE,
+    }
+}
+
+/// HTTP/3.
+pub(super) fn http3(limits: &config::Limits) -> H3Server {
+    let of_heads = h3::Limits {
+        max_field_section_size: limits.header_size.get(),
+        max_encoded_section: limits.header_size.get(),
+        max_fields: limits.header_count.get() as usize,
+        head_timeout: Some(limits.header_timeout.0),
+        ..h3::Limits::default()
+    };
+    let config = h3::Config {
+        limits: of_heads,
+        ..h3::Config::default()
+    };
+    H3Server::new(config)
+        .body_pace(pace(limits))
+        .send_timeout(limits.send_timeout.0)
+}
+
+fn tcp_limits(limits: &config::Limits) -> Limits {
+    let default = Limits::default();
+    Limits {
+        connections: limits.connections.get() as usize,
+        handshake_timeout: limits.handshake_timeout.0,
+        header_size: limits.header_size.get() as u32,
+        header_count: limits.header_count.get() as usize,
+        header_timeout: limits.header_timeout.0,
+        body_pace: pace(limits),
+        idle_timeout: limits
+            .idle_timeout
+            .map_or(default.idle_timeout, |time| time.0),
+        send_timeout: limits.send_timeout.0,
+        concurrent_streams: limits.requests.get() as u32,
+        ..default
+    }
+}
+
+/// HTTP/2 and HTTP/1.1 on `listener`; clients learn that HTTP/3 is on UDP port `port`.
+pub(super) fn serve_tcp(
+    config: &Config,
+    certificates: &Arc<Certificates>,
+    listener: TcpListener,
+    content: Content,
+    live: watch::Receiver<Live>,
+) -> Result<RunningServer, Failure> {
+    let oldest = match config.tls.min_version {
+        TlsVersion::Tls12 => MinTls::Tls12,
+        TlsVersion::Tls13 => MinTls::Tls13,
+    };
+    let tls = server_config_from(Arc::clone(certificates) as _, oldest)
+        .map_err(|error| Failure::new(Exit::Certificate, error))?;
+    let port = listener.local_addr()?.port();
+    let server = TcpServer::tls(Arc::new(tls))
+        .limits(tcp_limits(&config.limits))
+        .observe(move |end| {
+            let shown = End::of_tcp(end);
+            count_tcp(end, &shown);
+            live.borrow().reports.connection(&shown);
+        });
+    Ok(server.serve(listener, with_alt_svc(content, port))?)
+}

@@ -1,0 +1,106 @@
+//! What may change while the server runs: content, reports, certificates.
+
+use std::sync::Arc;
+
+use swiftwater_http::tcp::Certificates;
+use tokio::sync::watch;
+
+use super::args::ServeArgs;
+use super::certificates::{certificates, identities};
+use super::config::{Config, effective};
+use super::content::{Content, content};
+use super::metrics::count_reload;
+use super::reports::Reports;
+use super::{log, site};
+use crate::exit::{Exit, Failure, plain_io_error};
+use crate::logging::Logging;
+use crate::site::Site;
+
+/// What requests are answered with that come now.
+#[derive(Clone)]
+pub(super) struct Live {
+    pub(super) content: Content,
+    /// For `hq-interop`.
+    pub(super) site: Option<Arc<Site>>,
+    pub(super) reports: Reports,
+}
+
+impl Live {
+    /// What `config` asks for. The access log is opened anew.
+    pub(super) fn new(config: &Config, json: bool) -> Result<Self, Failure> {
+        let site = site(config)?.map(Arc::new);
+        let reports = Reports::open(&config.log, json).map_err(|error| {
+            let path = config.log.access.as_deref().unwrap_or("-".as_ref());
+            let (path, why) = (path.display(), plain_io_error(&error));
+            Failure::new(Exit::LocalFile, format_args!("access log {path}: {why}"))
+        })?;
+        Ok(Self {
+            content: content(config, &reports)?,
+            site,
+            reports,
+        })
+    }
+}
+
+/// Reads the configuration again when it is told to.
+pub(super) struct Reloader<'a> {
+    pub(super) args: &'a ServeArgs,
+    /// The configuration that the server was started with.
+    pub(super) started: &'a Config,
+    pub(super) live: watch::Sender<Live>,
+    pub(super) certificates: Arc<Certificates>,
+    pub(super) logging: &'a Logging,
+}
+
+impl Reloader<'_> {
+    /// Reads the file and the certificates. After an error everything stays as it was. Blocks for as
+    /// long as a few small files take.
+    pub(super) fn reload(&self) {
+        let json = self.args.json;
+        match self.try_reload() {
+            Ok(config) => {
+                count_reload(true);
+                log::announce_reload(&needs_restart(self.started, &config), json);
+            }
+            Err(failure) => {
+                count_reload(false);
+                log::announce_failed_reload(&failure, json);
+            }
+        }
+    }
+
+    fn try_reload(&self) -> Result<Config, Failure> {
+        let config = effective(self.args)?;
+        let next = certificates(&identities(&config)?)?;
+        let live = Live::new(&config, self.args.json)?;
+        // Nothing can fail from here on.
+        self.certificates.replace_with(&next);
+        self.live.send_replace(live);
+        self.logging
+            .set_level(config.log.level.map(super::args::LogLevel::as_str));
+        Ok(config)
+    }
+}
+
+/// Settings that differ and can't change while the server runs.
+fn needs_restart(started: &Config, now: &Config) -> Vec<&'static str> {
+    let differs = [
+        ("listen", started.listen != now.listen),
+        ("tcp", started.tcp != now.tcp),
+        (
+            "preferred_addresses",
+            started.preferred_addresses != now.preferred_addresses,
+        ),
+        ("workers", started.workers != now.workers),
+        ("grace", started.grace != now.grace),
+        (
+            "tls.min_version",
+            started.tls.min_version != now.tls.min_version,
+        ),
+        ("limits", started.limits != now.limits),
+        ("metrics", started.metrics != now.metrics),
+        ("transport", started.transport != now.transport),
+    ];
+    let differing = differs.into_iter().filter(|(_, differs)| *differs);
+    differing.map(|(name, _)| name).collect()
+}

@@ -1,0 +1,556 @@
+//! `serve` as operators run it: a configuration file, signals, logs, counts, limits.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![cfg(unix)]
+
+#[path = "support/https.rs"]
+mod https;
+mod support;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use http::{Request, StatusCode, Version};
+use http_body_util::BodyExt;
+use serde_json::Value;
+use swiftwater::tls::rustls::ProtocolVersion;
+use swiftwater::tls::rustls::version::TLS12;
+use swiftwater::{Client, ClientError, DevCertificate};
+use swiftwater_http::h3::Config;
+use swiftwater_http::udp::{ALPN_HTTP3, SendRequest};
+use swiftwater_http::web::body::Body;
+use tempfile::TempDir;
+
+use https::{Ask, http, https};
+use support::{Running, swiftwater};
+
+/// A server with a configuration file in a directory of its own.
+struct Operated {
+    home: TempDir,
+    server: Option<Running>,
+    port: u16,
+}
+
+impl Operated {
+    /// Writes the files and starts the server. `{home}` in the configuration is the directory.
+    fn start(config: &str, files: &[(&str, &str)], certificates: &[&DevCertificate]) -> Self {
+        let home = TempDir::new().unwrap();
+        let mut operated = Self {
+            home,
+            server: None,
+            port: 0,
+        };
+        for (name, text) in files {
+            operated.write(name, text);
+        }
+        for (index, certificate) in certificates.iter().enumerate() {
+            operated.write_certificate(index, certificate);
+        }
+        operated.write("serve.toml", config);
+        let mut command = swiftwater();
+        command
+            .args(["serve", "--json", "--listen", "127.0.0.1:0", "--config"])
+            .arg(operated.path("serve.toml"));
+        let server = Running::start(command);
+        let address: SocketAddr = server.first["address"].as_str().unwrap().parse().unwrap();
+        operated.port = address.port();
+        operated.server = Some(server);
+        operated
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn write_certificate(&self, index: usize, certificate: &DevCertificate) {
+        self.write(&format!("{index}.pem"), certificate.certificate_pem());
+        self.write(&format!("{index}.key"), certificate.private_key_pem());
+    }
+
+    fn server(&mut self) -> &mut Running {
+        self.server.as_mut().unwrap()
+    }
+
+    /// The next event of that kind on standard output.
+    fn event(&mut self, kind: &str) -> Value {
+        loop {
+            let event = self.server().next();
+            if event["event"] == kind {
+                return event;
+            }
+        }
+    }
+
+    /// Tells the server to read its configuration again, and waits until it has tried.
+    fn hang_up(&mut self, kind: &str) -> Value {
+        let pid = self.server().id().to_string();
+        let kill = Command::new("kill").args(["-HUP", &pid]).status();
+        assert!(kill.unwrap().success());
+        self.event(kind)
+    }
+
+    async fn http3(
+        &self,
+        name: &str,
+        trusted: &DevCertificate,
+    ) -> Result<SendRequest, ClientError> {
+        let client = Client::builder()
+            .alpn([ALPN_HTTP3])
+            .trust_only([trusted.certificate_der()])
+            .build()
+            .unwrap();
+        let address = SocketAddr::from(([127, 0, 0, 1], self.port));
+        let connection = client.connect_to(address, name).await?;
+        Ok(SendRequest::new(connection, Config::default()))
+    }
+
+    /// Stops the server in good order.
+    fn stop(mut self) -> TempDir {
+        let code = self.server.take().unwrap().interrupt();
+        assert_eq!(code, Some(0));
+        self.home
+    }
+}
+
+fn certificate(names: &[&str]) -> DevCertificate {
+    DevCertificate::generate(names.iter().copied()).unwrap()
+}
+
+async fn get(client: &SendRequest, uri: &str) -> (StatusCode, String) {
+    send(client, Request::get(uri).body(Body::empty()).unwrap()).await
+}
+
+async fn send(client: &SendRequest, request: Request<Body>) -> (StatusCode, String) {
+    let (head, body) = client.send(request).await.unwrap().into_parts();
+    assert_eq!(head.version, Version::HTTP_3);
+    let content = body.collect().await.unwrap().to_bytes();
+    (head.status, String::from_utf8(content.to_vec()).unwrap())
+}
+
+/// The body of an answer over TCP.
+fn text(ask: &Ask<'_>) -> String {
+    String::from_utf8(https(ask).unwrap().body).unwrap()
+}
+
+const ONE: &str = "\
+[[certificate]]
+cert = \"0.pem\"
+key = \"0.key\"
+[[site]]
+[[site.route]]
+directory = \"one\"
+";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hangup_changes_content_and_certificates() {
+    let [old, new] = [certificate(&["localhost"]), certificate(&["localhost"])];
+    let files = [("one/a", "one"), ("two/a", "two")];
+    let mut server = Operated::start(ONE, &files, &[&old]);
+    let client = server.http3("localhost", &old).await.unwrap();
+    assert_eq!(get(&client, "https://localhost/a").await.1, "one");
+    assert_eq!(text(&Ask::new(server.port, &old, "/a")), "one");
+
+    server.write_certificate(0, &new);
+    server.write("serve.toml", &ONE.replace("one", "two"));
+    let event = server.hang_up("reloaded");
+    assert_eq!(event["needs_restart"], Value::Array(Vec::new()));
+    // The connection stays, its requests see the new content.
+    assert_eq!(get(&client, "https://localhost/a").await.1, "two");
+    assert!(server.http3("localhost", &old).await.is_err());
+    let client = server.http3("localhost", &new).await.unwrap();
+    assert_eq!(get(&client, "https://localhost/a").await.1, "two");
+    assert!(https(&Ask::new(server.port, &old, "/a")).is_err());
+    let answer = https(&Ask::new(server.port, &new, "/a")).unwrap();
+    assert_eq!(answer.certificate, new.certificate_der());
+    assert_eq!(answer.body, b"two");
+}
+
+#[test]
+fn a_broken_configuration_changes_nothing() {
+    let certificate = certificate(&["localhost"]);
+    let mut server = Operated::start(ONE, &[("one/a", "one")], &[&certificate]);
+    let unknown = format!("speed = 7\n{ONE}");
+    let no_directory = ONE.replace("one", "nowhere");
+    let no_file = ONE.replace("0.pem", "other.pem");
+    for (broken, expected) in [
+        (unknown.as_str(), "serve.toml:1: "),
+        (no_directory.as_str(), "nowhere"),
+        (no_file.as_str(), "other.pem"),
+    ] {
+        server.write("serve.toml", broken);
+        let event = server.hang_up("reload_failed");
+        let error = event["error"].as_str().unwrap();
+        assert!(error.contains(expected), "{error}");
+        assert_eq!(text(&Ask::new(server.port, &certificate, "/a")), "one");
+    }
+    // What can't change while it runs is named.
+    let changed = format!("workers = 3\n[limits]\nrequests = 9\n{ONE}");
+    server.write("serve.toml", &changed);
+    let event = server.hang_up("reloaded");
+    assert_eq!(
+        event["needs_restart"],
+        serde_json::json!(["workers", "limits"])
+    );
+    assert_eq!(text(&Ask::new(server.port, &certificate, "/a")), "one");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_access_log_has_requests_and_connections() {
+    let certificate = certificate(&["localhost"]);
+    let config = format!("[log]\naccess = \"access.log\"\nformat = \"json\"\n{ONE}");
+    let mut server = Operated::start(&config, &[("one/a", "one")], &[&certificate]);
+    let client = server.http3("localhost", &certificate).await.unwrap();
+    assert_eq!(get(&client, "https://localhost/a?secret").await.1, "one");
+    client.close();
+    server.event("served");
+    // As log rotation does it.
+    fs::rename(server.path("access.log"), server.path("access.log.1")).unwrap();
+    server.hang_up("reloaded");
+    let common = config.replace("json", "common");
+    assert_eq!(
+        https(&Ask::new(server.port, &certificate, "/b"))
+            .unwrap()
+            .status,
+        404
+    );
+    server.event("served");
+    server.write("serve.toml", &common);
+    server.hang_up("reloaded");
+    let ask = Ask::new(server.port, &certificate, "/a");
+    https(&ask).unwrap();
+    server.event("served");
+    let home = server.stop();
+
+    let read = |name: &str| fs::read_to_string(home.path().join(name)).unwrap();
+    let first = read("access.log.1");
+    let lines: Vec<Value> = first
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let request = lines
+        .iter()
+        .find(|line| line["event"] == "request")
+        .unwrap();
+    assert_eq!(request["path"], "/a");
+    assert_eq!(
+        (&request["protocol"], &request["method"]),
+        (&"h3".into(), &"GET".into())
+    );
+    assert_eq!(
+        (&request["status"], &request["bytes"]),
+        (&200.into(), &3.into())
+    );
+    assert_eq!(
+        (&request["early"], &request["host"]),
+        (&false.into(), &"localhost".into())
+    );
+    assert!(request["seconds"].as_f64().unwrap() > 0.0);
+    let second = read("access.log");
+    let (mut as_json, mut as_text) = (Vec::new(), Vec::new());
+    for line in second.lines() {
+        match serde_json::from_str::<Value>(line) {
+            Ok(value) => as_json.push(value),
+            Err(_) => as_text.push(line),
+        }
+    }
+    assert!(
+        as_json
+            .iter()
+            .any(|line| line["path"] == "/b" && line["status"] == 404)
+    );
+    // Each connection has its line, wherever the rotation put it.
+    let mut ends = lines.iter().chain(&as_json);
+    let end = ends.find(|line| line["protocol"] == "h3" && line["event"] == "connection");
+    let end = end.unwrap();
+    assert_eq!(end["requests"], 1);
+    assert!(end["rtt_ms"].as_f64().unwrap() > 0.0 && end["bytes_sent"].as_u64() > Some(1200));
+    assert_eq!(end["packets_lost"], 0);
+    let [line] = as_text[..] else {
+        panic!("{as_text:?}")
+    };
+    assert!(line.starts_with("127.0.0.1 - - ["), "{line}");
+    assert!(
+        line.ends_with(" +0000] \"GET /a HTTP/1.1\" 200 3"),
+        "{line}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn counts_are_scraped() {
+    let certificate = certificate(&["localhost"]);
+    let config = format!("[metrics]\nlisten = \"127.0.0.1:0\"\n{ONE}");
+    let mut server = Operated::start(&config, &[("one/a", "one")], &[&certificate]);
+    let event = server.event("metrics");
+    let address = event["address"].as_str().unwrap().to_owned();
+    let client = server.http3("localhost", &certificate).await.unwrap();
+    get(&client, "https://localhost/a").await;
+    get(&client, "https://localhost/b").await;
+    https(&Ask::new(server.port, &certificate, "/a")).unwrap();
+    for _ in 0..3 {
+        server.event("served");
+    }
+    let stranger = self::certificate(&["localhost"]);
+    assert!(https(&Ask::new(server.port, &stranger, "/a")).is_err());
+    server.hang_up("reloaded");
+    let (status, counts) = http(&address, "/metrics").unwrap();
+    assert_eq!(status, 200);
+    let has = |line: &str| counts.lines().any(|each| each == line);
+    for line in [
+        r#"http_requests_total{version="3",method="GET",status="2xx"} 1"#,
+        r#"http_requests_total{version="3",method="GET",status="4xx"} 1"#,
+        r#"http_requests_total{version="1.1",method="GET",status="2xx"} 1"#,
+        r#"connections_open{transport="quic"} 1"#,
+        r#"reloads_total{result="done"} 1"#,
+        "quic_connections_accepted_total 1",
+        "access_log_lines_dropped_total 0",
+    ] {
+        assert!(has(line), "{line} is not in\n{counts}");
+    }
+    assert_eq!(http(&address, "/").unwrap().0, 404);
+    // These are counted when the server has seen the end.
+    client.close();
+    let ended = [
+        r#"connections_ended_total{protocol="h3"} 1"#,
+        r#"connections_ended_total{protocol="http/1.1"} 1"#,
+        r#"handshakes_failed_total{transport="tcp"} 1"#,
+    ];
+    let counts = (0..3000).find_map(|_| {
+        thread::sleep(Duration::from_millis(20));
+        let (_, counts) = http(&address, "/metrics").unwrap();
+        ended
+            .iter()
+            .all(|line| counts.contains(line))
+            .then_some(counts)
+    });
+    let counts = counts.expect("the ends are never counted");
+    let mut lines = counts.lines();
+    let packets = lines.find_map(|line| line.strip_prefix("quic_packets_sent_total "));
+    assert!(packets.unwrap().parse::<u64>().unwrap() > 3);
+}
+
+/// Answers each request with its first line and its host.
+fn upstream() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = Vec::new();
+            let mut byte = [0];
+            while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) == 1 {
+                head.push(byte[0]);
+            }
+            let head = String::from_utf8(head).unwrap();
+            let first = head.lines().next().unwrap_or_default();
+            let text = format!("upstream {first}");
+            let length = text.len();
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nlocation: /there\r\nconnection: close\r\n\r\n{text}"
+            );
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    address
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hosts_and_paths_choose_the_content() {
+    let [a, b] = [
+        certificate(&["a.example", "localhost"]),
+        certificate(&["*.b.example"]),
+    ];
+    let upstream = upstream();
+    let config = format!(
+        r#"
+[[certificate]]
+cert = "0.pem"
+key = "0.key"
+[[certificate]]
+cert = "1.pem"
+key = "1.key"
+[[site]]
+hosts = ["a.example"]
+[[site.route]]
+directory = "a"
+[[site.route]]
+path = "/files"
+directory = "files"
+[[site.route]]
+path = "/api"
+upstream = "http://{upstream}"
+[[site.route]]
+path = "/api/short"
+upstream = "http://{upstream}/x"
+strip_path = true
+[[site]]
+hosts = ["*.b.example"]
+[[site.route]]
+directory = "b"
+"#
+    );
+    let big = "text that repeats ".repeat(200);
+    let files = [
+        ("a/x", "a"),
+        ("b/x", "b"),
+        ("files/x", "files"),
+        ("files/sub/index.html", "sub"),
+        ("a/big.txt", big.as_str()),
+    ];
+    let server = Operated::start(&config, &files, &[&a, &b]);
+    let client = server.http3("a.example", &a).await.unwrap();
+    let seen = async |path: &str| get(&client, &format!("https://a.example{path}")).await;
+    assert_eq!(seen("/x").await.1, "a");
+    assert_eq!(seen("/files/x").await.1, "files");
+    assert_eq!(seen("/filesx").await.0, StatusCode::NOT_FOUND);
+    assert_eq!(seen("/api?q=1").await.1, "upstream GET /api?q=1 HTTP/1.1");
+    assert_eq!(seen("/api/x").await.1, "upstream GET /api/x HTTP/1.1");
+    assert_eq!(
+        seen("/api/short/y?q").await.1,
+        "upstream GET /x/y?q HTTP/1.1"
+    );
+    assert_eq!(seen("/files/%2e%2e/x").await.0, StatusCode::BAD_REQUEST);
+    let other = get(&client, "https://c.example/x").await;
+    assert_eq!(other.0, StatusCode::MISDIRECTED_REQUEST);
+    // The certificate follows the name, over QUIC as over TCP.
+    let client = server.http3("www.b.example", &b).await.unwrap();
+    assert_eq!(get(&client, "https://www.b.example/x").await.1, "b");
+    let ask = |host, path| Ask {
+        host,
+        ..Ask::new(server.port, &a, path)
+    };
+    let of_b = Ask {
+        name: "www.b.example",
+        trusted: &b,
+        ..ask("www.b.example:443", "/x")
+    };
+    assert_eq!(text(&of_b), "b");
+    // Redirects lead to where the content is.
+    for (path, expected) in [("/files", "/files/"), ("/files/sub?q", "/files/sub/?q")] {
+        let answer = https(&ask("a.example", path)).unwrap();
+        assert_eq!(answer.status, 301);
+        let location = format!("\r\nlocation: {expected}\r\n");
+        assert!(
+            format!("{}\r\n", answer.head).contains(&location),
+            "{}",
+            answer.head
+        );
+    }
+    let answer = https(&ask("a.example", "/api/short/y")).unwrap();
+    assert!(
+        answer.head.contains("location: /api/short/there"),
+        "{}",
+        answer.head
+    );
+    let packed = Ask {
+        fields: "accept-encoding: gzip\r\n",
+        ..ask("a.example", "/big.txt")
+    };
+    let answer = https(&packed).unwrap();
+    assert!(answer.head.contains("content-encoding: gzip") && answer.body.len() < big.len() / 4);
+    assert_eq!(https(&ask("c.example", "/x")).unwrap().status, 421);
+}
+
+#[test]
+fn older_clients_are_served_unless_that_is_forbidden() {
+    let certificate = certificate(&["localhost"]);
+    let ask = |port| Ask {
+        version: &TLS12,
+        fields: "accept-encoding: gzip\r\n",
+        ..Ask::new(port, &certificate, "/a")
+    };
+    let big = "text that repeats ".repeat(200);
+    let files = [("one/a", big.as_str())];
+    let server = Operated::start(
+        &format!("compression = false\n{ONE}"),
+        &files,
+        &[&certificate],
+    );
+    let answer = https(&ask(server.port)).unwrap();
+    assert_eq!(answer.version, Some(ProtocolVersion::TLSv1_2));
+    assert!(answer.body == big.as_bytes() && answer.head.contains("alt-svc: h3="));
+    let strict = format!("[tls]\nmin_version = \"1.3\"\n{ONE}");
+    let server = Operated::start(&strict, &files, &[&certificate]);
+    assert!(https(&ask(server.port)).is_err());
+    let answer = https(&Ask::new(server.port, &certificate, "/a")).unwrap();
+    assert_eq!(answer.version, Some(ProtocolVersion::TLSv1_3));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn limits_hold_for_all_versions() {
+    let certificate = certificate(&["localhost"]);
+    let config = format!("[limits]\nheader_count = 5\nheader_size = 8192\n{ONE}");
+    let server = Operated::start(&config, &[("one/a", "one")], &[&certificate]);
+    let client = server.http3("localhost", &certificate).await.unwrap();
+    let request = |fields: usize, length: usize| {
+        let value = "v".repeat(length);
+        let request = Request::get("https://localhost/a");
+        let named = (0..fields).map(|nth| format!("x-{nth}"));
+        named.fold(request, |request, name| request.header(name, &value))
+    };
+    let too_large = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+    let sent = async |fields, length| {
+        let request = request(fields, length).body(Body::empty()).unwrap();
+        send(&client, request).await.0
+    };
+    assert_eq!(sent(1, 100).await, StatusCode::OK);
+    assert_eq!(sent(12, 1).await, too_large);
+    // Clients of HTTP/3 are told how much may be sent, and this one keeps to it.
+    let large = request(1, 9000).body(Body::empty()).unwrap();
+    let error = client.send(large).await.unwrap_err().to_string();
+    assert!(error.contains("8192"), "{error}");
+    let fields = "x: 1\r\n".repeat(12);
+    let many = Ask {
+        fields: &fields,
+        ..Ask::new(server.port, &certificate, "/a")
+    };
+    assert_eq!(https(&many).unwrap().status, 431);
+    let large = format!("x: {}\r\n", "v".repeat(20_000));
+    let large = Ask {
+        fields: &large,
+        ..many
+    };
+    assert_eq!(https(&large).unwrap().status, 431);
+    assert_eq!(text(&Ask::new(server.port, &certificate, "/a")), "one");
+}
+
+#[test]
+fn flags_do_without_a_file() {
+    let home = TempDir::new().unwrap();
+    fs::write(home.path().join("a"), "one").unwrap();
+    let log = home.path().join("access.log");
+    let mut command = swiftwater();
+    command
+        .arg("serve")
+        .arg(home.path())
+        .args(["--listen", "127.0.0.1:0", "--json"]);
+    command.args([
+        "--metrics",
+        "127.0.0.1:0",
+        "--max-header-count",
+        "5",
+        "--min-tls",
+        "1.3",
+    ]);
+    command
+        .arg("--access-log")
+        .arg(&log)
+        .args(["--log-format", "json", "--state-dir"]);
+    command.arg(home.path().join("state"));
+    let mut server = Running::start(command);
+    let metrics = server.next();
+    let address = metrics["address"].as_str().unwrap();
+    assert_eq!(http(address, "/metrics").unwrap().0, 200);
+    assert!(Path::new(&log).exists());
+    assert_eq!(server.interrupt(), Some(0));
+}
