@@ -120,6 +120,12 @@ impl Inbox {
         std::mem::swap(&mut self.lock().news, empty);
     }
 
+    /// True if connections were touched, and nothing else happened.
+    pub(crate) fn only_touches(&self) -> bool {
+        let inner = self.lock();
+        !inner.news.touched.is_empty() && inner.news.forwarded.datagrams.is_empty()
+    }
+
     /// Leaves `waker` to be woken by the next news; false if there are news already.
     pub(crate) fn park(&self, waker: &Waker) -> bool {
         let mut inner = self.lock();

@@ -13,6 +13,7 @@ use std::task::{Context, Poll};
 
 use swiftwater_quic::{ConnectionHandle, EndpointEvent, LocalAddress, SocketId};
 use swiftwater_units::{Instant, Side};
+use tokio::runtime::{Handle as Runtime, RuntimeFlavor};
 use tokio::time::Sleep;
 
 use crate::connection::Connection;
@@ -47,6 +48,10 @@ pub(crate) struct Worker {
     /// What `sleep` is set to; `None` once it has fired.
     armed: Option<Instant>,
     news: News,
+    /// Sleeps, or did until this very poll.
+    asleep: bool,
+    /// See [`Worker::waits_for_more`].
+    runs_next: bool,
     scratch: Scratch,
 }
 
@@ -73,8 +78,19 @@ impl Worker {
             table: Table::default(),
             armed: None,
             news: News::default(),
+            asleep: false,
+            runs_next: Runtime::try_current()
+                .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread),
             scratch: Scratch::default(),
         }
+    }
+
+    /// True once after the application woke the worker. A runtime with several threads runs a task that
+    /// another one wakes right after that one, before all that were ready: each request or response of many
+    /// would go into a packet of its own. Whoever wakes itself comes after those tasks.
+    fn waits_for_more(&mut self) -> bool {
+        let slept = std::mem::take(&mut self.asleep);
+        slept && self.runs_next && self.shared.inbox.only_touches()
     }
 
     /// One turn. True if anything was done.
@@ -421,6 +437,10 @@ impl Future for Worker {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let worker = self.get_mut();
         count(&worker.shared.counters.wakeups, 1);
+        if worker.waits_for_more() {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         for _ in 0..TURNS {
             if worker.turn(cx) {
                 continue;
@@ -429,6 +449,7 @@ impl Future for Worker {
                 return Poll::Ready(());
             }
             if !worker.arm(cx) && worker.shared.inbox.park(cx.waker()) {
+                worker.asleep = true;
                 return Poll::Pending;
             }
         }
