@@ -273,11 +273,11 @@ impl ClientBuilder {
     /// The same trust, cipher suites and key log for TLS 1.3 over TCP: what an HTTP client needs beside
     /// QUIC. ALPN names are to be set; sessions are not kept.
     pub fn tls_over_tcp(&self) -> Result<rustls::ClientConfig, BuildError> {
-        Ok(self.tls()?.over_tcp())
+        Ok(self.client_tls()?.over_tcp())
     }
 
     /// Trust, suites, ALPN and key log.
-    fn tls(&self) -> Result<ClientTls, BuildError> {
+    fn client_tls(&self) -> Result<ClientTls, BuildError> {
         let tls = match &self.side.trust {
             Trust::PlatformAnd(extra) => {
                 let provider = Arc::new(aws_lc_rs::default_provider());
@@ -302,7 +302,7 @@ impl ClientBuilder {
 
     /// Binds the socket. Must be called inside a tokio runtime.
     pub fn build(self) -> Result<Client, BuildError> {
-        let mut tls = self.tls()?;
+        let mut tls = self.client_tls()?;
         if let Some(store) = self.side.sessions {
             tls = tls.sessions(store).early_data(self.side.early_data);
         }

@@ -81,8 +81,12 @@ pub struct ServeArgs {
     #[arg(long)]
     pub no_tcp: bool,
 
-    /// Address and port to listen on, UDP and TCP [default: [::]:4433]
-    #[arg(long, value_name = "ADDR")]
+    /// Address and port to listen on, UDP and TCP; [`DEFAULT_LISTEN`](crate::cli::DEFAULT_LISTEN) unless said
+    #[arg(
+        help = "Address and port to listen on, UDP and TCP [default: [::]:4433]",
+        long,
+        value_name = "ADDR"
+    )]
     pub listen: Option<SocketAddr>,
 
     /// Listen there too, and ask clients to go there after the handshake; one address per family
