@@ -18,11 +18,12 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, Version};
 use http_body_util::{BodyExt, Full};
 use swiftwater_http::tcp::{ALPN_HTTP2, ALPN_HTTP11, Limits};
-use swiftwater_http::web::body::{Body, BoxError};
+use swiftwater_http::web::body::Body;
 use tower::Service;
 
 use pair::Pair;
 use peers::{certificate, http1, http2, in_time, secure, tls};
+use swiftwater_http::web::service::WebService;
 
 /// What came back: version, status, content.
 type Answer = (Version, StatusCode, String);
@@ -39,13 +40,9 @@ where
 }
 
 /// The requests' answers over each of the three versions.
-async fn over_all<S, B>(service: S, requests: &[Request<Full<Bytes>>]) -> [Vec<Answer>; 3]
+async fn over_all<S>(service: S, requests: &[Request<Full<Bytes>>]) -> [Vec<Answer>; 3]
 where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
-    S::Future: Send + 'static,
-    S::Error: Into<BoxError>,
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<BoxError>,
+    S: WebService + Sync,
 {
     let (trusted, shown) = certificate();
     let server = secure(service.clone(), Limits::default(), &shown).await;

@@ -6,16 +6,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Request, Response};
 use swiftwater_http::tcp::{Limits, RunningServer, TcpServer, server_config};
 use swiftwater_http::udp::{ALPN_HTTP3, H3Server};
 use swiftwater_http::web::alt_svc::AltSvcLayer;
-use swiftwater_http::web::body::{Body, BoxError};
+use swiftwater_http::web::service::WebService;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use tower::{Layer, Service};
+use tower::Layer;
 
 use crate::error::BuildError;
 use crate::server::{Server, ServerBuilder};
@@ -122,31 +120,23 @@ impl WebServer {
     }
 
     /// Serves until the future is dropped, which cuts off what is under way.
-    pub async fn serve<S, B>(self, service: S) -> io::Result<()>
+    pub async fn serve<S>(self, service: S) -> io::Result<()>
     where
-        S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
-        S::Future: Send + 'static,
-        S::Error: Into<BoxError>,
-        B: http_body::Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<BoxError>,
+        S: WebService + Sync,
     {
         self.serve_until(service, pending(), Duration::ZERO).await
     }
 
     /// Serves until `stop` is ready; then takes no more requests and gives those under way `grace` to
     /// end. Clients hear of it (GOAWAY of HTTP/3 and HTTP/2, `Connection: close` of HTTP/1.1).
-    pub async fn serve_until<S, B>(
+    pub async fn serve_until<S>(
         self,
         service: S,
         stop: impl Future<Output = ()>,
         grace: Duration,
     ) -> io::Result<()>
     where
-        S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
-        S::Future: Send + 'static,
-        S::Error: Into<BoxError>,
-        B: http_body::Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<BoxError>,
+        S: WebService + Sync,
     {
         let port = self.local_addr().port();
         let advertised = AltSvcLayer::new(port, ALT_SVC_MAX_AGE).layer(service.clone());

@@ -9,12 +9,13 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{Either, Full};
 use hyper::body::{Body as _, Incoming};
-use tower::{Service, ServiceExt};
+use tower::ServiceExt;
 
 use super::activity::{Activity, TrackedBody};
 use super::limits::Limits;
 use crate::web::body::{Body, BoxError, status_line};
 use crate::web::connection_info::ConnectionInfo;
+use crate::web::service::WebService;
 use crate::web::timed_body::TimedBody;
 
 /// The body of a response as hyper sees it: the service's, or a short text of ours.
@@ -29,15 +30,11 @@ pub(super) struct Adapter<S> {
     pub(super) limits: Arc<Limits>,
 }
 
-impl<S, B> hyper::service::Service<Request<Incoming>> for Adapter<S>
+impl<S> hyper::service::Service<Request<Incoming>> for Adapter<S>
 where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
-    S::Future: Send + 'static,
-    S::Error: Into<BoxError>,
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<BoxError>,
+    S: WebService,
 {
-    type Response = Response<OutgoingBody<B>>;
+    type Response = Response<OutgoingBody<S::Content>>;
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
 

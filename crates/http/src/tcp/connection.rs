@@ -7,8 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use rustls::ServerConfig;
@@ -18,7 +16,6 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
-use tower::Service;
 
 use super::activity::{Activity, Expiry};
 use super::adapter::Adapter;
@@ -26,8 +23,9 @@ use super::limits::Limits;
 use super::metered::{Meter, Metered};
 use super::observer::{ConnectionEnd, Observer, Outcome};
 use super::tls::{ALPN_HTTP2, ALPN_HTTP11};
-use crate::web::body::{Body, BoxError};
+use crate::web::body::BoxError;
 use crate::web::connection_info::{ConnectionInfo, Transport};
+use crate::web::service::WebService;
 
 /// hyper's least buffer for the head of a request.
 const MIN_HEADER_BUFFER: usize = 8192;
@@ -81,17 +79,13 @@ struct Record {
 }
 
 /// Serves one connection to its end.
-pub(super) async fn serve<S, B>(
+pub(super) async fn serve<S>(
     stream: TcpStream,
     peer: SocketAddr,
     shared: Arc<Shared<S>>,
 ) -> Result<(), ConnectionError>
 where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
-    S::Future: Send + 'static,
-    S::Error: Into<BoxError>,
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<BoxError>,
+    S: WebService + Sync,
 {
     stream.set_nodelay(true)?;
     let mut record = Record {
@@ -124,17 +118,13 @@ where
     result
 }
 
-async fn serve_recorded<S, B>(
+async fn serve_recorded<S>(
     stream: TcpStream,
     record: &mut Record,
     shared: &Shared<S>,
 ) -> Result<(), ConnectionError>
 where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
-    S::Future: Send + 'static,
-    S::Error: Into<BoxError>,
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<BoxError>,
+    S: WebService + Sync,
 {
     let stream = Metered::new(stream, Arc::clone(&record.meter));
     let Some(tls) = &shared.tls else {
@@ -154,18 +144,14 @@ where
 }
 
 /// Requests and responses over a stream that is ready for them.
-async fn exchange<I, S, B>(
+async fn exchange<I, S>(
     stream: I,
     record: &Record,
     shared: &Shared<S>,
 ) -> Result<(), ConnectionError>
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
-    S::Future: Send + 'static,
-    S::Error: Into<BoxError>,
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<BoxError>,
+    S: WebService,
 {
     let limits = &shared.limits;
     let builder = builder(limits, record.info.alpn.as_deref());

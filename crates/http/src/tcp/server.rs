@@ -6,19 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Request, Response};
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout_at};
-use tower::Service;
 
 use super::connection::{self, Shared};
 use super::limits::Limits;
 use super::observer::{ConnectionEnd, Observer};
-use crate::web::body::{Body, BoxError};
+use crate::web::service::WebService;
 
 /// How long to leave `accept` alone when the process has run out of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -67,13 +64,9 @@ impl TcpServer {
 
     /// Serves `listener` until the returned handle is drained or dropped. Must be called within a
     /// tokio runtime.
-    pub fn serve<S, B>(self, listener: TcpListener, service: S) -> io::Result<RunningServer>
+    pub fn serve<S>(self, listener: TcpListener, service: S) -> io::Result<RunningServer>
     where
-        S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
-        S::Future: Send + 'static,
-        S::Error: Into<BoxError>,
-        B: http_body::Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<BoxError>,
+        S: WebService + Sync,
     {
         let local = listener.local_addr()?;
         let (drain, draining) = watch::channel(false);
@@ -174,13 +167,9 @@ struct Acceptor<S> {
     shared: Arc<Shared<S>>,
 }
 
-impl<S, B> Acceptor<S>
+impl<S> Acceptor<S>
 where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
-    S::Future: Send + 'static,
-    S::Error: Into<BoxError>,
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<BoxError>,
+    S: WebService + Sync,
 {
     async fn run(self) -> JoinSet<()> {
         let mut connections = JoinSet::new();

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, DATE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body as _;
@@ -13,7 +12,7 @@ use swiftwater_net::quic::ConnectionError;
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tower::{Service, ServiceExt};
+use tower::ServiceExt;
 
 use super::body::RecvBody;
 use super::connection::Http3;
@@ -25,6 +24,7 @@ use crate::h3::{self, Code, Fault};
 use crate::web::body::{Body, BoxError, text_response};
 use crate::web::connection_info::{ConnectionInfo, Transport};
 use crate::web::early_data::EarlyData;
+use crate::web::service::WebService;
 use crate::web::timed_body::{Pace, TimedBody};
 
 /// What all requests are told of ALPN.
@@ -133,13 +133,9 @@ impl H3Server {
     /// Serves `connection` to its end.
     ///
     /// Dropping the future closes the connection, and ends the requests under way.
-    pub async fn serve<S, B>(&self, connection: Connection, service: S) -> Result<(), ServeError>
+    pub async fn serve<S>(&self, connection: Connection, service: S) -> Result<(), ServeError>
     where
-        S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
-        S::Future: Send + 'static,
-        S::Error: Into<BoxError>,
-        B: http_body::Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<BoxError>,
+        S: WebService,
     {
         // Early data can't be for anything but what the session was made with.
         if connection.alpn().is_some_and(|alpn| alpn != ALPN_HTTP3) {
@@ -199,13 +195,9 @@ fn conclude(reason: ConnectionError, fault: Option<Fault>) -> Result<(), ServeEr
 }
 
 /// One request, from its head to the last byte of the response.
-async fn answer<S, B>(server: H3Server, exchange: Exchange, incoming: Incoming, service: S)
+async fn answer<S>(server: H3Server, exchange: Exchange, incoming: Incoming, service: S)
 where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
-    S::Future: Send + 'static,
-    S::Error: Into<BoxError>,
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<BoxError>,
+    S: WebService,
 {
     let exchange = Arc::new(exchange);
     // A service that panics, or a server that stops, leaves a request without an answer.

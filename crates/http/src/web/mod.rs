@@ -7,6 +7,7 @@
 //! - [`access_log`], [`metrics`]: layers that watch them.
 //! - [`body`], [`timed_body`], [`observed_body`]: bodies of unknown type, an end to bodies that come
 //!   too slowly, bodies that tell what became of them.
+//! - [`service`]: what servers take.
 //! - [`connection_info`], [`host`](mod@host): what is known of the connection that a request came by, and
 //!   which host it is for.
 //!
@@ -23,4 +24,5 @@ pub mod host;
 pub mod metrics;
 pub mod observed_body;
 pub mod proxy;
+pub mod service;
 pub mod timed_body;

@@ -21,7 +21,8 @@ use swiftwater_http::tcp::{
     ALPN_HTTP2, ALPN_HTTP11, Certificates, RunningServer, TcpServer, server_config,
 };
 use swiftwater_http::udp::{ALPN_HTTP3, H3Server};
-use swiftwater_http::web::body::{Body, BoxError};
+use swiftwater_http::web::body::Body;
+use swiftwater_http::web::service::WebService;
 use swiftwater_net::quic::{
     ClientConfig, EarlyData, EndpointConfig, RetryPolicy, ServerConfig, TransportConfig,
 };
@@ -30,7 +31,6 @@ use swiftwater_tls::{
     ClientTls, DevCertificate, EndpointSecrets, MemorySessionStore, ServerTls, Tickets,
 };
 use tokio::net::TcpListener;
-use tower::Service;
 
 pub const NAME: &str = "origin.test";
 
@@ -79,13 +79,9 @@ pub struct World {
 }
 
 impl World {
-    pub async fn new<S, B>(tcp: Tcp, udp: Udp, service: S) -> Self
+    pub async fn new<S>(tcp: Tcp, udp: Udp, service: S) -> Self
     where
-        S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
-        S::Future: Send + 'static,
-        S::Error: Into<BoxError>,
-        B: http_body::Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<BoxError>,
+        S: WebService + Sync,
     {
         let certificate = DevCertificate::generate([NAME]).unwrap();
         let http3 = Arc::new(Mutex::new(H3Server::default()));
@@ -195,13 +191,9 @@ fn quic_options(certificate: &DevCertificate) -> EndpointOptions {
     EndpointOptions::new(endpoint_config(1), [1; 32]).server(config)
 }
 
-fn accept<S, B>(endpoint: Endpoint, http3: Arc<Mutex<H3Server>>, service: S)
+fn accept<S>(endpoint: Endpoint, http3: Arc<Mutex<H3Server>>, service: S)
 where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
-    S::Future: Send + 'static,
-    S::Error: Into<BoxError>,
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<BoxError>,
+    S: WebService + Sync,
 {
     tokio::spawn(async move {
         while let Some(connection) = endpoint.accept().await {
@@ -211,18 +203,14 @@ where
     });
 }
 
-fn tcp_server<S, B>(
+fn tcp_server<S>(
     tcp: Tcp,
     certificate: &DevCertificate,
     listener: TcpListener,
     service: S,
 ) -> Option<RunningServer>
 where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
-    S::Future: Send + 'static,
-    S::Error: Into<BoxError>,
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<BoxError>,
+    S: WebService + Sync,
 {
     let chain = vec![certificate.certificate_der()];
     let certificates = Certificates::new(chain, certificate.private_key_der()).unwrap();

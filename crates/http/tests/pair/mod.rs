@@ -10,7 +10,8 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use swiftwater_http::h3;
 use swiftwater_http::udp::{ALPN_HTTP3, H3Server, RecvBody, SendRequest};
-use swiftwater_http::web::body::{Body, BoxError};
+use swiftwater_http::web::body::Body;
+use swiftwater_http::web::service::WebService;
 use swiftwater_net::quic::{
     ClientConfig, EarlyData, EndpointConfig, RetryPolicy, ServerConfig, TransportConfig,
 };
@@ -18,7 +19,6 @@ use swiftwater_net::{Connection, Endpoint, EndpointOptions};
 use swiftwater_tls::{
     ClientTls, DevCertificate, EndpointSecrets, MemorySessionStore, ServerTls, Tickets,
 };
-use tower::Service;
 
 pub const NAME: &str = "localhost";
 
@@ -42,24 +42,16 @@ fn endpoint_config(seed: u8) -> EndpointConfig {
 
 impl Pair {
     /// A server at work with `service`, and a client that trusts it.
-    pub fn new<S, B>(service: S) -> Self
+    pub fn new<S>(service: S) -> Self
     where
-        S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
-        S::Future: Send + 'static,
-        S::Error: Into<BoxError>,
-        B: http_body::Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<BoxError>,
+        S: WebService + Sync,
     {
         Self::with(H3Server::default(), TransportConfig::default(), service)
     }
 
-    pub fn with<S, B>(server: H3Server, transport: TransportConfig, service: S) -> Self
+    pub fn with<S>(server: H3Server, transport: TransportConfig, service: S) -> Self
     where
-        S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
-        S::Future: Send + 'static,
-        S::Error: Into<BoxError>,
-        B: http_body::Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<BoxError>,
+        S: WebService + Sync,
     {
         let certificate = DevCertificate::generate([NAME]).unwrap();
         let tls = ServerTls::from_dev_certificate(&certificate)

@@ -20,13 +20,13 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 use swiftwater_http::tcp::{Certificates, Limits, RunningServer, TcpServer, server_config};
 use swiftwater_http::web::body::{Body, BoxError};
+use swiftwater_http::web::service::WebService;
 use swiftwater_tls::DevCertificate;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tower::Service;
 
 /// Far longer than anything here takes: reaching it means that something hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -49,13 +49,9 @@ pub(crate) async fn until(done: impl Fn() -> bool) {
 }
 
 /// A server without TLS at a free port.
-pub(crate) async fn plain<S, B>(service: S, limits: Limits) -> RunningServer
+pub(crate) async fn plain<S>(service: S, limits: Limits) -> RunningServer
 where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
-    S::Future: Send + 'static,
-    S::Error: Into<BoxError>,
-    B: HttpBody<Data = Bytes> + Send + 'static,
-    B::Error: Into<BoxError>,
+    S: WebService + Sync,
 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     TcpServer::plain()
@@ -65,17 +61,13 @@ where
 }
 
 /// A TLS server at a free port, whose certificate can be replaced.
-pub(crate) async fn secure<S, B>(
+pub(crate) async fn secure<S>(
     service: S,
     limits: Limits,
     certificates: &Arc<Certificates>,
 ) -> RunningServer
 where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
-    S::Future: Send + 'static,
-    S::Error: Into<BoxError>,
-    B: HttpBody<Data = Bytes> + Send + 'static,
-    B::Error: Into<BoxError>,
+    S: WebService + Sync,
 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let config = server_config(Arc::clone(certificates) as _).unwrap();
