@@ -120,7 +120,7 @@ impl Inbox {
         std::mem::swap(&mut self.lock().news, empty);
     }
 
-    /// True if connections were touched, and nothing else happened.
+    /// True if connections were touched, and no datagrams of other workers wait.
     pub(crate) fn only_touches(&self) -> bool {
         let inner = self.lock();
         !inner.news.touched.is_empty() && inner.news.forwarded.datagrams.is_empty()
