@@ -28,6 +28,8 @@ class Job:
     measures: list
     # Flags of the relay between client and server; `None` without.
     link: list | None = None
+    # Of both ends.
+    flags: tuple = ()
     # Connections held open before the measured ones, so that what a server has once doesn't count.
     warm_up: int = 0
     # Whether --quick runs it without being asked for it.
@@ -88,7 +90,7 @@ JOBS = [
     bulk("bulk-upload", "One stream, 1 GB up", 1_000_000_000, 50_000_000, direction="upload",
          in_quick=False, usual=False),
     bulk("bulk-loss", "200 MB down, 5 % of packets lost each way", 200_000_000, 5_000_000,
-         link=["--loss", "5%"], in_quick=False),
+         link=["--loss", "5%"], flags=("--lossy",), in_quick=False),
     bulk("bulk-long", "100 MB down, 100 ms round trip, 100 Mbit/s, queue of one bandwidth-delay product",
          100_000_000, 5_000_000, link=["--rate", "100mbit", "--delay", "50ms", "--buffer", "1bdp"],
          in_quick=False),

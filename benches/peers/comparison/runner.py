@@ -45,7 +45,7 @@ class Runner:
 
     def _run(self, job, entry, seed, stack):
         address = free_address()
-        settings = ["--mtu", self.mtu, *entry.flags]
+        settings = ["--mtu", self.mtu, *entry.flags, *job.flags]
         server = self._start(stack, "server", [
             entry.program.path, "server", "--listen", address, *settings,
             "--cert", self.folder / "cert.pem", "--key", self.folder / "key.pem",

@@ -1,4 +1,4 @@
-//! noq in the comparison. Its interface is quinn's, and so is all of the program.
+//! noq in the comparison. Its interface is nearly quinn's, and so is the program.
 
 #![forbid(unsafe_code)]
 
@@ -12,7 +12,22 @@ mod settings;
 mod streams;
 
 use job::{Arguments, Failure, Role};
-use noq as quic;
+
+/// The library, and what quinn has otherwise.
+mod quic {
+    use bytes::Bytes;
+
+    pub(crate) use noq::congestion::Bbr3Config as LossyConfig;
+    pub(crate) use noq::*;
+
+    /// Takes chunks that have come; `None` at the end.
+    pub(crate) async fn read_chunks(
+        stream: &mut RecvStream,
+        chunks: &mut [Bytes],
+    ) -> Result<Option<usize>, ReadError> {
+        stream.read_many_chunks(chunks).await
+    }
+}
 
 fn main() -> Result<(), Failure> {
     match Arguments::of_process().role {

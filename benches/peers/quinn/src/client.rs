@@ -12,13 +12,15 @@ use job::{
 };
 use tokio::task::JoinSet;
 
-use crate::quic::{Connection, Endpoint, RecvStream, SendStream, VarInt};
+use crate::quic::{ClientConfig, Connection, Endpoint, RecvStream, SendStream, VarInt};
 use crate::settings;
 use crate::streams::{supply, take};
 
 pub(crate) async fn run(arguments: ClientArguments) -> Result<(), Failure> {
+    let (endpoint, config) = settings::client(&arguments)?;
     let client = Client {
-        endpoint: settings::client(&arguments)?,
+        endpoint,
+        config,
         server: arguments.connect,
     };
     match arguments.job {
@@ -43,12 +45,17 @@ pub(crate) async fn run(arguments: ClientArguments) -> Result<(), Failure> {
 #[derive(Clone)]
 struct Client {
     endpoint: Endpoint,
+    config: ClientConfig,
     server: SocketAddr,
 }
 
 impl Client {
     async fn connect(&self) -> Result<Connection, Failure> {
-        Ok(self.endpoint.connect(self.server, SERVER_NAME)?.await?)
+        let config = self.config.clone();
+        let connecting = self
+            .endpoint
+            .connect_with(config, self.server, SERVER_NAME)?;
+        Ok(connecting.await?)
     }
 
     /// Keeps everything until the runner has seen enough.

@@ -1,20 +1,21 @@
 //! Clients and servers, tuned or with the library's defaults.
 //!
-//! Tuned: windows and send buffer that don't have to grow first, an initial congestion window that spares the
-//! ramp, no tickets. ACK frequency: the sender asks for an ACK every tenth packet.
+//! Tuned: windows and send buffer that don't have to grow first; an initial congestion window that spares the
+//! ramp; no tickets; an ACK every tenth packet (ACK frequency). CUBIC, the default, is the controller; where packets
+//! are lost at random, BBR.
 
 use std::fs;
 
 use job::{
-    ALPN, CONNECTION_WINDOW, ClientArguments, Failure, MAX_STREAMS, STREAM_WINDOW, ServerArguments,
-    Settings, tls,
+    ALPN, CONNECTION_WINDOW, ClientArguments, Failure, INITIAL_WINDOW, MAX_STREAMS, STREAM_WINDOW,
+    ServerArguments, Settings, tls,
 };
 use swiftwater::quic::AckFrequencyConfig;
 use swiftwater::tls::Tickets;
 use swiftwater::{Builder, CipherSuite, Client, Server, TransportConfig};
 
-/// Initial congestion window when tuned, bytes.
-const INITIAL_WINDOW: u64 = 256 << 10;
+/// The controller that minds random losses least.
+const LOSSY_CONTROLLER: &str = "bbr1";
 
 /// A server that is bound.
 pub(crate) fn server(arguments: &ServerArguments) -> Result<Server, Failure> {
@@ -39,7 +40,7 @@ pub(crate) fn client(arguments: &ClientArguments) -> Result<Client, Failure> {
 }
 
 fn common<Side>(builder: Builder<Side>, settings: Settings) -> Builder<Side> {
-    builder
+    let builder = builder
         .alpn([ALPN])
         .cipher_suites(&[CipherSuite::Aes128Gcm])
         .transport(|transport| {
@@ -49,7 +50,12 @@ fn common<Side>(builder: Builder<Side>, settings: Settings) -> Builder<Side> {
             if settings.tuned {
                 tune(transport);
             }
-        })
+        });
+    if settings.tuned && settings.lossy {
+        builder.congestion(LOSSY_CONTROLLER)
+    } else {
+        builder
+    }
 }
 
 fn tune(transport: &mut TransportConfig) {
@@ -59,6 +65,6 @@ fn tune(transport: &mut TransportConfig) {
     transport.receive_window = connection.into();
     transport.max_receive_window = connection.into();
     transport.send_window = stream.into();
-    transport.initial_window = Some(INITIAL_WINDOW.into());
+    transport.initial_window = Some(u64::from(INITIAL_WINDOW).into());
     transport.ack_frequency = Some(AckFrequencyConfig::default());
 }
