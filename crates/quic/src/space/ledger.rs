@@ -228,6 +228,10 @@ impl Ledger {
                 // Ranges come in falling order: the rest is older still.
                 break;
             }
+            if self.acked.covers(&(start..end)) {
+                // Most ranges say what earlier frames have said.
+                continue;
+            }
             for gap in self.acked.gaps_in(start..end) {
                 for number in gap {
                     let entry = &mut self.entries[(number - self.base) as usize];
