@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use swiftwater_link::{Jitter, Rate};
+use swiftwater_link::{Buffer, Jitter, Rate};
 use swiftwater_sim::{Cipher, Dumbbell, FlowSpec, LogDetail};
 use swiftwater_units::Bandwidth;
 
@@ -46,6 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     print("fast", &fast)?;
     let unlimited = Dumbbell {
         rate: Rate::Unlimited,
+        buffer: Buffer::Unlimited,
         ..plain("cubic", 2, 1)?
     };
     print("unlimited", &unlimited)?;

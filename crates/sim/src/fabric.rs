@@ -353,7 +353,8 @@ impl Fabric {
             let state = &mut self.links[link as usize];
             // Asked first: most of the time there is one datagram, and no need to look for a second.
             let is_due = state.link.next_event().is_some_and(|at| at <= now);
-            let Some(packet) = is_due.then(|| state.link.poll(now)).flatten() else {
+            let packet = if is_due { state.link.poll(now) } else { None };
+            let Some(packet) = packet else {
                 if state.scheduled.is_some_and(|at| at <= now) {
                     state.scheduled = None;
                 }
