@@ -158,9 +158,6 @@ pub struct DumbbellRun {
     network: Network,
     bottleneck: LinkId,
     flows: Vec<Flow>,
-    /// The first flow that wasn't finished when last looked at: with many flows, asking all of them
-    /// at each step would take longer than the step.
-    unfinished: usize,
     end: Instant,
     mean_rate: Option<Bandwidth>,
 }
@@ -200,7 +197,6 @@ impl Dumbbell {
             network,
             bottleneck,
             flows,
-            unfinished: 0,
             end: Instant::ZERO + self.duration,
             mean_rate: self.rate.mean(),
         })
@@ -346,25 +342,15 @@ impl DumbbellRun {
     /// Runs up to `time`, or to the end of the run, or until all flows are finished.
     pub fn advance_to(&mut self, time: Instant) {
         let time = time.min(self.end);
-        while !self.has_finished() && self.network.step_until(time) {}
+        while !self.is_finished() && self.network.step_until(time) {}
     }
 
     /// True if all flows are finished: everything is acknowledged, or the connection is lost.
     pub fn is_finished(&self) -> bool {
-        self.flows.iter().all(|flow| self.is_flow_finished(flow))
-    }
-
-    /// As [`DumbbellRun::is_finished`], but asks again only the flow that wasn't the last time.
-    fn has_finished(&mut self) -> bool {
-        let left = &self.flows[self.unfinished..];
-        let position = left.iter().position(|flow| !self.is_flow_finished(flow));
-        self.unfinished += position.unwrap_or(left.len());
-        position.is_none()
-    }
-
-    fn is_flow_finished(&self, flow: &Flow) -> bool {
-        let sender = self.network.application::<BulkSender>(flow.sender);
-        sender.is_none_or(|sender| sender.acknowledged().is_some() || sender.error().is_some())
+        self.flows.iter().all(|flow| {
+            let sender = self.network.application::<BulkSender>(flow.sender);
+            sender.is_none_or(|sender| sender.acknowledged().is_some() || sender.error().is_some())
+        })
     }
 
     /// The results so far.
