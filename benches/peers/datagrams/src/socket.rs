@@ -15,7 +15,7 @@ const MAX_BURST: usize = 65_507;
 /// A UDP socket with GSO and GRO.
 #[derive(Debug)]
 pub struct Socket {
-    socket: UdpSocket,
+    udp: UdpSocket,
     state: UdpSocketState,
     local: SocketAddr,
 }
@@ -23,11 +23,11 @@ pub struct Socket {
 impl Socket {
     /// Binds one, with large buffers if `tuned`.
     pub fn bind(address: SocketAddr, tuned: bool) -> io::Result<Self> {
-        let socket = job::udp_socket(address, tuned)?;
+        let udp = job::udp_socket(address, tuned)?;
         Ok(Self {
-            state: UdpSocketState::new((&socket).into())?,
-            local: socket.local_addr()?,
-            socket,
+            state: UdpSocketState::new((&udp).into())?,
+            local: udp.local_addr()?,
+            udp,
         })
     }
 
@@ -51,7 +51,7 @@ impl Socket {
             segment_size: Some(size),
             src_ip: None,
         };
-        self.patiently(|| self.state.try_send((&self.socket).into(), &transmit))
+        self.patiently(|| self.state.try_send((&self.udp).into(), &transmit))
     }
 
     /// The same for datagrams that lie apart.
@@ -65,7 +65,7 @@ impl Socket {
         let size = u16::try_from(size).map_err(io::Error::other)?;
         let segments = [ControlMessage::UdpGsoSegments(&size)];
         let control = &segments[..usize::from(datagrams.len() > 1)];
-        let descriptor = self.socket.as_raw_fd();
+        let descriptor = self.udp.as_raw_fd();
         self.patiently(|| {
             sendmsg(descriptor, datagrams, control, MsgFlags::empty(), Some(&to))?;
             Ok(())
@@ -83,7 +83,7 @@ impl Socket {
         rooms: &mut [IoSliceMut<'_>],
         metas: &mut [RecvMeta],
     ) -> io::Result<usize> {
-        self.state.recv((&self.socket).into(), rooms, metas)
+        self.state.recv((&self.udp).into(), rooms, metas)
     }
 
     fn patiently(&self, send: impl Fn() -> io::Result<()>) -> io::Result<()> {
@@ -100,7 +100,7 @@ impl Socket {
 
     fn poll(&self, what: PollFlags, timeout: Option<Duration>) -> io::Result<()> {
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
-        let mut descriptors = [PollFd::new(&self.socket, what)];
+        let mut descriptors = [PollFd::new(&self.udp, what)];
         match poll(&mut descriptors, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),

@@ -1,6 +1,6 @@
 //! What tquic's endpoint says happens.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use polled::{Failure, Role, Shared};
@@ -12,7 +12,7 @@ use crate::connection::Handle;
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     /// The first failure.
-    pub(crate) failure: Cell<Option<Failure>>,
+    pub(crate) failure: RefCell<Option<Failure>>,
     /// Connections to be closed once what they have to send has been sent.
     pub(crate) closing: RefCell<Vec<u64>>,
 }
@@ -45,8 +45,7 @@ impl<R: Role> Handler<R> {
 
     fn note(&self, result: Result<(), Failure>) {
         if let Err(failure) = result {
-            let earlier = self.notes.failure.take();
-            self.notes.failure.set(Some(earlier.unwrap_or(failure)));
+            self.notes.failure.borrow_mut().get_or_insert(failure);
         }
     }
 }
