@@ -86,6 +86,9 @@ pub struct Settings {
     /// Best-known settings in place of the library's defaults
     #[arg(long)]
     pub tuned: bool,
+    /// The path loses packets at random: with --tuned, the congestion controller that minds it least
+    #[arg(long)]
+    pub lossy: bool,
 }
 
 /// What to do.

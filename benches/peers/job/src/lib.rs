@@ -47,6 +47,9 @@ pub const STREAM_WINDOW: u32 = 16 << 20;
 /// Flow-control window of a connection with `--tuned`, bytes.
 pub const CONNECTION_WINDOW: u32 = 32 << 20;
 
+/// Initial congestion window with `--tuned`, where the library lets one choose, bytes.
+pub const INITIAL_WINDOW: u32 = 256 << 10;
+
 /// Kernel buffers to ask for with `--tuned`, bytes; the system may give less.
 pub const SOCKET_BUFFER: usize = 4 << 20;
 

@@ -8,7 +8,22 @@ mod settings;
 mod streams;
 
 use job::{Arguments, Failure, Role};
-use quinn as quic;
+
+/// The library, and what noq has otherwise.
+mod quic {
+    use bytes::Bytes;
+
+    pub(crate) use quinn::congestion::BbrConfig as LossyConfig;
+    pub(crate) use quinn::*;
+
+    /// Takes chunks that have come; `None` at the end.
+    pub(crate) async fn read_chunks(
+        stream: &mut RecvStream,
+        chunks: &mut [Bytes],
+    ) -> Result<Option<usize>, ReadError> {
+        stream.read_chunks(chunks).await
+    }
+}
 
 fn main() -> Result<(), Failure> {
     match Arguments::of_process().role {

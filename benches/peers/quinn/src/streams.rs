@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use job::{Failure, Outgoing};
 
-use crate::quic::{RecvStream, SendStream};
+use crate::quic::{RecvStream, SendStream, read_chunks};
 
 /// Most received chunks taken from a stream at once.
 const CHUNKS: usize = 64;
@@ -28,7 +28,7 @@ pub(crate) async fn take(
     mut take: impl FnMut(&[u8]),
 ) -> Result<bool, Failure> {
     let mut chunks: [Bytes; CHUNKS] = std::array::from_fn(|_| Bytes::new());
-    let Some(count) = receive.read_chunks(&mut chunks).await? else {
+    let Some(count) = read_chunks(receive, &mut chunks).await? else {
         return Ok(false);
     };
     for chunk in &chunks[..count] {
