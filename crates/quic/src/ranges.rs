@@ -58,6 +58,11 @@ impl RangeSet {
         }
     }
 
+    /// Gives back memory that the present ranges don't need.
+    pub(crate) fn shrink(&mut self) {
+        self.ranges.shrink_to_fit();
+    }
+
     /// True if `n` is in the set.
     pub fn contains(&self, n: u64) -> bool {
         let at = self.ranges.partition_point(|range| range.end <= n);
@@ -83,6 +88,10 @@ impl RangeSet {
     pub fn insert(&mut self, range: Range<u64>) {
         if range.is_empty() {
             return;
+        }
+        if self.ranges.capacity() == 0 {
+            // Most sets never have more than one.
+            self.ranges.reserve_exact(1);
         }
         let at = self.first_ending_at_or_after(range.start);
         let Some(first) = self.ranges.get_mut(at) else {
