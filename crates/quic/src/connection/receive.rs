@@ -350,8 +350,8 @@ impl Connection {
                 "reserved header bits are set",
             ));
         }
-        let retain = Protection::retention(self.pto());
         if opened.key_updated {
+            let retain = Protection::retention(self.pto());
             let next = self.handshake.next_packet_keys();
             self.handshake
                 .protection()
@@ -364,6 +364,7 @@ impl Connection {
             };
             self.monitor.observe(now, &observation);
         } else if opened.phase_confirmed {
+            let retain = Protection::retention(self.pto());
             self.handshake.protection().confirm_phase(now + retain);
         }
         Ok(Some((number, header_len..header_len + opened.len)))

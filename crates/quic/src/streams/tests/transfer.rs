@@ -103,7 +103,7 @@ impl End {
                     ..
                 } => {
                     self.streams
-                        .on_frame_fate(&verdict(fate), id, offset, len, fin);
+                        .on_frame_fate(&verdict(fate), id, offset..offset + u64::from(len), fin);
                 }
                 Carried::Control { key, version } => {
                     self.control.on_frame_fate(key, version, fate);
