@@ -10,6 +10,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
+use std::time::Duration;
 
 use swiftwater_quic::{
     Connection, ConnectionError, Event, MigrateError, PathAddress, SocketId, StreamEvent,
@@ -148,6 +149,9 @@ impl Migration {
     }
 }
 
+/// By how much timers of the runtime may be late: they fire on whole milliseconds.
+const TIMER_GRANULARITY: Duration = Duration::from_millis(1);
+
 /// Tokens kept for the application; a server that sends more replaces the oldest.
 const MAX_TOKENS: usize = 4;
 
@@ -166,6 +170,8 @@ pub(crate) struct Wakeups {
     connected: bool,
     /// The application may have it: the handshake has just completed, or early data may flow.
     pub(crate) usable: bool,
+    /// Tasks were told of something to read. Stays until it is taken.
+    pub(crate) readers_woken: bool,
 }
 
 impl Wakeups {
@@ -273,7 +279,9 @@ impl State {
         while let Some(event) = self.connection.poll_event() {
             if let Some(application) = &self.application {
                 let wakers = &mut wakeups.wakers;
+                let before = wakers.len();
                 application.on_event(now, &mut self.connection, &event, wakers);
+                wakeups.readers_woken |= wakers.len() > before;
             }
             match event {
                 Event::EarlyDataReady => wakeups.usable = true,
@@ -288,7 +296,10 @@ impl State {
                     wakeups.confirmed = true;
                 }
                 Event::Stream(event) => self.stream_event(event, wakeups),
-                Event::DatagramReceived => wakeups.datagram_received = true,
+                Event::DatagramReceived => {
+                    wakeups.datagram_received = true;
+                    wakeups.readers_woken = true;
+                }
                 Event::DatagramsUnblocked => wakeups.datagram_room = true,
                 Event::NewToken { token } => {
                     if self.tokens.len() >= MAX_TOKENS {
@@ -312,9 +323,16 @@ impl State {
 
     fn stream_event(&mut self, event: StreamEvent, wakeups: &mut Wakeups) {
         match event {
-            StreamEvent::Opened { dir } => wakeups.opened[dir as usize] = true,
+            StreamEvent::Opened { dir } => {
+                wakeups.opened[dir as usize] = true;
+                wakeups.readers_woken |= self.application.is_none();
+            }
             StreamEvent::Available { dir } => wakeups.available[dir as usize] = true,
-            StreamEvent::Readable { id } => wakeups.wakers.extend(self.readers.remove(&id)),
+            StreamEvent::Readable { id } => {
+                let reader = self.readers.remove(&id);
+                wakeups.readers_woken |= reader.is_some();
+                wakeups.wakers.extend(reader);
+            }
             StreamEvent::Writable { id } => {
                 let sender = self.senders.get_mut(&id);
                 wakeups
@@ -379,9 +397,10 @@ pub(crate) fn remember(slot: &mut Option<Waker>, waker: &Waker) {
 impl Shared {
     pub(crate) fn new(
         index: usize,
-        connection: Box<Connection>,
+        mut connection: Box<Connection>,
         endpoint: Arc<EndpointShared>,
     ) -> Arc<Self> {
+        connection.set_timer_granularity(endpoint.clock.now(), TIMER_GRANULARITY);
         Arc::new(Self {
             index,
             state: Mutex::new(State::new(connection)),
