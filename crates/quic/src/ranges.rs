@@ -75,6 +75,16 @@ impl RangeSet {
         self.ranges.get(at).is_some_and(|range| range.start <= n)
     }
 
+    /// True if all of `range` is in the set.
+    pub fn covers(&self, range: &Range<u64>) -> bool {
+        let at = self.first_ending_after(range.start);
+        range.is_empty()
+            || self
+                .ranges
+                .get(at)
+                .is_some_and(|have| have.start <= range.start && range.end <= have.end)
+    }
+
     /// Adds one value; false if it was there.
     pub fn insert_one(&mut self, n: u64) -> bool {
         if let Some(last) = self.ranges.back_mut()
@@ -305,7 +315,8 @@ mod tests {
                 }
                 let inside = model.iter().filter(|n| probe.contains(n)).count();
                 prop_assert_eq!(set.overlap(probe.clone()), inside as u64);
-                let missing = probe.clone().filter(|n| !model.contains(n)).collect();
+                let missing: BTreeSet<u64> = probe.clone().filter(|n| !model.contains(n)).collect();
+                prop_assert_eq!(set.covers(&probe), missing.is_empty());
                 let gaps: Vec<_> = set.gaps_in(probe.clone()).collect();
                 prop_assert_eq!(gaps, ranges_of(&missing));
             }

@@ -221,6 +221,7 @@ impl Connection {
     }
 
     /// Records a sealed packet.
+    #[inline]
     pub(super) fn on_packet_sent(
         &mut self,
         now: Instant,
@@ -240,7 +241,9 @@ impl Connection {
         }
         self.lifecycle.on_sent(now, sent.ack_eliciting);
         self.monitor.stats.packets_sent += 1.into();
-        self.observe_sent(now, epoch, started.number, &sent, carried);
+        if self.monitor.is_watched() {
+            self.observe_sent(now, epoch, started.number, carried);
+        }
         self.tell_streams_sent(now, started.number, carried);
         if epoch == Epoch::OneRtt {
             self.maybe_skip_number(now, started.number);
@@ -311,12 +314,12 @@ impl Connection {
         now: Instant,
         epoch: Epoch,
         number: PacketNumber,
-        sent: &SentPacket,
         carried: &[Carried],
     ) {
-        if !self.monitor.is_watched() {
+        let space = self.space(epoch);
+        let Some(&sent) = space.and_then(|space| space.ledger.packet(number)) else {
             return;
-        }
+        };
         let mut frames = std::mem::take(&mut self.scratch.frames);
         frames.extend(carried.iter().map(sent_frame));
         self.monitor.observe(
