@@ -5,7 +5,6 @@
 //! or has asked a [`Notify`] for a ticket before it looked (everything else), so that no wake-up is
 //! lost.
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,6 +19,7 @@ use tokio::sync::Notify;
 
 use crate::application::Application;
 use crate::endpoint_shared::EndpointShared;
+use crate::id_map::IdMap;
 
 /// One connection.
 pub(crate) struct Shared {
@@ -100,9 +100,9 @@ pub(crate) struct Sender {
 pub(crate) struct State {
     pub(crate) connection: Box<Connection>,
     /// Sending halves held by the application.
-    pub(crate) senders: HashMap<StreamId, Sender>,
+    pub(crate) senders: IdMap<Sender>,
     /// Tasks that wait to read.
-    pub(crate) readers: HashMap<StreamId, Waker>,
+    pub(crate) readers: IdMap<Waker>,
     /// The task that waits for the handshake.
     pub(crate) connecting: Option<Waker>,
     pub(crate) connected: bool,
@@ -214,8 +214,8 @@ impl State {
     fn new(connection: Box<Connection>) -> Self {
         Self {
             connection,
-            senders: HashMap::new(),
-            readers: HashMap::new(),
+            senders: IdMap::default(),
+            readers: IdMap::default(),
             connecting: None,
             connected: false,
             confirmed: false,
@@ -420,7 +420,8 @@ impl Shared {
         self.index
     }
 
-    /// Tells the worker that the application changed the connection.
+    /// Tells the worker that the application changed the connection. To be called after the change, and
+    /// when its lock is free.
     pub(crate) fn touch(&self) {
         if !self.touched.swap(true, Ordering::AcqRel) {
             self.endpoint
