@@ -20,7 +20,7 @@ use swiftwater_units::{Bandwidth, Dir, Instant, Side, StreamId};
 use crate::application::Application;
 use crate::recv_stream::RecvStream;
 use crate::send_stream::SendStream;
-use crate::shared::{Handle, Wakeups, remember};
+use crate::shared::{Handle, Sender, Wakeups, remember};
 
 /// A QUIC connection: streams in both directions, datagrams, and how the path fares.
 ///
@@ -66,6 +66,9 @@ impl Connection {
                     blocked = true;
                     self.handle.touch();
                 }
+                if let Some(id) = opened {
+                    state.senders.insert(id, Sender::default());
+                }
                 opened.map(Ok)
             })
             .await
@@ -89,7 +92,12 @@ impl Connection {
             .handle
             .wait_for(signal, |state| match state.connection.accept(dir) {
                 // Streams that came before the end can still be read.
-                Some(id) => Some(Ok(id)),
+                Some(id) => {
+                    if dir == Dir::Bi {
+                        state.senders.insert(id, Sender::default());
+                    }
+                    Some(Ok(id))
+                }
                 None => state.closed.clone().map(Err),
             })
             .await?;

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 use crate::error::{ReadExactError, ReadToEndError, read_io_error};
 use crate::shared::Handle;
 
-/// Steps in which [`RecvStream::read_to_end`] grows its buffer, and the largest chunk, bytes.
+/// The most that [`RecvStream::read_to_end`] takes under one lock, about, and the largest chunk, bytes.
 const READ_STEP: usize = 64 * 1024;
 
 /// The receiving half of a stream.
@@ -25,6 +25,8 @@ pub struct RecvStream {
     handle: Handle,
     /// How reading ended, once it has.
     ended: Option<Result<(), ReadError>>,
+    /// A waker was left with the connection at some time.
+    waited: bool,
 }
 
 /// What a look at the stream brought.
@@ -40,6 +42,7 @@ impl RecvStream {
             id,
             handle,
             ended: None,
+            waited: false,
         }
     }
 
@@ -98,23 +101,53 @@ impl RecvStream {
     /// Reads to the end, at most `limit` bytes. If the future is dropped, what was read is lost.
     pub async fn read_to_end(&mut self, limit: usize) -> Result<Vec<u8>, ReadToEndError> {
         let mut data = Vec::new();
-        let mut filled = 0;
-        loop {
-            if filled == data.len() {
-                // One byte more than permitted, to tell a stream that ends from one that doesn't.
-                let room = limit.saturating_add(1).saturating_sub(filled);
-                data.resize(filled + room.min(READ_STEP.max(filled)), 0);
-            }
-            match self.read(&mut data[filled..]).await? {
-                None => break,
-                Some(n) => filled += n,
-            }
-            if filled > limit {
+        while std::future::poll_fn(|cx| self.poll_append(cx, &mut data, limit))
+            .await?
+            .is_some()
+        {
+            if data.len() > limit {
                 return Err(ReadToEndError::TooLong { limit });
             }
         }
-        data.truncate(filled);
+        if data.len() > limit {
+            return Err(ReadToEndError::TooLong { limit });
+        }
         Ok(data)
+    }
+
+    /// Appends what is there, the end included if it is, under one lock unless it is long; one byte more
+    /// than `limit` at most, to tell a stream that ends from one that doesn't.
+    fn poll_append(
+        &mut self,
+        cx: &mut Context<'_>,
+        data: &mut Vec<u8>,
+        limit: usize,
+    ) -> Poll<Result<Option<()>, ReadError>> {
+        let most = limit.saturating_add(1);
+        let before = data.len();
+        self.poll_with(cx, |mut stream| {
+            loop {
+                let grown = data.len() > before;
+                match stream.read_chunk()? {
+                    ReadChunk::Data(_)
+                        if data.len() >= most || data.len() - before >= READ_STEP =>
+                    {
+                        return Ok(Found::Data(()));
+                    }
+                    ReadChunk::Data(chunk) => {
+                        let bytes = chunk.data();
+                        let bytes = &bytes[..bytes.len().min(most - data.len())];
+                        data.extend_from_slice(bytes);
+                        let n = bytes.len();
+                        chunk.consume(n);
+                    }
+                    ReadChunk::Finished => return Ok(Found::End),
+                    // What came is worth credit for the peer.
+                    ReadChunk::Blocked if grown => return Ok(Found::Data(())),
+                    ReadChunk::Blocked => return Ok(Found::Nothing),
+                }
+            }
+        })
     }
 
     /// Tells the peer, with the application's `code`, that nothing more will be read.
@@ -203,6 +236,7 @@ impl RecvStream {
             let mut state = self.handle.lock();
             let found = read(state.connection.recv_stream(self.id));
             if let Ok(Found::Nothing) = found {
+                self.waited = true;
                 state
                     .readers
                     .entry(self.id)
@@ -245,6 +279,9 @@ impl AsyncRead for RecvStream {
 
 impl Drop for RecvStream {
     fn drop(&mut self) {
+        if self.ended.is_some() && !self.waited {
+            return;
+        }
         {
             let mut state = self.handle.lock();
             state.readers.remove(&self.id);

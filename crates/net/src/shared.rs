@@ -5,7 +5,6 @@
 //! or has asked a [`Notify`] for a ticket before it looked (everything else), so that no wake-up is
 //! lost.
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,6 +19,7 @@ use tokio::sync::Notify;
 
 use crate::application::Application;
 use crate::endpoint_shared::EndpointShared;
+use crate::id_map::IdMap;
 
 /// One connection.
 pub(crate) struct Shared {
@@ -100,9 +100,9 @@ pub(crate) struct Sender {
 pub(crate) struct State {
     pub(crate) connection: Box<Connection>,
     /// Sending halves held by the application.
-    pub(crate) senders: HashMap<StreamId, Sender>,
+    pub(crate) senders: IdMap<Sender>,
     /// Tasks that wait to read.
-    pub(crate) readers: HashMap<StreamId, Waker>,
+    pub(crate) readers: IdMap<Waker>,
     /// The task that waits for the handshake.
     pub(crate) connecting: Option<Waker>,
     pub(crate) connected: bool,
@@ -187,6 +187,9 @@ impl Migration {
 /// trips, so that it doesn't rest while it waits for an answer.
 const QUIET: Duration = Duration::from_millis(250);
 
+/// By how much timers of the runtime may be late: they fire on whole milliseconds.
+const TIMER_GRANULARITY: Duration = Duration::from_millis(1);
+
 /// Tokens kept for the application; a server that sends more replaces the oldest.
 const MAX_TOKENS: usize = 4;
 
@@ -205,6 +208,8 @@ pub(crate) struct Wakeups {
     connected: bool,
     /// The application may have it: the handshake has just completed, or early data may flow.
     pub(crate) usable: bool,
+    /// Tasks were told of something to read. Stays until it is taken.
+    pub(crate) readers_woken: bool,
 }
 
 impl Wakeups {
@@ -247,8 +252,8 @@ impl State {
     fn new(connection: Box<Connection>) -> Self {
         Self {
             connection,
-            senders: HashMap::new(),
-            readers: HashMap::new(),
+            senders: IdMap::default(),
+            readers: IdMap::default(),
             connecting: None,
             connected: false,
             confirmed: false,
@@ -319,7 +324,9 @@ impl State {
         while let Some(event) = self.connection.poll_event() {
             if let Some(application) = &self.application {
                 let wakers = &mut wakeups.wakers;
+                let before = wakers.len();
                 application.on_event(now, &mut self.connection, &event, wakers);
+                wakeups.readers_woken |= wakers.len() > before;
             }
             match event {
                 Event::EarlyDataReady => wakeups.usable = true,
@@ -334,7 +341,10 @@ impl State {
                     wakeups.confirmed = true;
                 }
                 Event::Stream(event) => self.stream_event(event, wakeups),
-                Event::DatagramReceived => wakeups.datagram_received = true,
+                Event::DatagramReceived => {
+                    wakeups.datagram_received = true;
+                    wakeups.readers_woken = true;
+                }
                 Event::DatagramsUnblocked => wakeups.datagram_room = true,
                 Event::NewToken { token } => {
                     if self.tokens.len() >= MAX_TOKENS {
@@ -358,9 +368,16 @@ impl State {
 
     fn stream_event(&mut self, event: StreamEvent, wakeups: &mut Wakeups) {
         match event {
-            StreamEvent::Opened { dir } => wakeups.opened[dir as usize] = true,
+            StreamEvent::Opened { dir } => {
+                wakeups.opened[dir as usize] = true;
+                wakeups.readers_woken |= self.application.is_none();
+            }
             StreamEvent::Available { dir } => wakeups.available[dir as usize] = true,
-            StreamEvent::Readable { id } => wakeups.wakers.extend(self.readers.remove(&id)),
+            StreamEvent::Readable { id } => {
+                let reader = self.readers.remove(&id);
+                wakeups.readers_woken |= reader.is_some();
+                wakeups.wakers.extend(reader);
+            }
             StreamEvent::Writable { id } => {
                 let sender = self.senders.get_mut(&id);
                 wakeups
@@ -425,9 +442,10 @@ pub(crate) fn remember(slot: &mut Option<Waker>, waker: &Waker) {
 impl Shared {
     pub(crate) fn new(
         index: usize,
-        connection: Box<Connection>,
+        mut connection: Box<Connection>,
         endpoint: Arc<EndpointShared>,
     ) -> Arc<Self> {
+        connection.set_timer_granularity(endpoint.clock.now(), TIMER_GRANULARITY);
         Arc::new(Self {
             index,
             state: Mutex::new(State::new(connection)),
@@ -447,7 +465,8 @@ impl Shared {
         self.index
     }
 
-    /// Tells the worker that the application changed the connection.
+    /// Tells the worker that the application changed the connection. To be called after the change, and
+    /// when its lock is free.
     pub(crate) fn touch(&self) {
         if !self.touched.swap(true, Ordering::AcqRel) {
             self.endpoint

@@ -23,6 +23,12 @@ pub(crate) const MAX_UDP_PAYLOAD: usize = 65_507;
 /// Room for one GRO batch; the kernel makes none larger than an IP packet can be.
 const RECV_SLOT: usize = 65_535;
 
+/// True if the runtime is told of each datagram that comes, not only that the socket has some: then a
+/// batch that isn't full says that the socket is empty, and what comes later is told. With `recvmmsg`
+/// only: other calls bring one message at a time.
+const EDGE_TRIGGERED: bool =
+    BATCH_SIZE > 1 && cfg!(any(target_os = "linux", target_os = "android"));
+
 /// Kernel buffers to ask for, bytes; the system's limit may be lower and is no error.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SocketBuffers {
@@ -221,16 +227,26 @@ impl Socket {
         cx: &mut Context<'_>,
         batch: &mut RecvBatch,
     ) -> Poll<io::Result<()>> {
+        batch.filled = 0;
         loop {
             ready!(self.io.poll_recv_ready(cx))?;
             if let Some(error) = self.faults.as_ref().and_then(|faults| faults.on_receive()) {
                 return fail(cx, error);
             }
             let received = self.io.try_io(Interest::READABLE, || {
-                batch.fill(|slots, metas| self.state.recv((&self.io).into(), slots, metas))
+                batch.fill(|slots, metas| self.state.recv((&self.io).into(), slots, metas))?;
+                if EDGE_TRIGGERED && batch.filled < BATCH_SIZE {
+                    // There was no more: asking the system for that would be another call.
+                    return Err(io::ErrorKind::WouldBlock.into());
+                }
+                Ok(())
             });
             match received {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if batch.filled > 0 {
+                        return Poll::Ready(Ok(()));
+                    }
+                }
                 other => return Poll::Ready(other),
             }
         }
@@ -327,7 +343,6 @@ impl RecvBatch {
         &mut self,
         receive: impl FnOnce(&mut [IoSliceMut<'_>], &mut [RecvMeta]) -> io::Result<usize>,
     ) -> io::Result<()> {
-        self.filled = 0;
         let mut slots = self.data.chunks_exact_mut(RECV_SLOT);
         let mut slots: [IoSliceMut<'_>; BATCH_SIZE] = std::array::from_fn(|_| {
             IoSliceMut::new(slots.next().expect("the buffer has a slot per message"))

@@ -1,8 +1,10 @@
 //! The task behind an endpoint: owns the socket, moves datagrams, timers and events.
 //!
-//! A turn takes the application's news, one batch of received datagrams and the expired timers, and
-//! lets connections send, each a batch in turn. After some turns it gives way to other tasks. A
-//! worker that finds nothing to do sleeps until the socket, a timer or the application wakes it.
+//! A turn takes the application's news, one batch of received datagrams and the expired timers, tells
+//! what happened, and lets connections send, each a batch in turn. Tasks that were told of something to
+//! read run before anything is sent: what they answer leaves together, with the acknowledgements. After
+//! some turns the worker gives way to other tasks anyway. One that finds nothing to do sleeps until the
+//! socket, a timer or the application wakes it.
 
 use std::future::Future;
 use std::io;
@@ -52,7 +54,19 @@ pub(crate) struct Worker {
     asleep: bool,
     /// See [`Worker::waits_for_more`].
     runs_next: bool,
+    /// Gave way to the tasks that have something to read: this time it sends.
+    gave_way: bool,
     scratch: Scratch,
+}
+
+/// What came of a turn.
+enum Turn {
+    /// Something was done, and more may be to do.
+    Busy,
+    /// Nothing is left to do.
+    Idle,
+    /// Tasks have something to read, and should run before anything is sent.
+    GiveWay,
 }
 
 /// Reused between calls, to allocate nothing.
@@ -81,6 +95,7 @@ impl Worker {
             asleep: false,
             runs_next: Runtime::try_current()
                 .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread),
+            gave_way: false,
             scratch: Scratch::default(),
         }
     }
@@ -93,15 +108,23 @@ impl Worker {
         slept && self.runs_next && self.shared.inbox.only_touches()
     }
 
-    /// One turn. True if anything was done.
-    fn turn(&mut self, cx: &mut Context<'_>) -> bool {
+    /// One turn.
+    fn turn(&mut self, cx: &mut Context<'_>) -> Turn {
         let now = self.shared.clock.now();
         let mut busy = self.take_news(now);
-        busy |= self.receive(cx, now);
-        busy |= self.expire(now);
+        if !std::mem::take(&mut self.gave_way) {
+            busy |= self.receive(cx, now);
+            busy |= self.expire(now);
+            self.settle_all(now);
+            if std::mem::take(&mut self.scratch.wakeups.readers_woken) {
+                self.gave_way = true;
+                return Turn::GiveWay;
+            }
+        }
         busy |= self.transmit(cx);
-        busy |= self.settle_rest();
-        busy
+        self.settle_all(now);
+        busy |= !self.table.ready.is_empty() && !self.outgoing.is_blocked();
+        if busy { Turn::Busy } else { Turn::Idle }
     }
 
     /// Takes what the application left in the inbox.
@@ -300,7 +323,8 @@ impl Worker {
         }
     }
 
-    /// Takes one batch from connection `index`, then its events. False if it had nothing to send.
+    /// Takes one batch from connection `index`. False if it had nothing to send; then its events and
+    /// timeout are taken too.
     fn serve(&mut self, index: usize) -> bool {
         let Some(entry) = self.table.get(index) else {
             return false;
@@ -314,13 +338,14 @@ impl Worker {
             connection.poll_transmit(now, segments, buffer)
         });
         drop(state);
-        self.settle(now, index, &shared);
+        if !sent {
+            self.settle(now, index, &shared);
+        }
         sent
     }
 
-    /// Takes the events of connections that had input but no chance to send.
-    fn settle_rest(&mut self) -> bool {
-        let now = self.shared.clock.now();
+    /// Takes the events of connections that had input since that was done last.
+    fn settle_all(&mut self, now: Instant) {
         let mut unsettled = std::mem::take(&mut self.table.unsettled);
         for index in unsettled.drain(..) {
             if let Some(entry) = self.table.get(index)
@@ -332,7 +357,6 @@ impl Worker {
         }
         // Settling may unsettle nothing, so the list is still empty.
         self.table.unsettled = unsettled;
-        !self.table.ready.is_empty() && !self.outgoing.is_blocked()
     }
 
     /// Takes events and the next timeout of connection `index`, and acts on them.
@@ -442,8 +466,10 @@ impl Future for Worker {
             return Poll::Pending;
         }
         for _ in 0..TURNS {
-            if worker.turn(cx) {
-                continue;
+            match worker.turn(cx) {
+                Turn::Busy => continue,
+                Turn::GiveWay => break,
+                Turn::Idle => {}
             }
             if worker.is_finished() {
                 return Poll::Ready(());

@@ -47,6 +47,32 @@ async fn echo_on_one_thread() {
 }
 
 #[tokio::test]
+async fn the_last_bytes_bring_the_end() {
+    guard(async {
+        let pair = Pair::with(TransportConfig {
+            stream_receive_window: 4_000.into(),
+            max_stream_receive_window: 4_000.into(),
+            ..TransportConfig::default()
+        });
+        let (client, server) = pair.connect().await;
+        // Nothing, what fits at once, and what waits for credit several times.
+        for len in [0, 100, 50_000] {
+            let data = noise(len, 5);
+            let mut send = client.open_uni().await.unwrap();
+            let (sent, received) = tokio::join!(send.write_last(&data), async {
+                let mut recv = server.accept_uni().await.unwrap();
+                recv.read_to_end(len).await.unwrap()
+            });
+            assert_eq!(sent, Ok(()));
+            assert!(received == data, "{len} bytes");
+            assert_eq!(send.write(b"more").await, Err(WriteError::Closed));
+        }
+        pair.shut_down().await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn empty_stream_ends_at_once() {
     guard(async {
         let pair = Pair::new();

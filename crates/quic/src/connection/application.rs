@@ -140,6 +140,16 @@ impl Connection {
         self.drain_stream_control();
     }
 
+    /// Says by how much the driver's timers may be late; zero at first. Packets that the pacer would let go
+    /// within that time leave at once, up to 64 of them: waiting for a timer would send the same burst, only
+    /// later.
+    pub fn set_timer_granularity(&mut self, now: Instant, granularity: Duration) {
+        self.paths
+            .first_mut()
+            .recovery
+            .set_timer_granularity(now, granularity);
+    }
+
     /// Updates the 1-RTT keys as soon as RFC 9001, section 6.1 permits.
     pub fn update_keys(&mut self) {
         self.handshake.protection().want_update();

@@ -16,6 +16,8 @@ const UNITS_PER_BYTE: i128 = 8 * 1_000_000_000;
 const BURST_TIME: Duration = Duration::from_millis(1);
 const MIN_BURST_PACKETS: u64 = 2;
 const MAX_BURST_PACKETS: u64 = 10;
+/// Depth at most for drivers with coarse timers.
+const MAX_COARSE_BURST_PACKETS: u64 = 64;
 /// Lateness of a timer for which credit is still given. Beyond it the flow counts as stalled.
 const MAX_LATENESS: Duration = Duration::from_millis(5);
 
@@ -31,6 +33,8 @@ pub(super) struct Pacer {
     /// Depth while nothing is in flight, bytes.
     idle_burst: u64,
     packet: u64,
+    /// By how much the driver's timers are late.
+    granularity: Duration,
     idle: bool,
     /// No RTT sample yet, so the rate is a guess.
     is_guess: bool,
@@ -50,6 +54,7 @@ impl Pacer {
             burst: packet.saturating_mul(MIN_BURST_PACKETS),
             idle_burst: initial_window.get(),
             packet,
+            granularity: Duration::ZERO,
             idle: true,
             is_guess: true,
             held_until: None,
@@ -82,7 +87,21 @@ impl Pacer {
                 self.packet.saturating_mul(MAX_BURST_PACKETS),
             ),
         };
+        // What could leave before a timer that is set now fires may as well leave at once.
+        let coarse = self.rate.bytes_in(self.granularity);
+        let most = self.packet.saturating_mul(MAX_COARSE_BURST_PACKETS);
+        self.burst = self.burst.max(coarse.min(most));
         self.idle_burst = initial_window.min(cwnd).get().max(self.burst);
+    }
+
+    /// The driver's timers are this late; counts from the next [`Pacer::configure`] on.
+    pub(super) fn set_granularity(&mut self, granularity: Duration) {
+        self.granularity = granularity;
+    }
+
+    /// As [`Pacer::set_granularity`] set it.
+    pub(super) fn granularity(&self) -> Duration {
+        self.granularity
     }
 
     pub(super) fn set_packet_size(&mut self, packet: u64) {

@@ -175,6 +175,7 @@ impl PathRecovery {
             ..fresh
         };
         let old = std::mem::replace(self, new);
+        self.pacer.set_granularity(old.pacer.granularity());
         self.refresh_pacer(now);
         old
     }
@@ -412,6 +413,12 @@ impl PathRecovery {
     }
 
     // --- the rest
+
+    /// The driver's timers may be this late.
+    pub(crate) fn set_timer_granularity(&mut self, now: Instant, granularity: Duration) {
+        self.pacer.set_granularity(granularity);
+        self.refresh_pacer(now);
+    }
 
     /// The path's packet size.
     pub(crate) fn max_datagram_size(&self) -> u16 {

@@ -100,6 +100,17 @@ fn depth_is_a_millisecond_within_two_and_ten_packets() {
     }
 }
 
+/// A driver whose timers are a millisecond late sends at once what is due within one, up to 64 packets.
+#[test]
+fn coarse_timers_deepen_the_bucket() {
+    for (mbps, depth) in [(1, 2_400), (192, 24_000), (100_000, 76_800)] {
+        let mut bench = paced(Bandwidth::from_mbps(mbps), None);
+        bench.path.set_timer_granularity(bench.now, ms(1));
+        bench.wait(ms(1_000));
+        assert_eq!(bench.path.pacing_budget(bench.now), depth, "{mbps}");
+    }
+}
+
 #[test]
 fn a_quantum_below_a_packet_still_lets_packets_go() {
     let mut bench = paced(Bandwidth::from_mbps(10), Some(ByteCount::new(1)));
