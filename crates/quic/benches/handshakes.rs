@@ -25,14 +25,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant as Clock};
 
 use rustls::crypto::SupportedKxGroup;
-use rustls::crypto::aws_lc_rs::{self, kx_group};
+use rustls::crypto::aws_lc_rs::{self, cipher_suite, kx_group};
 use swiftwater_quic::{
     ClientConfig, Connection, ConnectionHandle, DatagramMeta, Endpoint, EndpointConfig, Routed,
     ServerConfig, SocketId, TransportConfig,
 };
-use swiftwater_tls::{
-    ClientTls, DevCertificate, EndpointSecrets, ServerTls, Tickets,
-};
+use swiftwater_tls::{ClientTls, DevCertificate, EndpointSecrets, ServerTls, Tickets};
 use swiftwater_units::Instant;
 
 use metered::{Meter, Metered};
@@ -175,7 +173,7 @@ fn micros(since: Clock) -> f64 {
 /// Server, client and how the client connects.
 fn pair(kind: &Kind, meter: &Arc<Meter>) -> (Peer, Peer, ClientConfig) {
     let (_, group, tickets) = kind;
-    let certificate = DevCertificate::deterministic(["localhost"]).unwrap();
+    let certificate = DevCertificate::generate(["localhost"]).unwrap();
     let transport = Arc::new(TransportConfig::default());
     let tls = ServerTls::from_dev_certificate(&certificate).unwrap();
     let tls = tls.alpn(["test"]).tickets(*tickets).unwrap();
@@ -189,6 +187,7 @@ fn pair(kind: &Kind, meter: &Arc<Meter>) -> (Peer, Peer, ClientConfig) {
     };
     // What the client says first decides about the key exchange.
     let provider = rustls::crypto::CryptoProvider {
+        cipher_suites: vec![cipher_suite::TLS13_AES_128_GCM_SHA256],
         kx_groups: vec![*group],
         ..aws_lc_rs::default_provider()
     };
@@ -292,8 +291,18 @@ fn main() {
     let chosen = KINDS.iter().any(|(name, ..)| only(name));
     println!(
         "{:20} {:>7} {:>9} {:>7} {:>7} {:>6} {:>7} {:>8} {:>6} {:>7} {:>6} {:>8}",
-        "microseconds", "server", "admission", "flight", "finish", "end", "TLS", "initial", "sent",
-        "batches", "recv", "bytes out",
+        "microseconds",
+        "server",
+        "admission",
+        "flight",
+        "finish",
+        "end",
+        "TLS",
+        "initial",
+        "sent",
+        "batches",
+        "recv",
+        "bytes out",
     );
     for kind in KINDS.iter().filter(|(name, ..)| !chosen || only(name)) {
         let meter = Arc::new(Meter::default());
