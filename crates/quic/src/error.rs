@@ -1,15 +1,24 @@
 //! Errors of connections and of each operation on them.
 
 use std::fmt;
+use std::ops::Deref;
 
 use swiftwater_wire::{DecodeError, ErrorCode, TransportParameterError};
 use thiserror::Error;
 
 use crate::crypto::TlsError;
 
-/// A violation that closes the connection with `CONNECTION_CLOSE` of type 0x1c.
+/// A violation that closes the connection with `CONNECTION_CLOSE` of type 0x1c. Its fields are those of
+/// [`Violation`].
+///
+/// It is a pointer: results are returned for every packet and errors once, so that a result should be as
+/// small as what it returns when all is well.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct TransportError {
+pub struct TransportError(Box<Violation>);
+
+/// What a [`TransportError`] tells.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Violation {
     /// The code sent to the peer.
     pub code: ErrorCode,
     /// Type of the frame at fault, if one was.
@@ -20,19 +29,28 @@ pub struct TransportError {
 
 impl TransportError {
     /// An error with this code and reason, without a frame.
+    #[cold]
     pub fn new(code: ErrorCode, reason: impl Into<String>) -> Self {
-        Self {
+        Self(Box::new(Violation {
             code,
             frame_type: None,
             reason: reason.into(),
-        }
+        }))
     }
 
     /// The same error, blamed on a frame of type `frame_type`.
     #[must_use]
     pub fn in_frame(mut self, frame_type: u64) -> Self {
-        self.frame_type.get_or_insert(frame_type);
+        self.0.frame_type.get_or_insert(frame_type);
         self
+    }
+}
+
+impl Deref for TransportError {
+    type Target = Violation;
+
+    fn deref(&self) -> &Violation {
+        &self.0
     }
 }
 

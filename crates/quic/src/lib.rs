@@ -62,7 +62,7 @@ pub use endpoint::{
 };
 pub use error::{
     ConnectError, ConnectionError, MigrateError, ReadError, SendDatagramError, TransportError,
-    WriteError,
+    Violation, WriteError,
 };
 pub use path::{EcnState, MtuState};
 pub use ranges::RangeSet;

@@ -58,10 +58,31 @@ impl RangeSet {
         }
     }
 
+    /// Index of the first range that ends after `n`.
+    fn first_ending_after(&self, n: u64) -> usize {
+        // Most questions are about either end.
+        match (self.ranges.front(), self.ranges.back()) {
+            (Some(first), _) if first.end > n => 0,
+            (_, Some(last)) if last.end <= n => self.ranges.len(),
+            (_, Some(last)) if last.start <= n => self.ranges.len() - 1,
+            _ => self.ranges.partition_point(|range| range.end <= n),
+        }
+    }
+
     /// True if `n` is in the set.
     pub fn contains(&self, n: u64) -> bool {
-        let at = self.ranges.partition_point(|range| range.end <= n);
+        let at = self.first_ending_after(n);
         self.ranges.get(at).is_some_and(|range| range.start <= n)
+    }
+
+    /// True if all of `range` is in the set.
+    pub fn covers(&self, range: &Range<u64>) -> bool {
+        let at = self.first_ending_after(range.start);
+        range.is_empty()
+            || self
+                .ranges
+                .get(at)
+                .is_some_and(|have| have.start <= range.start && range.end <= have.end)
     }
 
     /// Adds one value; false if it was there.
@@ -82,6 +103,12 @@ impl RangeSet {
     /// Adds every value of `range`.
     pub fn insert(&mut self, range: Range<u64>) {
         if range.is_empty() {
+            return;
+        }
+        if let Some(last) = self.ranges.back_mut()
+            && last.end == range.start
+        {
+            last.end = range.end;
             return;
         }
         let at = self.first_ending_at_or_after(range.start);
@@ -112,7 +139,7 @@ impl RangeSet {
         if range.is_empty() {
             return;
         }
-        let mut from = self.ranges.partition_point(|have| have.end <= range.start);
+        let mut from = self.first_ending_after(range.start);
         let Some(first) = self
             .ranges
             .get_mut(from)
@@ -145,7 +172,7 @@ impl RangeSet {
         if range.is_empty() {
             return 0;
         }
-        let from = self.ranges.partition_point(|have| have.end <= range.start);
+        let from = self.first_ending_after(range.start);
         self.ranges
             .range(from..)
             .take_while(|have| have.start < range.end)
@@ -172,7 +199,7 @@ impl RangeSet {
     /// The parts of `range` that are not in the set, smallest first.
     pub fn gaps_in(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
         let mut from = range.start;
-        let mut at = self.ranges.partition_point(|have| have.end <= range.start);
+        let mut at = self.first_ending_after(range.start);
         std::iter::from_fn(move || {
             while from < range.end {
                 let (gap_end, next) = match self.ranges.get(at) {
@@ -288,7 +315,8 @@ mod tests {
                 }
                 let inside = model.iter().filter(|n| probe.contains(n)).count();
                 prop_assert_eq!(set.overlap(probe.clone()), inside as u64);
-                let missing = probe.clone().filter(|n| !model.contains(n)).collect();
+                let missing: BTreeSet<u64> = probe.clone().filter(|n| !model.contains(n)).collect();
+                prop_assert_eq!(set.covers(&probe), missing.is_empty());
                 let gaps: Vec<_> = set.gaps_in(probe.clone()).collect();
                 prop_assert_eq!(gaps, ranges_of(&missing));
             }

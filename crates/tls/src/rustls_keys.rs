@@ -35,18 +35,32 @@ const RETRY_NONCE_2: [u8; 12] = [
     0xd8, 0x69, 0x69, 0xbc, 0x2d, 0x7c, 0x6d, 0x99, 0x90, 0xef, 0xb0, 0x4a,
 ];
 
-/// An AEAD key of rustls.
-pub(crate) struct AeadKey(pub(crate) Box<dyn rustls::quic::PacketKey>);
+/// An AEAD key of rustls, and what is asked of it for every packet.
+pub(crate) struct AeadKey {
+    key: Box<dyn rustls::quic::PacketKey>,
+    tag_len: usize,
+    confidentiality_limit: u64,
+}
+
+impl AeadKey {
+    pub(crate) fn new(key: Box<dyn rustls::quic::PacketKey>) -> Self {
+        Self {
+            tag_len: key.tag_len(),
+            confidentiality_limit: key.confidentiality_limit(),
+            key,
+        }
+    }
+}
 
 impl PacketKey for AeadKey {
     fn encrypt(&self, path: PathId, number: PacketNumber, header_len: usize, packet: &mut [u8]) {
         let (header, rest) = packet.split_at_mut(header_len);
-        let (payload, tag_room) = rest.split_at_mut(rest.len() - self.0.tag_len());
+        let (payload, tag_room) = rest.split_at_mut(rest.len() - self.tag_len);
         // The two nonces agree on path 0; the plain call is the one that every provider has.
         let tag = if path == PathId::ZERO {
-            self.0.encrypt_in_place(number.get(), header, payload)
+            self.key.encrypt_in_place(number.get(), header, payload)
         } else {
-            self.0
+            self.key
                 .encrypt_in_place_for_path(path.get(), number.get(), header, payload)
         };
         let tag = tag.expect("a packet is far shorter than what an AEAD refuses");
@@ -61,24 +75,24 @@ impl PacketKey for AeadKey {
         payload: &mut [u8],
     ) -> Result<usize, CryptoError> {
         let plaintext = if path == PathId::ZERO {
-            self.0.decrypt_in_place(number.get(), header, payload)
+            self.key.decrypt_in_place(number.get(), header, payload)
         } else {
-            self.0
+            self.key
                 .decrypt_in_place_for_path(path.get(), number.get(), header, payload)
         };
         plaintext.map(<[u8]>::len).map_err(|_| CryptoError)
     }
 
     fn tag_len(&self) -> usize {
-        self.0.tag_len()
+        self.tag_len
     }
 
     fn confidentiality_limit(&self) -> u64 {
-        self.0.confidentiality_limit()
+        self.confidentiality_limit
     }
 
     fn integrity_limit(&self) -> u64 {
-        self.0.integrity_limit()
+        self.key.integrity_limit()
     }
 }
 
@@ -133,8 +147,8 @@ pub(crate) fn keys(keys: rustls::quic::Keys) -> Keys {
             remote: Box::new(MaskKey(keys.remote.header)),
         },
         packet: KeyPair {
-            local: Box::new(AeadKey(keys.local.packet)),
-            remote: Box::new(AeadKey(keys.remote.packet)),
+            local: Box::new(AeadKey::new(keys.local.packet)),
+            remote: Box::new(AeadKey::new(keys.remote.packet)),
         },
     }
 }
@@ -143,15 +157,15 @@ pub(crate) fn keys(keys: rustls::quic::Keys) -> Keys {
 pub(crate) fn early_keys(keys: rustls::quic::DirectionalKeys) -> EarlyKeys {
     EarlyKeys {
         header: Box::new(MaskKey(keys.header)),
-        packet: Box::new(AeadKey(keys.packet)),
+        packet: Box::new(AeadKey::new(keys.packet)),
     }
 }
 
 /// Packet keys of rustls as ours.
 pub(crate) fn packet_keys(keys: rustls::quic::PacketKeySet) -> KeyPair<dyn PacketKey> {
     KeyPair {
-        local: Box::new(AeadKey(keys.local)),
-        remote: Box::new(AeadKey(keys.remote)),
+        local: Box::new(AeadKey::new(keys.local)),
+        remote: Box::new(AeadKey::new(keys.remote)),
     }
 }
 
@@ -252,7 +266,7 @@ mod tests {
     }
 
     fn packet_key(key: [u8; 32], iv: [u8; 12]) -> AeadKey {
-        AeadKey(algorithm().packet_key(key.into(), Iv::from(iv)))
+        AeadKey::new(algorithm().packet_key(key.into(), Iv::from(iv)))
     }
 
     /// RFC 9001, appendix A.5.

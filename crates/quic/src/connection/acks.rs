@@ -16,7 +16,7 @@ use crate::observe::Observation;
 use crate::policy::Occasion;
 use crate::recovery::LostRecord;
 use crate::space::AckOutcome;
-use crate::streams::{Carrier, Verdict};
+use crate::streams::{Carrier, StreamRun, Verdict};
 
 use super::Connection;
 
@@ -204,19 +204,21 @@ impl Connection {
     /// Tells the owners of what newly acknowledged packets carried. While data is under repair, in
     /// the order in which the packets left: of several copies the first that arrived counts.
     fn replay_acks(&mut self, now: Instant, epoch: Epoch, outcome: &AckOutcome) {
+        let mut run = None;
         if self.streams.has_no_repairs() {
             for &number in &outcome.numbers {
-                self.replay(now, epoch, number, Fate::Acked);
+                self.replay_into(&mut run, now, epoch, number, Fate::Acked);
             }
-            return;
+        } else {
+            let mut rising = std::mem::take(&mut self.scratch.rising);
+            rising.extend_from_slice(&outcome.numbers);
+            rising.sort_unstable();
+            for number in rising.drain(..) {
+                self.replay_into(&mut run, now, epoch, number, Fate::Acked);
+            }
+            self.scratch.rising = rising;
         }
-        let mut rising = std::mem::take(&mut self.scratch.rising);
-        rising.extend_from_slice(&outcome.numbers);
-        rising.sort_unstable();
-        for number in rising.drain(..) {
-            self.replay(now, epoch, number, Fate::Acked);
-        }
-        self.scratch.rising = rising;
+        self.streams.on_run_fate(run);
     }
 
     fn replay_losses(
@@ -254,6 +256,20 @@ impl Connection {
 
     /// Tells the owners of what packet `number` carried its fate.
     pub(super) fn replay(&mut self, now: Instant, epoch: Epoch, number: PacketNumber, fate: Fate) {
+        let mut run = None;
+        self.replay_into(&mut run, now, epoch, number, fate);
+        self.streams.on_run_fate(run);
+    }
+
+    /// The same, but that the stream bytes it carried may wait in `run` for those of the next packet.
+    fn replay_into(
+        &mut self,
+        run: &mut Option<StreamRun>,
+        now: Instant,
+        epoch: Epoch,
+        number: PacketNumber,
+        fate: Fate,
+    ) {
         let space = match epoch {
             Epoch::OneRtt | Epoch::ZeroRtt => Some(&mut self.paths.first_mut().space),
             early => self.early[early as usize].as_mut(),
@@ -290,9 +306,11 @@ impl Connection {
                     fin,
                     ..
                 } => {
-                    self.streams.on_frame_fate(&verdict, id, offset, len, fin);
+                    let range = offset..offset + u64::from(len);
+                    self.streams.gather_fate(run, &verdict, id, range, fin);
                 }
                 Carried::Control { key, version } => {
+                    self.streams.on_run_fate(run.take());
                     if self.control.on_frame_fate(key, version, fate) {
                         match key {
                             ControlKey::AckFrequency => self.policies.ack_asked.on_acked(),

@@ -53,7 +53,7 @@ impl Connection {
         &mut self,
         now: Instant,
         epoch: Epoch,
-        origin: &Origin,
+        origin: &Origin<'_>,
         payload: &[u8],
     ) -> Result<Content, TransportError> {
         if payload.is_empty() {
@@ -93,7 +93,7 @@ impl Connection {
         &mut self,
         now: Instant,
         epoch: Epoch,
-        origin: &Origin,
+        origin: &Origin<'_>,
         frame_type: u64,
         frame: Frame<'_>,
     ) -> Result<(), TransportError> {
@@ -222,7 +222,7 @@ impl Connection {
         &mut self,
         path: Option<PathId>,
         sequence: u64,
-        origin: &Origin,
+        origin: &Origin<'_>,
     ) -> Result<(), TransportError> {
         if path.is_some() {
             return Err(violation("multipath was not negotiated"));
@@ -249,11 +249,13 @@ impl Connection {
                 error,
                 frame_type,
                 reason,
-            } => ConnectionError::PeerTransport(TransportError {
-                code: error,
-                frame_type: (frame_type != 0).then_some(frame_type),
-                reason: String::from_utf8_lossy(reason).into_owned(),
-            }),
+            } => {
+                let error = TransportError::new(error, String::from_utf8_lossy(reason));
+                ConnectionError::PeerTransport(match frame_type {
+                    0 => error,
+                    frame_type => error.in_frame(frame_type),
+                })
+            }
             ConnectionClose::Application { error, reason } => ConnectionError::PeerApplication {
                 code: error,
                 reason: reason.to_vec(),
@@ -266,7 +268,7 @@ impl Connection {
     pub(super) fn on_payload_after_close(
         &mut self,
         now: Instant,
-        _origin: &Origin,
+        _origin: &Origin<'_>,
         payload: &[u8],
     ) {
         let closes = FrameIter::new(payload)

@@ -189,6 +189,25 @@ impl Connection {
         connection
     }
 
+    /// The epochs in which packets may be sent, in the order of the packets of a datagram: most of the time
+    /// there is one.
+    fn epochs_in_use(&self) -> &'static [Epoch] {
+        if self.handshake.is_confirmed() {
+            &[Epoch::OneRtt]
+        } else {
+            &Epoch::ALL
+        }
+    }
+
+    /// The epochs that have a packet-number space of their own, while they have it.
+    fn spaces_in_use(&self) -> &'static [Epoch] {
+        if self.handshake.is_confirmed() {
+            &[Epoch::OneRtt]
+        } else {
+            &Epoch::SPACES
+        }
+    }
+
     /// The space of `epoch`; 1-RTT is path 0's.
     fn space(&self, epoch: Epoch) -> Option<&Space> {
         match epoch {

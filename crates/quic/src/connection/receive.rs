@@ -57,8 +57,8 @@ impl Stash {
 
 /// Where a packet came from.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Origin {
-    pub(super) address: Address,
+pub(super) struct Origin<'a> {
+    pub(super) address: &'a Address,
     pub(super) ecn: Option<EcnCodepoint>,
     /// Bytes of the whole datagram.
     pub(super) datagram_len: usize,
@@ -76,7 +76,8 @@ impl Connection {
         if self.ends_before(now) {
             return;
         }
-        let known = self.on_bytes_from(&meta.path(), datagram.len());
+        let from = meta.path();
+        let known = self.on_bytes_from(&from, datagram.len());
         if !known {
             self.monitor.dropped(now, "from an unexpected address");
             return;
@@ -86,7 +87,7 @@ impl Connection {
         // Decryption destroys the bytes that a stateless reset would end in.
         let tail = datagram.last_chunk().copied().map(ResetToken);
         let (len, opened) = (datagram.len(), self.monitor.stats.packets_received);
-        self.handle_packets(now, meta, datagram);
+        self.handle_packets(now, meta, &from, datagram);
         if let Some(tail) = tail
             && len >= MIN_RESET_SIZE
             && self.monitor.stats.packets_received == opened
@@ -95,7 +96,7 @@ impl Connection {
         }
         while std::mem::take(&mut self.stash.retry) {
             for (meta, mut packet) in std::mem::take(&mut self.stash.packets) {
-                self.handle_packets(now, &meta, &mut packet);
+                self.handle_packets(now, &meta, &meta.path(), &mut packet);
             }
         }
         self.drain_stream_control();
@@ -118,7 +119,13 @@ impl Connection {
             && (self.identity.config.migration || self.is_at_preferred_address(from))
     }
 
-    fn handle_packets(&mut self, now: Instant, meta: &DatagramMeta, datagram: &mut [u8]) {
+    fn handle_packets(
+        &mut self,
+        now: Instant,
+        meta: &DatagramMeta,
+        from: &Address,
+        datagram: &mut [u8],
+    ) {
         let datagram_len = datagram.len();
         let mut rest = datagram;
         let mut first_cid = None;
@@ -141,7 +148,7 @@ impl Connection {
             }
             let (packet, tail) = rest.split_at_mut(header.packet_len);
             let origin = Origin {
-                address: meta.path(),
+                address: from,
                 ecn: meta.ecn,
                 datagram_len,
                 dst_cid: header.dst_cid,
@@ -160,7 +167,7 @@ impl Connection {
         &mut self,
         now: Instant,
         meta: &DatagramMeta,
-        origin: &Origin,
+        origin: &Origin<'_>,
         header: &PartialHeader,
         packet: &mut [u8],
     ) {
@@ -350,8 +357,8 @@ impl Connection {
                 "reserved header bits are set",
             ));
         }
-        let retain = Protection::retention(self.pto());
         if opened.key_updated {
+            let retain = Protection::retention(self.pto());
             let next = self.handshake.next_packet_keys();
             self.handshake
                 .protection()
@@ -364,6 +371,7 @@ impl Connection {
             };
             self.monitor.observe(now, &observation);
         } else if opened.phase_confirmed {
+            let retain = Protection::retention(self.pto());
             self.handshake.protection().confirm_phase(now + retain);
         }
         Ok(Some((number, header_len..header_len + opened.len)))
@@ -386,7 +394,7 @@ impl Connection {
         &mut self,
         now: Instant,
         epoch: Epoch,
-        origin: &Origin,
+        origin: &Origin<'_>,
         header: &PartialHeader,
         number: PacketNumber,
         payload: &[u8],
@@ -429,18 +437,17 @@ impl Connection {
         if epoch == Epoch::OneRtt {
             self.on_first_one_rtt_packet(now);
         }
-        let path = &mut self.paths.first_mut().path;
-        if epoch == Epoch::OneRtt && newest && origin.address.matches(&path.address) {
-            path.spin.on_newest(header.spin);
-        }
-        if epoch == Epoch::OneRtt
-            && newest
-            && !content.only_probing
-            && !origin.address.matches(&self.paths.first().path.address)
-        {
-            self.follow_peer(now, origin);
-        } else if epoch == Epoch::OneRtt {
-            self.note_reached(origin);
+        if epoch == Epoch::OneRtt {
+            let path = &mut self.paths.first_mut().path;
+            let is_here = origin.address.matches(&path.address);
+            if is_here && newest {
+                path.spin.on_newest(header.spin);
+            }
+            if !is_here && newest && !content.only_probing {
+                self.follow_peer(now, origin);
+            } else {
+                self.note_reached(origin);
+            }
         }
         Ok(())
     }
@@ -450,7 +457,7 @@ impl Connection {
         &mut self,
         now: Instant,
         epoch: Epoch,
-        origin: &Origin,
+        origin: &Origin<'_>,
         number: PacketNumber,
         ack_eliciting: bool,
     ) -> bool {
@@ -486,7 +493,7 @@ impl Connection {
     fn handle_packet_after_close(
         &mut self,
         now: Instant,
-        origin: &Origin,
+        origin: &Origin<'_>,
         header: &PartialHeader,
         packet: &mut [u8],
     ) {

@@ -166,9 +166,9 @@ impl Connection {
 
     /// The earliest time at which a packet becomes lost by age, and its epoch.
     fn loss_deadline(&self) -> Option<(Instant, Epoch)> {
-        Epoch::SPACES
-            .into_iter()
-            .filter_map(|epoch| Some((self.space(epoch)?.loss_time?, epoch)))
+        self.spaces_in_use()
+            .iter()
+            .filter_map(|&epoch| Some((self.space(epoch)?.loss_time?, epoch)))
             .min_by_key(|(at, _)| *at)
     }
 
@@ -187,9 +187,10 @@ impl Connection {
             return None;
         }
         let timeout = |max_ack_delay| entry.recovery.probe_timeout(max_ack_delay);
-        let earliest = Epoch::SPACES
-            .into_iter()
-            .filter_map(|epoch| {
+        let earliest = self
+            .spaces_in_use()
+            .iter()
+            .filter_map(|&epoch| {
                 let ledger = &self.space(epoch)?.ledger;
                 // 1-RTT packets may be beyond what the peer can read yet.
                 if ledger.eliciting_in_flight() == 0

@@ -53,25 +53,41 @@ pub(super) struct Routes {
     by_remote: HashMap<SocketAddr, ConnectionHandle>,
     /// Keyed hashing keeps the time of a lookup from telling tokens.
     by_reset_token: HashMap<(SocketAddr, [u8; 16]), ConnectionHandle>,
+    /// The last entry of `by_cid` that was found: datagrams come in trains.
+    last_found: Option<(ConnectionId, ConnectionHandle)>,
     handshakes: usize,
 }
 
 impl Routes {
     /// The connection that a header leads to.
     pub(super) fn find(
-        &self,
+        &mut self,
         remote: SocketAddr,
         header: &InvariantHeader<'_>,
     ) -> Option<ConnectionHandle> {
+        if let Some((cid, handle)) = &self.last_found
+            && cid.as_bytes() == header.dst_cid
+        {
+            return Some(*handle);
+        }
         let cid = ConnectionId::new(header.dst_cid)?;
         if cid.is_empty() {
             return self.by_remote.get(&remote).copied();
         }
-        let mut found = self.by_cid.get(&cid);
-        if found.is_none() && header.is_long {
-            found = self.by_first_dst.get(&(remote, cid));
+        if let Some(&handle) = self.by_cid.get(&cid) {
+            self.last_found = Some((cid, handle));
+            return Some(handle);
         }
-        found.copied()
+        if header.is_long {
+            return self.by_first_dst.get(&(remote, cid)).copied();
+        }
+        None
+    }
+
+    /// The only place where connection IDs go, so that none is found that is gone.
+    fn forget_cid(&mut self, cid: &ConnectionId) {
+        self.by_cid.remove(cid);
+        self.last_found = None;
     }
 
     /// The connection that a datagram resets, if it ends in a token known from `remote`
@@ -188,7 +204,7 @@ impl Routes {
             && let Some(at) = slot.cids.iter().position(|&have| have == cid)
         {
             slot.cids.swap_remove(at);
-            self.by_cid.remove(&cid);
+            self.forget_cid(&cid);
         }
     }
 
@@ -244,7 +260,7 @@ impl Routes {
         self.finish_handshake(handle);
         let slot = self.slots.remove(handle.index());
         for cid in slot.cids {
-            self.by_cid.remove(&cid);
+            self.forget_cid(&cid);
         }
         for key in slot.reset_tokens {
             self.by_reset_token.remove(&key);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use swiftwater_units::{Instant, PacketNumber, PathId};
 
-use crate::crypto::{EarlyKeys, Epoch, HeaderKey, KeyPair, Keys, PacketKey};
+use crate::crypto::{CryptoError, EarlyKeys, Epoch, HeaderKey, KeyPair, Keys, PacketKey};
 
 /// Packets of each key that are left to the closing period, in which answers get ever rarer.
 const RESERVED_FOR_CLOSING: u64 = 64;
@@ -223,34 +223,41 @@ impl Protection {
         header: &[u8],
         payload: &mut [u8],
     ) -> Result<Opened, OpenError> {
-        let result = match epoch {
-            Epoch::Initial | Epoch::Handshake | Epoch::ZeroRtt => {
-                let key = match epoch {
-                    Epoch::Initial => self.initial.as_ref().map(|keys| &*keys.packet.remote),
-                    Epoch::ZeroRtt => self.early.as_ref().map(|(keys, _)| &*keys.packet),
-                    _ => self.handshake.as_ref().map(|keys| &*keys.packet.remote),
-                };
-                let key = key.ok_or(OpenError::NoKeys)?;
-                let limit = key.integrity_limit();
-                key.decrypt(path, number, header, payload)
-                    .map(Opened::plain)
-                    .map_err(|_| limit)
-            }
+        let key = match epoch {
             Epoch::OneRtt => {
                 let keys = self.one_rtt.as_mut().ok_or(OpenError::NoKeys)?;
-                let limit = keys.current.remote.integrity_limit();
-                keys.open(path, number, key_phase, header, payload)?
-                    .ok_or(limit)
+                return match keys.open(path, number, key_phase, header, payload) {
+                    Err(OpenError::Inauthentic) => Err(self.on_inauthentic(epoch)),
+                    opened => opened,
+                };
             }
+            Epoch::Initial => self.initial.as_ref().map(|keys| &*keys.packet.remote),
+            Epoch::ZeroRtt => self.early.as_ref().map(|(keys, _)| &*keys.packet),
+            Epoch::Handshake => self.handshake.as_ref().map(|keys| &*keys.packet.remote),
         };
-        result.map_err(|limit| {
-            self.failed += 1;
-            if self.failed >= limit {
-                OpenError::IntegrityLimit
-            } else {
-                OpenError::Inauthentic
-            }
-        })
+        let key = key.ok_or(OpenError::NoKeys)?;
+        match key.decrypt(path, number, header, payload) {
+            Ok(len) => Ok(Opened::plain(len)),
+            Err(CryptoError) => Err(self.on_inauthentic(epoch)),
+        }
+    }
+
+    /// Counts a packet that failed authentication.
+    #[cold]
+    fn on_inauthentic(&mut self, epoch: Epoch) -> OpenError {
+        let early = self.early.as_ref().map(|(keys, _)| &*keys.packet);
+        let key = match epoch {
+            Epoch::Initial => self.initial.as_ref().map(|keys| &*keys.packet.remote),
+            Epoch::Handshake => self.handshake.as_ref().map(|keys| &*keys.packet.remote),
+            Epoch::OneRtt => self.one_rtt.as_ref().map(|keys| &*keys.current.remote),
+            Epoch::ZeroRtt => early,
+        };
+        self.failed += 1;
+        if key.is_some_and(|key| self.failed >= key.integrity_limit()) {
+            OpenError::IntegrityLimit
+        } else {
+            OpenError::Inauthentic
+        }
     }
 
     /// Protects a packet in place: payload, then header.
@@ -384,7 +391,7 @@ fn local(keys: &Keys) -> (&dyn HeaderKey, &dyn PacketKey) {
 }
 
 impl OneRtt {
-    /// `Ok(None)` means failed authentication.
+    #[inline]
     fn open(
         &mut self,
         path: PathId,
@@ -392,29 +399,31 @@ impl OneRtt {
         key_phase: bool,
         header: &[u8],
         payload: &mut [u8],
-    ) -> Result<Option<Opened>, OpenError> {
+    ) -> Result<Opened, OpenError> {
         if key_phase == self.phase {
             let Ok(len) = self.current.remote.decrypt(path, number, header, payload) else {
-                return Ok(None);
+                return Err(OpenError::Inauthentic);
             };
             let phase_confirmed = self.first_received.is_none() && self.previous.is_some();
             let first = self.first_received.get_or_insert(number);
             *first = (*first).min(number);
-            return Ok(Some(Opened {
+            return Ok(Opened {
                 phase_confirmed,
                 ..Opened::plain(len)
-            }));
+            });
         }
         let is_old = self.first_received.is_none_or(|first| number < first);
         if let (true, Some((previous, _))) = (is_old, &self.previous) {
-            let opened = previous.decrypt(path, number, header, payload).ok();
-            return Ok(opened.map(Opened::plain));
+            let opened = previous.decrypt(path, number, header, payload);
+            return opened
+                .map(Opened::plain)
+                .map_err(|CryptoError| OpenError::Inauthentic);
         }
         let Some(next) = &self.next else {
-            return Ok(None);
+            return Err(OpenError::Inauthentic);
         };
         let Ok(len) = next.remote.decrypt(path, number, header, payload) else {
-            return Ok(None);
+            return Err(OpenError::Inauthentic);
         };
         if is_old && self.first_received.is_some() {
             // Newer keys on an older packet number: the peer went back and forth.
@@ -425,9 +434,9 @@ impl OneRtt {
             // them: a second update must wait for one (RFC 9001, section 6.2).
             return Err(OpenError::KeyUpdate);
         }
-        Ok(Some(Opened {
+        Ok(Opened {
             key_updated: true,
             ..Opened::plain(len)
-        }))
+        })
     }
 }

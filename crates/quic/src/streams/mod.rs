@@ -55,6 +55,7 @@ pub use priority::Priority;
 pub(crate) use rate::first_limit;
 pub use repair_stats::RepairStats;
 pub(crate) use repairs::{Carrier, RepairEvent, Verdict};
+pub(crate) use sending::StreamRun;
 
 use self::received::Incoming;
 use self::recv::RecvHalf;

@@ -132,6 +132,20 @@ impl Ready {
         self.queues[usize::from(rank)].as_ref()?.first()
     }
 
+    /// Puts stream `id` with `key` among those of `rank`, or takes it out, unless it is so already, as
+    /// it is for most packets.
+    pub(super) fn set(&mut self, key: u32, id: StreamId, rank: u8, wanted: bool) {
+        let now = self.nodes.get(key as usize).and_then(|node| node.rank);
+        if now == wanted.then_some(rank) {
+            return;
+        }
+        if wanted {
+            self.insert(key, id, rank);
+        } else {
+            self.remove(key);
+        }
+    }
+
     /// Puts stream `id` with `key` among those of `rank`, unless it is there already.
     pub(super) fn insert(&mut self, key: u32, id: StreamId, rank: u8) {
         if self.nodes.len() <= key as usize {

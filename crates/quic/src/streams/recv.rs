@@ -133,6 +133,7 @@ impl RecvHalf {
     }
 
     /// Takes in the data of a frame that passed [`RecvHalf::check`].
+    #[inline]
     pub(super) fn on_data(
         &mut self,
         offset: u64,

@@ -257,7 +257,7 @@ impl Repairs {
         true
     }
 
-    /// `range` of a stream left in `carrier` for `purpose`. `priority` and `deadline` are the
+    /// `range` of a stream left in `carrier` again, for `purpose`. `priority` and `deadline` are the
     /// stream's.
     pub(super) fn on_sent(
         &mut self,
@@ -271,13 +271,8 @@ impl Repairs {
         if range.is_empty() {
             return;
         }
-        match purpose {
-            Purpose::New => {
-                self.stats.new_bytes += (range.end - range.start).into();
-                return;
-            }
-            Purpose::Retransmission => {}
-            Purpose::Replica => self.cover(stream, range.clone()),
+        if purpose == Purpose::Replica {
+            self.cover(stream, range.clone());
         }
         self.cut(stream, range.start);
         self.cut(stream, range.end);

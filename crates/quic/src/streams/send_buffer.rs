@@ -99,6 +99,8 @@ enum Fin {
 pub(super) struct SendBuffer {
     /// Stream offset and content, in order, without gaps.
     segments: VecDeque<(u64, Segment)>,
+    /// Probably the index of the segment that holds the byte at `sent`: where the next copy begins.
+    sent_at: usize,
     /// Everything before it is acknowledged and freed.
     base: u64,
     /// Everything from here on was never sent.
@@ -119,6 +121,7 @@ impl SendBuffer {
     pub(super) fn new() -> Self {
         Self {
             segments: VecDeque::new(),
+            sent_at: 0,
             base: 0,
             sent: 0,
             end: 0,
@@ -265,17 +268,36 @@ impl SendBuffer {
         let end = piece.offset + piece.len as u64;
         self.forget_lost(piece.offset..end);
         self.sent = self.sent.max(end);
+        let starts_by_now = |(start, _): &(u64, Segment)| *start <= self.sent;
+        while self
+            .segments
+            .get(self.sent_at + 1)
+            .is_some_and(starts_by_now)
+        {
+            self.sent_at += 1;
+        }
         if piece.fin && self.fin == Fin::Pending {
             self.fin = Fin::InFlight;
         }
     }
 
+    /// Index of the segment that holds the byte at `offset`.
+    fn segment_of(&self, offset: u64) -> usize {
+        let starts_by_then = |at| {
+            let segment: Option<&(u64, Segment)> = self.segments.get(at);
+            segment.is_some_and(|(start, _)| *start <= offset)
+        };
+        if starts_by_then(self.sent_at) && !starts_by_then(self.sent_at + 1) {
+            return self.sent_at;
+        }
+        self.segments
+            .partition_point(|(start, _)| *start <= offset)
+            .saturating_sub(1)
+    }
+
     /// Copies `out.len()` bytes from stream offset `offset` on, which must be held, to `out`.
     pub(super) fn copy(&self, offset: u64, mut out: &mut [u8]) {
-        let mut at = self
-            .segments
-            .partition_point(|(start, _)| *start <= offset)
-            .saturating_sub(1);
+        let mut at = self.segment_of(offset);
         let mut offset = offset;
         while !out.is_empty() {
             let (start, segment) = &self.segments[at];
@@ -372,6 +394,7 @@ impl SendBuffer {
                 (Segment::Shared(_), _) => {}
             }
             self.segments.pop_front();
+            self.sent_at = self.sent_at.saturating_sub(1);
         }
     }
 

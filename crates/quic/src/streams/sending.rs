@@ -26,6 +26,15 @@ const MIN_PART: usize = 12;
 /// window doesn't wake them for every packet acknowledged.
 const WAKE_SHARE: u64 = 8;
 
+/// Bytes of one stream whose packets had the same fate, gathered from frames that follow one another.
+#[derive(Clone, Debug)]
+pub(crate) struct StreamRun {
+    verdict: Verdict,
+    id: StreamId,
+    range: Range<u64>,
+    fin: bool,
+}
+
 /// What a sending half adds to the totals.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
@@ -145,7 +154,7 @@ impl Outgoing {
 impl Streams {
     /// True if [`Streams::fill`] has something to write.
     pub(crate) fn can_send(&self) -> bool {
-        self.outgoing.next().is_some()
+        self.outgoing.turns.has_any(self.outgoing.credit() > 0)
     }
 
     /// Stream bytes that could be sent now: lost ones, and new ones that the peer's limits permit.
@@ -266,17 +275,63 @@ impl Streams {
         all
     }
 
-    /// The fate of a packet that carried `len` bytes from `offset` on of a stream, with the FIN if
-    /// `fin`, is known. Several copies of a byte may be in flight.
+    /// The fate of a packet that carried `range` of a stream, with the FIN if `fin`, is known. It may wait
+    /// in `run` for that of the next packet, which often carried the next bytes; whoever has asked for all
+    /// calls [`Streams::on_run_fate`].
+    pub(crate) fn gather_fate(
+        &mut self,
+        run: &mut Option<StreamRun>,
+        verdict: &Verdict,
+        id: StreamId,
+        range: Range<u64>,
+        fin: bool,
+    ) {
+        // While something is under repair it matters which packet brought which byte.
+        let may_join = verdict.fate == Fate::Acked && self.repairs.is_empty();
+        if may_join
+            && let Some(run) = run
+            && run.id == id
+            && run.range.end == range.start
+        {
+            run.range.end = range.end;
+            run.fin |= fin;
+            return;
+        }
+        let next = StreamRun {
+            verdict: *verdict,
+            id,
+            range,
+            fin,
+        };
+        let done = run.replace(next);
+        self.on_run_fate(done);
+        if !may_join {
+            self.on_run_fate(run.take());
+        }
+    }
+
+    /// The fate of a range is known: see [`Streams::gather_fate`].
+    pub(crate) fn on_run_fate(&mut self, run: Option<StreamRun>) {
+        if let Some(StreamRun {
+            verdict,
+            id,
+            range,
+            fin,
+        }) = run
+        {
+            self.on_frame_fate(&verdict, id, range, fin);
+        }
+    }
+
+    /// The fate of a packet that carried `range` of a stream, with the FIN if `fin`, is known. Several
+    /// copies of a byte may be in flight.
     pub(crate) fn on_frame_fate(
         &mut self,
         verdict: &Verdict,
         id: StreamId,
-        offset: u64,
-        len: u32,
+        range: Range<u64>,
         fin: bool,
     ) {
-        let range = offset..offset + u64::from(len);
         let Some(key) = self.table.key(id) else {
             return;
         };
@@ -349,6 +404,11 @@ impl Streams {
         len: u32,
         purpose: Purpose,
     ) {
+        if purpose == Purpose::New {
+            // Only what is sent again has a history.
+            self.repairs.stats.new_bytes += u64::from(len).into();
+            return;
+        }
         let (priority, deadline) = self
             .stream(id)
             .map_or((Priority::default(), None), |(_, stream)| {

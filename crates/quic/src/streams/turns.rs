@@ -62,15 +62,16 @@ impl Turns {
         !self.fresh.is_empty()
     }
 
+    /// True if anybody may send: whoever has something to repair, and with `credit` whoever has new
+    /// bytes.
+    pub(super) fn has_any(&self, credit: bool) -> bool {
+        !self.repair.is_empty() || (credit && !self.fresh.is_empty())
+    }
+
     /// The stream of `key` has, or no longer has, something to send of either sort.
     pub(super) fn set(&mut self, key: u32, id: StreamId, rank: u8, repair: bool, fresh: bool) {
-        for (list, wanted) in [(&mut self.repair, repair), (&mut self.fresh, fresh)] {
-            if wanted {
-                list.insert(key, id, rank);
-            } else {
-                list.remove(key);
-            }
-        }
+        self.repair.set(key, id, rank, repair);
+        self.fresh.set(key, id, rank, fresh);
     }
 
     /// The stream of `key` is over.

@@ -11,9 +11,9 @@ use super::amplification;
 impl Connection {
     /// A packet came on the path in use: notes which of our connection IDs the peer uses there, to
     /// tell a deliberate change of path from one that the peer doesn't know of.
-    pub(in crate::connection) fn note_reached(&mut self, origin: &Origin) {
+    pub(in crate::connection) fn note_reached(&mut self, origin: &Origin<'_>) {
         let path = &mut self.paths.first_mut().path;
-        if path.address.matches(&origin.address) {
+        if path.address.matches(origin.address) {
             path.reached_by = origin.dst_cid;
         }
     }
@@ -26,12 +26,12 @@ impl Connection {
     }
 
     /// The newest packet came on another path with more than probing frames.
-    pub(in crate::connection) fn follow_peer(&mut self, now: Instant, origin: &Origin) {
+    pub(in crate::connection) fn follow_peer(&mut self, now: Instant, origin: &Origin<'_>) {
         if self.identity.side.is_client() {
             // A client chooses its path itself, and a server never moves.
             return;
         }
-        let from = origin.address;
+        let from = *origin.address;
         let path = &self.paths.first().path;
         let ours_differs = !from.local.matches(&path.address.local);
         if ours_differs
@@ -67,7 +67,7 @@ impl Connection {
     }
 
     /// The peer sends from an address of which nothing is known.
-    fn follow_to_new(&mut self, now: Instant, origin: &Origin, ours_differs: bool) {
+    fn follow_to_new(&mut self, now: Instant, origin: &Origin<'_>, ours_differs: bool) {
         let role = if ours_differs {
             // A server answers from its old address until the new one is validated (section
             // 9.6.1).
@@ -87,7 +87,7 @@ impl Connection {
 
     /// The peer probes from an address of which nothing is known. A server validates it at once, so
     /// that nothing holds it back should the peer move there.
-    pub(super) fn add_probed(&mut self, now: Instant, origin: &Origin) -> Option<usize> {
+    pub(super) fn add_probed(&mut self, now: Instant, origin: &Origin<'_>) -> Option<usize> {
         if self.identity.side.is_client() {
             return None;
         }
@@ -100,12 +100,12 @@ impl Connection {
     fn add_from_peer(
         &mut self,
         now: Instant,
-        origin: &Origin,
+        origin: &Origin<'_>,
         role: Role,
         is_probe: bool,
     ) -> Option<usize> {
         let path = &mut self.paths.first_mut().path;
-        let from = origin.address;
+        let from = *origin.address;
         let is_deliberate = origin.dst_cid != path.reached_by;
         let cid = if is_deliberate || !from.is_same_host(&path.address) {
             path.remote_cids.assign()

@@ -40,17 +40,17 @@ impl Connection {
 
     /// A PATH_CHALLENGE arrived. It is echoed on the path that it came from, and nowhere else
     /// (section 8.2.2).
-    pub(super) fn on_path_challenge(&mut self, now: Instant, data: [u8; 8], origin: &Origin) {
+    pub(super) fn on_path_challenge(&mut self, now: Instant, data: [u8; 8], origin: &Origin<'_>) {
         let entry = self.paths.first_mut();
         let rtt = entry.recovery.rtt().smoothed;
         let path = &mut entry.path;
         if !path.echoes.admit(now, rtt) {
             return self.monitor.dropped(now, "challenges beyond measure");
         }
-        if path.address.matches(&origin.address) {
+        if path.address.matches(origin.address) {
             return path.on_challenge(data);
         }
-        let known = path.side.find(&origin.address);
+        let known = path.side.find(origin.address);
         let at = known.or_else(|| self.add_probed(now, origin));
         let path = &mut self.paths.first_mut().path;
         match at.and_then(|at| path.side.get_mut(at)) {

@@ -158,8 +158,11 @@ impl Connection {
         }
         plan.budget = usize::try_from(budget).unwrap_or(usize::MAX);
         self.copy_handshake(now, data_may_go && self.has_window(limit));
-        let may_send_data = data_may_go && self.may_send_data(now, limit);
-        for epoch in Epoch::ALL {
+        let epochs = self.epochs_in_use();
+        let waiting = |epoch: &Epoch| self.can_seal(*epoch) && self.has_data(*epoch);
+        let wants_data = epochs.iter().any(waiting);
+        let may_send_data = data_may_go && self.may_send_data(now, limit, wants_data);
+        for &epoch in epochs {
             if !self.can_seal(epoch) {
                 continue;
             }
@@ -200,13 +203,10 @@ impl Connection {
 
     /// True if window and pace let a full datagram go. Notes what limits the flow, for congestion
     /// control.
-    fn may_send_data(&mut self, now: Instant, limit: usize) -> bool {
-        let wants = Epoch::ALL
-            .into_iter()
-            .any(|epoch| self.can_seal(epoch) && self.has_data(epoch));
+    fn may_send_data(&mut self, now: Instant, limit: usize, wants_data: bool) -> bool {
         let entry = self.paths.first_mut();
         let has_window = entry.recovery.has_window_for(limit);
-        if !wants {
+        if !wants_data {
             entry.pacing_until = None;
             return has_window && self.use_spare_room(now);
         }

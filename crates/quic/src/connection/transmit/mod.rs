@@ -118,7 +118,7 @@ impl Connection {
     /// remember every packet that answers it. A peer that doesn't hear us can't send that much, and
     /// one that does must acknowledge (RFC 9000, section 13.2.1).
     fn check_neglect(&mut self, now: Instant) {
-        let neglects = |epoch| {
+        let neglects = |&epoch: &Epoch| {
             let limit = match epoch {
                 Epoch::OneRtt | Epoch::ZeroRtt => MAX_NEGLECTED,
                 Epoch::Initial | Epoch::Handshake => MAX_NEGLECTED_EARLY,
@@ -126,7 +126,7 @@ impl Connection {
             self.space(epoch)
                 .is_some_and(|space| space.neglected > limit)
         };
-        if Epoch::SPACES.into_iter().any(neglects) {
+        if self.spaces_in_use().iter().any(neglects) {
             self.fail(
                 now,
                 TransportError::new(
@@ -139,9 +139,9 @@ impl Connection {
 
     /// True if a packet-number space has no number left.
     fn has_used_up_numbers(&self) -> bool {
-        Epoch::SPACES
-            .into_iter()
-            .filter_map(|epoch| self.space(epoch))
+        self.spaces_in_use()
+            .iter()
+            .filter_map(|&epoch| self.space(epoch))
             .any(|space| space.ledger.is_exhausted())
     }
 

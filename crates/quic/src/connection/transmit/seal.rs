@@ -221,6 +221,7 @@ impl Connection {
     }
 
     /// Records a sealed packet.
+    #[inline]
     pub(super) fn on_packet_sent(
         &mut self,
         now: Instant,
@@ -229,36 +230,20 @@ impl Connection {
         sent: SentPacket,
         carried: &[Carried],
     ) {
-        let patience = self.pto() * 3;
-        let horizon = now - patience.min(MAX_MEMORY);
         if let Some(space) = self.space_mut(epoch) {
             space.ledger.on_sent(sent, carried);
             if sent.ack_eliciting {
                 space.probes = space.probes.saturating_sub(1);
                 space.silent_run = 0;
             } else {
-                space.silent_run += 1;
-                if space.silent_run >= MAX_SILENT_RUN {
-                    // The peer acknowledges our ACKs only if something asks it to (RFC 9000,
-                    // section 13.2.4).
-                    space.ping = true;
-                }
-                space.ledger.forget(horizon);
-                // A handshake is short: nothing in it takes long to acknowledge.
-                let overdue = match epoch {
-                    Epoch::OneRtt | Epoch::ZeroRtt => now - patience,
-                    Epoch::Initial | Epoch::Handshake => now,
-                };
-                if space.ledger.is_stuck(overdue) {
-                    space.neglected += 1;
-                } else {
-                    space.neglected = 0;
-                }
+                self.on_silent_packet_sent(now, epoch);
             }
         }
         self.lifecycle.on_sent(now, sent.ack_eliciting);
         self.monitor.stats.packets_sent += 1.into();
-        self.observe_sent(now, epoch, started.number, &sent, carried);
+        if self.monitor.is_watched() {
+            self.observe_sent(now, epoch, started.number, carried);
+        }
         self.tell_streams_sent(now, started.number, carried);
         if epoch == Epoch::OneRtt {
             self.maybe_skip_number(now, started.number);
@@ -266,6 +251,31 @@ impl Connection {
         if epoch == Epoch::Handshake && self.identity.side.is_client() {
             // RFC 9001, section 4.9.1.
             self.discard(Epoch::Initial);
+        }
+    }
+
+    /// A packet left that asks for no acknowledgement: such packets must not pile up in the ledger.
+    fn on_silent_packet_sent(&mut self, now: Instant, epoch: Epoch) {
+        let patience = self.pto() * 3;
+        let horizon = now - patience.min(MAX_MEMORY);
+        let Some(space) = self.space_mut(epoch) else {
+            return;
+        };
+        space.silent_run += 1;
+        if space.silent_run >= MAX_SILENT_RUN {
+            // The peer acknowledges our ACKs only if something asks it to (RFC 9000, section 13.2.4).
+            space.ping = true;
+        }
+        space.ledger.forget(horizon);
+        // A handshake is short: nothing in it takes long to acknowledge.
+        let overdue = match epoch {
+            Epoch::OneRtt | Epoch::ZeroRtt => now - patience,
+            Epoch::Initial | Epoch::Handshake => now,
+        };
+        if space.ledger.is_stuck(overdue) {
+            space.neglected += 1;
+        } else {
+            space.neglected = 0;
         }
     }
 
@@ -304,12 +314,12 @@ impl Connection {
         now: Instant,
         epoch: Epoch,
         number: PacketNumber,
-        sent: &SentPacket,
         carried: &[Carried],
     ) {
-        if !self.monitor.is_watched() {
+        let space = self.space(epoch);
+        let Some(&sent) = space.and_then(|space| space.ledger.packet(number)) else {
             return;
-        }
+        };
         let mut frames = std::mem::take(&mut self.scratch.frames);
         frames.extend(carried.iter().map(sent_frame));
         self.monitor.observe(

@@ -234,7 +234,7 @@ fn fate(streams: &mut Streams, carried: &[Carried], fate: Fate) {
             ..
         } = carried
         {
-            streams.on_frame_fate(&verdict(fate), id, offset, len, fin);
+            streams.on_frame_fate(&verdict(fate), id, offset..offset + u64::from(len), fin);
         }
     }
 }

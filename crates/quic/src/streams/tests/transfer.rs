@@ -102,8 +102,12 @@ impl End {
                     fin,
                     ..
                 } => {
-                    self.streams
-                        .on_frame_fate(&verdict(fate), id, offset, len, fin);
+                    self.streams.on_frame_fate(
+                        &verdict(fate),
+                        id,
+                        offset..offset + u64::from(len),
+                        fin,
+                    );
                 }
                 Carried::Control { key, version } => {
                     self.control.on_frame_fate(key, version, fate);

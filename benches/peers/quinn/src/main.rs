@@ -1,0 +1,35 @@
+//! quinn in the comparison.
+
+#![forbid(unsafe_code)]
+
+mod client;
+mod server;
+mod settings;
+mod streams;
+
+use job::{Arguments, Failure, Role};
+
+/// The library, and what noq has otherwise.
+mod quic {
+    use bytes::Bytes;
+
+    pub(crate) use quinn::congestion::BbrConfig as LossyConfig;
+    pub(crate) use quinn::*;
+
+    /// Takes chunks that have come; `None` at the end.
+    pub(crate) async fn read_chunks(
+        stream: &mut RecvStream,
+        chunks: &mut [Bytes],
+    ) -> Result<Option<usize>, ReadError> {
+        stream.read_chunks(chunks).await
+    }
+}
+
+fn main() -> Result<(), Failure> {
+    match Arguments::of_process().role {
+        Role::Server(arguments) => {
+            settings::runtime(arguments.workers)?.block_on(server::run(arguments))
+        }
+        Role::Client(arguments) => settings::runtime(1)?.block_on(client::run(arguments)),
+    }
+}

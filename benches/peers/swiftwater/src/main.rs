@@ -1,0 +1,22 @@
+//! Swiftwater in the comparison.
+
+#![forbid(unsafe_code)]
+
+mod client;
+mod requests;
+mod server;
+mod settings;
+mod streams;
+
+use job::{Arguments, Failure, Role};
+
+fn main() -> Result<(), Failure> {
+    // Workers beyond the first have threads of their own.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    match Arguments::of_process().role {
+        Role::Server(arguments) => runtime.block_on(server::run(&arguments)),
+        Role::Client(arguments) => runtime.block_on(client::run(&arguments)),
+    }
+}

@@ -1,0 +1,70 @@
+//! Clients and servers, tuned or with the library's defaults.
+//!
+//! Tuned: windows and send buffer that don't have to grow first; an initial congestion window that spares the
+//! ramp; no tickets; an ACK every tenth packet (ACK frequency). CUBIC, the default, is the controller; where packets
+//! are lost at random, BBR.
+
+use std::fs;
+
+use job::{
+    ALPN, CONNECTION_WINDOW, ClientArguments, Failure, INITIAL_WINDOW, MAX_STREAMS, STREAM_WINDOW,
+    ServerArguments, Settings, tls,
+};
+use swiftwater::quic::AckFrequencyConfig;
+use swiftwater::tls::Tickets;
+use swiftwater::{Builder, CipherSuite, Client, Server, TransportConfig};
+
+/// The controller that minds random losses least.
+const LOSSY_CONTROLLER: &str = "bbr1";
+
+/// A server that is bound.
+pub(crate) fn server(arguments: &ServerArguments) -> Result<Server, Failure> {
+    let (chain, key) = (fs::read(&arguments.cert)?, fs::read(&arguments.key)?);
+    let mut builder = common(Server::builder(), arguments.settings)
+        .certificate_pem(chain, key)
+        .workers(arguments.workers);
+    if arguments.settings.tuned {
+        builder = builder.tickets(Tickets::Off);
+    }
+    Ok(builder.bind(arguments.listen)?)
+}
+
+/// A client that trusts what it was told to.
+pub(crate) fn client(arguments: &ClientArguments) -> Result<Client, Failure> {
+    let builder = common(Client::builder(), arguments.settings)
+        .bind(arguments.local())
+        .trust_only(tls::certificates(&arguments.ca)?)
+        // Every handshake is to be a full one.
+        .sessions(None);
+    Ok(builder.build()?)
+}
+
+fn common<Side>(builder: Builder<Side>, settings: Settings) -> Builder<Side> {
+    let builder = builder
+        .alpn([ALPN])
+        .cipher_suites(&[CipherSuite::Aes128Gcm])
+        .transport(|transport| {
+            transport.initial_max_datagram_size = settings.mtu;
+            transport.mtu_discovery = None;
+            transport.max_concurrent_bidi_streams = MAX_STREAMS.into();
+            if settings.tuned {
+                tune(transport);
+            }
+        });
+    if settings.tuned && settings.lossy {
+        builder.congestion(LOSSY_CONTROLLER)
+    } else {
+        builder
+    }
+}
+
+fn tune(transport: &mut TransportConfig) {
+    let (stream, connection) = (u64::from(STREAM_WINDOW), u64::from(CONNECTION_WINDOW));
+    transport.stream_receive_window = stream.into();
+    transport.max_stream_receive_window = stream.into();
+    transport.receive_window = connection.into();
+    transport.max_receive_window = connection.into();
+    transport.send_window = stream.into();
+    transport.initial_window = Some(u64::from(INITIAL_WINDOW).into());
+    transport.ack_frequency = Some(AckFrequencyConfig::default());
+}

@@ -1,0 +1,59 @@
+//! Moves bytes over streams.
+
+use job::{Failure, Outgoing};
+use swiftwater::{RecvStream, SendStream};
+
+/// Most read at once from a stream that turns out to be long, bytes.
+const LONG: usize = 256 * 1024;
+
+/// Most read at first, bytes.
+const SHORT: usize = 64 * 1024;
+
+/// Sends everything, without a copy.
+pub(crate) async fn supply(send: &mut SendStream, mut outgoing: Outgoing) -> Result<(), Failure> {
+    while outgoing.left() > 0 {
+        let piece = outgoing.next_bytes();
+        outgoing.advance(piece.len());
+        send.write_chunk(piece).await?;
+    }
+    if outgoing.finishes() {
+        send.finish()?;
+    }
+    Ok(())
+}
+
+/// Reads a stream piece by piece: the first ones as they are, so that waiting takes no memory; once that was a
+/// lot, through a buffer.
+pub(crate) struct Reader {
+    stream: RecvStream,
+    read: usize,
+    buffer: Vec<u8>,
+}
+
+impl Reader {
+    pub(crate) fn new(stream: RecvStream) -> Self {
+        Self {
+            stream,
+            read: 0,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// Waits for what comes next and hands it to `take`; false at the stream's end.
+    pub(crate) async fn next(&mut self, take: impl FnOnce(&[u8])) -> Result<bool, Failure> {
+        if self.read < SHORT {
+            let Some(chunk) = self.stream.read_chunk(SHORT).await? else {
+                return Ok(false);
+            };
+            self.read += chunk.len();
+            take(&chunk);
+        } else {
+            self.buffer.resize(LONG, 0);
+            let Some(len) = self.stream.read(&mut self.buffer).await? else {
+                return Ok(false);
+            };
+            take(&self.buffer[..len]);
+        }
+        Ok(true)
+    }
+}

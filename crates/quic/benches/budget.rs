@@ -1,0 +1,54 @@
+//! Moves bulk data over the perfect wire for a profiler to watch: `callgrind` counts the instructions of each part.
+//!
+//! ```sh
+//! cargo bench -p swiftwater-quic --bench budget --no-run
+//! benches/peers/budget --instructions BINARY null
+//! ```
+//!
+//! Arguments: `aes` or `null`, and how many megabytes. Prints how many packets each end sent, to divide by.
+
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a benchmark"
+)]
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+#[path = "support/bulk.rs"]
+mod transfer;
+
+use transfer::Bulk;
+
+/// What a profiler is told to look at: everything before is preparation.
+struct Measured<'a>(&'a mut Bulk);
+
+impl Measured<'_> {
+    #[inline(never)]
+    fn run(&mut self, megabytes: u32) {
+        for _ in 0..megabytes {
+            self.0.megabyte();
+        }
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let real_tls = arguments.iter().any(|argument| argument == "aes");
+    let megabytes = arguments.iter().find_map(|argument| argument.parse().ok());
+    let mut bulk = Bulk::new(real_tls);
+    let sent = |bulk: &mut Bulk| {
+        let client = bulk.wire.client.connection().stats().packets_sent.get();
+        let server = bulk.wire.server.connection().stats().packets_sent.get();
+        (client, server)
+    };
+    let before = sent(&mut bulk);
+    Measured(&mut bulk).run(megabytes.unwrap_or(16));
+    let after = sent(&mut bulk);
+    println!(
+        "{} packets from the sender, {} from the receiver",
+        after.0 - before.0,
+        after.1 - before.1
+    );
+}
