@@ -147,7 +147,8 @@ pub(crate) fn idle(quick: bool) -> Vec<Curve> {
         .filter(|n| *n <= most)
     {
         let mut crowd = Crowd::new(TransportConfig {
-            max_idle_timeout: Some(Duration::from_secs(600)),
+            // Opening them takes a while of virtual time.
+            max_idle_timeout: Some(Duration::from_secs(1_000_000)),
             mtu_discovery: None,
             ..TransportConfig::default()
         });

@@ -112,8 +112,13 @@ pub(crate) fn streams(quick: bool) -> Vec<Curve> {
     ]
 }
 
-/// Time for each packet that the client sent, and the most heap that it took.
-fn transfer(megabytes: u64, links: impl Fn() -> (Link, Link)) -> (f64, f64) {
+/// Time for each packet that the client sent, and the most heap that it took beyond the bytes that its
+/// application may have buffered.
+fn transfer(megabytes: u64, send_window: u64, links: impl Fn() -> (Link, Link)) -> (f64, f64) {
+    let transport = || TransportConfig {
+        send_window: ByteCount::new(send_window),
+        ..transport()
+    };
     let mut least = f64::MAX;
     for _ in 0..REPEATS {
         let (up, down) = links();
@@ -128,7 +133,7 @@ fn transfer(megabytes: u64, links: impl Fn() -> (Link, Link)) -> (f64, f64) {
     wire.client.counts = true;
     let streams = open(&mut wire, 1);
     send(&mut wire, &streams, megabytes * MEGABYTE);
-    (least, wire.client.most_heap as f64)
+    (least, wire.client.most_heap as f64 - send_window as f64)
 }
 
 pub(crate) fn loss(quick: bool) -> Vec<Curve> {
@@ -136,7 +141,7 @@ pub(crate) fn loss(quick: bool) -> Vec<Curve> {
     let megabytes = if quick { 2 } else { 8 };
     for percent in [0.0, 0.1, 0.3, 1.0, 3.0, 10.0] {
         let half = Duration::from_millis(10);
-        let (time, most) = transfer(megabytes, || {
+        let (time, most) = transfer(megabytes, MEGABYTE, || {
             (
                 Link::new(half, None, percent / 100.0, 3),
                 Link::new(half, None, percent / 100.0, 4),
@@ -152,7 +157,10 @@ pub(crate) fn loss(quick: bool) -> Vec<Curve> {
     };
     vec![
         curve("both ends, ns per packet sent", times),
-        curve("most heap of the sender, bytes", heap),
+        curve(
+            "most heap of the sender beyond its send window, bytes",
+            heap,
+        ),
     ]
 }
 
@@ -163,8 +171,11 @@ pub(crate) fn round_trips(quick: bool) -> Vec<Curve> {
     let megabytes = if quick { 8 } else { 40 };
     for millis in [1, 3, 10, 30, 100, 300, 500] {
         let half = Duration::from_millis(millis) / 2;
-        let queue = (RATE * millis as f64 / 1e3).max(65_536.0);
-        let (time, most) = transfer(megabytes, || {
+        let product = RATE * millis as f64 / 1e3;
+        let queue = product.max(65_536.0);
+        // What fits into path and queue, and is not acknowledged yet.
+        let window = (product + 2.0 * queue) as u64;
+        let (time, most) = transfer(megabytes, window, || {
             (
                 Link::new(half, Some((RATE, queue)), 0.0, 5),
                 Link::new(half, None, 0.0, 6),
@@ -180,6 +191,9 @@ pub(crate) fn round_trips(quick: bool) -> Vec<Curve> {
     };
     vec![
         curve("both ends, ns per packet sent", times),
-        curve("most heap of the sender, bytes", heap),
+        curve(
+            "most heap of the sender beyond its send window, bytes",
+            heap,
+        ),
     ]
 }
