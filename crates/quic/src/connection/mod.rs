@@ -98,7 +98,7 @@ impl Connection {
             setup.opening,
             setup.session,
             setup.primitives,
-            setup.initial_keys_cid,
+            (setup.initial_keys_cid, setup.initial_keys),
         );
         let mtu = Mtu::new(
             config.mtu_discovery,

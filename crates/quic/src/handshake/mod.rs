@@ -87,16 +87,17 @@ impl std::fmt::Debug for Handshake {
 }
 
 impl Handshake {
-    /// `session` is that of a client; a server starts its own.
+    /// `session` is that of a client; a server starts its own. `initial` are the Initial keys and the connection
+    /// ID from which they are derived.
     pub(crate) fn new(
         side: Side,
         version: u32,
         opening: Opening,
         session: Option<Box<dyn Session>>,
         primitives: Arc<dyn Primitives>,
-        initial_keys_cid: ConnectionId,
+        initial: (ConnectionId, Keys),
     ) -> Self {
-        let initial = primitives.initial_keys(version, &initial_keys_cid, side);
+        let (initial_keys_cid, initial_keys) = initial;
         Self {
             side,
             negotiation: Negotiation::new(opening.versions.clone(), version),
@@ -108,7 +109,7 @@ impl Handshake {
             other_initial: None,
             write_epoch: Epoch::Initial,
             streams: Default::default(),
-            protection: Protection::new(initial),
+            protection: Protection::new(initial_keys),
             peer_parameters: None,
             complete: false,
             confirmed: false,
