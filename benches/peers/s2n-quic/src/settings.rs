@@ -7,16 +7,19 @@
 //! Both settings: no search for larger packets, room for as many streams as the jobs open, an idle timeout that
 //! outlasts them; GSO and GRO are on.
 //!
-//! Tuned: windows of 16 MiB (stream) and 32 MiB (connection) in place of 3.75 MB; socket buffers of 4 MiB.
+//! Tuned: windows of 16 MiB (stream) and 32 MiB (connection) in place of 3.75 MB; socket buffers of 4 MiB; a large
+//! initial congestion window; an ACK every tenth packet. CUBIC, the default, is the controller; where packets are
+//! lost at random, BBR.
 
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use job::{
-    ALPN, CONNECTION_WINDOW, ClientArguments, Failure, MAX_STREAMS, SOCKET_BUFFER, STREAM_WINDOW,
-    ServerArguments, Settings,
+    ALPN, CONNECTION_WINDOW, ClientArguments, Failure, INITIAL_WINDOW, MAX_STREAMS, SOCKET_BUFFER,
+    STREAM_WINDOW, ServerArguments, Settings,
 };
+use s2n_quic::provider::congestion_controller::{Bbr, Cubic, bbr, cubic};
 use s2n_quic::provider::io::tokio::Provider as Io;
 use s2n_quic::provider::limits::Limits;
 use s2n_quic::provider::tls::s2n_tls;
@@ -29,6 +32,9 @@ const HEADERS_V6: u16 = 40 + 8;
 
 /// Longer than any job, so that connections that are held stay.
 const IDLE: Duration = Duration::from_secs(600);
+
+/// Ack-eliciting packets that make a receiver send an ACK when tuned.
+const ACK_INTERVAL: u8 = 10;
 
 /// A runtime with so many threads. The endpoint itself is one task.
 pub(crate) fn runtime(threads: usize) -> io::Result<Runtime> {
@@ -45,11 +51,15 @@ pub(crate) fn server(arguments: &ServerArguments) -> Result<Server, Failure> {
         .with_application_protocols([ALPN])?
         .with_certificate(arguments.cert.as_path(), arguments.key.as_path())?
         .build()?;
-    Ok(Server::builder()
+    let builder = Server::builder()
         .with_tls(tls)?
         .with_io(io(arguments.listen, arguments.settings)?)?
-        .with_limits(limits(arguments.settings)?)?
-        .start()?)
+        .with_limits(limits(arguments.settings)?)?;
+    Ok(match controller(arguments.settings) {
+        Controller::Default => builder.start()?,
+        Controller::Cubic(cubic) => builder.with_congestion_controller(cubic)?.start()?,
+        Controller::Bbr(bbr) => builder.with_congestion_controller(bbr)?.start()?,
+    })
 }
 
 /// An endpoint that connects.
@@ -59,11 +69,38 @@ pub(crate) fn client(arguments: &ClientArguments) -> Result<Client, Failure> {
         .with_application_protocols([ALPN])?
         .with_certificate(arguments.ca.as_path())?
         .build()?;
-    Ok(Client::builder()
+    let builder = Client::builder()
         .with_tls(tls)?
         .with_io(io(arguments.local(), arguments.settings)?)?
-        .with_limits(limits(arguments.settings)?)?
-        .start()?)
+        .with_limits(limits(arguments.settings)?)?;
+    Ok(match controller(arguments.settings) {
+        Controller::Default => builder.start()?,
+        Controller::Cubic(cubic) => builder.with_congestion_controller(cubic)?.start()?,
+        Controller::Bbr(bbr) => builder.with_congestion_controller(bbr)?.start()?,
+    })
+}
+
+/// A congestion controller: each makes another type of endpoint.
+enum Controller {
+    Default,
+    Cubic(Cubic),
+    Bbr(Bbr),
+}
+
+fn controller(settings: Settings) -> Controller {
+    match (settings.tuned, settings.lossy) {
+        (false, _) => Controller::Default,
+        (true, false) => Controller::Cubic(
+            cubic::Builder::default()
+                .with_initial_congestion_window(INITIAL_WINDOW)
+                .build(),
+        ),
+        (true, true) => Controller::Bbr(
+            bbr::Builder::default()
+                .with_initial_congestion_window(INITIAL_WINDOW)
+                .build(),
+        ),
+    }
 }
 
 fn io(address: SocketAddr, settings: Settings) -> io::Result<Io> {
@@ -98,5 +135,6 @@ fn limits(settings: Settings) -> Result<Limits, Failure> {
         .with_data_window(CONNECTION_WINDOW.into())?
         .with_bidirectional_local_data_window(STREAM_WINDOW.into())?
         .with_bidirectional_remote_data_window(STREAM_WINDOW.into())?
-        .with_max_send_buffer_size(STREAM_WINDOW)?)
+        .with_max_send_buffer_size(STREAM_WINDOW)?
+        .with_ack_elicitation_interval(ACK_INTERVAL)?)
 }
