@@ -58,6 +58,8 @@ fn transport(settings: Settings) -> Arc<TransportConfig> {
         .initial_mtu(settings.mtu)
         .min_mtu(settings.mtu)
         .mtu_discovery_config(None)
+        // Connections that are held are to stay.
+        .max_idle_timeout(None)
         .max_concurrent_bidi_streams(MAX_STREAMS.into());
     if settings.tuned {
         let mut acknowledgements = AckFrequencyConfig::default();

@@ -46,6 +46,8 @@ fn common<Side>(builder: Builder<Side>, settings: Settings) -> Builder<Side> {
         .transport(|transport| {
             transport.initial_max_datagram_size = settings.mtu;
             transport.mtu_discovery = None;
+            // Connections that are held are to stay.
+            transport.max_idle_timeout = None;
             transport.max_concurrent_bidi_streams = MAX_STREAMS.into();
             if settings.tuned {
                 tune(transport);
