@@ -98,11 +98,11 @@ async fn measure(heap: bool, count: usize, streams: usize) -> Outcome<()> {
         ("client", &mine, mine_after - mine_before),
     ];
     for (end, file, grown) in ends {
-        let each = grown / count as f64;
-        println!("{end}, bytes of each of {count} connections with {streams} streams: {each:.0}");
+        println!("{end}, bytes of each of {count} connections with {streams} streams");
         if heap {
-            println!("by part, with the number of blocks:");
             report(file, count as f64)?;
+        } else {
+            println!("{:9.0}  resident", grown / count as f64);
         }
     }
     std::fs::remove_dir_all(&folder)?;
@@ -233,9 +233,9 @@ fn report(file: &Path, connections: f64) -> Outcome<()> {
 }
 
 /// The place that asked for memory: the innermost one outside of allocator, standard library and
-/// collections.
+/// collections. Build with `--release`: other profiles lack the lines of libraries.
 fn part_of<'a>(trace: impl Iterator<Item = &'a str>) -> String {
-    const BENEATH: [&str; 15] = [
+    const FILES: [&str; 15] = [
         "alloc/",
         "core/",
         "std/",
@@ -252,15 +252,26 @@ fn part_of<'a>(trace: impl Iterator<Item = &'a str>) -> String {
         "src/alloc",
         "src/collections",
     ];
+    const NAMES: [&str; 8] = [
+        "__rust",
+        "alloc::",
+        "backtrace::",
+        "core::",
+        "dhat::",
+        "hashbrown::",
+        "slab::",
+        "std::",
+    ];
     let mut parts = trace.filter_map(|frame| {
         // "0x55d0: function (some/of/the/path.rs:line:column)"
         let (_, named) = frame.split_once(": ")?;
         let (function, place) = named.strip_suffix(')')?.rsplit_once(" (")?;
-        let is_beneath = BENEATH.iter().any(|start| place.starts_with(start));
-        let is_beneath = is_beneath || function.starts_with("__rust") || function.contains("dhat");
         let (place, _) = place.rsplit_once(':')?;
-        let bare = function.split('<').next().filter(|bare| !bare.is_empty());
-        (!is_beneath).then(|| format!("{place}  {}", bare.unwrap_or(function)))
+        let bare = function.trim_start_matches(['<', '[']);
+        let is_beneath = FILES.iter().any(|start| place.starts_with(start))
+            || NAMES.iter().any(|start| bare.starts_with(start));
+        let name = bare.split('<').next().unwrap_or(bare);
+        (!is_beneath).then(|| format!("{place}  {name}"))
     });
     parts.next().unwrap_or_else(|| "elsewhere".to_owned())
 }

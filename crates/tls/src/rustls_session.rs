@@ -240,7 +240,7 @@ impl RustlsSession {
     }
 
     fn error(&self, error: &rustls::Error) -> TlsError {
-        let alert = self.tls.live().and_then(|connection| connection.alert());
+        let alert = self.tls.live().and_then(Connection::alert);
         let code = match (alert, error) {
             // RFC 9001, section 4.4.
             (

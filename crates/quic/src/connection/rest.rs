@@ -24,6 +24,8 @@ impl Connection {
         self.policies.reinjections.shrink_to_fit();
         self.scratch = Scratch {
             frames_sent: self.scratch.frames_sent.take(),
+            // Every question whether something is to be sent needs one.
+            views: Vec::with_capacity(1),
             ..Scratch::default()
         };
     }

@@ -292,10 +292,7 @@ impl Handshake {
             });
         }
         let mut progressed = false;
-        loop {
-            let Some(stream) = &mut self.streams[epoch as usize] else {
-                break;
-            };
+        while let Some(stream) = &mut self.streams[epoch as usize] {
             let readable = stream.readable();
             if readable.is_empty() {
                 break;
