@@ -86,12 +86,12 @@ def hold(name, title, connections, quick, streams):
 
 
 JOBS = [
-    bulk("bulk", "One stream, 1 GB down", 1_000_000_000, 50_000_000),
-    bulk("bulk-upload", "One stream, 1 GB up", 1_000_000_000, 50_000_000, direction="upload",
+    bulk("bulk", "One stream down", 1_000_000_000, 50_000_000),
+    bulk("bulk-upload", "One stream up", 1_000_000_000, 50_000_000, direction="upload",
          in_quick=False, usual=False),
-    bulk("bulk-loss", "200 MB down, 5 % of packets lost each way", 200_000_000, 5_000_000,
+    bulk("bulk-loss", "One stream down, 5 % of the packets lost each way", 200_000_000, 5_000_000,
          link=["--loss", "5%"], flags=("--lossy",), in_quick=False),
-    bulk("bulk-long", "100 MB down, 100 ms round trip, 100 Mbit/s, queue of one bandwidth-delay product",
+    bulk("bulk-long", "One stream down, 100 ms round trip, 100 Mbit/s, queue of one bandwidth-delay product",
          100_000_000, 5_000_000, link=["--rate", "100mbit", "--delay", "50ms", "--buffer", "1bdp"],
          in_quick=False),
     Job(
@@ -120,8 +120,8 @@ JOBS = [
         ],
         words=("handshakes",),
     ),
-    hold("idle", "Memory of an idle connection (2000 of them)", 2000, 150, 0),
-    hold("streams", "Memory of a connection with 10 open streams, 1 kB echoed on each (300 of them)", 300, 50, 10),
+    hold("idle", "Memory of an idle connection", 2000, 150, 0),
+    hold("streams", "Memory of a connection with 10 open streams, 1 kB echoed on each", 300, 50, 10),
 ]
 
 

@@ -24,11 +24,19 @@ pub(crate) struct Draws {
     pub(crate) corrupt: Option<u64>,
 }
 
+/// Most links, those to and from hosts above all, only delay: what else may happen is kept apart,
+/// as generators of random numbers are large and a network has thousands of links.
 #[derive(Debug)]
 pub(crate) struct Impairments {
+    delay: u64,
+    rare: Option<Box<Rare>>,
+}
+
+/// All but the constant delay.
+#[derive(Debug)]
+struct Rare {
     loss: Option<LossProcess>,
     loss_trace: Option<(SampleCursor, Stream)>,
-    delay: u64,
     delay_trace: Option<SampleCursor>,
     jitter: Option<(Jitter, Stream)>,
     reorder: Option<(Chance, Stream)>,
@@ -49,22 +57,51 @@ impl Impairments {
             (!chance.is_never()).then(|| (chance, Stream::new(seed, purpose)))
         };
         let reorder = config.reorder.map_or(0.0, |reorder| reorder.probability);
-        Self {
+        let rare = Rare {
             loss: LossProcess::new(config.loss, seed, start),
             loss_trace: cursor(&config.loss_trace)
                 .map(|cursor| (cursor, Stream::new(seed, Purpose::TraceLoss))),
-            delay: nanos(config.delay),
             delay_trace: cursor(&config.delay_trace),
             jitter: (config.jitter != Jitter::None)
                 .then(|| (config.jitter, Stream::new(seed, Purpose::Jitter))),
             reorder: chance(reorder, Purpose::Reorder),
             duplicate: chance(config.duplicate, Purpose::Duplicate),
             corrupt: chance(config.corrupt, Purpose::Corrupt),
+        };
+        Self {
+            delay: nanos(config.delay),
+            rare: rare.can_happen().then(|| Box::new(rare)),
         }
     }
 
     /// Draws for the next packet to leave the queue, at `departure`.
     pub(crate) fn draw(&mut self, departure: Instant) -> Draws {
+        let mut draws = Draws {
+            lost: false,
+            delay: self.delay,
+            reorder: false,
+            duplicate: false,
+            corrupt: None,
+        };
+        if let Some(rare) = &mut self.rare {
+            rare.draw(departure, &mut draws);
+        }
+        draws
+    }
+}
+
+impl Rare {
+    fn can_happen(&self) -> bool {
+        self.loss.is_some()
+            || self.loss_trace.is_some()
+            || self.delay_trace.is_some()
+            || self.jitter.is_some()
+            || self.reorder.is_some()
+            || self.duplicate.is_some()
+            || self.corrupt.is_some()
+    }
+
+    fn draw(&mut self, departure: Instant, draws: &mut Draws) {
         let lost_by_model = self.loss.as_mut().is_some_and(|loss| loss.draw(departure));
         let lost_by_trace = self.loss_trace.as_mut().is_some_and(|(cursor, stream)| {
             // Always one draw, whatever the trace says at the moment.
@@ -78,16 +115,14 @@ impl Impairments {
             .jitter
             .as_mut()
             .map_or(0, |(jitter, stream)| draw_jitter(*jitter, stream));
-        Draws {
-            lost: lost_by_model | lost_by_trace,
-            delay: self.delay + on_path + jitter,
-            reorder: happens(&mut self.reorder),
-            duplicate: happens(&mut self.duplicate),
-            corrupt: self
-                .corrupt
-                .as_mut()
-                .and_then(|(chance, stream)| chance.draw(stream).then(|| stream.next())),
-        }
+        draws.lost = lost_by_model | lost_by_trace;
+        draws.delay += on_path + jitter;
+        draws.reorder = happens(&mut self.reorder);
+        draws.duplicate = happens(&mut self.duplicate);
+        draws.corrupt = self
+            .corrupt
+            .as_mut()
+            .and_then(|(chance, stream)| chance.draw(stream).then(|| stream.next()));
     }
 }
 

@@ -84,6 +84,20 @@ impl RecvStream {
         std::future::poll_fn(|cx| self.poll_read_chunk(cx, max.min(READ_STEP))).await
     }
 
+    /// Lends the next bytes to `take` as they lie in the receive buffer, without a copy; it returns how many of
+    /// them it is done with, and the rest stays. Returns that number, or `None` at the end of the stream.
+    /// Dropping the future loses nothing.
+    ///
+    /// `take` holds up the connection while it runs, and must not use other handles of it. For whoever only
+    /// looks at the bytes once: checksums, parsers, copies to where they stay.
+    pub async fn read_with(
+        &mut self,
+        take: impl FnOnce(&[u8]) -> usize,
+    ) -> Result<Option<usize>, ReadError> {
+        let mut take = Some(take);
+        std::future::poll_fn(|cx| self.poll_read_with(cx, &mut take)).await
+    }
+
     /// Reads to the end, at most `limit` bytes. If the future is dropped, what was read is lost.
     pub async fn read_to_end(&mut self, limit: usize) -> Result<Vec<u8>, ReadToEndError> {
         let mut data = Vec::new();
@@ -182,6 +196,26 @@ impl RecvStream {
                     let data = Bytes::copy_from_slice(&data[..data.len().min(max)]);
                     chunk.consume(data.len());
                     Found::Data(data)
+                }
+                ReadChunk::Blocked => Found::Nothing,
+                ReadChunk::Finished => Found::End,
+            })
+        })
+    }
+
+    /// Takes `take` out and calls it once there is something.
+    fn poll_read_with(
+        &mut self,
+        cx: &mut Context<'_>,
+        take: &mut Option<impl FnOnce(&[u8]) -> usize>,
+    ) -> Poll<Result<Option<usize>, ReadError>> {
+        self.poll_with(cx, |mut stream| {
+            Ok(match stream.read_chunk()? {
+                ReadChunk::Data(chunk) => {
+                    let data = chunk.data();
+                    let done = take.take().map_or(0, |take| take(data)).min(data.len());
+                    chunk.consume(done);
+                    Found::Data(done)
                 }
                 ReadChunk::Blocked => Found::Nothing,
                 ReadChunk::Finished => Found::End,

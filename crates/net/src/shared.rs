@@ -116,6 +116,40 @@ pub(crate) struct State {
     pub(crate) unreachable: Option<io::ErrorKind>,
     /// What runs on the connection; it takes the events of streams and datagrams.
     application: Option<Arc<dyn Application>>,
+    rest: Rest,
+}
+
+/// When a connection gives back the memory that only busy ones need.
+#[derive(Default)]
+struct Rest {
+    /// When to look whether it is quiet.
+    due: Option<Instant>,
+    /// The last packet before it rested.
+    rested_after: Option<Instant>,
+}
+
+impl Rest {
+    /// When to look, if the last packet was at `active_at`. It is not put off for every packet: a look
+    /// that comes too early costs less.
+    fn due(&mut self, active_at: Instant) -> Option<Instant> {
+        if self.rested_after == Some(active_at) {
+            return None;
+        }
+        Some(*self.due.get_or_insert(active_at + QUIET))
+    }
+
+    /// True if it is time to rest.
+    fn begins(&mut self, now: Instant, active_at: Instant) -> bool {
+        if self.due.is_none_or(|due| due > now) {
+            return false;
+        }
+        self.due = None;
+        let is_quiet = active_at + QUIET <= now;
+        if is_quiet {
+            self.rested_after = Some(active_at);
+        }
+        is_quiet
+    }
 }
 
 /// The last move that the application asked for.
@@ -148,6 +182,10 @@ impl Migration {
         is_mine
     }
 }
+
+/// After so long without a packet a connection rests. Much longer than usual round
+/// trips, so that it doesn't rest while it waits for an answer.
+const QUIET: Duration = Duration::from_millis(250);
 
 /// By how much timers of the runtime may be late: they fire on whole milliseconds.
 const TIMER_GRANULARITY: Duration = Duration::from_millis(1);
@@ -224,6 +262,7 @@ impl State {
             migration: Migration::default(),
             unreachable: None,
             application: None,
+            rest: Rest::default(),
         }
     }
 
@@ -258,7 +297,8 @@ impl State {
     pub(crate) fn next_timeout(&mut self) -> Option<Instant> {
         let application = self.application.as_ref();
         let wanted = application.and_then(|application| application.next_timeout());
-        [self.connection.poll_timeout(), wanted]
+        let rest = self.rest.due(self.connection.last_packet_at());
+        [self.connection.poll_timeout(), wanted, rest]
             .into_iter()
             .flatten()
             .min()
@@ -266,6 +306,11 @@ impl State {
 
     /// Time passed.
     pub(crate) fn handle_timeout(&mut self, now: Instant, wakeups: &mut Wakeups) {
+        if self.rest.begins(now, self.connection.last_packet_at()) {
+            self.connection.rest();
+            self.senders.shrink_to_fit();
+            self.readers.shrink_to_fit();
+        }
         self.connection.handle_timeout(now);
         if let Some(application) = &self.application
             && application.next_timeout().is_some_and(|at| at <= now)

@@ -525,3 +525,24 @@ fn a_runtime_that_ends_closes_everything() {
         assert!(pair.server.accept().await.is_none());
     }));
 }
+
+#[tokio::test]
+async fn a_quiet_connection_goes_on_after_its_rest() {
+    guard(async {
+        let pair = Pair::new();
+        let (client, server) = pair.connect().await;
+        tokio::spawn(echo(server));
+        let (mut send, mut recv) = client.open_bi().await.unwrap();
+        for seed in 0..3 {
+            let data = noise(3000, seed);
+            send.write_all(&data).await.unwrap();
+            let mut back = vec![0; data.len()];
+            recv.read_exact(&mut back).await.unwrap();
+            assert!(back == data);
+            small_echo(&client, seed).await;
+            tokio::time::sleep(Duration::from_millis(600)).await;
+        }
+        pair.shut_down().await;
+    })
+    .await;
+}

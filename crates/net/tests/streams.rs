@@ -123,6 +123,46 @@ async fn chunks_and_io_traits() {
     .await;
 }
 
+/// Bytes that are lent come in order, and those that the reader isn't done with come again.
+#[tokio::test]
+async fn bytes_can_be_read_where_they_lie() {
+    guard(async {
+        let pair = Pair::new();
+        let (client, server) = pair.connect().await;
+        let data = noise(200_000, 5);
+        let mut send = client.open_uni().await.unwrap();
+        let writing = tokio::spawn({
+            let data = data.clone();
+            async move {
+                send.write_all(&data).await.unwrap();
+                send.finish().unwrap();
+                send
+            }
+        });
+        let mut recv = server.accept_uni().await.unwrap();
+        let mut received = Vec::new();
+        let mut left = Vec::new();
+        loop {
+            let done = recv.read_with(|lent| {
+                assert!(lent.starts_with(&left), "what was left comes again");
+                let done = lent.len().div_ceil(2);
+                received.extend_from_slice(&lent[..done]);
+                left = lent[done..].to_vec();
+                done
+            });
+            match done.await.unwrap() {
+                Some(done) => assert!(done > 0),
+                None => break,
+            }
+        }
+        assert!(received == data);
+        assert_eq!(recv.read_with(<[u8]>::len).await, Ok(None));
+        drop(writing.await.unwrap());
+        pair.shut_down().await;
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_chunk_is_as_large_as_its_content() {
     guard(async {

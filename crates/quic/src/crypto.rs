@@ -231,6 +231,11 @@ pub trait Session: Send {
 
     /// Makes a server refuse early data; to be called before it reads the `ClientHello`.
     fn reject_early_data(&mut self) {}
+
+    /// The handshake is confirmed and what the session wrote was taken: it may let go of what nobody
+    /// needs any more. It need not tell the peer's transport parameters again, and a server's may
+    /// refuse all further handshake bytes.
+    fn settle(&mut self) {}
 }
 
 /// Key derivation that needs no session; the same for both sides and every session.

@@ -59,6 +59,12 @@ impl Datagrams {
         }
     }
 
+    /// Gives back memory that the present datagrams don't need.
+    pub(crate) fn rest(&mut self) {
+        self.outgoing.shrink_to_fit();
+        self.incoming.shrink_to_fit();
+    }
+
     /// The peer's `max_datagram_frame_size` became known; zero refuses datagrams.
     pub(crate) fn set_peer_limit(&mut self, limit: u64) {
         self.peer_accepts = (limit > 0).then_some(limit);

@@ -58,6 +58,11 @@ impl RangeSet {
         }
     }
 
+    /// Gives back memory that the present ranges don't need.
+    pub(crate) fn shrink(&mut self) {
+        self.ranges.shrink_to_fit();
+    }
+
     /// Index of the first range that ends after `n`.
     fn first_ending_after(&self, n: u64) -> usize {
         // Most questions are about either end.
@@ -110,6 +115,10 @@ impl RangeSet {
         {
             last.end = range.end;
             return;
+        }
+        if self.ranges.capacity() == 0 {
+            // Most sets never have more than one.
+            self.ranges.reserve_exact(1);
         }
         let at = self.first_ending_at_or_after(range.start);
         let Some(first) = self.ranges.get_mut(at) else {

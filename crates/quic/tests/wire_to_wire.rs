@@ -57,6 +57,38 @@ fn transfer(wire: &mut Wire, len: usize) -> Vec<u8> {
 }
 
 #[test]
+fn a_connection_that_rested_goes_on_as_before() {
+    let mut wire = Wire::new(false, RetryPolicy::Never);
+    establish(&mut wire);
+    let open = wire.client.connection().open(Dir::Bi).unwrap();
+    wire.client
+        .connection()
+        .send_stream(open)
+        .write(b"first ")
+        .unwrap();
+    for len in [1, 5000, 300_000] {
+        // In the midst of it, too: something is on its way.
+        wire.client.connection().rest();
+        wire.server.connection().rest();
+        assert_eq!(transfer(&mut wire, len).len(), len);
+        wire.client.connection().rest();
+        wire.server.connection().rest();
+    }
+    let mut stream = wire.client.connection().send_stream(open);
+    stream.write(b"second").unwrap();
+    for _ in 0..10 {
+        wire.step(Duration::from_secs(1));
+        wire.server.connection().rest();
+    }
+    let mut buf = [0; 100];
+    let outcome = wire.server.connection().recv_stream(open).read(&mut buf);
+    assert_eq!(outcome, Ok(ReadOutcome::Data(12)));
+    assert_eq!(buf[..12], *b"first second");
+    let stats = wire.server.connection().stats();
+    assert!(stats.frames_sent.total() > 0 && stats.packets_dropped.get() == 0);
+}
+
+#[test]
 fn null_handshake_and_transfer() {
     let mut wire = Wire::new(false, RetryPolicy::Never);
     establish(&mut wire);

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 use swiftwater_units::Instant;
 
@@ -20,16 +21,23 @@ pub(crate) enum Task {
     Start { host: u32 },
 }
 
+/// A task under its key: the time in nanoseconds above the order of entry. One number, because
+/// comparing keys is most of what the queue does.
 #[derive(Debug)]
 struct Entry {
-    at: Instant,
-    order: u64,
+    key: u128,
     task: Task,
+}
+
+impl Entry {
+    fn at(&self) -> Instant {
+        Instant::from_nanos((self.key >> 64) as u64)
+    }
 }
 
 impl PartialEq for Entry {
     fn eq(&self, other: &Self) -> bool {
-        self.order == other.order
+        self.key == other.key
     }
 }
 
@@ -44,7 +52,7 @@ impl PartialOrd for Entry {
 impl Ord for Entry {
     /// The earliest is the greatest, as the heap hands out the greatest first.
     fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.order).cmp(&(self.at, self.order))
+        other.key.cmp(&self.key)
     }
 }
 
@@ -57,21 +65,19 @@ pub(crate) struct Agenda {
 
 impl Agenda {
     pub(crate) fn push(&mut self, at: Instant, task: Task) {
-        let order = self.next_order;
+        let key = u128::from(at.as_nanos()) << 64 | u128::from(self.next_order);
         self.next_order += 1;
-        self.heap.push(Entry { at, order, task });
+        self.heap.push(Entry { key, task });
     }
 
     /// When the first task is due.
     pub(crate) fn next_at(&self) -> Option<Instant> {
-        self.heap.peek().map(|entry| entry.at)
+        self.heap.peek().map(Entry::at)
     }
 
     /// The first task, if it is due at `now` or before.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Task> {
-        if self.next_at()? > now {
-            return None;
-        }
-        self.heap.pop().map(|entry| entry.task)
+        let first = self.heap.peek_mut()?;
+        (first.at() <= now).then(|| PeekMut::pop(first).task)
     }
 }

@@ -296,27 +296,30 @@ impl Fabric {
     }
 
     fn enter(&mut self, link: u32, packet: Packet<Parcel>) {
-        let (now, size, ecn) = (self.now, packet.payload.0.data.len() as u32, packet.ecn);
-        if let Some(log) = &mut self.log {
+        let now = self.now;
+        let state = &mut self.links[link as usize];
+        let dropped = if let Some(log) = &mut self.log {
+            let (size, ecn) = (packet.payload.0.data.len() as u32, packet.ecn);
             // Now, because the link may damage it.
             log.add_content(&packet.payload.0.data);
-        }
-        let dropped = self.link_mut(link).link.enqueue(now, packet);
-        if let Some(log) = &mut self.log {
+            let dropped = state.link.enqueue(now, packet);
             let reason = dropped.as_ref().map(|dropped| dropped.reason);
-            let fate = reason.map_or(LogFate::Accepted, LogFate::Dropped);
             log.add(LogEntry {
                 at: now,
                 link: LinkId(link),
                 size,
                 ecn,
-                fate,
+                fate: reason.map_or(LogFate::Accepted, LogFate::Dropped),
             });
-        }
+            dropped
+        } else {
+            state.link.enqueue(now, packet)
+        };
+        let has_dropped = state.link.has_dropped();
         if let Some(Dropped { packet, .. }) = dropped {
             self.pool.recycle(packet);
         }
-        if self.link(link).link.has_dropped() {
+        if has_dropped {
             self.collect_dropped(link);
         }
         self.schedule(link);
@@ -345,10 +348,13 @@ impl Fabric {
     /// The next datagram at the end of a link that is for a host; those for routers are passed on.
     /// To be called until `None`.
     pub(crate) fn arrival(&mut self, link: u32) -> Option<Arrival> {
+        let now = self.now;
         loop {
-            let now = self.now;
-            let state = self.link_mut(link);
-            let Some(packet) = state.link.poll(now) else {
+            let state = &mut self.links[link as usize];
+            // Asked first: most of the time there is one datagram, and no need to look for a second.
+            let is_due = state.link.next_event().is_some_and(|at| at <= now);
+            let packet = if is_due { state.link.poll(now) } else { None };
+            let Some(packet) = packet else {
                 if state.scheduled.is_some_and(|at| at <= now) {
                     state.scheduled = None;
                 }

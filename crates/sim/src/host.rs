@@ -189,7 +189,8 @@ impl Host {
         };
         if connection.is_drained() {
             self.core.slots.remove(handle);
-        } else {
+        } else if !self.core.slots.is_waiting(handle) {
+            // Otherwise the application did something with it, and its turn comes again at once.
             self.core.slots.arm(handle, self.id, &mut fabric.agenda);
         }
     }

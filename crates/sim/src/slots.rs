@@ -102,6 +102,12 @@ impl Slots {
         (slot.handle == handle).then_some(&mut *slot.connection)
     }
 
+    /// Whether the connection is in the list of those with something to do.
+    pub(crate) fn is_waiting(&self, handle: ConnectionHandle) -> bool {
+        let slot = self.places.get(handle.index()).and_then(Option::as_ref);
+        slot.is_some_and(|slot| slot.busy)
+    }
+
     /// Makes sure that the agenda looks at the connection when its next timer expires.
     pub(crate) fn arm(&mut self, handle: ConnectionHandle, host: u32, agenda: &mut Agenda) {
         let index = handle.index();

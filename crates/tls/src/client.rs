@@ -205,8 +205,7 @@ impl ClientCrypto for ClientTls {
         let connection =
             ClientConnection::new(Arc::new(config), version, name, parameters.to_vec())
                 .map_err(|error| SessionError(error.to_string()))?;
-        let asked_name = Some(server_name.to_owned());
-        let session = RustlsSession::client(connection, asked_name, tap, sessions);
+        let session = RustlsSession::client(connection, server_name.to_owned(), tap, sessions);
         Ok(Box::new(session))
     }
 

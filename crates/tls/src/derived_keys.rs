@@ -2,13 +2,13 @@
 //! 6.1; RFC 9369, section 3.3.2), for sessions whose version changed after rustls had started them.
 
 use aws_lc_rs::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey, quic};
-use aws_lc_rs::hkdf::{self, Prk};
 use swiftwater_quic::crypto::{CryptoError, HeaderKey, KeyPair, Keys, PacketKey};
 use swiftwater_units::{PacketNumber, PathId, Side};
 use swiftwater_wire::{PlainFirstByte, VERSION_2};
 use zeroize::Zeroizing;
 
 use crate::cipher_suite::CipherSuite;
+use crate::expand_label::{expand_label, hash};
 use crate::secret_tap::Pair;
 
 /// Most bytes that a packet number takes (RFC 9000, section 17.1).
@@ -41,8 +41,6 @@ const LABELS_2: Labels = Labels {
 struct Algorithms {
     aead: &'static aead::Algorithm,
     header: &'static quic::Algorithm,
-    hash: hkdf::Algorithm,
-    hash_len: usize,
     confidentiality_limit: u64,
     integrity_limit: u64,
 }
@@ -54,24 +52,18 @@ impl Algorithms {
             CipherSuite::Aes128Gcm => Self {
                 aead: &aead::AES_128_GCM,
                 header: &quic::AES_128,
-                hash: hkdf::HKDF_SHA256,
-                hash_len: 32,
                 confidentiality_limit: 1 << 23,
                 integrity_limit: 1 << 52,
             },
             CipherSuite::Aes256Gcm => Self {
                 aead: &aead::AES_256_GCM,
                 header: &quic::AES_256,
-                hash: hkdf::HKDF_SHA384,
-                hash_len: 48,
                 confidentiality_limit: 1 << 23,
                 integrity_limit: 1 << 52,
             },
             CipherSuite::ChaCha20Poly1305 => Self {
                 aead: &aead::CHACHA20_POLY1305,
                 header: &quic::CHACHA20,
-                hash: hkdf::HKDF_SHA256,
-                hash_len: 32,
                 confidentiality_limit: u64::MAX,
                 integrity_limit: 1 << 36,
             },
@@ -81,6 +73,7 @@ impl Algorithms {
 
 /// The traffic secrets of an epoch, and how keys are made of them.
 pub(crate) struct TrafficSecrets {
+    suite: CipherSuite,
     algorithms: Algorithms,
     labels: &'static Labels,
     side: Side,
@@ -95,13 +88,13 @@ impl TrafficSecrets {
         side: Side,
         secrets: Pair,
     ) -> Result<Self, CryptoError> {
-        let algorithms = Algorithms::of(suite);
-        let has_right_len = |secret: &[u8]| secret.len() == algorithms.hash_len;
+        let has_right_len = |secret: &[u8]| secret.len() == hash(suite).output_len();
         if !has_right_len(&secrets.client) || !has_right_len(&secrets.server) {
             return Err(CryptoError);
         }
         Ok(Self {
-            algorithms,
+            suite,
+            algorithms: Algorithms::of(suite),
             labels: match version {
                 VERSION_2 => &LABELS_2,
                 _ => &LABELS_1,
@@ -125,7 +118,7 @@ impl TrafficSecrets {
 
     /// Moves to the next key phase and makes its packet keys.
     pub(crate) fn next_packet_keys(&mut self) -> KeyPair<dyn PacketKey> {
-        let len = self.algorithms.hash_len;
+        let len = hash(self.suite).output_len();
         self.secrets = Pair {
             client: self.expand(&self.secrets.client, self.labels.ku, len),
             server: self.expand(&self.secrets.server, self.labels.ku, len),
@@ -171,32 +164,11 @@ impl TrafficSecrets {
         )
     }
 
-    /// HKDF-Expand-Label with an empty context (RFC 8446, section 7.1).
     fn expand(&self, secret: &[u8], label: &str, len: usize) -> Zeroizing<Vec<u8>> {
-        const PREFIX: &str = "tls13 ";
-        let label_len = (PREFIX.len() + label.len()) as u8;
-        let info = [
-            &(len as u16).to_be_bytes()[..],
-            &[label_len],
-            PREFIX.as_bytes(),
-            label.as_bytes(),
-            &[0],
-        ];
         let mut out = Zeroizing::new(vec![0; len]);
-        Prk::new_less_safe(self.algorithms.hash, secret)
-            .expand(&info, Len(len))
-            .and_then(|okm| okm.fill(&mut out))
-            .expect("no key is longer than 255 hashes");
+        expand_label(self.suite, secret, label.as_bytes(), b"", &mut out)
+            .expect("labels are short, and no key is longer than 255 hashes");
         out
-    }
-}
-
-/// How many bytes HKDF is to make.
-struct Len(usize);
-
-impl hkdf::KeyType for Len {
-    fn len(&self) -> usize {
-        self.0
     }
 }
 

@@ -27,6 +27,8 @@ mod config_error;
 mod derived_keys;
 mod dev_cert;
 mod endpoint_key;
+mod expand_label;
+mod exporter;
 pub mod null;
 mod outbox;
 mod rustls_keys;
@@ -34,6 +36,7 @@ mod rustls_session;
 mod secret_tap;
 mod server;
 mod sessions;
+mod settled;
 mod tickets;
 mod verifier;
 

@@ -17,6 +17,11 @@ impl Outbox {
         self.flights.push_back((bytes, keys));
     }
 
+    /// True if nothing waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.flights.is_empty()
+    }
+
     /// Appends bytes up to the next change of keys, which is returned.
     pub(crate) fn take(&mut self, out: &mut Vec<u8>) -> Option<NewKeys> {
         while let Some((bytes, keys)) = self.flights.pop_front() {

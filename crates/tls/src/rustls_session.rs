@@ -17,9 +17,11 @@ use crate::checks::{check_epoch, check_version};
 use crate::cipher_suite::CipherSuite;
 use crate::client_sessions::ConnectionSessions;
 use crate::derived_keys::TrafficSecrets;
+use crate::exporter::ExporterTap;
 use crate::outbox::Outbox;
 use crate::rustls_keys;
 use crate::secret_tap::{Pair, SecretTap};
+use crate::settled::Settled;
 
 /// The alert `decode_error` (RFC 8446, section 6).
 const DECODE_ERROR: u8 = 50;
@@ -32,33 +34,39 @@ const ILLEGAL_PARAMETER: u8 = 47;
 /// rustls doesn't ask in which epoch bytes arrived; this type knows which epoch TLS reads from at
 /// each moment and refuses bytes of any other.
 pub struct RustlsSession {
-    connection: Connection,
+    tls: Tls,
     /// From which the packet keys of the next key phase come.
     secrets: Option<NextKeys>,
-    /// Shows the secrets of a client's session, for the case that it changes its version.
-    tap: Option<Arc<SecretTap>>,
-    /// The version that it changed to.
-    other_version: Option<u32>,
     /// Where the peer's next handshake bytes have to arrive.
     read_epoch: Epoch,
     outbox: Outbox,
-    /// The name that a client asked for; a server's is inside the connection.
-    asked_name: Option<String>,
-    early: Early,
-    /// Where a client takes sessions from and leaves them.
-    sessions: Option<Arc<ConnectionSessions>>,
+    /// The keys of early data were handed out.
+    has_early_keys: bool,
+    /// What only a client has.
+    client: Option<Box<ClientPart>>,
+    /// Has what the exporter needs when a server's session is settled.
+    exporter: Option<Arc<ExporterTap>>,
 }
 
-/// Early data of a session.
-#[derive(Default)]
-struct Early {
-    /// The keys were handed out.
-    has_keys: bool,
-    /// What a client remembers of the server's transport parameters; `Some` if it offers early data
-    /// or could.
-    parameters: Option<Vec<u8>>,
-    /// The application protocol of the session that a client resumes.
-    alpn: Option<Vec<u8>>,
+/// Where TLS is done, or what is left of it.
+enum Tls {
+    Live(Box<Connection>),
+    Settled(Box<Settled>),
+}
+
+struct ClientPart {
+    /// Shows the secrets, for the case that the version changes.
+    tap: Arc<SecretTap>,
+    /// The version that it changed to.
+    other_version: Option<u32>,
+    asked_name: String,
+    /// What we remember of the server's transport parameters; `Some` if early data are offered or
+    /// could be.
+    remembered_parameters: Option<Vec<u8>>,
+    /// The application protocol of the session that is resumed.
+    remembered_alpn: Option<Vec<u8>>,
+    /// Where sessions are taken from and left.
+    sessions: Option<Arc<ConnectionSessions>>,
 }
 
 /// Makes the packet keys of one key phase after another.
@@ -67,44 +75,60 @@ enum NextKeys {
     Derived(TrafficSecrets),
 }
 
+impl Tls {
+    fn live(&self) -> Option<&Connection> {
+        match self {
+            Self::Live(connection) => Some(connection),
+            Self::Settled(_) => None,
+        }
+    }
+
+    fn live_mut(&mut self) -> Option<&mut Connection> {
+        match self {
+            Self::Live(connection) => Some(connection),
+            Self::Settled(_) => None,
+        }
+    }
+}
+
 impl RustlsSession {
     /// `tap` is the key log of `connection`.
     pub(crate) fn client(
         connection: ClientConnection,
-        asked_name: Option<String>,
+        asked_name: String,
         tap: Arc<SecretTap>,
         sessions: Option<Arc<ConnectionSessions>>,
     ) -> Self {
-        // Before the server's answer, they can only be remembered ones.
-        let early = Early {
-            has_keys: false,
-            parameters: connection.quic_transport_parameters().map(<[u8]>::to_vec),
-            alpn: sessions.as_ref().and_then(|sessions| sessions.taken_alpn()),
+        let client = ClientPart {
+            tap,
+            other_version: None,
+            asked_name,
+            // Before the server's answer, they can only be remembered ones.
+            remembered_parameters: connection.quic_transport_parameters().map(<[u8]>::to_vec),
+            remembered_alpn: sessions.as_ref().and_then(|sessions| sessions.taken_alpn()),
+            sessions,
         };
-        Self::new(connection.into(), asked_name, Some(tap), early, sessions)
+        Self::new(connection.into(), Some(Box::new(client)), None)
     }
 
-    pub(crate) fn server(connection: ServerConnection) -> Self {
-        Self::new(connection.into(), None, None, Early::default(), None)
+    /// `exporter` is the key log of `connection`.
+    pub(crate) fn server(connection: ServerConnection, exporter: Arc<ExporterTap>) -> Self {
+        Self::new(connection.into(), None, Some(exporter))
     }
 
     fn new(
         connection: Connection,
-        asked_name: Option<String>,
-        tap: Option<Arc<SecretTap>>,
-        early: Early,
-        sessions: Option<Arc<ConnectionSessions>>,
+        client: Option<Box<ClientPart>>,
+        exporter: Option<Arc<ExporterTap>>,
     ) -> Self {
         let mut session = Self {
-            connection,
+            tls: Tls::Live(Box::new(connection)),
             secrets: None,
-            tap,
-            other_version: None,
             read_epoch: Epoch::Initial,
             outbox: Outbox::default(),
-            asked_name,
-            early,
-            sessions,
+            has_early_keys: false,
+            client,
+            exporter,
         };
         // Before any input there is nothing but a client's first message: no keys that could fail.
         let _ = session.collect();
@@ -113,11 +137,14 @@ impl RustlsSession {
 
     /// What a client checks and notes when the handshake is complete.
     fn conclude(&self) -> Result<(), TlsError> {
-        let Some(sessions) = &self.sessions else {
+        let Some(client) = &self.client else {
             return Ok(());
         };
-        let alpn = self.connection.alpn_protocol();
-        if self.early_data_accepted() == Some(true) && alpn != self.early.alpn.as_deref() {
+        let Some(sessions) = &client.sessions else {
+            return Ok(());
+        };
+        let alpn = self.alpn();
+        if self.early_data_accepted() == Some(true) && alpn != client.remembered_alpn.as_deref() {
             // RFC 8446, section 4.2.10.
             return Err(TlsError {
                 code: ErrorCode::crypto(ILLEGAL_PARAMETER),
@@ -130,17 +157,20 @@ impl RustlsSession {
 
     /// The suite that was negotiated, once known.
     pub fn cipher_suite(&self) -> Option<CipherSuite> {
-        self.connection
-            .negotiated_cipher_suite()
-            .and_then(CipherSuite::from_rustls)
+        match &self.tls {
+            Tls::Settled(settled) => Some(settled.suite),
+            Tls::Live(connection) => connection
+                .negotiated_cipher_suite()
+                .and_then(CipherSuite::from_rustls),
+        }
     }
 
     /// Takes over what rustls made of its input at once, so that `read_epoch` is right before the
     /// next input.
     fn collect(&mut self) -> Result<(), TlsError> {
-        loop {
+        while let Some(connection) = self.tls.live_mut() {
             let mut bytes = Vec::new();
-            let change = self.connection.write_hs(&mut bytes);
+            let change = connection.write_hs(&mut bytes);
             if bytes.is_empty() && change.is_none() {
                 break;
             }
@@ -148,7 +178,7 @@ impl RustlsSession {
             self.outbox.push(bytes, keys);
         }
         // A server has 1-RTT keys before it has read the client's last Handshake bytes.
-        if !self.connection.is_handshaking() {
+        if !self.is_handshaking() {
             self.read_epoch = Epoch::OneRtt;
         }
         Ok(())
@@ -193,10 +223,13 @@ impl RustlsSession {
         &self,
         take: impl FnOnce(&SecretTap) -> Pair,
     ) -> Result<Option<TrafficSecrets>, TlsError> {
-        let (Some(version), Some(tap)) = (self.other_version, &self.tap) else {
+        let Some(client) = &self.client else {
             return Ok(None);
         };
-        let secrets = take(tap);
+        let Some(version) = client.other_version else {
+            return Ok(None);
+        };
+        let secrets = take(&client.tap);
         self.cipher_suite()
             .and_then(|suite| TrafficSecrets::new(version, suite, Side::Client, secrets).ok())
             .map(Some)
@@ -207,7 +240,8 @@ impl RustlsSession {
     }
 
     fn error(&self, error: &rustls::Error) -> TlsError {
-        let code = match (self.connection.alert(), error) {
+        let alert = self.tls.live().and_then(|connection| connection.alert());
+        let code = match (alert, error) {
             // RFC 9001, section 4.4.
             (
                 _,
@@ -239,7 +273,10 @@ impl fmt::Debug for RustlsSession {
 impl Session for RustlsSession {
     fn read_handshake(&mut self, epoch: Epoch, data: &[u8]) -> Result<(), TlsError> {
         check_epoch(self.read_epoch, epoch)?;
-        self.connection
+        let Some(connection) = self.tls.live_mut() else {
+            return Err(Settled::refusal());
+        };
+        connection
             .read_hs(data)
             .map_err(|error| self.error(&error))?;
         let was_handshaking = self.read_epoch != Epoch::OneRtt;
@@ -256,25 +293,30 @@ impl Session for RustlsSession {
 
     fn set_version(&mut self, version: u32) -> Result<(), SessionError> {
         check_version(version)?;
-        match &self.tap {
-            Some(tap) if self.read_epoch == Epoch::Initial => tap.open(),
-            _ => return Err(SessionError("it is too late to change the version".into())),
+        match &mut self.client {
+            Some(client) if self.read_epoch == Epoch::Initial => {
+                client.tap.open();
+                client.other_version = Some(version);
+                if let Some(sessions) = &client.sessions {
+                    sessions.set_version(version);
+                }
+                Ok(())
+            }
+            _ => Err(SessionError("it is too late to change the version".into())),
         }
-        self.other_version = Some(version);
-        if let Some(sessions) = &self.sessions {
-            sessions.set_version(version);
-        }
-        Ok(())
     }
 
     fn is_handshaking(&self) -> bool {
-        self.connection.is_handshaking()
+        self.tls
+            .live()
+            .is_some_and(|connection| connection.is_handshaking())
     }
 
     fn peer_transport_parameters(&self) -> Option<&[u8]> {
         // Until then they may be those of the session that is resumed.
-        let is_early = self.early.parameters.is_some() && self.is_handshaking();
-        self.connection
+        let is_early = self.remembered_parameters().is_some() && self.is_handshaking();
+        self.tls
+            .live()?
             .quic_transport_parameters()
             .filter(|_| !is_early)
     }
@@ -287,23 +329,32 @@ impl Session for RustlsSession {
     }
 
     fn alpn(&self) -> Option<&[u8]> {
-        self.connection.alpn_protocol()
+        match &self.tls {
+            Tls::Settled(settled) => settled.alpn.as_deref(),
+            Tls::Live(connection) => connection.alpn_protocol(),
+        }
     }
 
     fn server_name(&self) -> Option<&str> {
-        match &self.connection {
-            Connection::Client(_) => self.asked_name.as_deref(),
-            Connection::Server(server) => server.server_name(),
+        match &self.tls {
+            Tls::Settled(settled) => settled.server_name.as_deref(),
+            Tls::Live(connection) => match &**connection {
+                Connection::Client(_) => self.client.as_ref().map(|client| &*client.asked_name),
+                Connection::Server(server) => server.server_name(),
+            },
         }
     }
 
     fn peer_certificates(&self) -> Vec<Vec<u8>> {
-        self.connection
-            .peer_certificates()
-            .unwrap_or_default()
-            .iter()
-            .map(|certificate| certificate.to_vec())
-            .collect()
+        match &self.tls {
+            Tls::Settled(settled) => settled.certificates.to_vec(),
+            Tls::Live(connection) => connection
+                .peer_certificates()
+                .unwrap_or_default()
+                .iter()
+                .map(|certificate| certificate.to_vec())
+                .collect(),
+        }
     }
 
     fn export_keying_material(
@@ -312,10 +363,13 @@ impl Session for RustlsSession {
         label: &[u8],
         context: &[u8],
     ) -> Result<(), CryptoError> {
-        self.connection
-            .export_keying_material(out, label, Some(context))
-            .map(|_| ())
-            .map_err(|_| CryptoError)
+        match &self.tls {
+            Tls::Settled(settled) => settled.export(out, label, context),
+            Tls::Live(connection) => connection
+                .export_keying_material(out, label, Some(context))
+                .map(|_| ())
+                .map_err(|_| CryptoError),
+        }
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -323,48 +377,66 @@ impl Session for RustlsSession {
     }
 
     fn early_keys(&mut self) -> Option<EarlyKeys> {
-        if self.early.has_keys {
+        if self.has_early_keys {
             return None;
         }
-        let keys = self.connection.zero_rtt_keys()?;
-        self.early.has_keys = true;
+        let keys = self.tls.live()?.zero_rtt_keys()?;
+        self.has_early_keys = true;
         Some(rustls_keys::early_keys(keys))
     }
 
     fn early_data_accepted(&self) -> Option<bool> {
-        match &self.connection {
-            _ if !self.early.has_keys => None,
-            Connection::Client(client) => {
+        match self.tls.live() {
+            _ if !self.has_early_keys => None,
+            Some(Connection::Client(client)) => {
                 (!client.is_handshaking()).then(|| client.is_early_data_accepted())
             }
-            Connection::Server(_) => Some(true),
+            Some(Connection::Server(_)) | None => Some(true),
         }
     }
 
     fn remembered_parameters(&self) -> Option<&[u8]> {
-        self.early.parameters.as_deref()
+        self.client.as_ref()?.remembered_parameters.as_deref()
     }
 
     fn remembered_alpn(&self) -> Option<&[u8]> {
-        self.early.alpn.as_deref()
+        self.client.as_ref()?.remembered_alpn.as_deref()
     }
 
     fn is_resumed(&self) -> bool {
-        self.connection.handshake_kind() == Some(HandshakeKind::Resumed)
+        match &self.tls {
+            Tls::Settled(settled) => settled.is_resumed,
+            Tls::Live(connection) => connection.handshake_kind() == Some(HandshakeKind::Resumed),
+        }
     }
 
     fn keep_token(&mut self, token: &[u8]) -> bool {
-        if let Some(sessions) = &self.sessions {
+        let client = self.client.as_ref();
+        let sessions = client.and_then(|client| client.sessions.as_ref());
+        if let Some(sessions) = sessions {
             sessions.keep_token(token);
         }
-        self.sessions.is_some()
+        sessions.is_some()
     }
 
     fn reject_early_data(&mut self) {
-        if let Connection::Server(server) = &mut self.connection
+        if let Some(Connection::Server(server)) = self.tls.live_mut()
             && server.is_handshaking()
         {
             server.reject_early_data();
+        }
+    }
+
+    fn settle(&mut self) {
+        // A client may get tickets at any time, and they need all of rustls's side.
+        if self.outbox.is_empty()
+            && let Some(Connection::Server(server)) = self.tls.live()
+            && let Some(exporter) = &self.exporter
+            && let Some(settled) = Settled::of(server, exporter)
+        {
+            self.tls = Tls::Settled(Box::new(settled));
+            self.outbox = Outbox::default();
+            self.exporter = None;
         }
     }
 }

@@ -7,7 +7,7 @@ use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::quic::ServerConnection;
 use rustls::server::{NoServerSessionStorage, ProducesTickets, ResolvesServerCert};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
-use rustls::{KeyLogFile, ServerConfig};
+use rustls::{KeyLog, KeyLogFile, ServerConfig};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use swiftwater_quic::crypto::{Hello, Primitives, ServerCrypto, Session, SessionError};
@@ -17,6 +17,7 @@ use crate::cipher_suite::{self, CipherSuite};
 use crate::client_hello;
 use crate::config_error::ConfigError;
 use crate::dev_cert::DevCertificate;
+use crate::exporter::ExporterTap;
 use crate::rustls_keys::{RustlsPrimitives, rustls_version};
 use crate::rustls_session::RustlsSession;
 use crate::tickets::{Binding, BoundSessions, BoundTicketer, SingleUse, Tickets};
@@ -218,11 +219,13 @@ impl ServerCrypto for ServerTls {
         parameters: &[u8],
     ) -> Result<Box<dyn Session>, SessionError> {
         check_version(version)?;
-        let config = self.config_for(version, parameters);
+        let mut config = ServerConfig::clone(&self.config_for(version, parameters));
+        let exporter = Arc::new(ExporterTap::new(config.key_log));
+        config.key_log = Arc::clone(&exporter) as Arc<dyn KeyLog>;
         let version = rustls_version(version);
-        let connection = ServerConnection::new(config, version, parameters.to_vec())
+        let connection = ServerConnection::new(Arc::new(config), version, parameters.to_vec())
             .map_err(|error| SessionError(error.to_string()))?;
-        Ok(Box::new(RustlsSession::server(connection)))
+        Ok(Box::new(RustlsSession::server(connection, exporter)))
     }
 
     fn hello<'a>(&self, bytes: &'a [u8]) -> Hello<'a> {

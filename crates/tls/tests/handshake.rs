@@ -70,6 +70,50 @@ fn exported_keying_material_agrees_and_depends_on_label_and_context() {
 }
 
 #[test]
+fn a_settled_server_answers_what_it_answered_before_and_hears_no_more_of_tls() {
+    for suite in CipherSuite::ALL {
+        let client = client().with_cipher_suites(&[suite]).unwrap();
+        let (mut client, mut server) = handshake(&client, &server(), "server.example").unwrap();
+        let export = |peer: &Peer, label: &[u8], len: usize| {
+            let mut out = vec![0; len];
+            let exported = peer.session.export_keying_material(&mut out, label, b"why");
+            exported.map(|()| out)
+        };
+        let before = [1, 32, 500].map(|len| export(&server, b"label", len));
+        client.session.settle();
+        server.session.settle();
+        assert_eq!(
+            before,
+            [1, 32, 500].map(|len| export(&server, b"label", len))
+        );
+        assert_eq!(export(&client, b"x", 48), export(&server, b"x", 48));
+        for impossible in [0, 255 * 48 + 1] {
+            assert!(export(&server, b"label", impossible).is_err());
+        }
+        let session = server.session.as_any().downcast_ref::<RustlsSession>();
+        assert_eq!(session.unwrap().cipher_suite(), Some(suite));
+        let session = &mut server.session;
+        assert_eq!(session.alpn(), Some(b"h3".as_slice()));
+        assert_eq!(session.server_name(), Some("server.example"));
+        assert!(session.peer_certificates().is_empty());
+        assert!(!session.is_handshaking() && !session.is_resumed());
+        let finished = session.read_handshake(Epoch::OneRtt, &[20, 0, 0, 0]);
+        assert_eq!(finished.unwrap_err().code, UNEXPECTED_MESSAGE);
+        assert_phases_agree(&mut client, &mut server, 3);
+    }
+}
+
+#[test]
+fn a_session_does_not_settle_before_its_handshake_is_over() {
+    let (mut client, mut server) = peers(&client(), &server(), "server.example");
+    server.session.settle();
+    client.session.settle();
+    converse(&mut client, &mut server, &[7]).unwrap();
+    assert!(!client.session.is_handshaking() && !server.session.is_handshaking());
+    assert_eq!(server.session.alpn(), Some(b"h3".as_slice()));
+}
+
+#[test]
 fn keying_material_before_the_handshake_is_an_error() {
     let (client, _) = peers(&client(), &server(), "server.example");
     let result = client

@@ -165,10 +165,7 @@ async fn hold(client: &Client, connections: u32, streams: u32) -> Result<(), Fai
     let mut held = Vec::new();
     for _ in 0..connections {
         let connection = client.connect().await?;
-        let mut open = Vec::new();
-        for _ in 0..streams {
-            open.push(open_stream(&connection, echo.clone()).await?);
-        }
+        let open = open_streams(&connection, streams, &echo).await?;
         if streams == 0 {
             request(&connection, message.clone(), expected.clone()).await?;
         }
@@ -178,14 +175,22 @@ async fn hold(client: &Client, connections: u32, streams: u32) -> Result<(), Fai
     client.end().await
 }
 
-/// A stream that has brought its echo.
-async fn open_stream(
+/// Streams that stay open, each of which has brought its echo.
+async fn open_streams(
     connection: &Connection,
-    mut incoming: Incoming,
-) -> Result<(SendStream, RecvStream), Failure> {
-    let (mut send, mut receive) = connection.open_bi().await?;
-    supply(&mut send, Outgoing::request(Wanted::Echo(ECHO), ECHO)).await?;
-    while !incoming.is_complete() && take(&mut receive, |data| incoming.receive(data)).await? {}
-    incoming.check()?;
-    Ok((send, receive))
+    count: u32,
+    expected: &Incoming,
+) -> Result<Vec<(SendStream, RecvStream)>, Failure> {
+    let mut streams = Vec::new();
+    for _ in 0..count {
+        let (mut send, receive) = connection.open_bi().await?;
+        supply(&mut send, Outgoing::request(Wanted::Echo(ECHO), ECHO)).await?;
+        streams.push((send, receive));
+    }
+    for (_, receive) in &mut streams {
+        let mut incoming = expected.clone();
+        while !incoming.is_complete() && take(receive, |data| incoming.receive(data)).await? {}
+        incoming.check()?;
+    }
+    Ok(streams)
 }

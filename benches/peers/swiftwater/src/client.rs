@@ -112,10 +112,7 @@ async fn hold(client: &Client, connections: u32, streams: u32) -> Result<(), Fai
     let mut held = Vec::new();
     for _ in 0..connections {
         let connection = client.connect().await?;
-        let mut open = Vec::new();
-        for _ in 0..streams {
-            open.push(open_stream(&connection, echo.clone()).await?);
-        }
+        let open = open_streams(&connection, streams, &echo).await?;
         if streams == 0 {
             request(&connection, message.clone(), expected.clone()).await?;
         }
@@ -125,15 +122,22 @@ async fn hold(client: &Client, connections: u32, streams: u32) -> Result<(), Fai
     client.end().await
 }
 
-/// A stream that has brought its echo.
-async fn open_stream(
+/// Streams that stay open, each of which has brought its echo.
+async fn open_streams(
     connection: &Connection,
-    mut incoming: Incoming,
-) -> Result<(SendStream, Reader), Failure> {
-    let (mut send, receive) = connection.open_bi().await?;
-    supply(&mut send, Outgoing::request(Wanted::Echo(ECHO), ECHO)).await?;
-    let mut reader = Reader::new(receive);
-    while !incoming.is_complete() && reader.next(|data| incoming.receive(data)).await? {}
-    incoming.check()?;
-    Ok((send, reader))
+    count: u32,
+    expected: &Incoming,
+) -> Result<Vec<(SendStream, Reader)>, Failure> {
+    let mut streams = Vec::new();
+    for _ in 0..count {
+        let (mut send, receive) = connection.open_bi().await?;
+        supply(&mut send, Outgoing::request(Wanted::Echo(ECHO), ECHO)).await?;
+        streams.push((send, Reader::new(receive)));
+    }
+    for (_, reader) in &mut streams {
+        let mut incoming = expected.clone();
+        while !incoming.is_complete() && reader.next(|data| incoming.receive(data)).await? {}
+        incoming.check()?;
+    }
+    Ok(streams)
 }

@@ -3,9 +3,6 @@
 use job::{Failure, Outgoing};
 use swiftwater::{RecvStream, SendStream};
 
-/// Most read at once from a stream that turns out to be long, bytes.
-const LONG: usize = 256 * 1024;
-
 /// Most read at first, bytes.
 const SHORT: usize = 64 * 1024;
 
@@ -29,12 +26,11 @@ pub(crate) async fn supply(send: &mut SendStream, mut outgoing: Outgoing) -> Res
     Ok(())
 }
 
-/// Reads a stream piece by piece: the first ones as they are, so that waiting takes no memory; once that was a
-/// lot, through a buffer.
+/// Reads a stream piece by piece: the first ones are taken out, once that was a lot they are looked at where they
+/// lie.
 pub(crate) struct Reader {
     stream: RecvStream,
     read: usize,
-    buffer: Vec<u8>,
 }
 
 impl Reader {
@@ -42,7 +38,6 @@ impl Reader {
         Self {
             stream,
             read: 0,
-            buffer: Vec::new(),
         }
     }
 
@@ -55,11 +50,13 @@ impl Reader {
             self.read += chunk.len();
             take(&chunk);
         } else {
-            self.buffer.resize(LONG, 0);
-            let Some(len) = self.stream.read(&mut self.buffer).await? else {
+            let read = self.stream.read_with(|data| {
+                take(data);
+                data.len()
+            });
+            if read.await?.is_none() {
                 return Ok(false);
-            };
-            take(&self.buffer[..len]);
+            }
         }
         Ok(true)
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use swiftwater_units::PacketCount;
+use swiftwater_units::{Instant, PacketCount};
 
 /// Significant decimal digits of percentiles.
 const DIGITS: u8 = 2;
@@ -36,8 +36,9 @@ pub(crate) struct DelayRecorder {
 }
 
 impl DelayRecorder {
-    pub(crate) fn record(&mut self, delay: Duration) {
-        let nanos = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
+    /// A packet waited from `from` to `to`; not at all if that is earlier.
+    pub(crate) fn record(&mut self, from: Instant, to: Instant) {
+        let nanos = to.as_nanos().saturating_sub(from.as_nanos());
         self.packets += 1;
         if nanos == 0 {
             return;

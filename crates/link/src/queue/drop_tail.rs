@@ -58,7 +58,7 @@ impl DropTail {
     /// Takes in a packet that the transmitter turns to at `turn` and that leaves at `departure`, no
     /// earlier than any before it.
     pub(crate) fn push(&mut self, now: Instant, turn: Instant, departure: Instant, size: u32) {
-        self.delays.record(turn.saturating_since(now));
+        self.delays.record(now, turn);
         if departure > now {
             self.occupancy.add(now, size);
             self.waiting.push_back((departure, size));

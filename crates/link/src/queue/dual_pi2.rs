@@ -181,7 +181,7 @@ impl<P> Class<P> {
     fn send(&mut self, now: Instant, item: &Waiting<P>) {
         self.sent += 1;
         self.marked += u64::from(item.marked);
-        self.delays.record(item.sojourn(now));
+        self.delays.record(item.since, now);
     }
 
     fn drop(&mut self, item: Waiting<P>, dropped: &mut Vec<Waiting<P>>) {

@@ -74,8 +74,9 @@ impl Occupancy {
 
     /// Adds the area up to `time`, during which the length didn't change.
     fn account(&mut self, time: Instant) {
-        let elapsed = time.saturating_since(self.accounted).as_nanos();
-        self.area += u128::from(self.bytes) * elapsed;
+        // In plain numbers: a duration is taken apart into seconds at the price of a division.
+        let elapsed = time.as_nanos().saturating_sub(self.accounted.as_nanos());
+        self.area += u128::from(self.bytes) * u128::from(elapsed);
         self.accounted = self.accounted.max(time);
     }
 

@@ -163,7 +163,7 @@ impl<P: Payload> WaitingQueue<P> {
             self.occupancy.remove(now, item.size);
         }
         let item = item?;
-        self.delays.record(item.sojourn(now));
+        self.delays.record(item.since, now);
         Some(item)
     }
 

@@ -272,7 +272,7 @@ impl Connection {
     ) {
         let space = match epoch {
             Epoch::OneRtt | Epoch::ZeroRtt => Some(&mut self.paths.first_mut().space),
-            early => self.early[early as usize].as_mut(),
+            early => self.early[early as usize].as_deref_mut(),
         };
         let Some(space) = space else { return };
         let Some(packet) = space.ledger.packet(number) else {

@@ -214,6 +214,11 @@ impl Connection {
         self.handshake.export_keying_material(out, label, context)
     }
 
+    /// When the last packet was sent or received; the connection's start before the first.
+    pub fn last_packet_at(&self) -> Instant {
+        self.lifecycle.last_packet_at
+    }
+
     /// True until the TLS handshake is complete.
     pub fn is_handshaking(&self) -> bool {
         !self.handshake.is_complete()
@@ -236,7 +241,7 @@ impl Connection {
 
     /// Counters and measurements. Costs one small allocation.
     pub fn stats(&self) -> ConnectionStats {
-        let mut stats = self.monitor.stats.clone();
+        let mut stats = self.monitor.stats.told();
         let streams = self.streams.stats();
         stats.stream_bytes_sent = streams.sent_bytes.into();
         stats.stream_bytes_retransmitted = streams.retransmitted_bytes.into();

@@ -35,7 +35,7 @@ pub enum EarlyDataOutcome {
 #[derive(Debug, Default)]
 pub(super) struct EarlyData {
     /// What a client keeps to until it knows better.
-    offered: Option<Offer>,
+    offered: Option<Box<Offer>>,
     outcome: Option<EarlyDataOutcome>,
     /// The peer's transport parameters are in use.
     parameters_applied: bool,
@@ -104,11 +104,11 @@ impl Connection {
             .set_peer_limit(parameters.max_datagram_frame_size);
         let session = self.handshake.session();
         let alpn = session.and_then(|session| session.remembered_alpn());
-        self.early_data.offered = Some(Offer {
+        self.early_data.offered = Some(Box::new(Offer {
             parameters,
             alpn: alpn.map(<[u8]>::to_vec),
             withdrawn: false,
-        });
+        }));
         self.outbox.events.push_back(Event::EarlyDataReady);
     }
 

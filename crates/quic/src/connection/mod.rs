@@ -6,7 +6,7 @@
 //! `transmit` (`choose` → `fill` → `seal`); `timers` and `lifecycle` say when it wakes and how it
 //! ends; `migration` follows a peer to a new address and moves to one ourselves, `mtu` looks for the
 //! largest datagrams that a path carries, `haste` speeds the handshake up; `watch` tells observers what
-//! has changed; `application` is what users call.
+//! has changed; `rest` gives memory back; `application` is what users call.
 
 mod acks;
 mod application;
@@ -21,6 +21,7 @@ mod mtu;
 mod parts;
 mod receive;
 mod repair;
+mod rest;
 mod retry;
 mod setup;
 mod stats;
@@ -67,7 +68,7 @@ pub struct Connection {
     identity: Identity,
     handshake: Handshake,
     /// Initial and Handshake spaces, while they exist.
-    early: [Option<Space>; 2],
+    early: [Option<Box<Space>>; 2],
     paths: Paths,
     streams: Streams,
     control: Control,
@@ -97,7 +98,7 @@ impl Connection {
             setup.opening,
             setup.session,
             setup.primitives,
-            setup.initial_keys_cid,
+            (setup.initial_keys_cid, setup.initial_keys),
         );
         let mtu = Mtu::new(
             config.mtu_discovery,
@@ -134,7 +135,7 @@ impl Connection {
         };
         let mut connection = Self {
             handshake,
-            early: [Some(Space::new()), Some(Space::new())],
+            early: [(); 2].map(|()| Some(Box::new(Space::new()))),
             paths: Paths::new(PathEntry {
                 path,
                 recovery,
@@ -212,7 +213,7 @@ impl Connection {
     fn space(&self, epoch: Epoch) -> Option<&Space> {
         match epoch {
             Epoch::OneRtt | Epoch::ZeroRtt => Some(&self.paths.first().space),
-            early => self.early[early as usize].as_ref(),
+            early => self.early[early as usize].as_deref(),
         }
     }
 
@@ -231,7 +232,7 @@ impl Connection {
     fn space_mut(&mut self, epoch: Epoch) -> Option<&mut Space> {
         match epoch {
             Epoch::OneRtt | Epoch::ZeroRtt => Some(&mut self.paths.first_mut().space),
-            early => self.early[early as usize].as_mut(),
+            early => self.early[early as usize].as_deref_mut(),
         }
     }
 

@@ -28,7 +28,7 @@ use crate::transmit::LocalAddress;
 
 use super::FrameCounts;
 use super::events::{EndpointEvent, Event};
-use super::stats::ConnectionStats;
+use super::stats::Totals;
 use super::watch::Told;
 
 /// What a connection is and was told at its start.
@@ -116,6 +116,10 @@ impl Paths {
     pub(super) fn iter(&self) -> impl Iterator<Item = &PathEntry> {
         std::iter::once(&self.first).chain(&self.others)
     }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut PathEntry> {
+        std::iter::once(&mut self.first).chain(&mut self.others)
+    }
 }
 
 /// The policies of a connection and what they were told.
@@ -169,7 +173,7 @@ pub(super) struct Outbox {
 
 /// Counters, and the observer if there is one.
 pub(super) struct Monitor {
-    pub(super) stats: ConnectionStats,
+    pub(super) stats: Totals,
     observer: Option<Box<dyn Observer>>,
     /// The packet that is being looked at: its size, and its type once that is known.
     pub(super) in_hand: (usize, Option<PacketType>),
@@ -180,7 +184,7 @@ pub(super) struct Monitor {
 impl Monitor {
     pub(super) fn new(observer: Option<Box<dyn Observer>>) -> Self {
         Self {
-            stats: ConnectionStats::default(),
+            stats: Totals::default(),
             observer,
             in_hand: (0, None),
             told: Told::default(),

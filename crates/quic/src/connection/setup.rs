@@ -10,7 +10,7 @@ use swiftwater_wire::ConnectionId;
 
 use crate::cid::CidSource;
 use crate::config::TransportConfig;
-use crate::crypto::{EndpointKey, Primitives, Session};
+use crate::crypto::{EndpointKey, Keys, Primitives, Session};
 use crate::handshake::Opening;
 use crate::transmit::{DatagramMeta, PathAddress};
 
@@ -38,6 +38,8 @@ pub(crate) struct ConnectionSetup {
     pub(crate) retry_src_cid: Option<ConnectionId>,
     /// Connection ID from which Initial keys are derived.
     pub(crate) initial_keys_cid: ConnectionId,
+    /// Those keys.
+    pub(crate) initial_keys: Keys,
     /// The ID that goes with our preferred address, if we declared one (server).
     pub(crate) preferred_cid: Option<ConnectionId>,
     pub(crate) address: PathAddress,

@@ -101,6 +101,47 @@ pub struct ConnectionStats {
     pub paths: Vec<PathStats>,
 }
 
+/// What a connection counts itself; all else that [`ConnectionStats`] tells is asked of its parts.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Totals {
+    pub(super) datagrams_sent: u64,
+    pub(super) datagrams_received: u64,
+    pub(super) bytes_sent: ByteCount,
+    pub(super) bytes_received: ByteCount,
+    pub(super) packets_sent: PacketCount,
+    pub(super) packets_received: PacketCount,
+    pub(super) packets_dropped: PacketCount,
+    pub(super) drops: Vec<(&'static str, u64)>,
+    pub(super) frames_received: FrameCounts,
+    pub(super) path_changes: u64,
+    pub(super) invalid_decisions: u64,
+    pub(super) flow_blocked: Duration,
+    pub(super) handshake_duration: Option<Duration>,
+    pub(super) confirmed_after: Option<Duration>,
+}
+
+impl Totals {
+    /// Statistics with these in them, and nothing else.
+    pub(super) fn told(&self) -> ConnectionStats {
+        ConnectionStats {
+            datagrams_sent: self.datagrams_sent,
+            datagrams_received: self.datagrams_received,
+            bytes_sent: self.bytes_sent,
+            bytes_received: self.bytes_received,
+            packets_sent: self.packets_sent,
+            packets_received: self.packets_received,
+            packets_dropped: self.packets_dropped,
+            drops: self.drops.clone(),
+            frames_received: self.frames_received,
+            path_changes: self.path_changes,
+            invalid_decisions: self.invalid_decisions,
+            handshake_duration: self.handshake_duration,
+            confirmed_after: self.confirmed_after,
+            ..ConnectionStats::default()
+        }
+    }
+}
+
 /// State and totals of a path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathStats {

@@ -103,6 +103,15 @@ pub(crate) struct Control {
 }
 
 impl Control {
+    /// Gives back memory that the present values don't need.
+    pub(crate) fn rest(&mut self) {
+        if self.slots.is_empty() {
+            // An empty map may keep a node.
+            self.slots = BTreeMap::new();
+        }
+        self.queue.shrink_to_fit();
+    }
+
     /// Sets the value to deliver for `key`.
     pub(crate) fn set(&mut self, key: ControlKey, value: ControlValue) {
         self.next_version = self.next_version.wrapping_add(1);

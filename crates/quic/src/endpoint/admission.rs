@@ -210,12 +210,9 @@ impl Endpoint {
             self.stats.refused += 1;
             return self.refuse(attempt, &keys, ErrorCode::CONNECTION_REFUSED, out);
         };
-        let (handle, connection) = self.accept(attempt, local_cid);
+        let (handle, connection) = self.accept(attempt, keys, local_cid);
         self.stats.accepted += 1;
-        Routed::NewConnection {
-            handle,
-            connection: Box::new(connection),
-        }
+        Routed::NewConnection { handle, connection }
     }
 
     /// Tells the client that it gets no connection. The caller counts why.
@@ -247,12 +244,13 @@ impl Endpoint {
         self.fresh_cid()
     }
 
-    /// Makes the connection.
+    /// Makes the connection, with the keys that opened its first packet.
     fn accept(
         &mut self,
         attempt: &Attempt<'_>,
+        initial_keys: Keys,
         local_cid: ConnectionId,
-    ) -> (ConnectionHandle, Connection) {
+    ) -> (ConnectionHandle, Box<Connection>) {
         let Attempt {
             now,
             meta,
@@ -309,6 +307,7 @@ impl Endpoint {
             original_dst_cid,
             retry_src_cid,
             initial_keys_cid: header.dst_cid,
+            initial_keys,
             preferred_cid,
             address: meta.path(),
             address_validated: *verdict != Verdict::Nothing,
@@ -320,7 +319,7 @@ impl Endpoint {
             half_rtt: server.half_rtt,
             early_packets,
         };
-        (handle, Connection::new(*now, setup))
+        (handle, Box::new(Connection::new(*now, setup)))
     }
 }
 

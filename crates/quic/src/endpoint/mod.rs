@@ -209,13 +209,15 @@ impl Endpoint {
         };
         let handle = self.routes.add_outgoing(remote, local_cid);
         self.stats.opened += 1;
+        let primitives = config.crypto.primitives();
         let setup = ConnectionSetup {
             side: Side::Client,
             version,
             transport: config.transport.clone(),
             opening,
             session: Some(session),
-            primitives: config.crypto.primitives(),
+            initial_keys: primitives.initial_keys(version, &first_dst, Side::Client),
+            primitives,
             key: self.config.key.clone(),
             cids: self.cids.clone(),
             local_cid,

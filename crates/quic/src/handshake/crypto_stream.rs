@@ -15,7 +15,9 @@ const MAX_GAPS: usize = 128;
 /// Both directions of one epoch's crypto stream.
 #[derive(Debug, Default)]
 pub(crate) struct CryptoStream {
+    /// Bytes from `base` on; all before them were acknowledged.
     sent: Vec<u8>,
+    base: u64,
     to_send: RangeSet,
     acked: RangeSet,
     /// Bytes from `consumed` on; holes hold zeros.
@@ -32,13 +34,19 @@ impl CryptoStream {
 
     /// Queues everything appended after the first `before` bytes.
     pub(crate) fn queue_written(&mut self, before: usize) {
-        self.to_send.insert(before as u64..self.sent.len() as u64);
+        self.to_send
+            .insert(self.base + before as u64..self.written());
+    }
+
+    /// Bytes written so far.
+    fn written(&self) -> u64 {
+        self.base + self.sent.len() as u64
     }
 
     /// Queues everything again.
     pub(crate) fn send_all_again(&mut self) {
         self.acked.clear();
-        self.to_send.insert(0..self.sent.len() as u64);
+        self.to_send.insert(self.base..self.written());
     }
 
     pub(crate) fn has_pending(&self) -> bool {
@@ -58,7 +66,8 @@ impl CryptoStream {
             let Some(range) = self.to_send.take_first(len) else {
                 return;
             };
-            let data = &self.sent[range.start as usize..range.end as usize];
+            let from = (range.start - self.base) as usize;
+            let data = &self.sent[from..from + len as usize];
             let out = writer.raw();
             frame::write_crypto_header(out, range.start, data.len());
             out.bytes(data);
@@ -74,20 +83,35 @@ impl CryptoStream {
 
     pub(crate) fn on_frame_fate(&mut self, offset: u64, len: u32, fate: Fate) {
         let range = offset..offset + u64::from(len);
-        if range.end > self.sent.len() as u64 {
-            // Bytes of an epoch whose keys were discarded meanwhile.
+        if range.start < self.base || range.end > self.written() {
+            // A copy of what arrived, or bytes of an epoch whose keys were discarded meanwhile.
             return;
         }
         match fate {
             Fate::Acked => {
                 self.acked.insert(range.clone());
                 self.to_send.remove(range);
+                self.forget_delivered();
             }
             Fate::Lost | Fate::Probed => {
                 for gap in self.acked.gaps_in(range) {
                     self.to_send.insert(gap);
                 }
             }
+        }
+    }
+
+    /// Gives the memory back once the peer has everything.
+    fn forget_delivered(&mut self) {
+        let written = self.written();
+        if self.acked.first() == Some(self.base..written) {
+            *self = Self {
+                base: written,
+                arrived: std::mem::take(&mut self.arrived),
+                have: std::mem::take(&mut self.have),
+                consumed: self.consumed,
+                ..Self::default()
+            };
         }
     }
 
@@ -133,6 +157,9 @@ impl CryptoStream {
     /// Drops the first `len` readable bytes.
     pub(crate) fn consume(&mut self, len: usize) {
         self.arrived.drain(..len);
+        if self.arrived.is_empty() {
+            self.arrived = Vec::new();
+        }
         self.consumed += len as u64;
         self.have.remove(0..self.consumed);
     }

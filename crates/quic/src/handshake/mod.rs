@@ -68,7 +68,8 @@ pub(crate) struct Handshake {
     other_initial: Option<(u32, Keys)>,
     /// Epoch of the bytes that the session writes.
     write_epoch: Epoch,
-    streams: [CryptoStream; 3],
+    /// By epoch, from the first bytes until the epoch is over.
+    streams: [Option<Box<CryptoStream>>; 3],
     protection: Protection,
     peer_parameters: Option<TransportParameters>,
     complete: bool,
@@ -86,16 +87,17 @@ impl std::fmt::Debug for Handshake {
 }
 
 impl Handshake {
-    /// `session` is that of a client; a server starts its own.
+    /// `session` is that of a client; a server starts its own. `initial` are the Initial keys and the connection
+    /// ID from which they are derived.
     pub(crate) fn new(
         side: Side,
         version: u32,
         opening: Opening,
         session: Option<Box<dyn Session>>,
         primitives: Arc<dyn Primitives>,
-        initial_keys_cid: ConnectionId,
+        initial: (ConnectionId, Keys),
     ) -> Self {
-        let initial = primitives.initial_keys(version, &initial_keys_cid, side);
+        let (initial_keys_cid, initial_keys) = initial;
         Self {
             side,
             negotiation: Negotiation::new(opening.versions.clone(), version),
@@ -107,7 +109,7 @@ impl Handshake {
             other_initial: None,
             write_epoch: Epoch::Initial,
             streams: Default::default(),
-            protection: Protection::new(initial),
+            protection: Protection::new(initial_keys),
             peer_parameters: None,
             complete: false,
             confirmed: false,
@@ -174,6 +176,9 @@ impl Handshake {
     /// Marks the handshake confirmed.
     pub(crate) fn confirm(&mut self) {
         self.confirmed = true;
+        if let Some(session) = &mut self.session {
+            session.settle();
+        }
     }
 
     /// Derives new Initial keys after a Retry and sends the first flight again.
@@ -183,7 +188,7 @@ impl Handshake {
         self.initial_version = self.version();
         let keys = self.initial_keys(self.initial_version);
         self.protection.install_initial(keys);
-        self.streams[Epoch::Initial as usize].send_all_again();
+        self.stream(Epoch::Initial).send_all_again();
     }
 
     /// Decides about a Version Negotiation packet that offers `offered`. The caller follows a
@@ -202,7 +207,7 @@ impl Handshake {
             return Ok(());
         };
         self.session = Some(opening.start(version).map_err(no_session)?);
-        self.streams[Epoch::Initial as usize] = CryptoStream::default();
+        self.streams[Epoch::Initial as usize] = None;
         self.restart(initial_keys_cid);
         self.start().map(|_| ())
     }
@@ -279,8 +284,7 @@ impl Handshake {
         offset: u64,
         data: &[u8],
     ) -> Result<Progress, TransportError> {
-        let stream = &mut self.streams[epoch as usize];
-        let repeated = !stream.receive(offset, data)?;
+        let repeated = !self.stream(epoch).receive(offset, data)?;
         if !self.is_open()? {
             return Ok(Progress {
                 repeated,
@@ -289,7 +293,10 @@ impl Handshake {
         }
         let mut progressed = false;
         loop {
-            let readable = self.streams[epoch as usize].readable();
+            let Some(stream) = &mut self.streams[epoch as usize] else {
+                break;
+            };
+            let readable = stream.readable();
             if readable.is_empty() {
                 break;
             }
@@ -297,7 +304,7 @@ impl Handshake {
             if let Some(session) = &mut self.session {
                 session.read_handshake(epoch, readable)?;
             }
-            self.streams[epoch as usize].consume(len);
+            stream.consume(len);
             progressed = true;
         }
         if progressed {
@@ -322,7 +329,8 @@ impl Handshake {
         let Some(opening) = &self.opening else {
             return Ok(false);
         };
-        let wishes = match opening.hello(self.streams[Epoch::Initial as usize].readable()) {
+        let first = self.streams[Epoch::Initial as usize].as_ref();
+        let wishes = match opening.hello(first.map_or(&[], |stream| stream.readable())) {
             Hello::Incomplete => return Ok(false),
             // What is wrong with them shows when the session has authenticated them.
             Hello::Parameters(bytes) => TransportParameters::decode(bytes, Side::Client).ok(),
@@ -346,11 +354,12 @@ impl Handshake {
             return Ok(progress);
         };
         loop {
-            let out = self.streams[self.write_epoch as usize].outgoing();
+            let stream = self.streams[self.write_epoch as usize].get_or_insert_default();
+            let out = stream.outgoing();
             let before = out.len();
             let keys = session.write_handshake(out);
             let wrote = out.len() > before;
-            self.streams[self.write_epoch as usize].queue_written(before);
+            stream.queue_written(before);
             match keys {
                 Some(NewKeys { epoch, keys }) => {
                     let next = match epoch {
@@ -423,17 +432,22 @@ impl Handshake {
 
     /// True if handshake bytes wait to be sent in `epoch`.
     pub(crate) fn has_pending(&self, epoch: Epoch) -> bool {
-        epoch != Epoch::ZeroRtt && self.streams[epoch as usize].has_pending()
+        let stream = self.streams.get(epoch as usize).and_then(Option::as_ref);
+        stream.is_some_and(|stream| stream.has_pending())
     }
 
     /// Writes CRYPTO frames.
     pub(crate) fn fill(&mut self, epoch: Epoch, writer: &mut FrameWriter<'_, '_>) {
-        self.streams[epoch as usize].fill(writer);
+        if let Some(stream) = &mut self.streams[epoch as usize] {
+            stream.fill(writer);
+        }
     }
 
     /// The packet that carried these bytes was acknowledged or lost.
     pub(crate) fn on_frame_fate(&mut self, epoch: Epoch, offset: u64, len: u32, fate: Fate) {
-        self.streams[epoch as usize].on_frame_fate(offset, len, fate);
+        if let Some(stream) = &mut self.streams[epoch as usize] {
+            stream.on_frame_fate(offset, len, fate);
+        }
     }
 
     /// Forgets the keys and bytes of `epoch` (RFC 9001, section 4.9).
@@ -442,7 +456,12 @@ impl Handshake {
         if epoch == Epoch::Initial {
             self.other_initial = None;
         }
-        self.streams[epoch as usize] = CryptoStream::default();
+        self.streams[epoch as usize] = None;
+    }
+
+    /// The bytes of `epoch`.
+    fn stream(&mut self, epoch: Epoch) -> &mut CryptoStream {
+        self.streams[epoch as usize].get_or_insert_default()
     }
 }
 

@@ -45,6 +45,11 @@ impl LocalCids {
         }
     }
 
+    /// Gives back memory that the present ones don't need.
+    pub(crate) fn rest(&mut self) {
+        self.active.shrink_to_fit();
+    }
+
     /// The ID of a preferred address goes out with the transport parameters, as number 1 (RFC 9000,
     /// section 5.1.1). To be called before any other is issued.
     pub(crate) fn issue_preferred(&mut self, cid: ConnectionId) {
@@ -164,6 +169,13 @@ impl RemoteCids {
             retire_prior_to: 0,
             limit: limit.clamp(*PROMISED_LIMITS.start(), *PROMISED_LIMITS.end()),
         }
+    }
+
+    /// Gives back memory that the present ones don't need.
+    pub(crate) fn rest(&mut self) {
+        self.spare.shrink_to_fit();
+        self.assigned.shrink_to_fit();
+        self.retired.shrink();
     }
 
     /// The ID in use.

@@ -64,6 +64,14 @@ pub(crate) struct Path {
 }
 
 impl Path {
+    /// Gives back memory that present addresses and connection IDs don't need.
+    pub(crate) fn rest(&mut self) {
+        self.responses.shrink_to_fit();
+        self.registered_tokens.shrink_to_fit();
+        self.local_cids.rest();
+        self.remote_cids.rest();
+    }
+
     /// Queues the echo of a challenge that came on this path.
     pub(crate) fn on_challenge(&mut self, data: [u8; 8]) {
         if self.responses.len() == MAX_RESPONSES {

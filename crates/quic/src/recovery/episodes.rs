@@ -48,7 +48,7 @@ impl Episodes {
             recovery_epoch: None,
             in_recovery: false,
             free_packet: false,
-            tracked: Vec::with_capacity(MAX_TRACKED),
+            tracked: Vec::new(),
         }
     }
 
@@ -59,6 +59,11 @@ impl Episodes {
         self.address_epoch = self.epoch;
         self.close();
         self.tracked.clear();
+    }
+
+    /// Gives back memory that the remembered episodes don't need.
+    pub(super) fn rest(&mut self) {
+        self.tracked.shrink_to_fit();
     }
 
     /// What a packet sent now has to carry.

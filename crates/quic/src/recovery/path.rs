@@ -16,9 +16,6 @@ use super::rtt::{GRANULARITY, RttEstimator};
 use super::{DeliverySnapshot, LossThresholds, RecoveryStats, SendPurpose};
 use crate::config::TransportConfig;
 
-/// Lost packets that one run may name without allocating.
-const SCRATCH_PACKETS: usize = 64;
-
 /// Largest factor of the probe timeout's back-off.
 const MAX_BACKOFF: f64 = 8.0;
 
@@ -139,7 +136,7 @@ impl PathRecovery {
             untold_ecn: EcnCounts::default(),
             delivery_rate: None,
             stats: RecoveryStats::default(),
-            scratch: Vec::with_capacity(SCRATCH_PACKETS),
+            scratch: Vec::new(),
         };
         new.refresh_pacer(now);
         new
@@ -198,6 +195,12 @@ impl PathRecovery {
             ..old
         };
         self.refresh_pacer(now);
+    }
+
+    /// Gives back memory that only sending and losing need.
+    pub(crate) fn rest(&mut self) {
+        self.scratch = Vec::new();
+        self.episodes.rest();
     }
 
     // --- RTT and timeouts

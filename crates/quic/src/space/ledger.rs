@@ -474,6 +474,14 @@ impl Ledger {
         })
     }
 
+    /// Gives back memory that the present packets don't need.
+    pub(crate) fn rest(&mut self) {
+        self.entries.shrink_to_fit();
+        self.carried.shrink_to_fit();
+        self.acked.shrink();
+        self.settled.shrink();
+    }
+
     /// Packets remembered.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {

@@ -49,4 +49,10 @@ impl Space {
             neglected: 0,
         }
     }
+
+    /// Gives back memory that the present packets don't need.
+    pub(crate) fn rest(&mut self) {
+        self.received.rest();
+        self.ledger.rest();
+    }
 }

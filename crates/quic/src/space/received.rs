@@ -60,6 +60,12 @@ impl Received {
         }
     }
 
+    /// Gives back memory that the present ranges don't need.
+    pub(crate) fn rest(&mut self) {
+        self.to_ack.shrink();
+        self.seen.shrink();
+    }
+
     /// The largest packet number that arrived.
     pub(crate) fn largest(&self) -> Option<PacketNumber> {
         self.largest.map(|(number, _)| number)

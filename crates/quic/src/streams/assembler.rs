@@ -15,6 +15,9 @@ const MIN_RING: usize = 512;
 /// A ring is trimmed when it is larger than what it holds by more than this factor.
 const TRIM_RATIO: usize = 4;
 
+/// Largest ring that is kept for another stream when it was read empty.
+const MAX_SPARE: usize = 4096;
+
 /// Gaps that are always tolerated in a stream.
 const MIN_GAP_LIMIT: u64 = 1024;
 
@@ -166,6 +169,33 @@ impl Assembler {
         if self.ring.len() / TRIM_RATIO > used.max(MIN_RING) {
             self.move_to(used);
         }
+    }
+
+    /// Takes `spare` for its ring if it has none, and if the bytes up to `end` fit and `limit`, the offset
+    /// that flow control permits, lets it be so large.
+    pub(super) fn borrow(&mut self, spare: &mut Vec<u8>, end: u64, limit: u64) {
+        let fits = end.saturating_sub(self.read)..=limit.saturating_sub(self.read);
+        if self.ring.is_empty() && !spare.is_empty() && fits.contains(&(spare.len() as u64)) {
+            self.ring = std::mem::take(spare);
+            self.head = 0;
+        }
+    }
+
+    /// Gives a small ring away in which nothing is left, to be `spare` if it is the larger one.
+    pub(super) fn give_back(&mut self, spare: &mut Vec<u8>) {
+        if self.received.is_empty() && self.ring.len() <= MAX_SPARE {
+            let ring = std::mem::take(&mut self.ring);
+            self.head = 0;
+            if ring.len() > spare.len() {
+                *spare = ring;
+            }
+        }
+    }
+
+    /// Gives back memory that what is buffered doesn't need.
+    pub(super) fn rest(&mut self) {
+        self.trim();
+        self.received.shrink();
     }
 
     fn front(&self) -> Option<Range<u64>> {

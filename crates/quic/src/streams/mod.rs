@@ -13,7 +13,7 @@
 //!
 //! - `application.rs`: what the application calls; `received.rs`: what the peer's frames do;
 //!   `sending.rs`: what goes into packets and what became of it; `resets.rs`, `expiry.rs`: what no
-//!   longer will.
+//!   longer will; `rest.rs`: what memory is given back while nothing happens.
 //! - `early.rs`: data that were sent or received before the handshake was complete.
 //! - `send.rs`, `recv.rs`: the two halves of a stream; `send_buffer.rs`, `assembler.rs`: their
 //!   bytes.
@@ -33,6 +33,7 @@ mod recv;
 mod repair_stats;
 mod repairs;
 mod resets;
+mod rest;
 mod send;
 mod send_buffer;
 mod sending;
@@ -295,6 +296,10 @@ impl Streams {
             send,
             recv,
         };
+        if self.slab.len() == self.slab.capacity() {
+            // By half: what doubling leaves unused is more than most streams hold.
+            self.slab.reserve_exact(1 + self.slab.capacity() / 2);
+        }
         let key = self.slab.insert(stream) as u32;
         self.table.insert(id, key);
         if local {

@@ -117,6 +117,13 @@ pub(super) struct Ready {
 }
 
 impl Ready {
+    /// Gives back memory if no stream is ready.
+    pub(super) fn rest(&mut self) {
+        if self.is_empty() {
+            *self = Self::default();
+        }
+    }
+
     /// True if no stream is ready.
     pub(super) fn is_empty(&self) -> bool {
         self.ranks == 0

@@ -30,6 +30,8 @@ pub(super) struct Incoming {
     /// Memory of all streams' rings. While it is beyond the window, rings are trimmed to four times
     /// what they are used for whenever they are read from.
     ring_bytes: u64,
+    /// A small ring for the next stream that gets data, so that streams hold none while they are empty.
+    spare_ring: Vec<u8>,
     /// What keeps the credit of the connection behind its window.
     schedule: Option<Schedule>,
     stream_window: ByteCount,
@@ -46,6 +48,7 @@ impl Incoming {
             schedule: None,
             received: 0,
             ring_bytes: 0,
+            spare_ring: Vec::new(),
             stream_window: config.stream_receive_window,
             max_stream_window: config.max_stream_receive_window,
             clock: Clock {
@@ -64,6 +67,11 @@ impl Incoming {
     /// Bytes received, or skipped by a gap, and not yet read.
     pub(super) fn unread(&self) -> u64 {
         self.received - self.window.consumed()
+    }
+
+    /// Gives back memory that nobody uses now.
+    pub(super) fn rest(&mut self) {
+        self.spare_ring = Vec::new();
     }
 
     /// The connection's limit to advertise now, if one is due.
@@ -104,11 +112,13 @@ impl Streams {
         if !self.charge(key, end, frame.fin)? {
             return Ok(());
         }
-        let outcome = self
-            .with_recv(key, |recv| {
-                recv.on_data(frame.offset, frame.data, frame.fin)
-            })
-            .unwrap_or(Ok(Received::default()))?;
+        let mut spare = std::mem::take(&mut self.incoming.spare_ring);
+        let outcome = self.with_recv(key, |recv| {
+            recv.borrow(&mut spare, end);
+            recv.on_data(frame.offset, frame.data, frame.fin)
+        });
+        self.incoming.spare_ring = spare;
+        let outcome = outcome.unwrap_or(Ok(Received::default()))?;
         if frame.fin {
             self.cancel(ControlKey::MaxStreamData(frame.id));
         }
@@ -278,12 +288,15 @@ impl Streams {
     pub(super) fn after_read(&mut self, key: u32, n: u64) {
         let clock = self.incoming.clock;
         let crowded = self.incoming.ring_bytes > self.incoming.window.size();
+        let mut spare = std::mem::take(&mut self.incoming.spare_ring);
         let raised = self.with_recv(key, |recv| {
             if crowded {
                 recv.trim();
             }
+            recv.give_back(&mut spare);
             recv.raise_limit(clock)
         });
+        self.incoming.spare_ring = spare;
         if let Some(limit) = raised.flatten() {
             let id = self.slab[key as usize].id;
             self.tell(ControlKey::MaxStreamData(id), ControlValue::Limit(limit));

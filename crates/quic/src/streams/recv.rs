@@ -247,6 +247,21 @@ impl RecvHalf {
         self.assembler.trim();
     }
 
+    /// As [`RecvHalf::trim`], to the last byte.
+    pub(super) fn rest(&mut self) {
+        self.assembler.rest();
+    }
+
+    /// Uses the memory of `spare` for data up to `end`, if it has none and `spare` is right for them.
+    pub(super) fn borrow(&mut self, spare: &mut Vec<u8>, end: u64) {
+        self.assembler.borrow(spare, end, self.window.limit());
+    }
+
+    /// Gives memory away in which no data are left.
+    pub(super) fn give_back(&mut self, spare: &mut Vec<u8>) {
+        self.assembler.give_back(spare);
+    }
+
     /// The limit to advertise now, if one is due: never once the final size is known.
     pub(super) fn raise_limit(&mut self, clock: Clock) -> Option<u64> {
         if self.stopped || self.final_size.is_some() {

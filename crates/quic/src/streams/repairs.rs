@@ -140,6 +140,17 @@ impl Repairs {
         self.ranges.is_empty()
     }
 
+    /// Gives back memory that the ranges under repair don't need.
+    pub(super) fn rest(&mut self) {
+        if self.ranges.is_empty() {
+            // An empty map may keep a node.
+            self.ranges = BTreeMap::new();
+        }
+        self.events.shrink_to_fit();
+        self.gaps = Vec::new();
+        self.resend = Vec::new();
+    }
+
     pub(super) fn poll_event(&mut self) -> Option<RepairEvent> {
         self.events.pop_front()
     }

@@ -17,8 +17,8 @@ const MAX_CHUNK: usize = 64 * 1024;
 /// Smallest such chunk.
 const MIN_CHUNK: usize = 1024;
 
-/// Largest chunk that a stream keeps while everything is acknowledged.
-const MAX_IDLE_CHUNK: usize = 4096;
+/// Largest chunk below full size that is kept for the next write.
+const MAX_SPARE_CHUNK: usize = 4096;
 
 /// `Bytes` shorter than this are copied: the bookkeeping of a segment would cost more.
 const MIN_SHARED: usize = 1024;
@@ -26,20 +26,26 @@ const MIN_SHARED: usize = 1024;
 /// Chunks kept for reuse in each connection beyond as many as are in use: 1 MiB.
 const SPARE_CHUNKS: usize = 16;
 
-/// Chunks of full size that were emptied and wait for the next write. As many are kept as are in
-/// use, so that a flow whose acknowledgements come in bursts allocates nothing, and an idle one holds
-/// little.
+/// Chunks that were emptied and wait for the next write, of whichever stream. Of those of full size as
+/// many are kept as are in use, so that a flow whose acknowledgements come in bursts allocates nothing,
+/// and an idle one holds little; of smaller ones a single one, which is what streams need that send one
+/// message after another.
 #[derive(Debug, Default)]
 pub(super) struct ChunkPool {
     free: Vec<Vec<u8>>,
     in_use: usize,
+    small: Vec<u8>,
 }
 
 impl ChunkPool {
     /// An empty chunk of `size` bytes.
     fn take(&mut self, size: usize) -> Vec<u8> {
         if size < MAX_CHUNK {
-            return Vec::with_capacity(size);
+            return if self.small.capacity() >= size {
+                std::mem::take(&mut self.small)
+            } else {
+                Vec::with_capacity(size)
+            };
         }
         self.in_use += 1;
         self.free
@@ -48,13 +54,23 @@ impl ChunkPool {
     }
 
     fn give(&mut self, mut chunk: Vec<u8>) {
+        chunk.clear();
         if chunk.capacity() < MAX_CHUNK {
+            let kept = self.small.capacity()..=MAX_SPARE_CHUNK;
+            if kept.contains(&chunk.capacity()) {
+                self.small = chunk;
+            }
             return;
         }
-        chunk.clear();
         self.free.push(chunk);
         self.in_use = self.in_use.saturating_sub(1);
         self.free.truncate(self.in_use + SPARE_CHUNKS);
+    }
+
+    /// Gives back what is not in use.
+    pub(super) fn rest(&mut self) {
+        self.free = Vec::new();
+        self.small = Vec::new();
     }
 }
 
@@ -197,7 +213,7 @@ impl SendBuffer {
                     // Grow with what the stream holds, so that a short stream stays small.
                     let wanted = data.len().max(self.held() as usize).next_power_of_two();
                     let chunk = pool.take(wanted.clamp(MIN_CHUNK, MAX_CHUNK));
-                    self.segments.push_back((self.end, Segment::Owned(chunk)));
+                    self.append(self.end, Segment::Owned(chunk));
                     continue;
                 }
             };
@@ -216,7 +232,22 @@ impl SendBuffer {
         }
         let start = self.end;
         self.end += data.len() as u64;
-        self.segments.push_back((start, Segment::Shared(data)));
+        self.append(start, Segment::Shared(data));
+    }
+
+    fn append(&mut self, start: u64, segment: Segment) {
+        if self.segments.capacity() == 0 {
+            // Most streams never hold more than one.
+            self.segments.reserve_exact(1);
+        }
+        self.segments.push_back((start, segment));
+    }
+
+    /// Gives back memory that what is held doesn't need.
+    pub(super) fn rest(&mut self) {
+        self.segments.shrink_to_fit();
+        self.acked.shrink();
+        self.lost.shrink();
     }
 
     /// Nothing more will be written.
@@ -376,22 +407,14 @@ impl SendBuffer {
     /// Drops the segments that end at or before `base`.
     fn free(&mut self, pool: &mut ChunkPool) {
         loop {
-            let count = self.segments.len();
             let Some((start, segment)) = self.segments.front_mut() else {
                 return;
             };
             if *start + segment.as_slice().len() as u64 > self.base {
                 return;
             }
-            match (segment, count) {
-                // Kept for the next write; idle streams hold no more than this.
-                (Segment::Owned(chunk), 1) if chunk.capacity() <= MAX_IDLE_CHUNK => {
-                    chunk.clear();
-                    *start = self.base;
-                    return;
-                }
-                (Segment::Owned(chunk), _) => pool.give(std::mem::take(chunk)),
-                (Segment::Shared(_), _) => {}
+            if let Segment::Owned(chunk) = segment {
+                pool.give(std::mem::take(chunk));
             }
             self.segments.pop_front();
             self.sent_at = self.sent_at.saturating_sub(1);

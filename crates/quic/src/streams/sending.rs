@@ -89,6 +89,13 @@ impl Outgoing {
         }
     }
 
+    /// Gives back memory that the streams that are ready don't need.
+    pub(super) fn rest(&mut self) {
+        self.turns.rest();
+        self.pool.rest();
+        self.waiting.shrink_to_fit();
+    }
+
     /// Bytes written and kept.
     pub(super) fn held(&self) -> u64 {
         self.totals.held

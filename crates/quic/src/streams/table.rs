@@ -127,6 +127,14 @@ impl Table {
         }
     }
 
+    /// Gives back memory that the present streams don't need.
+    pub(super) fn rest(&mut self) {
+        self.keys.shrink_to_fit();
+        for remote in &mut self.remote {
+            remote.untouched.shrink();
+        }
+    }
+
     /// True if we open streams of this kind.
     pub(super) fn is_local(&self, id: StreamId) -> bool {
         id.initiator() == self.side

@@ -57,6 +57,12 @@ impl Turns {
         }
     }
 
+    /// Gives back memory if nobody is ready.
+    pub(super) fn rest(&mut self) {
+        self.repair.rest();
+        self.fresh.rest();
+    }
+
     /// True if a stream has new bytes.
     pub(super) fn has_fresh(&self) -> bool {
         !self.fresh.is_empty()

@@ -7,7 +7,7 @@ use std::time::Duration;
 use swiftwater_quic::{
     ClientConfig, ConnectionError, ConnectionHandle, ConnectionStats, Event, StreamEvent,
 };
-use swiftwater_units::{Dir, Instant, StreamId};
+use swiftwater_units::{Dir, Instant, PathId, StreamId};
 
 use super::stream::{Sink, Source};
 use crate::application::{Application, HostContext};
@@ -145,9 +145,8 @@ impl BulkSender {
         if connection.is_closed() {
             return;
         }
-        let stats = connection.stats();
-        if let Some(path) = stats.paths.first().filter(|path| !path.min_rtt.is_zero()) {
-            self.rtt.add(path.smoothed_rtt);
+        if let Some(rtt) = connection.smoothed_rtt(PathId::ZERO) {
+            self.rtt.add(rtt);
         }
         if let Some(interval) = self.sample_every {
             host.set_timer(host.now() + interval, SAMPLE);

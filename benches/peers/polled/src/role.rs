@@ -1,0 +1,28 @@
+//! Who is told what happens on connections.
+
+use crate::streams::{Failure, Streams};
+
+/// Is told what happens on connections, each with a number of its own.
+pub trait Role {
+    /// The handshake is over.
+    fn established(&mut self, connection: u64, streams: &mut impl Streams) -> Result<(), Failure>;
+
+    /// Something may be read.
+    fn readable(
+        &mut self,
+        connection: u64,
+        stream: u64,
+        streams: &mut impl Streams,
+    ) -> Result<(), Failure>;
+
+    /// Something may be written on a stream that did not take everything.
+    fn writable(
+        &mut self,
+        connection: u64,
+        stream: u64,
+        streams: &mut impl Streams,
+    ) -> Result<(), Failure>;
+
+    /// The connection is over.
+    fn closed(&mut self, connection: u64) -> Result<(), Failure>;
+}

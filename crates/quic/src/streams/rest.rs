@@ -1,0 +1,28 @@
+//! What a connection gives back when nothing has happened on it for a while.
+
+use super::Streams;
+
+impl Streams {
+    /// Gives back all memory that the present state of streams doesn't need. Whoever needs some again
+    /// allocates it.
+    pub(crate) fn rest(&mut self) {
+        for key in 0..self.slab.capacity() as u32 {
+            if let Some(send) = self
+                .slab
+                .get_mut(key as usize)
+                .and_then(|stream| stream.send.as_mut())
+            {
+                send.buffer.rest();
+            }
+            self.with_recv(key, super::RecvHalf::rest);
+        }
+        self.slab.shrink_to_fit();
+        self.table.rest();
+        self.outgoing.rest();
+        self.incoming.rest();
+        self.repairs.rest();
+        self.events.shrink_to_fit();
+        self.control.shrink_to_fit();
+        self.notices.shrink_to_fit();
+    }
+}

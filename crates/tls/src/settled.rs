@@ -1,0 +1,67 @@
+//! What is left of a server's session when its handshake is confirmed.
+
+use rustls::HandshakeKind;
+use rustls::quic::ServerConnection;
+use swiftwater_quic::crypto::{CryptoError, TlsError};
+use swiftwater_wire::ErrorCode;
+
+use crate::cipher_suite::CipherSuite;
+use crate::exporter::{Exporter, ExporterTap};
+
+/// The alert `unexpected_message` (RFC 8446, section 6).
+const UNEXPECTED_MESSAGE: u8 = 10;
+
+/// What applications may ask of a session whose handshake is over.
+///
+/// A server hears nothing more of TLS then: key updates are QUIC's matter (RFC 9001, section 6), and
+/// clients have no other message for it (sections 4.4 and 8.3).
+pub(crate) struct Settled {
+    pub(crate) suite: CipherSuite,
+    pub(crate) is_resumed: bool,
+    pub(crate) alpn: Option<Box<[u8]>>,
+    pub(crate) server_name: Option<Box<str>>,
+    /// The client's chain.
+    pub(crate) certificates: Box<[Vec<u8>]>,
+    exporter: Exporter,
+}
+
+impl Settled {
+    /// What stays of `connection`; `None` if more is needed of it than could be kept.
+    pub(crate) fn of(connection: &ServerConnection, tap: &ExporterTap) -> Option<Self> {
+        if connection.is_handshaking() {
+            return None;
+        }
+        let suite = CipherSuite::from_rustls(connection.negotiated_cipher_suite()?)?;
+        Some(Self {
+            suite,
+            is_resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
+            alpn: connection.alpn_protocol().map(Into::into),
+            server_name: connection.server_name().map(Into::into),
+            certificates: connection
+                .peer_certificates()
+                .unwrap_or_default()
+                .iter()
+                .map(|certificate| certificate.to_vec())
+                .collect(),
+            exporter: tap.exporter(suite)?,
+        })
+    }
+
+    /// Keying material, as of the whole session.
+    pub(crate) fn export(
+        &self,
+        out: &mut [u8],
+        label: &[u8],
+        context: &[u8],
+    ) -> Result<(), CryptoError> {
+        self.exporter.export(out, label, context)
+    }
+
+    /// What is wrong with handshake bytes that a client sends now.
+    pub(crate) fn refusal() -> TlsError {
+        TlsError {
+            code: ErrorCode::crypto(UNEXPECTED_MESSAGE),
+            reason: "a handshake message after the handshake".to_owned(),
+        }
+    }
+}
