@@ -112,7 +112,10 @@ impl Worker {
     fn turn(&mut self, cx: &mut Context<'_>) -> Turn {
         let now = self.shared.clock.now();
         let mut busy = self.take_news(now);
-        if !std::mem::take(&mut self.gave_way) {
+        if std::mem::take(&mut self.gave_way) {
+            // The socket was not asked, and wakes nobody.
+            busy = true;
+        } else {
             busy |= self.receive(cx, now);
             busy |= self.expire(now);
             self.settle_all(now);

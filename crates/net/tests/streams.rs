@@ -50,8 +50,8 @@ async fn echo_on_one_thread() {
 async fn the_last_bytes_bring_the_end() {
     guard(async {
         let pair = Pair::with(TransportConfig {
-            stream_receive_window: 4_000.into(),
-            max_stream_receive_window: 4_000.into(),
+            stream_receive_window: 4_000_u64.into(),
+            max_stream_receive_window: 4_000_u64.into(),
             ..TransportConfig::default()
         });
         let (client, server) = pair.connect().await;

@@ -14,7 +14,8 @@
 //!    and [`Connection::poll_endpoint_event`] until `None` (the latter handed to
 //!    [`Endpoint::handle_event`]), and at last [`Connection::poll_timeout`] is read again.
 //!
-//! Skipping a step of 3 delays work but corrupts nothing. "Nothing to do" is `None` or a blocked
+//! Skipping a step of 3 delays work but corrupts nothing. A driver may take the events before it sends
+//! as well, so that answers leave with the acknowledgements. "Nothing to do" is `None` or a blocked
 //! outcome, never an error. Randomness comes from one seeded generator per endpoint, split per
 //! connection: the same seed and the same inputs give the same outputs, bit for bit.
 //!

@@ -52,8 +52,7 @@ pub(crate) async fn request(
     mut incoming: Incoming,
 ) -> Result<(), Failure> {
     let (mut send, receive) = connection.open_bi().await?;
-    send.write_chunk(message).await?;
-    send.finish()?;
+    send.write_last(&message).await?;
     let mut reader = Reader::new(receive);
     while reader.next(|data| incoming.receive(data)).await? {}
     Ok(incoming.check()?)

@@ -6,8 +6,15 @@ use swiftwater::{RecvStream, SendStream};
 /// Most read at first, bytes.
 const SHORT: usize = 64 * 1024;
 
-/// Sends everything, without a copy.
+/// Longest message that is written and finished at once, bytes.
+const MESSAGE: u64 = 16 * 1024;
+
+/// Sends everything, without a copy unless it is short.
 pub(crate) async fn supply(send: &mut SendStream, mut outgoing: Outgoing) -> Result<(), Failure> {
+    let piece = outgoing.next();
+    if outgoing.finishes() && outgoing.left() <= MESSAGE && piece.len() as u64 == outgoing.left() {
+        return Ok(send.write_last(piece).await?);
+    }
     while outgoing.left() > 0 {
         let piece = outgoing.next_bytes();
         outgoing.advance(piece.len());
