@@ -130,7 +130,8 @@ impl Run {
 
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    let (low, high) = ((values.len() - 1) / 2, values.len() / 2);
+    values[low].midpoint(values[high])
 }
 
 /// Runs every job with one worker and with several, in turns.
