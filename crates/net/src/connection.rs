@@ -365,6 +365,13 @@ impl Connection {
         self.handle.lock().connection.side()
     }
 
+    /// The runtime on which the connection's worker runs. With several workers each has a thread of its own: what is
+    /// spawned there needs no wake-up across threads for each message, as long as it never blocks. Such tasks end
+    /// with the endpoint's last connection at the latest. With one worker it is the runtime on which the endpoint was bound.
+    pub fn runtime(&self) -> tokio::runtime::Handle {
+        self.handle.endpoint.runtime.clone()
+    }
+
     /// A number that no other open connection of the same endpoint has.
     pub fn stable_id(&self) -> usize {
         self.handle.index()

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use swiftwater_quic::Endpoint as Core;
+use tokio::runtime::Handle as Runtime;
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
@@ -20,6 +21,8 @@ pub(crate) struct EndpointShared {
     pub(crate) clock: Clock,
     pub(crate) signals: Arc<EndpointSignals>,
     pub(crate) counters: IoCounters,
+    /// Where the worker runs.
+    pub(crate) runtime: Runtime,
 }
 
 /// What the application waits for, from all workers of an endpoint.
@@ -78,6 +81,7 @@ impl EndpointShared {
         backlog: usize,
         clock: Clock,
         signals: Arc<EndpointSignals>,
+        runtime: Runtime,
     ) -> Self {
         Self {
             state: Mutex::new(EndpointState {
@@ -95,6 +99,7 @@ impl EndpointShared {
             clock,
             signals,
             counters: IoCounters::default(),
+            runtime,
         }
     }
 

@@ -76,7 +76,7 @@ impl Group {
             places.push(place);
         }
         let buffers = buffers(options);
-        let workers = share(options, preferred, count, &sockets);
+        let workers = share(options, preferred, &places, &sockets);
         let group = Self {
             workers,
             buffers,
@@ -184,11 +184,15 @@ impl Group {
 }
 
 impl Place {
-    fn enter(&self) -> runtime::EnterGuard<'_> {
+    fn handle(&self) -> &runtime::Handle {
         match self {
-            Self::Here(handle) => handle.enter(),
-            Self::Thread(OwnRuntime(runtime)) => runtime.as_ref().expect(ALIVE).enter(),
+            Self::Here(handle) => handle,
+            Self::Thread(OwnRuntime(runtime)) => runtime.as_ref().expect(ALIVE).handle(),
         }
+    }
+
+    fn enter(&self) -> runtime::EnterGuard<'_> {
+        self.handle().enter()
     }
 
     fn run(self, worker: Worker, index: usize) -> Result<(), BindError> {
@@ -322,22 +326,26 @@ fn bind_preferred(
 fn share(
     options: &EndpointOptions,
     preferred: PreferredAddresses,
-    count: u8,
+    places: &[Place],
     sockets: &[Socket],
 ) -> Arc<[Arc<EndpointShared>]> {
+    let count = places.len() as u8;
     // Tokens bear times: one clock for all makes them good everywhere.
     let clock = Clock::start();
     let signals = Arc::new(EndpointSignals::default());
     let backlog = options.accept_backlog.div_ceil(usize::from(count));
     (0..count)
-        .zip(sockets)
-        .map(|(index, socket)| {
+        .zip(places.iter().zip(sockets))
+        .map(|(index, (place, socket))| {
             let mut config = options.endpoint.clone();
             config.worker = Slot { index, count };
             config.preferred_address = preferred;
             let core = Core::new(config, options.server.clone(), options.seed);
             let signals = Arc::clone(&signals);
-            Arc::new(EndpointShared::new(core, socket, backlog, clock, signals))
+            let runtime = place.handle().clone();
+            Arc::new(EndpointShared::new(
+                core, socket, backlog, clock, signals, runtime,
+            ))
         })
         .collect()
 }

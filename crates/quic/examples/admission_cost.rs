@@ -5,7 +5,7 @@
 //! cargo run --release -p swiftwater-quic --example admission_cost
 //! ```
 //!
-//! Real TLS (ECDSA P-256, X25519), one thread, no sockets. Time is the least of several rounds, so
+//! Real TLS (Ed25519, X25519), one thread, no sockets. Time is the least of several rounds, so
 //! that other work on the machine matters little; memory is counted by the allocator.
 
 #![allow(

@@ -3,7 +3,7 @@
 //!
 //! ```sh
 //! cargo run --release -p swiftwater --example worker_scaling -- [--connections 64] [--seconds 3]
-//!     [--rounds 3] [--workers 2] [--jobs requests,bulk,handshakes] [--json]
+//!     [--rounds 3] [--workers 2] [--jobs requests,bulk,handshakes] [--apart] [--json]
 //! ```
 //!
 //! Server and client are processes of their own. On a machine of two cores the client takes one of them, so that two
@@ -13,8 +13,9 @@
 //! - the share of the workers' time that falls to the busiest one.
 //!
 //! A server with a core for each worker is full when its busiest worker is: its capacity is
-//! `1 / (cost x share of the busiest)`. The application's tasks run on a runtime with as many threads as there are workers;
-//! their time is in the cost, and they take any idle thread, so that they count as evenly shared. "even" is what
+//! `1 / (cost x share of the busiest)`. The application's tasks run on the thread of their connection's worker
+//! (`Connection::runtime`); with `--apart` on a runtime with as many threads as there are workers, where they take any
+//! idle thread, so that they count as evenly shared. "even" is what
 //! the capacity would be if the system spread the connections evenly. Every connection has a socket of its own, as
 //! clients do; the system chooses the worker by a hash of addresses and ports.
 //!
@@ -45,7 +46,7 @@ fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["server", workers] => serve(workers.parse()?),
+        ["server", workers, apart] => serve(workers.parse()?, *apart == "apart"),
         ["client", address, job, connections, seconds] => drive(
             address.parse()?,
             job,
@@ -63,6 +64,8 @@ struct Plan {
     rounds: usize,
     workers: usize,
     jobs: Vec<String>,
+    /// The application's tasks run on threads of their own.
+    apart: bool,
     json: bool,
 }
 
@@ -74,6 +77,7 @@ impl Plan {
             rounds: 3,
             workers: 2,
             jobs: ["requests", "bulk", "handshakes"].map(String::from).into(),
+            apart: false,
             json: false,
         };
         let mut words = words.iter();
@@ -85,6 +89,7 @@ impl Plan {
                 "--rounds" => plan.rounds = value()?.parse()?,
                 "--workers" => plan.workers = value()?.parse()?,
                 "--jobs" => plan.jobs = value()?.split(',').map(str::to_owned).collect(),
+                "--apart" => plan.apart = true,
                 "--json" => plan.json = true,
                 // Benches are run with flags of cargo's own.
                 "--bench" => {}
@@ -125,7 +130,8 @@ impl Run {
 
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    let (low, high) = ((values.len() - 1) / 2, values.len() / 2);
+    values[low].midpoint(values[high])
 }
 
 /// Runs every job with one worker and with several, in turns.
@@ -213,7 +219,10 @@ fn print(plan: &Plan, rows: &[Row]) {
 
 /// One job with one server.
 fn run(plan: &Plan, job: &str, workers: usize) -> Outcome<Run> {
-    let (mut server, address) = Process::start(&["server", &workers.to_string()])?;
+    let (mut server, address) = {
+        let place = if plan.apart { "apart" } else { "together" };
+        Process::start(&["server", &workers.to_string(), place])?
+    };
     let (mut client, _) = Process::start(&[
         "client",
         &address,
@@ -293,7 +302,7 @@ fn thread_times(workers: usize) -> Outcome<Vec<u64>> {
     Ok(times)
 }
 
-fn serve(workers: usize) -> Outcome<()> {
+fn serve(workers: usize, apart: bool) -> Outcome<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)
         .enable_all()
@@ -310,7 +319,12 @@ fn serve(workers: usize) -> Outcome<()> {
         let accepting = server.clone();
         tokio::spawn(async move {
             while let Some(connection) = accepting.accept().await {
-                tokio::spawn(answer(connection));
+                let runtime = if apart {
+                    tokio::runtime::Handle::current()
+                } else {
+                    connection.runtime()
+                };
+                runtime.spawn(answer(connection));
             }
         });
         let asked = tokio::task::spawn_blocking(move || -> Outcome<()> {

@@ -127,7 +127,7 @@ impl Crowd {
             self.opened[n].1.ping();
             self.exchange(n);
         }
-        (processor_time() - started).as_nanos() as f64 / count as f64
+        processor_time().saturating_sub(started).as_nanos() as f64 / count as f64
     }
 
     /// Timers of the server that are due within `time` of rest.
@@ -157,7 +157,10 @@ pub(crate) fn idle(quick: bool) -> Vec<Curve> {
             crowd.open();
         }
         let x = count as f64;
-        opening.push((x, (processor_time() - started).as_nanos() as f64 / 1e3 / x));
+        opening.push((
+            x,
+            processor_time().saturating_sub(started).as_nanos() as f64 / 1e3 / x,
+        ));
         crowd.now += Duration::from_secs(1);
         for n in 0..count {
             crowd.opened[n].1.handle_timeout(crowd.now);

@@ -73,7 +73,7 @@ fn send(wire: &mut Wire, streams: &[StreamId], bytes: u64) -> f64 {
         wire.step();
         wire.read();
     }
-    (processor_time() - started).as_nanos() as f64
+    processor_time().saturating_sub(started).as_nanos() as f64
 }
 
 pub(crate) fn streams(quick: bool) -> Vec<Curve> {

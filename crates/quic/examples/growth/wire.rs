@@ -133,7 +133,7 @@ impl End {
         }
         let mut result = None;
         let info = allocation_counter::measure(|| result = Some(act(self)));
-        self.most_heap = self.most_heap.max(self.heap + info.bytes_max as i64);
+        self.most_heap = self.most_heap.max(self.heap + info.bytes_max.cast_signed());
         self.heap += info.bytes_current;
         result.unwrap()
     }
