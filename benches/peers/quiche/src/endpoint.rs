@@ -64,7 +64,7 @@ impl<R: Role> polled::Endpoint for Endpoint<R> {
         let deadline = [longest, self.table.deadline()].into_iter().flatten().min();
         self.socket.wait(deadline)?;
         self.inbox.receive(&self.socket, |from, datagram| {
-            self.table.deliver(from, datagram)
+            self.table.deliver(from, datagram);
         })?;
         self.table.expire(Instant::now());
         self.deal()
