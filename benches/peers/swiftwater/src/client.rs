@@ -12,6 +12,7 @@ use job::{
 use swiftwater::{Connection, SendStream};
 use tokio::task::JoinSet;
 
+use crate::hosted;
 use crate::requests::{self, request};
 use crate::settings;
 use crate::streams::{Reader, supply};
@@ -31,7 +32,11 @@ pub(crate) async fn run(arguments: &ClientArguments) -> Result<(), Failure> {
         } => {
             let connection = client.connect().await?;
             let duration = Duration::from_secs_f64(seconds);
-            requests::run(&connection, duration, in_flight, (up, down)).await?;
+            if arguments.settings.tuned {
+                hosted::requests(&connection, duration, in_flight, (up, down)).await?;
+            } else {
+                requests::run(&connection, duration, in_flight, (up, down)).await?;
+            }
             client.end().await
         }
         Job::Handshakes { count, parallel } => handshakes(client, count, parallel).await,

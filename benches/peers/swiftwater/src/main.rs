@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod client;
+mod hosted;
 mod requests;
 mod server;
 mod settings;

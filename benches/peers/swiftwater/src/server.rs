@@ -1,8 +1,11 @@
 //! Answers the comparison's protocol.
 
+use std::sync::Arc;
+
 use job::{Answer, Failure, ServerArguments, events};
 use swiftwater::{Connection, RecvStream, SendStream};
 
+use crate::hosted::Responder;
 use crate::settings;
 use crate::streams::{Reader, supply};
 
@@ -10,9 +13,19 @@ pub(crate) async fn run(arguments: &ServerArguments) -> Result<(), Failure> {
     let server = settings::server(arguments)?;
     events::ready();
     while let Some(connection) = server.accept().await {
-        tokio::spawn(serve(connection));
+        if arguments.settings.tuned {
+            tokio::spawn(host(connection));
+        } else {
+            tokio::spawn(serve(connection));
+        }
     }
     Ok(())
+}
+
+/// Answers a client from inside the worker.
+async fn host(connection: Connection) {
+    connection.host(Arc::new(Responder::default()));
+    connection.closed().await;
 }
 
 /// Answers a client until it closes.
