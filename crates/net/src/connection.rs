@@ -154,6 +154,7 @@ impl Connection {
         let mut wakeups = Wakeups::default();
         let now = self.handle.endpoint.clock.now();
         self.handle.lock().host(now, application, &mut wakeups);
+        self.handle.note_host();
         wakeups.deliver(&self.handle.signals);
         self.handle.touch();
     }

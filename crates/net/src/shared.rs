@@ -30,6 +30,8 @@ pub(crate) struct Shared {
     pub(crate) signals: Signals,
     /// True while the worker has it on its list of touched connections.
     touched: AtomicBool,
+    /// Something runs on the connection inside the worker.
+    hosts: AtomicBool,
     /// Handles of the application: connection and streams.
     handles: AtomicUsize,
 }
@@ -452,12 +454,23 @@ impl Shared {
             endpoint,
             signals: Signals::default(),
             touched: AtomicBool::new(false),
+            hosts: AtomicBool::new(false),
             handles: AtomicUsize::new(0),
         })
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something runs on the connection inside the worker.
+    pub(crate) fn hosts(&self) -> bool {
+        self.hosts.load(Ordering::Relaxed)
+    }
+
+    /// Notes that something runs on the connection inside the worker.
+    pub(crate) fn note_host(&self) {
+        self.hosts.store(true, Ordering::Relaxed);
     }
 
     /// Place in the table of the worker.

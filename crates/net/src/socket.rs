@@ -330,6 +330,17 @@ pub(crate) struct RecvBatch {
     filled: usize,
 }
 
+/// A batch without room, to leave in the place of one that is in use.
+impl Default for RecvBatch {
+    fn default() -> Self {
+        Self {
+            data: Box::default(),
+            metas: [RecvMeta::default(); BATCH_SIZE],
+            filled: 0,
+        }
+    }
+}
+
 impl RecvBatch {
     pub(crate) fn new() -> Self {
         Self {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
-use swiftwater_quic::{ConnectionHandle, EndpointEvent, LocalAddress, SocketId};
+use swiftwater_quic::{ConnectionHandle, DatagramMeta, EndpointEvent, LocalAddress, SocketId};
 use swiftwater_units::{Instant, Side};
 use tokio::runtime::{Handle as Runtime, RuntimeFlavor};
 use tokio::time::Sleep;
@@ -31,6 +31,9 @@ use crate::table::Table;
 
 /// Turns before other tasks get a chance.
 const TURNS: usize = 4;
+/// Datagrams taken in before applications inside the worker may answer: they need not wait for the end of a
+/// batch, and the peer has something to do meanwhile.
+const ANSWERED_TOGETHER: usize = 8;
 /// Batches sent in a turn before the socket is read again.
 const SENDS_PER_TURN: usize = 16;
 
@@ -232,17 +235,57 @@ impl Worker {
                 return !self.receive_errors.want_pause();
             }
         };
-        let mut datagrams = 0;
+        let mut batch = std::mem::take(&mut self.received);
+        let mut datagrams = batch.datagrams().peekable();
+        while datagrams.peek().is_some() {
+            let some = datagrams.by_ref().take(ANSWERED_TOGETHER);
+            self.deliver(now, socket, some);
+            if datagrams.peek().is_some() {
+                self.answer(cx, now);
+            }
+        }
+        drop(datagrams);
+        self.received = batch;
+        true
+    }
+
+    /// Hands datagrams of one socket to their connections.
+    fn deliver<'a>(
+        &mut self,
+        now: Instant,
+        socket: SocketId,
+        datagrams: impl Iterator<Item = (DatagramMeta, &'a mut [u8])>,
+    ) {
+        let mut delivered = 0;
         let mut desk = Dispatch::new(&self.shared, &self.workers, &self.sockets, &mut self.table);
         let mut endpoint = self.shared.lock();
-        for (mut meta, datagram) in self.received.datagrams() {
-            datagrams += 1;
+        for (mut meta, datagram) in datagrams {
+            delivered += 1;
             meta.socket = socket;
             desk.deliver(&mut endpoint, now, &meta, datagram);
         }
         drop(endpoint);
-        count(&self.shared.counters.datagrams_received, datagrams);
-        true
+        count(&self.shared.counters.datagrams_received, delivered);
+    }
+
+    /// Applications inside the worker hear of what has come so far, and what they say to it leaves.
+    fn answer(&mut self, cx: &mut Context<'_>, now: Instant) {
+        let mut answered = false;
+        for at in 0..self.table.unsettled.len() {
+            let index = self.table.unsettled[at];
+            if let Some(entry) = self.table.get(index)
+                && entry.unsettled
+                && entry.shared.hosts()
+            {
+                let shared = Arc::clone(&entry.shared);
+                self.settle(now, index, &shared);
+                // Acknowledgements alone can wait for the rest of the batch.
+                answered |= shared.lock().connection.has_stream_data();
+            }
+        }
+        if answered {
+            self.transmit(cx);
+        }
     }
 
     /// Runs the timers that are due.

@@ -43,17 +43,22 @@ pub(crate) struct Responder {
 struct Exchange {
     answer: Answer,
     reply: Option<Outgoing>,
+    /// The request has been read to its end.
+    is_read: bool,
 }
 
 impl Exchange {
     fn read(&mut self, core: &mut Core, id: StreamId) -> Result<(), ReadError> {
-        let Self { answer, reply } = self;
-        let is_over = read(core, id, |data| {
+        if self.is_read {
+            return Ok(());
+        }
+        let Self { answer, reply, .. } = self;
+        self.is_read = read(core, id, |data| {
             if let Some(early) = answer.receive(data) {
                 *reply = Some(early);
             }
         })?;
-        if is_over {
+        if self.is_read {
             *reply = Some(std::mem::take(answer).finish());
         }
         Ok(())

@@ -35,10 +35,7 @@ pub(crate) struct Reader {
 
 impl Reader {
     pub(crate) fn new(stream: RecvStream) -> Self {
-        Self {
-            stream,
-            read: 0,
-        }
+        Self { stream, read: 0 }
     }
 
     /// Waits for what comes next and hands it to `take`; false at the stream's end.

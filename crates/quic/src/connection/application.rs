@@ -140,6 +140,11 @@ impl Connection {
         self.drain_stream_control();
     }
 
+    /// True if stream bytes, or ends of streams, wait to be sent and the peer's limits permit it.
+    pub fn has_stream_data(&self) -> bool {
+        self.streams.can_send()
+    }
+
     /// Says by how much the driver's timers may be late; zero at first. Packets that the pacer would let go
     /// within that time leave at once, up to 64 of them: waiting for a timer would send the same burst, only
     /// later.
