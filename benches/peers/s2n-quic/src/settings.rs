@@ -30,7 +30,7 @@ const HEADERS: u16 = 20 + 8;
 const HEADERS_V6: u16 = 40 + 8;
 
 /// Longer than any job, so that connections that are held stay.
-const IDLE: Duration = Duration::from_secs(600);
+const IDLE: Duration = Duration::from_mins(10);
 
 /// Ack-eliciting packets that make a receiver send an ACK when tuned.
 const ACK_INTERVAL: u8 = 10;
