@@ -2,7 +2,7 @@
 //!
 //! Tuned: windows and send buffer that don't have to grow first; an initial congestion window that spares the
 //! ramp; no tickets; an ACK every tenth packet (ACK frequency). CUBIC, the default, is the controller; where packets
-//! are lost at random, BBR.
+//! are lost at random, BBR. The server, and the client of small requests, work inside the workers (`hosted`).
 
 use std::fs;
 
