@@ -19,7 +19,7 @@
 //!   bytes.
 //! - `repairs.rs`: the history of bytes that were lost or repeated; `repair_stats.rs`: its totals.
 //! - `table.rs`: identifiers and counts; `priority.rs`, `ready.rs`, `turns.rs`: who sends next;
-//!   `window.rs`, `rate.rs`: credit given.
+//!   `window.rs`, `rate.rs`: credit given; `slots.rs`: where the state of streams lies.
 
 mod application;
 mod assembler;
@@ -37,6 +37,7 @@ mod rest;
 mod send;
 mod send_buffer;
 mod sending;
+mod slots;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -46,7 +47,6 @@ mod window;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use slab::Slab;
 use swiftwater_units::{Dir, Instant, Side, StreamId};
 use swiftwater_wire::TransportParameters;
 
@@ -63,6 +63,7 @@ use self::recv::RecvHalf;
 use self::repairs::Repairs;
 use self::send::SendHalf;
 use self::sending::Outgoing;
+use self::slots::Slots;
 use self::table::Table;
 use self::window::{Clock, ReceiveWindow};
 use crate::config::TransportConfig;
@@ -141,7 +142,7 @@ pub(crate) struct StreamNotice {
 /// All streams of a connection.
 #[derive(Debug)]
 pub(crate) struct Streams {
-    slab: Slab<Stream>,
+    slab: Slots<Stream>,
     table: Table,
     outgoing: Outgoing,
     repairs: Repairs,
@@ -170,7 +171,7 @@ impl Streams {
     /// `receive_window`.
     pub(crate) fn new(side: Side, config: &TransportConfig) -> Self {
         Self {
-            slab: Slab::new(),
+            slab: Slots::default(),
             table: Table::new(
                 side,
                 config.max_concurrent_bidi_streams,
@@ -205,8 +206,8 @@ impl Streams {
         self.on_max_data(parameters.initial_max_data);
         self.on_max_streams(Dir::Bi, parameters.initial_max_streams_bidi);
         self.on_max_streams(Dir::Uni, parameters.initial_max_streams_uni);
-        for key in 0..self.slab.capacity() as u32 {
-            if let Some(stream) = self.slab.get(key as usize) {
+        for key in self.slab.keys() {
+            if let Some(stream) = self.slab.get(key) {
                 let limit = self.initial_send_limit(stream.id);
                 self.raise_stream_limit(key, limit);
             }
@@ -277,7 +278,7 @@ impl Streams {
     /// The state of a stream that has some.
     fn stream(&self, id: StreamId) -> Option<(u32, &Stream)> {
         let key = self.table.key(id)?;
-        Some((key, self.slab.get(key as usize)?))
+        Some((key, self.slab.get(key)?))
     }
 
     /// Makes the state of the opened stream `id`.
@@ -296,11 +297,7 @@ impl Streams {
             send,
             recv,
         };
-        if self.slab.len() == self.slab.capacity() {
-            // By half: what doubling leaves unused is more than most streams hold.
-            self.slab.reserve_exact(1 + self.slab.capacity() / 2);
-        }
-        let key = self.slab.insert(stream) as u32;
+        let key = self.slab.insert(stream);
         self.table.insert(id, key);
         if local {
             self.stats.opened += 1;
@@ -322,11 +319,14 @@ impl Streams {
 
     /// Forgets a stream whose halves are both over, and grants the peer another one.
     fn close_if_done(&mut self, key: u32) {
-        let done = |stream: &Stream| stream.send.is_none() && stream.recv.is_none();
-        if !self.slab.get(key as usize).is_some_and(done) {
+        let Some(stream) = self.slab.get(key) else {
+            return;
+        };
+        if stream.send.is_some() || stream.recv.is_some() {
             return;
         }
-        let id = self.slab.remove(key as usize).id;
+        let id = stream.id;
+        self.slab.remove(key);
         self.outgoing.forget(key);
         self.table.remove(id);
         self.note_life(id, false);
@@ -352,7 +352,7 @@ impl Streams {
 
     /// Queues `event`, one of the kind `bit`, unless the same one waits already.
     fn queue_event(&mut self, key: u32, bit: u8, event: StreamEvent) {
-        if let Some(stream) = self.slab.get_mut(key as usize)
+        if let Some(stream) = self.slab.get_mut(key)
             && stream.queued_events & bit == 0
         {
             stream.queued_events |= bit;
@@ -362,7 +362,7 @@ impl Streams {
 
     fn clear_queued(&mut self, id: StreamId, bit: u8) {
         if let Some(key) = self.table.key(id)
-            && let Some(stream) = self.slab.get_mut(key as usize)
+            && let Some(stream) = self.slab.get_mut(key)
         {
             stream.queued_events &= !bit;
         }

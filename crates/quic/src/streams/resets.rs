@@ -107,7 +107,7 @@ impl Streams {
 
     /// Tells the peer of a partial reset that it can be told of now.
     pub(super) fn announce_reset_at(&mut self, key: u32) {
-        let Some(stream) = self.slab.get_mut(key as usize) else {
+        let Some(stream) = self.slab.get_mut(key) else {
             return;
         };
         let id = stream.id;

@@ -6,17 +6,17 @@ impl Streams {
     /// Gives back all memory that the present state of streams doesn't need. Whoever needs some again
     /// allocates it.
     pub(crate) fn rest(&mut self) {
-        for key in 0..self.slab.capacity() as u32 {
+        for key in self.slab.keys() {
             if let Some(send) = self
                 .slab
-                .get_mut(key as usize)
+                .get_mut(key)
                 .and_then(|stream| stream.send.as_mut())
             {
                 send.buffer.rest();
             }
-            self.with_recv(key, super::RecvHalf::rest);
+            self.with_recv(key, |recv, _| recv.rest());
         }
-        self.slab.shrink_to_fit();
+        self.slab.rest();
         self.table.rest();
         self.outgoing.rest();
         self.incoming.rest();

@@ -20,6 +20,9 @@ const MIN_CHUNK: usize = 1024;
 /// Largest chunk below full size that is kept for the next write.
 const MAX_SPARE_CHUNK: usize = 4096;
 
+/// Bytes of such chunks that are kept: those of the messages that one batch of acknowledgements frees.
+const MAX_SPARE_BYTES: usize = 32 * 1024;
+
 /// `Bytes` shorter than this are copied: the bookkeeping of a segment would cost more.
 const MIN_SHARED: usize = 1024;
 
@@ -28,24 +31,20 @@ const SPARE_CHUNKS: usize = 16;
 
 /// Chunks that were emptied and wait for the next write, of whichever stream. Of those of full size as
 /// many are kept as are in use, so that a flow whose acknowledgements come in bursts allocates nothing,
-/// and an idle one holds little; of smaller ones a single one, which is what streams need that send one
-/// message after another.
+/// and an idle one holds little; of smaller ones a few, for streams of one message each.
 #[derive(Debug, Default)]
 pub(super) struct ChunkPool {
     free: Vec<Vec<u8>>,
     in_use: usize,
-    small: Vec<u8>,
+    small: Vec<Vec<u8>>,
+    small_bytes: usize,
 }
 
 impl ChunkPool {
     /// An empty chunk of `size` bytes.
     fn take(&mut self, size: usize) -> Vec<u8> {
         if size < MAX_CHUNK {
-            return if self.small.capacity() >= size {
-                std::mem::take(&mut self.small)
-            } else {
-                Vec::with_capacity(size)
-            };
+            return self.take_small(size);
         }
         self.in_use += 1;
         self.free
@@ -53,12 +52,24 @@ impl ChunkPool {
             .unwrap_or_else(|| Vec::with_capacity(MAX_CHUNK))
     }
 
+    /// The small chunk that was given last, if it is large enough.
+    fn take_small(&mut self, size: usize) -> Vec<u8> {
+        if let Some(chunk) = self.small.pop() {
+            self.small_bytes -= chunk.capacity();
+            if chunk.capacity() >= size {
+                return chunk;
+            }
+        }
+        Vec::with_capacity(size)
+    }
+
     fn give(&mut self, mut chunk: Vec<u8>) {
         chunk.clear();
-        if chunk.capacity() < MAX_CHUNK {
-            let kept = self.small.capacity()..=MAX_SPARE_CHUNK;
-            if kept.contains(&chunk.capacity()) {
-                self.small = chunk;
+        let size = chunk.capacity();
+        if size < MAX_CHUNK {
+            if size <= MAX_SPARE_CHUNK && self.small_bytes + size <= MAX_SPARE_BYTES {
+                self.small_bytes += size;
+                self.small.push(chunk);
             }
             return;
         }
@@ -71,6 +82,7 @@ impl ChunkPool {
     pub(super) fn rest(&mut self) {
         self.free = Vec::new();
         self.small = Vec::new();
+        self.small_bytes = 0;
     }
 }
 

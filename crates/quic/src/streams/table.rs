@@ -208,7 +208,7 @@ impl Table {
     }
 
     /// The peer names its stream `id`: opens it and all lower ones of its kind if need be, and
-    /// returns whether that was so.
+    /// returns whether that was so; then `id` is to get state at once ([`Table::insert`]).
     pub(super) fn open_remote(&mut self, id: StreamId) -> Result<bool, TransportError> {
         let remote = &mut self.remote[id.dir() as usize];
         if id.index() >= remote.advertised {
@@ -220,7 +220,7 @@ impl Table {
         if id.index() < remote.opened {
             return Ok(false);
         }
-        remote.untouched.insert(remote.opened..id.index() + 1);
+        remote.untouched.insert(remote.opened..id.index());
         remote.opened = id.index() + 1;
         Ok(true)
     }
@@ -244,9 +244,10 @@ impl Table {
     /// `id` has state from now on.
     pub(super) fn insert(&mut self, id: StreamId, key: u32) {
         if !self.is_local(id) {
-            self.remote[id.dir() as usize]
-                .untouched
-                .remove(id.index()..id.index() + 1);
+            let untouched = &mut self.remote[id.dir() as usize].untouched;
+            if !untouched.is_empty() {
+                untouched.remove(id.index()..id.index() + 1);
+            }
         }
         self.keys.insert(id.get(), key);
     }
