@@ -323,29 +323,20 @@ fn fail(cx: &mut Context<'_>, error: io::Error) -> Poll<io::Result<()>> {
     Poll::Ready(Err(error))
 }
 
-/// Buffers for one batch of received datagrams, allocated once.
+/// Buffers for one batch of received datagrams, allocated once. The default has no room: it is what is left
+/// in the place of one that is in use.
+#[derive(Default)]
 pub(crate) struct RecvBatch {
     data: Box<[u8]>,
-    metas: [RecvMeta; BATCH_SIZE],
+    metas: Box<[RecvMeta]>,
     filled: usize,
-}
-
-/// A batch without room, to leave in the place of one that is in use.
-impl Default for RecvBatch {
-    fn default() -> Self {
-        Self {
-            data: Box::default(),
-            metas: [RecvMeta::default(); BATCH_SIZE],
-            filled: 0,
-        }
-    }
 }
 
 impl RecvBatch {
     pub(crate) fn new() -> Self {
         Self {
             data: vec![0; RECV_SLOT * BATCH_SIZE].into_boxed_slice(),
-            metas: [RecvMeta::default(); BATCH_SIZE],
+            metas: vec![RecvMeta::default(); BATCH_SIZE].into_boxed_slice(),
             filled: 0,
         }
     }
