@@ -276,7 +276,7 @@ impl Streams {
 
     /// The stream's key if it has bytes to read, else what a read finds.
     fn start_read(&mut self, id: StreamId) -> Result<Result<u32, ReadOutcome>, ReadError> {
-        let key = self.table.key(id).ok_or(ReadError::Closed)?;
+        let key = self.table.recall(id).ok_or(ReadError::Closed)?;
         let recv = self
             .slab
             .get_mut(key)

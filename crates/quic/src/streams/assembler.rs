@@ -20,7 +20,7 @@ const MAX_SPARE: usize = 4096;
 
 /// Bytes of such rings that are kept: those of the streams that one batch of datagrams brings, each with a
 /// message or so.
-const MAX_SPARES: usize = 32 * 1024;
+const MAX_SPARES: usize = 64 * 1024;
 
 /// Gaps that are always tolerated in a stream.
 const MIN_GAP_LIMIT: u64 = 1024;

@@ -361,7 +361,7 @@ impl Streams {
     }
 
     fn clear_queued(&mut self, id: StreamId, bit: u8) {
-        if let Some(key) = self.table.key(id)
+        if let Some(key) = self.table.recall(id)
             && let Some(stream) = self.slab.get_mut(key)
         {
             stream.queued_events &= !bit;

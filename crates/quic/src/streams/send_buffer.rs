@@ -23,6 +23,10 @@ const MAX_SPARE_CHUNK: usize = 4096;
 /// Bytes of such chunks that are kept: those of the messages that one batch of acknowledgements frees.
 const MAX_SPARE_BYTES: usize = 32 * 1024;
 
+/// Lists of segments that are kept, and how many fit into one that isn't left to its stream.
+const SPARE_LISTS: usize = 32;
+const MAX_LIST: usize = 4;
+
 /// `Bytes` shorter than this are copied: the bookkeeping of a segment would cost more.
 const MIN_SHARED: usize = 1024;
 
@@ -38,6 +42,8 @@ pub(super) struct ChunkPool {
     in_use: usize,
     small: Vec<Vec<u8>>,
     small_bytes: usize,
+    /// Lists of segments of buffers that ran empty.
+    lists: Vec<VecDeque<(u64, Segment)>>,
 }
 
 impl ChunkPool {
@@ -78,11 +84,26 @@ impl ChunkPool {
         self.free.truncate(self.in_use + SPARE_CHUNKS);
     }
 
+    /// An empty list of segments.
+    fn take_list(&mut self) -> VecDeque<(u64, Segment)> {
+        // Most streams never hold more than one.
+        self.lists
+            .pop()
+            .unwrap_or_else(|| VecDeque::with_capacity(1))
+    }
+
+    fn give_list(&mut self, list: VecDeque<(u64, Segment)>) {
+        if self.lists.len() < SPARE_LISTS {
+            self.lists.push(list);
+        }
+    }
+
     /// Gives back what is not in use.
     pub(super) fn rest(&mut self) {
         self.free = Vec::new();
         self.small = Vec::new();
         self.small_bytes = 0;
+        self.lists = Vec::new();
     }
 }
 
@@ -225,7 +246,7 @@ impl SendBuffer {
                     // Grow with what the stream holds, so that a short stream stays small.
                     let wanted = data.len().max(self.held() as usize).next_power_of_two();
                     let chunk = pool.take(wanted.clamp(MIN_CHUNK, MAX_CHUNK));
-                    self.append(self.end, Segment::Owned(chunk));
+                    self.append(self.end, Segment::Owned(chunk), pool);
                     continue;
                 }
             };
@@ -244,13 +265,12 @@ impl SendBuffer {
         }
         let start = self.end;
         self.end += data.len() as u64;
-        self.append(start, Segment::Shared(data));
+        self.append(start, Segment::Shared(data), pool);
     }
 
-    fn append(&mut self, start: u64, segment: Segment) {
+    fn append(&mut self, start: u64, segment: Segment, pool: &mut ChunkPool) {
         if self.segments.capacity() == 0 {
-            // Most streams never hold more than one.
-            self.segments.reserve_exact(1);
+            self.segments = pool.take_list();
         }
         self.segments.push_back((start, segment));
     }
@@ -420,6 +440,9 @@ impl SendBuffer {
     fn free(&mut self, pool: &mut ChunkPool) {
         loop {
             let Some((start, segment)) = self.segments.front_mut() else {
+                if (1..=MAX_LIST).contains(&self.segments.capacity()) {
+                    pool.give_list(std::mem::take(&mut self.segments));
+                }
                 return;
             };
             if *start + segment.as_slice().len() as u64 > self.base {

@@ -113,6 +113,8 @@ pub(super) struct Table {
     side: Side,
     /// Only ever looked up, never iterated.
     keys: HashMap<u64, u32, BuildHasherDefault<IdHasher>>,
+    /// The stream looked up last, which is often the next one, too; it has state.
+    recent: Option<(StreamId, u32)>,
     local: [Local; 2],
     remote: [Remote; 2],
 }
@@ -122,6 +124,7 @@ impl Table {
         Self {
             side,
             keys: HashMap::default(),
+            recent: None,
             local: [Local::default(), Local::default()],
             remote: [Remote::new(max_bidi), Remote::new(max_uni)],
         }
@@ -141,8 +144,20 @@ impl Table {
     }
 
     /// The key of a stream that has state.
+    #[inline]
     pub(super) fn key(&self, id: StreamId) -> Option<u32> {
-        self.keys.get(&id.get()).copied()
+        match self.recent {
+            Some((recent, key)) if recent == id => Some(key),
+            _ => self.keys.get(&id.get()).copied(),
+        }
+    }
+
+    /// The same for a stream about which more questions will follow.
+    #[inline]
+    pub(super) fn recall(&mut self, id: StreamId) -> Option<u32> {
+        let key = self.key(id)?;
+        self.recent = Some((id, key));
+        Some(key)
     }
 
     /// Where a stream that was opened stands.
@@ -250,11 +265,13 @@ impl Table {
             }
         }
         self.keys.insert(id.get(), key);
+        self.recent = Some((id, key));
     }
 
     /// `id` is over.
     pub(super) fn remove(&mut self, id: StreamId) {
         self.keys.remove(&id.get());
+        self.recent = self.recent.filter(|(recent, _)| *recent != id);
         if !self.is_local(id) {
             self.remote[id.dir() as usize].closed += 1;
         }
