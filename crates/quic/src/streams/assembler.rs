@@ -276,7 +276,9 @@ fn copy_in(ring: &mut [u8], head: usize, distance: usize, data: &[u8]) {
     let at = wrap(head, distance, ring.len());
     let first = data.len().min(ring.len() - at);
     ring[at..at + first].copy_from_slice(&data[..first]);
-    ring[..data.len() - first].copy_from_slice(&data[first..]);
+    if first < data.len() {
+        ring[..data.len() - first].copy_from_slice(&data[first..]);
+    }
 }
 
 /// The position `distance`, at most `size`, behind `at` in a ring of `size` bytes.
