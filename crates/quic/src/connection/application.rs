@@ -261,8 +261,8 @@ impl Connection {
         stats.streams_opened = streams.opened;
         stats.streams_opened_by_peer = streams.opened_by_peer;
         stats.flow_blocked = self.monitor.flow_blocked(self.lifecycle.last_packet_at);
-        if let Some(counts) = &self.scratch.frames_sent {
-            stats.frames_sent = **counts;
+        if let Some(counts) = &self.frames_sent {
+            stats.frames_sent = counts.totals();
         }
         let eliciting = |epoch| Some(self.space(epoch)?.ledger.eliciting_in_flight());
         let awaiting: u64 = Epoch::SPACES.into_iter().filter_map(eliciting).sum();

@@ -27,7 +27,7 @@ impl Connection {
         if self.policies.reinjector.is_inert() || (acked.is_empty() && lost.is_empty()) {
             return;
         }
-        let mut outcomes = std::mem::take(&mut self.scratch.outcomes);
+        let mut outcomes = std::mem::take(&mut self.scratch.need().outcomes);
         let entry = self.paths.first();
         let path = entry.path.id;
         let record = |number, sent_at, size, fate| {
@@ -54,11 +54,11 @@ impl Connection {
             }));
         outcomes.sort_unstable_by_key(|outcome| outcome.number);
         self.refresh_path_views(now);
-        if let Some(view) = self.scratch.views.first() {
+        if let Some(view) = self.scratch.need().views.first() {
             self.policies.reinjector.on_outcomes(now, &outcomes, view);
         }
         outcomes.clear();
-        self.scratch.outcomes = outcomes;
+        self.scratch.need().outcomes = outcomes;
         self.observe_redundancy(now);
     }
 
@@ -150,7 +150,7 @@ impl Connection {
             return;
         }
         self.refresh_path_views(now);
-        let mut out = std::mem::take(&mut self.scratch.reinjections);
+        let mut out = std::mem::take(&mut self.scratch.need().reinjections);
         out.clear();
         let entry = self.paths.first();
         let mut outstanding =
@@ -181,7 +181,7 @@ impl Connection {
             now,
             occasion,
             &mut outstanding,
-            &self.scratch.views,
+            &self.scratch.need().views,
             &self.policies.hints,
             &mut out,
         );
@@ -195,6 +195,6 @@ impl Connection {
             .extend(out.drain(..).filter(sane).take(room));
         let taken = self.policies.reinjections.len() - before;
         self.monitor.stats.invalid_decisions += (asked - taken) as u64;
-        self.scratch.reinjections = out;
+        self.scratch.need().reinjections = out;
     }
 }

@@ -65,6 +65,7 @@ use self::send::SendHalf;
 use self::sending::Outgoing;
 use self::table::Table;
 use self::window::{Clock, ReceiveWindow};
+use crate::as_needed::AsNeeded;
 use crate::config::TransportConfig;
 use crate::connection::StreamEvent;
 use crate::control::{ControlKey, ControlValue};
@@ -110,6 +111,8 @@ pub(crate) struct StreamsStats {
     pub(crate) receive_buffered: u64,
     /// Bytes of STREAM frames sent, copies included.
     pub(crate) sent_bytes: u64,
+    /// Of these, those that had not been sent before.
+    pub(crate) new_bytes: u64,
     /// Bytes of STREAM frames sent again, after a loss or as copies.
     pub(crate) retransmitted_bytes: u64,
     /// Bytes of STREAM frames received, duplicates included.
@@ -144,7 +147,8 @@ pub(crate) struct Streams {
     slab: Slab<Stream>,
     table: Table,
     outgoing: Outgoing,
-    repairs: Repairs,
+    /// Only there once data were lost or repeated.
+    repairs: AsNeeded<Repairs>,
     incoming: Incoming,
     initial_limits: InitialLimits,
     /// False until the peer's limits are known; a blocked open is no news for the peer before.
@@ -177,7 +181,7 @@ impl Streams {
                 config.max_concurrent_uni_streams,
             ),
             outgoing: Outgoing::new(config.send_window.get(), config.starvation_share),
-            repairs: Repairs::default(),
+            repairs: AsNeeded::default(),
             incoming: Incoming::new(config),
             initial_limits: InitialLimits::default(),
             knows_peer: false,
