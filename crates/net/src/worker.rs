@@ -195,9 +195,9 @@ impl Worker {
             if let Err(error) = state.connection.rebind(now, LocalAddress::any(socket)) {
                 tracing::debug!(%error, "a connection stays at the old socket");
             }
-            state.migration.begin(None);
+            state.begin_migration(None);
             drop(state);
-            entry.shared.signals.migrated.notify_waiters();
+            entry.shared.signals.life.notify_waiters();
             self.table.mark(index);
         }
     }
@@ -383,6 +383,9 @@ impl Worker {
         let sent = self.outgoing.fill(&self.sockets, |segments, buffer| {
             connection.poll_transmit(now, segments, buffer)
         });
+        if !sent {
+            state.on_sent_all(now);
+        }
         drop(state);
         if !sent {
             self.settle(now, index, &shared);

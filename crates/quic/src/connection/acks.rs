@@ -97,7 +97,9 @@ impl Connection {
         }
         let window = entry.recovery.cwnd().get() / u64::from(entry.path.mtu.current());
         let smoothed_rtt = rtt.smoothed;
-        if let Some(wish) = self.policies.ack_asked.poll(now, smoothed_rtt, window) {
+        let config = self.identity.config.ack_frequency.as_ref();
+        let asked = &mut self.policies.ack_asked;
+        if let Some(wish) = asked.poll(config, now, smoothed_rtt, window) {
             self.control
                 .set(ControlKey::AckFrequency, ControlValue::Frequency(wish));
         }
@@ -108,8 +110,8 @@ impl Connection {
         if epoch == Epoch::Initial {
             return Duration::ZERO;
         }
-        let parameters = self.handshake.peer_parameters();
-        let exponent = parameters.map_or(3, |parameters| parameters.ack_delay_exponent);
+        let terms = self.handshake.peer_terms();
+        let exponent = terms.map_or(3, |terms| terms.ack_delay_exponent);
         let micros = coded.saturating_mul(1 << exponent);
         let delay = Duration::from_micros(micros);
         if self.handshake.is_confirmed() {

@@ -10,6 +10,7 @@ use swiftwater_units::{Instant, PacketNumber, PathId, Side};
 use swiftwater_wire::{ConnectionId, PacketType};
 
 use crate::ack_frequency::{Asked, Granted, offered};
+use crate::as_needed::AsNeeded;
 use crate::cid::CidSource;
 use crate::config::TransportConfig;
 use crate::crypto::EndpointKey;
@@ -142,7 +143,7 @@ impl Policies {
             reinjector: config.policies.reinjector(),
             ack: config.policies.ack_policy(config.ack_eliciting_threshold),
             ack_granted: Granted::new(offered(config)),
-            ack_asked: Asked::new(config.ack_frequency),
+            ack_asked: Asked::default(),
             hints: Hints::default(),
             reinjections: VecDeque::new(),
             decisions_seen: 0,
@@ -175,7 +176,9 @@ pub(super) struct Monitor {
     /// The packet that is being looked at: its size, and its type once that is known.
     pub(super) in_hand: (usize, Option<PacketType>),
     /// What the observer knows already of what may change anywhere.
-    pub(super) told: Told,
+    pub(super) told: AsNeeded<Told>,
+    /// Flow control holds data back since then.
+    pub(super) blocked_since: Option<Instant>,
 }
 
 impl Monitor {
@@ -184,7 +187,8 @@ impl Monitor {
             stats: Totals::default(),
             observer,
             in_hand: (0, None),
-            told: Told::default(),
+            told: AsNeeded::default(),
+            blocked_since: None,
         }
     }
 

@@ -215,7 +215,7 @@ impl Connection {
     /// True if the next packet's QUIC bit is to be 0: every other one by chance, if both ends agreed
     /// (RFC 9287, section 3.1).
     fn clears_quic_bit(&mut self) -> bool {
-        let peer = self.handshake.peer_parameters();
+        let peer = self.handshake.peer_terms();
         let agreed = self.identity.grease && peer.is_some_and(|peer| peer.grease_quic_bit);
         agreed && self.random_bits.draw(&self.rng)
     }
