@@ -112,7 +112,7 @@ impl Connection {
 
     /// Gives policies new hints.
     pub fn set_hints(&mut self, now: Instant, hints: Hints) {
-        self.policies.hints = hints;
+        *self.policies.hints.need() = hints;
         self.consult_reinjector(now, Occasion::Hints);
     }
 

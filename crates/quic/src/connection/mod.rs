@@ -106,7 +106,7 @@ impl Connection {
             (setup.initial_keys_cid, setup.initial_keys),
         );
         let mtu = Mtu::new(
-            config.mtu_discovery,
+            &config,
             config.initial_max_datagram_size,
             setup.address.remote.ip(),
         );

@@ -129,7 +129,7 @@ pub(super) struct Policies {
     pub(super) ack_granted: Granted,
     /// How often we want to be.
     pub(super) ack_asked: Asked,
-    pub(super) hints: Hints,
+    pub(super) hints: AsNeeded<Hints>,
     /// Copies that the re-injector asked for, not sent yet.
     pub(super) reinjections: VecDeque<Reinjection>,
     /// Decisions of the re-injector that the observer was shown.
@@ -144,7 +144,7 @@ impl Policies {
             ack: config.policies.ack_policy(config.ack_eliciting_threshold),
             ack_granted: Granted::new(offered(config)),
             ack_asked: Asked::default(),
-            hints: Hints::default(),
+            hints: AsNeeded::default(),
             reinjections: VecDeque::new(),
             decisions_seen: 0,
         }

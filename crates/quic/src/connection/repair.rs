@@ -7,7 +7,7 @@ use swiftwater_units::Instant;
 
 use crate::frame_writer::Carried;
 use crate::observe::Observation;
-use crate::policy::{Occasion, OutstandingRange, PacketFate, PacketOutcome, Reinjection};
+use crate::policy::{Hints, Occasion, OutstandingRange, PacketFate, PacketOutcome, Reinjection};
 use crate::recovery::{AckedPacket, LostRecord};
 use crate::streams::RepairEvent;
 
@@ -177,12 +177,13 @@ impl Connection {
                     }),
                     _ => None,
                 });
+        let none = Hints::default();
         self.policies.reinjector.reinject(
             now,
             occasion,
             &mut outstanding,
             &self.scratch.need().views,
-            &self.policies.hints,
+            self.policies.hints.get().unwrap_or(&none),
             &mut out,
         );
         // A policy that asks for nonsense or without end harms only itself.

@@ -191,6 +191,9 @@ impl Handshake {
         if self.confirmed {
             self.peer_parameters = None;
         }
+        for stream in self.streams.iter_mut().flatten() {
+            stream.rest();
+        }
     }
 
     /// The server's transport parameters in the session whose early data we offer; `None` if there
