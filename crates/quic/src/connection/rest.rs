@@ -16,6 +16,7 @@ impl Connection {
             entry.recovery.rest();
             entry.space.rest();
         }
+        self.handshake.rest();
         self.streams.rest();
         self.control.rest();
         self.datagrams.rest();
