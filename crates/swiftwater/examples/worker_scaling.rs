@@ -13,8 +13,8 @@
 //! - the share of the workers' time that falls to the busiest one.
 //!
 //! A server with a core for each worker is full when its busiest worker is: its capacity is
-//! `1 / (cost x share of the busiest)`. The application's tasks run on the thread of their connection's worker
-//! (`Connection::runtime`); with `--apart` on a runtime with as many threads as there are workers, where they take any
+//! `1 / (cost x share of the busiest)`. The application accepts and answers on the thread of each connection's
+//! worker (`Server::acceptors`); with `--apart` on a runtime with as many threads as there are workers, where they take any
 //! idle thread, so that they count as evenly shared. "even" is what
 //! the capacity would be if the system spread the connections evenly. Every connection has a socket of its own, as
 //! clients do; the system chooses the worker by a hash of addresses and ports.
@@ -395,17 +395,19 @@ fn serve(workers: usize, apart: bool) -> Outcome<()> {
             .workers(workers)
             .bind("127.0.0.1:0".parse()?)?;
         println!("{}", server.local_addr());
-        let accepting = server.clone();
-        tokio::spawn(async move {
-            while let Some(connection) = accepting.accept().await {
-                let runtime = if apart {
-                    tokio::runtime::Handle::current()
-                } else {
-                    connection.runtime()
-                };
-                runtime.spawn(answer(connection, payload.clone()));
-            }
-        });
+        for acceptor in server.acceptors() {
+            let runtime = if apart {
+                tokio::runtime::Handle::current()
+            } else {
+                acceptor.runtime()
+            };
+            let payload = payload.clone();
+            runtime.spawn(async move {
+                while let Some(connection) = acceptor.accept().await {
+                    tokio::spawn(answer(connection, payload.clone()));
+                }
+            });
+        }
         let asked = tokio::task::spawn_blocking(move || -> Outcome<()> {
             for line in std::io::stdin().lock().lines() {
                 line?;
