@@ -447,7 +447,7 @@ impl Worker {
             let connection = Connection::new(Handle::new(Arc::clone(shared)));
             if endpoint.closing.is_none() && !endpoint.released {
                 endpoint.accept.push_back(connection);
-                self.shared.signals.incoming.notify_waiters();
+                self.shared.tell_acceptors();
             } else {
                 refused = Some(connection);
             }
@@ -558,7 +558,7 @@ impl Drop for Worker {
             shared.lock().close(now, 0, b"", wakeups);
             wakeups.deliver(&shared.signals);
         }
-        self.shared.signals.incoming.notify_waiters();
+        self.shared.tell_acceptors();
         self.shared.signals.idle.notify_waiters();
     }
 }

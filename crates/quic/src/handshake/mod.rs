@@ -3,6 +3,7 @@
 //! It hands out keys and handshake bytes; which packets they travel in is the connection's matter.
 
 mod crypto_stream;
+mod key_phases;
 mod keys;
 mod negotiation;
 mod opening;
@@ -16,7 +17,7 @@ pub(crate) use opening::{Crypto, Grease, Opening, reserved_version};
 use std::sync::Arc;
 use std::time::Duration;
 
-use swiftwater_units::Side;
+use swiftwater_units::{Instant, PacketNumber, Side};
 use swiftwater_wire::{ConnectionId, ErrorCode, TransportParameters};
 
 use crate::crypto::{CryptoError, Epoch, Hello, Keys, NewKeys, Primitives, Session, SessionError};
@@ -140,9 +141,25 @@ impl Handshake {
         }
     }
 
-    /// The keys.
+    /// The keys; those of 1-RTT may be at rest.
     pub(crate) fn protection(&mut self) -> &mut Protection {
         &mut self.protection
+    }
+
+    /// The keys, ready to open and to protect.
+    #[inline]
+    pub(crate) fn protection_awake(&mut self) -> &mut Protection {
+        if self.protection.is_at_rest() {
+            self.wake();
+        }
+        &mut self.protection
+    }
+
+    #[cold]
+    fn wake(&mut self) {
+        let session = self.session.as_deref();
+        let keys = session.and_then(Session::remake_keys);
+        self.protection.wake(keys);
     }
 
     /// The keys, to look at.
@@ -186,10 +203,14 @@ impl Handshake {
         self.peer_terms.as_ref()
     }
 
-    /// Gives back what only the handshake needs.
+    /// Gives up what only the handshake needs, and keys that can be made again when there is use for them.
     pub(crate) fn rest(&mut self) {
         if self.confirmed {
             self.peer_parameters = None;
+            let session = self.session.as_deref();
+            if session.is_some_and(Session::can_remake_keys) {
+                self.protection.rest();
+            }
         }
         for stream in self.streams.iter_mut().flatten() {
             stream.rest();
@@ -448,11 +469,14 @@ impl Handshake {
         Ok(())
     }
 
-    /// Rotates the 1-RTT keys to the next phase.
-    pub(crate) fn next_packet_keys(
-        &mut self,
-    ) -> Option<crate::crypto::KeyPair<dyn crate::crypto::PacketKey>> {
-        self.session.as_mut()?.next_packet_keys()
+    /// Rotates the 1-RTT keys to the next phase. If the peer moved first, `received` is its packet and
+    /// the time until which old receive keys are kept. Returns the number of updates so far.
+    pub(crate) fn update_keys(&mut self, received: Option<(PacketNumber, Instant)>) -> u64 {
+        // Keys at rest are made of secrets that the session gives up with the next step.
+        let _ = self.protection_awake();
+        let next = (self.session.as_mut()).and_then(|session| session.next_packet_keys());
+        self.protection.update(next, received);
+        self.protection.generation()
     }
 
     /// Keying material for the application.

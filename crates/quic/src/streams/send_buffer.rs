@@ -23,18 +23,24 @@ const MAX_SPARE_CHUNK: usize = 4096;
 /// `Bytes` shorter than this are copied: the bookkeeping of a segment would cost more.
 const MIN_SHARED: usize = 1024;
 
-/// Chunks kept for reuse in each connection beyond as many as are in use: 1 MiB.
-const SPARE_CHUNKS: usize = 16;
+/// How many times as many chunks are taken as were ever in use, before that number is forgotten: a flow has
+/// met its peak again by then.
+const PEAK_LASTS: u32 = 4;
 
 /// Chunks that were emptied and wait for the next write, of whichever stream. Of those of full size as
-/// many are kept as are in use, so that a flow whose acknowledgements come in bursts allocates nothing,
-/// and an idle one holds little; of smaller ones a single one, which is what streams need that send one
-/// message after another.
+/// many are kept as were lately in use at once, so that a flow whose acknowledgements come in bursts
+/// allocates nothing, and one that has become small holds little; of smaller ones a single one, which is
+/// what streams need that send one message after another.
 #[derive(Debug, Default)]
 pub(super) struct ChunkPool {
     free: Vec<Vec<u8>>,
-    in_use: usize,
     small: Vec<u8>,
+    in_use: u32,
+    /// The most that were in use at once in this period, and in the one before.
+    peak: u32,
+    last_peak: u32,
+    /// Chunks to be taken before the next period begins.
+    left: u32,
 }
 
 impl ChunkPool {
@@ -48,6 +54,14 @@ impl ChunkPool {
             };
         }
         self.in_use += 1;
+        self.peak = self.peak.max(self.in_use);
+        match self.left.checked_sub(1) {
+            Some(left) => self.left = left,
+            None => {
+                self.left = self.peak.saturating_mul(PEAK_LASTS);
+                self.last_peak = std::mem::replace(&mut self.peak, self.in_use);
+            }
+        }
         self.free
             .pop()
             .unwrap_or_else(|| Vec::with_capacity(MAX_CHUNK))
@@ -62,15 +76,20 @@ impl ChunkPool {
             }
             return;
         }
-        self.free.push(chunk);
         self.in_use = self.in_use.saturating_sub(1);
-        self.free.truncate(self.in_use + SPARE_CHUNKS);
+        let lately = self.peak.max(self.last_peak);
+        self.free
+            .truncate(lately.saturating_sub(self.in_use + 1) as usize);
+        self.free.push(chunk);
     }
 
     /// Gives back what is not in use.
     pub(super) fn rest(&mut self) {
-        self.free = Vec::new();
-        self.small = Vec::new();
+        *self = Self {
+            in_use: self.in_use,
+            peak: self.in_use,
+            ..Self::default()
+        };
     }
 }
 

@@ -237,9 +237,7 @@ impl Connection {
         let interval = self.identity.config.key_update_interval;
         if self.handshake.is_confirmed() && self.handshake.protection_ref().update_is_due(interval)
         {
-            let next = self.handshake.next_packet_keys();
-            self.handshake.protection().update(next, None);
-            let generation = self.handshake.protection_ref().generation();
+            let generation = self.handshake.update_keys(None);
             let observation = Observation::KeyUpdated {
                 generation,
                 initiator: Owner::Local,

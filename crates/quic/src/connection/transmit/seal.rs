@@ -201,7 +201,7 @@ impl Connection {
         if self.clears_quic_bit() {
             layout.clear_quic_bit(packet);
         }
-        self.handshake.protection().seal(
+        self.handshake.protection_awake().seal(
             epoch,
             PathId::ZERO,
             started.number,
