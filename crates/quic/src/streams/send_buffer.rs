@@ -23,9 +23,9 @@ const MAX_SPARE_CHUNK: usize = 4096;
 /// `Bytes` shorter than this are copied: the bookkeeping of a segment would cost more.
 const MIN_SHARED: usize = 1024;
 
-/// A peak in the number of chunks in use is forgotten when this many times as many were taken since: a flow
-/// that meets it again, be it only when a task was late, has done so by then.
-const PEAK_LASTS: u32 = 16;
+/// Chunks taken after which the highest number in use at once counts anew: 256 MiB of data. A flow that
+/// meets its peak again, be it only when a task was late, has done so by then.
+const PERIOD: u32 = 4096;
 
 /// Chunks that were emptied and wait for the next write, of whichever stream. Of those of full size as
 /// many are kept as were lately in use at once, so that a flow whose acknowledgements come in bursts
@@ -58,7 +58,7 @@ impl ChunkPool {
         match self.left.checked_sub(1) {
             Some(left) => self.left = left,
             None => {
-                self.left = self.peak.saturating_mul(PEAK_LASTS);
+                self.left = PERIOD;
                 self.last_peak = std::mem::replace(&mut self.peak, self.in_use);
             }
         }
