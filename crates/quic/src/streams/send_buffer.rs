@@ -23,9 +23,9 @@ const MAX_SPARE_CHUNK: usize = 4096;
 /// `Bytes` shorter than this are copied: the bookkeeping of a segment would cost more.
 const MIN_SHARED: usize = 1024;
 
-/// How many times as many chunks are taken as were ever in use, before that number is forgotten: a flow has
-/// met its peak again by then.
-const PEAK_LASTS: u32 = 4;
+/// Chunks taken after which the highest number in use at once counts anew: 256 MiB of data. A flow that
+/// meets its peak again, be it only when a task was late, has done so by then.
+const PERIOD: u32 = 4096;
 
 /// Chunks that were emptied and wait for the next write, of whichever stream. Of those of full size as
 /// many are kept as were lately in use at once, so that a flow whose acknowledgements come in bursts
@@ -46,19 +46,19 @@ pub(super) struct ChunkPool {
 impl ChunkPool {
     /// An empty chunk of `size` bytes.
     fn take(&mut self, size: usize) -> Vec<u8> {
-        if size < MAX_CHUNK {
-            return if self.small.capacity() >= size {
-                std::mem::take(&mut self.small)
-            } else {
-                Vec::with_capacity(size)
-            };
+        if self.small.capacity() >= size {
+            return std::mem::take(&mut self.small);
+        }
+        // Of those of full size one does as well, if that isn't a waste.
+        if size <= MAX_SPARE_CHUNK || (size < MAX_CHUNK && self.free.is_empty()) {
+            return Vec::with_capacity(size);
         }
         self.in_use += 1;
         self.peak = self.peak.max(self.in_use);
         match self.left.checked_sub(1) {
             Some(left) => self.left = left,
             None => {
-                self.left = self.peak.saturating_mul(PEAK_LASTS);
+                self.left = PERIOD;
                 self.last_peak = std::mem::replace(&mut self.peak, self.in_use);
             }
         }
