@@ -10,6 +10,7 @@ use swiftwater_quic::{
     ServerConfig, SocketId,
 };
 
+use crate::acceptor::Acceptor;
 use crate::connection::{Connecting, Connection};
 use crate::endpoint_shared::{EndpointShared, EndpointState};
 use crate::endpoint_stats::EndpointStats;
@@ -197,6 +198,16 @@ impl Endpoint {
         }
     }
 
+    /// An acceptor for each worker. With several workers, a task for each of them on the runtime of its worker
+    /// ([`Acceptor::runtime`]) saves what [`Endpoint::accept`] costs: two wake-ups across threads for each connection.
+    /// What takes connections from both takes each once.
+    pub fn acceptors(&self) -> Vec<Acceptor> {
+        let workers = self.group.workers().iter();
+        workers
+            .map(|worker| Acceptor::new(Arc::clone(worker)))
+            .collect()
+    }
+
     /// Accepts with this configuration from now on, or no longer with `None`. Existing connections
     /// are not affected.
     pub fn set_server_config(&self, config: Option<ServerConfig>) {
@@ -231,8 +242,8 @@ impl Endpoint {
                 news.state_changed = true;
                 news.discarded.extend(waiting);
             });
+            worker.tell_acceptors();
         }
-        self.group.signals().incoming.notify_waiters();
     }
 
     /// Waits until no connection is left: all are closed and their closing time (three probe

@@ -20,6 +20,8 @@ pub(crate) struct EndpointShared {
     pub(crate) inbox: Inbox,
     pub(crate) clock: Clock,
     pub(crate) signals: Arc<EndpointSignals>,
+    /// A connection of this worker waits to be accepted, or none will any more.
+    pub(crate) incoming: Notify,
     pub(crate) counters: IoCounters,
     /// Where the worker runs.
     pub(crate) runtime: Runtime,
@@ -98,12 +100,26 @@ impl EndpointShared {
             inbox: Inbox::default(),
             clock,
             signals,
+            incoming: Notify::new(),
             counters: IoCounters::default(),
             runtime,
         }
     }
 
+    /// A connection waits to be accepted, or none will any more.
+    pub(crate) fn tell_acceptors(&self) {
+        self.incoming.notify_waiters();
+        self.signals.incoming.notify_waiters();
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, EndpointState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl EndpointState {
+    /// No connection will ever wait to be accepted again.
+    pub(crate) fn accepts_no_more(&self) -> bool {
+        self.closing.is_some() || self.released || self.dead
     }
 }

@@ -158,7 +158,7 @@ impl Group {
             if let Some(connection) = state.accept.pop_front() {
                 return Accepted::Connection(connection);
             }
-            over &= state.closing.is_some() || state.dead;
+            over &= state.accepts_no_more();
         }
         if over {
             Accepted::Never
@@ -178,6 +178,7 @@ impl Group {
             };
             // Nobody can accept them any more: they close.
             drop(waiting);
+            worker.tell_acceptors();
             worker.inbox.post(|news| news.state_changed = true);
         }
     }

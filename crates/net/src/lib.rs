@@ -19,6 +19,7 @@
 
 #![forbid(unsafe_code)]
 
+mod acceptor;
 mod application;
 mod clock;
 mod connection;
@@ -44,6 +45,7 @@ mod timers;
 mod trace;
 mod worker;
 
+pub use acceptor::Acceptor;
 pub use application::Application;
 pub use connection::{Connecting, Connection};
 pub use endpoint::{Endpoint, EndpointOptions};

@@ -205,9 +205,9 @@ impl Worker {
             if let Err(error) = state.connection.rebind(now, LocalAddress::any(socket)) {
                 tracing::debug!(%error, "a connection stays at the old socket");
             }
-            state.migration.begin(None);
+            state.begin_migration(None);
             drop(state);
-            entry.shared.signals.migrated.notify_waiters();
+            entry.shared.signals.life.notify_waiters();
             self.table.mark(index);
         }
     }
@@ -395,6 +395,9 @@ impl Worker {
         let sent = self.outgoing.fill(&self.sockets, |segments, buffer| {
             connection.poll_transmit(now, segments, buffer)
         });
+        if !sent {
+            state.on_sent_all(now);
+        }
         drop(state);
         if !sent {
             self.table.unsettle(index);
@@ -475,7 +478,7 @@ impl Worker {
             let connection = Connection::new(Handle::new(Arc::clone(shared)));
             if endpoint.closing.is_none() && !endpoint.released {
                 endpoint.accept.push_back(connection);
-                self.shared.signals.incoming.notify_waiters();
+                self.shared.tell_acceptors();
             } else {
                 refused = Some(connection);
             }
@@ -596,7 +599,7 @@ impl Drop for Worker {
             shared.lock().close(now, 0, b"", wakeups);
             wakeups.deliver(&shared.signals);
         }
-        self.shared.signals.incoming.notify_waiters();
+        self.shared.tell_acceptors();
         self.shared.signals.idle.notify_waiters();
     }
 }

@@ -114,6 +114,66 @@ async fn clients_are_spread_and_stay() {
     .await;
 }
 
+/// What accepts on a worker's own thread gets that worker's connections, and ends with the endpoint.
+#[tokio::test]
+async fn acceptors_have_the_connections_of_their_workers() {
+    guard(async {
+        let (config, client_config) = configs(transport());
+        let server = Endpoint::bind(LOOPBACK.parse().unwrap(), options(config)).unwrap();
+        let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let accepting: Vec<_> = (server.acceptors().into_iter())
+            .map(|acceptor| {
+                let (runtime, tell) = (acceptor.runtime(), tell.clone());
+                runtime.spawn(async move {
+                    let mut accepted = Vec::new();
+                    while let Some(connection) = acceptor.accept().await {
+                        accepted.push(connection);
+                        tell.send(std::thread::current().name().map(str::to_owned))
+                            .unwrap();
+                    }
+                    accepted.len()
+                })
+            })
+            .collect();
+        let _clients = connect_all(&server, &client_config, 32).await;
+        let mut by_thread = [0; 2];
+        for _ in 0..32 {
+            let thread = told.recv().await.unwrap().unwrap();
+            by_thread[usize::from(thread == "quic-1")] += 1;
+            assert!(thread.starts_with("quic-"), "{thread}");
+        }
+        let by_worker: Vec<_> = (server.worker_stats().iter())
+            .map(|worker| worker.routing.accepted as usize)
+            .collect();
+        assert_eq!(by_worker, by_thread);
+        drop(server);
+        for (accepting, expected) in accepting.into_iter().zip(by_worker) {
+            assert_eq!(accepting.await.unwrap(), expected);
+        }
+    })
+    .await;
+}
+
+/// A closed endpoint has nothing more to accept, whoever waits.
+#[tokio::test]
+async fn acceptors_end_when_the_endpoint_closes() {
+    guard(async {
+        let (config, _) = configs(transport());
+        let server = Endpoint::bind(LOOPBACK.parse().unwrap(), options(config)).unwrap();
+        let waiting: Vec<_> = (server.acceptors().into_iter())
+            .map(|acceptor| tokio::spawn(async move { acceptor.accept().await.is_none() }))
+            .collect();
+        tokio::task::yield_now().await;
+        server.close(0, b"");
+        for ended in waiting {
+            assert!(ended.await.unwrap());
+        }
+        let late = server.acceptors().remove(0);
+        assert!(late.accept().await.is_none());
+    })
+    .await;
+}
+
 /// The system sends a moved client's packets to whichever worker its new port falls to.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_moves_stays_with_its_worker_and_loses_nothing() {

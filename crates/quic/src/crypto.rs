@@ -111,6 +111,16 @@ pub struct Keys {
     pub packet: KeyPair<dyn PacketKey>,
 }
 
+/// The 1-RTT keys of a connection at some moment.
+#[derive(Debug)]
+pub struct ApplicationKeys {
+    /// Those of the present key phase.
+    pub current: Keys,
+    /// Packet protection of the next one, ready before the peer moves on: how long it takes to make
+    /// keys must not tell anybody of a key update (RFC 9001, section 9.5).
+    pub next: Option<KeyPair<dyn PacketKey>>,
+}
+
 /// The keys of early data (RFC 9001, section 5.6): a client protects with them, a server opens.
 pub struct EarlyKeys {
     /// Header protection.
@@ -170,8 +180,21 @@ pub trait Session: Send {
     /// earlier session.
     fn peer_transport_parameters(&self) -> Option<&[u8]>;
 
-    /// Packet keys of the next key phase (RFC 9001, section 6); `None` before 1-RTT keys exist.
+    /// Packet keys of the next key phase (RFC 9001, section 6); `None` before 1-RTT keys exist. Each call
+    /// after the first means that the phase of the keys handed out before has begun.
     fn next_packet_keys(&mut self) -> Option<KeyPair<dyn PacketKey>>;
+
+    /// True if [`Session::remake_keys`] can make the 1-RTT keys again, so that a quiet connection may give
+    /// them up.
+    fn can_remake_keys(&self) -> bool {
+        false
+    }
+
+    /// Makes the 1-RTT keys of the present key phase and the packet keys of the next one once more, as
+    /// they were; `None` if it can't.
+    fn remake_keys(&self) -> Option<ApplicationKeys> {
+        None
+    }
 
     /// The application protocol that was negotiated (ALPN), once known.
     fn alpn(&self) -> Option<&[u8]>;

@@ -57,6 +57,35 @@ fn either_side_can_update_in_the_middle_of_a_transfer() {
 }
 
 #[test]
+fn keys_that_were_given_up_come_back_as_they_were() {
+    for cipher in CIPHERS {
+        let mut pair = connected(Pair::builder().cipher(cipher).link(link(10, 20)));
+        pair.advance(secs(1));
+        for round in 0..6 {
+            let what = format!("{cipher:?}, round {round}");
+            // One of them, the other, or both.
+            for (nth, side) in SIDES.into_iter().enumerate() {
+                if round % 3 != nth {
+                    pair.connection(side).unwrap().rest();
+                }
+            }
+            if round >= 2 {
+                // Asked for by one that rests, or by one whose peer does.
+                update(&mut pair, SIDES[round % 2]);
+            }
+            for direction in BOTH {
+                pair.start_transfer(200_000, direction);
+            }
+            assert!(pair.finish_transfers(), "{what}");
+            // Long enough for the keys before an update to be gone.
+            pair.advance(secs(3));
+            assert_all_opened(&pair, &what);
+        }
+        assert_eq!(updates(&pair), [4, 4], "{cipher:?}");
+    }
+}
+
+#[test]
 fn both_at_once_is_one_update() {
     for cipher in CIPHERS {
         let mut pair = connected(Pair::builder().cipher(cipher).link(link(10, 20)));

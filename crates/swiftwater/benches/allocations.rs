@@ -1,14 +1,20 @@
 //! Heap allocations per packet over real sockets, both ends and the runtime together.
 //!
-//! The application writes from and reads into buffers of its own, as `perf` does.
+//! The application writes from and reads into buffers of its own, as `perf` does. Before counting begins, flow
+//! control windows have grown, and each end's buffers were full once: what is left are allocations that never end.
 
 #![allow(missing_docs, clippy::print_stdout, reason = "a benchmark")]
 
+use std::time::Duration;
+
 use swiftwater::{Client, Connection, DevCertificate, RecvStream, SendStream, Server};
+use tokio::time::timeout;
 
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;
 
+/// A writer that can't go on for this long won't without a reader.
+const STALLED: Duration = Duration::from_millis(200);
 /// Bytes moved before counting begins, and while counting.
 const WARM_UP: usize = 64 << 20;
 const COUNTED: usize = 256 << 20;
@@ -33,15 +39,24 @@ async fn main() -> Result<(), Failure> {
         Ok::<_, Failure>((server, connection, send, recv))
     });
     let connection = client.connect_to(address, "localhost").await?;
-    let (mut send, _recv) = connection.open_bi().await?;
+    let (mut send, _unused) = connection.open_bi().await?;
     send.write_all(b"x").await?;
-    let (_server, peer, _send, mut recv) = accepted.await??;
+    let (_server, peer, _unused, recv) = accepted.await??;
 
-    move_bytes(&mut send, &mut recv, WARM_UP).await?;
+    let mut flow = Flow {
+        send,
+        recv,
+        data: vec![7; 1 << 16],
+        sink: vec![0; 1 << 16],
+    };
+    for _ in 0..3 {
+        flow.pass(WARM_UP).await?;
+        flow.fill().await?;
+    }
     let profiler = dhat::Profiler::builder().testing().build();
     let packets = packets(&connection, &peer);
     let blocks = dhat::HeapStats::get().total_blocks;
-    move_bytes(&mut send, &mut recv, COUNTED).await?;
+    flow.pass(COUNTED).await?;
     let blocks = dhat::HeapStats::get().total_blocks - blocks;
     let packets = self::packets(&connection, &peer) - packets;
     drop(profiler);
@@ -58,31 +73,48 @@ fn packets(client: &Connection, server: &Connection) -> u64 {
     sent(client) + sent(server)
 }
 
-/// Sends `bytes` and reads them at the other end.
-async fn move_bytes(
-    send: &mut SendStream,
-    recv: &mut RecvStream,
-    bytes: usize,
-) -> Result<(), Failure> {
-    let data = vec![7; 1 << 16];
-    let mut sink = vec![0; 1 << 16];
-    let writing = async {
-        let mut left = bytes;
-        while left > 0 {
-            let n = left.min(data.len());
-            send.write_all(&data[..n]).await?;
-            left -= n;
+/// A stream, and the application's buffers at both ends.
+struct Flow {
+    send: SendStream,
+    recv: RecvStream,
+    data: Vec<u8>,
+    sink: Vec<u8>,
+}
+
+impl Flow {
+    /// Sends `bytes` and reads them at the other end.
+    async fn pass(&mut self, bytes: usize) -> Result<(), Failure> {
+        let writing = async {
+            let mut left = bytes;
+            while left > 0 {
+                let n = left.min(self.data.len());
+                self.send.write_all(&self.data[..n]).await?;
+                left -= n;
+            }
+            Ok::<_, Failure>(())
+        };
+        tokio::try_join!(writing, read(&mut self.recv, &mut self.sink, bytes))?;
+        Ok(())
+    }
+
+    /// Sends as much as fits into both ends' buffers, before anything is read.
+    async fn fill(&mut self) -> Result<(), Failure> {
+        let mut written = 0;
+        while let Ok(n) = timeout(STALLED, self.send.write(&self.data)).await {
+            written += n?;
         }
-        Ok::<_, Failure>(())
-    };
-    let reading = async {
-        let mut left = bytes.saturating_sub(1);
-        while left > 0 {
-            let n = recv.read(&mut sink).await?.ok_or("the stream ended")?;
-            left = left.saturating_sub(n);
-        }
-        Ok::<_, Failure>(())
-    };
-    tokio::try_join!(writing, reading)?;
+        read(&mut self.recv, &mut self.sink, written).await
+    }
+}
+
+async fn read(recv: &mut RecvStream, sink: &mut [u8], bytes: usize) -> Result<(), Failure> {
+    let mut left = bytes;
+    while left > 0 {
+        let room = sink.len().min(left);
+        left -= recv
+            .read(&mut sink[..room])
+            .await?
+            .ok_or("the stream ended")?;
+    }
     Ok(())
 }

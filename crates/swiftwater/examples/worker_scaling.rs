@@ -3,7 +3,7 @@
 //!
 //! ```sh
 //! cargo run --release -p swiftwater --example worker_scaling -- [--connections 64] [--seconds 3]
-//!     [--rounds 3] [--workers 2] [--jobs requests,bulk,handshakes] [--apart] [--json]
+//!     [--rounds 3] [--workers 2] [--jobs requests,bulk,handshakes] [--control] [--apart] [--json]
 //! ```
 //!
 //! Server and client are processes of their own. On a machine of two cores the client takes one of them, so that two
@@ -13,11 +13,15 @@
 //! - the share of the workers' time that falls to the busiest one.
 //!
 //! A server with a core for each worker is full when its busiest worker is: its capacity is
-//! `1 / (cost x share of the busiest)`. The application's tasks run on the thread of their connection's worker
-//! (`Connection::runtime`); with `--apart` on a runtime with as many threads as there are workers, where they take any
+//! `1 / (cost x share of the busiest)`. The application accepts and answers on the thread of each connection's
+//! worker (`Server::acceptors`); with `--apart` on a runtime with as many threads as there are workers, where they take any
 //! idle thread, so that they count as evenly shared. "even" is what
 //! the capacity would be if the system spread the connections evenly. Every connection has a socket of its own, as
 //! clients do; the system chooses the worker by a hash of addresses and ports.
+//!
+//! With several workers three or more busy threads share two cores, and evict each other's caches. `--control` adds
+//! what as many servers of one worker each cost, processes that share nothing, with the connections evenly among
+//! them: what they cost more than one is the machine's, what workers cost more than they is ours.
 //!
 //! Linux only: processor times are read from `/proc`.
 
@@ -47,8 +51,8 @@ fn main() -> Outcome<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["server", workers, apart] => serve(workers.parse()?, *apart == "apart"),
-        ["client", address, job, connections, seconds] => drive(
-            address.parse()?,
+        ["client", addresses, job, connections, seconds] => drive(
+            &(addresses.split(',').map(str::parse)).collect::<Result<Vec<_>, _>>()?,
             job,
             connections.parse()?,
             seconds.parse()?,
@@ -64,6 +68,8 @@ struct Plan {
     rounds: usize,
     workers: usize,
     jobs: Vec<String>,
+    /// Servers that share nothing are measured, too.
+    control: bool,
     /// The application's tasks run on threads of their own.
     apart: bool,
     json: bool,
@@ -77,6 +83,7 @@ impl Plan {
             rounds: 3,
             workers: 2,
             jobs: ["requests", "bulk", "handshakes"].map(String::from).into(),
+            control: false,
             apart: false,
             json: false,
         };
@@ -89,6 +96,7 @@ impl Plan {
                 "--rounds" => plan.rounds = value()?.parse()?,
                 "--workers" => plan.workers = value()?.parse()?,
                 "--jobs" => plan.jobs = value()?.split(',').map(str::to_owned).collect(),
+                "--control" => plan.control = true,
                 "--apart" => plan.apart = true,
                 "--json" => plan.json = true,
                 // Benches are run with flags of cargo's own.
@@ -97,6 +105,27 @@ impl Plan {
             }
         }
         Ok(plan)
+    }
+}
+
+/// What serves.
+#[derive(Clone, Copy)]
+struct Servers {
+    processes: usize,
+    /// Of each process.
+    workers: usize,
+}
+
+impl Servers {
+    fn workers(self) -> usize {
+        self.processes * self.workers
+    }
+
+    fn name(self) -> String {
+        match self.processes {
+            1 => self.workers.to_string(),
+            processes => format!("{processes}x{}", self.workers),
+        }
     }
 }
 
@@ -137,55 +166,87 @@ fn median(mut values: Vec<f64>) -> f64 {
 /// Runs every job with one worker and with several, in turns.
 fn compare(plan: &Plan) -> Outcome<()> {
     let mut rows = Vec::new();
+    let mut all = vec![
+        Servers {
+            processes: 1,
+            workers: 1,
+        },
+        Servers {
+            processes: 1,
+            workers: plan.workers,
+        },
+    ];
+    if plan.control {
+        all.push(Servers {
+            processes: plan.workers,
+            workers: 1,
+        });
+    }
     for job in &plan.jobs {
-        let mut runs: [Vec<Run>; 2] = [Vec::new(), Vec::new()];
+        let mut runs = vec![Vec::new(); all.len()];
         for _ in 0..plan.rounds {
-            for (nth, workers) in [1, plan.workers].into_iter().enumerate() {
-                runs[nth].push(run(plan, job, workers)?);
+            for (runs, &servers) in runs.iter_mut().zip(&all) {
+                runs.push(run(plan, job, servers)?);
             }
         }
-        let of =
-            |nth: usize, part: &dyn Fn(&Run) -> f64| median(runs[nth].iter().map(part).collect());
-        let several = plan.workers;
-        let ratio = of(1, &|run| run.capacity(several)) / of(0, &|run| run.capacity(1));
-        let even = of(1, &|run| run.even_capacity(several)) / of(0, &|run| run.even_capacity(1));
-        for (nth, workers) in [1, several].into_iter().enumerate() {
-            let forwarded: u64 = runs[nth].iter().map(|run| run.forwarded).sum();
-            let row = [
-                of(nth, &|run| run.cost),
-                of(nth, &|run| run.operations / run.seconds),
-                of(nth, &|run| run.busiest),
-                of(nth, &|run| run.in_workers),
-                of(nth, &|run| run.batch),
-                forwarded as f64,
-            ];
-            rows.push((
-                job.clone(),
-                workers,
-                row,
-                (nth == 1).then_some((ratio, even)),
-            ));
+        let one = Summary::of(all[0], &runs[0]);
+        for (&servers, runs) in all.iter().zip(&runs) {
+            let summary = Summary::of(servers, runs);
+            let ratios = (servers.workers() > 1).then(|| {
+                (
+                    summary.capacity / one.capacity,
+                    summary.even_capacity / one.even_capacity,
+                )
+            });
+            rows.push((job.clone(), servers, summary, ratios));
         }
     }
     print(plan, &rows);
     Ok(())
 }
 
-/// A job with a number of workers: its figures, and for several workers the capacity against one.
-type Row = (String, usize, [f64; 6], Option<(f64, f64)>);
+/// Medians of several runs.
+struct Summary {
+    /// Cost, rate, share of the busiest worker, share of the workers, datagrams per send, datagrams forwarded in all.
+    columns: [f64; 6],
+    capacity: f64,
+    even_capacity: f64,
+}
+
+impl Summary {
+    fn of(servers: Servers, runs: &[Run]) -> Self {
+        let of = |part: &dyn Fn(&Run) -> f64| median(runs.iter().map(part).collect());
+        let forwarded: u64 = runs.iter().map(|run| run.forwarded).sum();
+        Self {
+            columns: [
+                of(&|run| run.cost),
+                of(&|run| run.operations / run.seconds),
+                of(&|run| run.busiest),
+                of(&|run| run.in_workers),
+                of(&|run| run.batch),
+                forwarded as f64,
+            ],
+            capacity: of(&|run| run.capacity(servers.workers())),
+            even_capacity: of(&|run| run.even_capacity(servers.workers())),
+        }
+    }
+}
+
+/// A job with its servers: their figures, and the capacity of several workers against one.
+type Row = (String, Servers, Summary, Option<(f64, f64)>);
 
 fn print(plan: &Plan, rows: &[Row]) {
     if plan.json {
-        for (job, workers, row, ratio) in rows {
-            let [cost, rate, busiest, in_workers, batch, forwarded] = row;
+        for (job, servers, summary, ratio) in rows {
+            let [cost, rate, busiest, in_workers, batch, forwarded] = summary.columns;
             let ratio = ratio.map_or(String::new(), |(ratio, even)| {
                 format!(",\"capacity_ratio\":{ratio:.3},\"capacity_ratio_even\":{even:.3}")
             });
             println!(
-                "{{\"job\":\"{job}\",\"workers\":{workers},\"connections\":{},\"cost_us\":{cost:.3},\
+                "{{\"job\":\"{job}\",\"processes\":{},\"workers\":{},\"connections\":{},\"cost_us\":{cost:.3},\
                  \"rate\":{rate:.1},\"busiest_share\":{busiest:.3},\"in_workers\":{in_workers:.3},\
                  \"datagrams_per_send\":{batch:.2},\"forwarded\":{forwarded}{ratio}}}",
-                plan.connections,
+                servers.processes, servers.workers, plan.connections,
             );
         }
         return;
@@ -207,52 +268,55 @@ fn print(plan: &Plan, rows: &[Row]) {
         "capacity",
         "even"
     );
-    for (job, workers, [cost, rate, busiest, in_workers, batch, forwarded], ratio) in rows {
+    for (job, servers, summary, ratio) in rows {
+        let [cost, rate, busiest, in_workers, batch, forwarded] = summary.columns;
+        let workers = servers.name();
         let ratio = ratio.map_or(String::new(), |(ratio, even)| {
             format!("{ratio:8.2}x {even:5.2}x")
         });
         println!(
-            "{job:10} {workers:7} {cost:10.2} {rate:12.0} {busiest:8.2} {in_workers:10.2} {batch:15.1} {forwarded:9} {ratio}"
+            "{job:10} {workers:>7} {cost:10.2} {rate:12.0} {busiest:8.2} {in_workers:10.2} {batch:15.1} {forwarded:9} {ratio}"
         );
     }
 }
 
-/// One job with one server.
-fn run(plan: &Plan, job: &str, workers: usize) -> Outcome<Run> {
-    let (mut server, address) = {
-        let place = if plan.apart { "apart" } else { "together" };
-        Process::start(&["server", &workers.to_string(), place])?
-    };
+/// One job.
+fn run(plan: &Plan, job: &str, servers: Servers) -> Outcome<Run> {
+    let place = if plan.apart { "apart" } else { "together" };
+    let workers = servers.workers.to_string();
+    let mut processes = Vec::new();
+    let mut addresses = Vec::new();
+    for _ in 0..servers.processes {
+        let (process, address) = Process::start(&["server", &workers, place])?;
+        processes.push(process);
+        addresses.push(address);
+    }
     let (mut client, _) = Process::start(&[
         "client",
-        &address,
+        &addresses.join(","),
         job,
         &plan.connections.to_string(),
         &plan.seconds.to_string(),
     ])?;
-    let before = Usage::parse(&server.ask()?)?;
+    let before = Usage::ask(&mut processes)?;
     let done = client.ask()?;
-    let after = Usage::parse(&server.ask()?)?;
+    let after = Usage::ask(&mut processes)?;
     let (operations, seconds) = done.split_once(' ').ok_or("two numbers")?;
     let operations: f64 = operations.parse()?;
-    let spent: Vec<f64> = (after.threads.iter().zip(&before.threads))
-        .map(|(after, before)| (after - before) as f64 / 1e3)
+    let spent = |thread: (&u64, &u64)| (thread.0 - thread.1) as f64 / 1e3;
+    let in_workers: Vec<f64> = after
+        .workers
+        .iter()
+        .zip(&before.workers)
+        .map(spent)
         .collect();
-    let (rest, in_workers) = spent.split_last().ok_or("no threads")?;
     let worker_time: f64 = in_workers.iter().sum();
-    let busiest = in_workers.iter().copied().fold(0.0, f64::max);
-    // A single worker is a task among others.
-    let (worker_time, busiest) = if workers == 1 {
-        (*rest, *rest)
-    } else {
-        (worker_time, busiest)
-    };
-    let total: f64 = spent.iter().sum();
+    let total = worker_time + spent((&after.others, &before.others));
     Ok(Run {
         operations,
         seconds: seconds.parse()?,
         cost: total / operations,
-        busiest: busiest / worker_time,
+        busiest: in_workers.iter().copied().fold(0.0, f64::max) / worker_time,
         in_workers: worker_time / total,
         forwarded: after.forwarded - before.forwarded,
         batch: (after.datagrams - before.datagrams) as f64
@@ -260,27 +324,40 @@ fn run(plan: &Plan, job: &str, workers: usize) -> Outcome<Run> {
     })
 }
 
-/// What a server has used: processor time of each worker, then of all other threads, nanoseconds.
+/// What all servers together have used.
+#[derive(Default)]
 struct Usage {
-    threads: Vec<u64>,
+    /// Processor time of each worker, nanoseconds.
+    workers: Vec<u64>,
+    /// That of all other threads.
+    others: u64,
     forwarded: u64,
     datagrams: u64,
     sends: u64,
 }
 
 impl Usage {
-    fn parse(line: &str) -> Outcome<Self> {
-        let numbers: Vec<u64> =
-            (line.split_whitespace().map(str::parse)).collect::<Result<_, _>>()?;
-        let [threads @ .., forwarded, datagrams, sends] = numbers.as_slice() else {
-            return Err("too few numbers".into());
-        };
-        Ok(Self {
-            threads: threads.to_vec(),
-            forwarded: *forwarded,
-            datagrams: *datagrams,
-            sends: *sends,
-        })
+    fn ask(servers: &mut [Process]) -> Outcome<Self> {
+        let mut sum = Self::default();
+        for server in servers {
+            let line = server.ask()?;
+            let numbers: Vec<u64> =
+                (line.split_whitespace().map(str::parse)).collect::<Result<_, _>>()?;
+            let [workers @ .., others, forwarded, datagrams, sends] = numbers.as_slice() else {
+                return Err("too few numbers".into());
+            };
+            if workers.is_empty() {
+                // A single worker is a task among others.
+                sum.workers.push(*others);
+            } else {
+                sum.workers.extend(workers);
+                sum.others += others;
+            }
+            sum.forwarded += forwarded;
+            sum.datagrams += datagrams;
+            sum.sends += sends;
+        }
+        Ok(sum)
     }
 }
 
@@ -307,6 +384,8 @@ fn serve(workers: usize, apart: bool) -> Outcome<()> {
         .worker_threads(workers)
         .enable_all()
         .build()?;
+    // Connections share it: a mebibyte of each one's own would cost more than its handshake.
+    let payload = bytes::Bytes::from(vec![7; MEGABYTE as usize]);
     runtime.block_on(async {
         let server = Server::builder()
             .dev_certificate(&DevCertificate::generate(["localhost"])?)
@@ -316,17 +395,19 @@ fn serve(workers: usize, apart: bool) -> Outcome<()> {
             .workers(workers)
             .bind("127.0.0.1:0".parse()?)?;
         println!("{}", server.local_addr());
-        let accepting = server.clone();
-        tokio::spawn(async move {
-            while let Some(connection) = accepting.accept().await {
-                let runtime = if apart {
-                    tokio::runtime::Handle::current()
-                } else {
-                    connection.runtime()
-                };
-                runtime.spawn(answer(connection));
-            }
-        });
+        for acceptor in server.acceptors() {
+            let runtime = if apart {
+                tokio::runtime::Handle::current()
+            } else {
+                acceptor.runtime()
+            };
+            let payload = payload.clone();
+            runtime.spawn(async move {
+                while let Some(connection) = acceptor.accept().await {
+                    tokio::spawn(answer(connection, payload.clone()));
+                }
+            });
+        }
         let asked = tokio::task::spawn_blocking(move || -> Outcome<()> {
             for line in std::io::stdin().lock().lines() {
                 line?;
@@ -346,8 +427,7 @@ fn serve(workers: usize, apart: bool) -> Outcome<()> {
 }
 
 /// Answers each stream with as many bytes as its request wants.
-async fn answer(connection: Connection) {
-    let payload = bytes::Bytes::from(vec![7; MEGABYTE as usize]);
+async fn answer(connection: Connection, payload: bytes::Bytes) {
     while let Ok((mut send, mut recv)) = connection.accept_bi().await {
         let payload = payload.clone();
         tokio::spawn(async move {
@@ -364,7 +444,7 @@ async fn answer(connection: Connection) {
     }
 }
 
-fn drive(address: SocketAddr, job: &str, connections: usize, seconds: f64) -> Outcome<()> {
+fn drive(addresses: &[SocketAddr], job: &str, connections: usize, seconds: f64) -> Outcome<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -376,7 +456,7 @@ fn drive(address: SocketAddr, job: &str, connections: usize, seconds: f64) -> Ou
             other => return Err(format!("unknown job {other}").into()),
         };
         let mut clients = Vec::new();
-        for _ in 0..connections {
+        for &address in addresses.iter().cycle().take(connections) {
             let client = Client::builder()
                 .dangerous_accept_any_certificate()
                 .alpn(["bench"])
@@ -385,16 +465,16 @@ fn drive(address: SocketAddr, job: &str, connections: usize, seconds: f64) -> Ou
                 .build()?;
             let connection = client.connect_to(address, "localhost").await?;
             connection.handshake_confirmed().await?;
-            clients.push((client, connection));
+            clients.push((client, connection, address));
         }
         println!("ready");
         std::io::stdin().read_line(&mut String::new())?;
         let started = Instant::now();
         let until = started + Duration::from_secs_f64(seconds);
         let mut tasks = JoinSet::new();
-        for (client, connection) in &clients {
+        for (client, connection, address) in &clients {
             for _ in 0..in_flight {
-                let (client, connection) = (client.clone(), connection.clone());
+                let (client, connection, address) = (client.clone(), connection.clone(), *address);
                 tasks.spawn(async move {
                     match wanted {
                         Some(wanted) => request(&connection, wanted, until).await,

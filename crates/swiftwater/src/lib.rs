@@ -89,8 +89,8 @@ pub use server::{Server, ServerBuilder, ServerSide};
 pub use web_server::WebServer;
 
 pub use swiftwater_net::{
-    BindError, Connecting, Connection, Endpoint, EndpointOptions, EndpointStats, ReadExactError,
-    ReadToEndError, RecvStream, SendStream,
+    Acceptor, BindError, Connecting, Connection, Endpoint, EndpointOptions, EndpointStats,
+    ReadExactError, ReadToEndError, RecvStream, SendStream,
 };
 pub use swiftwater_quic::wire::{VERSION_1, VERSION_2};
 pub use swiftwater_quic::{

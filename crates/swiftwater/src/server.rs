@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use swiftwater_http::tcp::Certificates;
-use swiftwater_net::{Connection, Endpoint};
+use swiftwater_net::{Acceptor, Connection, Endpoint};
 use swiftwater_quic::{AcceptPolicy, ConnectionIdGenerator, EarlyData, RetryPolicy, ServerConfig};
 use swiftwater_tls::rustls::server::ResolvesServerCert;
 use swiftwater_tls::{DevCertificate, EndpointSecrets, ServerTls, Tickets};
@@ -95,6 +95,12 @@ impl Server {
     /// Waits for a client whose handshake is complete; `None` once the server is closed.
     pub async fn accept(&self) -> Option<Connection> {
         self.endpoint.accept().await
+    }
+
+    /// An acceptor for each [worker](ServerBuilder::workers), for servers to whom handshakes matter: what accepts
+    /// on a worker's own thread wakes no other one. See [`Endpoint::acceptors`].
+    pub fn acceptors(&self) -> Vec<Acceptor> {
+        self.endpoint.acceptors()
     }
 
     /// The address the server listens on.

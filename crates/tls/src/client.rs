@@ -82,7 +82,8 @@ impl ClientTls {
     ///
     /// The configuration must support TLS 1.3 with a suite that supports QUIC, otherwise sessions
     /// fail to start. Its provider must implement the nonces of multipath QUIC if that extension is
-    /// used; both providers of rustls do.
+    /// used; both providers of rustls do. The keys of later key phases, and those of connections that were
+    /// quiet for a while, are made by our own provider.
     pub fn from_rustls(mut config: ClientConfig) -> Self {
         config.resumption = Resumption::disabled();
         config.enable_early_data = false;
@@ -201,11 +202,15 @@ impl ClientCrypto for ClientTls {
             let store: Arc<dyn ClientSessionStore> = Arc::clone(sessions) as _;
             config.resumption = Resumption::store(store);
         }
-        let version = rustls_version(version);
-        let connection =
-            ClientConnection::new(Arc::new(config), version, name, parameters.to_vec())
-                .map_err(|error| SessionError(error.to_string()))?;
-        let session = RustlsSession::client(connection, server_name.to_owned(), tap, sessions);
+        let connection = ClientConnection::new(
+            Arc::new(config),
+            rustls_version(version),
+            name,
+            parameters.to_vec(),
+        )
+        .map_err(|error| SessionError(error.to_string()))?;
+        let name = server_name.to_owned();
+        let session = RustlsSession::client(connection, version, name, tap, sessions);
         Ok(Box::new(session))
     }
 

@@ -1,14 +1,15 @@
 //! Keys made from traffic secrets by the labels of a version of QUIC (RFC 9001, sections 5.1 to 5.4 and
-//! 6.1; RFC 9369, section 3.3.2), for sessions whose version changed after rustls had started them.
+//! 6.1; RFC 9369, section 3.3.2): all keys of sessions whose version changed after rustls had started
+//! them, and for every session those of later key phases and those that were given up for a while.
 
 use aws_lc_rs::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey, quic};
-use swiftwater_quic::crypto::{CryptoError, HeaderKey, KeyPair, Keys, PacketKey};
+use swiftwater_quic::crypto::{ApplicationKeys, CryptoError, HeaderKey, KeyPair, Keys, PacketKey};
 use swiftwater_units::{PacketNumber, PathId, Side};
 use swiftwater_wire::{PlainFirstByte, VERSION_2};
-use zeroize::Zeroizing;
 
 use crate::cipher_suite::CipherSuite;
 use crate::expand_label::{expand_label, hash};
+use crate::secret::Secret;
 use crate::secret_tap::Pair;
 
 /// Most bytes that a packet number takes (RFC 9000, section 17.1).
@@ -74,10 +75,14 @@ impl Algorithms {
 /// The traffic secrets of an epoch, and how keys are made of them.
 pub(crate) struct TrafficSecrets {
     suite: CipherSuite,
-    algorithms: Algorithms,
     labels: &'static Labels,
     side: Side,
+    /// Those of the present key phase.
     secrets: Pair,
+    /// The packet keys of the phase after it were handed out.
+    next_is_known: bool,
+    /// What header protection is made of, if the phase isn't the first, from whose secrets it comes.
+    header: Option<Box<Pair>>,
 }
 
 impl TrafficSecrets {
@@ -94,55 +99,86 @@ impl TrafficSecrets {
         }
         Ok(Self {
             suite,
-            algorithms: Algorithms::of(suite),
             labels: match version {
                 VERSION_2 => &LABELS_2,
                 _ => &LABELS_1,
             },
             side,
             secrets,
+            next_is_known: false,
+            header: None,
         })
     }
 
-    /// All keys of the epoch.
+    /// All keys of the present phase.
     pub(crate) fn keys(&self) -> Keys {
-        let (local, remote) = self.local_remote();
+        let of_first;
+        let header = if let Some(header) = &self.header {
+            header
+        } else {
+            of_first = self.header_secrets();
+            &of_first
+        };
+        let (local, remote) = self.local_remote(header);
         Keys {
             header: KeyPair {
                 local: Box::new(self.header_key(local)),
                 remote: Box::new(self.header_key(remote)),
             },
-            packet: self.packet_keys(),
+            packet: self.packet_keys(&self.secrets),
         }
     }
 
-    /// Moves to the next key phase and makes its packet keys.
+    /// All keys of the present phase, and the packet keys of the next one if they were handed out.
+    pub(crate) fn remade_keys(&self) -> ApplicationKeys {
+        ApplicationKeys {
+            current: self.keys(),
+            next: (self.next_is_known).then(|| self.packet_keys(&self.next_secrets())),
+        }
+    }
+
+    /// The packet keys of the next phase. If it has handed them out before, that phase is the present
+    /// one now, and those of the phase after it come next.
     pub(crate) fn next_packet_keys(&mut self) -> KeyPair<dyn PacketKey> {
-        let len = hash(self.suite).output_len();
-        self.secrets = Pair {
-            client: self.expand(&self.secrets.client, self.labels.ku, len),
-            server: self.expand(&self.secrets.server, self.labels.ku, len),
-        };
-        self.packet_keys()
-    }
-
-    fn local_remote(&self) -> (&[u8], &[u8]) {
-        match self.side {
-            Side::Client => (&self.secrets.client, &self.secrets.server),
-            Side::Server => (&self.secrets.server, &self.secrets.client),
+        if self.next_is_known {
+            if self.header.is_none() {
+                self.header = Some(Box::new(self.header_secrets()));
+            }
+            self.secrets = self.next_secrets();
         }
+        self.next_is_known = true;
+        self.packet_keys(&self.next_secrets())
     }
 
-    fn packet_keys(&self) -> KeyPair<dyn PacketKey> {
-        let (local, remote) = self.local_remote();
+    fn algorithms(&self) -> Algorithms {
+        Algorithms::of(self.suite)
+    }
+
+    fn next_secrets(&self) -> Pair {
+        self.expand_both(self.labels.ku, hash(self.suite).output_len())
+    }
+
+    fn header_secrets(&self) -> Pair {
+        self.expand_both(self.labels.hp, self.algorithms().header.key_len())
+    }
+
+    fn packet_keys(&self, secrets: &Pair) -> KeyPair<dyn PacketKey> {
+        let (local, remote) = self.local_remote(secrets);
         KeyPair {
             local: Box::new(self.packet_key(local)),
             remote: Box::new(self.packet_key(remote)),
         }
     }
 
+    fn local_remote<'a>(&self, pair: &'a Pair) -> (&'a [u8], &'a [u8]) {
+        match self.side {
+            Side::Client => (&pair.client, &pair.server),
+            Side::Server => (&pair.server, &pair.client),
+        }
+    }
+
     fn packet_key(&self, secret: &[u8]) -> DerivedKey {
-        let algorithms = &self.algorithms;
+        let algorithms = self.algorithms();
         let key = self.expand(secret, self.labels.key, algorithms.aead.key_len());
         let mut iv = [0; aead::NONCE_LEN];
         iv.copy_from_slice(&self.expand(secret, self.labels.iv, aead::NONCE_LEN));
@@ -156,19 +192,25 @@ impl TrafficSecrets {
         }
     }
 
-    fn header_key(&self, secret: &[u8]) -> DerivedHeaderKey {
-        let key = self.expand(secret, self.labels.hp, self.algorithms.header.key_len());
+    fn header_key(&self, key: &[u8]) -> DerivedHeaderKey {
         DerivedHeaderKey(
-            quic::HeaderProtectionKey::new(self.algorithms.header, &key)
+            quic::HeaderProtectionKey::new(self.algorithms().header, key)
                 .expect("the key was made as long as the algorithm wants it"),
         )
     }
 
-    fn expand(&self, secret: &[u8], label: &str, len: usize) -> Zeroizing<Vec<u8>> {
-        let mut out = Zeroizing::new(vec![0; len]);
-        expand_label(self.suite, secret, label.as_bytes(), b"", &mut out)
-            .expect("labels are short, and no key is longer than 255 hashes");
-        out
+    fn expand_both(&self, label: &str, len: usize) -> Pair {
+        Pair {
+            client: self.expand(&self.secrets.client, label, len),
+            server: self.expand(&self.secrets.server, label, len),
+        }
+    }
+
+    fn expand(&self, secret: &[u8], label: &str, len: usize) -> Secret {
+        Secret::made(len, |out| {
+            expand_label(self.suite, secret, label.as_bytes(), b"", out)
+                .expect("labels are short, and no key is longer than 255 hashes");
+        })
     }
 }
 
@@ -300,8 +342,8 @@ mod tests {
     fn secrets(version: u32) -> TrafficSecrets {
         let secret = hex("9ac312a7f877468ebe69422748ad00a15443f18203a07d6060f688f30f21632b");
         let pair = Pair {
-            client: Zeroizing::new(secret.clone()),
-            server: Zeroizing::new(secret),
+            client: Secret::new(&secret),
+            server: Secret::new(&secret),
         };
         TrafficSecrets::new(version, CipherSuite::ChaCha20Poly1305, Side::Server, pair).unwrap()
     }
@@ -346,6 +388,10 @@ mod tests {
             ),
         ] {
             let mut secrets = secrets(version);
+            let first = secrets.secrets.client.to_vec();
+            let _ = secrets.next_packet_keys();
+            // Made, but not begun.
+            assert_eq!(secrets.secrets.client[..], first);
             let _ = secrets.next_packet_keys();
             assert_eq!(secrets.secrets.client[..], hex(expected), "{version:#x}");
             assert_eq!(secrets.secrets.server[..], hex(expected), "{version:#x}");
@@ -353,11 +399,48 @@ mod tests {
     }
 
     #[test]
+    fn keys_made_once_more_are_the_same_in_every_phase() {
+        for version in [VERSION_1, VERSION_2] {
+            let mut secrets = secrets(version);
+            let mut first = secrets.keys();
+            for phase in 0..3 {
+                let next = secrets.next_packet_keys();
+                let again = secrets.remade_keys();
+                // Those of the other direction open what one of them protects: the secrets are equal.
+                let mut packet = vec![0x42; 40];
+                let number = PacketNumber::new(phase);
+                (first.packet.local).encrypt(PathId::ZERO, number, 4, &mut packet);
+                let mut again_packet = vec![0x42; 40];
+                (again.current.packet.local).encrypt(PathId::ZERO, number, 4, &mut again_packet);
+                assert_eq!(packet, again_packet, "{phase}");
+                first.header.local.encrypt(1, &mut packet);
+                again.current.header.remote.decrypt(1, &mut packet);
+                assert_eq!(packet, again_packet, "{phase}");
+                let (header, payload) = packet.split_at_mut(4);
+                let opened =
+                    (again.current.packet.remote).decrypt(PathId::ZERO, number, header, payload);
+                assert_eq!(opened, Ok(20));
+
+                let mut packet = vec![0x42; 40];
+                next.local.encrypt(PathId::ZERO, number, 4, &mut packet);
+                let (header, payload) = packet.split_at_mut(4);
+                let next_again = again.next.unwrap();
+                let opened = next_again
+                    .remote
+                    .decrypt(PathId::ZERO, number, header, payload);
+                assert_eq!(opened, Ok(20));
+                // Header protection stays.
+                first.packet = next;
+            }
+        }
+    }
+
+    #[test]
     fn secrets_of_the_wrong_length_make_no_keys() {
         for len in [0, 31, 33, 48] {
             let pair = Pair {
-                client: Zeroizing::new(vec![1; 32]),
-                server: Zeroizing::new(vec![1; len]),
+                client: Secret::new(&[1; 32]),
+                server: Secret::new(&vec![1; len]),
             };
             let made = TrafficSecrets::new(VERSION_2, CipherSuite::Aes128Gcm, Side::Client, pair);
             assert!(made.is_err(), "{len}");

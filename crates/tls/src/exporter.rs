@@ -1,76 +1,25 @@
 //! Keying material for applications (RFC 8446, section 7.5) without the session that it comes from.
-//!
-//! rustls makes it as long as its connection lives, which is far larger than the one secret that this
-//! takes. The key log is the one place where rustls shows that secret.
-
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_lc_rs::digest;
-use rustls::KeyLog;
 use swiftwater_quic::crypto::CryptoError;
 use zeroize::Zeroizing;
 
 use crate::cipher_suite::CipherSuite;
 use crate::expand_label::{expand_label, hash};
-
-/// The label of the exporter's secret in key logs.
-const EXPORTER_SECRET: &str = "EXPORTER_SECRET";
-
-/// A key log that passes everything on and keeps the exporter's secret of one connection.
-pub(crate) struct ExporterTap {
-    log: Arc<dyn KeyLog>,
-    kept: Mutex<Zeroizing<Vec<u8>>>,
-}
-
-impl ExporterTap {
-    pub(crate) fn new(log: Arc<dyn KeyLog>) -> Self {
-        Self {
-            log,
-            kept: Mutex::default(),
-        }
-    }
-
-    /// The exporter of a session of `suite`, once its handshake is complete.
-    pub(crate) fn exporter(&self, suite: CipherSuite) -> Option<Exporter> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = kept.len() == hash(suite).output_len();
-        fits.then(|| Exporter {
-            suite,
-            secret: Zeroizing::new(kept.as_slice().into()),
-        })
-    }
-}
-
-impl KeyLog for ExporterTap {
-    fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
-        if label == EXPORTER_SECRET {
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            *kept = Zeroizing::new(secret.to_vec());
-        }
-        if self.log.will_log(label) {
-            self.log.log(label, client_random, secret);
-        }
-    }
-
-    fn will_log(&self, label: &str) -> bool {
-        label == EXPORTER_SECRET || self.log.will_log(label)
-    }
-}
-
-impl fmt::Debug for ExporterTap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ExporterTap(..)")
-    }
-}
+use crate::secret::Secret;
 
 /// Makes keying material of the exporter's secret.
 pub(crate) struct Exporter {
     suite: CipherSuite,
-    secret: Zeroizing<Box<[u8]>>,
+    secret: Secret,
 }
 
 impl Exporter {
+    /// That of a session of `suite`; `None` if `secret` doesn't have the length of its hash.
+    pub(crate) fn new(suite: CipherSuite, secret: Secret) -> Option<Self> {
+        (secret.len() == hash(suite).output_len()).then_some(Self { suite, secret })
+    }
+
     /// `TLS-Exporter(label, context, out.len())`.
     pub(crate) fn export(
         &self,

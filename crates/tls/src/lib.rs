@@ -33,6 +33,7 @@ pub mod null;
 mod outbox;
 mod rustls_keys;
 mod rustls_session;
+mod secret;
 mod secret_tap;
 mod server;
 mod sessions;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use rustls::quic::{ClientConnection, Connection, KeyChange, Secrets, ServerConnection};
 use rustls::{HandshakeKind, HandshakeType};
 use swiftwater_quic::crypto::{
-    CryptoError, EarlyKeys, Epoch, KeyPair, Keys, NewKeys, PacketKey, Session, SessionError,
-    TlsError,
+    ApplicationKeys, CryptoError, EarlyKeys, Epoch, KeyPair, Keys, NewKeys, PacketKey, Session,
+    SessionError, TlsError,
 };
 use swiftwater_units::Side;
 use swiftwater_wire::ErrorCode;
@@ -17,7 +17,6 @@ use crate::checks::{check_epoch, check_version};
 use crate::cipher_suite::CipherSuite;
 use crate::client_sessions::ConnectionSessions;
 use crate::derived_keys::TrafficSecrets;
-use crate::exporter::ExporterTap;
 use crate::outbox::Outbox;
 use crate::rustls_keys;
 use crate::secret_tap::{Pair, SecretTap};
@@ -42,10 +41,12 @@ pub struct RustlsSession {
     outbox: Outbox,
     /// The keys of early data were handed out.
     has_early_keys: bool,
+    /// Whose labels the keys have.
+    version: u32,
+    /// The key log of the connection, as long as there is one.
+    tap: Option<Arc<SecretTap>>,
     /// What only a client has.
     client: Option<Box<ClientPart>>,
-    /// Has what the exporter needs when a server's session is settled.
-    exporter: Option<Arc<ExporterTap>>,
 }
 
 /// Where TLS is done, or what is left of it.
@@ -55,10 +56,8 @@ enum Tls {
 }
 
 struct ClientPart {
-    /// Shows the secrets, for the case that the version changes.
-    tap: Arc<SecretTap>,
-    /// The version that it changed to.
-    other_version: Option<u32>,
+    /// The version is not the one that rustls knows.
+    changed_version: bool,
     asked_name: String,
     /// What we remember of the server's transport parameters; `Some` if early data are offered or
     /// could be.
@@ -71,8 +70,9 @@ struct ClientPart {
 
 /// Makes the packet keys of one key phase after another.
 enum NextKeys {
-    Rustls(Secrets),
-    Derived(TrafficSecrets),
+    Derived(Box<TrafficSecrets>),
+    /// Of a cipher suite that is none of ours.
+    Rustls(Box<Secrets>),
 }
 
 impl Tls {
@@ -92,34 +92,35 @@ impl Tls {
 }
 
 impl RustlsSession {
-    /// `tap` is the key log of `connection`.
+    /// `tap` is the key log of `connection`, `version` that with which it starts.
     pub(crate) fn client(
         connection: ClientConnection,
+        version: u32,
         asked_name: String,
         tap: Arc<SecretTap>,
         sessions: Option<Arc<ConnectionSessions>>,
     ) -> Self {
         let client = ClientPart {
-            tap,
-            other_version: None,
+            changed_version: false,
             asked_name,
             // Before the server's answer, they can only be remembered ones.
             remembered_parameters: connection.quic_transport_parameters().map(<[u8]>::to_vec),
             remembered_alpn: sessions.as_ref().and_then(|sessions| sessions.taken_alpn()),
             sessions,
         };
-        Self::new(connection.into(), Some(Box::new(client)), None)
+        Self::new(connection.into(), version, tap, Some(Box::new(client)))
     }
 
-    /// `exporter` is the key log of `connection`.
-    pub(crate) fn server(connection: ServerConnection, exporter: Arc<ExporterTap>) -> Self {
-        Self::new(connection.into(), None, Some(exporter))
+    /// `tap` is the key log of `connection`, `version` its version.
+    pub(crate) fn server(connection: ServerConnection, tap: Arc<SecretTap>, version: u32) -> Self {
+        Self::new(connection.into(), version, tap, None)
     }
 
     fn new(
         connection: Connection,
+        version: u32,
+        tap: Arc<SecretTap>,
         client: Option<Box<ClientPart>>,
-        exporter: Option<Arc<ExporterTap>>,
     ) -> Self {
         let mut session = Self {
             tls: Tls::Live(Box::new(connection)),
@@ -127,8 +128,9 @@ impl RustlsSession {
             read_epoch: Epoch::Initial,
             outbox: Outbox::default(),
             has_early_keys: false,
+            version,
+            tap: Some(tap),
             client,
-            exporter,
         };
         // Before any input there is nothing but a client's first message: no keys that could fail.
         let _ = session.collect();
@@ -188,9 +190,11 @@ impl RustlsSession {
         Ok(match change {
             KeyChange::Handshake { keys } => {
                 self.read_epoch = Epoch::Handshake;
-                let keys = match self.derived(SecretTap::take_handshake)? {
-                    Some(secrets) => secrets.keys(),
-                    None => rustls_keys::keys(keys),
+                let keys = if self.changed_version() {
+                    let secrets = self.traffic_secrets(SecretTap::take_handshake);
+                    secrets.ok_or_else(no_keys)?.keys()
+                } else {
+                    rustls_keys::keys(keys)
                 };
                 NewKeys {
                     epoch: Epoch::Handshake,
@@ -209,34 +213,35 @@ impl RustlsSession {
         keys: rustls::quic::Keys,
         next: Secrets,
     ) -> Result<Keys, TlsError> {
-        let derived = self.derived(SecretTap::take_application)?;
-        let (keys, next) = match derived {
-            Some(secrets) => (secrets.keys(), NextKeys::Derived(secrets)),
-            None => (rustls_keys::keys(keys), NextKeys::Rustls(next)),
+        let (keys, next) = match self.traffic_secrets(SecretTap::take_application) {
+            Some(secrets) => {
+                let keys = if self.changed_version() {
+                    secrets.keys()
+                } else {
+                    rustls_keys::keys(keys)
+                };
+                (keys, NextKeys::Derived(Box::new(secrets)))
+            }
+            None if self.changed_version() => return Err(no_keys()),
+            None => (rustls_keys::keys(keys), NextKeys::Rustls(Box::new(next))),
         };
         self.secrets = Some(next);
         Ok(keys)
     }
 
-    /// If the version changed: the secrets that `take` takes, instead of rustls's keys.
-    fn derived(
-        &self,
-        take: impl FnOnce(&SecretTap) -> Pair,
-    ) -> Result<Option<TrafficSecrets>, TlsError> {
-        let Some(client) = &self.client else {
-            return Ok(None);
+    /// True if rustls makes keys of another version than that of the connection.
+    fn changed_version(&self) -> bool {
+        (self.client.as_ref()).is_some_and(|client| client.changed_version)
+    }
+
+    /// The secrets that `take` takes; `None` if they don't fit a suite of ours.
+    fn traffic_secrets(&self, take: impl FnOnce(&SecretTap) -> Pair) -> Option<TrafficSecrets> {
+        let side = match self.client {
+            Some(_) => Side::Client,
+            None => Side::Server,
         };
-        let Some(version) = client.other_version else {
-            return Ok(None);
-        };
-        let secrets = take(&client.tap);
-        self.cipher_suite()
-            .and_then(|suite| TrafficSecrets::new(version, suite, Side::Client, secrets).ok())
-            .map(Some)
-            .ok_or_else(|| TlsError {
-                code: ErrorCode::INTERNAL_ERROR,
-                reason: "no keys for the negotiated version with this cipher suite".to_owned(),
-            })
+        let suite = self.cipher_suite()?;
+        TrafficSecrets::new(self.version, suite, side, take(self.tap.as_ref()?)).ok()
     }
 
     fn error(&self, error: &rustls::Error) -> TlsError {
@@ -295,8 +300,11 @@ impl Session for RustlsSession {
         check_version(version)?;
         match &mut self.client {
             Some(client) if self.read_epoch == Epoch::Initial => {
-                client.tap.open();
-                client.other_version = Some(version);
+                client.changed_version = true;
+                self.version = version;
+                if let Some(tap) = &self.tap {
+                    tap.keep_handshake();
+                }
                 if let Some(sessions) = &client.sessions {
                     sessions.set_version(version);
                 }
@@ -326,6 +334,17 @@ impl Session for RustlsSession {
             NextKeys::Rustls(secrets) => rustls_keys::packet_keys(secrets.next_packet_keys()),
             NextKeys::Derived(secrets) => secrets.next_packet_keys(),
         })
+    }
+
+    fn can_remake_keys(&self) -> bool {
+        matches!(self.secrets, Some(NextKeys::Derived(_)))
+    }
+
+    fn remake_keys(&self) -> Option<ApplicationKeys> {
+        match &self.secrets {
+            Some(NextKeys::Derived(secrets)) => Some(secrets.remade_keys()),
+            _ => None,
+        }
     }
 
     fn alpn(&self) -> Option<&[u8]> {
@@ -431,12 +450,19 @@ impl Session for RustlsSession {
         // A client may get tickets at any time, and they need all of rustls's side.
         if self.outbox.is_empty()
             && let Some(Connection::Server(server)) = self.tls.live()
-            && let Some(exporter) = &self.exporter
-            && let Some(settled) = Settled::of(server, exporter)
+            && let Some(tap) = &self.tap
+            && let Some(settled) = Settled::of(server, tap)
         {
             self.tls = Tls::Settled(Box::new(settled));
             self.outbox = Outbox::default();
-            self.exporter = None;
+            self.tap = None;
         }
+    }
+}
+
+fn no_keys() -> TlsError {
+    TlsError {
+        code: ErrorCode::INTERNAL_ERROR,
+        reason: "no keys for the negotiated version with this cipher suite".to_owned(),
     }
 }

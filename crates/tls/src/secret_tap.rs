@@ -1,49 +1,53 @@
-//! Where the traffic secrets of a session come from when rustls can't make keys of them.
+//! Where the secrets of a session come from when rustls can't make keys of them.
 //!
 //! rustls fixes the version of QUIC, and thereby the labels of all keys, when a session starts. A client
-//! whose server moves it to another version (RFC 9368) needs other keys from the same secrets, and the
-//! key log is the one place where rustls shows them.
+//! whose server moves it to another version (RFC 9368) needs other keys from the same secrets. rustls
+//! also makes the keys of a phase only once, and keying material only as long as its connection lives,
+//! which is far larger than the secrets. The key log is the one place where rustls shows them.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::KeyLog;
-use zeroize::Zeroizing;
+
+use crate::secret::Secret;
 
 /// Traffic secrets of an epoch.
 #[derive(Default)]
 pub(crate) struct Pair {
-    pub(crate) client: Zeroizing<Vec<u8>>,
-    pub(crate) server: Zeroizing<Vec<u8>>,
+    pub(crate) client: Secret,
+    pub(crate) server: Secret,
 }
 
+/// What is wanted, and kept until it is taken.
 #[derive(Default)]
 struct Kept {
-    /// Nothing is kept before somebody needs it.
-    active: bool,
-    handshake: Pair,
+    handshake: Option<Pair>,
     application: Pair,
+    exporter: Option<Secret>,
 }
 
 impl Kept {
-    fn slot(&mut self, label: &str) -> Option<&mut Zeroizing<Vec<u8>>> {
+    fn slot(&mut self, label: &str) -> Option<&mut Secret> {
         match label {
-            "CLIENT_HANDSHAKE_TRAFFIC_SECRET" => Some(&mut self.handshake.client),
-            "SERVER_HANDSHAKE_TRAFFIC_SECRET" => Some(&mut self.handshake.server),
+            "CLIENT_HANDSHAKE_TRAFFIC_SECRET" => self.handshake.as_mut().map(|of| &mut of.client),
+            "SERVER_HANDSHAKE_TRAFFIC_SECRET" => self.handshake.as_mut().map(|of| &mut of.server),
             "CLIENT_TRAFFIC_SECRET_0" => Some(&mut self.application.client),
             "SERVER_TRAFFIC_SECRET_0" => Some(&mut self.application.server),
+            "EXPORTER_SECRET" => self.exporter.as_mut(),
             _ => None,
         }
     }
 }
 
-/// A key log that passes everything on and, once opened, keeps what the next keys are made of.
+/// A key log of one connection that passes everything on and keeps what keys are made of.
 pub(crate) struct SecretTap {
     log: Arc<dyn KeyLog>,
     kept: Mutex<Kept>,
 }
 
 impl SecretTap {
+    /// Keeps the first secrets of the 1-RTT epoch.
     pub(crate) fn new(log: Arc<dyn KeyLog>) -> Self {
         Self {
             log,
@@ -51,19 +55,30 @@ impl SecretTap {
         }
     }
 
-    /// Keeps secrets from now on.
-    pub(crate) fn open(&self) {
-        self.with(|kept| kept.active = true);
+    /// Keeps the exporter's secret, too.
+    pub(crate) fn with_exporter(self) -> Self {
+        self.with(|kept| kept.exporter = Some(Secret::default()));
+        self
+    }
+
+    /// Keeps the secrets of the Handshake epoch, too, from now on.
+    pub(crate) fn keep_handshake(&self) {
+        self.with(|kept| kept.handshake = Some(Pair::default()));
     }
 
     /// Takes the secrets of the Handshake epoch.
     pub(crate) fn take_handshake(&self) -> Pair {
-        self.with(|kept| std::mem::take(&mut kept.handshake))
+        self.with(|kept| kept.handshake.take().unwrap_or_default())
     }
 
     /// Takes the first secrets of the 1-RTT epoch.
     pub(crate) fn take_application(&self) -> Pair {
         self.with(|kept| std::mem::take(&mut kept.application))
+    }
+
+    /// Takes the exporter's secret.
+    pub(crate) fn take_exporter(&self) -> Secret {
+        self.with(|kept| kept.exporter.take().unwrap_or_default())
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Kept) -> T) -> T {
@@ -75,10 +90,8 @@ impl SecretTap {
 impl KeyLog for SecretTap {
     fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
         self.with(|kept| {
-            if kept.active
-                && let Some(slot) = kept.slot(label)
-            {
-                *slot = Zeroizing::new(secret.to_vec());
+            if let Some(slot) = kept.slot(label) {
+                *slot = Secret::new(secret);
             }
         });
         if self.log.will_log(label) {
@@ -87,8 +100,7 @@ impl KeyLog for SecretTap {
     }
 
     fn will_log(&self, label: &str) -> bool {
-        let keeps = self.with(|kept| kept.active && kept.slot(label).is_some());
-        keeps || self.log.will_log(label)
+        self.with(|kept| kept.slot(label).is_some()) || self.log.will_log(label)
     }
 }
 

@@ -17,9 +17,9 @@ use crate::cipher_suite::{self, CipherSuite};
 use crate::client_hello;
 use crate::config_error::ConfigError;
 use crate::dev_cert::DevCertificate;
-use crate::exporter::ExporterTap;
 use crate::rustls_keys::{RustlsPrimitives, rustls_version};
 use crate::rustls_session::RustlsSession;
+use crate::secret_tap::SecretTap;
 use crate::tickets::{Binding, BoundSessions, BoundTicketer, SingleUse, Tickets};
 
 /// TLS 1.3 for servers. Without [`ServerTls::tickets`] every handshake is a full one.
@@ -220,12 +220,15 @@ impl ServerCrypto for ServerTls {
     ) -> Result<Box<dyn Session>, SessionError> {
         check_version(version)?;
         let mut config = ServerConfig::clone(&self.config_for(version, parameters));
-        let exporter = Arc::new(ExporterTap::new(config.key_log));
-        config.key_log = Arc::clone(&exporter) as Arc<dyn KeyLog>;
-        let version = rustls_version(version);
-        let connection = ServerConnection::new(Arc::new(config), version, parameters.to_vec())
-            .map_err(|error| SessionError(error.to_string()))?;
-        Ok(Box::new(RustlsSession::server(connection, exporter)))
+        let tap = Arc::new(SecretTap::new(config.key_log).with_exporter());
+        config.key_log = Arc::clone(&tap) as Arc<dyn KeyLog>;
+        let connection = ServerConnection::new(
+            Arc::new(config),
+            rustls_version(version),
+            parameters.to_vec(),
+        )
+        .map_err(|error| SessionError(error.to_string()))?;
+        Ok(Box::new(RustlsSession::server(connection, tap, version)))
     }
 
     fn hello<'a>(&self, bytes: &'a [u8]) -> Hello<'a> {

@@ -6,7 +6,8 @@ use swiftwater_quic::crypto::{CryptoError, TlsError};
 use swiftwater_wire::ErrorCode;
 
 use crate::cipher_suite::CipherSuite;
-use crate::exporter::{Exporter, ExporterTap};
+use crate::exporter::Exporter;
+use crate::secret_tap::SecretTap;
 
 /// The alert `unexpected_message` (RFC 8446, section 6).
 const UNEXPECTED_MESSAGE: u8 = 10;
@@ -27,11 +28,12 @@ pub(crate) struct Settled {
 
 impl Settled {
     /// What stays of `connection`; `None` if more is needed of it than could be kept.
-    pub(crate) fn of(connection: &ServerConnection, tap: &ExporterTap) -> Option<Self> {
+    pub(crate) fn of(connection: &ServerConnection, tap: &SecretTap) -> Option<Self> {
         if connection.is_handshaking() {
             return None;
         }
         let suite = CipherSuite::from_rustls(connection.negotiated_cipher_suite()?)?;
+        let exporter = Exporter::new(suite, tap.take_exporter())?;
         Some(Self {
             suite,
             is_resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
@@ -43,7 +45,7 @@ impl Settled {
                 .iter()
                 .map(|certificate| certificate.to_vec())
                 .collect(),
-            exporter: tap.exporter(suite)?,
+            exporter,
         })
     }
 

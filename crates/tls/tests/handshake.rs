@@ -10,8 +10,8 @@ mod common;
 use std::process::Command;
 
 use common::{
-    CLIENT_PARAMETERS, Peer, SERVER_PARAMETERS, assert_agree, assert_phases_agree, converse,
-    handshake, peers,
+    CLIENT_PARAMETERS, Peer, SERVER_PARAMETERS, assert_agree, assert_packets_agree,
+    assert_phases_agree, converse, handshake, peers,
 };
 use proptest::prelude::*;
 use swiftwater_quic::crypto::{ClientCrypto, Epoch, ServerCrypto};
@@ -134,6 +134,40 @@ fn keys_of_every_epoch_agree_and_three_updates_too() {
             assert_agree(server.keys(epoch), client.keys(epoch));
         }
         assert_phases_agree(&mut client, &mut server, 3);
+    }
+}
+
+#[test]
+fn keys_made_once_more_agree_with_those_of_the_peer() {
+    for suite in CipherSuite::ALL {
+        let client = client().with_cipher_suites(&[suite]).unwrap();
+        let (mut client, mut server) = handshake(&client, &server(), "server.example").unwrap();
+        server.session.settle();
+        for update in 0..3 {
+            let ours = client.session.next_packet_keys().unwrap();
+            let theirs = server.session.next_packet_keys().unwrap();
+            assert!(client.session.can_remake_keys() && server.session.can_remake_keys());
+            let client_again = client.session.remake_keys().unwrap();
+            let server_again = server.session.remake_keys().unwrap();
+            assert_agree(&client_again.current, &server_again.current);
+            if update == 0 {
+                // What rustls made.
+                assert_agree(client.keys(Epoch::OneRtt), &server_again.current);
+                assert_agree(&client_again.current, server.keys(Epoch::OneRtt));
+            }
+            let header = (&client_again.current.header, &server_again.current.header);
+            let next = (client_again.next.unwrap(), server_again.next.unwrap());
+            assert_packets_agree(&ours, &next.1, header.0, header.1);
+            assert_packets_agree(&next.0, &theirs, header.0, header.1);
+        }
+    }
+}
+
+#[test]
+fn keys_are_not_made_once_more_before_there_are_any() {
+    let (client, server) = peers(&client(), &server(), "server.example");
+    for session in [client.session, server.session] {
+        assert!(!session.can_remake_keys() && session.remake_keys().is_none());
     }
 }
 

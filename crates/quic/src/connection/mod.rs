@@ -19,6 +19,7 @@ mod lifecycle;
 mod migration;
 mod mtu;
 mod parts;
+mod random;
 mod receive;
 mod repair;
 mod rest;
@@ -35,13 +36,14 @@ pub use events::{EndpointEvent, Event, StreamEvent};
 pub use frame_counts::FrameCounts;
 pub use stats::{ConnectionStats, PathStats};
 
+pub(crate) use frame_counts::FrameCounter;
 pub(crate) use setup::ConnectionSetup;
 
-use rand_chacha::ChaCha20Rng;
 use rand_core::Rng;
 use swiftwater_units::{Instant, PathId};
 use swiftwater_wire::ErrorCode;
 
+use crate::as_needed::AsNeeded;
 use crate::control::{Control, ControlKey, ControlValue};
 use crate::crypto::Epoch;
 use crate::datagrams::Datagrams;
@@ -59,7 +61,8 @@ use crate::streams::Streams;
 use self::early::EarlyData;
 use self::haste::Haste;
 use self::lifecycle::Lifecycle;
-use self::parts::{Identity, Monitor, Outbox, PathEntry, Paths, Policies, RandomBits, Scratch};
+use self::parts::{Identity, Monitor, Outbox, PathEntry, Paths, Policies, Scratch};
+use self::random::{Generator, RandomBits};
 use self::receive::Stash;
 
 /// A QUIC connection, sans-I/O. See the crate documentation for the driving contract.
@@ -80,15 +83,17 @@ pub struct Connection {
     monitor: Monitor,
     stash: Stash,
     haste: Haste,
-    scratch: Scratch,
+    scratch: AsNeeded<Scratch>,
+    /// Frames sent; `None` while the writer of frames has it.
+    frames_sent: Option<Box<FrameCounter>>,
     random_bits: RandomBits,
-    rng: ChaCha20Rng,
+    rng: Generator,
 }
 
 impl Connection {
     /// A connection as the endpoint set it up; a client's first flight is ready to be sent.
     pub(crate) fn new(now: Instant, setup: ConnectionSetup) -> Self {
-        let mut rng = setup.rng;
+        let mut rng = Generator::new(setup.rng);
         let config = setup.transport;
         let side = setup.side;
         let (versions, parameters) = (setup.opening.versions.clone(), setup.opening.parameters);
@@ -101,7 +106,7 @@ impl Connection {
             (setup.initial_keys_cid, setup.initial_keys),
         );
         let mtu = Mtu::new(
-            config.mtu_discovery,
+            &config,
             config.initial_max_datagram_size,
             setup.address.remote.ip(),
         );
@@ -157,10 +162,8 @@ impl Connection {
             ),
             stash: Stash::new(setup.early_packets),
             haste: Haste::new(&config),
-            scratch: Scratch {
-                frames_sent: Some(Box::default()),
-                ..Scratch::default()
-            },
+            scratch: AsNeeded::default(),
+            frames_sent: Some(Box::default()),
             identity: Identity {
                 side,
                 config,
@@ -395,8 +398,9 @@ impl Connection {
             return;
         };
         self.handshake.discard(epoch);
-        let bytes = space.ledger.abandon(&mut self.scratch.numbers);
-        self.scratch.numbers.clear();
+        let numbers = &mut self.scratch.need().numbers;
+        let bytes = space.ledger.abandon(numbers);
+        numbers.clear();
         let recovery = &mut self.paths.first_mut().recovery;
         recovery.on_discard(bytes);
         recovery.reset_pto_count();

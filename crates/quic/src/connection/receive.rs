@@ -300,7 +300,7 @@ impl Connection {
     ) -> Result<Option<Unprotected>, TransportError> {
         if !self
             .handshake
-            .protection_ref()
+            .protection_awake()
             .unprotect_header(epoch, header.pn_offset, packet)
         {
             self.monitor.dropped(now, "too short");
@@ -359,11 +359,7 @@ impl Connection {
         }
         if opened.key_updated {
             let retain = Protection::retention(self.pto());
-            let next = self.handshake.next_packet_keys();
-            self.handshake
-                .protection()
-                .update(next, Some((number, now + retain)));
-            let generation = self.handshake.protection_ref().generation();
+            let generation = self.handshake.update_keys(Some((number, now + retain)));
             let initiator = Owner::Remote;
             let observation = Observation::KeyUpdated {
                 generation,

@@ -49,8 +49,9 @@ impl Connection {
     /// What was sent will not be acknowledged. Packet numbers go on (section 17.2.5.3).
     fn abandon_first_flight(&mut self) {
         if let Some(space) = &mut self.early[Epoch::Initial as usize] {
-            let bytes = space.ledger.abandon(&mut self.scratch.numbers);
-            self.scratch.numbers.clear();
+            let numbers = &mut self.scratch.need().numbers;
+            let bytes = space.ledger.abandon(numbers);
+            numbers.clear();
             let recovery = &mut self.paths.first_mut().recovery;
             recovery.on_discard(bytes);
             recovery.reset_pto_count();

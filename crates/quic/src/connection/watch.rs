@@ -24,8 +24,6 @@ pub(super) struct Told {
     remote_cid: Option<ConnectionId>,
     congestion: Option<&'static str>,
     timer: Option<(LossTimer, Epoch, Instant)>,
-    /// Flow control holds data back since then.
-    blocked_since: Option<Instant>,
 }
 
 impl Connection {
@@ -50,7 +48,7 @@ impl Connection {
             version: self.handshake.version(),
             versions,
         };
-        self.monitor.told.remote_cid = Some(path.remote_cids.current());
+        self.monitor.told.need().remote_cid = Some(path.remote_cids.current());
         self.monitor.observe(now, &started);
         let ours = Observation::Parameters {
             owner: Owner::Local,
@@ -79,7 +77,7 @@ impl Connection {
         self.tell_keys(now);
         self.tell_handshake(now);
         let cid = self.paths.first().path.remote_cids.current();
-        if let Some(before) = self.monitor.told.remote_cid.replace(cid)
+        if let Some(before) = self.monitor.told.need().remote_cid.replace(cid)
             && before != cid
         {
             self.monitor
@@ -98,7 +96,7 @@ impl Connection {
     }
 
     fn tell_keys(&mut self, now: Instant) {
-        let before = self.monitor.told.keys;
+        let before = self.monitor.told.need().keys;
         for epoch in Epoch::ALL {
             let bit = 1 << epoch as u8;
             let (had, has) = (
@@ -108,7 +106,7 @@ impl Connection {
             if had == has {
                 continue;
             }
-            self.monitor.told.keys ^= bit;
+            self.monitor.told.need().keys ^= bit;
             let observation = if has {
                 Observation::KeysInstalled { epoch }
             } else {
@@ -121,9 +119,9 @@ impl Connection {
     fn tell_handshake(&mut self, now: Instant) {
         let handshake = &self.handshake;
         if let Some(parameters) = handshake.peer_parameters()
-            && !self.monitor.told.peer_parameters
+            && !self.monitor.told.need().peer_parameters
         {
-            self.monitor.told.peer_parameters = true;
+            self.monitor.told.need().peer_parameters = true;
             let theirs = Observation::Parameters {
                 owner: Owner::Remote,
                 parameters,
@@ -140,8 +138,8 @@ impl Connection {
             (handshake.is_confirmed(), HandshakeStage::Confirmed),
         ];
         for (reached, stage) in stages {
-            if reached && self.monitor.told.stage < Some(stage) {
-                self.monitor.told.stage = Some(stage);
+            if reached && self.monitor.told.need().stage < Some(stage) {
+                self.monitor.told.need().stage = Some(stage);
                 self.monitor
                     .observe(now, &Observation::HandshakeProgress { stage });
             }
@@ -150,7 +148,7 @@ impl Connection {
 
     fn tell_timer(&mut self, now: Instant) {
         let timer = self.loss_timer();
-        let told = std::mem::replace(&mut self.monitor.told.timer, timer);
+        let told = std::mem::replace(&mut self.monitor.told.need().timer, timer);
         if timer == told {
             return;
         }
@@ -166,7 +164,9 @@ impl Connection {
 
     /// The timer that told observers of itself has expired.
     pub(super) fn tell_expired(&mut self, now: Instant, timer: LossTimer, epoch: Epoch) {
-        self.monitor.told.timer = None;
+        if let Some(told) = self.monitor.told.get_mut() {
+            told.timer = None;
+        }
         if timer != LossTimer::Probe {
             // A probe timeout has an observation of its own.
             self.monitor
@@ -177,7 +177,7 @@ impl Connection {
     /// Counts the time for which the peer's flow control holds data back.
     fn note_flow(&mut self, now: Instant) {
         let blocked = self.streams.is_flow_limited();
-        let since = &mut self.monitor.told.blocked_since;
+        let since = &mut self.monitor.blocked_since;
         if blocked == since.is_some() {
             return;
         }
@@ -211,7 +211,7 @@ impl Connection {
         };
         self.monitor.observe(now, &observation);
         let state = snapshot.state;
-        let before = self.monitor.told.congestion.replace(state);
+        let before = self.monitor.told.need().congestion.replace(state);
         if before != Some(state) {
             let observation = Observation::CongestionState {
                 path,
@@ -251,7 +251,7 @@ impl Monitor {
 
     /// Time for which the peer's flow control has held data back until `now`.
     pub(super) fn flow_blocked(&self, now: Instant) -> std::time::Duration {
-        let running = self.told.blocked_since;
+        let running = self.blocked_since;
         self.stats.flow_blocked
             + running.map_or(std::time::Duration::ZERO, |since| {
                 now.saturating_since(since)

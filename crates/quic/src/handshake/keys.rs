@@ -4,31 +4,11 @@ use std::time::Duration;
 
 use swiftwater_units::{Instant, PacketNumber, PathId};
 
-use crate::crypto::{CryptoError, EarlyKeys, Epoch, HeaderKey, KeyPair, Keys, PacketKey};
+use crate::crypto::{
+    ApplicationKeys, CryptoError, EarlyKeys, Epoch, HeaderKey, KeyPair, Keys, PacketKey,
+};
 
-/// Packets of each key that are left to the closing period, in which answers get ever rarer.
-const RESERVED_FOR_CLOSING: u64 = 64;
-
-/// 1-RTT keys: one header key for good, packet keys that change phase.
-struct OneRtt {
-    header: KeyPair<dyn HeaderKey>,
-    current: KeyPair<dyn PacketKey>,
-    next: Option<KeyPair<dyn PacketKey>>,
-    /// Receive key of the previous phase, and when to discard it: some time after the peer's first
-    /// packet of the current phase.
-    previous: Option<(Box<dyn PacketKey>, Option<Instant>)>,
-    phase: bool,
-    generation: u64,
-    /// Lowest packet number received in the current phase; packets below it may belong to the
-    /// previous one.
-    first_received: Option<PacketNumber>,
-    /// First packet number sent in the current phase.
-    first_sent: Option<PacketNumber>,
-    /// True once a packet of the current phase was acknowledged.
-    phase_acked: bool,
-    /// Packets protected with the current key.
-    sealed: u64,
-}
+use super::key_phases::KeyPhases;
 
 /// A packet was opened.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +22,7 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    fn plain(len: usize) -> Self {
+    pub(super) fn plain(len: usize) -> Self {
         Self {
             len,
             key_updated: false,
@@ -66,11 +46,12 @@ pub(crate) enum OpenError {
 
 /// The keys of a connection.
 pub(crate) struct Protection {
-    initial: Option<Keys>,
-    handshake: Option<Keys>,
-    one_rtt: Option<OneRtt>,
+    // Those of the handshake are for a moment only.
+    initial: Option<Box<Keys>>,
+    handshake: Option<Box<Keys>>,
+    one_rtt: Option<KeyPhases>,
     /// Keys of early data, and when a server discards them.
-    early: Option<(EarlyKeys, Option<Instant>)>,
+    early: Option<Box<(EarlyKeys, Option<Instant>)>>,
     /// Packets that failed authentication.
     failed: u64,
     /// The application asked for a key update, perhaps before there were keys to update.
@@ -80,7 +61,7 @@ pub(crate) struct Protection {
 impl Protection {
     pub(crate) fn new(initial: Keys) -> Self {
         Self {
-            initial: Some(initial),
+            initial: Some(Box::new(initial)),
             handshake: None,
             one_rtt: None,
             early: None,
@@ -94,13 +75,14 @@ impl Protection {
     pub(crate) fn replace_initial(&mut self, keys: Keys) -> Option<Keys> {
         self.initial
             .as_mut()
-            .map(|initial| std::mem::replace(initial, keys))
+            .map(|initial| std::mem::replace(&mut **initial, keys))
     }
 
     pub(crate) fn install_initial(&mut self, keys: Keys) {
-        self.initial = Some(keys);
+        self.initial = Some(Box::new(keys));
     }
 
+    /// Installs the keys of `epoch`; `next` are packet keys of the second phase, for 1-RTT.
     pub(crate) fn install(
         &mut self,
         epoch: Epoch,
@@ -108,36 +90,48 @@ impl Protection {
         next: Option<KeyPair<dyn PacketKey>>,
     ) {
         match epoch {
-            Epoch::Initial => self.initial = Some(keys),
-            Epoch::Handshake => self.handshake = Some(keys),
+            Epoch::Initial => self.initial = Some(Box::new(keys)),
+            Epoch::Handshake => self.handshake = Some(Box::new(keys)),
             Epoch::OneRtt => {
-                self.one_rtt = Some(OneRtt {
-                    header: keys.header,
-                    current: keys.packet,
-                    next,
-                    previous: None,
-                    phase: false,
-                    generation: 0,
-                    first_received: None,
-                    first_sent: None,
-                    phase_acked: false,
-                    sealed: 0,
-                });
+                let current = keys;
+                self.one_rtt = Some(KeyPhases::new(ApplicationKeys { current, next }));
             }
             // Keys of early data come for one direction only.
             Epoch::ZeroRtt => {}
         }
     }
 
+    /// Gives up the 1-RTT keys. Nothing can be opened or protected with them before
+    /// [`Protection::wake`].
+    pub(crate) fn rest(&mut self) {
+        if let Some(phases) = &mut self.one_rtt {
+            phases.rest();
+        }
+    }
+
+    /// True if the 1-RTT keys were given up.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.one_rtt.as_ref().is_some_and(KeyPhases::are_at_rest)
+    }
+
+    /// Takes 1-RTT keys like those that were given up. Without any the epoch is over: no packet may
+    /// leave unprotected.
+    pub(crate) fn wake(&mut self, keys: Option<ApplicationKeys>) {
+        match (&mut self.one_rtt, keys) {
+            (Some(phases), Some(keys)) => phases.wake(keys),
+            _ => self.one_rtt = None,
+        }
+    }
+
     /// Installs the keys of early data.
     pub(crate) fn install_early(&mut self, keys: EarlyKeys) {
-        self.early = Some((keys, None));
+        self.early = Some(Box::new((keys, None)));
     }
 
     /// Early data may still be on their way until `at`, no longer (RFC 9001, section 4.9.3).
     pub(crate) fn expire_early_at(&mut self, at: Instant) {
-        if let Some((_, expiry)) = &mut self.early {
-            expiry.get_or_insert(at);
+        if let Some(early) = &mut self.early {
+            early.1.get_or_insert(at);
         }
     }
 
@@ -169,31 +163,30 @@ impl Protection {
         match epoch {
             Epoch::Initial => self.initial.as_ref().map(|keys| &*keys.header.remote),
             Epoch::Handshake => self.handshake.as_ref().map(|keys| &*keys.header.remote),
-            Epoch::OneRtt => self.one_rtt.as_ref().map(|keys| &*keys.header.remote),
-            Epoch::ZeroRtt => self.early.as_ref().map(|(keys, _)| &*keys.header),
+            Epoch::OneRtt => self.one_rtt.as_ref()?.remote_header(),
+            Epoch::ZeroRtt => self.early.as_ref().map(|early| &*early.0.header),
         }
     }
 
     /// Bytes that protection adds in `epoch`.
     pub(crate) fn tag_len(&self, epoch: Epoch) -> usize {
-        let early = self.early.as_ref().map(|(keys, _)| &*keys.packet);
         let key = match epoch {
             Epoch::Initial => self.initial.as_ref().map(|keys| &*keys.packet.local),
             Epoch::Handshake => self.handshake.as_ref().map(|keys| &*keys.packet.local),
-            Epoch::OneRtt => self.one_rtt.as_ref().map(|keys| &*keys.current.local),
-            Epoch::ZeroRtt => early,
+            Epoch::OneRtt => return self.one_rtt.as_ref().map_or(0, KeyPhases::tag_len),
+            Epoch::ZeroRtt => self.early.as_ref().map(|early| &*early.0.packet),
         };
         key.map_or(0, PacketKey::tag_len)
     }
 
     /// The key-phase bit of packets that we send.
     pub(crate) fn phase(&self) -> bool {
-        self.one_rtt.as_ref().is_some_and(|keys| keys.phase)
+        self.one_rtt.as_ref().is_some_and(KeyPhases::phase)
     }
 
     /// Number of key updates so far.
     pub(crate) fn generation(&self) -> u64 {
-        self.one_rtt.as_ref().map_or(0, |keys| keys.generation)
+        self.one_rtt.as_ref().map_or(0, KeyPhases::generation)
     }
 
     /// Removes header protection in place; false if there are no keys or the packet is too short.
@@ -232,7 +225,7 @@ impl Protection {
                 };
             }
             Epoch::Initial => self.initial.as_ref().map(|keys| &*keys.packet.remote),
-            Epoch::ZeroRtt => self.early.as_ref().map(|(keys, _)| &*keys.packet),
+            Epoch::ZeroRtt => self.early.as_ref().map(|early| &*early.0.packet),
             Epoch::Handshake => self.handshake.as_ref().map(|keys| &*keys.packet.remote),
         };
         let key = key.ok_or(OpenError::NoKeys)?;
@@ -245,15 +238,18 @@ impl Protection {
     /// Counts a packet that failed authentication.
     #[cold]
     fn on_inauthentic(&mut self, epoch: Epoch) -> OpenError {
-        let early = self.early.as_ref().map(|(keys, _)| &*keys.packet);
-        let key = match epoch {
-            Epoch::Initial => self.initial.as_ref().map(|keys| &*keys.packet.remote),
-            Epoch::Handshake => self.handshake.as_ref().map(|keys| &*keys.packet.remote),
-            Epoch::OneRtt => self.one_rtt.as_ref().map(|keys| &*keys.current.remote),
-            Epoch::ZeroRtt => early,
-        };
         self.failed += 1;
-        if key.is_some_and(|key| self.failed >= key.integrity_limit()) {
+        let limit = |key: &dyn PacketKey| key.integrity_limit();
+        let limit = match epoch {
+            Epoch::Initial => self
+                .initial
+                .as_ref()
+                .map(|keys| limit(&*keys.packet.remote)),
+            Epoch::Handshake => (self.handshake.as_ref()).map(|keys| limit(&*keys.packet.remote)),
+            Epoch::OneRtt => self.one_rtt.as_ref().map(KeyPhases::integrity_limit),
+            Epoch::ZeroRtt => self.early.as_ref().map(|early| limit(&*early.0.packet)),
+        };
+        if limit.is_some_and(|limit| self.failed >= limit) {
             OpenError::IntegrityLimit
         } else {
             OpenError::Inauthentic
@@ -271,17 +267,13 @@ impl Protection {
         packet: &mut [u8],
     ) {
         let keys: Option<(&dyn HeaderKey, &dyn PacketKey)> = match epoch {
-            Epoch::Initial => (self.initial.as_ref()).map(local),
-            Epoch::Handshake => (self.handshake.as_ref()).map(local),
-            Epoch::OneRtt => self.one_rtt.as_mut().map(|keys| {
-                keys.first_sent.get_or_insert(number);
-                keys.sealed += 1;
-                (&*keys.header.local, &*keys.current.local)
-            }),
+            Epoch::Initial => self.initial.as_deref().map(local),
+            Epoch::Handshake => self.handshake.as_deref().map(local),
+            Epoch::OneRtt => self.one_rtt.as_mut().and_then(|keys| keys.sealing(number)),
             Epoch::ZeroRtt => self
                 .early
                 .as_ref()
-                .map(|(keys, _)| (&*keys.header, &*keys.packet)),
+                .map(|early| (&*early.0.header, &*early.0.packet)),
         };
         if let Some((header, body)) = keys {
             body.encrypt(path, number, header_len, packet);
@@ -291,10 +283,8 @@ impl Protection {
 
     /// A 1-RTT packet was acknowledged.
     pub(crate) fn on_acked(&mut self, largest: PacketNumber) {
-        if let Some(keys) = &mut self.one_rtt
-            && keys.first_sent.is_some_and(|first| largest >= first)
-        {
-            keys.phase_acked = true;
+        if let Some(keys) = &mut self.one_rtt {
+            keys.on_acked(largest);
         }
     }
 
@@ -307,21 +297,12 @@ impl Protection {
     /// permitted: the current phase was acknowledged and the keys of the one before are gone (RFC
     /// 9001, sections 6.1 and 6.5).
     pub(crate) fn update_is_due(&self, interval: u64) -> bool {
-        self.one_rtt.as_ref().is_some_and(|keys| {
-            let limit = interval.min(keys.current.local.confidentiality_limit() / 2);
-            (self.update_wanted || keys.sealed >= limit)
-                && keys.phase_acked
-                && keys.previous.is_none()
-                && keys.next.is_some()
-        })
+        (self.one_rtt.as_ref()).is_some_and(|keys| keys.update_is_due(self.update_wanted, interval))
     }
 
     /// True if the current key may protect no further packet but those that tell of the end.
     pub(crate) fn is_exhausted(&self) -> bool {
-        self.one_rtt.as_ref().is_some_and(|keys| {
-            let limit = keys.current.local.confidentiality_limit();
-            keys.sealed >= limit.saturating_sub(RESERVED_FOR_CLOSING)
-        })
+        self.one_rtt.as_ref().is_some_and(KeyPhases::are_exhausted)
     }
 
     /// Moves to the next phase; `next` are the keys of the phase after it. If the peer moved first,
@@ -331,36 +312,22 @@ impl Protection {
         next: Option<KeyPair<dyn PacketKey>>,
         received: Option<(PacketNumber, Instant)>,
     ) {
-        let Some(keys) = &mut self.one_rtt else {
-            return;
-        };
-        let Some(new) = std::mem::replace(&mut keys.next, next) else {
-            return;
-        };
-        let old = std::mem::replace(&mut keys.current, new);
-        keys.previous = Some((old.remote, received.map(|(_, keep_until)| keep_until)));
-        keys.phase = !keys.phase;
-        keys.generation += 1;
-        keys.first_received = received.map(|(number, _)| number);
-        keys.first_sent = None;
-        keys.phase_acked = false;
-        keys.sealed = 0;
-        self.update_wanted = false;
+        if let Some(keys) = &mut self.one_rtt
+            && keys.update(next, received)
+        {
+            self.update_wanted = false;
+        }
     }
 
     /// When old receive keys are discarded.
     pub(crate) fn previous_expires(&self) -> Option<Instant> {
-        self.one_rtt.as_ref()?.previous.as_ref()?.1
+        self.one_rtt.as_ref()?.previous_expires()
     }
 
     /// The peer followed our update: old receive keys are kept until `keep_until`.
     pub(crate) fn confirm_phase(&mut self, keep_until: Instant) {
-        if let Some((_, at)) = self
-            .one_rtt
-            .as_mut()
-            .and_then(|keys| keys.previous.as_mut())
-        {
-            at.get_or_insert(keep_until);
+        if let Some(keys) = &mut self.one_rtt {
+            keys.confirm(keep_until);
         }
     }
 
@@ -369,13 +336,8 @@ impl Protection {
         if self.early_expires().is_some_and(|at| at <= now) {
             self.early = None;
         }
-        if let Some(keys) = &mut self.one_rtt
-            && keys
-                .previous
-                .as_ref()
-                .is_some_and(|(_, at)| at.is_some_and(|at| at <= now))
-        {
-            keys.previous = None;
+        if let Some(keys) = &mut self.one_rtt {
+            keys.expire_previous(now);
         }
     }
 
@@ -388,55 +350,4 @@ impl Protection {
 /// What protects outgoing packets.
 fn local(keys: &Keys) -> (&dyn HeaderKey, &dyn PacketKey) {
     (&*keys.header.local, &*keys.packet.local)
-}
-
-impl OneRtt {
-    #[inline]
-    fn open(
-        &mut self,
-        path: PathId,
-        number: PacketNumber,
-        key_phase: bool,
-        header: &[u8],
-        payload: &mut [u8],
-    ) -> Result<Opened, OpenError> {
-        if key_phase == self.phase {
-            let Ok(len) = self.current.remote.decrypt(path, number, header, payload) else {
-                return Err(OpenError::Inauthentic);
-            };
-            let phase_confirmed = self.first_received.is_none() && self.previous.is_some();
-            let first = self.first_received.get_or_insert(number);
-            *first = (*first).min(number);
-            return Ok(Opened {
-                phase_confirmed,
-                ..Opened::plain(len)
-            });
-        }
-        let is_old = self.first_received.is_none_or(|first| number < first);
-        if let (true, Some((previous, _))) = (is_old, &self.previous) {
-            let opened = previous.decrypt(path, number, header, payload);
-            return opened
-                .map(Opened::plain)
-                .map_err(|CryptoError| OpenError::Inauthentic);
-        }
-        let Some(next) = &self.next else {
-            return Err(OpenError::Inauthentic);
-        };
-        let Ok(len) = next.remote.decrypt(path, number, header, payload) else {
-            return Err(OpenError::Inauthentic);
-        };
-        if is_old && self.first_received.is_some() {
-            // Newer keys on an older packet number: the peer went back and forth.
-            return Err(OpenError::KeyUpdate);
-        }
-        if self.first_received.is_some() && self.first_sent.is_none() {
-            // It has had no acknowledgement under the current keys, for we have sent nothing under
-            // them: a second update must wait for one (RFC 9001, section 6.2).
-            return Err(OpenError::KeyUpdate);
-        }
-        Ok(Opened {
-            key_updated: true,
-            ..Opened::plain(len)
-        })
-    }
 }

@@ -3,6 +3,7 @@
 //! It hands out keys and handshake bytes; which packets they travel in is the connection's matter.
 
 mod crypto_stream;
+mod key_phases;
 mod keys;
 mod negotiation;
 mod opening;
@@ -14,8 +15,9 @@ pub(crate) use negotiation::{Negotiation, Restart};
 pub(crate) use opening::{Crypto, Grease, Opening, reserved_version};
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use swiftwater_units::Side;
+use swiftwater_units::{Instant, PacketNumber, Side};
 use swiftwater_wire::{ConnectionId, ErrorCode, TransportParameters};
 
 use crate::crypto::{CryptoError, Epoch, Hello, Keys, NewKeys, Primitives, Session, SessionError};
@@ -65,15 +67,37 @@ pub(crate) struct Handshake {
     initial_version: u32,
     /// Initial keys of a version that isn't the current one: that which the client began with (server),
     /// or one that the server may have chosen (client).
-    other_initial: Option<(u32, Keys)>,
+    other_initial: Option<Box<(u32, Keys)>>,
     /// Epoch of the bytes that the session writes.
     write_epoch: Epoch,
     /// By epoch, from the first bytes until the epoch is over.
     streams: [Option<Box<CryptoStream>>; 3],
     protection: Protection,
-    peer_parameters: Option<TransportParameters>,
+    /// The peer's transport parameters, until the connection first rests.
+    peer_parameters: Option<Box<TransportParameters>>,
+    peer_terms: Option<PeerTerms>,
     complete: bool,
     confirmed: bool,
+}
+
+/// What is asked of the peer's transport parameters for packet after packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PeerTerms {
+    pub(crate) max_ack_delay: Duration,
+    pub(crate) ack_delay_exponent: u8,
+    pub(crate) grease_quic_bit: bool,
+    pub(crate) disable_active_migration: bool,
+}
+
+impl PeerTerms {
+    fn of(parameters: &TransportParameters) -> Self {
+        Self {
+            max_ack_delay: parameters.max_ack_delay,
+            ack_delay_exponent: parameters.ack_delay_exponent,
+            grease_quic_bit: parameters.grease_quic_bit,
+            disable_active_migration: parameters.disable_active_migration,
+        }
+    }
 }
 
 impl std::fmt::Debug for Handshake {
@@ -111,14 +135,31 @@ impl Handshake {
             streams: Default::default(),
             protection: Protection::new(initial_keys),
             peer_parameters: None,
+            peer_terms: None,
             complete: false,
             confirmed: false,
         }
     }
 
-    /// The keys.
+    /// The keys; those of 1-RTT may be at rest.
     pub(crate) fn protection(&mut self) -> &mut Protection {
         &mut self.protection
+    }
+
+    /// The keys, ready to open and to protect.
+    #[inline]
+    pub(crate) fn protection_awake(&mut self) -> &mut Protection {
+        if self.protection.is_at_rest() {
+            self.wake();
+        }
+        &mut self.protection
+    }
+
+    #[cold]
+    fn wake(&mut self) {
+        let session = self.session.as_deref();
+        let keys = session.and_then(Session::remake_keys);
+        self.protection.wake(keys);
     }
 
     /// The keys, to look at.
@@ -151,9 +192,29 @@ impl Handshake {
         self.negotiation.take_settled()
     }
 
-    /// The peer's transport parameters, once its flight has arrived.
+    /// The peer's transport parameters, once its flight has arrived, and until the connection first rests
+    /// after the handshake.
     pub(crate) fn peer_parameters(&self) -> Option<&TransportParameters> {
-        self.peer_parameters.as_ref()
+        self.peer_parameters.as_deref()
+    }
+
+    /// What matters of them as long as the connection lasts.
+    pub(crate) fn peer_terms(&self) -> Option<&PeerTerms> {
+        self.peer_terms.as_ref()
+    }
+
+    /// Gives up what only the handshake needs, and keys that can be made again when there is use for them.
+    pub(crate) fn rest(&mut self) {
+        if self.confirmed {
+            self.peer_parameters = None;
+            let session = self.session.as_deref();
+            if session.is_some_and(Session::can_remake_keys) {
+                self.protection.rest();
+            }
+        }
+        for stream in self.streams.iter_mut().flatten() {
+            stream.rest();
+        }
     }
 
     /// The server's transport parameters in the session whose early data we offer; `None` if there
@@ -236,12 +297,12 @@ impl Handshake {
 
     /// Exchanges the Initial keys with those of `version`, until the next call.
     pub(crate) fn exchange_initial(&mut self, version: u32) {
-        let (_, keys) = match self.other_initial.take() {
-            Some(other) if other.0 == version => other,
-            _ => (version, self.initial_keys(version)),
+        let keys = match self.other_initial.take() {
+            Some(other) if other.0 == version => other.1,
+            _ => self.initial_keys(version),
         };
         if let Some(former) = self.protection.replace_initial(keys) {
-            self.other_initial = Some((self.initial_version, former));
+            self.other_initial = Some(Box::new((self.initial_version, former)));
             self.initial_version = version;
         }
     }
@@ -378,7 +439,7 @@ impl Handshake {
         let is_handshaking = session.is_handshaking();
         self.read_peer_parameters()?;
         if !self.complete && !is_handshaking {
-            if self.peer_parameters.is_none() {
+            if self.peer_terms.is_none() {
                 // TLS alert missing_extension (RFC 9001, section 8.2).
                 return Err(TransportError::new(
                     ErrorCode::crypto(109),
@@ -393,7 +454,7 @@ impl Handshake {
     }
 
     fn read_peer_parameters(&mut self) -> Result<(), TransportError> {
-        if self.peer_parameters.is_none()
+        if self.peer_terms.is_none()
             && let Some(session) = &self.session
             && let Some(bytes) = session.peer_transport_parameters()
         {
@@ -402,16 +463,20 @@ impl Handshake {
                 let information = parameters.version_information.as_ref();
                 self.negotiation.check_server(information)?;
             }
-            self.peer_parameters = Some(parameters);
+            self.peer_terms = Some(PeerTerms::of(&parameters));
+            self.peer_parameters = Some(Box::new(parameters));
         }
         Ok(())
     }
 
-    /// Rotates the 1-RTT keys to the next phase.
-    pub(crate) fn next_packet_keys(
-        &mut self,
-    ) -> Option<crate::crypto::KeyPair<dyn crate::crypto::PacketKey>> {
-        self.session.as_mut()?.next_packet_keys()
+    /// Rotates the 1-RTT keys to the next phase. If the peer moved first, `received` is its packet and
+    /// the time until which old receive keys are kept. Returns the number of updates so far.
+    pub(crate) fn update_keys(&mut self, received: Option<(PacketNumber, Instant)>) -> u64 {
+        // Keys at rest are made of secrets that the session gives up with the next step.
+        let _ = self.protection_awake();
+        let next = (self.session.as_mut()).and_then(|session| session.next_packet_keys());
+        self.protection.update(next, received);
+        self.protection.generation()
     }
 
     /// Keying material for the application.

@@ -3,7 +3,7 @@
 use swiftwater_units::{PacketNumber, PathId};
 
 use super::keys::{OpenError, Protection};
-use crate::crypto::{CryptoError, Epoch, HeaderKey, KeyPair, Keys, PacketKey};
+use crate::crypto::{ApplicationKeys, CryptoError, Epoch, HeaderKey, KeyPair, Keys, PacketKey};
 
 /// Opens packets whose last byte is zero, and may be used little.
 struct ShortLived;
@@ -142,4 +142,40 @@ fn packets_that_fail_authentication_are_counted_across_all_keys() {
     }
     let failure = open(&mut protection, Epoch::OneRtt, 9, 1);
     assert_eq!(failure, Some(OpenError::IntegrityLimit));
+}
+
+#[test]
+fn keys_at_rest_neither_open_nor_protect_but_are_known() {
+    let mut protection = protection();
+    let tag_len = protection.tag_len(Epoch::OneRtt);
+    protection.rest();
+    assert!(protection.is_at_rest() && protection.has(Epoch::OneRtt));
+    assert_eq!(protection.tag_len(Epoch::OneRtt), tag_len);
+    let opened = open(&mut protection, Epoch::OneRtt, 0, 0);
+    assert_eq!(opened, Some(OpenError::NoKeys));
+
+    protection.wake(Some(ApplicationKeys {
+        current: keys(),
+        next: Some(packet_keys()),
+    }));
+    assert!(!protection.is_at_rest());
+    assert_eq!(open(&mut protection, Epoch::OneRtt, 0, 0), None);
+}
+
+#[test]
+fn keys_stay_while_those_of_the_phase_before_do() {
+    let mut protection = protection();
+    seal(&mut protection, 0);
+    protection.on_acked(PacketNumber::new(0));
+    protection.update(Some(packet_keys()), None);
+    protection.rest();
+    assert!(!protection.is_at_rest());
+}
+
+#[test]
+fn keys_that_do_not_come_back_end_the_epoch() {
+    let mut protection = protection();
+    protection.rest();
+    protection.wake(None);
+    assert!(!protection.has(Epoch::OneRtt) && !protection.is_at_rest());
 }

@@ -44,7 +44,9 @@ impl Streams {
             let Some(id) = self.slab.get(key).map(|stream| stream.id) else {
                 continue;
             };
-            self.repairs.on_reset(id);
+            if let Some(repairs) = self.repairs.get_mut() {
+                repairs.on_reset(id);
+            }
             self.cancel(ControlKey::StreamDataBlocked(id));
             let reset = self.with_send(key, |send, _| {
                 send.forget_sent();

@@ -16,13 +16,14 @@
 //!   longer will; `rest.rs`: what memory is given back while nothing happens.
 //! - `early.rs`: data that were sent or received before the handshake was complete.
 //! - `send.rs`, `recv.rs`: the two halves of a stream; `send_buffer.rs`, `assembler.rs`: their
-//!   bytes.
+//!   bytes; `chunk_pool.rs`: memory for them.
 //! - `repairs.rs`: the history of bytes that were lost or repeated; `repair_stats.rs`: its totals.
 //! - `table.rs`: identifiers and counts; `priority.rs`, `ready.rs`, `turns.rs`: who sends next;
 //!   `window.rs`, `rate.rs`: credit given; `slots.rs`: where the state of streams lies.
 
 mod application;
 mod assembler;
+mod chunk_pool;
 mod early;
 mod expiry;
 mod priority;
@@ -66,6 +67,7 @@ use self::sending::Outgoing;
 use self::slots::Slots;
 use self::table::Table;
 use self::window::{Clock, ReceiveWindow};
+use crate::as_needed::AsNeeded;
 use crate::config::TransportConfig;
 use crate::connection::StreamEvent;
 use crate::control::{ControlKey, ControlValue};
@@ -111,6 +113,8 @@ pub(crate) struct StreamsStats {
     pub(crate) receive_buffered: u64,
     /// Bytes of STREAM frames sent, copies included.
     pub(crate) sent_bytes: u64,
+    /// Of these, those that had not been sent before.
+    pub(crate) new_bytes: u64,
     /// Bytes of STREAM frames sent again, after a loss or as copies.
     pub(crate) retransmitted_bytes: u64,
     /// Bytes of STREAM frames received, duplicates included.
@@ -145,7 +149,8 @@ pub(crate) struct Streams {
     slab: Slots<Stream>,
     table: Table,
     outgoing: Outgoing,
-    repairs: Repairs,
+    /// Only there once data were lost or repeated.
+    repairs: AsNeeded<Repairs>,
     incoming: Incoming,
     initial_limits: InitialLimits,
     /// False until the peer's limits are known; a blocked open is no news for the peer before.
@@ -178,7 +183,7 @@ impl Streams {
                 config.max_concurrent_uni_streams,
             ),
             outgoing: Outgoing::new(config.send_window.get(), config.starvation_share),
-            repairs: Repairs::default(),
+            repairs: AsNeeded::default(),
             incoming: Incoming::new(config),
             initial_limits: InitialLimits::default(),
             knows_peer: false,

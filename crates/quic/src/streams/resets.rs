@@ -64,7 +64,9 @@ impl Streams {
             error: code,
             final_size,
         };
-        self.repairs.on_reset(id);
+        if let Some(repairs) = self.repairs.get_mut() {
+            repairs.on_reset(id);
+        }
         self.cancel(ControlKey::StreamDataBlocked(id));
         self.tell(ControlKey::ResetStream(id), value);
         self.note_reset(id, cause, (code, final_size, 0));
@@ -98,7 +100,9 @@ impl Streams {
             return;
         };
         self.outgoing.expiries.replace(key, expiry, None);
-        self.repairs.on_truncated(id, sizes.2);
+        if let Some(repairs) = self.repairs.get_mut() {
+            repairs.on_truncated(id, sizes.2);
+        }
         self.cancel(ControlKey::StreamDataBlocked(id));
         self.announce_reset_at(key);
         self.note_reset(id, cause, sizes);

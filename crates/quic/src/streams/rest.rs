@@ -20,7 +20,9 @@ impl Streams {
         self.table.rest();
         self.outgoing.rest();
         self.incoming.rest();
-        self.repairs.rest();
+        if let Some(repairs) = self.repairs.get_mut() {
+            repairs.rest();
+        }
         self.events.shrink_to_fit();
         self.control.shrink_to_fit();
         self.notices.shrink_to_fit();

@@ -9,106 +9,15 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
+use super::chunk_pool::{ChunkPool, MAX_CHUNK, MIN_CHUNK};
 use crate::ranges::RangeSet;
-
-/// Largest chunk that small writes are gathered in, bytes.
-const MAX_CHUNK: usize = 64 * 1024;
-
-/// Smallest such chunk.
-const MIN_CHUNK: usize = 1024;
-
-/// Largest chunk below full size that is kept for the next write.
-const MAX_SPARE_CHUNK: usize = 4096;
-
-/// Bytes of such chunks that are kept: those of the messages that one batch of acknowledgements frees.
-const MAX_SPARE_BYTES: usize = 32 * 1024;
-
-/// Lists of segments that are kept, and how many fit into one that isn't left to its stream.
-const SPARE_LISTS: usize = 32;
-const MAX_LIST: usize = 4;
 
 /// `Bytes` shorter than this are copied: the bookkeeping of a segment would cost more.
 const MIN_SHARED: usize = 1024;
 
-/// Chunks kept for reuse in each connection beyond as many as are in use: 1 MiB.
-const SPARE_CHUNKS: usize = 16;
-
-/// Chunks that were emptied and wait for the next write, of whichever stream. Of those of full size as
-/// many are kept as are in use, so that a flow whose acknowledgements come in bursts allocates nothing,
-/// and an idle one holds little; of smaller ones a few, for streams of one message each.
-#[derive(Debug, Default)]
-pub(super) struct ChunkPool {
-    free: Vec<Vec<u8>>,
-    in_use: usize,
-    small: Vec<Vec<u8>>,
-    small_bytes: usize,
-    /// Lists of segments of buffers that ran empty.
-    lists: Vec<VecDeque<(u64, Segment)>>,
-}
-
-impl ChunkPool {
-    /// An empty chunk of `size` bytes.
-    fn take(&mut self, size: usize) -> Vec<u8> {
-        if size < MAX_CHUNK {
-            return self.take_small(size);
-        }
-        self.in_use += 1;
-        self.free
-            .pop()
-            .unwrap_or_else(|| Vec::with_capacity(MAX_CHUNK))
-    }
-
-    /// The small chunk that was given last, if it is large enough.
-    fn take_small(&mut self, size: usize) -> Vec<u8> {
-        if let Some(chunk) = self.small.pop() {
-            self.small_bytes -= chunk.capacity();
-            if chunk.capacity() >= size {
-                return chunk;
-            }
-        }
-        Vec::with_capacity(size)
-    }
-
-    fn give(&mut self, mut chunk: Vec<u8>) {
-        chunk.clear();
-        let size = chunk.capacity();
-        if size < MAX_CHUNK {
-            if size <= MAX_SPARE_CHUNK && self.small_bytes + size <= MAX_SPARE_BYTES {
-                self.small_bytes += size;
-                self.small.push(chunk);
-            }
-            return;
-        }
-        self.free.push(chunk);
-        self.in_use = self.in_use.saturating_sub(1);
-        self.free.truncate(self.in_use + SPARE_CHUNKS);
-    }
-
-    /// An empty list of segments.
-    fn take_list(&mut self) -> VecDeque<(u64, Segment)> {
-        // Most streams never hold more than one.
-        self.lists
-            .pop()
-            .unwrap_or_else(|| VecDeque::with_capacity(1))
-    }
-
-    fn give_list(&mut self, list: VecDeque<(u64, Segment)>) {
-        if self.lists.len() < SPARE_LISTS {
-            self.lists.push(list);
-        }
-    }
-
-    /// Gives back what is not in use.
-    pub(super) fn rest(&mut self) {
-        self.free = Vec::new();
-        self.small = Vec::new();
-        self.small_bytes = 0;
-        self.lists = Vec::new();
-    }
-}
-
+/// Bytes that were written at once, or one after the other.
 #[derive(Debug)]
-enum Segment {
+pub(super) enum Segment {
     /// Copied from the application; the last one of a stream is filled up by later writes.
     Owned(Vec<u8>),
     /// Lent by the application.
@@ -440,9 +349,7 @@ impl SendBuffer {
     fn free(&mut self, pool: &mut ChunkPool) {
         loop {
             let Some((start, segment)) = self.segments.front_mut() else {
-                if (1..=MAX_LIST).contains(&self.segments.capacity()) {
-                    pool.give_list(std::mem::take(&mut self.segments));
-                }
+                pool.give_list(&mut self.segments);
                 return;
             };
             if *start + segment.as_slice().len() as u64 > self.base {

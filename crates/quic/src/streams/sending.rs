@@ -6,11 +6,12 @@ use std::ops::Range;
 use swiftwater_units::StreamId;
 use swiftwater_wire::frame;
 
+use super::chunk_pool::ChunkPool;
 use super::expiry::Expiries;
 use super::repair_stats::RepairStats;
-use super::repairs::{Carrier, RepairEvent, Verdict};
+use super::repairs::{Carrier, RepairEvent, Repairs, Verdict};
 use super::send::SendHalf;
-use super::send_buffer::{ChunkPool, Piece};
+use super::send_buffer::Piece;
 use super::turns::{Turn, Turns, Work};
 use super::{Priority, Stream, Streams, WRITABLE};
 use crate::connection::StreamEvent;
@@ -221,7 +222,8 @@ impl Streams {
         let piece = match work {
             Work::Repair => buffer.next_repair(0).and_then(|first| {
                 // Whole data, so that their histories stay whole.
-                let end = self.repairs.end_of(id, first.offset);
+                let repairs = self.repairs.get();
+                let end = repairs.and_then(|repairs| repairs.end_of(id, first.offset));
                 let len = end.map_or(usize::MAX, |end| (end - first.offset) as usize);
                 buffer.next_repair(len)
             }),
@@ -306,7 +308,7 @@ impl Streams {
         fin: bool,
     ) {
         // While something is under repair it matters which packet brought which byte.
-        let may_join = verdict.fate == Fate::Acked && self.repairs.is_empty();
+        let may_join = verdict.fate == Fate::Acked && self.has_no_repairs();
         if may_join
             && let Some(run) = run
             && run.id == id
@@ -356,8 +358,10 @@ impl Streams {
         };
         let ended = match verdict.fate {
             Fate::Acked => {
-                if !self.repairs.is_empty() {
-                    self.repairs.on_acked(&verdict.carrier, id, range.clone());
+                if let Some(repairs) = self.repairs.get_mut()
+                    && !repairs.is_empty()
+                {
+                    repairs.on_acked(&verdict.carrier, id, range.clone());
                 }
                 self.with_send(key, |send, pool| {
                     if send.is_reset() {
@@ -392,11 +396,12 @@ impl Streams {
             return;
         };
         let id = stream.id;
-        let mut gaps = std::mem::take(&mut self.repairs.gaps);
-        let mut resend = std::mem::take(&mut self.repairs.resend);
+        let repairs = self.repairs.need();
+        let mut gaps = std::mem::take(&mut repairs.gaps);
+        let mut resend = std::mem::take(&mut repairs.resend);
         gaps.extend(send.buffer.unacked(range.clone()));
         for gap in &gaps {
-            self.repairs.on_lost(verdict, id, gap.clone(), &mut resend);
+            repairs.on_lost(verdict, id, gap.clone(), &mut resend);
         }
         let is_tail = |ranges: &[Range<u64>]| ranges.last().is_some_and(|r| r.end == range.end);
         // The FIN goes with the last byte; it is alone if there is none, or the last one arrived.
@@ -410,8 +415,9 @@ impl Streams {
             }
         });
         gaps.clear();
-        self.repairs.gaps = gaps;
-        self.repairs.resend = resend;
+        let repairs = self.repairs.need();
+        repairs.gaps = gaps;
+        repairs.resend = resend;
     }
 
     /// `len` bytes from `offset` on of a stream left in `carrier`.
@@ -425,7 +431,7 @@ impl Streams {
     ) {
         if purpose == Purpose::New {
             // Only what is sent again has a history.
-            self.repairs.stats.new_bytes += u64::from(len).into();
+            self.stats.new_bytes += u64::from(len);
             return;
         }
         let (priority, deadline) = self
@@ -435,27 +441,34 @@ impl Streams {
             });
         let range = offset..offset + u64::from(len);
         self.repairs
+            .need()
             .on_sent(carrier, id, range, purpose, priority, deadline);
     }
 
     /// What happened to data under repair and wasn't told yet.
     pub(crate) fn poll_repair(&mut self) -> Option<RepairEvent> {
-        self.repairs.poll_event()
+        self.repairs.get_mut()?.poll_event()
     }
 
     /// The connection closed: nobody waits for data under repair.
     pub(crate) fn abandon_repairs(&mut self) {
-        self.repairs.on_closed();
+        if let Some(repairs) = self.repairs.get_mut() {
+            repairs.on_closed();
+        }
     }
 
     /// True if nothing is under repair.
     pub(crate) fn has_no_repairs(&self) -> bool {
-        self.repairs.is_empty()
+        self.repairs.get().is_none_or(Repairs::is_empty)
     }
 
     /// Totals of repair.
     pub(crate) fn repair_stats(&self) -> RepairStats {
-        self.repairs.stats
+        let of_repairs = self.repairs.get().map(|repairs| repairs.stats);
+        RepairStats {
+            new_bytes: self.stats.new_bytes.into(),
+            ..of_repairs.unwrap_or_default()
+        }
     }
 
     /// The peer has the value of `key`.

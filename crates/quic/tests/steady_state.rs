@@ -1,0 +1,118 @@
+//! Heap memory of a connection that is busy for long: nothing is allocated any more, and what it needs no
+//! longer it gives back.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod support;
+
+use std::time::Duration;
+
+use swiftwater_quic::{ReadOutcome, RetryPolicy, TransportConfig};
+use swiftwater_units::{ByteCount, Dir, StreamId};
+
+use support::{Wire, establish};
+
+/// Bytes that the sender may hold.
+const WINDOW: usize = 2 << 20;
+
+/// What a single write hands over.
+const WRITE: usize = 1 << 16;
+
+/// A connection whose client sends on one stream without end.
+struct Flow {
+    wire: Wire,
+    id: StreamId,
+    data: Vec<u8>,
+    sink: Vec<u8>,
+}
+
+impl Flow {
+    fn new() -> Self {
+        let config = TransportConfig {
+            send_window: ByteCount::new(WINDOW as u64),
+            pacing: false,
+            ..TransportConfig::default()
+        };
+        let mut wire = Wire::with(false, RetryPolicy::Never, config);
+        establish(&mut wire);
+        let id = wire.client.connection().open(Dir::Uni).unwrap();
+        Self {
+            wire,
+            id,
+            data: vec![7; WRITE],
+            sink: vec![0; WRITE],
+        }
+    }
+
+    /// Writes `bytes`, or less if the window is full, before anything leaves, and moves time until all of it was
+    /// read and acknowledged: acknowledgements come in bursts.
+    fn burst(&mut self, bytes: usize) {
+        let (mut written, mut read) = (0, 0);
+        while written < bytes {
+            let want = WRITE.min(bytes - written);
+            let mut stream = self.wire.client.connection().send_stream(self.id);
+            match stream.write(&self.data[..want]).unwrap() {
+                0 => break,
+                n => written += n,
+            }
+        }
+        while read < written {
+            self.wire.step(Duration::from_secs(1));
+            while self.wire.server.connection().accept(Dir::Uni).is_some() {}
+            let mut stream = self.wire.server.connection().recv_stream(self.id);
+            while let ReadOutcome::Data(n) = stream.read(&mut self.sink).unwrap() {
+                read += n;
+            }
+        }
+        while self.wire.step(Duration::from_millis(100)) {}
+        self.wire.client.events.clear();
+        self.wire.server.events.clear();
+    }
+
+    fn bursts(&mut self, n: usize, bytes: usize) {
+        for _ in 0..n {
+            self.burst(bytes);
+        }
+    }
+}
+
+#[test]
+fn acknowledgements_in_bursts_allocate_nothing() {
+    let mut flow = Flow::new();
+    flow.bursts(10, WINDOW);
+    let heap = allocation_counter::measure(|| flow.bursts(10, WINDOW));
+    assert_eq!(heap.count_total, 0);
+}
+
+#[test]
+fn small_writes_between_large_ones_allocate_nothing() {
+    let mut flow = Flow::new();
+    let mut round = || {
+        flow.burst(WINDOW);
+        for size in [100, 5000, 10_000, WRITE / 2 + 1] {
+            flow.burst(size);
+        }
+    };
+    (0..10).for_each(|_| round());
+    let heap = allocation_counter::measure(|| (0..10).for_each(|_| round()));
+    assert_eq!(heap.count_total, 0);
+}
+
+#[test]
+fn memory_of_a_large_window_is_given_back_by_a_small_flow() {
+    let mut flow = Flow::new();
+    flow.bursts(10, WINDOW);
+    let held = WINDOW as i64;
+    // Two periods' worth of data, one write at a time.
+    let heap = allocation_counter::measure(|| flow.bursts(2 * 4096, WRITE));
+    assert!(heap.bytes_current < -held * 9 / 10, "{heap:?}");
+    flow.bursts(1, WINDOW);
+}
+
+#[test]
+fn memory_of_a_large_window_is_given_back_at_rest() {
+    let mut flow = Flow::new();
+    flow.bursts(10, WINDOW);
+    let heap = allocation_counter::measure(|| flow.wire.client.connection().rest());
+    assert!(heap.bytes_current < -(WINDOW as i64), "{heap:?}");
+}
