@@ -102,7 +102,7 @@ fn small_writes_between_large_ones_allocate_nothing() {
 fn memory_of_a_large_window_is_given_back_by_a_small_flow() {
     let mut flow = Flow::new();
     flow.bursts(10, WINDOW);
-    let held = WINDOW as i64;
+    let held = i64::try_from(WINDOW).unwrap();
     // Two periods' worth of data, one write at a time.
     let heap = allocation_counter::measure(|| flow.bursts(2 * 4096, WRITE));
     assert!(heap.bytes_current < -held * 9 / 10, "{heap:?}");
@@ -114,7 +114,10 @@ fn memory_of_a_large_window_is_given_back_at_rest() {
     let mut flow = Flow::new();
     flow.bursts(10, WINDOW);
     let heap = allocation_counter::measure(|| flow.wire.client.connection().rest());
-    assert!(heap.bytes_current < -(WINDOW as i64), "{heap:?}");
+    assert!(
+        heap.bytes_current < -i64::try_from(WINDOW).unwrap(),
+        "{heap:?}"
+    );
 }
 
 /// Messages on streams of their own, of other sizes each time, as many at a time as requests are in flight.
