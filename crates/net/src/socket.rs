@@ -369,6 +369,15 @@ impl RecvBatch {
         Ok(())
     }
 
+    /// How many datagrams there are.
+    pub(crate) fn len(&self) -> usize {
+        let metas = &self.metas[..self.filled];
+        metas
+            .iter()
+            .map(|meta| meta.len.div_ceil(meta.stride.max(1)))
+            .sum()
+    }
+
     /// The datagrams received, each with where it came from.
     pub(crate) fn datagrams(&mut self) -> impl Iterator<Item = (DatagramMeta, &mut [u8])> {
         let slots = self.data.chunks_exact_mut(RECV_SLOT);
