@@ -162,9 +162,9 @@ pub(crate) struct Streams {
     queued_opened: [bool; 2],
     queued_available: [bool; 2],
     control: VecDeque<(ControlKey, Option<ControlValue>)>,
-    notices: VecDeque<StreamNotice>,
+    notices: AsNeeded<VecDeque<StreamNotice>>,
     /// Streams that came into being (true) or ended, if somebody wants to know.
-    lives: Option<VecDeque<(StreamId, bool)>>,
+    lives: Option<Box<VecDeque<(StreamId, bool)>>>,
     /// The peer accepts `RESET_STREAM_AT`.
     peer_resets_at: bool,
     stats: StreamsStats,
@@ -192,7 +192,7 @@ impl Streams {
             queued_opened: [false; 2],
             queued_available: [false; 2],
             control: VecDeque::new(),
-            notices: VecDeque::new(),
+            notices: AsNeeded::default(),
             lives: None,
             peer_resets_at: false,
             stats: StreamsStats::default(),
@@ -250,7 +250,7 @@ impl Streams {
 
     /// Keeps book of them from now on.
     pub(crate) fn record_lives(&mut self) {
-        self.lives = Some(VecDeque::new());
+        self.lives = Some(Box::default());
     }
 
     fn note_life(&mut self, id: StreamId, begins: bool) {
@@ -261,7 +261,7 @@ impl Streams {
 
     /// The next reset for observers. To be drained like [`Streams::poll_control`].
     pub(crate) fn poll_notice(&mut self) -> Option<StreamNotice> {
-        self.notices.pop_front()
+        self.notices.get_mut()?.pop_front()
     }
 
     /// Tells the time and the smoothed round-trip time. Windows are tuned by the latest values, so
