@@ -25,6 +25,7 @@ mod application;
 mod assembler;
 mod early;
 mod expiry;
+mod map;
 mod priority;
 mod rate;
 mod ready;
@@ -52,6 +53,7 @@ use swiftwater_wire::TransportParameters;
 
 pub use application::{Chunk, ReadChunk, ReadOutcome};
 pub use expiry::Expiry;
+pub use map::{StreamHasher, StreamMap};
 pub use priority::Priority;
 pub(crate) use rate::first_limit;
 pub use repair_stats::RepairStats;
