@@ -26,6 +26,7 @@ mod assembler;
 mod chunk_pool;
 mod early;
 mod expiry;
+mod map;
 mod priority;
 mod rate;
 mod ready;
@@ -53,6 +54,7 @@ use swiftwater_wire::TransportParameters;
 
 pub use application::{Chunk, ReadChunk, ReadOutcome};
 pub use expiry::Expiry;
+pub use map::{StreamHasher, StreamMap};
 pub use priority::Priority;
 pub(crate) use rate::first_limit;
 pub use repair_stats::RepairStats;
