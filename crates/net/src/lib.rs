@@ -30,7 +30,6 @@ mod endpoint_stats;
 mod error;
 mod faults;
 mod group;
-mod id_map;
 mod inbox;
 mod outgoing;
 mod receive_errors;

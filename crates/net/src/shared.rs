@@ -12,14 +12,13 @@ use std::task::Waker;
 use std::time::Duration;
 
 use swiftwater_quic::{
-    Connection, ConnectionError, Event, MigrateError, PathAddress, SocketId, StreamEvent,
+    Connection, ConnectionError, Event, MigrateError, PathAddress, SocketId, StreamEvent, StreamMap,
 };
 use swiftwater_units::{Dir, Instant, StreamId};
 use tokio::sync::Notify;
 
 use crate::application::Application;
 use crate::endpoint_shared::EndpointShared;
-use crate::id_map::IdMap;
 
 /// One connection.
 pub(crate) struct Shared {
@@ -112,9 +111,9 @@ pub(crate) struct Sender {
 pub(crate) struct State {
     pub(crate) connection: Box<Connection>,
     /// Sending halves held by the application.
-    pub(crate) senders: IdMap<Sender>,
+    pub(crate) senders: StreamMap<Sender>,
     /// Tasks that wait to read.
-    pub(crate) readers: IdMap<Waker>,
+    pub(crate) readers: StreamMap<Waker>,
     /// The task that waits for the handshake.
     pub(crate) connecting: Option<Waker>,
     pub(crate) connected: bool,
@@ -268,8 +267,8 @@ impl State {
     fn new(connection: Box<Connection>) -> Self {
         Self {
             connection,
-            senders: IdMap::default(),
-            readers: IdMap::default(),
+            senders: StreamMap::default(),
+            readers: StreamMap::default(),
             connecting: None,
             connected: false,
             confirmed: false,

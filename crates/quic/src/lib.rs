@@ -68,7 +68,9 @@ pub use error::{
 };
 pub use path::{EcnState, MtuState};
 pub use ranges::RangeSet;
-pub use streams::{Chunk, Expiry, Priority, ReadChunk, ReadOutcome, RepairStats};
+pub use streams::{
+    Chunk, Expiry, Priority, ReadChunk, ReadOutcome, RepairStats, StreamHasher, StreamMap,
+};
 pub use swiftwater_congestion as congestion;
 pub use swiftwater_units as units;
 pub use swiftwater_wire as wire;

@@ -350,7 +350,7 @@ fn path_stats(entry: &PathEntry) -> PathStats {
         } else {
             std::time::Duration::ZERO
         },
-        mean_rtt: totals.mean_rtt,
+        mean_rtt: recovery.mean_rtt(),
         cwnd: snapshot.cwnd,
         ssthresh: snapshot.ssthresh,
         bytes_in_flight: recovery.bytes_in_flight(),

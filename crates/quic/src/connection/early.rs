@@ -126,7 +126,8 @@ impl Connection {
         if early {
             self.settle_early_data(now, EarlyDataOutcome::Accepted);
         }
-        if early || self.identity.half_rtt {
+        let start = self.identity.start.as_deref();
+        if early || start.is_some_and(|start| start.half_rtt) {
             self.outbox.events.push_back(Event::EarlyDataReady);
         }
         Ok(())

@@ -61,7 +61,7 @@ use crate::streams::Streams;
 use self::early::EarlyData;
 use self::haste::Haste;
 use self::lifecycle::Lifecycle;
-use self::parts::{Identity, Monitor, Outbox, PathEntry, Paths, Policies, Scratch};
+use self::parts::{Identity, Monitor, Outbox, PathEntry, Paths, Policies, Scratch, Start};
 use self::random::{Generator, RandomBits};
 use self::receive::Stash;
 
@@ -169,14 +169,16 @@ impl Connection {
                 config,
                 key: setup.key,
                 cids: setup.cids,
-                original_dst_cid: setup.original_dst_cid,
-                retry_src_cid: setup.retry_src_cid,
                 peer_handshake_cid: side.is_server().then_some(setup.remote_cid),
                 first_remote: setup.address.remote,
                 first_home: setup.preferred_cid.map(|_| setup.address.local),
-                token: setup.token,
-                address_token_lifetime: setup.address_token_lifetime,
-                half_rtt: setup.half_rtt,
+                start: Some(Box::new(Start {
+                    original_dst_cid: setup.original_dst_cid,
+                    retry_src_cid: setup.retry_src_cid,
+                    token: setup.token,
+                    address_token_lifetime: setup.address_token_lifetime,
+                    half_rtt: setup.half_rtt,
+                })),
                 grease: setup.grease,
             },
             random_bits: RandomBits::default(),
@@ -276,7 +278,8 @@ impl Connection {
         if self.identity.side.is_server() {
             self.control
                 .set(ControlKey::HandshakeDone, ControlValue::Unit);
-            if let Some(lifetime) = self.identity.address_token_lifetime
+            let start = self.identity.start.as_deref();
+            if let Some(lifetime) = start.and_then(|start| start.address_token_lifetime)
                 && !lifetime.is_zero()
             {
                 let ip = self.paths.first().path.address.remote.ip();
@@ -304,6 +307,7 @@ impl Connection {
         self.monitor.stats.confirmed_after = Some(now - self.lifecycle.started_at());
         self.discard(Epoch::Initial);
         self.discard(Epoch::Handshake);
+        self.identity.start = None;
         self.outbox
             .endpoint_events
             .push_back(EndpointEvent::HandshakeDone);
@@ -313,7 +317,8 @@ impl Connection {
 
     /// Checks the peer's transport parameters (RFC 9000, section 7.3) and puts them to use.
     fn apply_peer_parameters(&mut self) -> Result<(), TransportError> {
-        let Some(peer) = self.handshake.peer_parameters() else {
+        let (Some(peer), Some(start)) = (self.handshake.peer_parameters(), &self.identity.start)
+        else {
             return Ok(());
         };
         let bad = |reason: &str| {
@@ -328,10 +333,10 @@ impl Connection {
             return bad("initial_source_connection_id is not the one that was used");
         }
         if self.identity.side.is_client() {
-            if peer.original_destination_connection_id != Some(self.identity.original_dst_cid) {
+            if peer.original_destination_connection_id != Some(start.original_dst_cid) {
                 return bad("original_destination_connection_id is not the one that was used");
             }
-            if peer.retry_source_connection_id != self.identity.retry_src_cid {
+            if peer.retry_source_connection_id != start.retry_src_cid {
                 return bad("retry_source_connection_id is not the one that was used");
             }
             let uses_cids = self

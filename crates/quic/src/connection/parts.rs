@@ -35,22 +35,28 @@ pub(super) struct Identity {
     pub(super) config: Arc<TransportConfig>,
     pub(super) key: Arc<dyn EndpointKey>,
     pub(super) cids: CidSource,
-    pub(super) original_dst_cid: ConnectionId,
-    /// Source connection ID of the Retry that was sent (server) or followed (client).
-    pub(super) retry_src_cid: Option<ConnectionId>,
     /// Source connection ID of the peer's first packet.
     pub(super) peer_handshake_cid: Option<ConnectionId>,
     /// The peer's address in the handshake.
     pub(super) first_remote: SocketAddr,
     /// Our end of the path of the handshake, if we asked the client to move elsewhere (server).
     pub(super) first_home: Option<LocalAddress>,
+    /// `None` once the handshake is confirmed.
+    pub(super) start: Option<Box<Start>>,
+    /// The QUIC bit means nothing, if the peer agrees (RFC 9287).
+    pub(super) grease: bool,
+}
+
+/// What a connection has to know of its start until the handshake is confirmed.
+pub(super) struct Start {
+    pub(super) original_dst_cid: ConnectionId,
+    /// Source connection ID of the Retry that was sent (server) or followed (client).
+    pub(super) retry_src_cid: Option<ConnectionId>,
     /// Token for our Initial packets.
     pub(super) token: Vec<u8>,
     pub(super) address_token_lifetime: Option<Duration>,
     /// The application may send before the client's last handshake message (server).
     pub(super) half_rtt: bool,
-    /// The QUIC bit means nothing, if the peer agrees (RFC 9287).
-    pub(super) grease: bool,
 }
 
 impl fmt::Debug for Identity {

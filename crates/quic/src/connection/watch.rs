@@ -38,11 +38,16 @@ impl Connection {
             return;
         }
         self.streams.record_lives();
+        let Some(original_dst_cid) =
+            (self.identity.start.as_deref()).map(|start| start.original_dst_cid)
+        else {
+            return;
+        };
         let path = &self.paths.first().path;
         let started = Observation::Started {
             side: self.identity.side,
             path: path.address,
-            original_dst_cid: self.identity.original_dst_cid,
+            original_dst_cid,
             local_cid: path.local_cids.first(),
             remote_cid: path.remote_cids.current(),
             version: self.handshake.version(),

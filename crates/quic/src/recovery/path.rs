@@ -470,10 +470,12 @@ impl PathRecovery {
     }
 
     pub(crate) fn stats(&self) -> RecoveryStats {
-        RecoveryStats {
-            mean_rtt: self.rtt.mean(),
-            ..self.stats
-        }
+        self.stats
+    }
+
+    /// The mean of all round-trip times measured, those to former addresses included; zero without one.
+    pub(crate) fn mean_rtt(&self) -> Duration {
+        self.rtt.mean()
     }
 
     /// Hands the controller's wishes to the pacer.

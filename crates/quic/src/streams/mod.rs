@@ -26,6 +26,7 @@ mod assembler;
 mod chunk_pool;
 mod early;
 mod expiry;
+mod map;
 mod priority;
 mod rate;
 mod ready;
@@ -53,6 +54,7 @@ use swiftwater_wire::TransportParameters;
 
 pub use application::{Chunk, ReadChunk, ReadOutcome};
 pub use expiry::Expiry;
+pub use map::{StreamHasher, StreamMap};
 pub use priority::Priority;
 pub(crate) use rate::first_limit;
 pub use repair_stats::RepairStats;
@@ -162,9 +164,9 @@ pub(crate) struct Streams {
     queued_opened: [bool; 2],
     queued_available: [bool; 2],
     control: VecDeque<(ControlKey, Option<ControlValue>)>,
-    notices: VecDeque<StreamNotice>,
+    notices: AsNeeded<VecDeque<StreamNotice>>,
     /// Streams that came into being (true) or ended, if somebody wants to know.
-    lives: Option<VecDeque<(StreamId, bool)>>,
+    lives: Option<Box<VecDeque<(StreamId, bool)>>>,
     /// The peer accepts `RESET_STREAM_AT`.
     peer_resets_at: bool,
     stats: StreamsStats,
@@ -192,7 +194,7 @@ impl Streams {
             queued_opened: [false; 2],
             queued_available: [false; 2],
             control: VecDeque::new(),
-            notices: VecDeque::new(),
+            notices: AsNeeded::default(),
             lives: None,
             peer_resets_at: false,
             stats: StreamsStats::default(),
@@ -250,7 +252,7 @@ impl Streams {
 
     /// Keeps book of them from now on.
     pub(crate) fn record_lives(&mut self) {
-        self.lives = Some(VecDeque::new());
+        self.lives = Some(Box::default());
     }
 
     fn note_life(&mut self, id: StreamId, begins: bool) {
@@ -261,7 +263,7 @@ impl Streams {
 
     /// The next reset for observers. To be drained like [`Streams::poll_control`].
     pub(crate) fn poll_notice(&mut self) -> Option<StreamNotice> {
-        self.notices.pop_front()
+        self.notices.get_mut()?.pop_front()
     }
 
     /// Tells the time and the smoothed round-trip time. Windows are tuned by the latest values, so

@@ -133,7 +133,7 @@ impl Streams {
             ResetCause::Peer => self.stats.resets_received += 1,
             _ => self.stats.resets_sent += 1,
         }
-        self.notices.push_back(StreamNotice {
+        self.notices.need().push_back(StreamNotice {
             id,
             cause,
             code,

@@ -1,5 +1,7 @@
 //! What a connection gives back when nothing has happened on it for a while.
 
+use std::collections::VecDeque;
+
 use super::Streams;
 
 impl Streams {
@@ -25,6 +27,8 @@ impl Streams {
         }
         self.events.shrink_to_fit();
         self.control.shrink_to_fit();
-        self.notices.shrink_to_fit();
+        if self.notices.get().is_some_and(VecDeque::is_empty) {
+            self.notices.give_up();
+        }
     }
 }

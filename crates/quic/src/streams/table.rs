@@ -5,36 +5,13 @@
 //! as ranges only, so that what a peer can make us remember is bounded by the frames it sends and
 //! by the limit it was given, not by the identifiers it picks.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
 use swiftwater_units::{Dir, Side, StreamId};
 use swiftwater_wire::ErrorCode;
 use swiftwater_wire::frame::MAX_STREAMS;
 
+use super::map::StreamMap;
 use crate::error::TransportError;
 use crate::ranges::RangeSet;
-
-/// Hashes stream identifiers. Identifiers are dense, and multiplying by an odd number keeps their
-/// low bits distinct, so a peer gains nothing from choosing them.
-#[derive(Debug, Default)]
-struct IdHasher(u64);
-
-impl Hasher for IdHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(u64::from(byte));
-        }
-    }
-
-    fn write_u64(&mut self, n: u64) {
-        self.0 = (self.0 ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-}
 
 /// Streams that we open.
 #[derive(Debug, Default)]
@@ -112,7 +89,7 @@ pub(super) enum Lookup {
 pub(super) struct Table {
     side: Side,
     /// Only ever looked up, never iterated.
-    keys: HashMap<u64, u32, BuildHasherDefault<IdHasher>>,
+    keys: StreamMap<u32>,
     /// The stream looked up last, which is often the next one, too; it has state.
     recent: Option<(StreamId, u32)>,
     local: [Local; 2],
@@ -123,7 +100,7 @@ impl Table {
     pub(super) fn new(side: Side, max_bidi: u64, max_uni: u64) -> Self {
         Self {
             side,
-            keys: HashMap::default(),
+            keys: StreamMap::default(),
             recent: None,
             local: [Local::default(), Local::default()],
             remote: [Remote::new(max_bidi), Remote::new(max_uni)],
@@ -148,7 +125,7 @@ impl Table {
     pub(super) fn key(&self, id: StreamId) -> Option<u32> {
         match self.recent {
             Some((recent, key)) if recent == id => Some(key),
-            _ => self.keys.get(&id.get()).copied(),
+            _ => self.keys.get(&id).copied(),
         }
     }
 
@@ -264,13 +241,13 @@ impl Table {
                 untouched.remove(id.index()..id.index() + 1);
             }
         }
-        self.keys.insert(id.get(), key);
+        self.keys.insert(id, key);
         self.recent = Some((id, key));
     }
 
     /// `id` is over.
     pub(super) fn remove(&mut self, id: StreamId) {
-        self.keys.remove(&id.get());
+        self.keys.remove(&id);
         self.recent = self.recent.filter(|(recent, _)| *recent != id);
         if !self.is_local(id) {
             self.remote[id.dir() as usize].closed += 1;

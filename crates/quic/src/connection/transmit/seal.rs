@@ -154,7 +154,7 @@ impl Connection {
             Epoch::Initial => Header::Initial {
                 dst,
                 src,
-                token: &self.identity.token,
+                token: (self.identity.start.as_deref()).map_or(&[], |start| &start.token),
             },
             Epoch::Handshake => Header::Handshake { dst, src },
             Epoch::ZeroRtt => Header::ZeroRtt { dst, src },
