@@ -13,6 +13,9 @@ impl Connection {
         }
         for entry in self.paths.iter_mut() {
             entry.path.rest();
+            if self.handshake.is_confirmed() {
+                entry.path.ecn.rest();
+            }
             entry.recovery.rest();
             entry.space.rest();
         }

@@ -3,6 +3,7 @@
 use swiftwater_congestion::{EcnCounts, EctCodepoint};
 use swiftwater_units::PacketCount;
 
+use crate::as_needed::AsNeeded;
 use crate::crypto::Epoch;
 use crate::transmit::EcnCodepoint;
 
@@ -43,17 +44,25 @@ enum State {
     Failed,
 }
 
+/// Marks in one packet-number space: each counts for itself (RFC 9000, section 13.4.1).
+#[derive(Clone, Copy, Debug, Default)]
+struct Marks {
+    /// Counts of the last ACK that raised the largest acknowledged packet.
+    reported: [u64; 3],
+    /// Packets that left with the mark, under all addresses.
+    sent: u64,
+}
+
 /// ECN state of a path for one direction of sending.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Ecn {
     state: State,
     /// The mark of packets sent: ECT(0) or ECT(1).
     codepoint: EcnCodepoint,
-    /// Counts of the last ACK that raised the largest acknowledged packet, by epoch: each
-    /// packet-number space counts for itself (RFC 9000, section 13.4.1).
-    reported: [[u64; 3]; 3],
-    /// Packets that left with the mark, by epoch, under all addresses.
-    marked: [u64; 3],
+    /// Of 1-RTT packets.
+    marks: Marks,
+    /// Of Initial and Handshake packets.
+    early_marks: AsNeeded<[Marks; 2]>,
     /// Acknowledgements of unmarked packets alone, since the test packets are out.
     unmarked_acks: u64,
     /// The state that observers know.
@@ -86,8 +95,8 @@ impl Ecn {
                 EctCodepoint::Ect1 => EcnCodepoint::Ect1,
                 EctCodepoint::NotEct | EctCodepoint::Ect0 => EcnCodepoint::Ect0,
             },
-            reported: [[0; 3]; 3],
-            marked: [0; 3],
+            marks: Marks::default(),
+            early_marks: AsNeeded::default(),
             unmarked_acks: 0,
             told: (state == State::Failed).then_some(EcnState::Failed),
             stale: false,
@@ -99,25 +108,38 @@ impl Ecn {
     }
 
     /// The peer moved: the new way has to show anew what it does with marks. The peer's counts go
-    /// on, so those of the old way must not count for the new one.
-    pub(crate) fn restart(&mut self, enabled: bool, codepoint: EctCodepoint) {
-        *self = Self {
-            reported: self.reported,
-            marked: self.marked,
+    /// on, so those of the old way must not count for the new one. Returns what was known of the old way.
+    pub(crate) fn restart(&mut self, enabled: bool, codepoint: EctCodepoint) -> Self {
+        let new = Self {
+            marks: self.marks,
+            early_marks: std::mem::take(&mut self.early_marks),
             told: self.told,
             ce_total: self.ce_total,
             stale: true,
             ..Self::new(enabled, codepoint)
         };
+        std::mem::replace(self, new)
     }
 
     /// A path that was left for `interim` is in use again: what was known of it holds.
     pub(crate) fn resume(&mut self, interim: &Self) {
-        self.reported = interim.reported;
-        self.marked = interim.marked;
+        self.marks = interim.marks;
         self.told = interim.told;
         self.ce_total = interim.ce_total;
         self.stale = true;
+    }
+
+    /// The handshake is over: nothing more is heard of its packets.
+    pub(crate) fn rest(&mut self) {
+        self.early_marks.give_up();
+    }
+
+    fn marks_of(&mut self, epoch: Epoch) -> &mut Marks {
+        match epoch.space() {
+            Epoch::Initial => &mut self.early_marks.need()[0],
+            Epoch::Handshake => &mut self.early_marks.need()[1],
+            Epoch::ZeroRtt | Epoch::OneRtt => &mut self.marks,
+        }
     }
 
     /// The mark for the next packet.
@@ -128,7 +150,7 @@ impl Ecn {
 
     /// A packet of `epoch` is part of a datagram that will be marked.
     pub(crate) fn on_marked(&mut self, epoch: Epoch) {
-        self.marked[epoch.space() as usize] += 1;
+        self.marks_of(epoch).sent += 1;
     }
 
     /// What is known, for those who watch.
@@ -216,12 +238,13 @@ impl Ecn {
         };
         // More marks than were made (section 13.4.2.1).
         let sum = counts.iter().fold(0, |sum: u64, n| sum.saturating_add(*n));
-        if sum > self.marked[epoch as usize] {
+        if sum > self.marks_of(epoch).sent {
             self.state = State::Failed;
             return EcnCounts::default();
         }
-        let reported = &mut self.reported[epoch as usize];
-        if std::mem::take(&mut self.stale) {
+        let is_stale = std::mem::take(&mut self.stale);
+        let reported = &mut self.marks_of(epoch).reported;
+        if is_stale {
             *reported = counts;
             return EcnCounts::default();
         }
@@ -239,7 +262,7 @@ impl Ecn {
             self.state = State::Failed;
             return EcnCounts::default();
         }
-        *reported = counts;
+        self.marks_of(epoch).reported = counts;
         self.ce_total += ce;
         if newly_marked > 0 {
             self.state = State::Capable;

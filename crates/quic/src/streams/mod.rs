@@ -166,7 +166,8 @@ pub(crate) struct Streams {
     control: VecDeque<(ControlKey, Option<ControlValue>)>,
     notices: AsNeeded<VecDeque<StreamNotice>>,
     /// Streams that came into being (true) or ended, if somebody wants to know.
-    lives: Option<Box<VecDeque<(StreamId, bool)>>>,
+    lives: AsNeeded<VecDeque<(StreamId, bool)>>,
+    records_lives: bool,
     /// The peer accepts `RESET_STREAM_AT`.
     peer_resets_at: bool,
     stats: StreamsStats,
@@ -195,7 +196,8 @@ impl Streams {
             queued_available: [false; 2],
             control: VecDeque::new(),
             notices: AsNeeded::default(),
-            lives: None,
+            lives: AsNeeded::default(),
+            records_lives: false,
             peer_resets_at: false,
             stats: StreamsStats::default(),
         }
@@ -247,17 +249,17 @@ impl Streams {
     /// The next stream that came into being (true) or ended, for observers. To be drained like
     /// [`Streams::poll_control`].
     pub(crate) fn poll_life(&mut self) -> Option<(StreamId, bool)> {
-        self.lives.as_mut()?.pop_front()
+        self.lives.get_mut()?.pop_front()
     }
 
     /// Keeps book of them from now on.
     pub(crate) fn record_lives(&mut self) {
-        self.lives = Some(Box::default());
+        self.records_lives = true;
     }
 
     fn note_life(&mut self, id: StreamId, begins: bool) {
-        if let Some(lives) = &mut self.lives {
-            lives.push_back((id, begins));
+        if self.records_lives {
+            self.lives.need().push_back((id, begins));
         }
     }
 

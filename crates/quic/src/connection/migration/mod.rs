@@ -154,9 +154,8 @@ impl Connection {
                 entry
                     .recovery
                     .reset_for_new_path(now, config, initial_rtt, &mut self.rng);
-            let ecn = path.ecn;
             let codepoint = entry.recovery.controller().ecn_codepoint();
-            path.ecn.restart(config.ecn, codepoint);
+            let ecn = path.ecn.restart(config.ecn, codepoint);
             let mtu = path
                 .mtu
                 .restart(config.initial_max_datagram_size, next.address.remote.ip());
