@@ -248,11 +248,9 @@ pub(crate) async fn requests(
         .state
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
-    match state.failure.take() {
-        Some(failure) => Err(failure),
-        None => {
-            events::requests_done(std::mem::take(&mut state.latencies), took);
-            Ok(())
-        }
+    if let Some(failure) = state.failure.take() {
+        return Err(failure);
     }
+    events::requests_done(std::mem::take(&mut state.latencies), took);
+    Ok(())
 }
