@@ -13,7 +13,7 @@ RULES = [
     ("null cipher", "", r"tls::null"),
     ("header protection", "", r"HeaderProtection|MaskKey|aes_hw_encrypt$|AES_encrypt|AES_ecb|cipher_new_mask|new_mask"),
     ("AEAD", "", r"aws_lc|gcm|aead|EVP_|CRYPTO_|init_IV|rustls|AeadKey|chacha(?!.*guts)|poly1305|Protection"),
-    ("the comparison's own", "", r"crc32|budget::|peers_job|job::|swiftwater::(client|server|streams|requests)"),
+    ("the comparison's own", "", r"crc32|budget::|peers_job|job::|swiftwater::(client|server|streams|requests|hosted)"),
     ("memory copies", "", r"mem(move|cpy|set)"),
     ("acknowledgements", "",
      r"connection::acks|space::|ledger|Ledger|RangeSet|write_ack|frame::ack|AckRanges|ack_frequency|policy::ack"),

@@ -36,18 +36,21 @@ pub struct HyStartConfig {
     pub step_back: bool,
 }
 
+/// The constants of the RFC (section 4.3).
+static RFC_9406: HyStartConfig = HyStartConfig {
+    min_rtt_thresh: Duration::from_millis(4),
+    max_rtt_thresh: Duration::from_millis(16),
+    min_rtt_divisor: 8,
+    n_rtt_sample: 8,
+    css_growth_divisor: 4,
+    css_rounds: 5,
+    growth_limit: None,
+    step_back: false,
+};
+
 impl Default for HyStartConfig {
     fn default() -> Self {
-        Self {
-            min_rtt_thresh: Duration::from_millis(4),
-            max_rtt_thresh: Duration::from_millis(16),
-            min_rtt_divisor: 8,
-            n_rtt_sample: 8,
-            css_growth_divisor: 4,
-            css_rounds: 5,
-            growth_limit: None,
-            step_back: false,
-        }
+        RFC_9406
     }
 }
 
@@ -103,9 +106,10 @@ struct Conservative {
 }
 
 /// HyStart++ for one slow start.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct HyStart {
-    config: HyStartConfig,
+    /// `None` stands for the RFC's constants, which most have.
+    special: Option<Box<HyStartConfig>>,
     round: Option<u64>,
     /// `lastRoundMinRTT`; `None` stands for the RFC's infinity.
     last_round_min: Option<Duration>,
@@ -122,8 +126,9 @@ pub struct HyStart {
 impl HyStart {
     /// HyStart++ at the beginning of slow start.
     pub fn new(config: HyStartConfig) -> Self {
+        let is_special = config != RFC_9406;
         Self {
-            config,
+            special: is_special.then(|| Box::new(config)),
             round: None,
             last_round_min: None,
             current_round_min: None,
@@ -132,6 +137,10 @@ impl HyStart {
             conservative: None,
             remainder: 0,
         }
+    }
+
+    fn config(&self) -> &HyStartConfig {
+        self.special.as_deref().unwrap_or(&RFC_9406)
     }
 
     /// True in conservative slow start.
@@ -161,10 +170,11 @@ impl HyStart {
         self.last_round_min = self.current_round_min.take();
         self.samples = 0;
         self.window_at_start = [self.window_at_start[1], cwnd];
+        let css_rounds = self.config().css_rounds;
         match &mut self.conservative {
             Some(css) if !first => {
                 css.rounds = css.rounds.saturating_add(1);
-                css.rounds >= self.config.css_rounds
+                css.rounds >= css_rounds
             }
             _ => false,
         }
@@ -172,7 +182,7 @@ impl HyStart {
 
     fn exit_window(&self, cwnd: ByteCount) -> ByteCount {
         match self.conservative {
-            Some(css) if self.config.step_back => css.window_before.min(cwnd),
+            Some(css) if self.config().step_back => css.window_before.min(cwnd),
             _ => cwnd,
         }
     }
@@ -182,7 +192,7 @@ impl HyStart {
         let (Some(last), Some(current)) = (self.last_round_min, self.current_round_min) else {
             return;
         };
-        if self.samples < self.config.n_rtt_sample {
+        if self.samples < self.config().n_rtt_sample {
             return;
         }
         if let Some(css) = self.conservative {
@@ -191,12 +201,12 @@ impl HyStart {
             }
             return;
         }
-        let HyStartConfig {
+        let &HyStartConfig {
             min_rtt_thresh,
             max_rtt_thresh,
             min_rtt_divisor,
             ..
-        } = self.config;
+        } = self.config();
         let share = last / min_rtt_divisor.max(1);
         let thresh = share.min(max_rtt_thresh).max(min_rtt_thresh);
         if current >= last.saturating_add(thresh) {
@@ -211,15 +221,15 @@ impl HyStart {
     }
 
     fn growth(&mut self, acked: ByteCount, max_datagram_size: ByteCount) -> ByteCount {
-        let limit = self
-            .config
+        let config = self.config();
+        let limit = config
             .growth_limit
             .map_or(ByteCount::MAX, |l| max_datagram_size.times(l));
         let acked = acked.min(limit);
         if self.conservative.is_none() {
             return acked;
         }
-        let divisor = u64::from(self.config.css_growth_divisor.max(1));
+        let divisor = u64::from(config.css_growth_divisor.max(1));
         let due = self.remainder.saturating_add(acked.get());
         self.remainder = due % divisor;
         ByteCount::new(due / divisor)
@@ -227,7 +237,7 @@ impl HyStart {
 }
 
 /// How a controller grows its window below the slow-start threshold.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum SlowStart {
     /// One byte for each byte acknowledged (RFC 9002, section 7.3.1).
     #[default]

@@ -79,11 +79,11 @@ pub struct LossBased<C> {
     curve: C,
     peak: FlightPeak,
     /// What must come back if that episode turns out to be none.
-    undo: Option<(EpisodeId, Checkpoint<C>)>,
+    undo: Option<Box<(EpisodeId, Checkpoint<C>)>>,
     gains: PacingGains,
     use_prr: bool,
     /// The recovery period under way, if it is under PRR.
-    prr: Option<Prr>,
+    prr: Option<Box<Prr>>,
     /// For logs only.
     recovering: bool,
 }
@@ -133,7 +133,7 @@ impl<C: Curve> LossBased<C> {
     /// an `episode` the step can be undone by [`Controller::on_spurious`]. The window is the reduced
     /// one at once; for PRR see [`LossBased::reduce_for_loss`].
     pub fn reduce(&mut self, factor: f64, episode: Option<EpisodeId>, env: &Env<'_>) {
-        self.undo = episode.map(|episode| (episode, self.checkpoint()));
+        self.undo = episode.map(|episode| Box::new((episode, self.checkpoint())));
         self.curve.on_reduction(self.cwnd);
         self.cwnd = self
             .cwnd
@@ -192,7 +192,8 @@ impl<C: Curve> LossBased<C> {
         env: &Env<'_>,
     ) {
         if self.use_prr {
-            self.prr = Some(Prr::begin(now, prior_inflight, inflight, env));
+            let prr = Prr::begin(now, prior_inflight, inflight, env);
+            self.prr = Some(Box::new(prr));
         }
     }
 
@@ -284,8 +285,8 @@ impl<C: Curve> Controller for LossBased<C> {
     }
 
     fn on_spurious(&mut self, episode: EpisodeId, now: Instant, _env: &mut Env<'_>) {
-        if let Some((_, saved)) = self.undo.take_if(|(saved, _)| *saved == episode) {
-            self.restore(saved, now);
+        if let Some(undo) = self.undo.take_if(|undo| undo.0 == episode) {
+            self.restore(undo.1, now);
         }
     }
 
@@ -319,7 +320,7 @@ impl<C: Curve> Controller for LossBased<C> {
     }
 
     fn cwnd(&self) -> ByteCount {
-        self.prr.map_or(self.cwnd, |prr| prr.cwnd())
+        self.prr.as_deref().map_or(self.cwnd, Prr::cwnd)
     }
 
     fn pacing(&self, _rtt: &RttView) -> Pacing {

@@ -235,7 +235,7 @@ fn report(file: &Path, connections: f64) -> Outcome<()> {
 /// The place that asked for memory: the innermost one outside of allocator, standard library and
 /// collections. Build with `--release`: other profiles lack the lines of libraries.
 fn part_of<'a>(trace: impl Iterator<Item = &'a str>) -> String {
-    const FILES: [&str; 15] = [
+    const FILES: [&str; 19] = [
         "alloc/",
         "core/",
         "std/",
@@ -251,6 +251,10 @@ fn part_of<'a>(trace: impl Iterator<Item = &'a str>) -> String {
         "src/map",
         "src/alloc",
         "src/collections",
+        "collections/",
+        "src/ops/",
+        "src/boxed/",
+        "src/option",
     ];
     const NAMES: [&str; 8] = [
         "__rust",

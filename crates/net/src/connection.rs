@@ -20,7 +20,7 @@ use swiftwater_units::{Bandwidth, Dir, Instant, Side, StreamId};
 use crate::application::Application;
 use crate::recv_stream::RecvStream;
 use crate::send_stream::SendStream;
-use crate::shared::{Handle, Sender, Wakeups, remember};
+use crate::shared::{Handle, Sender, State, Wakeups, remember};
 
 /// A QUIC connection: streams in both directions, datagrams, and how the path fares.
 ///
@@ -53,25 +53,29 @@ impl Connection {
     }
 
     async fn open(&self, dir: Dir) -> Result<StreamId, ConnectionError> {
-        let signal = self.handle.signals.available(dir);
         let mut blocked = false;
-        self.handle
-            .wait_for(signal, |state| {
-                if let Some(reason) = &state.closed {
-                    return Some(Err(reason.clone()));
-                }
-                let opened = state.connection.open(dir);
-                if opened.is_none() && !blocked {
-                    // The peer is told that its limit is in the way.
-                    blocked = true;
-                    self.handle.touch();
-                }
-                if let Some(id) = opened {
-                    state.senders.insert(id, Sender::default());
-                }
-                opened.map(Ok)
-            })
-            .await
+        let mut open = |state: &mut State| {
+            if let Some(reason) = state.close_reason() {
+                return Some(Err(reason));
+            }
+            let opened = state.connection.open(dir);
+            if opened.is_none() && !blocked {
+                // The peer is told that its limit is in the way.
+                blocked = true;
+                self.handle.touch();
+            }
+            if let Some(id) = opened {
+                state.senders.insert(id, Sender::default());
+            }
+            opened.map(Ok)
+        };
+        // Mostly nobody has to wait, and needs no signal.
+        let at_once = open(&mut self.handle.lock());
+        if let Some(result) = at_once {
+            return result;
+        }
+        let signal = self.handle.signals.available(dir);
+        self.handle.wait_for(signal, open).await
     }
 
     /// Waits for a stream on which both ends send, opened by the peer.
@@ -98,7 +102,7 @@ impl Connection {
                     }
                     Some(Ok(id))
                 }
-                None => state.closed.clone().map(Err),
+                None => state.close_reason().map(Err),
             })
             .await?;
         self.handle.touch();
@@ -114,7 +118,7 @@ impl Connection {
     /// Queues a datagram for sending; waits while the queue is full. Datagrams may be lost, are
     /// never sent twice, and must fit [`Connection::max_datagram_size`].
     pub async fn send_datagram(&self, data: Bytes) -> Result<(), SendDatagramError> {
-        let signal = &self.handle.signals.datagram_room;
+        let signal = self.handle.signals.datagram_room();
         self.handle
             .wait_for(signal, |state| {
                 match state.connection.send_datagram(data.clone()) {
@@ -138,11 +142,11 @@ impl Connection {
     /// Waits for a datagram of the peer. The queue is bounded: a reader that is too slow loses the
     /// oldest.
     pub async fn read_datagram(&self) -> Result<Bytes, ConnectionError> {
-        let signal = &self.handle.signals.datagram_received;
+        let signal = self.handle.signals.datagram_received();
         self.handle
             .wait_for(signal, |state| match state.connection.recv_datagram() {
                 Some(data) => Some(Ok(data)),
-                None => state.closed.clone().map(Err),
+                None => state.close_reason().map(Err),
             })
             .await
     }
@@ -185,25 +189,25 @@ impl Connection {
 
     /// Waits until the connection is closed, by whomever, and tells why.
     pub async fn closed(&self) -> ConnectionError {
-        let signal = &self.handle.signals.closed;
+        let signal = &self.handle.signals.life;
         self.handle
-            .wait_for(signal, |state| state.closed.clone())
+            .wait_for(signal, |state| state.close_reason())
             .await
     }
 
     /// Why the connection is closed; `None` while it isn't.
     pub fn close_reason(&self) -> Option<ConnectionError> {
-        self.handle.lock().closed.clone()
+        self.handle.lock().close_reason()
     }
 
     /// Waits until the handshake is confirmed (RFC 9001, section 4.1.2): the peer has proved that it
     /// completed it too.
     pub async fn handshake_confirmed(&self) -> Result<(), ConnectionError> {
-        let signal = &self.handle.signals.confirmed;
+        let signal = &self.handle.signals.life;
         self.handle
             .wait_for(signal, |state| match &state.closed {
                 _ if state.confirmed => Some(Ok(())),
-                closed => closed.clone().map(Err),
+                closed => closed.as_deref().cloned().map(Err),
             })
             .await
     }
@@ -212,11 +216,11 @@ impl Connection {
     /// none. What a client sent early on streams is sent anew after a rejection, without its doing;
     /// datagrams are lost.
     pub async fn early_data(&self) -> Result<Option<EarlyDataOutcome>, ConnectionError> {
-        let signal = &self.handle.signals.connected;
+        let signal = &self.handle.signals.life;
         self.handle
             .wait_for(signal, |state| match &state.closed {
                 _ if state.connected => Some(Ok(state.connection.early_data())),
-                closed => closed.clone().map(Err),
+                closed => closed.as_deref().cloned().map(Err),
             })
             .await
     }
@@ -298,18 +302,19 @@ impl Connection {
             let mut state = self.handle.lock();
             let now = endpoint.clock.now();
             how(&mut state.connection, now, LocalAddress::any(socket))?;
-            state.migration.begin(Some(socket))
+            state.begin_migration(Some(socket))
         };
         // Whoever waited for an earlier wish learns that it is over.
-        self.handle.signals.migrated.notify_waiters();
+        self.handle.signals.life.notify_waiters();
         self.handle.touch();
-        let signal = &self.handle.signals.migrated;
+        let signal = &self.handle.signals.life;
         self.handle
             .wait_for(signal, |state| {
-                if state.migration.asked != asked {
+                let last = state.migration.as_deref()?;
+                if last.asked != asked {
                     return Some(Err(MigrateError::Replaced));
                 }
-                match state.migration.outcome {
+                match last.outcome {
                     Some(outcome) => Some(outcome),
                     None if state.closed.is_some() => Some(Err(MigrateError::Closed)),
                     None => None,
@@ -322,7 +327,7 @@ impl Connection {
     /// down, its address gone, or no route left. A hint that it may be time to move, no more: sending
     /// goes on, and may work again. `None` once the connection is closed.
     pub async fn local_unreachable(&self) -> Option<io::ErrorKind> {
-        let signal = &self.handle.signals.unreachable;
+        let signal = &self.handle.signals.life;
         self.handle
             .wait_for(signal, |state| match state.unreachable.take() {
                 Some(kind) => Some(Some(kind)),
@@ -457,7 +462,7 @@ impl Future for Connecting {
         let handle = self.handle.as_ref().expect("not polled after completion");
         let outcome = {
             let mut state = handle.lock();
-            match state.closed.clone() {
+            match state.close_reason() {
                 Some(reason) => Some(Err(reason)),
                 None if state.connected => Some(Ok(())),
                 None => {

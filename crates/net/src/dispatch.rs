@@ -13,7 +13,7 @@ use crate::sockets::Sockets;
 use crate::table::Table;
 
 /// Room for answers of the endpoint itself.
-const RESPONSE_ROOM: usize = 1500;
+pub(crate) type ResponseRoom = [u8; 1500];
 
 /// The parts of a worker that a datagram may concern.
 pub(crate) struct Dispatch<'a> {
@@ -21,7 +21,7 @@ pub(crate) struct Dispatch<'a> {
     workers: &'a [Arc<EndpointShared>],
     sockets: &'a Sockets,
     table: &'a mut Table,
-    response: [u8; RESPONSE_ROOM],
+    response: &'a mut ResponseRoom,
 }
 
 impl<'a> Dispatch<'a> {
@@ -31,13 +31,14 @@ impl<'a> Dispatch<'a> {
         workers: &'a [Arc<EndpointShared>],
         sockets: &'a Sockets,
         table: &'a mut Table,
+        response: &'a mut ResponseRoom,
     ) -> Self {
         Self {
             shared,
             workers,
             sockets,
             table,
-            response: [0; RESPONSE_ROOM],
+            response,
         }
     }
 
@@ -51,7 +52,7 @@ impl<'a> Dispatch<'a> {
     ) {
         let full = endpoint.accept.len() + endpoint.handshakes >= endpoint.backlog;
         endpoint.core.set_refusing(full);
-        match endpoint.core.route(now, meta, datagram, &mut self.response) {
+        match endpoint.core.route(now, meta, datagram, self.response) {
             Routed::Connection(handle) => {
                 let index = handle.index();
                 if let Some(entry) = self.table.get(index) {
@@ -104,7 +105,7 @@ impl<'a> Dispatch<'a> {
             destination: transmit.destination,
             source_ip: transmit.source_ip,
             ecn: transmit.ecn,
-            contents: &self.response[..transmit.size.min(RESPONSE_ROOM)],
+            contents: &self.response[..transmit.size.min(self.response.len())],
             segment_size: None,
         };
         let counters = &self.shared.counters;

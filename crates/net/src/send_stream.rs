@@ -179,7 +179,7 @@ impl SendStream {
                 (Some(SendEnd::Stopped(code) | SendEnd::Expired(code)), _) => {
                     Poll::Ready(Ok(Some(code)))
                 }
-                (None, Some(reason)) => Poll::Ready(Err(reason.clone())),
+                (None, Some(reason)) => Poll::Ready(Err((**reason).clone())),
                 (None, None) => {
                     remember(&mut sender.end_waiter, cx.waker());
                     Poll::Pending

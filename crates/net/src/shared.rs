@@ -7,7 +7,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -35,20 +35,24 @@ pub(crate) struct Shared {
     handles: AtomicUsize,
 }
 
-/// What tasks wait for, streams apart.
+/// What tasks wait for, streams apart. A task that is woken looks for itself, so that what is rare
+/// can share a signal.
 #[derive(Default)]
 pub(crate) struct Signals {
-    pub(crate) connected: Notify,
-    pub(crate) confirmed: Notify,
-    pub(crate) closed: Notify,
-    pub(crate) datagram_received: Notify,
-    pub(crate) datagram_room: Notify,
-    /// A migration is decided.
-    pub(crate) migrated: Notify,
-    /// The system can't reach the peer from the local address.
-    pub(crate) unreachable: Notify,
+    /// A stage of the connection's life: connected, confirmed, moved elsewhere, unable to reach the peer,
+    /// closed.
+    pub(crate) life: Notify,
     opened: [Notify; 2],
+    /// Made by who waits first: what changed before that, it sees.
+    flow: OnceLock<Box<Flow>>,
+}
+
+/// What tasks wait for on few connections.
+#[derive(Default)]
+struct Flow {
     available: [Notify; 2],
+    datagram_received: Notify,
+    datagram_room: Notify,
 }
 
 impl Signals {
@@ -59,22 +63,28 @@ impl Signals {
 
     /// The peer permits more streams of this kind.
     pub(crate) fn available(&self, dir: Dir) -> &Notify {
-        &self.available[dir as usize]
+        &self.flow.get_or_init(Box::default).available[dir as usize]
     }
 
-    fn all(&self) -> impl Iterator<Item = &Notify> {
-        [
-            &self.connected,
-            &self.confirmed,
-            &self.closed,
-            &self.datagram_received,
-            &self.datagram_room,
-            &self.migrated,
-            &self.unreachable,
-        ]
-        .into_iter()
-        .chain(&self.opened)
-        .chain(&self.available)
+    /// A datagram waits to be read.
+    pub(crate) fn datagram_received(&self) -> &Notify {
+        &self.flow.get_or_init(Box::default).datagram_received
+    }
+
+    /// There is room for another datagram.
+    pub(crate) fn datagram_room(&self) -> &Notify {
+        &self.flow.get_or_init(Box::default).datagram_room
+    }
+
+    /// Wakes all that wait for anything.
+    fn notify_all(&self) {
+        self.life.notify_waiters();
+        self.opened.iter().for_each(Notify::notify_waiters);
+        if let Some(flow) = self.flow.get() {
+            flow.available.iter().for_each(Notify::notify_waiters);
+            flow.datagram_received.notify_waiters();
+            flow.datagram_room.notify_waiters();
+        }
     }
 }
 
@@ -108,10 +118,11 @@ pub(crate) struct State {
     pub(crate) connecting: Option<Waker>,
     pub(crate) connected: bool,
     pub(crate) confirmed: bool,
-    pub(crate) closed: Option<ConnectionError>,
+    pub(crate) closed: Option<Box<ConnectionError>>,
     /// Tokens for later connections that the application has not taken.
     pub(crate) tokens: Vec<Vec<u8>>,
-    pub(crate) migration: Migration,
+    /// The moves that the application asked for, if it ever did.
+    pub(crate) migration: Option<Box<Migration>>,
     /// What the system said when it last refused to send from the local address; taken by whom it
     /// was told.
     pub(crate) unreachable: Option<io::ErrorKind>,
@@ -127,6 +138,8 @@ struct Rest {
     due: Option<Instant>,
     /// The last packet before it rested.
     rested_after: Option<Instant>,
+    /// It rests as soon as nothing is left to be sent: sending needs some of that memory.
+    is_wanted: bool,
 }
 
 impl Rest {
@@ -139,17 +152,21 @@ impl Rest {
         Some(*self.due.get_or_insert(active_at + QUIET))
     }
 
-    /// True if it is time to rest.
-    fn begins(&mut self, now: Instant, active_at: Instant) -> bool {
-        if self.due.is_none_or(|due| due > now) {
-            return false;
+    /// Looks whether it is quiet, if it is time to.
+    fn look(&mut self, now: Instant, active_at: Instant) {
+        if self.due.is_some_and(|due| due <= now) {
+            self.due = None;
+            self.is_wanted = active_at + QUIET <= now;
         }
-        self.due = None;
-        let is_quiet = active_at + QUIET <= now;
-        if is_quiet {
+    }
+
+    /// True if the connection rests now: it is wanted, and no packet was sent since.
+    fn begins(&mut self, now: Instant, active_at: Instant) -> bool {
+        let begins = std::mem::take(&mut self.is_wanted) && active_at + QUIET <= now;
+        if begins {
             self.rested_after = Some(active_at);
         }
-        is_quiet
+        begins
     }
 }
 
@@ -165,8 +182,7 @@ pub(crate) struct Migration {
 }
 
 impl Migration {
-    /// A wish to move to `socket`, or to wherever the endpoint goes; replaces the last one.
-    pub(crate) fn begin(&mut self, socket: Option<SocketId>) -> u64 {
+    fn begin(&mut self, socket: Option<SocketId>) -> u64 {
         self.asked += 1;
         self.to = socket;
         self.outcome = None;
@@ -202,11 +218,9 @@ pub(crate) struct Wakeups {
     available: [bool; 2],
     datagram_received: bool,
     datagram_room: bool,
-    confirmed: bool,
-    migrated: bool,
+    /// A stage of the connection's life.
+    life: bool,
     closed: bool,
-    /// The handshake has just completed.
-    connected: bool,
     /// The application may have it: the handshake has just completed, or early data may flow.
     pub(crate) usable: bool,
     /// Tasks were told of something to read. Stays until it is taken.
@@ -223,27 +237,27 @@ impl Wakeups {
             if std::mem::take(&mut self.opened[dir as usize]) {
                 signals.opened(dir).notify_waiters();
             }
-            if std::mem::take(&mut self.available[dir as usize]) {
-                signals.available(dir).notify_waiters();
+        }
+        let available = std::mem::take(&mut self.available);
+        let received = std::mem::take(&mut self.datagram_received);
+        let room = std::mem::take(&mut self.datagram_room);
+        if let Some(flow) = signals.flow.get() {
+            let [bi, uni] = &flow.available;
+            let fired = [
+                (available[0], bi),
+                (available[1], uni),
+                (received, &flow.datagram_received),
+                (room, &flow.datagram_room),
+            ];
+            for (_, signal) in fired.into_iter().filter(|(fired, _)| *fired) {
+                signal.notify_waiters();
             }
         }
-        if std::mem::take(&mut self.datagram_received) {
-            signals.datagram_received.notify_waiters();
-        }
-        if std::mem::take(&mut self.datagram_room) {
-            signals.datagram_room.notify_waiters();
-        }
-        if std::mem::take(&mut self.migrated) {
-            signals.migrated.notify_waiters();
-        }
-        if std::mem::take(&mut self.confirmed) {
-            signals.confirmed.notify_waiters();
+        if std::mem::take(&mut self.life) {
+            signals.life.notify_waiters();
         }
         if std::mem::take(&mut self.closed) {
-            signals.all().for_each(Notify::notify_waiters);
-        }
-        if std::mem::take(&mut self.connected) {
-            signals.connected.notify_waiters();
+            signals.notify_all();
         }
         self.usable = false;
     }
@@ -260,7 +274,7 @@ impl State {
             confirmed: false,
             closed: None,
             tokens: Vec::new(),
-            migration: Migration::default(),
+            migration: None,
             unreachable: None,
             application: None,
             rest: Rest::default(),
@@ -286,12 +300,21 @@ impl State {
         let opened = Dir::ALL.map(|dir| Event::Stream(StreamEvent::Opened { dir }));
         missed.extend(opened);
         missed.push(Event::DatagramReceived);
-        missed.extend(self.closed.clone().map(|reason| Event::Closed { reason }));
+        missed.extend(self.close_reason().map(|reason| Event::Closed { reason }));
         for event in missed {
             let wakers = &mut wakeups.wakers;
             application.on_event(now, &mut self.connection, &event, wakers);
         }
         self.application = Some(application);
+    }
+
+    /// Nothing is left to be sent: a quiet connection comes to rest.
+    pub(crate) fn on_sent_all(&mut self, now: Instant) {
+        if self.rest.begins(now, self.connection.last_packet_at()) {
+            self.connection.rest();
+            self.senders.shrink_to_fit();
+            self.readers.shrink_to_fit();
+        }
     }
 
     /// The next time at which the connection, or what runs on it, has something to do.
@@ -307,17 +330,24 @@ impl State {
 
     /// Time passed.
     pub(crate) fn handle_timeout(&mut self, now: Instant, wakeups: &mut Wakeups) {
-        if self.rest.begins(now, self.connection.last_packet_at()) {
-            self.connection.rest();
-            self.senders.shrink_to_fit();
-            self.readers.shrink_to_fit();
-        }
+        self.rest.look(now, self.connection.last_packet_at());
         self.connection.handle_timeout(now);
         if let Some(application) = &self.application
             && application.next_timeout().is_some_and(|at| at <= now)
         {
             application.on_timeout(now, &mut self.connection, &mut wakeups.wakers);
         }
+    }
+
+    /// Why the connection is closed, if it is.
+    pub(crate) fn close_reason(&self) -> Option<ConnectionError> {
+        self.closed.as_deref().cloned()
+    }
+
+    /// A wish to move to `socket`, or to wherever the endpoint goes; replaces the last one.
+    pub(crate) fn begin_migration(&mut self, socket: Option<SocketId>) -> u64 {
+        let migration = self.migration.get_or_insert_default();
+        migration.begin(socket)
     }
 
     /// Takes the connection's events and notes whom they concern.
@@ -333,13 +363,13 @@ impl State {
                 Event::EarlyDataReady => wakeups.usable = true,
                 Event::Connected => {
                     self.connected = true;
-                    wakeups.connected = true;
+                    wakeups.life = true;
                     wakeups.usable = true;
                     wakeups.wakers.extend(self.connecting.take());
                 }
                 Event::Confirmed => {
                     self.confirmed = true;
-                    wakeups.confirmed = true;
+                    wakeups.life = true;
                 }
                 Event::Stream(event) => self.stream_event(event, wakeups),
                 Event::DatagramReceived => {
@@ -354,17 +384,22 @@ impl State {
                     self.tokens.push(token);
                 }
                 Event::Migrated { path } => {
-                    wakeups.migrated |= self.migration.decide(path.local.socket, Ok(path));
+                    wakeups.life |= self.migrated(path.local.socket, Ok(path));
                 }
                 Event::MigrationFailed { path } => {
-                    wakeups.migrated |= self
-                        .migration
-                        .decide(path.local.socket, Err(MigrateError::Failed));
+                    let failed = Err(MigrateError::Failed);
+                    wakeups.life |= self.migrated(path.local.socket, failed);
                 }
                 Event::Closed { reason } => self.note_closed(reason, wakeups),
                 _ => {}
             }
         }
+    }
+
+    /// A move to `socket` was decided; true if it is the one that was asked for.
+    fn migrated(&mut self, socket: SocketId, outcome: Result<PathAddress, MigrateError>) -> bool {
+        let asked = self.migration.as_mut();
+        asked.is_some_and(|migration| migration.decide(socket, outcome))
     }
 
     fn stream_event(&mut self, event: StreamEvent, wakeups: &mut Wakeups) {
@@ -419,7 +454,7 @@ impl State {
     }
 
     fn note_closed(&mut self, reason: ConnectionError, wakeups: &mut Wakeups) {
-        self.closed.get_or_insert(reason);
+        self.closed.get_or_insert_with(|| Box::new(reason));
         wakeups.closed = true;
         wakeups.wakers.extend(self.connecting.take());
         wakeups
@@ -498,7 +533,7 @@ impl Shared {
         if state.connection.path_address().local.socket == socket {
             state.unreachable = Some(kind);
             drop(state);
-            self.signals.unreachable.notify_waiters();
+            self.signals.life.notify_waiters();
         }
     }
 

@@ -252,6 +252,20 @@ impl Socket {
         }
     }
 
+    /// Fills `batch` with what is there, whether or not the runtime has told of it. False if nothing is; then
+    /// the runtime will tell.
+    pub(crate) fn try_recv(&self, batch: &mut RecvBatch) -> io::Result<bool> {
+        batch.filled = 0;
+        if !EDGE_TRIGGERED || self.faults.is_some() {
+            return Ok(false);
+        }
+        match batch.fill(|slots, metas| self.state.recv((&self.io).into(), slots, metas)) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Sends without waiting. Errors other than `WouldBlock` mean that this datagram is lost, no
     /// more.
     ///
@@ -306,6 +320,8 @@ impl Socket {
             contents: parcel.contents,
             segment_size: parcel.segment_size,
             src_ip: match (self.family, parcel.source_ip) {
+                // It has no other: the system need not look whether it is one of its own.
+                _ if !self.local.ip().is_unspecified() => None,
                 (Family::Dual, Some(IpAddr::V4(v4))) => Some(v4.to_ipv6_mapped().into()),
                 (_, other) => other,
             },
@@ -323,29 +339,20 @@ fn fail(cx: &mut Context<'_>, error: io::Error) -> Poll<io::Result<()>> {
     Poll::Ready(Err(error))
 }
 
-/// Buffers for one batch of received datagrams, allocated once.
+/// Buffers for one batch of received datagrams, allocated once. The default has no room: it is what is left
+/// in the place of one that is in use.
+#[derive(Default)]
 pub(crate) struct RecvBatch {
     data: Box<[u8]>,
-    metas: [RecvMeta; BATCH_SIZE],
+    metas: Box<[RecvMeta]>,
     filled: usize,
-}
-
-/// A batch without room, to leave in the place of one that is in use.
-impl Default for RecvBatch {
-    fn default() -> Self {
-        Self {
-            data: Box::default(),
-            metas: [RecvMeta::default(); BATCH_SIZE],
-            filled: 0,
-        }
-    }
 }
 
 impl RecvBatch {
     pub(crate) fn new() -> Self {
         Self {
             data: vec![0; RECV_SLOT * BATCH_SIZE].into_boxed_slice(),
-            metas: [RecvMeta::default(); BATCH_SIZE],
+            metas: vec![RecvMeta::default(); BATCH_SIZE].into_boxed_slice(),
             filled: 0,
         }
     }

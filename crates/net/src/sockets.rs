@@ -8,11 +8,35 @@ use swiftwater_quic::SocketId;
 
 use crate::socket::{Bound, Family, RecvBatch, Socket};
 
+/// After a glance that found nothing, so many batches come without one.
+const GLANCE_PAUSE: u8 = 8;
+
+/// Glances at the socket after a batch, before the runtime is asked to wait: while the peer is as busy as this
+/// end, more has come meanwhile, and waiting would cost more than it takes to look.
+#[derive(Default)]
+struct Glances {
+    is_due: bool,
+    /// Batches until one is worth a try.
+    pause: u8,
+}
+
+impl Glances {
+    fn on_batch(&mut self) {
+        self.is_due = self.pause == 0;
+        self.pause = self.pause.saturating_sub(1);
+    }
+
+    fn on_nothing(&mut self) {
+        self.pause = GLANCE_PAUSE;
+    }
+}
+
 /// The sockets, by number.
 pub(crate) struct Sockets {
     all: Vec<(SocketId, Socket)>,
-    /// Which is asked first the next time.
+    /// Which was asked last.
     turn: usize,
+    glances: Glances,
 }
 
 impl Sockets {
@@ -21,6 +45,7 @@ impl Sockets {
         Self {
             all: vec![(SocketId::default(), first)],
             turn: 0,
+            glances: Glances::default(),
         }
     }
 
@@ -60,10 +85,30 @@ impl Sockets {
             self.turn = (self.turn + 1) % self.all.len();
             let (id, socket) = &self.all[self.turn];
             if let Poll::Ready(received) = socket.poll_recv(cx, batch) {
+                self.glances.on_batch();
                 return Poll::Ready(received.map(|()| *id));
             }
         }
-        Poll::Pending
+        self.glance(batch)
+    }
+
+    /// Looks at the socket that was asked last.
+    fn glance(&mut self, batch: &mut RecvBatch) -> Poll<io::Result<SocketId>> {
+        let is_due = std::mem::take(&mut self.glances.is_due);
+        let Some((id, socket)) = self.all.get(self.turn).filter(|_| is_due) else {
+            return Poll::Pending;
+        };
+        match socket.try_recv(batch) {
+            Ok(true) => {
+                self.glances.on_batch();
+                Poll::Ready(Ok(*id))
+            }
+            Ok(false) => {
+                self.glances.on_nothing();
+                Poll::Pending
+            }
+            Err(error) => Poll::Ready(Err(error)),
+        }
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct Table {
     pub(crate) timers: TimerQueue,
     /// May have something to send.
     pub(crate) ready: VecDeque<usize>,
-    /// Had input since their events were last taken.
+    /// Had input, or sent something, since they were last settled.
     pub(crate) unsettled: Vec<usize>,
 }
 
@@ -67,7 +67,14 @@ impl Table {
         if !std::mem::replace(&mut entry.ready, true) {
             self.ready.push_back(index);
         }
-        if !std::mem::replace(&mut entry.unsettled, true) {
+        self.unsettle(index);
+    }
+
+    /// Connection `index` had input, or sent something: it may have events, and another timeout.
+    pub(crate) fn unsettle(&mut self, index: usize) {
+        if let Some(Some(entry)) = self.entries.get_mut(index)
+            && !std::mem::replace(&mut entry.unsettled, true)
+        {
             self.unsettled.push(index);
         }
     }

@@ -19,7 +19,7 @@ use tokio::runtime::{Handle as Runtime, RuntimeFlavor};
 use tokio::time::Sleep;
 
 use crate::connection::Connection;
-use crate::dispatch::Dispatch;
+use crate::dispatch::{Dispatch, ResponseRoom};
 use crate::endpoint_shared::{EndpointShared, count};
 use crate::inbox::{Forwarded, News};
 use crate::outgoing::Outgoing;
@@ -73,10 +73,10 @@ enum Turn {
 }
 
 /// Reused between calls, to allocate nothing.
-#[derive(Default)]
 struct Scratch {
     wakeups: Wakeups,
     events: Vec<EndpointEvent>,
+    response: Box<ResponseRoom>,
 }
 
 impl Worker {
@@ -99,7 +99,11 @@ impl Worker {
             runs_next: Runtime::try_current()
                 .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread),
             gave_way: false,
-            scratch: Scratch::default(),
+            scratch: Scratch {
+                wakeups: Wakeups::default(),
+                events: Vec::new(),
+                response: Box::new([0; size_of::<ResponseRoom>()]),
+            },
         }
     }
 
@@ -121,7 +125,7 @@ impl Worker {
         } else {
             busy |= self.receive(cx, now);
             busy |= self.expire(now);
-            self.settle_all(now);
+            self.tell_all(now);
             if std::mem::take(&mut self.scratch.wakeups.readers_woken) {
                 self.gave_way = true;
                 return Turn::GiveWay;
@@ -174,7 +178,13 @@ impl Worker {
         if forwarded.datagrams.is_empty() {
             return false;
         }
-        let mut desk = Dispatch::new(&self.shared, &self.workers, &self.sockets, &mut self.table);
+        let mut desk = Dispatch::new(
+            &self.shared,
+            &self.workers,
+            &self.sockets,
+            &mut self.table,
+            &mut self.scratch.response,
+        );
         let mut endpoint = self.shared.lock();
         for (meta, mut datagram) in forwarded.datagrams.drain(..) {
             desk.deliver(&mut endpoint, now, &meta, &mut datagram);
@@ -195,9 +205,9 @@ impl Worker {
             if let Err(error) = state.connection.rebind(now, LocalAddress::any(socket)) {
                 tracing::debug!(%error, "a connection stays at the old socket");
             }
-            state.migration.begin(None);
+            state.begin_migration(None);
             drop(state);
-            entry.shared.signals.migrated.notify_waiters();
+            entry.shared.signals.life.notify_waiters();
             self.table.mark(index);
         }
     }
@@ -257,7 +267,13 @@ impl Worker {
         datagrams: impl Iterator<Item = (DatagramMeta, &'a mut [u8])>,
     ) {
         let mut delivered = 0;
-        let mut desk = Dispatch::new(&self.shared, &self.workers, &self.sockets, &mut self.table);
+        let mut desk = Dispatch::new(
+            &self.shared,
+            &self.workers,
+            &self.sockets,
+            &mut self.table,
+            &mut self.scratch.response,
+        );
         let mut endpoint = self.shared.lock();
         for (mut meta, datagram) in datagrams {
             delivered += 1;
@@ -277,10 +293,8 @@ impl Worker {
                 && entry.unsettled
                 && entry.shared.hosts()
             {
-                let shared = Arc::clone(&entry.shared);
-                self.settle(now, index, &shared);
                 // Acknowledgements alone can wait for the rest of the batch.
-                answered |= shared.lock().connection.has_stream_data();
+                answered |= tell(now, &entry.shared, &mut self.scratch.wakeups);
             }
         }
         if answered {
@@ -369,28 +383,46 @@ impl Worker {
         }
     }
 
-    /// Takes one batch from connection `index`. False if it had nothing to send; then its events and
-    /// timeout are taken too.
+    /// Takes one batch from connection `index`. False if it had nothing to send; then it is to be settled.
     fn serve(&mut self, index: usize) -> bool {
         let Some(entry) = self.table.get(index) else {
             return false;
         };
         let now = self.shared.clock.now();
-        let shared = Arc::clone(&entry.shared);
-        let mut state = shared.lock();
+        let mut state = entry.shared.lock();
         let connection = &mut state.connection;
         self.sender = Some(entry.handle);
         let sent = self.outgoing.fill(&self.sockets, |segments, buffer| {
             connection.poll_transmit(now, segments, buffer)
         });
+        if !sent {
+            state.on_sent_all(now);
+        }
         drop(state);
         if !sent {
-            self.settle(now, index, &shared);
+            self.table.unsettle(index);
         }
         sent
     }
 
-    /// Takes the events of connections that had input since that was done last.
+    /// Tells what happened on connections that had input. All the rest can wait until they have sent what
+    /// they have to say to it, but for what the end of a handshake entails.
+    fn tell_all(&mut self, now: Instant) {
+        for at in 0..self.table.unsettled.len() {
+            let index = self.table.unsettled[at];
+            let Some(entry) = self.table.get(index) else {
+                continue;
+            };
+            if entry.handshaking {
+                let shared = Arc::clone(&entry.shared);
+                self.settle(now, index, &shared);
+            } else if entry.unsettled {
+                tell(now, &entry.shared, &mut self.scratch.wakeups);
+            }
+        }
+    }
+
+    /// Settles connections that had input, or sent something, since that was done last.
     fn settle_all(&mut self, now: Instant) {
         let mut unsettled = std::mem::take(&mut self.table.unsettled);
         for index in unsettled.drain(..) {
@@ -407,7 +439,9 @@ impl Worker {
 
     /// Takes events and the next timeout of connection `index`, and acts on them.
     fn settle(&mut self, now: Instant, index: usize, shared: &Arc<Shared>) {
-        let Scratch { wakeups, events } = &mut self.scratch;
+        let Scratch {
+            wakeups, events, ..
+        } = &mut self.scratch;
         let timeout = {
             let mut state = shared.lock();
             state.drain_events(now, wakeups);
@@ -499,6 +533,16 @@ impl Worker {
         }
         fired
     }
+}
+
+/// Tells what happened on a connection; true if it has stream data to send, perhaps in answer to that.
+fn tell(now: Instant, shared: &Shared, wakeups: &mut Wakeups) -> bool {
+    let mut state = shared.lock();
+    state.drain_events(now, wakeups);
+    let has_data = state.connection.has_stream_data();
+    drop(state);
+    wakeups.deliver(&shared.signals);
+    has_data
 }
 
 impl Future for Worker {

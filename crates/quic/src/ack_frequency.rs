@@ -87,9 +87,8 @@ impl Granted {
 }
 
 /// What we ask of the peer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Asked {
-    config: Option<AckFrequencyConfig>,
     /// The shortest delay that the peer accepts; `None` if it doesn't know the extension.
     peer_min: Option<Duration>,
     next_sequence: u64,
@@ -102,17 +101,6 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    pub(crate) fn new(config: Option<AckFrequencyConfig>) -> Self {
-        Self {
-            config,
-            peer_min: None,
-            next_sequence: 0,
-            newest: None,
-            in_force: None,
-            not_before: None,
-        }
-    }
-
     /// The peer's transport parameter.
     pub(crate) fn set_peer_min(&mut self, min_ack_delay: Option<Duration>) {
         self.peer_min = min_ack_delay;
@@ -123,15 +111,16 @@ impl Asked {
         self.peer_min.is_some() && self.newest.is_some()
     }
 
-    /// A request to send now, if the last one no longer fits the path. `window` is the congestion
+    /// A request to send now, if we want any (`config`) and the last one no longer fits the path. `window` is the congestion
     /// window in packets.
     pub(crate) fn poll(
         &mut self,
+        config: Option<&AckFrequencyConfig>,
         now: Instant,
         smoothed_rtt: Duration,
         window: u64,
     ) -> Option<AckFrequency> {
-        let (config, peer_min) = (self.config?, self.peer_min?);
+        let (config, peer_min) = (config?, self.peer_min?);
         if self.not_before.is_some_and(|at| now < at) {
             return None;
         }

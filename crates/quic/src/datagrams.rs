@@ -6,6 +6,7 @@ use bytes::Bytes;
 use swiftwater_wire::frame::types;
 use swiftwater_wire::{ErrorCode, Frame};
 
+use crate::as_needed::AsNeeded;
 use crate::error::{SendDatagramError, TransportError};
 use crate::frame_writer::FrameWriter;
 
@@ -24,10 +25,7 @@ fn cost(data: &[u8]) -> usize {
 /// Datagrams waiting to be sent and to be read.
 #[derive(Debug)]
 pub(crate) struct Datagrams {
-    outgoing: VecDeque<Bytes>,
-    outgoing_bytes: usize,
-    incoming: VecDeque<Bytes>,
-    incoming_bytes: usize,
+    queues: AsNeeded<Queues>,
     capacity: usize,
     /// Largest frame that we accept.
     accept: Option<u64>,
@@ -42,13 +40,18 @@ pub(crate) struct Datagrams {
     too_large: u64,
 }
 
+#[derive(Debug, Default)]
+struct Queues {
+    outgoing: VecDeque<Bytes>,
+    outgoing_bytes: usize,
+    incoming: VecDeque<Bytes>,
+    incoming_bytes: usize,
+}
+
 impl Datagrams {
     pub(crate) fn new(capacity: u64, accept: Option<u64>) -> Self {
         Self {
-            outgoing: VecDeque::new(),
-            outgoing_bytes: 0,
-            incoming: VecDeque::new(),
-            incoming_bytes: 0,
+            queues: AsNeeded::default(),
             capacity: usize::try_from(capacity).unwrap_or(usize::MAX),
             accept,
             peer_accepts: None,
@@ -59,10 +62,12 @@ impl Datagrams {
         }
     }
 
-    /// Gives back memory that the present datagrams don't need.
+    /// Gives back the queues if they are empty.
     pub(crate) fn rest(&mut self) {
-        self.outgoing.shrink_to_fit();
-        self.incoming.shrink_to_fit();
+        let is_empty = |queues: &Queues| queues.outgoing.is_empty() && queues.incoming.is_empty();
+        if self.queues.get().is_some_and(is_empty) {
+            self.queues.give_up();
+        }
     }
 
     /// The peer's `max_datagram_frame_size` became known; zero refuses datagrams.
@@ -87,28 +92,33 @@ impl Datagrams {
                 max,
             });
         }
-        if self.outgoing_bytes + cost(&data) > self.capacity && !self.outgoing.is_empty() {
+        let queues = self.queues.need();
+        if queues.outgoing_bytes + cost(&data) > self.capacity && !queues.outgoing.is_empty() {
             self.blocked = true;
             return Err(SendDatagramError::Blocked);
         }
-        self.outgoing_bytes += cost(&data);
-        self.outgoing.push_back(data);
+        queues.outgoing_bytes += cost(&data);
+        queues.outgoing.push_back(data);
         Ok(())
     }
 
     /// Bytes that wait to be sent.
     pub(crate) fn pending_bytes(&self) -> u64 {
-        (self.outgoing_bytes - self.outgoing.len() * OVERHEAD) as u64
+        let bytes = |queues: &Queues| queues.outgoing_bytes - queues.outgoing.len() * OVERHEAD;
+        self.queues.get().map_or(0, bytes) as u64
     }
 
     /// The path shrank: drops what no packet with `room` bytes for frames can carry, and says how
     /// many that were.
     pub(crate) fn drop_too_large(&mut self, room: usize) -> u64 {
-        let before = self.outgoing.len();
+        let Some(queues) = self.queues.get_mut() else {
+            return 0;
+        };
+        let before = queues.outgoing.len();
         let fits = |data: &Bytes| Frame::Datagram { data }.size() <= room;
-        self.outgoing.retain(fits);
-        self.outgoing_bytes = self.outgoing.iter().map(|data| cost(data)).sum();
-        let count = (before - self.outgoing.len()) as u64;
+        queues.outgoing.retain(fits);
+        queues.outgoing_bytes = queues.outgoing.iter().map(|data| cost(data)).sum();
+        let count = (before - queues.outgoing.len()) as u64;
         if count > 0 && std::mem::take(&mut self.blocked) {
             self.unblocked = true;
         }
@@ -122,13 +132,16 @@ impl Datagrams {
     }
 
     pub(crate) fn has_pending(&self) -> bool {
-        !self.outgoing.is_empty()
+        (self.queues.get()).is_some_and(|queues| !queues.outgoing.is_empty())
     }
 
     /// Writes what fits. A datagram too large even for an empty packet (`room`), as after the path
     /// shrank, is dropped.
     pub(crate) fn fill(&mut self, writer: &mut FrameWriter<'_, '_>, room: usize) {
-        while let Some(data) = self.outgoing.front() {
+        let Some(queues) = self.queues.get_mut() else {
+            return;
+        };
+        while let Some(data) = queues.outgoing.front() {
             let frame = Frame::Datagram { data };
             let permitted = (self.peer_accepts).is_some_and(|limit| frame.size() as u64 <= limit);
             let fits = permitted && writer.frame(&frame);
@@ -136,8 +149,8 @@ impl Datagrams {
                 return;
             }
             self.too_large += u64::from(!fits);
-            self.outgoing_bytes -= cost(data);
-            self.outgoing.pop_front();
+            queues.outgoing_bytes -= cost(data);
+            queues.outgoing.pop_front();
             if std::mem::take(&mut self.blocked) {
                 self.unblocked = true;
             }
@@ -158,22 +171,24 @@ impl Datagrams {
                 "a datagram larger than max_datagram_frame_size",
             ));
         }
-        let was_empty = self.incoming.is_empty();
-        while self.incoming_bytes + cost(data) > self.capacity
-            && let Some(oldest) = self.incoming.pop_front()
+        let queues = self.queues.need();
+        let was_empty = queues.incoming.is_empty();
+        while queues.incoming_bytes + cost(data) > self.capacity
+            && let Some(oldest) = queues.incoming.pop_front()
         {
-            self.incoming_bytes -= cost(&oldest);
+            queues.incoming_bytes -= cost(&oldest);
             self.dropped += 1;
         }
-        self.incoming_bytes += cost(data);
-        self.incoming.push_back(Bytes::copy_from_slice(data));
+        queues.incoming_bytes += cost(data);
+        queues.incoming.push_back(Bytes::copy_from_slice(data));
         Ok(was_empty)
     }
 
     /// The oldest unread datagram.
     pub(crate) fn recv(&mut self) -> Option<Bytes> {
-        let data = self.incoming.pop_front()?;
-        self.incoming_bytes -= cost(&data);
+        let queues = self.queues.get_mut()?;
+        let data = queues.incoming.pop_front()?;
+        queues.incoming_bytes -= cost(&data);
         Some(data)
     }
 

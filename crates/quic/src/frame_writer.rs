@@ -4,7 +4,7 @@ use swiftwater_units::{PacketNumber, PathId, StreamId};
 use swiftwater_wire::frame::types;
 use swiftwater_wire::{Frame, Writer};
 
-use crate::connection::FrameCounts;
+use crate::connection::FrameCounter;
 use crate::control::ControlKey;
 use crate::observe::Purpose;
 
@@ -66,7 +66,7 @@ pub(crate) struct FrameWriter<'a, 'b> {
     writer: &'a mut Writer<'b>,
     limit: usize,
     carried: &'a mut Vec<Carried>,
-    counts: Option<&'a mut FrameCounts>,
+    counts: Option<&'a mut FrameCounter>,
     ack_eliciting: bool,
 }
 
@@ -87,7 +87,7 @@ impl<'a, 'b> FrameWriter<'a, 'b> {
     }
 
     /// Counts the frames in `counts`, too.
-    pub(crate) fn counting(mut self, counts: Option<&'a mut FrameCounts>) -> Self {
+    pub(crate) fn counting(mut self, counts: Option<&'a mut FrameCounter>) -> Self {
         self.counts = counts;
         self
     }

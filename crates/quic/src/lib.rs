@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 mod ack_frequency;
+mod as_needed;
 mod cid;
 mod config;
 mod connection;

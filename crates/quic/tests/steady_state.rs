@@ -116,3 +116,35 @@ fn memory_of_a_large_window_is_given_back_at_rest() {
     let heap = allocation_counter::measure(|| flow.wire.client.connection().rest());
     assert!(heap.bytes_current < -(WINDOW as i64), "{heap:?}");
 }
+
+/// Messages on streams of their own, of other sizes each time, as many at a time as requests are in flight.
+#[test]
+fn streams_of_one_message_allocate_nothing() {
+    let mut flow = Flow::new();
+    let mut round = |size: usize| {
+        for _ in 0..16 {
+            let client = flow.wire.client.connection();
+            let id = client.open(Dir::Uni).unwrap();
+            let mut stream = client.send_stream(id);
+            assert_eq!(stream.write(&flow.data[..size]).unwrap(), size);
+            stream.finish().unwrap();
+        }
+        while flow.wire.step(Duration::from_millis(100)) {}
+        let server = flow.wire.server.connection();
+        let mut read = 0;
+        while let Some(id) = server.accept(Dir::Uni) {
+            let mut stream = server.recv_stream(id);
+            while let Ok(ReadOutcome::Data(n)) = stream.read(&mut flow.sink) {
+                read += n;
+            }
+        }
+        assert_eq!(read, 16 * size);
+        while flow.wire.step(Duration::from_millis(100)) {}
+        flow.wire.client.events.clear();
+        flow.wire.server.events.clear();
+    };
+    let sizes = [100, 1024, 500, 2000];
+    (0..10).for_each(|_| sizes.into_iter().for_each(&mut round));
+    let heap = allocation_counter::measure(|| sizes.into_iter().for_each(&mut round));
+    assert_eq!(heap.count_total, 0);
+}

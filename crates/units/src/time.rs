@@ -1,6 +1,7 @@
 //! A point in time that no clock has to provide.
 
 use std::fmt;
+use std::num::NonZeroU64;
 use std::ops::{Add, AddAssign, Sub};
 use std::time::Duration;
 
@@ -9,48 +10,66 @@ use std::time::Duration;
 /// Real drivers use their start-up as the epoch, the simulator uses the start of virtual time. Only
 /// differences have a meaning. Additions saturate at [`Instant::FAR_FUTURE`] (about 584 years),
 /// subtractions at zero.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct Instant(u64);
+///
+/// `Option<Instant>` takes eight bytes: timers that mostly aren't set are what connections hold many of.
+#[derive(Clone, Copy, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Instant(
+    /// One more than the nanoseconds, so that zero is free for `None`.
+    NonZeroU64,
+);
 
 impl Instant {
     /// The epoch itself.
-    pub const ZERO: Self = Self(0);
+    pub const ZERO: Self = Self(NonZeroU64::MIN);
     /// Later than any event; stands for "never" where a timer must have a value.
-    pub const FAR_FUTURE: Self = Self(u64::MAX);
+    pub const FAR_FUTURE: Self = Self(NonZeroU64::MAX);
 
     /// The point `nanos` nanoseconds after the epoch.
     pub const fn from_nanos(nanos: u64) -> Self {
-        Self(nanos)
+        Self(NonZeroU64::MIN.saturating_add(nanos))
     }
 
     /// The point `micros` microseconds after the epoch.
     pub const fn from_micros(micros: u64) -> Self {
-        Self(micros.saturating_mul(1_000))
+        Self::from_nanos(micros.saturating_mul(1_000))
     }
 
     /// The point `millis` milliseconds after the epoch.
     pub const fn from_millis(millis: u64) -> Self {
-        Self(millis.saturating_mul(1_000_000))
+        Self::from_nanos(millis.saturating_mul(1_000_000))
     }
 
     /// Nanoseconds since the epoch.
     pub const fn as_nanos(self) -> u64 {
-        self.0
+        self.0.get() - 1
     }
 
     /// Seconds since the epoch, for reports only.
     pub fn as_secs_f64(self) -> f64 {
-        self.0 as f64 / 1e9
+        self.as_nanos() as f64 / 1e9
     }
 
     /// Time elapsed from `earlier` to `self`; zero if `earlier` is later.
     pub const fn saturating_since(self, earlier: Self) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+        Duration::from_nanos(self.0.get().saturating_sub(earlier.0.get()))
     }
 
     /// Time elapsed from `earlier` to `self`, or `None` if `earlier` is later.
     pub fn checked_since(self, earlier: Self) -> Option<Duration> {
-        self.0.checked_sub(earlier.0).map(Duration::from_nanos)
+        let nanos = self.0.get().checked_sub(earlier.0.get());
+        nanos.map(Duration::from_nanos)
+    }
+}
+
+impl Default for Instant {
+    fn default() -> Self {
+        Self::ZERO
+    }
+}
+
+impl fmt::Debug for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Instant").field(&self.as_nanos()).finish()
     }
 }
 
@@ -75,7 +94,7 @@ impl AddAssign<Duration> for Instant {
 impl Sub<Duration> for Instant {
     type Output = Self;
     fn sub(self, rhs: Duration) -> Self {
-        Self(self.0.saturating_sub(nanos(rhs)))
+        Self::from_nanos(self.as_nanos().saturating_sub(nanos(rhs)))
     }
 }
 

@@ -1,13 +1,13 @@
 //! Both ends of the comparison's protocol inside the workers: no task, no channel and no lock of their own for
 //! each stream. For the best-known settings.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use job::{Answer, Failure, Incoming, Latencies, Outgoing, Wanted, events};
+use rustc_hash::FxHashMap;
 use swiftwater::net::Application;
 use swiftwater::quic::{Connection as Core, Event, ReadChunk, StreamEvent};
 use swiftwater::units::{Dir, StreamId};
@@ -35,7 +35,7 @@ fn read(core: &mut Core, id: StreamId, mut take: impl FnMut(&[u8])) -> Result<bo
 #[derive(Default)]
 pub(crate) struct Responder {
     /// Streams that wait for something.
-    waiting: Mutex<HashMap<StreamId, Exchange>>,
+    waiting: Mutex<FxHashMap<StreamId, Exchange>>,
 }
 
 /// A stream that the client opened.
@@ -114,14 +114,12 @@ impl Application for Responder {
     ) {
         match *event {
             Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
-                while let Some(id) = core.accept(Dir::Bi) {
-                    self.serve(core, id, Exchange::default(), true);
-                }
+                // Each is told of when it can be read.
+                while core.accept(Dir::Bi).is_some() {}
             }
             Event::Stream(StreamEvent::Readable { id }) => {
-                if let Some(exchange) = self.take(id) {
-                    self.serve(core, id, exchange, true);
-                }
+                let exchange = self.take(id).unwrap_or_default();
+                self.serve(core, id, exchange, true);
             }
             Event::Stream(StreamEvent::Writable { id }) => {
                 if let Some(exchange) = self.take(id) {
@@ -144,7 +142,7 @@ struct Requester {
 
 #[derive(Default)]
 struct State {
-    open: HashMap<StreamId, (Instant, Incoming)>,
+    open: FxHashMap<StreamId, (Instant, Incoming)>,
     /// Requests that wait until the server permits another stream.
     held: u32,
     latencies: Latencies,
@@ -152,7 +150,7 @@ struct State {
 }
 
 impl Requester {
-    fn ask(&self, core: &mut Core, state: &mut State) -> Result<(), WriteError> {
+    fn ask(&self, now: Instant, core: &mut Core, state: &mut State) -> Result<(), WriteError> {
         let Some(id) = core.open(Dir::Bi) else {
             state.held += 1;
             return Ok(());
@@ -161,9 +159,7 @@ impl Requester {
         // Windows are larger than a request.
         stream.write(&self.message)?;
         stream.finish()?;
-        state
-            .open
-            .insert(id, (Instant::now(), self.expected.clone()));
+        state.open.insert(id, (now, self.expected.clone()));
         Ok(())
     }
 
@@ -181,7 +177,7 @@ impl Requester {
         let now = Instant::now();
         state.latencies.record(now.duration_since(begun));
         if now < self.until {
-            self.ask(core, state)?;
+            self.ask(now, core, state)?;
         } else if state.open.is_empty() {
             self.over.notify_one();
         }
@@ -201,8 +197,9 @@ impl Application for Requester {
         let outcome = match event {
             Event::Stream(StreamEvent::Readable { id }) => self.on_readable(core, *id, &mut state),
             Event::Stream(StreamEvent::Available { dir: Dir::Bi }) => {
+                let now = Instant::now();
                 (0..std::mem::take(&mut state.held))
-                    .try_for_each(|_| self.ask(core, &mut state))
+                    .try_for_each(|_| self.ask(now, core, &mut state))
                     .map_err(Failure::from)
             }
             Event::Closed { reason } => Err(reason.clone().into()),
@@ -240,7 +237,7 @@ pub(crate) async fn requests(
             .state
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        (0..in_flight).try_for_each(|_| requester.ask(core, &mut state))
+        (0..in_flight).try_for_each(|_| requester.ask(start, core, &mut state))
     })?;
     requester.over.notified().await;
     let took = start.elapsed();

@@ -37,7 +37,7 @@ impl Connection {
                 "multipath was not negotiated",
             ));
         }
-        let mut outcome = std::mem::take(&mut self.scratch.outcome);
+        let mut outcome = std::mem::take(&mut self.scratch.need().outcome);
         let Some(space) = self.space_mut(epoch) else {
             return Ok(());
         };
@@ -45,7 +45,7 @@ impl Connection {
         let largest = PacketNumber::new(ack.largest);
         space.ledger.on_ack(largest, ack.ranges(), &mut outcome);
         if outcome.bogus {
-            self.scratch.outcome = outcome;
+            self.scratch.need().outcome = outcome;
             return Err(TransportError::new(
                 ErrorCode::PROTOCOL_VIOLATION,
                 "acknowledged a packet that was never sent",
@@ -78,7 +78,7 @@ impl Connection {
                 self.paths.first_mut().recovery.reset_pto_count();
             }
         }
-        self.scratch.outcome = outcome;
+        self.scratch.need().outcome = outcome;
         if epoch == Epoch::OneRtt {
             self.ask_for_ack_frequency(now);
         }
@@ -97,7 +97,9 @@ impl Connection {
         }
         let window = entry.recovery.cwnd().get() / u64::from(entry.path.mtu.current());
         let smoothed_rtt = rtt.smoothed;
-        if let Some(wish) = self.policies.ack_asked.poll(now, smoothed_rtt, window) {
+        let config = self.identity.config.ack_frequency.as_ref();
+        let asked = &mut self.policies.ack_asked;
+        if let Some(wish) = asked.poll(config, now, smoothed_rtt, window) {
             self.control
                 .set(ControlKey::AckFrequency, ControlValue::Frequency(wish));
         }
@@ -108,8 +110,8 @@ impl Connection {
         if epoch == Epoch::Initial {
             return Duration::ZERO;
         }
-        let parameters = self.handshake.peer_parameters();
-        let exponent = parameters.map_or(3, |parameters| parameters.ack_delay_exponent);
+        let terms = self.handshake.peer_terms();
+        let exponent = terms.map_or(3, |terms| terms.ack_delay_exponent);
         let micros = coded.saturating_mul(1 << exponent);
         let delay = Duration::from_micros(micros);
         if self.handshake.is_confirmed() {
@@ -121,8 +123,8 @@ impl Connection {
 
     /// Detects what the ACK shows to be lost, tells recovery, then every owner.
     fn settle(&mut self, now: Instant, epoch: Epoch, outcome: &AckOutcome, ecn: EcnCounts) {
-        let mut lost = std::mem::take(&mut self.scratch.lost);
-        let mut numbers = std::mem::take(&mut self.scratch.numbers);
+        let mut lost = std::mem::take(&mut self.scratch.need().lost);
+        let mut numbers = std::mem::take(&mut self.scratch.need().numbers);
         lost.clear();
         numbers.clear();
         let persistent = self.detect_lost(now, epoch, &mut numbers, &mut lost);
@@ -144,8 +146,8 @@ impl Connection {
         if let Some(space) = self.space_mut(epoch) {
             space.ledger.forget(horizon);
         }
-        self.scratch.lost = lost;
-        self.scratch.numbers = numbers;
+        self.scratch.need().lost = lost;
+        self.scratch.need().numbers = numbers;
     }
 
     /// Tells observers what validation has found out about ECN.
@@ -179,8 +181,8 @@ impl Connection {
 
     /// The loss timer of `epoch` expired.
     pub(super) fn on_loss_timeout(&mut self, now: Instant, epoch: Epoch) {
-        let mut lost = std::mem::take(&mut self.scratch.lost);
-        let mut numbers = std::mem::take(&mut self.scratch.numbers);
+        let mut lost = std::mem::take(&mut self.scratch.need().lost);
+        let mut numbers = std::mem::take(&mut self.scratch.need().numbers);
         lost.clear();
         numbers.clear();
         let persistent = self.detect_lost(now, epoch, &mut numbers, &mut lost);
@@ -196,8 +198,8 @@ impl Connection {
             self.tell_outcomes(now, &[], &lost);
         }
         self.tell_repairs(now);
-        self.scratch.lost = lost;
-        self.scratch.numbers = numbers;
+        self.scratch.need().lost = lost;
+        self.scratch.need().numbers = numbers;
         self.observe_metrics(now, PathId::ZERO);
     }
 
@@ -210,13 +212,13 @@ impl Connection {
                 self.replay_into(&mut run, now, epoch, number, Fate::Acked);
             }
         } else {
-            let mut rising = std::mem::take(&mut self.scratch.rising);
+            let mut rising = std::mem::take(&mut self.scratch.need().rising);
             rising.extend_from_slice(&outcome.numbers);
             rising.sort_unstable();
             for number in rising.drain(..) {
                 self.replay_into(&mut run, now, epoch, number, Fate::Acked);
             }
-            self.scratch.rising = rising;
+            self.scratch.need().rising = rising;
         }
         self.streams.on_run_fate(run);
     }
@@ -325,7 +327,7 @@ impl Connection {
     /// Sends again what the oldest packets in flight of `epoch` carried, without taking them for
     /// lost: a probe that repeats is worth more than a PING (RFC 9002, section 6.2.4).
     pub(super) fn repeat_oldest(&mut self, now: Instant, epoch: Epoch, packets: usize) {
-        let mut numbers = std::mem::take(&mut self.scratch.numbers);
+        let mut numbers = std::mem::take(&mut self.scratch.need().numbers);
         numbers.clear();
         if let Some(space) = self.space(epoch) {
             numbers.extend(space.ledger.oldest_outstanding().take(packets));
@@ -334,6 +336,6 @@ impl Connection {
             self.replay(now, epoch, number, Fate::Probed);
         }
         self.tell_repairs(now);
-        self.scratch.numbers = numbers;
+        self.scratch.need().numbers = numbers;
     }
 }

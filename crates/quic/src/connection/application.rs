@@ -112,7 +112,7 @@ impl Connection {
 
     /// Gives policies new hints.
     pub fn set_hints(&mut self, now: Instant, hints: Hints) {
-        self.policies.hints = hints;
+        *self.policies.hints.need() = hints;
         self.consult_reinjector(now, Occasion::Hints);
     }
 
@@ -261,8 +261,8 @@ impl Connection {
         stats.streams_opened = streams.opened;
         stats.streams_opened_by_peer = streams.opened_by_peer;
         stats.flow_blocked = self.monitor.flow_blocked(self.lifecycle.last_packet_at);
-        if let Some(counts) = &self.scratch.frames_sent {
-            stats.frames_sent = **counts;
+        if let Some(counts) = &self.frames_sent {
+            stats.frames_sent = counts.totals();
         }
         let eliciting = |epoch| Some(self.space(epoch)?.ledger.eliciting_in_flight());
         let awaiting: u64 = Epoch::SPACES.into_iter().filter_map(eliciting).sum();
@@ -350,7 +350,7 @@ fn path_stats(entry: &PathEntry) -> PathStats {
         } else {
             std::time::Duration::ZERO
         },
-        mean_rtt: totals.mean_rtt,
+        mean_rtt: recovery.mean_rtt(),
         cwnd: snapshot.cwnd,
         ssthresh: snapshot.ssthresh,
         bytes_in_flight: recovery.bytes_in_flight(),

@@ -126,7 +126,8 @@ impl Connection {
         if early {
             self.settle_early_data(now, EarlyDataOutcome::Accepted);
         }
-        if early || self.identity.half_rtt {
+        let start = self.identity.start.as_deref();
+        if early || start.is_some_and(|start| start.half_rtt) {
             self.outbox.events.push_back(Event::EarlyDataReady);
         }
         Ok(())
@@ -202,14 +203,14 @@ impl Connection {
 
     /// As if nothing had been sent in 0-RTT packets.
     fn forget_early_data(&mut self, now: Instant) {
-        let mut numbers = std::mem::take(&mut self.scratch.numbers);
+        let mut numbers = std::mem::take(&mut self.scratch.need().numbers);
         numbers.clear();
         let entry = self.paths.first_mut();
         let bytes = entry.space.ledger.abandon(&mut numbers);
         entry.recovery.on_discard(bytes);
         entry.space.loss_time = None;
         entry.space.probes = 0;
-        let mut carried = std::mem::take(&mut self.scratch.carried);
+        let mut carried = std::mem::take(&mut self.scratch.need().carried);
         carried.clear();
         for &number in &numbers {
             carried.extend(self.paths.first().space.ledger.carried_by(number));
@@ -225,8 +226,8 @@ impl Connection {
         self.tell_repairs(now);
         self.drain_stream_control();
         self.datagrams.on_early_data_rejected();
-        self.scratch.carried = carried;
-        self.scratch.numbers = numbers;
+        self.scratch.need().carried = carried;
+        self.scratch.need().numbers = numbers;
     }
 
     /// Early data that were rejected can be sent anew only if they mean the same now (RFC 9001,
@@ -279,7 +280,7 @@ impl Connection {
         if !self.can_seal(Epoch::ZeroRtt) {
             return;
         }
-        let mut numbers = std::mem::take(&mut self.scratch.numbers);
+        let mut numbers = std::mem::take(&mut self.scratch.need().numbers);
         numbers.clear();
         let entry = self.paths.first_mut();
         let bytes = entry.space.ledger.abandon(&mut numbers);
@@ -288,7 +289,7 @@ impl Connection {
             self.replay(now, Epoch::ZeroRtt, number, Fate::Lost);
         }
         self.tell_repairs(now);
-        self.scratch.numbers = numbers;
+        self.scratch.need().numbers = numbers;
     }
 
     /// Bytes for frames in a full packet of early data.

@@ -59,10 +59,35 @@ impl FrameCounts {
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
+}
 
+/// Counts frames of one connection. Most connections see few of a kind.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FrameCounter {
+    /// Since the last multiple of 65,536.
+    recent: [u16; NAMES.len()],
+    /// Up to there.
+    before: Option<Box<FrameCounts>>,
+}
+
+impl FrameCounter {
     /// Counts a frame of wire type `frame_type`.
     pub(crate) fn add(&mut self, frame_type: u64) {
-        self.0[kind(frame_type)] += 1;
+        let kind = kind(frame_type);
+        let recent = &mut self.recent[kind];
+        *recent = recent.wrapping_add(1);
+        if *recent == 0 {
+            self.before.get_or_insert_default().0[kind] += 1 << u16::BITS;
+        }
+    }
+
+    /// What was counted.
+    pub(crate) fn totals(&self) -> FrameCounts {
+        let mut totals = self.before.as_deref().copied().unwrap_or_default();
+        for (total, &recent) in totals.0.iter_mut().zip(&self.recent) {
+            *total += u64::from(recent);
+        }
+        totals
     }
 }
 
@@ -100,5 +125,22 @@ fn kind(frame_type: u64) -> usize {
         types::DATAGRAM | types::DATAGRAM_LEN => 22,
         types::ACK_FREQUENCY => 23,
         _ => OTHER,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_go_on_where_the_small_ones_end() {
+        let mut counter = FrameCounter::default();
+        for _ in 0..200_000 {
+            counter.add(types::ACK);
+        }
+        counter.add(types::PING);
+        let totals = counter.totals();
+        assert_eq!((totals.of("ack"), totals.of("ping")), (200_000, 1));
+        assert_eq!(totals.total(), 200_001);
     }
 }

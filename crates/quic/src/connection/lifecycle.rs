@@ -19,20 +19,23 @@ pub(super) enum CloseFrame {
     Application { code: u64, reason: Vec<u8> },
 }
 
+/// We closed; incoming packets are answered with the close again.
+#[derive(Debug)]
+struct Closing {
+    frame: CloseFrame,
+    until: Instant,
+    /// The close is to be sent.
+    pending: bool,
+    /// Packets received since, and the number that triggers the next answer: it doubles, so
+    /// that two ends can't keep each other busy (RFC 9000, section 10.2.1).
+    received: u64,
+    answer_at: u64,
+}
+
 #[derive(Debug)]
 enum State {
     Open,
-    /// We closed; incoming packets are answered with the close again.
-    Closing {
-        frame: CloseFrame,
-        until: Instant,
-        /// The close is to be sent.
-        pending: bool,
-        /// Packets received since, and the number that triggers the next answer: it doubles, so
-        /// that two ends can't keep each other busy (RFC 9000, section 10.2.1).
-        received: u64,
-        answer_at: u64,
-    },
+    Closing(Box<Closing>),
     /// The peer closed or vanished; nothing is sent.
     Draining {
         until: Instant,
@@ -44,7 +47,7 @@ enum State {
 #[derive(Debug)]
 pub(super) struct Lifecycle {
     state: State,
-    reason: Option<ConnectionError>,
+    reason: Option<Box<ConnectionError>>,
     started_at: Instant,
     /// Last packet received, or first ack-eliciting packet sent after one (RFC 9000, section 10.1).
     last_activity: Instant,
@@ -111,7 +114,7 @@ impl Lifecycle {
     }
 
     pub(super) fn reason(&self) -> Option<&ConnectionError> {
-        self.reason.as_ref()
+        self.reason.as_deref()
     }
 
     /// When the idle timeout strikes: three PTOs away at least.
@@ -122,43 +125,34 @@ impl Lifecycle {
 
     /// When closing or draining ends.
     pub(super) fn end(&self) -> Option<Instant> {
-        match self.state {
-            State::Closing { until, .. } | State::Draining { until } => Some(until),
-            _ => None,
+        match &self.state {
+            State::Closing(closing) => Some(closing.until),
+            State::Draining { until } => Some(*until),
+            State::Open | State::Drained => None,
         }
     }
 
     /// The close to send now.
     pub(super) fn close_to_send(&self) -> Option<&CloseFrame> {
         match &self.state {
-            State::Closing {
-                frame,
-                pending: true,
-                ..
-            } => Some(frame),
+            State::Closing(closing) if closing.pending => Some(&closing.frame),
             _ => None,
         }
     }
 
     pub(super) fn on_close_sent(&mut self) {
-        if let State::Closing { pending, .. } = &mut self.state {
-            *pending = false;
+        if let State::Closing(closing) = &mut self.state {
+            closing.pending = false;
         }
     }
 
     /// A datagram arrived while closing.
     fn on_received_closing(&mut self) {
-        if let State::Closing {
-            pending,
-            received,
-            answer_at,
-            ..
-        } = &mut self.state
-        {
-            *received += 1;
-            if *received >= *answer_at {
-                *pending = true;
-                *answer_at = answer_at.saturating_mul(2);
+        if let State::Closing(closing) = &mut self.state {
+            closing.received += 1;
+            if closing.received >= closing.answer_at {
+                closing.pending = true;
+                closing.answer_at = closing.answer_at.saturating_mul(2);
             }
         }
     }
@@ -179,10 +173,8 @@ impl Connection {
     pub(super) fn peer_max_ack_delay(&self) -> Duration {
         let declared = self
             .handshake
-            .peer_parameters()
-            .map_or(Duration::from_millis(25), |parameters| {
-                parameters.max_ack_delay
-            });
+            .peer_terms()
+            .map_or(Duration::from_millis(25), |terms| terms.max_ack_delay);
         self.policies.ack_asked.peer_max_ack_delay(declared)
     }
 
@@ -217,24 +209,27 @@ impl Connection {
         }
         let until = now + self.closing_period();
         self.set_closed(now, reason);
-        self.lifecycle.state = State::Closing {
+        self.lifecycle.state = State::Closing(Box::new(Closing {
             frame,
             until,
             pending: true,
             received: 0,
             answer_at: 1,
-        };
+        }));
     }
 
     /// The peer closed or reset: sends nothing any more.
     pub(super) fn start_draining(&mut self, now: Instant, reason: ConnectionError) {
-        match self.lifecycle.state {
+        match &self.lifecycle.state {
             State::Open => {
                 let until = now + self.closing_period();
                 self.set_closed(now, reason);
                 self.lifecycle.state = State::Draining { until };
             }
-            State::Closing { until, .. } => self.lifecycle.state = State::Draining { until },
+            State::Closing(closing) => {
+                let until = closing.until;
+                self.lifecycle.state = State::Draining { until };
+            }
             State::Draining { .. } | State::Drained => {}
         }
     }
@@ -255,7 +250,7 @@ impl Connection {
         self.outbox.events.push_back(Event::Closed {
             reason: reason.clone(),
         });
-        self.lifecycle.reason = Some(reason);
+        self.lifecycle.reason = Some(Box::new(reason));
     }
 
     /// Closing or draining is over.

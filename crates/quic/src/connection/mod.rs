@@ -19,6 +19,7 @@ mod lifecycle;
 mod migration;
 mod mtu;
 mod parts;
+mod random;
 mod receive;
 mod repair;
 mod rest;
@@ -35,13 +36,14 @@ pub use events::{EndpointEvent, Event, StreamEvent};
 pub use frame_counts::FrameCounts;
 pub use stats::{ConnectionStats, PathStats};
 
+pub(crate) use frame_counts::FrameCounter;
 pub(crate) use setup::ConnectionSetup;
 
-use rand_chacha::ChaCha20Rng;
 use rand_core::Rng;
 use swiftwater_units::{Instant, PathId};
 use swiftwater_wire::ErrorCode;
 
+use crate::as_needed::AsNeeded;
 use crate::control::{Control, ControlKey, ControlValue};
 use crate::crypto::Epoch;
 use crate::datagrams::Datagrams;
@@ -59,7 +61,8 @@ use crate::streams::Streams;
 use self::early::EarlyData;
 use self::haste::Haste;
 use self::lifecycle::Lifecycle;
-use self::parts::{Identity, Monitor, Outbox, PathEntry, Paths, Policies, RandomBits, Scratch};
+use self::parts::{Identity, Monitor, Outbox, PathEntry, Paths, Policies, Scratch, Start};
+use self::random::{Generator, RandomBits};
 use self::receive::Stash;
 
 /// A QUIC connection, sans-I/O. See the crate documentation for the driving contract.
@@ -80,15 +83,17 @@ pub struct Connection {
     monitor: Monitor,
     stash: Stash,
     haste: Haste,
-    scratch: Scratch,
+    scratch: AsNeeded<Scratch>,
+    /// Frames sent; `None` while the writer of frames has it.
+    frames_sent: Option<Box<FrameCounter>>,
     random_bits: RandomBits,
-    rng: ChaCha20Rng,
+    rng: Generator,
 }
 
 impl Connection {
     /// A connection as the endpoint set it up; a client's first flight is ready to be sent.
     pub(crate) fn new(now: Instant, setup: ConnectionSetup) -> Self {
-        let mut rng = setup.rng;
+        let mut rng = Generator::new(setup.rng);
         let config = setup.transport;
         let side = setup.side;
         let (versions, parameters) = (setup.opening.versions.clone(), setup.opening.parameters);
@@ -101,7 +106,7 @@ impl Connection {
             (setup.initial_keys_cid, setup.initial_keys),
         );
         let mtu = Mtu::new(
-            config.mtu_discovery,
+            &config,
             config.initial_max_datagram_size,
             setup.address.remote.ip(),
         );
@@ -157,23 +162,23 @@ impl Connection {
             ),
             stash: Stash::new(setup.early_packets),
             haste: Haste::new(&config),
-            scratch: Scratch {
-                frames_sent: Some(Box::default()),
-                ..Scratch::default()
-            },
+            scratch: AsNeeded::default(),
+            frames_sent: Some(Box::default()),
             identity: Identity {
                 side,
                 config,
                 key: setup.key,
                 cids: setup.cids,
-                original_dst_cid: setup.original_dst_cid,
-                retry_src_cid: setup.retry_src_cid,
                 peer_handshake_cid: side.is_server().then_some(setup.remote_cid),
                 first_remote: setup.address.remote,
                 first_home: setup.preferred_cid.map(|_| setup.address.local),
-                token: setup.token,
-                address_token_lifetime: setup.address_token_lifetime,
-                half_rtt: setup.half_rtt,
+                start: Some(Box::new(Start {
+                    original_dst_cid: setup.original_dst_cid,
+                    retry_src_cid: setup.retry_src_cid,
+                    token: setup.token,
+                    address_token_lifetime: setup.address_token_lifetime,
+                    half_rtt: setup.half_rtt,
+                })),
                 grease: setup.grease,
             },
             random_bits: RandomBits::default(),
@@ -273,7 +278,8 @@ impl Connection {
         if self.identity.side.is_server() {
             self.control
                 .set(ControlKey::HandshakeDone, ControlValue::Unit);
-            if let Some(lifetime) = self.identity.address_token_lifetime
+            let start = self.identity.start.as_deref();
+            if let Some(lifetime) = start.and_then(|start| start.address_token_lifetime)
                 && !lifetime.is_zero()
             {
                 let ip = self.paths.first().path.address.remote.ip();
@@ -301,6 +307,7 @@ impl Connection {
         self.monitor.stats.confirmed_after = Some(now - self.lifecycle.started_at());
         self.discard(Epoch::Initial);
         self.discard(Epoch::Handshake);
+        self.identity.start = None;
         self.outbox
             .endpoint_events
             .push_back(EndpointEvent::HandshakeDone);
@@ -310,7 +317,8 @@ impl Connection {
 
     /// Checks the peer's transport parameters (RFC 9000, section 7.3) and puts them to use.
     fn apply_peer_parameters(&mut self) -> Result<(), TransportError> {
-        let Some(peer) = self.handshake.peer_parameters() else {
+        let (Some(peer), Some(start)) = (self.handshake.peer_parameters(), &self.identity.start)
+        else {
             return Ok(());
         };
         let bad = |reason: &str| {
@@ -325,10 +333,10 @@ impl Connection {
             return bad("initial_source_connection_id is not the one that was used");
         }
         if self.identity.side.is_client() {
-            if peer.original_destination_connection_id != Some(self.identity.original_dst_cid) {
+            if peer.original_destination_connection_id != Some(start.original_dst_cid) {
                 return bad("original_destination_connection_id is not the one that was used");
             }
-            if peer.retry_source_connection_id != self.identity.retry_src_cid {
+            if peer.retry_source_connection_id != start.retry_src_cid {
                 return bad("retry_source_connection_id is not the one that was used");
             }
             let uses_cids = self
@@ -395,8 +403,9 @@ impl Connection {
             return;
         };
         self.handshake.discard(epoch);
-        let bytes = space.ledger.abandon(&mut self.scratch.numbers);
-        self.scratch.numbers.clear();
+        let numbers = &mut self.scratch.need().numbers;
+        let bytes = space.ledger.abandon(numbers);
+        numbers.clear();
         let recovery = &mut self.paths.first_mut().recovery;
         recovery.on_discard(bytes);
         recovery.reset_pto_count();

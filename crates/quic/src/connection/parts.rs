@@ -6,12 +6,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rand_chacha::ChaCha20Rng;
-use rand_core::Rng;
 use swiftwater_units::{Instant, PacketNumber, PathId, Side};
 use swiftwater_wire::{ConnectionId, PacketType};
 
 use crate::ack_frequency::{Asked, Granted, offered};
+use crate::as_needed::AsNeeded;
 use crate::cid::CidSource;
 use crate::config::TransportConfig;
 use crate::crypto::EndpointKey;
@@ -26,7 +25,6 @@ use crate::space::{AckOutcome, Space};
 
 use crate::transmit::LocalAddress;
 
-use super::FrameCounts;
 use super::events::{EndpointEvent, Event};
 use super::stats::Totals;
 use super::watch::Told;
@@ -37,22 +35,28 @@ pub(super) struct Identity {
     pub(super) config: Arc<TransportConfig>,
     pub(super) key: Arc<dyn EndpointKey>,
     pub(super) cids: CidSource,
-    pub(super) original_dst_cid: ConnectionId,
-    /// Source connection ID of the Retry that was sent (server) or followed (client).
-    pub(super) retry_src_cid: Option<ConnectionId>,
     /// Source connection ID of the peer's first packet.
     pub(super) peer_handshake_cid: Option<ConnectionId>,
     /// The peer's address in the handshake.
     pub(super) first_remote: SocketAddr,
     /// Our end of the path of the handshake, if we asked the client to move elsewhere (server).
     pub(super) first_home: Option<LocalAddress>,
+    /// `None` once the handshake is confirmed.
+    pub(super) start: Option<Box<Start>>,
+    /// The QUIC bit means nothing, if the peer agrees (RFC 9287).
+    pub(super) grease: bool,
+}
+
+/// What a connection has to know of its start until the handshake is confirmed.
+pub(super) struct Start {
+    pub(super) original_dst_cid: ConnectionId,
+    /// Source connection ID of the Retry that was sent (server) or followed (client).
+    pub(super) retry_src_cid: Option<ConnectionId>,
     /// Token for our Initial packets.
     pub(super) token: Vec<u8>,
     pub(super) address_token_lifetime: Option<Duration>,
     /// The application may send before the client's last handshake message (server).
     pub(super) half_rtt: bool,
-    /// The QUIC bit means nothing, if the peer agrees (RFC 9287).
-    pub(super) grease: bool,
 }
 
 impl fmt::Debug for Identity {
@@ -131,7 +135,7 @@ pub(super) struct Policies {
     pub(super) ack_granted: Granted,
     /// How often we want to be.
     pub(super) ack_asked: Asked,
-    pub(super) hints: Hints,
+    pub(super) hints: AsNeeded<Hints>,
     /// Copies that the re-injector asked for, not sent yet.
     pub(super) reinjections: VecDeque<Reinjection>,
     /// Decisions of the re-injector that the observer was shown.
@@ -145,8 +149,8 @@ impl Policies {
             reinjector: config.policies.reinjector(),
             ack: config.policies.ack_policy(config.ack_eliciting_threshold),
             ack_granted: Granted::new(offered(config)),
-            ack_asked: Asked::new(config.ack_frequency),
-            hints: Hints::default(),
+            ack_asked: Asked::default(),
+            hints: AsNeeded::default(),
             reinjections: VecDeque::new(),
             decisions_seen: 0,
         }
@@ -178,7 +182,9 @@ pub(super) struct Monitor {
     /// The packet that is being looked at: its size, and its type once that is known.
     pub(super) in_hand: (usize, Option<PacketType>),
     /// What the observer knows already of what may change anywhere.
-    pub(super) told: Told,
+    pub(super) told: AsNeeded<Told>,
+    /// Flow control holds data back since then.
+    pub(super) blocked_since: Option<Instant>,
 }
 
 impl Monitor {
@@ -187,7 +193,8 @@ impl Monitor {
             stats: Totals::default(),
             observer,
             in_hand: (0, None),
-            told: Told::default(),
+            told: AsNeeded::default(),
+            blocked_since: None,
         }
     }
 
@@ -234,7 +241,7 @@ impl fmt::Debug for Monitor {
     }
 }
 
-/// Vectors that live on so that no packet allocates.
+/// Vectors that live on so that no packet allocates, while packets come and go.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     pub(super) outcome: AckOutcome,
@@ -248,38 +255,4 @@ pub(super) struct Scratch {
     pub(super) frames: Vec<SentFrame>,
     /// Plaintext of the packet being sent, if somebody watches.
     pub(super) payload: Vec<u8>,
-    /// Frames sent; here, so that it can be lent to the writer of frames.
-    pub(super) frames_sent: Option<Box<FrameCounts>>,
 }
-
-/// Unpredictable bits for what the wire shows and no decision depends on. They come from a stream of
-/// their own, so that a connection decides the same with them and without.
-#[derive(Debug, Default)]
-pub(super) struct RandomBits {
-    bits: u64,
-    left: u32,
-    refills: u64,
-}
-
-impl RandomBits {
-    /// The next one, from a stream beside that of `rng`.
-    pub(super) fn draw(&mut self, rng: &ChaCha20Rng) -> bool {
-        if self.left == 0 {
-            let mut own = rng.clone();
-            own.set_stream(BITS_STREAM);
-            own.set_word_pos(u128::from(self.refills) * WORDS_OF_BITS);
-            self.bits = own.next_u64();
-            self.left = u64::BITS;
-            self.refills += 1;
-        }
-        self.left -= 1;
-        let bit = self.bits & 1 == 1;
-        self.bits >>= 1;
-        bit
-    }
-}
-
-/// The stream of a connection's generator that [`RandomBits`] come from.
-const BITS_STREAM: u64 = 1;
-/// Words of it that make 64 bits.
-const WORDS_OF_BITS: u128 = 2;

@@ -7,7 +7,7 @@ use swiftwater_units::Instant;
 
 use crate::frame_writer::Carried;
 use crate::observe::Observation;
-use crate::policy::{Occasion, OutstandingRange, PacketFate, PacketOutcome, Reinjection};
+use crate::policy::{Hints, Occasion, OutstandingRange, PacketFate, PacketOutcome, Reinjection};
 use crate::recovery::{AckedPacket, LostRecord};
 use crate::streams::RepairEvent;
 
@@ -27,7 +27,7 @@ impl Connection {
         if self.policies.reinjector.is_inert() || (acked.is_empty() && lost.is_empty()) {
             return;
         }
-        let mut outcomes = std::mem::take(&mut self.scratch.outcomes);
+        let mut outcomes = std::mem::take(&mut self.scratch.need().outcomes);
         let entry = self.paths.first();
         let path = entry.path.id;
         let record = |number, sent_at, size, fate| {
@@ -54,11 +54,11 @@ impl Connection {
             }));
         outcomes.sort_unstable_by_key(|outcome| outcome.number);
         self.refresh_path_views(now);
-        if let Some(view) = self.scratch.views.first() {
+        if let Some(view) = self.scratch.need().views.first() {
             self.policies.reinjector.on_outcomes(now, &outcomes, view);
         }
         outcomes.clear();
-        self.scratch.outcomes = outcomes;
+        self.scratch.need().outcomes = outcomes;
         self.observe_redundancy(now);
     }
 
@@ -150,7 +150,7 @@ impl Connection {
             return;
         }
         self.refresh_path_views(now);
-        let mut out = std::mem::take(&mut self.scratch.reinjections);
+        let mut out = std::mem::take(&mut self.scratch.need().reinjections);
         out.clear();
         let entry = self.paths.first();
         let mut outstanding =
@@ -177,12 +177,13 @@ impl Connection {
                     }),
                     _ => None,
                 });
+        let none = Hints::default();
         self.policies.reinjector.reinject(
             now,
             occasion,
             &mut outstanding,
-            &self.scratch.views,
-            &self.policies.hints,
+            &self.scratch.need().views,
+            self.policies.hints.get().unwrap_or(&none),
             &mut out,
         );
         // A policy that asks for nonsense or without end harms only itself.
@@ -195,6 +196,6 @@ impl Connection {
             .extend(out.drain(..).filter(sane).take(room));
         let taken = self.policies.reinjections.len() - before;
         self.monitor.stats.invalid_decisions += (asked - taken) as u64;
-        self.scratch.reinjections = out;
+        self.scratch.need().reinjections = out;
     }
 }

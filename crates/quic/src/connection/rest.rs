@@ -1,12 +1,12 @@
 //! A quiet connection gives back the memory that only busy ones need.
 
 use super::Connection;
-use super::parts::Scratch;
 
 impl Connection {
     /// Gives back all memory that the present state doesn't need: room in queues and rings, and what is
     /// kept so that no packet allocates. For drivers of many connections, to be called when nothing has
-    /// happened on this one for a while; what it does next allocates anew. Nothing else changes.
+    /// happened on this one for a while and after [`Connection::poll_transmit`] had nothing to send; what it
+    /// does next allocates anew. Nothing else changes.
     pub fn rest(&mut self) {
         for space in self.early.iter_mut().flatten() {
             space.rest();
@@ -23,11 +23,7 @@ impl Connection {
         self.outbox.events.shrink_to_fit();
         self.outbox.endpoint_events.shrink_to_fit();
         self.policies.reinjections.shrink_to_fit();
-        self.scratch = Scratch {
-            frames_sent: self.scratch.frames_sent.take(),
-            // Every question whether something is to be sent needs one.
-            views: Vec::with_capacity(1),
-            ..Scratch::default()
-        };
+        self.scratch.give_up();
+        self.rng.rest();
     }
 }

@@ -12,32 +12,38 @@ use crate::handshake::Restart;
 use crate::observe::Observation;
 
 use super::Connection;
+use super::parts::Start;
 
 impl Connection {
-    /// True before anything but a Retry arrived from the server.
-    fn awaits_first_packet(&self) -> bool {
-        self.identity.side.is_client() && self.identity.peer_handshake_cid.is_none()
+    /// What a client knows of the start, before anything from the server has arrived that counts.
+    fn before_first_packet(&self) -> Option<&Start> {
+        let identity = &self.identity;
+        let is_first = identity.side.is_client() && identity.peer_handshake_cid.is_none();
+        let start = identity.start.as_deref().filter(|_| is_first);
+        start.filter(|start| start.retry_src_cid.is_none())
     }
 
     /// A Retry: go on with its token and its source connection ID, once.
     pub(super) fn on_retry(&mut self, now: Instant, header: &PartialHeader, packet: &[u8]) {
         let used = self.paths.first().path.remote_cids.current();
-        if !self.awaits_first_packet()
-            || self.identity.retry_src_cid.is_some()
-            || header.version != self.handshake.version()
-            || header.src_cid == used
-            || header.token.is_empty()
-            || !self
-                .handshake
-                .retry_is_authentic(&self.identity.original_dst_cid, packet)
-        {
+        let start = self.before_first_packet();
+        let original_dst_cid = start.map(|start| start.original_dst_cid);
+        let is_good = original_dst_cid.is_some_and(|original_dst_cid| {
+            header.version == self.handshake.version()
+                && header.src_cid != used
+                && !header.token.is_empty()
+                && (self.handshake).retry_is_authentic(&original_dst_cid, packet)
+        });
+        if !is_good {
             return self.monitor.dropped(now, "unexpected or inauthentic Retry");
         }
         let (size, src_cid) = (packet.len(), header.src_cid);
         self.monitor
             .observe(now, &Observation::Retry { size, src_cid });
-        self.identity.retry_src_cid = Some(header.src_cid);
-        self.identity.token = packet[header.token.clone()].to_vec();
+        if let Some(start) = &mut self.identity.start {
+            start.retry_src_cid = Some(header.src_cid);
+            start.token = packet[header.token.clone()].to_vec();
+        }
         self.lifecycle.on_received(now);
         self.handshake.restart(header.src_cid);
         let path = &mut self.paths.first_mut().path;
@@ -49,8 +55,9 @@ impl Connection {
     /// What was sent will not be acknowledged. Packet numbers go on (section 17.2.5.3).
     fn abandon_first_flight(&mut self) {
         if let Some(space) = &mut self.early[Epoch::Initial as usize] {
-            let bytes = space.ledger.abandon(&mut self.scratch.numbers);
-            self.scratch.numbers.clear();
+            let numbers = &mut self.scratch.need().numbers;
+            let bytes = space.ledger.abandon(numbers);
+            numbers.clear();
             let recovery = &mut self.paths.first_mut().recovery;
             recovery.on_discard(bytes);
             recovery.reset_pto_count();
@@ -67,9 +74,9 @@ impl Connection {
         header: &PartialHeader,
         packet: &[u8],
     ) {
+        let is_first = self.before_first_packet().is_some();
         let path = &self.paths.first().path;
-        let answers_us = self.awaits_first_packet()
-            && self.identity.retry_src_cid.is_none()
+        let answers_us = is_first
             && header.src_cid == path.remote_cids.current()
             && header.dst_cid == path.local_cids.first();
         let restart = if answers_us {
@@ -104,8 +111,10 @@ impl Connection {
         self.lifecycle.on_received(now);
         self.abandon_first_flight();
         let first_dst = random_cid(&mut self.rng, FIRST_DST_CID_LEN);
-        self.identity.original_dst_cid = first_dst;
-        self.identity.token = Vec::new();
+        if let Some(start) = &mut self.identity.start {
+            start.original_dst_cid = first_dst;
+            start.token = Vec::new();
+        }
         let path = &mut self.paths.first_mut().path;
         path.remote_cids.set_handshake_cid(first_dst);
         self.handshake.restart_in(version, first_dst)?;

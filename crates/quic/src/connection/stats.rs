@@ -8,6 +8,7 @@ use swiftwater_units::{Bandwidth, ByteCount, PacketCount, PathId};
 
 use super::FrameCounts;
 use super::early::EarlyDataOutcome;
+use super::frame_counts::FrameCounter;
 use crate::path::{EcnState, MtuState};
 use crate::policy::ReinjectorReport;
 use crate::streams::RepairStats;
@@ -112,7 +113,7 @@ pub(super) struct Totals {
     pub(super) packets_received: PacketCount,
     pub(super) packets_dropped: PacketCount,
     pub(super) drops: Vec<(&'static str, u64)>,
-    pub(super) frames_received: FrameCounts,
+    pub(super) frames_received: FrameCounter,
     pub(super) path_changes: u64,
     pub(super) invalid_decisions: u64,
     pub(super) flow_blocked: Duration,
@@ -132,7 +133,7 @@ impl Totals {
             packets_received: self.packets_received,
             packets_dropped: self.packets_dropped,
             drops: self.drops.clone(),
-            frames_received: self.frames_received,
+            frames_received: self.frames_received.totals(),
             path_changes: self.path_changes,
             invalid_decisions: self.invalid_decisions,
             handshake_duration: self.handshake_duration,

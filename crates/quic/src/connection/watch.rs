@@ -24,8 +24,6 @@ pub(super) struct Told {
     remote_cid: Option<ConnectionId>,
     congestion: Option<&'static str>,
     timer: Option<(LossTimer, Epoch, Instant)>,
-    /// Flow control holds data back since then.
-    blocked_since: Option<Instant>,
 }
 
 impl Connection {
@@ -40,17 +38,22 @@ impl Connection {
             return;
         }
         self.streams.record_lives();
+        let Some(original_dst_cid) =
+            (self.identity.start.as_deref()).map(|start| start.original_dst_cid)
+        else {
+            return;
+        };
         let path = &self.paths.first().path;
         let started = Observation::Started {
             side: self.identity.side,
             path: path.address,
-            original_dst_cid: self.identity.original_dst_cid,
+            original_dst_cid,
             local_cid: path.local_cids.first(),
             remote_cid: path.remote_cids.current(),
             version: self.handshake.version(),
             versions,
         };
-        self.monitor.told.remote_cid = Some(path.remote_cids.current());
+        self.monitor.told.need().remote_cid = Some(path.remote_cids.current());
         self.monitor.observe(now, &started);
         let ours = Observation::Parameters {
             owner: Owner::Local,
@@ -79,7 +82,7 @@ impl Connection {
         self.tell_keys(now);
         self.tell_handshake(now);
         let cid = self.paths.first().path.remote_cids.current();
-        if let Some(before) = self.monitor.told.remote_cid.replace(cid)
+        if let Some(before) = self.monitor.told.need().remote_cid.replace(cid)
             && before != cid
         {
             self.monitor
@@ -98,7 +101,7 @@ impl Connection {
     }
 
     fn tell_keys(&mut self, now: Instant) {
-        let before = self.monitor.told.keys;
+        let before = self.monitor.told.need().keys;
         for epoch in Epoch::ALL {
             let bit = 1 << epoch as u8;
             let (had, has) = (
@@ -108,7 +111,7 @@ impl Connection {
             if had == has {
                 continue;
             }
-            self.monitor.told.keys ^= bit;
+            self.monitor.told.need().keys ^= bit;
             let observation = if has {
                 Observation::KeysInstalled { epoch }
             } else {
@@ -121,9 +124,9 @@ impl Connection {
     fn tell_handshake(&mut self, now: Instant) {
         let handshake = &self.handshake;
         if let Some(parameters) = handshake.peer_parameters()
-            && !self.monitor.told.peer_parameters
+            && !self.monitor.told.need().peer_parameters
         {
-            self.monitor.told.peer_parameters = true;
+            self.monitor.told.need().peer_parameters = true;
             let theirs = Observation::Parameters {
                 owner: Owner::Remote,
                 parameters,
@@ -140,8 +143,8 @@ impl Connection {
             (handshake.is_confirmed(), HandshakeStage::Confirmed),
         ];
         for (reached, stage) in stages {
-            if reached && self.monitor.told.stage < Some(stage) {
-                self.monitor.told.stage = Some(stage);
+            if reached && self.monitor.told.need().stage < Some(stage) {
+                self.monitor.told.need().stage = Some(stage);
                 self.monitor
                     .observe(now, &Observation::HandshakeProgress { stage });
             }
@@ -150,7 +153,7 @@ impl Connection {
 
     fn tell_timer(&mut self, now: Instant) {
         let timer = self.loss_timer();
-        let told = std::mem::replace(&mut self.monitor.told.timer, timer);
+        let told = std::mem::replace(&mut self.monitor.told.need().timer, timer);
         if timer == told {
             return;
         }
@@ -166,7 +169,9 @@ impl Connection {
 
     /// The timer that told observers of itself has expired.
     pub(super) fn tell_expired(&mut self, now: Instant, timer: LossTimer, epoch: Epoch) {
-        self.monitor.told.timer = None;
+        if let Some(told) = self.monitor.told.get_mut() {
+            told.timer = None;
+        }
         if timer != LossTimer::Probe {
             // A probe timeout has an observation of its own.
             self.monitor
@@ -177,7 +182,7 @@ impl Connection {
     /// Counts the time for which the peer's flow control holds data back.
     fn note_flow(&mut self, now: Instant) {
         let blocked = self.streams.is_flow_limited();
-        let since = &mut self.monitor.told.blocked_since;
+        let since = &mut self.monitor.blocked_since;
         if blocked == since.is_some() {
             return;
         }
@@ -211,7 +216,7 @@ impl Connection {
         };
         self.monitor.observe(now, &observation);
         let state = snapshot.state;
-        let before = self.monitor.told.congestion.replace(state);
+        let before = self.monitor.told.need().congestion.replace(state);
         if before != Some(state) {
             let observation = Observation::CongestionState {
                 path,
@@ -251,7 +256,7 @@ impl Monitor {
 
     /// Time for which the peer's flow control has held data back until `now`.
     pub(super) fn flow_blocked(&self, now: Instant) -> std::time::Duration {
-        let running = self.told.blocked_since;
+        let running = self.blocked_since;
         self.stats.flow_blocked
             + running.map_or(std::time::Duration::ZERO, |since| {
                 now.saturating_since(since)

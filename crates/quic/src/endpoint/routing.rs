@@ -35,7 +35,7 @@ struct Slot {
     /// The client's address and the destination of its first Initial (accepted connections).
     first_dst: Option<(SocketAddr, ConnectionId)>,
     /// The peer's address if our connection ID is empty.
-    remote: Option<SocketAddr>,
+    remote: Option<Box<SocketAddr>>,
     /// Tokens with which the peer may reset the connection.
     reset_tokens: Vec<(SocketAddr, [u8; 16])>,
     /// True while an accepted connection counts as a handshake in progress.
@@ -167,7 +167,7 @@ impl Routes {
             generation,
             cids: Vec::new(),
             first_dst,
-            remote: local_cid.is_empty().then_some(remote),
+            remote: local_cid.is_empty().then(|| Box::new(remote)),
             reset_tokens: Vec::new(),
             handshaking: first_dst.is_some(),
         });
@@ -221,6 +221,8 @@ impl Routes {
         if let Entry::Vacant(entry) = self.by_reset_token.entry(key) {
             entry.insert(handle);
             if let Some(slot) = self.slot(handle) {
+                // Mostly there is one at a time.
+                slot.reset_tokens.reserve_exact(1);
                 slot.reset_tokens.push(key);
             }
         }
@@ -269,7 +271,7 @@ impl Routes {
             self.by_first_dst.remove(&key);
         }
         if let Some(remote) = slot.remote {
-            self.by_remote.remove(&remote);
+            self.by_remote.remove(&*remote);
         }
     }
 }

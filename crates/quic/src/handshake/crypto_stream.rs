@@ -2,6 +2,7 @@
 
 use swiftwater_wire::{ErrorCode, frame};
 
+use crate::as_needed::AsNeeded;
 use crate::error::TransportError;
 use crate::frame_writer::{Carried, Fate, FrameWriter};
 use crate::ranges::RangeSet;
@@ -15,47 +16,71 @@ const MAX_GAPS: usize = 128;
 /// Both directions of one epoch's crypto stream.
 #[derive(Debug, Default)]
 pub(crate) struct CryptoStream {
-    /// Bytes from `base` on; all before them were acknowledged.
-    sent: Vec<u8>,
+    /// Bytes before were sent and acknowledged.
     base: u64,
+    /// Bytes before were received and read.
+    consumed: u64,
+    buffers: AsNeeded<Buffers>,
+}
+
+/// The bytes that are on their way, in both directions.
+#[derive(Debug, Default)]
+struct Buffers {
+    /// Bytes from `base` on.
+    sent: Vec<u8>,
     to_send: RangeSet,
     acked: RangeSet,
     /// Bytes from `consumed` on; holes hold zeros.
     arrived: Vec<u8>,
     have: RangeSet,
-    consumed: u64,
 }
 
 impl CryptoStream {
     /// Where the session appends what it wants to send; follow with `queue_written`.
     pub(crate) fn outgoing(&mut self) -> &mut Vec<u8> {
-        &mut self.sent
+        &mut self.buffers.need().sent
+    }
+
+    /// Gives the memory back if nothing is on its way.
+    pub(crate) fn rest(&mut self) {
+        let is_busy = |buffers: &Buffers| {
+            !(buffers.sent.is_empty() && buffers.arrived.is_empty() && buffers.have.is_empty())
+        };
+        if !self.buffers.get().is_some_and(is_busy) {
+            self.buffers.give_up();
+        }
     }
 
     /// Queues everything appended after the first `before` bytes.
     pub(crate) fn queue_written(&mut self, before: usize) {
-        self.to_send
-            .insert(self.base + before as u64..self.written());
+        let fresh = self.base + before as u64..self.written();
+        self.buffers.need().to_send.insert(fresh);
     }
 
     /// Bytes written so far.
     fn written(&self) -> u64 {
-        self.base + self.sent.len() as u64
+        let sent = self.buffers.get().map_or(0, |buffers| buffers.sent.len());
+        self.base + sent as u64
     }
 
     /// Queues everything again.
     pub(crate) fn send_all_again(&mut self) {
-        self.acked.clear();
-        self.to_send.insert(self.base..self.written());
+        let all = self.base..self.written();
+        let buffers = self.buffers.need();
+        buffers.acked.clear();
+        buffers.to_send.insert(all);
     }
 
     pub(crate) fn has_pending(&self) -> bool {
-        !self.to_send.is_empty()
+        (self.buffers.get()).is_some_and(|buffers| !buffers.to_send.is_empty())
     }
 
     /// Writes what waits and fits.
     pub(crate) fn fill(&mut self, writer: &mut FrameWriter<'_, '_>) {
-        while let Some(first) = self.to_send.first() {
+        let Some(buffers) = self.buffers.get_mut() else {
+            return;
+        };
+        while let Some(first) = buffers.to_send.first() {
             let room = writer.remaining();
             let want = first.end - first.start;
             let overhead = frame::crypto_header_size(first.start, want as usize);
@@ -63,11 +88,11 @@ impl CryptoStream {
             if len == 0 {
                 return;
             }
-            let Some(range) = self.to_send.take_first(len) else {
+            let Some(range) = buffers.to_send.take_first(len) else {
                 return;
             };
             let from = (range.start - self.base) as usize;
-            let data = &self.sent[from..from + len as usize];
+            let data = &buffers.sent[from..from + len as usize];
             let out = writer.raw();
             frame::write_crypto_header(out, range.start, data.len());
             out.bytes(data);
@@ -87,15 +112,16 @@ impl CryptoStream {
             // A copy of what arrived, or bytes of an epoch whose keys were discarded meanwhile.
             return;
         }
+        let buffers = self.buffers.need();
         match fate {
             Fate::Acked => {
-                self.acked.insert(range.clone());
-                self.to_send.remove(range);
+                buffers.acked.insert(range.clone());
+                buffers.to_send.remove(range);
                 self.forget_delivered();
             }
             Fate::Lost | Fate::Probed => {
-                for gap in self.acked.gaps_in(range) {
-                    self.to_send.insert(gap);
+                for gap in buffers.acked.gaps_in(range) {
+                    buffers.to_send.insert(gap);
                 }
             }
         }
@@ -104,14 +130,12 @@ impl CryptoStream {
     /// Gives the memory back once the peer has everything.
     fn forget_delivered(&mut self) {
         let written = self.written();
-        if self.acked.first() == Some(self.base..written) {
-            *self = Self {
-                base: written,
-                arrived: std::mem::take(&mut self.arrived),
-                have: std::mem::take(&mut self.have),
-                consumed: self.consumed,
-                ..Self::default()
-            };
+        let buffers = self.buffers.need();
+        if buffers.acked.first() == Some(self.base..written) {
+            self.base = written;
+            buffers.sent = Vec::new();
+            buffers.to_send = RangeSet::new();
+            buffers.acked = RangeSet::new();
         }
     }
 
@@ -130,12 +154,13 @@ impl CryptoStream {
         let skip = self.consumed.saturating_sub(offset);
         let (offset, data) = (offset + skip, &data[skip as usize..]);
         let at = (offset - self.consumed) as usize;
-        if self.arrived.len() < at + data.len() {
-            self.arrived.resize(at + data.len(), 0);
+        let Buffers { arrived, have, .. } = self.buffers.need();
+        if arrived.len() < at + data.len() {
+            arrived.resize(at + data.len(), 0);
         }
-        self.arrived[at..at + data.len()].copy_from_slice(data);
-        self.have.insert(offset..end);
-        if self.have.len() > MAX_GAPS {
+        arrived[at..at + data.len()].copy_from_slice(data);
+        have.insert(offset..end);
+        if have.len() > MAX_GAPS {
             return Err(TransportError::new(
                 ErrorCode::CRYPTO_BUFFER_EXCEEDED,
                 "handshake data in too many pieces",
@@ -146,21 +171,25 @@ impl CryptoStream {
 
     /// Bytes that can be consumed in order.
     pub(crate) fn readable(&self) -> &[u8] {
-        let end = self
+        let Some(buffers) = self.buffers.get() else {
+            return &[];
+        };
+        let end = buffers
             .have
             .first()
             .filter(|first| first.start <= self.consumed)
             .map_or(self.consumed, |first| first.end);
-        &self.arrived[..(end - self.consumed) as usize]
+        &buffers.arrived[..(end - self.consumed) as usize]
     }
 
     /// Drops the first `len` readable bytes.
     pub(crate) fn consume(&mut self, len: usize) {
-        self.arrived.drain(..len);
-        if self.arrived.is_empty() {
-            self.arrived = Vec::new();
+        let Buffers { arrived, have, .. } = self.buffers.need();
+        arrived.drain(..len);
+        if arrived.is_empty() {
+            *arrived = Vec::new();
         }
         self.consumed += len as u64;
-        self.have.remove(0..self.consumed);
+        have.remove(0..self.consumed);
     }
 }

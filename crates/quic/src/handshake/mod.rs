@@ -15,6 +15,7 @@ pub(crate) use negotiation::{Negotiation, Restart};
 pub(crate) use opening::{Crypto, Grease, Opening, reserved_version};
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use swiftwater_units::{Instant, PacketNumber, Side};
 use swiftwater_wire::{ConnectionId, ErrorCode, TransportParameters};
@@ -66,15 +67,37 @@ pub(crate) struct Handshake {
     initial_version: u32,
     /// Initial keys of a version that isn't the current one: that which the client began with (server),
     /// or one that the server may have chosen (client).
-    other_initial: Option<(u32, Keys)>,
+    other_initial: Option<Box<(u32, Keys)>>,
     /// Epoch of the bytes that the session writes.
     write_epoch: Epoch,
     /// By epoch, from the first bytes until the epoch is over.
     streams: [Option<Box<CryptoStream>>; 3],
     protection: Protection,
-    peer_parameters: Option<TransportParameters>,
+    /// The peer's transport parameters, until the connection first rests.
+    peer_parameters: Option<Box<TransportParameters>>,
+    peer_terms: Option<PeerTerms>,
     complete: bool,
     confirmed: bool,
+}
+
+/// What is asked of the peer's transport parameters for packet after packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PeerTerms {
+    pub(crate) max_ack_delay: Duration,
+    pub(crate) ack_delay_exponent: u8,
+    pub(crate) grease_quic_bit: bool,
+    pub(crate) disable_active_migration: bool,
+}
+
+impl PeerTerms {
+    fn of(parameters: &TransportParameters) -> Self {
+        Self {
+            max_ack_delay: parameters.max_ack_delay,
+            ack_delay_exponent: parameters.ack_delay_exponent,
+            grease_quic_bit: parameters.grease_quic_bit,
+            disable_active_migration: parameters.disable_active_migration,
+        }
+    }
 }
 
 impl std::fmt::Debug for Handshake {
@@ -112,6 +135,7 @@ impl Handshake {
             streams: Default::default(),
             protection: Protection::new(initial_keys),
             peer_parameters: None,
+            peer_terms: None,
             complete: false,
             confirmed: false,
         }
@@ -136,14 +160,6 @@ impl Handshake {
         let session = self.session.as_deref();
         let keys = session.and_then(Session::remake_keys);
         self.protection.wake(keys);
-    }
-
-    /// Gives up keys that can be made again when there is use for them.
-    pub(crate) fn rest(&mut self) {
-        let session = self.session.as_deref();
-        if self.confirmed && session.is_some_and(Session::can_remake_keys) {
-            self.protection.rest();
-        }
     }
 
     /// The keys, to look at.
@@ -176,9 +192,29 @@ impl Handshake {
         self.negotiation.take_settled()
     }
 
-    /// The peer's transport parameters, once its flight has arrived.
+    /// The peer's transport parameters, once its flight has arrived, and until the connection first rests
+    /// after the handshake.
     pub(crate) fn peer_parameters(&self) -> Option<&TransportParameters> {
-        self.peer_parameters.as_ref()
+        self.peer_parameters.as_deref()
+    }
+
+    /// What matters of them as long as the connection lasts.
+    pub(crate) fn peer_terms(&self) -> Option<&PeerTerms> {
+        self.peer_terms.as_ref()
+    }
+
+    /// Gives up what only the handshake needs, and keys that can be made again when there is use for them.
+    pub(crate) fn rest(&mut self) {
+        if self.confirmed {
+            self.peer_parameters = None;
+            let session = self.session.as_deref();
+            if session.is_some_and(Session::can_remake_keys) {
+                self.protection.rest();
+            }
+        }
+        for stream in self.streams.iter_mut().flatten() {
+            stream.rest();
+        }
     }
 
     /// The server's transport parameters in the session whose early data we offer; `None` if there
@@ -261,12 +297,12 @@ impl Handshake {
 
     /// Exchanges the Initial keys with those of `version`, until the next call.
     pub(crate) fn exchange_initial(&mut self, version: u32) {
-        let (_, keys) = match self.other_initial.take() {
-            Some(other) if other.0 == version => other,
-            _ => (version, self.initial_keys(version)),
+        let keys = match self.other_initial.take() {
+            Some(other) if other.0 == version => other.1,
+            _ => self.initial_keys(version),
         };
         if let Some(former) = self.protection.replace_initial(keys) {
-            self.other_initial = Some((self.initial_version, former));
+            self.other_initial = Some(Box::new((self.initial_version, former)));
             self.initial_version = version;
         }
     }
@@ -403,7 +439,7 @@ impl Handshake {
         let is_handshaking = session.is_handshaking();
         self.read_peer_parameters()?;
         if !self.complete && !is_handshaking {
-            if self.peer_parameters.is_none() {
+            if self.peer_terms.is_none() {
                 // TLS alert missing_extension (RFC 9001, section 8.2).
                 return Err(TransportError::new(
                     ErrorCode::crypto(109),
@@ -418,7 +454,7 @@ impl Handshake {
     }
 
     fn read_peer_parameters(&mut self) -> Result<(), TransportError> {
-        if self.peer_parameters.is_none()
+        if self.peer_terms.is_none()
             && let Some(session) = &self.session
             && let Some(bytes) = session.peer_transport_parameters()
         {
@@ -427,7 +463,8 @@ impl Handshake {
                 let information = parameters.version_information.as_ref();
                 self.negotiation.check_server(information)?;
             }
-            self.peer_parameters = Some(parameters);
+            self.peer_terms = Some(PeerTerms::of(&parameters));
+            self.peer_parameters = Some(Box::new(parameters));
         }
         Ok(())
     }

@@ -9,11 +9,12 @@
 //! Sending probes and telling recovery is the connection's (`connection::mtu`).
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use swiftwater_units::{Instant, PacketNumber};
 
-use crate::config::MtuDiscovery;
+use crate::config::{MtuDiscovery, TransportConfig};
 use crate::recovery::{AckedPacket, LostRecord};
 
 /// `BASE_PLPMTU`: every path that can speak QUIC carries it (RFC 9000, section 14.1).
@@ -107,7 +108,7 @@ struct Suspicion {
 /// Datagram size of one path.
 #[derive(Debug)]
 pub(crate) struct Mtu {
-    settings: Option<MtuDiscovery>,
+    config: Arc<TransportConfig>,
     current: u16,
     /// Bytes of IP and UDP headers.
     headers: u16,
@@ -123,15 +124,15 @@ pub(crate) struct Mtu {
 
 impl Mtu {
     /// A path to `remote` that uses datagrams of `initial` bytes until more is known.
-    pub(crate) fn new(settings: Option<MtuDiscovery>, initial: u16, remote: IpAddr) -> Self {
+    pub(crate) fn new(config: &Arc<TransportConfig>, initial: u16, remote: IpAddr) -> Self {
         let headers = headers_to(remote);
         Self {
-            settings,
+            config: Arc::clone(config),
             current: initial.clamp(BASE, u16::MAX - headers),
             headers,
             peer_limit: u16::MAX,
             socket_limit: u16::MAX,
-            phase: if settings.is_some() {
+            phase: if config.mtu_discovery.is_some() {
                 Phase::Waiting
             } else {
                 Phase::Off
@@ -148,7 +149,7 @@ impl Mtu {
         let mut new = Self {
             peer_limit: self.peer_limit,
             totals: self.totals,
-            ..Self::new(self.settings, initial, remote)
+            ..Self::new(&self.config, initial, remote)
         };
         new.current = new.current.min(new.peer_limit);
         std::mem::replace(self, new)
@@ -171,7 +172,7 @@ impl Mtu {
     /// UDP payload of datagrams that answer a probe timeout: what they must find out is whether the
     /// peer is there, and a path that carries no large ones any more must not hide it.
     pub(crate) fn for_probe_timeout(&self) -> u16 {
-        if self.settings.is_some() {
+        if self.config.mtu_discovery.is_some() {
             self.current.min(BASE)
         } else {
             self.current
@@ -236,16 +237,16 @@ impl Mtu {
     }
 
     fn begin(&mut self, now: Instant) {
-        let Some(settings) = &self.settings else {
+        let Some(settings) = self.config.mtu_discovery else {
             return;
         };
-        let ceiling = self.limit(settings);
+        let ceiling = self.limit(&settings);
         self.go_on(now, ceiling, true);
     }
 
     /// Chooses the next size between the one in use and `ceiling`, or ends the search.
     fn go_on(&mut self, now: Instant, ceiling: u16, is_unbroken: bool) {
-        let Some(settings) = &self.settings else {
+        let Some(settings) = self.config.mtu_discovery else {
             return;
         };
         self.phase = if ceiling.saturating_sub(self.current) <= GRANULARITY {
@@ -397,7 +398,7 @@ impl Mtu {
         lost: &[LostRecord],
         got_through: impl FnOnce(PacketNumber, u16) -> bool,
     ) -> bool {
-        let Some(settings) = &self.settings else {
+        let Some(settings) = self.config.mtu_discovery else {
             return false;
         };
         let (Some(newest), Some(smallest)) =

@@ -19,7 +19,7 @@ struct Challenge {
 }
 
 /// A running validation.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Attempt {
     /// A probe timeout: the least that an answer is given.
     period: Duration,
@@ -57,9 +57,9 @@ pub(crate) struct Answered {
 }
 
 /// Validation of a path.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Validation {
-    attempt: Option<Attempt>,
+    attempt: Option<Box<Attempt>>,
     /// Validations that failed since a challenge was answered.
     failures: u32,
 }
@@ -70,7 +70,7 @@ impl Validation {
     /// slower than anybody knows.
     pub(crate) fn start(&mut self, pto: Duration) {
         let period = pto.saturating_mul(1 << self.failures.min(MAX_PATIENCE));
-        self.attempt = Some(Attempt::new(period));
+        self.attempt = Some(Box::new(Attempt::new(period)));
     }
 
     /// Validations that failed since a challenge was answered.
@@ -85,7 +85,7 @@ impl Validation {
 
     /// True if a challenge is to be sent now.
     pub(crate) fn wants_challenge(&self) -> bool {
-        self.attempt.is_some_and(|attempt| attempt.to_send)
+        (self.attempt.as_ref()).is_some_and(|attempt| attempt.to_send)
     }
 
     /// A challenge with the unpredictable `data` was sent, `expanded` to 1200 bytes or not.
@@ -109,7 +109,7 @@ impl Validation {
 
     /// When something is to be done.
     pub(crate) fn timeout(&self) -> Option<Instant> {
-        let attempt = self.attempt?;
+        let attempt = self.attempt.as_ref()?;
         attempt
             .expires_at
             .min(attempt.resend_at.or(attempt.expires_at))
@@ -141,7 +141,7 @@ impl Validation {
         if challenge.expanded {
             *self = Self::default();
         } else {
-            *attempt = Attempt::new(attempt.period);
+            **attempt = Attempt::new(attempt.period);
             self.failures = 0;
         }
         Some(Answered {

@@ -106,6 +106,4 @@ pub(crate) struct RecoveryStats {
     pub(crate) pto_count: u64,
     /// Packets that the peer reported as marked CE.
     pub(crate) ce_packets: PacketCount,
-    /// Mean of all RTT samples as measured; zero before the first.
-    pub(crate) mean_rtt: Duration,
 }

@@ -2,6 +2,7 @@
 //! `results.rs`.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rand_core::Rng;
@@ -20,36 +21,30 @@ use crate::config::TransportConfig;
 const MAX_BACKOFF: f64 = 8.0;
 
 /// What the configuration says about recovery, and the path's present packet size.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Settings {
+    config: Arc<TransportConfig>,
+    /// The congestion window to start with, at the present packet size.
+    initial_window: ByteCount,
     pub(super) path: PathId,
     pub(super) max_datagram_size: u16,
-    initial_window: Option<ByteCount>,
-    /// What the algorithm wants to start with, in packets.
-    wanted_window: Option<PacketCount>,
-    packet_threshold: u64,
-    time_threshold_eighths: u32,
-    persistent_congestion_threshold: u32,
-    initial_pto: Option<Duration>,
-    /// Factor of the back-off, thousandths.
-    pto_backoff: u32,
-    max_pto: Duration,
 }
 
 impl Settings {
-    fn new(path: PathId, config: &TransportConfig, max_datagram_size: u16) -> Self {
-        Self {
+    fn new(path: PathId, config: &Arc<TransportConfig>, max_datagram_size: u16) -> Self {
+        let mut new = Self {
+            config: Arc::clone(config),
+            initial_window: ByteCount::ZERO,
             path,
             max_datagram_size,
-            initial_window: config.initial_window,
-            wanted_window: config.controller.initial_window(),
-            packet_threshold: config.packet_threshold,
-            time_threshold_eighths: config.time_threshold_eighths,
-            persistent_congestion_threshold: config.persistent_congestion_threshold,
-            initial_pto: config.initial_pto.map(|pto| pto.max(GRANULARITY)),
-            pto_backoff: (config.pto_backoff.clamp(1.0, MAX_BACKOFF) * 1000.0).round() as u32,
-            max_pto: config.max_pto,
-        }
+        };
+        new.set_max_datagram_size(max_datagram_size);
+        new
+    }
+
+    fn set_max_datagram_size(&mut self, max_datagram_size: u16) {
+        self.max_datagram_size = max_datagram_size;
+        self.initial_window = self.first_window();
     }
 
     pub(super) fn packet(&self) -> ByteCount {
@@ -61,24 +56,28 @@ impl Settings {
     }
 
     /// As configured, or what the algorithm wants, or RFC 9002, section 7.2.
-    pub(super) fn initial_window(&self) -> ByteCount {
+    fn first_window(&self) -> ByteCount {
         let packet = self.packet();
         let usual = packet
             .times(10)
             .min(packet.times(2).max(ByteCount::new(14_720)));
-        let wanted = self
-            .wanted_window
-            .map(|packets| packet.times(packets.get()));
-        self.initial_window
+        let wanted = self.config.controller.initial_window();
+        let wanted = wanted.map(|packets| packet.times(packets.get()));
+        (self.config.initial_window)
             .or(wanted)
             .unwrap_or(usual)
             .max(self.minimum_window())
     }
 
+    /// The factor of the probe timeout's back-off, thousandths.
+    fn pto_backoff(&self) -> u32 {
+        (self.config.pto_backoff.clamp(1.0, MAX_BACKOFF) * 1000.0).round() as u32
+    }
+
     pub(super) fn env<'a>(&self, rng: &'a mut dyn Rng) -> Env<'a> {
         Env {
             max_datagram_size: self.packet(),
-            initial_window: self.initial_window(),
+            initial_window: self.initial_window,
             minimum_window: self.minimum_window(),
             path: self.path,
             rng,
@@ -116,20 +115,21 @@ impl PathRecovery {
     pub(crate) fn new(
         now: Instant,
         path: PathId,
-        config: &TransportConfig,
+        config: &Arc<TransportConfig>,
         max_datagram_size: u16,
         rng: &mut dyn Rng,
     ) -> Self {
         let settings = Settings::new(path, config, max_datagram_size);
         let packet = u64::from(max_datagram_size);
+        let initial_window = settings.initial_window;
         let mut new = Self {
-            settings,
             rtt: RttEstimator::new(now, config.initial_rtt),
-            pacer: Pacer::new(now, config.pacing, packet, settings.initial_window()),
+            pacer: Pacer::new(now, config.pacing, packet, initial_window),
             sampler: RateSampler::new(now),
             rounds: Rounds::default(),
             episodes: Episodes::new(),
             controller: config.controller.build(now, &mut settings.env(rng)),
+            settings,
             inflight: ByteCount::ZERO,
             active_at: None,
             pto_count: 0,
@@ -153,7 +153,7 @@ impl PathRecovery {
     pub(crate) fn reset_for_new_path(
         &mut self,
         now: Instant,
-        config: &TransportConfig,
+        config: &Arc<TransportConfig>,
         initial_rtt: Duration,
         rng: &mut dyn Rng,
     ) -> Self {
@@ -228,8 +228,10 @@ impl PathRecovery {
     /// When the ledger has to count a packet as lost (RFC 9002, section 6.1).
     pub(crate) fn loss_thresholds(&self) -> LossThresholds {
         LossThresholds {
-            packets: self.settings.packet_threshold,
-            delay: self.rtt.loss_delay(self.settings.time_threshold_eighths),
+            packets: self.settings.config.packet_threshold,
+            delay: self
+                .rtt
+                .loss_delay(self.settings.config.time_threshold_eighths),
         }
     }
 
@@ -243,26 +245,28 @@ impl PathRecovery {
     /// peer doesn't delay acknowledgements.
     pub(crate) fn probe_timeout(&self, max_ack_delay: Duration) -> Duration {
         let settings = &self.settings;
-        let base = match settings.initial_pto {
-            Some(initial) if !self.rtt.view().has_sample => initial,
+        let config = &settings.config;
+        let base = match config.initial_pto {
+            Some(initial) if !self.rtt.view().has_sample => initial.max(GRANULARITY),
             _ => self.pto_base(),
         };
         let first = base.saturating_add(max_ack_delay);
         let mut timeout = first;
         for _ in 0..self.pto_count {
-            if timeout >= settings.max_pto || settings.pto_backoff <= 1000 {
+            let backoff = settings.pto_backoff();
+            if timeout >= config.max_pto || backoff <= 1000 {
                 break;
             }
-            timeout = timeout.saturating_mul(settings.pto_backoff) / 1000;
+            timeout = timeout.saturating_mul(backoff) / 1000;
         }
-        timeout.min(settings.max_pto).max(first)
+        timeout.min(config.max_pto).max(first)
     }
 
     /// Losses that span this long make persistent congestion (RFC 9002, section 7.6.1).
     pub(crate) fn persistent_congestion_duration(&self, max_ack_delay: Duration) -> Duration {
         self.pto_base()
             .saturating_add(max_ack_delay)
-            .saturating_mul(self.settings.persistent_congestion_threshold)
+            .saturating_mul(self.settings.config.persistent_congestion_threshold)
     }
 
     /// Probe timeouts since the last acknowledgement.
@@ -427,7 +431,7 @@ impl PathRecovery {
 
     /// The path's packet size changed.
     pub(crate) fn on_max_datagram_size(&mut self, max_datagram_size: u16, rng: &mut dyn Rng) {
-        self.settings.max_datagram_size = max_datagram_size;
+        self.settings.set_max_datagram_size(max_datagram_size);
         self.pacer.set_packet_size(u64::from(max_datagram_size));
         self.controller
             .on_max_datagram_size_change(&mut self.settings.env(rng));
@@ -466,10 +470,12 @@ impl PathRecovery {
     }
 
     pub(crate) fn stats(&self) -> RecoveryStats {
-        RecoveryStats {
-            mean_rtt: self.rtt.mean(),
-            ..self.stats
-        }
+        self.stats
+    }
+
+    /// The mean of all round-trip times measured, those to former addresses included; zero without one.
+    pub(crate) fn mean_rtt(&self) -> Duration {
+        self.rtt.mean()
     }
 
     /// Hands the controller's wishes to the pacer.
@@ -481,7 +487,7 @@ impl PathRecovery {
             self.controller.cwnd(),
             &rtt,
             self.rtt.pto_base(),
-            self.settings.initial_window(),
+            self.settings.initial_window,
         );
     }
 }

@@ -474,8 +474,17 @@ impl Ledger {
         })
     }
 
-    /// Gives back memory that the present packets don't need.
+    /// Gives back memory that the present packets don't need. Where none is in flight or was lost, nothing
+    /// that may still be heard of them matters.
     pub(crate) fn rest(&mut self) {
+        let matters = |entry: &Entry| match entry.state {
+            State::Outstanding => entry.packet.in_flight,
+            State::Lost(_) => true,
+            State::Acked | State::Skipped => false,
+        };
+        if !self.entries.iter().any(matters) {
+            self.forget(Instant::FAR_FUTURE);
+        }
         self.entries.shrink_to_fit();
         self.carried.shrink_to_fit();
         self.acked.shrink();

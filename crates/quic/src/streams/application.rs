@@ -43,7 +43,7 @@ pub struct Chunk<'a> {
 impl Chunk<'_> {
     /// The bytes, at least one. More may follow after consuming all of them.
     pub fn data(&self) -> &[u8] {
-        let stream = self.streams.slab.get(self.key as usize);
+        let stream = self.streams.slab.get(self.key);
         stream
             .and_then(|stream| stream.recv.as_ref())
             .map_or(&[], |recv| recv.peek())
@@ -53,7 +53,7 @@ impl Chunk<'_> {
     pub fn consume(self, n: usize) {
         let taken = self
             .streams
-            .with_recv(self.key, |recv| recv.consume(n as u64));
+            .with_recv(self.key, |recv, _| recv.consume(n as u64));
         self.streams.after_read(self.key, taken.unwrap_or(0));
     }
 }
@@ -80,7 +80,7 @@ impl Streams {
             Lookup::Live(key) => key,
             Lookup::Untouched | Lookup::Closed => self.create(id),
         };
-        let stream = &mut self.slab[key as usize];
+        let stream = &mut self.slab[key];
         stream.accepted = true;
         // Tell now what would have been told before if the application had known the stream.
         let stopped = stream.send.as_ref().and_then(SendHalf::stopped_code);
@@ -136,9 +136,11 @@ impl Streams {
         priority: Priority,
     ) -> Result<(), WriteError> {
         let (key, _) = self.sending(id)?;
-        self.slab[key as usize].priority = priority;
-        // The lists are brought up to date with every change of the half, even one that is none.
-        self.with_send(key, |_, _| ());
+        let stream = &mut self.slab[key];
+        stream.priority = priority;
+        if let Some(send) = &stream.send {
+            self.outgoing.set_rank(key, id, priority.rank(), send);
+        }
         Ok(())
     }
 
@@ -149,7 +151,7 @@ impl Streams {
         deadline: Option<Instant>,
     ) -> Result<(), WriteError> {
         let (key, _) = self.sending(id)?;
-        self.slab[key as usize].deadline = deadline;
+        self.slab[key].deadline = deadline;
         Ok(())
     }
 
@@ -166,7 +168,7 @@ impl Streams {
             Ok(key) => key,
             Err(outcome) => return Ok(outcome),
         };
-        let n = self.with_recv(key, |recv| recv.read(buf)).unwrap_or(0);
+        let n = self.with_recv(key, |recv, _| recv.read(buf)).unwrap_or(0);
         self.after_read(key, n as u64);
         Ok(ReadOutcome::Data(n))
     }
@@ -184,7 +186,7 @@ impl Streams {
     /// (cut to 2^62 - 1) to stop sending.
     pub(crate) fn stop(&mut self, id: StreamId, code: u64) -> Result<(), ReadError> {
         let key = self.table.key(id).ok_or(ReadError::Closed)?;
-        let stopped = self.with_recv(key, |recv| {
+        let stopped = self.with_recv(key, |recv, _| {
             (!recv.is_stopped()).then(|| (recv.is_expecting_data(), recv.stop()))
         });
         let (expecting, outcome) = stopped.flatten().ok_or(ReadError::Closed)?;
@@ -224,7 +226,7 @@ impl Streams {
     fn await_room(&mut self, key: u32) {
         let Some(send) = self
             .slab
-            .get_mut(key as usize)
+            .get_mut(key)
             .and_then(|stream| stream.send.as_mut())
         else {
             return;
@@ -238,7 +240,7 @@ impl Streams {
 
     /// Tells the writer of `key`, if it waits and there is room.
     pub(super) fn announce_writable(&mut self, key: u32) {
-        let Some(stream) = self.slab.get_mut(key as usize) else {
+        let Some(stream) = self.slab.get_mut(key) else {
             return;
         };
         let id = stream.id;
@@ -259,11 +261,7 @@ impl Streams {
 
     /// Tells the reader of `key`, if it waits and there is something to read.
     pub(super) fn announce_readable(&mut self, key: u32) {
-        let Some(stream) = self
-            .slab
-            .get_mut(key as usize)
-            .filter(|stream| stream.accepted)
-        else {
+        let Some(stream) = self.slab.get_mut(key).filter(|stream| stream.accepted) else {
             return;
         };
         let id = stream.id;
@@ -278,10 +276,10 @@ impl Streams {
 
     /// The stream's key if it has bytes to read, else what a read finds.
     fn start_read(&mut self, id: StreamId) -> Result<Result<u32, ReadOutcome>, ReadError> {
-        let key = self.table.key(id).ok_or(ReadError::Closed)?;
+        let key = self.table.recall(id).ok_or(ReadError::Closed)?;
         let recv = self
             .slab
-            .get_mut(key as usize)
+            .get_mut(key)
             .and_then(|stream| stream.recv.as_mut());
         let recv = recv
             .filter(|recv| !recv.is_stopped())

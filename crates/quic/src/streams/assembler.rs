@@ -18,6 +18,10 @@ const TRIM_RATIO: usize = 4;
 /// Largest ring that is kept for another stream when it was read empty.
 const MAX_SPARE: usize = 4096;
 
+/// Bytes of such rings that are kept: those of the streams that one batch of datagrams brings, each with a
+/// message or so.
+const MAX_SPARES: usize = 64 * 1024;
+
 /// Gaps that are always tolerated in a stream.
 const MIN_GAP_LIMIT: u64 = 1024;
 
@@ -32,6 +36,30 @@ const WINDOW_PER_GAP: u64 = 1024;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct TooManyGaps;
 
+/// Small rings in which nothing is left, for whichever streams get data next: those that are empty hold
+/// none.
+#[derive(Debug, Default)]
+pub(super) struct SpareRings {
+    rings: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+impl SpareRings {
+    /// The one that was given last, which is probably still in the processor's caches.
+    fn take(&mut self) -> Option<Vec<u8>> {
+        let ring = self.rings.pop()?;
+        self.bytes -= ring.len();
+        Some(ring)
+    }
+
+    fn give(&mut self, ring: Vec<u8>) {
+        if !ring.is_empty() && self.bytes + ring.len() <= MAX_SPARES {
+            self.bytes += ring.len();
+            self.rings.push(ring);
+        }
+    }
+}
+
 /// The received and unread bytes of one stream.
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
@@ -40,8 +68,10 @@ pub(super) struct Assembler {
     head: usize,
     /// Bytes that the reader took.
     read: u64,
-    /// What is in the ring, as stream offsets from `read` on.
-    received: RangeSet,
+    /// Where what arrived without a gap ends.
+    arrived: u64,
+    /// What is in the ring behind a gap, as stream offsets beyond `arrived`.
+    beyond: RangeSet,
 }
 
 impl Assembler {
@@ -61,31 +91,42 @@ impl Assembler {
         let data = &data[(start - offset) as usize..];
         let room = limit.max(end) - self.read;
         self.grow((end - self.read) as usize, room as usize);
-        if self.received.last().is_none_or(|last| last.end <= start) {
-            // In order, or after a gap: nothing can overlap.
-            copy_in(
-                &mut self.ring,
-                self.head,
-                (start - self.read) as usize,
-                data,
-            );
+        let distance = |at: u64| (at - self.read) as usize;
+        if self.beyond.is_empty() {
+            // Nothing that is new can overlap.
+            let start = start.max(self.arrived.min(end));
+            let new = &data[data.len() - (end - start) as usize..];
+            copy_in(&mut self.ring, self.head, distance(start), new);
         } else {
-            for gap in self.received.gaps_in(start..end) {
+            for gap in self.beyond.gaps_in(start.max(self.arrived)..end) {
                 let piece = &data[(gap.start - start) as usize..(gap.end - start) as usize];
-                copy_in(
-                    &mut self.ring,
-                    self.head,
-                    (gap.start - self.read) as usize,
-                    piece,
-                );
+                copy_in(&mut self.ring, self.head, distance(gap.start), piece);
             }
         }
-        self.received.insert(start..end);
+        self.note(start..end);
         let gap_limit = MIN_GAP_LIMIT.max(room / WINDOW_PER_GAP);
-        if self.received.len() as u64 > gap_limit {
+        let pieces = self.beyond.len() as u64 + u64::from(self.readable() > 0);
+        if pieces > gap_limit {
             Err(TooManyGaps)
         } else {
             Ok(())
+        }
+    }
+
+    /// The bytes of `range`, which doesn't end before `read`, are in the ring.
+    fn note(&mut self, range: Range<u64>) {
+        if range.start > self.arrived {
+            self.beyond.insert(range);
+            return;
+        }
+        self.arrived = self.arrived.max(range.end);
+        while let Some(next) = self
+            .beyond
+            .first()
+            .filter(|next| next.start <= self.arrived)
+        {
+            self.arrived = self.arrived.max(next.end);
+            self.beyond.pop_first();
         }
     }
 
@@ -96,13 +137,17 @@ impl Assembler {
 
     /// Bytes that can be read now.
     pub(super) fn readable(&self) -> u64 {
-        self.front().map_or(0, |front| front.end - front.start)
+        self.arrived - self.read
     }
 
     /// True if nothing is buffered, not even behind a gap.
-    #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.received.is_empty()
+        self.arrived == self.read && self.beyond.is_empty()
+    }
+
+    /// Where the last of the bytes that are buffered ends.
+    fn end(&self) -> u64 {
+        self.beyond.last().map_or(self.arrived, |last| last.end)
     }
 
     /// Bytes allocated.
@@ -120,9 +165,8 @@ impl Assembler {
     /// The reader is done with the next `n` bytes; at most [`Assembler::readable`] count.
     pub(super) fn consume(&mut self, n: u64) {
         let n = n.min(self.readable());
-        self.received.remove(self.read..self.read + n);
         self.read += n;
-        if self.received.is_empty() {
+        if self.is_empty() {
             // Start over at the front, so that the next bytes lie in one piece.
             self.head = 0;
         } else {
@@ -148,60 +192,56 @@ impl Assembler {
 
     /// Drops what is buffered from stream offset `end` on, and memory that isn't needed then.
     pub(super) fn truncate(&mut self, end: u64) {
-        self.received.remove(end..u64::MAX);
+        self.arrived = self.arrived.min(end.max(self.read));
+        self.beyond.remove(end..u64::MAX);
         self.trim();
     }
 
     /// Gives back the memory; what was buffered is gone.
     pub(super) fn release(&mut self) {
         self.ring = Vec::new();
-        self.received = RangeSet::new();
+        self.arrived = self.read;
+        self.beyond = RangeSet::new();
         self.head = 0;
     }
 
     /// Gives back memory if most of it isn't needed for what is buffered.
     pub(super) fn trim(&mut self) {
-        let Some(last) = self.received.last() else {
+        if self.is_empty() {
             self.release();
             return;
-        };
-        let used = (last.end - self.read) as usize;
+        }
+        let used = (self.end() - self.read) as usize;
         if self.ring.len() / TRIM_RATIO > used.max(MIN_RING) {
             self.move_to(used);
         }
     }
 
-    /// Takes `spare` for its ring if it has none, and if the bytes up to `end` fit and `limit`, the offset
-    /// that flow control permits, lets it be so large.
-    pub(super) fn borrow(&mut self, spare: &mut Vec<u8>, end: u64, limit: u64) {
-        let fits = end.saturating_sub(self.read)..=limit.saturating_sub(self.read);
-        if self.ring.is_empty() && !spare.is_empty() && fits.contains(&(spare.len() as u64)) {
-            self.ring = std::mem::take(spare);
+    /// Takes a ring of `spares` if it has none, and if `limit`, the offset that flow control permits, lets it
+    /// be so large.
+    pub(super) fn borrow(&mut self, spares: &mut SpareRings, limit: u64) {
+        if !self.ring.is_empty() {
+            return;
+        }
+        let room = limit.saturating_sub(self.read);
+        if let Some(ring) = spares.take().filter(|ring| ring.len() as u64 <= room) {
+            self.ring = ring;
             self.head = 0;
         }
     }
 
-    /// Gives a small ring away in which nothing is left, to be `spare` if it is the larger one.
-    pub(super) fn give_back(&mut self, spare: &mut Vec<u8>) {
-        if self.received.is_empty() && self.ring.len() <= MAX_SPARE {
-            let ring = std::mem::take(&mut self.ring);
+    /// Gives a small ring away in which nothing is left.
+    pub(super) fn give_back(&mut self, spares: &mut SpareRings) {
+        if self.is_empty() && self.ring.len() <= MAX_SPARE {
+            spares.give(std::mem::take(&mut self.ring));
             self.head = 0;
-            if ring.len() > spare.len() {
-                *spare = ring;
-            }
         }
     }
 
     /// Gives back memory that what is buffered doesn't need.
     pub(super) fn rest(&mut self) {
         self.trim();
-        self.received.shrink();
-    }
-
-    fn front(&self) -> Option<Range<u64>> {
-        self.received
-            .first()
-            .filter(|first| first.start == self.read)
+        self.beyond.shrink();
     }
 
     /// Makes the ring hold at least `needed` bytes, and not more than `room` of them.
@@ -219,7 +259,7 @@ impl Assembler {
     /// Moves what is buffered to a ring of `size` bytes, which is enough for it.
     fn move_to(&mut self, size: usize) {
         let mut ring = vec![0; size];
-        if !self.received.is_empty() {
+        if !self.is_empty() {
             let (wrapped, first) = self.ring.split_at(self.head);
             let split = first.len().min(size);
             let rest = wrapped.len().min(size - split);
@@ -236,7 +276,9 @@ fn copy_in(ring: &mut [u8], head: usize, distance: usize, data: &[u8]) {
     let at = wrap(head, distance, ring.len());
     let first = data.len().min(ring.len() - at);
     ring[at..at + first].copy_from_slice(&data[..first]);
-    ring[..data.len() - first].copy_from_slice(&data[first..]);
+    if first < data.len() {
+        ring[..data.len() - first].copy_from_slice(&data[first..]);
+    }
 }
 
 /// The position `distance`, at most `size`, behind `at` in a ring of `size` bytes.

@@ -40,11 +40,13 @@ impl Streams {
         self.initial_limits = InitialLimits::default();
         self.table.forget_local_limits();
         let mut reset_bytes = 0;
-        for key in 0..self.slab.capacity() as u32 {
-            let Some(id) = self.slab.get(key as usize).map(|stream| stream.id) else {
+        for key in self.slab.keys() {
+            let Some(id) = self.slab.get(key).map(|stream| stream.id) else {
                 continue;
             };
-            self.repairs.on_reset(id);
+            if let Some(repairs) = self.repairs.get_mut() {
+                repairs.on_reset(id);
+            }
             self.cancel(ControlKey::StreamDataBlocked(id));
             let reset = self.with_send(key, |send, _| {
                 send.forget_sent();

@@ -86,17 +86,14 @@ impl Streams {
     }
 
     fn expire_stream(&mut self, key: u32, expiry: &Expiry, held: u64) {
-        let id = self.slab[key as usize].id;
+        let id = self.slab[key].id;
         let code = VarInt::saturating(expiry.code).get();
         if expiry.reliable_size > 0 && self.peer_resets_at {
             self.reset_but(key, id, code, expiry.reliable_size, ResetCause::Expired);
         } else {
             self.reset_sending(key, id, code, ResetCause::Expired);
         }
-        let send = self
-            .slab
-            .get(key as usize)
-            .and_then(|stream| stream.send.as_ref());
+        let send = self.slab.get(key).and_then(|stream| stream.send.as_ref());
         let kept = send.map_or(0, |send: &SendHalf| send.buffer.held());
         self.stats.expired_streams += 1;
         self.stats.expired_bytes += held - kept;

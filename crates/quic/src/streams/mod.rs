@@ -16,13 +16,14 @@
 //!   longer will; `rest.rs`: what memory is given back while nothing happens.
 //! - `early.rs`: data that were sent or received before the handshake was complete.
 //! - `send.rs`, `recv.rs`: the two halves of a stream; `send_buffer.rs`, `assembler.rs`: their
-//!   bytes.
+//!   bytes; `chunk_pool.rs`: memory for them.
 //! - `repairs.rs`: the history of bytes that were lost or repeated; `repair_stats.rs`: its totals.
 //! - `table.rs`: identifiers and counts; `priority.rs`, `ready.rs`, `turns.rs`: who sends next;
-//!   `window.rs`, `rate.rs`: credit given.
+//!   `window.rs`, `rate.rs`: credit given; `slots.rs`: where the state of streams lies.
 
 mod application;
 mod assembler;
+mod chunk_pool;
 mod early;
 mod expiry;
 mod map;
@@ -38,6 +39,7 @@ mod rest;
 mod send;
 mod send_buffer;
 mod sending;
+mod slots;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -47,7 +49,6 @@ mod window;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use slab::Slab;
 use swiftwater_units::{Dir, Instant, Side, StreamId};
 use swiftwater_wire::TransportParameters;
 
@@ -65,8 +66,10 @@ use self::recv::RecvHalf;
 use self::repairs::Repairs;
 use self::send::SendHalf;
 use self::sending::Outgoing;
+use self::slots::Slots;
 use self::table::Table;
 use self::window::{Clock, ReceiveWindow};
+use crate::as_needed::AsNeeded;
 use crate::config::TransportConfig;
 use crate::connection::StreamEvent;
 use crate::control::{ControlKey, ControlValue};
@@ -112,6 +115,8 @@ pub(crate) struct StreamsStats {
     pub(crate) receive_buffered: u64,
     /// Bytes of STREAM frames sent, copies included.
     pub(crate) sent_bytes: u64,
+    /// Of these, those that had not been sent before.
+    pub(crate) new_bytes: u64,
     /// Bytes of STREAM frames sent again, after a loss or as copies.
     pub(crate) retransmitted_bytes: u64,
     /// Bytes of STREAM frames received, duplicates included.
@@ -143,10 +148,11 @@ pub(crate) struct StreamNotice {
 /// All streams of a connection.
 #[derive(Debug)]
 pub(crate) struct Streams {
-    slab: Slab<Stream>,
+    slab: Slots<Stream>,
     table: Table,
     outgoing: Outgoing,
-    repairs: Repairs,
+    /// Only there once data were lost or repeated.
+    repairs: AsNeeded<Repairs>,
     incoming: Incoming,
     initial_limits: InitialLimits,
     /// False until the peer's limits are known; a blocked open is no news for the peer before.
@@ -158,9 +164,9 @@ pub(crate) struct Streams {
     queued_opened: [bool; 2],
     queued_available: [bool; 2],
     control: VecDeque<(ControlKey, Option<ControlValue>)>,
-    notices: VecDeque<StreamNotice>,
+    notices: AsNeeded<VecDeque<StreamNotice>>,
     /// Streams that came into being (true) or ended, if somebody wants to know.
-    lives: Option<VecDeque<(StreamId, bool)>>,
+    lives: Option<Box<VecDeque<(StreamId, bool)>>>,
     /// The peer accepts `RESET_STREAM_AT`.
     peer_resets_at: bool,
     stats: StreamsStats,
@@ -172,14 +178,14 @@ impl Streams {
     /// `receive_window`.
     pub(crate) fn new(side: Side, config: &TransportConfig) -> Self {
         Self {
-            slab: Slab::new(),
+            slab: Slots::default(),
             table: Table::new(
                 side,
                 config.max_concurrent_bidi_streams,
                 config.max_concurrent_uni_streams,
             ),
             outgoing: Outgoing::new(config.send_window.get(), config.starvation_share),
-            repairs: Repairs::default(),
+            repairs: AsNeeded::default(),
             incoming: Incoming::new(config),
             initial_limits: InitialLimits::default(),
             knows_peer: false,
@@ -188,7 +194,7 @@ impl Streams {
             queued_opened: [false; 2],
             queued_available: [false; 2],
             control: VecDeque::new(),
-            notices: VecDeque::new(),
+            notices: AsNeeded::default(),
             lives: None,
             peer_resets_at: false,
             stats: StreamsStats::default(),
@@ -207,8 +213,8 @@ impl Streams {
         self.on_max_data(parameters.initial_max_data);
         self.on_max_streams(Dir::Bi, parameters.initial_max_streams_bidi);
         self.on_max_streams(Dir::Uni, parameters.initial_max_streams_uni);
-        for key in 0..self.slab.capacity() as u32 {
-            if let Some(stream) = self.slab.get(key as usize) {
+        for key in self.slab.keys() {
+            if let Some(stream) = self.slab.get(key) {
                 let limit = self.initial_send_limit(stream.id);
                 self.raise_stream_limit(key, limit);
             }
@@ -246,7 +252,7 @@ impl Streams {
 
     /// Keeps book of them from now on.
     pub(crate) fn record_lives(&mut self) {
-        self.lives = Some(VecDeque::new());
+        self.lives = Some(Box::default());
     }
 
     fn note_life(&mut self, id: StreamId, begins: bool) {
@@ -257,7 +263,7 @@ impl Streams {
 
     /// The next reset for observers. To be drained like [`Streams::poll_control`].
     pub(crate) fn poll_notice(&mut self) -> Option<StreamNotice> {
-        self.notices.pop_front()
+        self.notices.get_mut()?.pop_front()
     }
 
     /// Tells the time and the smoothed round-trip time. Windows are tuned by the latest values, so
@@ -279,7 +285,7 @@ impl Streams {
     /// The state of a stream that has some.
     fn stream(&self, id: StreamId) -> Option<(u32, &Stream)> {
         let key = self.table.key(id)?;
-        Some((key, self.slab.get(key as usize)?))
+        Some((key, self.slab.get(key)?))
     }
 
     /// Makes the state of the opened stream `id`.
@@ -298,11 +304,7 @@ impl Streams {
             send,
             recv,
         };
-        if self.slab.len() == self.slab.capacity() {
-            // By half: what doubling leaves unused is more than most streams hold.
-            self.slab.reserve_exact(1 + self.slab.capacity() / 2);
-        }
-        let key = self.slab.insert(stream) as u32;
+        let key = self.slab.insert(stream);
         self.table.insert(id, key);
         if local {
             self.stats.opened += 1;
@@ -324,11 +326,14 @@ impl Streams {
 
     /// Forgets a stream whose halves are both over, and grants the peer another one.
     fn close_if_done(&mut self, key: u32) {
-        let done = |stream: &Stream| stream.send.is_none() && stream.recv.is_none();
-        if !self.slab.get(key as usize).is_some_and(done) {
+        let Some(stream) = self.slab.get(key) else {
+            return;
+        };
+        if stream.send.is_some() || stream.recv.is_some() {
             return;
         }
-        let id = self.slab.remove(key as usize).id;
+        let id = stream.id;
+        self.slab.remove(key);
         self.outgoing.forget(key);
         self.table.remove(id);
         self.note_life(id, false);
@@ -354,7 +359,7 @@ impl Streams {
 
     /// Queues `event`, one of the kind `bit`, unless the same one waits already.
     fn queue_event(&mut self, key: u32, bit: u8, event: StreamEvent) {
-        if let Some(stream) = self.slab.get_mut(key as usize)
+        if let Some(stream) = self.slab.get_mut(key)
             && stream.queued_events & bit == 0
         {
             stream.queued_events |= bit;
@@ -363,8 +368,8 @@ impl Streams {
     }
 
     fn clear_queued(&mut self, id: StreamId, bit: u8) {
-        if let Some(key) = self.table.key(id)
-            && let Some(stream) = self.slab.get_mut(key as usize)
+        if let Some(key) = self.table.recall(id)
+            && let Some(stream) = self.slab.get_mut(key)
         {
             stream.queued_events &= !bit;
         }

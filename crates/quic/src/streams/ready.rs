@@ -4,8 +4,8 @@
 //! take turns in theirs: a turn is a quantum of bytes, about a packet, and what is left of it carries
 //! over to the next packet, so no stream starves among equals, however the packets fall. Streams
 //! that aren't incremental stand in the order of their identifiers. Operations cost O(1) among
-//! incremental streams and O(log n) among the others. Queues are kept when they are empty, so that
-//! a stream that becomes ready for every packet allocates nothing.
+//! incremental streams and O(log n) among the others. Queues are kept when they are empty, until all
+//! are and the connection rests, so that a stream that becomes ready for every packet allocates nothing.
 
 use std::collections::BTreeSet;
 
@@ -13,9 +13,6 @@ use swiftwater_units::StreamId;
 
 /// Bytes of one turn. A frame isn't cut for it; a turn ends with the frame that uses it up.
 pub(super) const QUANTUM: u64 = 1024;
-
-/// Ranks of priorities.
-const RANKS: usize = 16;
 
 /// No stream.
 const NONE: u32 = u32::MAX;
@@ -110,8 +107,8 @@ impl Queue {
 #[derive(Debug, Default)]
 pub(super) struct Ready {
     nodes: Vec<Node>,
-    /// By rank; made when first needed.
-    queues: [Option<Box<Queue>>; RANKS],
+    /// With their ranks, in the order in which they were first needed: mostly there is one.
+    queues: Vec<(u8, Queue)>,
     /// Bit `rank` is set if there are streams of that rank.
     ranks: u16,
 }
@@ -134,9 +131,18 @@ impl Ready {
         self.ranks
     }
 
+    /// The queue of `rank`, if there ever was need for one, and the streams.
+    fn queue_mut(&mut self, rank: u8) -> Option<(&mut Queue, &mut [Node])> {
+        let mut queues = self.queues.iter_mut();
+        let (_, queue) = queues.find(|(of, _)| *of == rank)?;
+        Some((queue, &mut self.nodes))
+    }
+
     /// Whose turn it is among the streams of `rank`.
     pub(super) fn first_of(&self, rank: u8) -> Option<u32> {
-        self.queues[usize::from(rank)].as_ref()?.first()
+        let mut queues = self.queues.iter();
+        let (_, queue) = queues.find(|(of, _)| *of == rank)?;
+        queue.first()
     }
 
     /// Puts stream `id` with `key` among those of `rank`, or takes it out, unless it is so already, as
@@ -170,10 +176,12 @@ impl Ready {
         self.remove(key);
         let node = &mut self.nodes[key as usize];
         (node.id, node.rank) = (id, Some(rank));
-        let queue = &mut self.queues[usize::from(rank)];
-        queue
-            .get_or_insert_with(|| Box::new(Queue::new(rank)))
-            .insert(&mut self.nodes, key);
+        if self.queue_mut(rank).is_none() {
+            self.queues.push((rank, Queue::new(rank)));
+        }
+        if let Some((queue, nodes)) = self.queue_mut(rank) {
+            queue.insert(nodes, key);
+        }
         self.ranks |= 1 << rank;
     }
 
@@ -182,8 +190,8 @@ impl Ready {
         let Some(rank) = self.nodes.get(key as usize).and_then(|node| node.rank) else {
             return;
         };
-        if let Some(queue) = &mut self.queues[usize::from(rank)] {
-            queue.remove(&mut self.nodes, key);
+        if let Some((queue, nodes)) = self.queue_mut(rank) {
+            queue.remove(nodes, key);
             if queue.first().is_none() {
                 self.ranks &= !(1 << rank);
             }
@@ -197,10 +205,10 @@ impl Ready {
         let Some(rank) = self.nodes.get(key as usize).and_then(|node| node.rank) else {
             return;
         };
-        let Some(queue) = &mut self.queues[usize::from(rank)] else {
+        let Some((queue, nodes)) = self.queue_mut(rank) else {
             return;
         };
-        if let Queue::Turns { head, turn, .. } = &mut **queue
+        if let Queue::Turns { head, turn, .. } = queue
             && *head == key
         {
             // FIN-only frames count as a byte, so that no frame is free.
@@ -208,8 +216,8 @@ impl Ready {
             if *turn > bytes {
                 *turn -= bytes;
             } else {
-                queue.remove(&mut self.nodes, key);
-                queue.insert(&mut self.nodes, key);
+                queue.remove(nodes, key);
+                queue.insert(nodes, key);
             }
         }
     }

@@ -3,6 +3,7 @@
 use swiftwater_units::{Bandwidth, ByteCount, Dir, Instant, StreamId};
 use swiftwater_wire::{ErrorCode, frame};
 
+use super::assembler::SpareRings;
 use super::rate::{Schedule, first_limit};
 use super::recv::{Received, RecvHalf, Reset};
 use super::send::SendHalf;
@@ -30,8 +31,7 @@ pub(super) struct Incoming {
     /// Memory of all streams' rings. While it is beyond the window, rings are trimmed to four times
     /// what they are used for whenever they are read from.
     ring_bytes: u64,
-    /// A small ring for the next stream that gets data, so that streams hold none while they are empty.
-    spare_ring: Vec<u8>,
+    spare_rings: SpareRings,
     /// What keeps the credit of the connection behind its window.
     schedule: Option<Schedule>,
     stream_window: ByteCount,
@@ -48,7 +48,7 @@ impl Incoming {
             schedule: None,
             received: 0,
             ring_bytes: 0,
-            spare_ring: Vec::new(),
+            spare_rings: SpareRings::default(),
             stream_window: config.stream_receive_window,
             max_stream_window: config.max_stream_receive_window,
             clock: Clock {
@@ -71,7 +71,7 @@ impl Incoming {
 
     /// Gives back memory that nobody uses now.
     pub(super) fn rest(&mut self) {
-        self.spare_ring = Vec::new();
+        self.spare_rings = SpareRings::default();
     }
 
     /// The connection's limit to advertise now, if one is due.
@@ -112,14 +112,14 @@ impl Streams {
         if !self.charge(key, end, frame.fin)? {
             return Ok(());
         }
-        let mut spare = std::mem::take(&mut self.incoming.spare_ring);
-        let outcome = self.with_recv(key, |recv| {
-            recv.borrow(&mut spare, end);
+        let mut told_limit = false;
+        let outcome = self.with_recv(key, |recv, spares| {
+            told_limit = recv.has_raised_limit();
+            recv.borrow(spares);
             recv.on_data(frame.offset, frame.data, frame.fin)
         });
-        self.incoming.spare_ring = spare;
         let outcome = outcome.unwrap_or(Ok(Received::default()))?;
-        if frame.fin {
+        if frame.fin && told_limit {
             self.cancel(ControlKey::MaxStreamData(frame.id));
         }
         self.after_receipt(key, outcome);
@@ -159,7 +159,7 @@ impl Streams {
         let Some(key) = self.key_for(id, Half::Recv)? else {
             return Ok(());
         };
-        let Some(recv) = &self.slab[key as usize].recv else {
+        let Some(recv) = &self.slab[key].recv else {
             return Ok(());
         };
         recv.check_code(&reset)?;
@@ -167,7 +167,7 @@ impl Streams {
         if !self.charge(key, reset.final_size, true)? {
             return Ok(());
         }
-        let outcome = self.with_recv(key, |recv| recv.on_reset(reset));
+        let outcome = self.with_recv(key, |recv, _| recv.on_reset(reset));
         self.cancel(ControlKey::MaxStreamData(id));
         if is_news {
             let sizes = (reset.code, reset.final_size, reset.reliable_size);
@@ -186,7 +186,7 @@ impl Streams {
         let Some(key) = self.key_for(frame.id, Half::Send)? else {
             return Ok(());
         };
-        let stream = &self.slab[key as usize];
+        let stream = &self.slab[key];
         let accepted = stream.accepted;
         if stream.send.as_ref().is_some_and(|send| !send.is_reset()) {
             let is_news = stream.send.as_ref().is_some_and(SendHalf::is_whole);
@@ -246,25 +246,27 @@ impl Streams {
         if local && !self.table.is_opened(id) {
             return Err(state_error(format!("{id} was never opened")));
         }
-        if !local && self.table.open_remote(id)? {
+        let key = if !local && self.table.open_remote(id)? {
             self.grant_streams(id.dir());
             if !std::mem::replace(&mut self.queued_opened[id.dir() as usize], true) {
                 self.events.push_back(StreamEvent::Opened { dir: id.dir() });
             }
-        }
-        let key = match self.table.find(id) {
-            Lookup::Live(key) => key,
-            Lookup::Untouched => self.create(id),
-            Lookup::Closed => return Ok(None),
+            self.create(id)
+        } else {
+            match self.table.find(id) {
+                Lookup::Live(key) => key,
+                Lookup::Untouched => self.create(id),
+                Lookup::Closed => return Ok(None),
+            }
         };
-        self.slab[key as usize].early |= self.receiving_early;
+        self.slab[key].early |= self.receiving_early;
         Ok(Some(key))
     }
 
     /// Charges both windows for data up to `end`, the final size if `last`. False if the receiving
     /// half is over and the frame has no effect.
     fn charge(&mut self, key: u32, end: u64, last: bool) -> Result<bool, TransportError> {
-        let Some(recv) = &self.slab[key as usize].recv else {
+        let Some(recv) = &self.slab[key].recv else {
             return Ok(false);
         };
         let grown = recv.check(end, last)?;
@@ -288,17 +290,15 @@ impl Streams {
     pub(super) fn after_read(&mut self, key: u32, n: u64) {
         let clock = self.incoming.clock;
         let crowded = self.incoming.ring_bytes > self.incoming.window.size();
-        let mut spare = std::mem::take(&mut self.incoming.spare_ring);
-        let raised = self.with_recv(key, |recv| {
+        let raised = self.with_recv(key, |recv, spares| {
             if crowded {
                 recv.trim();
             }
-            recv.give_back(&mut spare);
+            recv.give_back(spares);
             recv.raise_limit(clock)
         });
-        self.incoming.spare_ring = spare;
         if let Some(limit) = raised.flatten() {
-            let id = self.slab[key as usize].id;
+            let id = self.slab[key].id;
             self.tell(ControlKey::MaxStreamData(id), ControlValue::Limit(limit));
         }
         self.credit_connection(n);
@@ -354,19 +354,22 @@ impl Streams {
     pub(super) fn with_recv<R>(
         &mut self,
         key: u32,
-        change: impl FnOnce(&mut RecvHalf) -> R,
+        change: impl FnOnce(&mut RecvHalf, &mut SpareRings) -> R,
     ) -> Option<R> {
-        let recv = self.slab.get_mut(key as usize)?.recv.as_mut()?;
+        let recv = self.slab.get_mut(key)?.recv.as_mut()?;
         let before = recv.capacity();
-        let result = change(recv);
+        let result = change(recv, &mut self.incoming.spare_rings);
         self.incoming.ring_bytes = self.incoming.ring_bytes - before + recv.capacity();
         Some(result)
     }
 
     /// Nobody needs the receiving half of `key` any more.
     pub(super) fn close_recv(&mut self, key: u32) {
-        if let Some(recv) = self.slab[key as usize].recv.take() {
-            self.incoming.ring_bytes -= recv.capacity();
+        let recv = &mut self.slab[key].recv;
+        if let Some(half) = recv {
+            self.incoming.ring_bytes -= half.capacity();
+            // Where it lies: it is large to be moved out.
+            *recv = None;
             self.close_if_done(key);
         }
     }

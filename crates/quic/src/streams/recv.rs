@@ -2,7 +2,7 @@
 
 use swiftwater_wire::{ErrorCode, VarInt};
 
-use super::assembler::Assembler;
+use super::assembler::{Assembler, SpareRings};
 use super::window::{Clock, ReceiveWindow};
 use crate::error::TransportError;
 
@@ -252,14 +252,14 @@ impl RecvHalf {
         self.assembler.rest();
     }
 
-    /// Uses the memory of `spare` for data up to `end`, if it has none and `spare` is right for them.
-    pub(super) fn borrow(&mut self, spare: &mut Vec<u8>, end: u64) {
-        self.assembler.borrow(spare, end, self.window.limit());
+    /// Uses one of `spares` for data, if it has no ring.
+    pub(super) fn borrow(&mut self, spares: &mut SpareRings) {
+        self.assembler.borrow(spares, self.window.limit());
     }
 
     /// Gives memory away in which no data are left.
-    pub(super) fn give_back(&mut self, spare: &mut Vec<u8>) {
-        self.assembler.give_back(spare);
+    pub(super) fn give_back(&mut self, spares: &mut SpareRings) {
+        self.assembler.give_back(spares);
     }
 
     /// The limit to advertise now, if one is due: never once the final size is known.
@@ -268,6 +268,11 @@ impl RecvHalf {
             return None;
         }
         self.window.raise(clock)
+    }
+
+    /// True if the peer may have been told of a larger limit than the first.
+    pub(super) fn has_raised_limit(&self) -> bool {
+        self.window.is_raised()
     }
 
     /// True if everything up to the final size, or to the highest byte, was received.

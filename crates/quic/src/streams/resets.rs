@@ -64,7 +64,9 @@ impl Streams {
             error: code,
             final_size,
         };
-        self.repairs.on_reset(id);
+        if let Some(repairs) = self.repairs.get_mut() {
+            repairs.on_reset(id);
+        }
         self.cancel(ControlKey::StreamDataBlocked(id));
         self.tell(ControlKey::ResetStream(id), value);
         self.note_reset(id, cause, (code, final_size, 0));
@@ -98,7 +100,9 @@ impl Streams {
             return;
         };
         self.outgoing.expiries.replace(key, expiry, None);
-        self.repairs.on_truncated(id, sizes.2);
+        if let Some(repairs) = self.repairs.get_mut() {
+            repairs.on_truncated(id, sizes.2);
+        }
         self.cancel(ControlKey::StreamDataBlocked(id));
         self.announce_reset_at(key);
         self.note_reset(id, cause, sizes);
@@ -107,7 +111,7 @@ impl Streams {
 
     /// Tells the peer of a partial reset that it can be told of now.
     pub(super) fn announce_reset_at(&mut self, key: u32) {
-        let Some(stream) = self.slab.get_mut(key as usize) else {
+        let Some(stream) = self.slab.get_mut(key) else {
             return;
         };
         let id = stream.id;
@@ -129,7 +133,7 @@ impl Streams {
             ResetCause::Peer => self.stats.resets_received += 1,
             _ => self.stats.resets_sent += 1,
         }
-        self.notices.push_back(StreamNotice {
+        self.notices.need().push_back(StreamNotice {
             id,
             cause,
             code,

@@ -1,28 +1,34 @@
 //! What a connection gives back when nothing has happened on it for a while.
 
+use std::collections::VecDeque;
+
 use super::Streams;
 
 impl Streams {
     /// Gives back all memory that the present state of streams doesn't need. Whoever needs some again
     /// allocates it.
     pub(crate) fn rest(&mut self) {
-        for key in 0..self.slab.capacity() as u32 {
+        for key in self.slab.keys() {
             if let Some(send) = self
                 .slab
-                .get_mut(key as usize)
+                .get_mut(key)
                 .and_then(|stream| stream.send.as_mut())
             {
                 send.buffer.rest();
             }
-            self.with_recv(key, super::RecvHalf::rest);
+            self.with_recv(key, |recv, _| recv.rest());
         }
-        self.slab.shrink_to_fit();
+        self.slab.rest();
         self.table.rest();
         self.outgoing.rest();
         self.incoming.rest();
-        self.repairs.rest();
+        if let Some(repairs) = self.repairs.get_mut() {
+            repairs.rest();
+        }
         self.events.shrink_to_fit();
         self.control.shrink_to_fit();
-        self.notices.shrink_to_fit();
+        if self.notices.get().is_some_and(VecDeque::is_empty) {
+            self.notices.give_up();
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! The sending half of a stream (RFC 9000, section 3.1).
 
+use super::chunk_pool::ChunkPool;
 use super::expiry::Expiry;
-use super::send_buffer::{ChunkPool, SendBuffer};
+use super::send_buffer::SendBuffer;
 use crate::error::WriteError;
 
 /// Where the sending half is. "Ready", "Send", "Data Sent" and "Data Recvd" follow from the buffer;

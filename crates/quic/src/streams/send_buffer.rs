@@ -9,92 +9,15 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
+use super::chunk_pool::{ChunkPool, MAX_CHUNK, MIN_CHUNK};
 use crate::ranges::RangeSet;
-
-/// Largest chunk that small writes are gathered in, bytes.
-const MAX_CHUNK: usize = 64 * 1024;
-
-/// Smallest such chunk.
-const MIN_CHUNK: usize = 1024;
-
-/// Largest chunk below full size that is kept for the next write.
-const MAX_SPARE_CHUNK: usize = 4096;
 
 /// `Bytes` shorter than this are copied: the bookkeeping of a segment would cost more.
 const MIN_SHARED: usize = 1024;
 
-/// Chunks taken after which the highest number in use at once counts anew: 256 MiB of data. A flow that
-/// meets its peak again, be it only when a task was late, has done so by then.
-const PERIOD: u32 = 4096;
-
-/// Chunks that were emptied and wait for the next write, of whichever stream. Of those of full size as
-/// many are kept as were lately in use at once, so that a flow whose acknowledgements come in bursts
-/// allocates nothing, and one that has become small holds little; of smaller ones a single one, which is
-/// what streams need that send one message after another.
-#[derive(Debug, Default)]
-pub(super) struct ChunkPool {
-    free: Vec<Vec<u8>>,
-    small: Vec<u8>,
-    in_use: u32,
-    /// The most that were in use at once in this period, and in the one before.
-    peak: u32,
-    last_peak: u32,
-    /// Chunks to be taken before the next period begins.
-    left: u32,
-}
-
-impl ChunkPool {
-    /// An empty chunk of `size` bytes.
-    fn take(&mut self, size: usize) -> Vec<u8> {
-        if self.small.capacity() >= size {
-            return std::mem::take(&mut self.small);
-        }
-        // Of those of full size one does as well, if that isn't a waste.
-        if size <= MAX_SPARE_CHUNK || (size < MAX_CHUNK && self.free.is_empty()) {
-            return Vec::with_capacity(size);
-        }
-        self.in_use += 1;
-        self.peak = self.peak.max(self.in_use);
-        match self.left.checked_sub(1) {
-            Some(left) => self.left = left,
-            None => {
-                self.left = PERIOD;
-                self.last_peak = std::mem::replace(&mut self.peak, self.in_use);
-            }
-        }
-        self.free
-            .pop()
-            .unwrap_or_else(|| Vec::with_capacity(MAX_CHUNK))
-    }
-
-    fn give(&mut self, mut chunk: Vec<u8>) {
-        chunk.clear();
-        if chunk.capacity() < MAX_CHUNK {
-            let kept = self.small.capacity()..=MAX_SPARE_CHUNK;
-            if kept.contains(&chunk.capacity()) {
-                self.small = chunk;
-            }
-            return;
-        }
-        self.in_use = self.in_use.saturating_sub(1);
-        let lately = self.peak.max(self.last_peak);
-        self.free
-            .truncate(lately.saturating_sub(self.in_use + 1) as usize);
-        self.free.push(chunk);
-    }
-
-    /// Gives back what is not in use.
-    pub(super) fn rest(&mut self) {
-        *self = Self {
-            in_use: self.in_use,
-            peak: self.in_use,
-            ..Self::default()
-        };
-    }
-}
-
+/// Bytes that were written at once, or one after the other.
 #[derive(Debug)]
-enum Segment {
+pub(super) enum Segment {
     /// Copied from the application; the last one of a stream is filled up by later writes.
     Owned(Vec<u8>),
     /// Lent by the application.
@@ -232,7 +155,7 @@ impl SendBuffer {
                     // Grow with what the stream holds, so that a short stream stays small.
                     let wanted = data.len().max(self.held() as usize).next_power_of_two();
                     let chunk = pool.take(wanted.clamp(MIN_CHUNK, MAX_CHUNK));
-                    self.append(self.end, Segment::Owned(chunk));
+                    self.append(self.end, Segment::Owned(chunk), pool);
                     continue;
                 }
             };
@@ -251,13 +174,12 @@ impl SendBuffer {
         }
         let start = self.end;
         self.end += data.len() as u64;
-        self.append(start, Segment::Shared(data));
+        self.append(start, Segment::Shared(data), pool);
     }
 
-    fn append(&mut self, start: u64, segment: Segment) {
+    fn append(&mut self, start: u64, segment: Segment, pool: &mut ChunkPool) {
         if self.segments.capacity() == 0 {
-            // Most streams never hold more than one.
-            self.segments.reserve_exact(1);
+            self.segments = pool.take_list();
         }
         self.segments.push_back((start, segment));
     }
@@ -427,6 +349,7 @@ impl SendBuffer {
     fn free(&mut self, pool: &mut ChunkPool) {
         loop {
             let Some((start, segment)) = self.segments.front_mut() else {
+                pool.give_list(&mut self.segments);
                 return;
             };
             if *start + segment.as_slice().len() as u64 > self.base {

@@ -6,11 +6,12 @@ use std::ops::Range;
 use swiftwater_units::StreamId;
 use swiftwater_wire::frame;
 
+use super::chunk_pool::ChunkPool;
 use super::expiry::Expiries;
 use super::repair_stats::RepairStats;
-use super::repairs::{Carrier, RepairEvent, Verdict};
+use super::repairs::{Carrier, RepairEvent, Repairs, Verdict};
 use super::send::SendHalf;
-use super::send_buffer::{ChunkPool, Piece};
+use super::send_buffer::Piece;
 use super::turns::{Turn, Turns, Work};
 use super::{Priority, Stream, Streams, WRITABLE};
 use crate::connection::StreamEvent;
@@ -35,12 +36,14 @@ pub(crate) struct StreamRun {
     fin: bool,
 }
 
-/// What a sending half adds to the totals.
+/// What a sending half adds to the totals, and to the lists.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
     held: u64,
     unsent: u64,
     lost: u64,
+    /// The half has something to send that needs no credit.
+    repairs: bool,
 }
 
 impl Totals {
@@ -50,7 +53,13 @@ impl Totals {
             held: buffer.held(),
             unsent: send.sendable(),
             lost: buffer.lost(),
+            repairs: buffer.has_repair(),
         }
+    }
+
+    /// What decides in which lists the half is.
+    fn lists(&self) -> (bool, bool) {
+        (self.repairs, self.unsent > 0)
     }
 }
 
@@ -152,8 +161,15 @@ impl Outgoing {
         self.totals.held = self.totals.held - before.held + after.held;
         self.totals.unsent = self.totals.unsent - before.unsent + after.unsent;
         self.totals.lost = self.totals.lost - before.lost + after.lost;
-        let repair = send.buffer.has_repair();
-        let fresh = send.sendable() > 0;
+        let (repair, fresh) = after.lists();
+        if (repair, fresh) != before.lists() {
+            self.turns.set(key, id, rank, repair, fresh);
+        }
+    }
+
+    /// The stream `id` of `key` has another rank from now on.
+    pub(super) fn set_rank(&mut self, key: u32, id: StreamId, rank: u8, send: &SendHalf) {
+        let (repair, fresh) = Totals::of(send).lists();
         self.turns.set(key, id, rank, repair, fresh);
     }
 }
@@ -195,7 +211,7 @@ impl Streams {
     /// Writes one STREAM frame; false if there is no room for it.
     fn fill_once(&mut self, writer: &mut FrameWriter<'_, '_>, turn: Turn) -> bool {
         let Turn { work, key, .. } = turn;
-        let Some(stream) = self.slab.get(key as usize) else {
+        let Some(stream) = self.slab.get(key) else {
             return false;
         };
         let id = stream.id;
@@ -206,7 +222,8 @@ impl Streams {
         let piece = match work {
             Work::Repair => buffer.next_repair(0).and_then(|first| {
                 // Whole data, so that their histories stay whole.
-                let end = self.repairs.end_of(id, first.offset);
+                let repairs = self.repairs.get();
+                let end = repairs.and_then(|repairs| repairs.end_of(id, first.offset));
                 let len = end.map_or(usize::MAX, |end| (end - first.offset) as usize);
                 buffer.next_repair(len)
             }),
@@ -244,7 +261,7 @@ impl Streams {
     pub(crate) fn awaits_repair(&self, id: StreamId, range: Range<u64>) -> bool {
         self.table
             .key(id)
-            .and_then(|key| self.slab.get(key as usize)?.send.as_ref())
+            .and_then(|key| self.slab.get(key)?.send.as_ref())
             .is_some_and(|send| send.buffer.has_lost(range))
     }
 
@@ -263,10 +280,7 @@ impl Streams {
             return all;
         };
         let mut from = range.start;
-        while let Some(send) = self
-            .slab
-            .get(key as usize)
-            .and_then(|stream| stream.send.as_ref())
+        while let Some(send) = self.slab.get(key).and_then(|stream| stream.send.as_ref())
             && let Some(piece) = send.buffer.next_copy(from..range.end, usize::MAX)
         {
             let Some(piece) = fit(piece, id, writer.remaining()) else {
@@ -294,7 +308,7 @@ impl Streams {
         fin: bool,
     ) {
         // While something is under repair it matters which packet brought which byte.
-        let may_join = verdict.fate == Fate::Acked && self.repairs.is_empty();
+        let may_join = verdict.fate == Fate::Acked && self.has_no_repairs();
         if may_join
             && let Some(run) = run
             && run.id == id
@@ -344,8 +358,10 @@ impl Streams {
         };
         let ended = match verdict.fate {
             Fate::Acked => {
-                if !self.repairs.is_empty() {
-                    self.repairs.on_acked(&verdict.carrier, id, range.clone());
+                if let Some(repairs) = self.repairs.get_mut()
+                    && !repairs.is_empty()
+                {
+                    repairs.on_acked(&verdict.carrier, id, range.clone());
                 }
                 self.with_send(key, |send, pool| {
                     if send.is_reset() {
@@ -373,18 +389,19 @@ impl Streams {
     /// A packet with `range` of a stream is lost, or probed for: what of it must be sent again waits
     /// for its turn.
     fn on_frame_lost(&mut self, verdict: &Verdict, key: u32, range: Range<u64>, fin: bool) {
-        let Some(stream) = self.slab.get(key as usize) else {
+        let Some(stream) = self.slab.get(key) else {
             return;
         };
         let Some(send) = stream.send.as_ref().filter(|send| !send.is_reset()) else {
             return;
         };
         let id = stream.id;
-        let mut gaps = std::mem::take(&mut self.repairs.gaps);
-        let mut resend = std::mem::take(&mut self.repairs.resend);
+        let repairs = self.repairs.need();
+        let mut gaps = std::mem::take(&mut repairs.gaps);
+        let mut resend = std::mem::take(&mut repairs.resend);
         gaps.extend(send.buffer.unacked(range.clone()));
         for gap in &gaps {
-            self.repairs.on_lost(verdict, id, gap.clone(), &mut resend);
+            repairs.on_lost(verdict, id, gap.clone(), &mut resend);
         }
         let is_tail = |ranges: &[Range<u64>]| ranges.last().is_some_and(|r| r.end == range.end);
         // The FIN goes with the last byte; it is alone if there is none, or the last one arrived.
@@ -398,8 +415,9 @@ impl Streams {
             }
         });
         gaps.clear();
-        self.repairs.gaps = gaps;
-        self.repairs.resend = resend;
+        let repairs = self.repairs.need();
+        repairs.gaps = gaps;
+        repairs.resend = resend;
     }
 
     /// `len` bytes from `offset` on of a stream left in `carrier`.
@@ -413,7 +431,7 @@ impl Streams {
     ) {
         if purpose == Purpose::New {
             // Only what is sent again has a history.
-            self.repairs.stats.new_bytes += u64::from(len).into();
+            self.stats.new_bytes += u64::from(len);
             return;
         }
         let (priority, deadline) = self
@@ -423,27 +441,34 @@ impl Streams {
             });
         let range = offset..offset + u64::from(len);
         self.repairs
+            .need()
             .on_sent(carrier, id, range, purpose, priority, deadline);
     }
 
     /// What happened to data under repair and wasn't told yet.
     pub(crate) fn poll_repair(&mut self) -> Option<RepairEvent> {
-        self.repairs.poll_event()
+        self.repairs.get_mut()?.poll_event()
     }
 
     /// The connection closed: nobody waits for data under repair.
     pub(crate) fn abandon_repairs(&mut self) {
-        self.repairs.on_closed();
+        if let Some(repairs) = self.repairs.get_mut() {
+            repairs.on_closed();
+        }
     }
 
     /// True if nothing is under repair.
     pub(crate) fn has_no_repairs(&self) -> bool {
-        self.repairs.is_empty()
+        self.repairs.get().is_none_or(Repairs::is_empty)
     }
 
     /// Totals of repair.
     pub(crate) fn repair_stats(&self) -> RepairStats {
-        self.repairs.stats
+        let of_repairs = self.repairs.get().map(|repairs| repairs.stats);
+        RepairStats {
+            new_bytes: self.stats.new_bytes.into(),
+            ..of_repairs.unwrap_or_default()
+        }
     }
 
     /// The peer has the value of `key`.
@@ -465,7 +490,7 @@ impl Streams {
 
     /// Raises the peer's limit on a stream.
     pub(super) fn raise_stream_limit(&mut self, key: u32, limit: u64) {
-        let Some(id) = self.slab.get(key as usize).map(|stream| stream.id) else {
+        let Some(id) = self.slab.get(key).map(|stream| stream.id) else {
             return;
         };
         if self.with_send(key, |send, _| send.raise_limit(limit)) == Some(true) {
@@ -476,7 +501,7 @@ impl Streams {
 
     /// Tells the peer, once for each limit, that a stream's limit keeps its writer from writing.
     pub(super) fn note_stream_blocked(&mut self, key: u32) {
-        let Some(stream) = self.slab.get_mut(key as usize) else {
+        let Some(stream) = self.slab.get_mut(key) else {
             return;
         };
         let id = stream.id;
@@ -494,7 +519,7 @@ impl Streams {
     /// that there is room.
     pub(crate) fn is_flow_limited(&self) -> bool {
         let stream = self.outgoing.limited_stream;
-        let stream = stream.and_then(|key| self.slab.get(key as usize));
+        let stream = stream.and_then(|key| self.slab.get(key));
         let limits = |stream: &Stream| {
             let hears_soon = stream.queued_events & WRITABLE != 0;
             hears_soon || stream.send.as_ref().is_some_and(SendHalf::is_flow_limited)
@@ -517,7 +542,7 @@ impl Streams {
         key: u32,
         change: impl FnOnce(&mut SendHalf, &mut ChunkPool) -> R,
     ) -> Option<R> {
-        let stream = self.slab.get_mut(key as usize)?;
+        let stream = self.slab.get_mut(key)?;
         let send = stream.send.as_mut()?;
         let before = Totals::of(send);
         let result = change(send, &mut self.outgoing.pool);
@@ -534,7 +559,7 @@ impl Streams {
         piece: Piece,
         purpose: Purpose,
     ) {
-        let id = self.slab[key as usize].id;
+        let id = self.slab[key].id;
         let Piece { offset, len, fin } = piece;
         self.with_send(key, |send, _| {
             frame::write_stream_header(writer.raw(), id, offset, len, fin);
@@ -558,8 +583,11 @@ impl Streams {
 
     /// Everything was delivered, or the peer knows of the reset.
     fn close_send(&mut self, key: u32) {
-        if let Some(send) = self.slab[key as usize].send.take() {
-            self.outgoing.expiries.replace(key, send.expiry, None);
+        let send = &mut self.slab[key].send;
+        if let Some(half) = send {
+            self.outgoing.expiries.replace(key, half.expiry, None);
+            // Where it lies: it is large to be moved out.
+            *send = None;
         }
         self.close_if_done(key);
     }
@@ -573,7 +601,7 @@ impl Streams {
         while let Some(key) = self.outgoing.waiting.pop_front() {
             let send = self
                 .slab
-                .get_mut(key as usize)
+                .get_mut(key)
                 .and_then(|stream| stream.send.as_mut());
             if let Some(send) = send.filter(|send| send.is_listed) {
                 send.is_listed = false;

@@ -90,6 +90,8 @@ pub(super) struct Table {
     side: Side,
     /// Only ever looked up, never iterated.
     keys: StreamMap<u32>,
+    /// The stream looked up last, which is often the next one, too; it has state.
+    recent: Option<(StreamId, u32)>,
     local: [Local; 2],
     remote: [Remote; 2],
 }
@@ -99,6 +101,7 @@ impl Table {
         Self {
             side,
             keys: StreamMap::default(),
+            recent: None,
             local: [Local::default(), Local::default()],
             remote: [Remote::new(max_bidi), Remote::new(max_uni)],
         }
@@ -118,8 +121,20 @@ impl Table {
     }
 
     /// The key of a stream that has state.
+    #[inline]
     pub(super) fn key(&self, id: StreamId) -> Option<u32> {
-        self.keys.get(&id).copied()
+        match self.recent {
+            Some((recent, key)) if recent == id => Some(key),
+            _ => self.keys.get(&id).copied(),
+        }
+    }
+
+    /// The same for a stream about which more questions will follow.
+    #[inline]
+    pub(super) fn recall(&mut self, id: StreamId) -> Option<u32> {
+        let key = self.key(id)?;
+        self.recent = Some((id, key));
+        Some(key)
     }
 
     /// Where a stream that was opened stands.
@@ -185,7 +200,7 @@ impl Table {
     }
 
     /// The peer names its stream `id`: opens it and all lower ones of its kind if need be, and
-    /// returns whether that was so.
+    /// returns whether that was so; then `id` is to get state at once ([`Table::insert`]).
     pub(super) fn open_remote(&mut self, id: StreamId) -> Result<bool, TransportError> {
         let remote = &mut self.remote[id.dir() as usize];
         if id.index() >= remote.advertised {
@@ -197,7 +212,7 @@ impl Table {
         if id.index() < remote.opened {
             return Ok(false);
         }
-        remote.untouched.insert(remote.opened..id.index() + 1);
+        remote.untouched.insert(remote.opened..id.index());
         remote.opened = id.index() + 1;
         Ok(true)
     }
@@ -221,16 +236,19 @@ impl Table {
     /// `id` has state from now on.
     pub(super) fn insert(&mut self, id: StreamId, key: u32) {
         if !self.is_local(id) {
-            self.remote[id.dir() as usize]
-                .untouched
-                .remove(id.index()..id.index() + 1);
+            let untouched = &mut self.remote[id.dir() as usize].untouched;
+            if !untouched.is_empty() {
+                untouched.remove(id.index()..id.index() + 1);
+            }
         }
         self.keys.insert(id, key);
+        self.recent = Some((id, key));
     }
 
     /// `id` is over.
     pub(super) fn remove(&mut self, id: StreamId) {
         self.keys.remove(&id);
+        self.recent = self.recent.filter(|(recent, _)| *recent != id);
         if !self.is_local(id) {
             self.remote[id.dir() as usize].closed += 1;
         }

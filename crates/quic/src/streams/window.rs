@@ -56,6 +56,11 @@ impl ReceiveWindow {
         self.limit
     }
 
+    /// True if a larger limit than the first was advertised, for a window that its only reader raises.
+    pub(super) fn is_raised(&self) -> bool {
+        self.consumed_then > 0
+    }
+
     /// Bytes consumed so far.
     pub(super) fn consumed(&self) -> u64 {
         self.consumed

@@ -79,7 +79,7 @@ impl Connection {
         // The server's wish is about the address that it had in the handshake (section 18.2).
         let is_disabled = self
             .handshake
-            .peer_parameters()
+            .peer_terms()
             .is_some_and(|peer| peer.disable_active_migration);
         if is_disabled && self.identity.first_remote == path.address.remote {
             return Err(MigrateError::Disabled);

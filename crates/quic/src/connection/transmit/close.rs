@@ -76,7 +76,7 @@ impl Connection {
         let frame = Self::close_for_epoch(frame, epoch);
         let mut carried = Vec::new();
         let mut frames = FrameWriter::new(&mut writer, room - tag_len, &mut carried)
-            .counting(self.scratch.frames_sent.as_deref_mut());
+            .counting(self.frames_sent.as_deref_mut());
         if !frames.frame(&encode_close(&frame)) {
             return 0;
         }

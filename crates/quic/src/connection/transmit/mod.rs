@@ -248,7 +248,7 @@ impl Connection {
 
     /// Makes the scheduler's view of the paths current.
     pub(super) fn refresh_path_views(&mut self, now: Instant) {
-        let mut views = std::mem::take(&mut self.scratch.views);
+        let mut views = std::mem::take(&mut self.scratch.need().views);
         views.clear();
         views.extend(self.paths.iter().map(|entry| {
             let rtt = entry.recovery.rtt();
@@ -264,7 +264,7 @@ impl Connection {
                 backup: false,
             }
         }));
-        self.scratch.views = views;
+        self.scratch.need().views = views;
     }
 
     /// Asks the scheduler and validates its answer: the path of the next packets, and whether they
@@ -275,9 +275,11 @@ impl Connection {
         match self
             .policies
             .scheduler
-            .choose(now, &self.scratch.views, &demand)
+            .choose(now, &self.scratch.need().views, &demand)
         {
-            Decision::Path(id) if self.scratch.views.iter().any(|view| view.id == id) => (id, true),
+            Decision::Path(id) if self.scratch.need().views.iter().any(|view| view.id == id) => {
+                (id, true)
+            }
             Decision::Path(_) => {
                 self.monitor.stats.invalid_decisions += 1;
                 (self.paths.first().path.id, true)

@@ -67,9 +67,9 @@ impl Connection {
         let Some(started) = self.start_packet(epoch, target.side_cid, &mut writer) else {
             return 0;
         };
-        let mut carried = std::mem::take(&mut self.scratch.carried);
+        let mut carried = std::mem::take(&mut self.scratch.need().carried);
         carried.clear();
-        let mut counts = std::mem::take(&mut self.scratch.frames_sent);
+        let mut counts = std::mem::take(&mut self.frames_sent);
         let mut frames = FrameWriter::new(&mut writer, room - tag_len, &mut carried)
             .counting(counts.as_deref_mut());
         let before = frames.remaining();
@@ -84,9 +84,9 @@ impl Connection {
         }
         let ack_eliciting = frames.is_ack_eliciting() && on_path;
         let is_empty = frames.remaining() == before;
-        self.scratch.frames_sent = counts;
+        self.frames_sent = counts;
         if is_empty {
-            self.scratch.carried = carried;
+            self.scratch.need().carried = carried;
             return 0;
         }
         let size = writer.written() + tag_len;
@@ -124,7 +124,7 @@ impl Connection {
             snapshot,
         };
         self.on_packet_sent(now, epoch, &started, sent, &carried);
-        self.scratch.carried = carried;
+        self.scratch.need().carried = carried;
         size
     }
 
@@ -154,7 +154,7 @@ impl Connection {
             Epoch::Initial => Header::Initial {
                 dst,
                 src,
-                token: &self.identity.token,
+                token: (self.identity.start.as_deref()).map_or(&[], |start| &start.token),
             },
             Epoch::Handshake => Header::Handshake { dst, src },
             Epoch::ZeroRtt => Header::ZeroRtt { dst, src },
@@ -194,8 +194,8 @@ impl Connection {
         let size = packet.len();
         if self.monitor.is_watched() {
             let plain = &packet[layout.header_len..size - tag_len];
-            self.scratch.payload.clear();
-            self.scratch.payload.extend_from_slice(plain);
+            self.scratch.need().payload.clear();
+            self.scratch.need().payload.extend_from_slice(plain);
         }
         layout.patch_length(packet, size - layout.pn_offset);
         if self.clears_quic_bit() {
@@ -215,7 +215,7 @@ impl Connection {
     /// True if the next packet's QUIC bit is to be 0: every other one by chance, if both ends agreed
     /// (RFC 9287, section 3.1).
     fn clears_quic_bit(&mut self) -> bool {
-        let peer = self.handshake.peer_parameters();
+        let peer = self.handshake.peer_terms();
         let agreed = self.identity.grease && peer.is_some_and(|peer| peer.grease_quic_bit);
         agreed && self.random_bits.draw(&self.rng)
     }
@@ -320,7 +320,7 @@ impl Connection {
         let Some(&sent) = space.and_then(|space| space.ledger.packet(number)) else {
             return;
         };
-        let mut frames = std::mem::take(&mut self.scratch.frames);
+        let mut frames = std::mem::take(&mut self.scratch.need().frames);
         frames.extend(carried.iter().map(sent_frame));
         self.monitor.observe(
             now,
@@ -331,12 +331,12 @@ impl Connection {
                 size: usize::from(sent.size),
                 ack_eliciting: sent.ack_eliciting,
                 frames: &frames,
-                payload: Payload::new(&self.scratch.payload),
+                payload: Payload::new(&self.scratch.need().payload),
                 mtu_probe: sent.mtu_probe,
             },
         );
         frames.clear();
-        self.scratch.frames = frames;
+        self.scratch.need().frames = frames;
     }
 
     /// Leaves out a packet number now and then: a peer that acknowledges it lies (RFC 9000, section

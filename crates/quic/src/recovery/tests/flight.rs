@@ -28,6 +28,7 @@ fn the_controllers_wish_for_an_initial_window_yields_to_the_configuration() {
         };
         config.controller = swiftwater_congestion::by_name(specification).unwrap();
         let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let config = std::sync::Arc::new(config);
         let path = PathRecovery::new(Instant::ZERO, PathId::ZERO, &config, 1_200, &mut rng);
         path.cwnd().get() / 1_200
     };

@@ -221,7 +221,7 @@ impl Packet {
 struct Bench {
     path: PathRecovery,
     cc: Recorder,
-    config: TransportConfig,
+    config: Arc<TransportConfig>,
     rng: ChaCha8Rng,
     now: Instant,
     next: u64,
@@ -253,6 +253,7 @@ impl Bench {
         change(&mut config);
 
         let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let config = Arc::new(config);
         let path = PathRecovery::new(Instant::ZERO, PathId::ZERO, &config, MDS, &mut rng);
         let now = Instant::from_millis(1_000);
         Self {

@@ -2,7 +2,8 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::bytes_at;
-use crate::streams::send_buffer::{ChunkPool, Piece, SendBuffer};
+use crate::streams::chunk_pool::ChunkPool;
+use crate::streams::send_buffer::{Piece, SendBuffer};
 
 fn content(buffer: &SendBuffer, piece: Piece) -> Vec<u8> {
     let mut out = vec![0; piece.len];

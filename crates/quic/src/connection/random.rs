@@ -1,0 +1,122 @@
+//! Random numbers of a connection.
+
+use std::convert::Infallible;
+
+use rand_chacha::ChaCha20Rng;
+use rand_core::{Rng, SeedableRng, TryRng};
+
+/// The generator of a connection. A resting one only remembers where it stands, and goes on from there
+/// when the next number is drawn.
+#[derive(Debug)]
+pub(super) struct Generator {
+    seed: [u8; 32],
+    /// Words drawn until it came to rest. Nobody lives to see 2^64.
+    drawn: u64,
+    awake: Option<Box<ChaCha20Rng>>,
+}
+
+impl Generator {
+    /// Goes on where `generator` stands, which must be on its first stream.
+    pub(super) fn new(generator: ChaCha20Rng) -> Self {
+        Self {
+            seed: generator.get_seed(),
+            drawn: generator.get_word_pos() as u64,
+            awake: Some(Box::new(generator)),
+        }
+    }
+
+    /// Gives back the memory of a generator at work.
+    pub(super) fn rest(&mut self) {
+        if let Some(generator) = self.awake.take() {
+            self.drawn = generator.get_word_pos() as u64;
+        }
+    }
+
+    fn wake(&mut self) -> &mut ChaCha20Rng {
+        self.awake.get_or_insert_with(|| {
+            let mut generator = ChaCha20Rng::from_seed(self.seed);
+            generator.set_word_pos(self.drawn.into());
+            Box::new(generator)
+        })
+    }
+
+    /// Another sequence of numbers, which drawing from this one doesn't change, from its `word` on.
+    fn beside(&self, stream: u64, word: u128) -> ChaCha20Rng {
+        let mut other = ChaCha20Rng::from_seed(self.seed);
+        other.set_stream(stream);
+        other.set_word_pos(word);
+        other
+    }
+}
+
+impl TryRng for Generator {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        self.wake().try_next_u32()
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        self.wake().try_next_u64()
+    }
+
+    fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), Infallible> {
+        self.wake().try_fill_bytes(out)
+    }
+}
+
+/// Unpredictable bits for what the wire shows and no decision depends on. They come from a stream of
+/// their own, so that a connection decides the same with them and without.
+#[derive(Debug, Default)]
+pub(super) struct RandomBits {
+    bits: u64,
+    refills: u64,
+    left: u8,
+}
+
+impl RandomBits {
+    /// The next one, from a stream beside that of `generator`.
+    pub(super) fn draw(&mut self, generator: &Generator) -> bool {
+        if self.left == 0 {
+            let word = u128::from(self.refills) * WORDS_OF_BITS;
+            self.bits = generator.beside(BITS_STREAM, word).next_u64();
+            self.left = u64::BITS as u8;
+            self.refills += 1;
+        }
+        self.left -= 1;
+        let bit = self.bits & 1 == 1;
+        self.bits >>= 1;
+        bit
+    }
+}
+
+/// The stream of a connection's generator that [`RandomBits`] come from.
+const BITS_STREAM: u64 = 1;
+/// Words of it that make 64 bits.
+const WORDS_OF_BITS: u128 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resting_skips_and_repeats_nothing() {
+        let mut plain = ChaCha20Rng::from_seed([7; 32]);
+        plain.next_u32();
+        let mut resting = Generator::new(plain.clone());
+        for round in 0..200 {
+            let mut bytes = [[0; 21]; 2];
+            plain.fill_bytes(&mut bytes[0][..round % 22]);
+            resting.fill_bytes(&mut bytes[1][..round % 22]);
+            assert_eq!(bytes[0], bytes[1]);
+            if round % 3 == 0 {
+                resting.rest();
+            }
+            assert_eq!(plain.next_u32(), resting.next_u32());
+            if round % 7 == 0 {
+                resting.rest();
+            }
+            assert_eq!(plain.next_u64(), resting.next_u64());
+        }
+    }
+}
