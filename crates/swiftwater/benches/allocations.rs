@@ -13,8 +13,9 @@ use tokio::time::timeout;
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;
 
-/// A writer that can't go on for this long won't without a reader.
-const STALLED: Duration = Duration::from_millis(200);
+/// A writer that can't go on for this long won't without a reader. (After a quarter of a second of silence
+/// connections give memory back.)
+const STALLED: Duration = Duration::from_millis(100);
 /// Bytes moved before counting begins, and while counting.
 const WARM_UP: usize = 64 << 20;
 const COUNTED: usize = 256 << 20;
@@ -49,11 +50,11 @@ async fn main() -> Result<(), Failure> {
         data: vec![7; 1 << 16],
         sink: vec![0; 1 << 16],
     };
+    let profiler = dhat::Profiler::builder().testing().build();
     for _ in 0..3 {
         flow.pass(WARM_UP).await?;
         flow.fill().await?;
     }
-    let profiler = dhat::Profiler::builder().testing().build();
     let packets = packets(&connection, &peer);
     let blocks = dhat::HeapStats::get().total_blocks;
     flow.pass(COUNTED).await?;

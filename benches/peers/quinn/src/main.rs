@@ -16,6 +16,9 @@ mod quic {
     pub(crate) use quinn::congestion::BbrConfig as LossyConfig;
     pub(crate) use quinn::*;
 
+    /// Window of a stream, bytes.
+    pub(crate) const RECEIVE_WINDOW: u32 = job::STREAM_WINDOW;
+
     /// Takes chunks that have come; `None` at the end.
     pub(crate) async fn read_chunks(
         stream: &mut RecvStream,

@@ -1,8 +1,8 @@
 //! Endpoints, tuned or with the library's defaults. Also part of noq's program, whose interface is the same.
 //!
-//! Tuned: socket buffers of 4 MiB, windows of 16 MiB (stream) and 32 MiB (connection), room for as much to be
-//! sent; an initial congestion window that spares the ramp; no tickets; an ACK every tenth packet (ACK frequency).
-//! CUBIC, the default, is the controller; where packets are lost at random, BBR. GSO and GRO are always on.
+//! Tuned: socket buffers of 4 MiB, windows of 16 MiB (stream; noq less, see there) and 32 MiB (connection), room
+//! for 16 MiB to be sent; an initial congestion window that spares the ramp; no tickets; an ACK every tenth packet (ACK frequency).
+//! CUBIC, the default, is the controller; where packets are lost at random, BBR with quinn. GSO and GRO are always on.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,8 +17,8 @@ use tokio::runtime::{Builder, Runtime};
 use crate::quic::congestion::{ControllerFactory, CubicConfig};
 use crate::quic::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use crate::quic::{
-    AckFrequencyConfig, ClientConfig, Endpoint, EndpointConfig, LossyConfig, ServerConfig,
-    TokioRuntime, TransportConfig,
+    AckFrequencyConfig, ClientConfig, Endpoint, EndpointConfig, LossyConfig, RECEIVE_WINDOW,
+    ServerConfig, TokioRuntime, TransportConfig,
 };
 
 /// Ack-eliciting packets that a receiver may leave without an ACK when tuned.
@@ -65,7 +65,7 @@ fn transport(settings: Settings) -> Arc<TransportConfig> {
         let mut acknowledgements = AckFrequencyConfig::default();
         acknowledgements.ack_eliciting_threshold(ACK_THRESHOLD.into());
         config
-            .stream_receive_window(STREAM_WINDOW.into())
+            .stream_receive_window(RECEIVE_WINDOW.into())
             .receive_window(CONNECTION_WINDOW.into())
             .send_window(STREAM_WINDOW.into())
             .ack_frequency_config(Some(acknowledgements))
