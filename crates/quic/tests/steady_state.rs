@@ -13,7 +13,7 @@ use swiftwater_units::{ByteCount, Dir, StreamId};
 use support::{Wire, establish};
 
 /// Bytes that the sender may hold.
-const WINDOW: usize = 2 << 20;
+const WINDOW: u32 = 2 << 20;
 
 /// What a single write hands over.
 const WRITE: usize = 1 << 16;
@@ -29,7 +29,7 @@ struct Flow {
 impl Flow {
     fn new() -> Self {
         let config = TransportConfig {
-            send_window: ByteCount::new(WINDOW as u64),
+            send_window: ByteCount::new(WINDOW.into()),
             pacing: false,
             ..TransportConfig::default()
         };
@@ -79,8 +79,8 @@ impl Flow {
 #[test]
 fn acknowledgements_in_bursts_allocate_nothing() {
     let mut flow = Flow::new();
-    flow.bursts(10, WINDOW);
-    let heap = allocation_counter::measure(|| flow.bursts(10, WINDOW));
+    flow.bursts(10, WINDOW as usize);
+    let heap = allocation_counter::measure(|| flow.bursts(10, WINDOW as usize));
     assert_eq!(heap.count_total, 0);
 }
 
@@ -88,7 +88,7 @@ fn acknowledgements_in_bursts_allocate_nothing() {
 fn small_writes_between_large_ones_allocate_nothing() {
     let mut flow = Flow::new();
     let mut round = || {
-        flow.burst(WINDOW);
+        flow.burst(WINDOW as usize);
         for size in [100, 5000, 10_000, WRITE / 2 + 1] {
             flow.burst(size);
         }
@@ -101,23 +101,20 @@ fn small_writes_between_large_ones_allocate_nothing() {
 #[test]
 fn memory_of_a_large_window_is_given_back_by_a_small_flow() {
     let mut flow = Flow::new();
-    flow.bursts(10, WINDOW);
-    let held = i64::try_from(WINDOW).unwrap();
+    flow.bursts(10, WINDOW as usize);
+    let held = i64::from(WINDOW);
     // Two periods' worth of data, one write at a time.
     let heap = allocation_counter::measure(|| flow.bursts(2 * 4096, WRITE));
     assert!(heap.bytes_current < -held * 9 / 10, "{heap:?}");
-    flow.bursts(1, WINDOW);
+    flow.bursts(1, WINDOW as usize);
 }
 
 #[test]
 fn memory_of_a_large_window_is_given_back_at_rest() {
     let mut flow = Flow::new();
-    flow.bursts(10, WINDOW);
+    flow.bursts(10, WINDOW as usize);
     let heap = allocation_counter::measure(|| flow.wire.client.connection().rest());
-    assert!(
-        heap.bytes_current < -i64::try_from(WINDOW).unwrap(),
-        "{heap:?}"
-    );
+    assert!(heap.bytes_current < -i64::from(WINDOW), "{heap:?}");
 }
 
 /// Messages on streams of their own, of other sizes each time, as many at a time as requests are in flight.
