@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use job::{Answer, Failure, Incoming, Latencies, Outgoing, Wanted, events};
-use rustc_hash::FxHashMap;
 use swiftwater::net::Application;
-use swiftwater::quic::{Connection as Core, Event, ReadChunk, StreamEvent};
+use swiftwater::quic::{Connection as Core, Event, ReadChunk, StreamEvent, StreamMap};
 use swiftwater::units::{Dir, StreamId};
 use swiftwater::{Connection, ReadError, WriteError};
 use tokio::sync::Notify;
@@ -35,7 +34,7 @@ fn read(core: &mut Core, id: StreamId, mut take: impl FnMut(&[u8])) -> Result<bo
 #[derive(Default)]
 pub(crate) struct Responder {
     /// Streams that wait for something.
-    waiting: Mutex<FxHashMap<StreamId, Exchange>>,
+    waiting: Mutex<StreamMap<Exchange>>,
 }
 
 /// A stream that the client opened.
@@ -142,7 +141,7 @@ struct Requester {
 
 #[derive(Default)]
 struct State {
-    open: FxHashMap<StreamId, (Instant, Incoming)>,
+    open: StreamMap<(Instant, Incoming)>,
     /// Requests that wait until the server permits another stream.
     held: u32,
     latencies: Latencies,
