@@ -6,7 +6,11 @@ impl Connection {
     /// Gives back all memory that the present state doesn't need: room in queues and rings, and what is
     /// kept so that no packet allocates. For drivers of many connections, to be called when nothing has
     /// happened on this one for a while and after [`Connection::poll_transmit`] had nothing to send; what it
-    /// does next allocates anew. Nothing else changes.
+    /// does next allocates anew.
+    ///
+    /// While something is in flight nothing else changes. Otherwise sent packets are forgotten, too: that a late
+    /// ACK covers packets of ours with nothing but ACKs is no news then, nor that it covers one that was never
+    /// sent.
     pub fn rest(&mut self) {
         for space in self.early.iter_mut().flatten() {
             space.rest();
