@@ -226,11 +226,14 @@ pub(crate) struct Wakeups {
     pub(crate) usable: bool,
     /// Tasks were told of something to read. Stays until it is taken.
     pub(crate) readers_woken: bool,
+    /// Tasks were woken, or a connection's life went on, which some wait for. Stays until it is taken.
+    pub(crate) tasks_woken: bool,
 }
 
 impl Wakeups {
     /// Wakes everybody and empties itself.
     pub(crate) fn deliver(&mut self, signals: &Signals) {
+        self.tasks_woken |= self.life || self.closed || !self.wakers.is_empty();
         for waker in self.wakers.drain(..) {
             waker.wake();
         }

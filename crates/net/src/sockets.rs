@@ -29,6 +29,10 @@ impl Glances {
     fn on_nothing(&mut self) {
         self.pause = GLANCE_PAUSE;
     }
+
+    fn forgo(&mut self) {
+        self.is_due = false;
+    }
 }
 
 /// The sockets, by number.
@@ -90,6 +94,11 @@ impl Sockets {
             }
         }
         self.glance(batch)
+    }
+
+    /// Somebody else is to run before more is taken from a socket that the runtime has not told of.
+    pub(crate) fn forgo_glance(&mut self) {
+        self.glances.forgo();
     }
 
     /// Looks at the socket that was asked last.

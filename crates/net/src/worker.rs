@@ -134,6 +134,10 @@ impl Worker {
         }
         busy |= self.transmit(cx);
         self.settle_all(now);
+        if std::mem::take(&mut self.scratch.wakeups.tasks_woken) {
+            // What they have to do, such as the next handshake, keeps the peer busy.
+            self.sockets.forgo_glance();
+        }
         busy |= !self.table.ready.is_empty() && !self.outgoing.is_blocked();
         if busy { Turn::Busy } else { Turn::Idle }
     }
