@@ -7,6 +7,8 @@ mod support;
 
 #[path = "h3_lifecycle/cancel.rs"]
 mod cancel;
+#[path = "h3_lifecycle/closing.rs"]
+mod closing;
 #[path = "h3_lifecycle/early_data.rs"]
 mod early_data;
 #[path = "h3_lifecycle/goaway.rs"]

@@ -36,6 +36,9 @@ impl Connection {
                     self.end_with(quic, id, *code, Code::REQUEST_CANCELLED);
                 }
             }
+            BodyError::Closed | BodyError::ConnectionLost(_) if self.told.closed => {
+                self.requests.remove(id);
+            }
             BodyError::Closed | BodyError::ConnectionLost(_) => {}
         }
     }

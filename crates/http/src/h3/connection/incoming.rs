@@ -19,7 +19,9 @@ use crate::qpack::{Decoded, Field};
 
 impl Connection {
     pub(super) fn accept_requests(&mut self, now: Instant, quic: &mut quic::Connection) {
+        // A closed connection accepts nothing more: what is still to be answered could not be.
         while self.told.fault.is_none()
+            && quic.close_reason().is_none()
             && let Some(id) = quic.accept(Dir::Bi)
         {
             if self.side.is_client() && self.offers_sessions() {
@@ -64,7 +66,8 @@ impl Connection {
         }
     }
 
-    /// Reads until the final head is there or more must come.
+    /// Reads until the final head is there or more must come. Each turn takes bytes off the stream,
+    /// ends the request or returns.
     fn read_head(&mut self, now: Instant, quic: &mut quic::Connection, id: StreamId) {
         while self.told.fault.is_none()
             && let Some(request) = self.requests.get_mut(id)
@@ -86,9 +89,9 @@ impl Connection {
                     self.check(now, quic, result);
                 }
                 Ok(Pulled::Blocked | Pulled::Content(_) | Pulled::End) => return,
-                Err(error) => {
-                    self.on_read_error(now, quic, id, &error);
-                }
+                // The request stays as it is until the end of the connection is reported.
+                Err(BodyError::Closed | BodyError::ConnectionLost(_)) => return,
+                Err(error) => self.on_read_error(now, quic, id, &error),
             }
         }
     }

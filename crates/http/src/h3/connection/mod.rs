@@ -150,7 +150,7 @@ impl Connection {
             quic::Event::DatagramsUnblocked => self.tell(Event::DatagramsUnblocked),
             quic::Event::Closed { reason } => {
                 self.told.closed = true;
-                self.requests.clear();
+                self.requests.end(self.side);
                 self.tell(Event::Closed {
                     reason: reason.clone(),
                 });

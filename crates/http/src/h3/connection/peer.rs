@@ -95,7 +95,10 @@ fn read(quic: &mut quic::Connection, id: StreamId, max: usize) -> Read {
 
 impl Connection {
     pub(super) fn accept_peer_streams(&mut self, now: Instant, quic: &mut quic::Connection) {
-        while let Some(id) = quic.accept(Dir::Uni) {
+        while self.told.fault.is_none()
+            && quic.close_reason().is_none()
+            && let Some(id) = quic.accept(Dir::Uni)
+        {
             let kind = Kind::Untyped(PartialInt::default());
             self.peer.streams.insert(id, kind);
             self.read_peer_stream(now, quic, id);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use http::Method;
-use swiftwater_units::{Instant, StreamId};
+use swiftwater_units::{Instant, Side, StreamId};
 
 use crate::h3::priority::Priority;
 use crate::h3::receiving::{Progress, Receives, Receiving};
@@ -106,9 +106,14 @@ impl Requests {
         None
     }
 
-    pub(super) fn clear(&mut self) {
-        self.open.clear();
+    /// The connection is over. What came of a response before that can still be read; requests can't be
+    /// answered any more.
+    pub(super) fn end(&mut self, side: Side) {
         self.awaited.clear();
+        self.open.retain(|_, request| {
+            request.sending.give_up();
+            side.is_client() && !request.awaits_head() && !request.is_over()
+        });
     }
 
     /// The requests from stream `id` on.

@@ -1,0 +1,171 @@
+//! The end of the connection arrives together with what came before it: the engine hears of streams whose
+//! connection is closed already. It takes what is there and returns.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use swiftwater_http::h3::frame::FrameType;
+use swiftwater_http::h3::{Config, Event};
+use swiftwater_units::{Dir, Side};
+
+use crate::support::millis;
+use crate::support::peer::{CONTROL, Duel, frame, get, headers};
+
+/// Fails if `work` takes longer than any input may keep an engine busy. A loop without an end can't be
+/// stopped, so the thread is left behind.
+fn returns(what: &str, work: impl FnOnce() + Send + 'static) {
+    let (done, waiting) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        work();
+        let _ = done.send(());
+    });
+    match waiting.recv_timeout(Duration::from_secs(20)) {
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("{what}: the engine never returns"),
+        _ => thread.join().expect("it only asserts"),
+    }
+}
+
+/// Who ends the connection, and how.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    PeerCloses,
+    EngineCloses,
+    IdleTimeout,
+}
+
+const ENDS: [End; 3] = [End::PeerCloses, End::EngineCloses, End::IdleTimeout];
+
+fn sessions() -> Config {
+    Config {
+        webtransport_sessions: 1,
+        ..Config::default()
+    }
+}
+
+/// Carries out `end` while the engine sees nothing, then shows it all that happened at once.
+fn end_unseen(duel: &mut Duel, end: End) {
+    let engine = !duel.raw;
+    for _ in 0..100 {
+        duel.world.pair.advance(millis(1));
+    }
+    let now = duel.world.pair.now();
+    match end {
+        End::PeerCloses => duel.quic().close(now, 0x100, b""),
+        End::EngineCloses => {
+            let quic = duel.world.pair.connection(engine).expect("a connection");
+            quic.close(now, 0x100, b"");
+        }
+        End::IdleTimeout => duel.world.pair.advance(Duration::from_secs(120)),
+    }
+    for _ in 0..200 {
+        duel.world.pair.advance(millis(1));
+    }
+    duel.world.turn();
+    let events = &duel.world.side(engine).events;
+    assert!(
+        matches!(events.last(), Some(Event::Closed { .. })),
+        "{end:?}: {events:?}"
+    );
+    assert_eq!(duel.world.side(engine).engine.open_requests(), 0);
+}
+
+/// What has come on a stream when the connection ends.
+fn beginnings() -> Vec<Vec<u8>> {
+    let head = get();
+    vec![
+        vec![0x01],
+        head[..head.len() - 1].to_vec(),
+        frame(FrameType::Unknown(0x21), b"what is not known is skipped"),
+        // The signal of a WebTransport stream, without and with part of its session's number.
+        vec![0x40],
+        vec![0x40, 0x41],
+        vec![0x40, 0x41, 0x40],
+    ]
+}
+
+#[test]
+fn a_server_survives_incomplete_requests_at_the_end_of_a_connection() {
+    for end in ENDS {
+        for (nth, bytes) in beginnings().into_iter().enumerate() {
+            returns(&format!("{end:?}, beginning {nth}"), move || {
+                let mut duel = Duel::ready(Side::Server, sessions());
+                duel.bidi(&bytes, false);
+                duel.bidi(&bytes, false);
+                end_unseen(&mut duel, end);
+            });
+        }
+    }
+}
+
+#[test]
+fn a_server_survives_incomplete_streams_at_the_end_of_a_connection() {
+    for end in ENDS {
+        for bytes in [
+            CONTROL,
+            &[0x40],
+            &[0x02],
+            &[0x40, 0x54],
+            &[0x40, 0x54, 0x40],
+        ] {
+            returns(&format!("{end:?}, {bytes:?}"), move || {
+                let mut duel = Duel::new(Side::Server, sessions());
+                duel.uni(bytes);
+                end_unseen(&mut duel, end);
+            });
+        }
+    }
+}
+
+#[test]
+fn a_client_survives_incomplete_responses_at_the_end_of_a_connection() {
+    let informational = headers(&[(":status", "103")]);
+    let mut beginnings = beginnings();
+    beginnings.push(informational.clone());
+    beginnings.push([&informational[..], &informational[..1]].concat());
+    for end in ENDS {
+        for (nth, bytes) in beginnings.iter().cloned().enumerate() {
+            returns(&format!("{end:?}, beginning {nth}"), move || {
+                let mut duel = Duel::ready(Side::Client, sessions());
+                duel.world.get("/");
+                let mut id = None;
+                assert!(duel.run(|duel| {
+                    id = duel.quic().accept(Dir::Bi);
+                    id.is_some()
+                }));
+                duel.write(id.expect("just seen"), &bytes);
+                // A stream of the server's own, as of a WebTransport session.
+                if let Some(id) = duel.quic().open(Dir::Bi) {
+                    duel.write(id, &bytes);
+                }
+                end_unseen(&mut duel, end);
+            });
+        }
+    }
+}
+
+#[test]
+fn a_response_that_came_whole_with_the_end_of_the_connection_is_read() {
+    let mut duel = Duel::ready(Side::Client, Config::default());
+    let request = duel.world.get("/");
+    let mut id = None;
+    assert!(duel.run(|duel| {
+        id = duel.quic().accept(Dir::Bi);
+        id.is_some()
+    }));
+    let id = id.expect("just seen");
+    let response = [
+        headers(&[(":status", "200")]),
+        frame(FrameType::Data, b"all of it"),
+    ]
+    .concat();
+    duel.write(id, &response);
+    duel.quic()
+        .send_stream(id)
+        .finish()
+        .expect("an open stream");
+    end_unseen(&mut duel, End::PeerCloses);
+    let message = &duel.world.client.messages[&request];
+    assert_eq!(message.status(), Some(200));
+    assert_eq!(message.body, b"all of it");
+}
