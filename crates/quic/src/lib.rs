@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 mod ack_frequency;
+mod address_shares;
 mod as_needed;
 mod cid;
 mod config;
@@ -46,6 +47,7 @@ mod space;
 mod streams;
 mod transmit;
 
+pub use address_shares::{AddressShares, ClientNetwork, ShareError};
 pub use cid::{
     ConnectionIdGenerator, QuicLbCids, QuicLbCodec, QuicLbError, QuicLbFormat, QuicLbId,
     RandomCids, WorkerCids,

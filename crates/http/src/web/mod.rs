@@ -7,7 +7,7 @@
 //! - [`access_log`], [`metrics`]: layers that watch them.
 //! - [`body`], [`timed_body`], [`observed_body`]: bodies of unknown type, an end to bodies that come
 //!   too slowly, bodies that tell what became of them.
-//! - [`service`]: what servers take.
+//! - [`service`]: what servers take. [`shared_limit`]: what its clients share.
 //! - [`connection_info`], [`host`](mod@host): what is known of the connection that a request came by, and
 //!   which host it is for.
 //!
@@ -25,4 +25,5 @@ pub mod metrics;
 pub mod observed_body;
 pub mod proxy;
 pub mod service;
+pub mod shared_limit;
 pub mod timed_body;

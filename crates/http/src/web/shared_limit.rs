@@ -1,0 +1,91 @@
+//! Something that a process has a limited number of, shared by its clients: open files, upstream
+//! connections, compressions at once, buffered bytes.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use swiftwater_quic::{AddressShares, ShareError};
+
+/// A limit that all clients of a process share, so that none can take what the others need
+/// ([`AddressShares`] has the rule). Cheap to clone; clones are the same limit.
+#[derive(Clone, Debug)]
+pub struct SharedLimit {
+    shares: Arc<Mutex<AddressShares>>,
+}
+
+impl SharedLimit {
+    /// `capacity` places in all.
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            shares: Arc::new(Mutex::new(AddressShares::new(capacity))),
+        }
+    }
+
+    /// `places` for `client` until the permit is dropped.
+    pub fn try_acquire(&self, client: IpAddr, places: usize) -> Result<SharedPermit, ShareError> {
+        self.lock().acquire(client, places)?;
+        Ok(SharedPermit {
+            limit: self.clone(),
+            client,
+            places,
+        })
+    }
+
+    /// Places in use.
+    pub fn held(&self) -> usize {
+        self.lock().held()
+    }
+
+    /// All places.
+    pub fn capacity(&self) -> usize {
+        self.lock().capacity()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, AddressShares> {
+        self.shares.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Places that a client holds; dropping it gives them back.
+pub struct SharedPermit {
+    limit: SharedLimit,
+    client: IpAddr,
+    places: usize,
+}
+
+impl SharedPermit {
+    /// How many.
+    pub fn places(&self) -> usize {
+        self.places
+    }
+
+    /// Asks for more of the same limit, or gives some back, so that there are `places`. On an error nothing
+    /// changes.
+    pub fn resize(&mut self, places: usize) -> Result<(), ShareError> {
+        let mut shares = self.limit.lock();
+        if places > self.places {
+            shares.acquire(self.client, places - self.places)?;
+        } else {
+            shares.release(self.client, self.places - places);
+        }
+        drop(shares);
+        self.places = places;
+        Ok(())
+    }
+}
+
+impl fmt::Debug for SharedPermit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedPermit")
+            .field("client", &self.client)
+            .field("places", &self.places)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for SharedPermit {
+    fn drop(&mut self) {
+        self.limit.lock().release(self.client, self.places);
+    }
+}

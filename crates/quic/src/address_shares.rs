@@ -1,0 +1,112 @@
+//! How clients share what a server has a limited number of: connections, open files, buffered bytes.
+//!
+//! Counting only: what a place stands for, and locks, belong to the users.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// A client, as limits count it: an IPv4 address, or the /64 network of an IPv6 address, since one
+/// subscriber commonly has all addresses of it (RFC 6177, section 2). IPv4-mapped addresses count as IPv4.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct ClientNetwork(IpAddr);
+
+impl From<IpAddr> for ClientNetwork {
+    fn from(address: IpAddr) -> Self {
+        Self(match address.to_canonical() {
+            IpAddr::V4(address) => IpAddr::V4(address),
+            IpAddr::V6(address) => {
+                let network = address.to_bits() & !u128::from(u64::MAX);
+                IpAddr::V6(Ipv6Addr::from_bits(network))
+            }
+        })
+    }
+}
+
+/// Places that clients share: no client holds more than are free, except the first that it asks for.
+///
+/// This is the dynamic threshold of shared-memory switches (Choudhury and Hahne, 1998) with factor 1: a
+/// client alone gets half of all places, `n` clients that want as many as they can get `1 / (n + 1)` of them
+/// each, and the rest stays free for newcomers. Memory grows with the clients that hold places; each call is
+/// O(log n) in their number.
+#[derive(Clone, Debug)]
+pub struct AddressShares {
+    capacity: usize,
+    held: usize,
+    by_client: BTreeMap<ClientNetwork, usize>,
+}
+
+/// Why a client gets no place.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ShareError {
+    /// There are not enough free places for anybody.
+    Full,
+    /// The client holds its share already.
+    ShareExceeded,
+}
+
+impl AddressShares {
+    /// `capacity` places, all free.
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            capacity,
+            held: 0,
+            by_client: BTreeMap::new(),
+        }
+    }
+
+    /// Gives `client` `places` more, to be given back by [`AddressShares::release`]. On an error nothing
+    /// changes.
+    pub fn acquire(&mut self, client: IpAddr, places: usize) -> Result<(), ShareError> {
+        let free = self.capacity - self.held;
+        if places > free {
+            return Err(ShareError::Full);
+        }
+        let client = ClientNetwork::from(client);
+        let holds = self.by_client.get(&client).copied().unwrap_or_default();
+        if holds > 0 && holds + places > free {
+            return Err(ShareError::ShareExceeded);
+        }
+        if places > 0 {
+            self.by_client.insert(client, holds + places);
+            self.held += places;
+        }
+        Ok(())
+    }
+
+    /// Takes back `places` that `client` acquired.
+    ///
+    /// # Panics
+    ///
+    /// In debug builds, if the client holds fewer.
+    pub fn release(&mut self, client: IpAddr, places: usize) {
+        let client = ClientNetwork::from(client);
+        let holds = self.held_by_network(client);
+        debug_assert!(holds >= places, "released more than was acquired");
+        let places = places.min(holds);
+        self.held -= places;
+        if holds == places {
+            self.by_client.remove(&client);
+        } else {
+            self.by_client.insert(client, holds - places);
+        }
+    }
+
+    /// All places.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Places in use.
+    pub fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Places that the network of `client` holds.
+    pub fn held_by(&self, client: IpAddr) -> usize {
+        self.held_by_network(client.into())
+    }
+
+    fn held_by_network(&self, client: ClientNetwork) -> usize {
+        self.by_client.get(&client).copied().unwrap_or_default()
+    }
+}
