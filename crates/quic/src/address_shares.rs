@@ -25,9 +25,9 @@ impl From<IpAddr> for ClientNetwork {
 /// Places that clients share: no client holds more than are free, except the first that it asks for.
 ///
 /// This is the dynamic threshold of shared-memory switches (Choudhury and Hahne, 1998) with factor 1: a
-/// client alone gets half of all places, `n` clients that want as many as they can get `1 / (n + 1)` of them
-/// each, and the rest stays free for newcomers. Memory grows with the clients that hold places; each call is
-/// O(log n) in their number.
+/// client that takes as many as it can leaves half of what was free, so that filling all of `c` places takes
+/// about log2(c) networks. Memory grows with the clients that hold places; each call is O(log n) in their
+/// number.
 #[derive(Clone, Debug)]
 pub struct AddressShares {
     capacity: usize,

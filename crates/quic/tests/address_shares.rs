@@ -28,10 +28,10 @@ fn a_client_alone_gets_half() {
 #[test]
 fn greedy_clients_leave_room_for_a_newcomer() {
     let mut shares = AddressShares::new(1000);
-    for client in 0..100 {
+    for client in 0..5 {
         take_all(&mut shares, v4(client));
     }
-    assert!(shares.acquire(v4(200), 1).is_ok());
+    assert!(take_all(&mut shares, v4(200)) >= 1000 / 128);
 }
 
 #[test]
