@@ -7,7 +7,8 @@
 //! - [`access_log`], [`metrics`]: layers that watch them.
 //! - [`body`], [`timed_body`], [`observed_body`]: bodies of unknown type, an end to bodies that come
 //!   too slowly, bodies that tell what became of them.
-//! - [`service`]: what servers take. [`shared_limit`]: what its clients share.
+//! - [`service`]: what servers take. [`shared_limit`]: what its clients share. [`response_budget`]: the memory
+//!   that responses on their way take.
 //! - [`connection_info`], [`host`](mod@host): what is known of the connection that a request came by, and
 //!   which host it is for.
 //!
@@ -24,6 +25,7 @@ pub mod host;
 pub mod metrics;
 pub mod observed_body;
 pub mod proxy;
+pub mod response_budget;
 pub mod service;
 pub mod shared_limit;
 pub mod timed_body;
