@@ -111,6 +111,11 @@ impl Receiving {
         matches!(self.progress, Progress::Over)
     }
 
+    /// True while the trailers wait for the QPACK table.
+    pub(crate) fn awaits_trailers(&self) -> bool {
+        matches!(self.progress, Progress::TrailersBlocked)
+    }
+
     /// True while a field section may still come that refers to the QPACK table.
     pub(crate) fn may_hold_section(&self) -> bool {
         !matches!(self.progress, Progress::AfterTrailers | Progress::Over)

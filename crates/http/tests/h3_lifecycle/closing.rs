@@ -145,6 +145,34 @@ fn a_client_survives_incomplete_responses_at_the_end_of_a_connection() {
 }
 
 #[test]
+fn trailers_that_wait_for_the_table_are_not_waited_for_after_the_end_of_a_connection() {
+    for end in ENDS {
+        let mut duel = Duel::ready(Side::Client, Config::default());
+        let request = duel.world.get("/");
+        let mut id = None;
+        assert!(duel.run(|duel| {
+            id = duel.quic().accept(Dir::Bi);
+            id.is_some()
+        }));
+        let id = id.expect("just seen");
+        // A section that needs the table's first entry, which never comes.
+        let trailers = frame(FrameType::Headers, &[0x02, 0x00, 0x80]);
+        let response = [headers(&[(":status", "200")]), trailers].concat();
+        duel.write(id, &response);
+        for _ in 0..50 {
+            duel.world.turn();
+            duel.world.pair.advance(millis(1));
+        }
+        let status = duel.world.client.messages[&request].status();
+        assert_eq!(status, Some(200), "{end:?}");
+        end_unseen(&mut duel, end);
+        duel.world.client.pull(&mut duel.world.pair, request);
+        let error = &duel.world.client.messages[&request].error;
+        assert!(error.is_some(), "{end:?}: whoever reads waits for ever");
+    }
+}
+
+#[test]
 fn a_response_that_came_whole_with_the_end_of_the_connection_is_read() {
     let mut duel = Duel::ready(Side::Client, Config::default());
     let request = duel.world.get("/");

@@ -106,13 +106,14 @@ impl Requests {
         None
     }
 
-    /// The connection is over. What came of a response before that can still be read; requests can't be
-    /// answered any more.
+    /// The connection is over. What came of a response before that can still be read, but for trailers
+    /// that wait for the QPACK table: nothing fills it any more. Requests can't be answered any more.
     pub(super) fn end(&mut self, side: Side) {
         self.awaited.clear();
         self.open.retain(|_, request| {
             request.sending.give_up();
-            side.is_client() && !request.awaits_head() && !request.is_over()
+            let waits = request.awaits_head() || request.receiving.awaits_trailers();
+            side.is_client() && !waits && !request.is_over()
         });
     }
 
