@@ -219,7 +219,7 @@ impl Client {
 }
 
 impl ClientBuilder {
-    /// Trusts this certificate too, as an authority or, if it is self-signed, as itself.
+    /// Trusts this certificate too, as an authority and as itself.
     #[must_use]
     pub fn trust(mut self, certificate: CertificateDer<'static>) -> Self {
         match &mut self.side.trust {
@@ -270,10 +270,10 @@ impl ClientBuilder {
         self
     }
 
-    /// The same trust, cipher suites and key log for TLS 1.3 over TCP: what an HTTP client needs beside
-    /// QUIC. ALPN names are to be set; sessions are not kept.
+    /// The same trust, cipher suites and key log for TLS 1.3 and 1.2 over TCP: what an HTTP client needs
+    /// beside QUIC. ALPN names are to be set; sessions are not kept.
     pub fn tls_over_tcp(&self) -> Result<rustls::ClientConfig, BuildError> {
-        Ok(self.client_tls()?.over_tcp())
+        Ok(self.client_tls()?.over_tcp()?)
     }
 
     /// Trust, suites, ALPN and key log.
@@ -282,7 +282,8 @@ impl ClientBuilder {
             Trust::PlatformAnd(extra) => {
                 let provider = Arc::new(aws_lc_rs::default_provider());
                 let verifier = Verifier::new_with_extra_roots(extra.iter().cloned(), provider);
-                ClientTls::with_verifier(Arc::new(verifier.map_err(BuildError::Platform)?))?
+                let verifier = Arc::new(verifier.map_err(BuildError::Platform)?);
+                ClientTls::with_verifier_and(verifier, extra.iter().cloned())?
             }
             Trust::Only(roots) => ClientTls::with_roots(roots.iter().cloned())?,
             Trust::Anyone => ClientTls::dangerous_without_verification()?,

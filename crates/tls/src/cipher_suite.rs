@@ -31,12 +31,40 @@ impl CipherSuite {
         }
     }
 
+    /// Those of TLS 1.2 with the same cipher and hash, and ephemeral keys.
+    const fn to_rustls_tls12(self) -> [SupportedCipherSuite; 2] {
+        match self {
+            Self::Aes128Gcm => [
+                cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+                cipher_suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+            ],
+            Self::Aes256Gcm => [
+                cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+                cipher_suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+            ],
+            Self::ChaCha20Poly1305 => [
+                cipher_suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+                cipher_suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+            ],
+        }
+    }
+
     /// Ours for rustls's `suite`; `None` if it isn't one of TLS 1.3's three.
     pub(crate) fn from_rustls(suite: SupportedCipherSuite) -> Option<Self> {
         Self::ALL
             .into_iter()
             .find(|ours| ours.to_rustls().suite() == suite.suite())
     }
+}
+
+/// A provider that offers `suites`, in that order, and then the like for TLS 1.2.
+pub(crate) fn provider_over_tcp(
+    suites: &[CipherSuite],
+) -> Result<Arc<CryptoProvider>, ConfigError> {
+    let mut both = CryptoProvider::clone(&*provider(suites)?);
+    let older = suites.iter().flat_map(|suite| suite.to_rustls_tls12());
+    both.cipher_suites.extend(older);
+    Ok(Arc::new(both))
 }
 
 /// A provider that offers exactly `suites`, in that order.

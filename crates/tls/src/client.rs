@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{ClientSessionStore, Resumption, WebPkiServerVerifier};
+use rustls::crypto::CryptoProvider;
 use rustls::quic::ClientConnection;
 use rustls::time_provider::TimeProvider;
-use rustls::{ClientConfig, KeyLog, KeyLogFile, RootCertStore};
+use rustls::{ClientConfig, KeyLog, KeyLogFile, RootCertStore, SupportedProtocolVersion};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use swiftwater_quic::crypto::{ClientCrypto, Primitives, Session, SessionError};
 
@@ -20,6 +21,7 @@ use crate::rustls_keys::{RustlsPrimitives, rustls_version};
 use crate::rustls_session::RustlsSession;
 use crate::secret_tap::SecretTap;
 use crate::sessions::{ServerId, SessionStore};
+use crate::trusted_leaf::TrustedLeaf;
 use crate::verifier::NoVerification;
 
 /// TLS 1.3 for clients.
@@ -45,29 +47,41 @@ pub struct ClientTls {
     /// `None` if it came inside a rustls configuration, which doesn't give it back.
     verifier: Option<Arc<dyn ServerCertVerifier>>,
     primitives: Arc<RustlsPrimitives>,
+    suites: Vec<CipherSuite>,
     sessions: Option<Arc<dyn SessionStore>>,
 }
 
 impl ClientTls {
-    /// Trusts certificates that lead to one of `roots`, and nothing else. A self-signed certificate
-    /// may be its own root.
+    /// Trusts certificates that lead to one of `roots`, and the roots themselves, and nothing else: a server
+    /// may show a certificate that is byte for byte a root, whether it is self-signed, an authority's or
+    /// neither, as long as its names and its validity fit.
     pub fn with_roots(
         roots: impl IntoIterator<Item = CertificateDer<'static>>,
     ) -> Result<Self, ConfigError> {
         let provider = cipher_suite::provider(&CipherSuite::ALL)?;
+        let roots: Vec<_> = roots.into_iter().collect();
         let mut store = RootCertStore::empty();
-        for root in roots {
-            store.add(root)?;
+        for root in &roots {
+            store.add(root.clone())?;
         }
         let verifier =
             WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider).build()?;
-        Self::with_verifier(verifier)
+        Self::with_verifier_and(verifier, roots)
     }
 
     /// Trusts what `verifier` says, for example the platform's own verifier.
     pub fn with_verifier(verifier: Arc<dyn ServerCertVerifier>) -> Result<Self, ConfigError> {
         let config = config(&verifier, &CipherSuite::ALL)?;
         Ok(Self::wrap(config, Some(verifier)))
+    }
+
+    /// Trusts what `verifier` says, and these certificates themselves, as [`ClientTls::with_roots`] does.
+    pub fn with_verifier_and(
+        verifier: Arc<dyn ServerCertVerifier>,
+        trusted: impl IntoIterator<Item = CertificateDer<'static>>,
+    ) -> Result<Self, ConfigError> {
+        let trusted = trusted.into_iter().collect();
+        Self::with_verifier(Arc::new(TrustedLeaf::new(verifier, trusted)))
     }
 
     /// Trusts **any** certificate: whoever sits on the path can read and change everything. For
@@ -95,6 +109,7 @@ impl ClientTls {
             config: Arc::new(config),
             verifier,
             primitives: Arc::new(RustlsPrimitives::new()),
+            suites: CipherSuite::ALL.to_vec(),
             sessions: None,
         }
     }
@@ -150,16 +165,28 @@ impl ClientTls {
         config.time_provider = Arc::clone(&self.config.time_provider);
         config.enable_early_data = self.config.enable_early_data;
         self.config = Arc::new(config);
+        self.suites = suites.to_vec();
         Ok(self)
     }
 
-    /// The same trust, suites and key log for TLS 1.3 over TCP, with the ALPN names to be set and without
+    /// The same trust, suites and key log for TLS over TCP, with the ALPN names to be set and without
     /// resumption. rustls alone verifies with it.
-    pub fn over_tcp(&self) -> ClientConfig {
+    ///
+    /// It speaks TLS 1.3, and 1.2 with the same ciphers and ephemeral keys (RFC 9325, section 4.2) for
+    /// servers that know nothing newer. What was made by [`ClientTls::from_rustls`] keeps its versions.
+    pub fn over_tcp(&self) -> Result<ClientConfig, ConfigError> {
         let mut config = ClientConfig::clone(&self.config);
+        if let Some(verifier) = &self.verifier {
+            let provider = cipher_suite::provider_over_tcp(&self.suites)?;
+            let versions = [&rustls::version::TLS13, &rustls::version::TLS12];
+            let both = versioned(verifier, provider, &versions)?;
+            let old = std::mem::replace(&mut config, both);
+            config.key_log = old.key_log;
+            config.time_provider = old.time_provider;
+        }
         config.alpn_protocols.clear();
         config.enable_early_data = false;
-        config
+        Ok(config)
     }
 
     /// Judges the validity of certificates as of this time after the Unix epoch instead of the
@@ -235,8 +262,17 @@ fn config(
     verifier: &Arc<dyn ServerCertVerifier>,
     suites: &[CipherSuite],
 ) -> Result<ClientConfig, ConfigError> {
-    let mut config = ClientConfig::builder_with_provider(cipher_suite::provider(suites)?)
-        .with_protocol_versions(&[&rustls::version::TLS13])?
+    let provider = cipher_suite::provider(suites)?;
+    versioned(verifier, provider, &[&rustls::version::TLS13])
+}
+
+fn versioned(
+    verifier: &Arc<dyn ServerCertVerifier>,
+    provider: Arc<CryptoProvider>,
+    versions: &[&'static SupportedProtocolVersion],
+) -> Result<ClientConfig, ConfigError> {
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(versions)?
         .dangerous()
         .with_custom_certificate_verifier(Arc::clone(verifier))
         .with_no_client_auth();

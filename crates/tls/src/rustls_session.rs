@@ -17,6 +17,7 @@ use crate::checks::{check_epoch, check_version};
 use crate::cipher_suite::CipherSuite;
 use crate::client_sessions::ConnectionSessions;
 use crate::derived_keys::TrafficSecrets;
+use crate::error_text::error_text;
 use crate::outbox::Outbox;
 use crate::rustls_keys;
 use crate::secret_tap::{Pair, SecretTap};
@@ -261,7 +262,7 @@ impl RustlsSession {
         };
         TlsError {
             code,
-            reason: error.to_string(),
+            reason: error_text(error),
         }
     }
 }

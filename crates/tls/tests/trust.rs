@@ -10,7 +10,9 @@ mod common;
 use std::time::Duration;
 
 use common::handshake;
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 use swiftwater_quic::crypto::TlsError;
+use swiftwater_tls::pki_types::{CertificateDer, PrivateKeyDer};
 use swiftwater_tls::{CipherSuite, ClientTls, ConfigError, DevCertificate, ServerTls};
 use swiftwater_wire::ErrorCode;
 
@@ -67,6 +69,84 @@ fn a_certificate_outside_its_validity_is_refused() {
         let error = connect(&client, &dev(), "localhost").unwrap_err();
         assert_eq!(error.code, CERTIFICATE_EXPIRED, "{error}");
     }
+}
+
+/// A self-signed certificate as `openssl req -x509` makes it: an authority's.
+fn authority(names: &[&str]) -> (CertificateDer<'static>, KeyPair) {
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    let mut parameters = CertificateParams::new(names).unwrap();
+    parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    parameters.not_before = date_time_ymd(2020, 1, 1);
+    parameters.not_after = date_time_ymd(2120, 1, 1);
+    let key = KeyPair::generate().unwrap();
+    let certificate = parameters.self_signed(&key).unwrap();
+    (certificate.der().clone(), key)
+}
+
+fn serving(chain: Vec<CertificateDer<'static>>, key: &KeyPair) -> ServerTls {
+    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    ServerTls::new(chain, key).unwrap().alpn(["hq-interop"])
+}
+
+/// Whether a client that trusts `root` believes `server` to be `name`.
+fn believes(
+    root: &CertificateDer<'static>,
+    server: &ServerTls,
+    name: &str,
+) -> Result<(), TlsError> {
+    let client = ClientTls::with_roots([root.clone()]).unwrap();
+    handshake(&client.alpn(["hq-interop"]), server, name).map(|_| ())
+}
+
+#[test]
+fn an_authority_that_is_trusted_may_itself_be_the_server() {
+    let (certificate, key) = authority(&["localhost", "127.0.0.1"]);
+    let server = serving(vec![certificate.clone()], &key);
+    for name in ["localhost", "127.0.0.1"] {
+        believes(&certificate, &server, name).unwrap();
+    }
+    let error = believes(&certificate, &server, "example.org").unwrap_err();
+    assert_eq!(error.code, BAD_CERTIFICATE, "{error}");
+    assert!(error.reason.contains("not for example.org"), "{error}");
+    for time in [BEFORE, AFTER] {
+        let client = ClientTls::with_roots([certificate.clone()]).unwrap();
+        let client = client.alpn(["hq-interop"]).at_unix_time(time);
+        let error = handshake(&client, &server, "localhost")
+            .map(|_| ())
+            .unwrap_err();
+        assert_eq!(error.code, CERTIFICATE_EXPIRED, "{error}");
+    }
+    // One that looks the same and is not.
+    let (other, _) = authority(&["localhost", "127.0.0.1"]);
+    let error = believes(&other, &server, "localhost").unwrap_err();
+    assert!(error.reason.contains("authority's"), "{error}");
+}
+
+#[test]
+fn a_trusted_certificate_needs_no_trusted_issuer() {
+    let (_, issuer_key) = authority(&["issuer"]);
+    let mut parameters = CertificateParams::new(vec!["issuer".to_owned()]).unwrap();
+    parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let name = DnType::CommonName;
+    parameters.distinguished_name.push(name, "issuer");
+    let issuer = Issuer::new(parameters, issuer_key);
+    let key = KeyPair::generate().unwrap();
+    let mut leaf = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    leaf.distinguished_name.push(DnType::CommonName, "leaf");
+    let leaf = leaf.signed_by(&key, &issuer).unwrap().der().clone();
+    let server = serving(vec![leaf.clone()], &key);
+    believes(&leaf, &server, "localhost").unwrap();
+    let error = believes(&leaf, &server, "example.org").unwrap_err();
+    assert_eq!(error.code, BAD_CERTIFICATE, "{error}");
+    let error = connect(&trusting(&dev()), &dev(), "127.0.0.2").unwrap_err();
+    assert_eq!(
+        error.reason,
+        "it is for localhost, 127.0.0.1, ::1, not for 127.0.0.2"
+    );
+    let (other, _) = authority(&["issuer"]);
+    let error = believes(&other, &server, "localhost").unwrap_err();
+    assert_eq!(error.code, UNKNOWN_CA, "{error}");
+    assert_eq!(error.reason, "nobody who is trusted has issued it");
 }
 
 #[test]

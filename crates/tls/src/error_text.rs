@@ -1,0 +1,115 @@
+//! rustls's errors in words. Its own texts quote names of Rust's types and variants.
+
+use std::net::IpAddr;
+
+use rustls::{CertificateError, Error, InvalidMessage, PeerIncompatible};
+use rustls_pki_types::UnixTime;
+
+const SECONDS_A_DAY: u64 = 24 * 60 * 60;
+
+/// Names of a certificate that a text lists; there may be thousands.
+const NAMES: usize = 8;
+
+/// What `error` says, in words, as the rest of a sentence. Parts of it come from the peer.
+pub fn error_text(error: &Error) -> String {
+    match error {
+        Error::InvalidCertificate(error) => certificate_error_text(error),
+        Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
+            "what came is not TLS".to_owned()
+        }
+        Error::InvalidMessage(_) => "a malformed message came".to_owned(),
+        Error::PeerIncompatible(
+            PeerIncompatible::ServerDoesNotSupportTls12Or13
+            | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig,
+        ) => "the server chose a version of TLS that this end doesn't speak".to_owned(),
+        Error::PeerIncompatible(_) => "the peer asks for what this end doesn't support".to_owned(),
+        Error::PeerMisbehaved(_) => "the peer violates the protocol".to_owned(),
+        Error::AlertReceived(alert) => format!("the peer sent alert {}", u8::from(*alert)),
+        Error::NoCertificatesPresented => "the peer showed no certificate".to_owned(),
+        Error::DecryptError => "a record could not be decrypted".to_owned(),
+        Error::PeerSentOversizedRecord => "a record was too long".to_owned(),
+        Error::NoApplicationProtocol => "no application protocol is shared (ALPN)".to_owned(),
+        Error::InappropriateMessage { .. } | Error::InappropriateHandshakeMessage { .. } => {
+            "a message came that is not allowed at this point".to_owned()
+        }
+        other => other.to_string(),
+    }
+}
+
+/// What is wrong with a certificate, in words, as the rest of a sentence. Parts of it come from the peer.
+pub fn certificate_error_text(error: &CertificateError) -> String {
+    let text = match error {
+        CertificateError::BadEncoding => "it is malformed",
+        CertificateError::Expired => "it has expired",
+        CertificateError::ExpiredContext { time, not_after } => {
+            return format!("it has expired{}", days(*not_after, *time, "ago"));
+        }
+        CertificateError::NotValidYet => "it is not valid yet",
+        CertificateError::NotValidYetContext { time, not_before } => {
+            let when = days(*time, *not_before, "from now");
+            return format!("it is not valid yet; it will be{when}");
+        }
+        CertificateError::Revoked => "it was revoked",
+        CertificateError::UnknownIssuer => "nobody who is trusted has issued it",
+        CertificateError::BadSignature => "its issuer did not sign it",
+        CertificateError::NotValidForName => "it is for another name",
+        CertificateError::NotValidForNameContext {
+            expected,
+            presented,
+        } => return name_text(&expected.to_str(), presented),
+        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
+            "it is not meant for servers (extended key usage)"
+        }
+        CertificateError::UnhandledCriticalExtension => {
+            "it has a critical extension that is not supported"
+        }
+        CertificateError::UnknownRevocationStatus
+        | CertificateError::ExpiredRevocationList
+        | CertificateError::ExpiredRevocationListContext { .. } => {
+            "whether it was revoked is not known"
+        }
+        CertificateError::UnsupportedSignatureAlgorithmContext { .. }
+        | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
+            "its signature algorithm is not supported"
+        }
+        CertificateError::ApplicationVerificationFailure => "it was refused",
+        CertificateError::Other(other) => match other.0.downcast_ref::<webpki::Error>() {
+            Some(webpki::Error::CaUsedAsEndEntity) => {
+                "it is an authority's, and not itself among those that are trusted"
+            }
+            Some(_) => "it does not conform to the profile of certificates (RFC 5280)",
+            None => return other.0.to_string(),
+        },
+        _ => "it can't be verified",
+    };
+    text.to_owned()
+}
+
+/// ` 3 days ago`, or nothing for less than a day.
+fn days(from: UnixTime, to: UnixTime, direction: &str) -> String {
+    match to.as_secs().saturating_sub(from.as_secs()) / SECONDS_A_DAY {
+        0 if direction == "ago" => String::new(),
+        0 => " within a day".to_owned(),
+        1 => format!(" 1 day {direction}"),
+        count => format!(" {count} days {direction}"),
+    }
+}
+
+fn name_text(expected: &str, presented: &[String]) -> String {
+    // As rustls presents them: `DnsName("a.example")`, `IpAddress(...)`.
+    let plain = |name: &String| {
+        let inner = name.split_once('(').map_or(name.as_str(), |(_, rest)| rest);
+        let inner = inner.trim_end_matches(')').trim_matches('"');
+        // Addresses come in forms that nobody writes.
+        let address = inner.parse::<IpAddr>();
+        address.map_or_else(|_| inner.to_owned(), |address| address.to_string())
+    };
+    let mut names: Vec<String> = presented.iter().take(NAMES).map(plain).collect();
+    if presented.len() > NAMES {
+        names.push(format!("{} more", presented.len() - NAMES));
+    }
+    match names.as_slice() {
+        [] => format!("it names no server, and {expected} was asked for"),
+        _ => format!("it is for {}, not for {expected}", names.join(", ")),
+    }
+}
