@@ -67,6 +67,10 @@ pub struct TransportConfig {
     /// section 6.2.4, is sent empty. Copies beyond those wait for room in the window; all keep to
     /// the amplification limit.
     pub handshake_pto_copies: u8,
+    /// Bounds the back-off of probe timeouts for a while after the path fell silent, so that sending
+    /// resumes soon after it works again; `None` (default) backs off from the first timeout on, as
+    /// RFC 9002 says. Departs from section 6.2.1 of it; what it costs is in [`PtoLimit`].
+    pub pto_limit: Option<PtoLimit>,
     /// Times that handshake data is repeated before its timeout, because what the peer sends shows
     /// that it misses some; default 1 (RFC 9002, section 6.2.3), zero never. Each time needs another
     /// packet of the peer.
@@ -171,6 +175,35 @@ impl fmt::Debug for TransportConfig {
         f.debug_struct("TransportConfig")
             .field("controller", &self.controller.name())
             .field("receive_window", &self.receive_window)
+/// A bound of the probe timeout for as long as an outage is young.
+///
+/// With exponential back-off alone the first packet after an outage may leave as long after its end as
+/// the outage lasted. With this bound it leaves after the smoothed RTT plus [`beyond_rtt`](Self::beyond_rtt)
+/// at the latest. Once the outage is older than [`period`](Self::period) the timeout grows again by
+/// [`pto_backoff`](TransportConfig::pto_backoff), up to [`max_pto`](TransportConfig::max_pto).
+///
+/// A dead path then carries two packets per timeout, each a smoothed RTT apart at least: no more than
+/// the least congestion window, two packets per round trip (RFC 9002, section 7.2), would let go.
+/// Probes count as in flight as always (section 7.5). Timeouts are never shorter than
+/// the first one of section 6.2.1, so that none comes sooner after a packet than its answer is due.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct PtoLimit {
+    /// What a timeout may be longer than the smoothed RTT; default 150 ms.
+    pub beyond_rtt: Duration,
+    /// Age up to which an outage counts as young: the sum of the timeouts since the last packet that
+    /// was sent before the first of them. Default 12 s.
+    pub period: Duration,
+}
+
+impl Default for PtoLimit {
+    fn default() -> Self {
+        Self {
+            beyond_rtt: Duration::from_millis(150),
+            period: Duration::from_secs(12),
+        }
+    }
+}
+
             .field("max_idle_timeout", &self.max_idle_timeout)
             .finish_non_exhaustive()
     }

@@ -28,6 +28,7 @@ impl Default for TransportConfig {
             pto_backoff: 2.0,
             max_pto: Duration::from_secs(60),
             handshake_pto_copies: 2,
+            pto_limit: None,
             handshake_early_retransmissions: 1,
             max_ack_delay: Duration::from_millis(25),
             ack_delay_exponent: 3,

@@ -54,7 +54,7 @@ pub use cid::{
 };
 pub use config::{
     AckFrequencyConfig, ClientConfig, EarlyData, EndpointConfig, MtuDiscovery, PreferredAddresses,
-    RetryPolicy, ServerConfig, TransportConfig, Worker,
+    PtoLimit, RetryPolicy, ServerConfig, TransportConfig, Worker,
 };
 pub use connection::{
     Connection, ConnectionStats, EarlyDataOutcome, EndpointEvent, Event, FrameCounts, PathStats,

@@ -95,7 +95,7 @@ pub use swiftwater_net::{
 pub use swiftwater_quic::wire::{VERSION_1, VERSION_2};
 pub use swiftwater_quic::{
     ConnectError, ConnectionError, ConnectionStats, EarlyData, EarlyDataOutcome, LocalAddress,
-    MigrateError, MtuDiscovery, PathAddress, PathStats, Priority, ReadError, RetryPolicy,
+    MigrateError, MtuDiscovery, PathAddress, PathStats, Priority, PtoLimit, ReadError, RetryPolicy,
     SendDatagramError, SocketId, TransportConfig, WriteError,
 };
 pub use swiftwater_tls::pki_types::CertificateDer;

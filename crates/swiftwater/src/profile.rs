@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use swiftwater_congestion::Bbr1Config;
 use swiftwater_policies::{AutoRecConfig, SinglePathPolicies};
-use swiftwater_quic::TransportConfig;
+use swiftwater_quic::{PtoLimit, TransportConfig};
 use thiserror::Error;
 
 /// UDP payload on which initial windows in packets are based, bytes.
@@ -19,9 +19,14 @@ const PACKET: u64 = 1200;
 /// | | controller | initial window | assumed RTT | send buffer | receive windows | else |
 /// |---|---|---|---|---|---|---|
 /// | `Web` | CUBIC | 10 packets | 333 ms | 16 MiB | up to 16 MiB per stream | RFC defaults |
-/// | `Live` | `bbr1-xquic` | 32 packets | 250 ms | 16 MiB | up to 16 MiB per stream | first timeout 500 ms, keep-alive 15 s, recovery `autorec-live` |
-/// | `Interactive` | CUBIC | 32 packets | 250 ms | 1 MiB | up to 4 MiB per stream | keep-alive 5 s, ACKs after 5 ms, recovery `autorec-rtc` |
+/// | `Live` | `bbr1-xquic` | 32 packets | 250 ms | 16 MiB | up to 16 MiB per stream | first timeout 500 ms, later ones within RTT + 150 ms for 12 s, keep-alive 15 s, recovery `autorec-live` |
+/// | `Interactive` | CUBIC | 32 packets | 250 ms | 1 MiB | up to 4 MiB per stream | timeouts within RTT + 150 ms for 12 s, keep-alive 5 s, ACKs after 5 ms, recovery `autorec-rtc` |
 /// | `Bulk` | CUBIC | 32 packets | 333 ms | 64 MiB | up to 64 MiB per stream | |
+///
+/// `Live` and `Interactive` resume within two round trips and 200 ms after an outage of up to 10 s:
+/// their probe timeouts keep to [`PtoLimit::default`] instead of doubling each time. That is the
+/// sender's matter: the end with data in flight needs the profile. `Web` and `Bulk` back off as
+/// RFC 9002 says, and may stay silent for as long again as the outage lasted.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Profile {
     /// Requests and responses: what the RFCs recommend.
@@ -68,6 +73,7 @@ impl Profile {
                 initial_window: wide,
                 initial_rtt: Duration::from_millis(250),
                 initial_pto: Some(Duration::from_millis(500)),
+                pto_limit: Some(PtoLimit::default()),
                 handshake_early_retransmissions: 3,
                 keep_alive_interval: Some(Duration::from_secs(15)),
                 policies: Arc::new(SinglePathPolicies(AutoRecConfig::live())),
@@ -76,6 +82,7 @@ impl Profile {
             Self::Interactive => TransportConfig {
                 initial_window: wide,
                 initial_rtt: Duration::from_millis(250),
+                pto_limit: Some(PtoLimit::default()),
                 keep_alive_interval: Some(Duration::from_secs(5)),
                 policies: Arc::new(SinglePathPolicies(AutoRecConfig::rtc())),
                 max_ack_delay: Duration::from_millis(5),

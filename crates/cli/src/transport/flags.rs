@@ -7,11 +7,11 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use swiftwater::congestion::{self, UnknownController};
 use swiftwater::policies::{self, UnknownPolicies};
-use swiftwater::quic::{AckFrequencyConfig, MtuDiscovery};
+use swiftwater::quic::{AckFrequencyConfig, MtuDiscovery, PtoLimit};
 use swiftwater::{CipherSuite, Profile, TransportConfig, VERSION_1, VERSION_2};
 use thiserror::Error;
 
-use crate::duration::parse_positive_duration;
+use crate::duration::{DurationError, parse_positive_duration};
 
 /// Settings of the transport, as flags.
 #[derive(Args, Clone, Debug, Default)]
@@ -143,6 +143,28 @@ pub struct Basics {
     )]
     pub pto_backoff: Option<f64>,
 
+    /// Longest wait for an answer before a further packet asks for it [default: 60s]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_name = "TIME",
+        value_parser = parse_positive_duration
+    )]
+    pub max_pto: Option<Duration>,
+
+    /// For so long after the path fell silent, wait no longer than the round-trip time and 150 ms, so that
+    /// sending resumes soon after an outage; 0 waits longer each time from the start [default: 12s for
+    /// the profiles live and interactive, else 0]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Transport",
+        value_name = "TIME",
+        value_parser = parse_pto_limit
+    )]
+    pub pto_limit: Option<Duration>,
+
     /// Packets of 1200 bytes that may be under way at first [default: the profile's, which for web
     /// is 10]
     #[arg(
@@ -213,6 +235,15 @@ impl Basics {
         }
         if let Some(factor) = self.pto_backoff {
             transport.pto_backoff = factor;
+        }
+        if let Some(longest) = self.max_pto {
+            transport.max_pto = longest;
+        }
+        if let Some(period) = self.pto_limit {
+            transport.pto_limit = (!period.is_zero()).then(|| PtoLimit {
+                period,
+                ..transport.pto_limit.unwrap_or_default()
+            });
         }
         if let Some(packets) = self.initial_window {
             transport.initial_window = Some((packets * 1200).into());
@@ -288,6 +319,14 @@ pub fn parse_backoff(input: &str) -> Result<f64, BackoffError> {
         Ok(factor)
     } else {
         Err(BackoffError)
+    }
+}
+
+/// Reads how long probe timeouts keep to their limit; 0 for not at all.
+pub fn parse_pto_limit(input: &str) -> Result<Duration, DurationError> {
+    match input {
+        "0" | "0s" => Ok(Duration::ZERO),
+        _ => parse_positive_duration(input),
     }
 }
 

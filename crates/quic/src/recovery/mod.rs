@@ -5,6 +5,7 @@
 //! packets are lost; this module keeps the path's numbers and tells the controller. It never sees a
 //! frame or a packet's bytes.
 
+mod backoff;
 mod episodes;
 mod pacer;
 mod path;

@@ -9,6 +9,7 @@ use rand_core::Rng;
 use swiftwater_congestion::{Controller, EcnCounts, Env, LostPacket, RttView, SentInfo};
 use swiftwater_units::{Bandwidth, ByteCount, Instant, PacketCount, PathId};
 
+use super::backoff::{Backoff, Limit};
 use super::episodes::Episodes;
 use super::pacer::Pacer;
 use super::rate_sample::RateSampler;
@@ -251,15 +252,19 @@ impl PathRecovery {
             _ => self.pto_base(),
         };
         let first = base.saturating_add(max_ack_delay);
-        let mut timeout = first;
-        for _ in 0..self.pto_count {
-            let backoff = settings.pto_backoff();
-            if timeout >= config.max_pto || backoff <= 1000 {
-                break;
-            }
-            timeout = timeout.saturating_mul(backoff) / 1000;
+        if self.pto_count == 0 {
+            return first;
         }
-        timeout.min(config.max_pto).max(first)
+        let backoff = Backoff {
+            first,
+            thousandths: settings.pto_backoff(),
+            longest: config.max_pto,
+            limit: config.pto_limit.map(|limit| Limit {
+                timeout: self.rtt.view().smoothed.saturating_add(limit.beyond_rtt),
+                period: limit.period,
+            }),
+        };
+        backoff.timeout_after(self.pto_count)
     }
 
     /// Losses that span this long make persistent congestion (RFC 9002, section 7.6.1).
