@@ -102,7 +102,7 @@ pub struct TrustArgs {
 Examples:
   swiftwater relay --listen 127.0.0.1:5000 --to 127.0.0.1:4433 --rate 20mbit --delay 30ms --loss 1%
   swiftwater relay --listen 127.0.0.1:5000 --to 10.0.0.7:443 --trace lte.csv --buffer 1bdp
-  swiftwater relay --listen [::]:5000 --to server.example:443 --loss ge:1%,30% --jitter 5ms --json
+  swiftwater relay --listen [::]:5000 --to server.example:443 --loss ge:2%,40%@5ms --jitter 5ms --json
 
 Clients send to the relay as if it were the server. --delay is one way; both directions have the same
 link unless an --up- flag says otherwise. Formats of traces: CSV (t_ms,rate_kbps,rtt_ms,loss) and

@@ -32,7 +32,8 @@ pub struct RelayLinkArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub delay: Option<Duration>,
 
-    /// Random loss: 1%, 0.01; ge:p,r or ge:p,r,h,k for bursts (Gilbert-Elliott)
+    /// Random loss: 1%, or in bursts: ge:10%,60%@3ms begins one in 10 % of all steps of 3 ms and ends it in
+    /// 60 % (Gilbert-Elliott); without @TIME the steps are packets, and a silent sender stays in a burst
     #[arg(long, value_name = "LOSS")]
     pub loss: Option<LossModel>,
 

@@ -157,6 +157,14 @@ fn a_viewer_keeps_what_it_saw() {
     viewer.on_frame(at(400), begun, &frame(3), true);
     assert_eq!(viewer.state(at(400)), Some(PlayerState::Frozen));
     assert!(viewer.freezes().is_empty(), "it is not over");
+    let lasting = Freeze {
+        since: at(360),
+        until: at(402),
+    };
+    assert!(
+        viewer.freezes_by(at(402)).eq([lasting]),
+        "but it can be seen"
+    );
     viewer.on_frame(at(405), begun, &frame(4), false);
     assert_eq!(viewer.state(at(405)), Some(PlayerState::Playing));
     assert_eq!(
@@ -165,6 +173,11 @@ fn a_viewer_keeps_what_it_saw() {
             since: at(360),
             until: at(405),
         }]
+    );
+    assert!(
+        viewer
+            .freezes_by(at(406))
+            .eq(viewer.freezes().iter().copied())
     );
     viewer.on_end(at(410));
     let report = viewer.report(at(1000)).expect("it saw something");
@@ -203,25 +216,36 @@ fn the_conclusion_is_made_of_what_was_measured() {
         ..row("other")
     };
     let words = conclusion(&plain, &other);
+    // What a viewer saw comes first.
+    assert!(
+        words.starts_with("other: no freeze instead of 2 freezes of 310 ms in all; "),
+        "{words}"
+    );
     for part in [
-        "other: ",
-        "(9; 7 with arq)",
-        "91 ms after it instead of 80 ms",
-        "no freeze instead of 2 freezes of 310 ms in all",
+        "(9 times; 7 with arq)",
+        "91 ms later on average instead of 80 ms",
         "12.3 % more data",
     ] {
         assert!(words.contains(part), "no '{part}' in: {words}");
     }
     // Without a repeated loss there is no latency, and none is made up.
     let words = conclusion(&row("arq"), &other);
-    assert!(words.contains("too few") && !words.contains("91 ms"));
+    assert!(words.contains("Too few") && !words.contains("91 ms"));
     let failed = Row {
         error: Some("lost".to_owned()),
         ..row("arq")
     };
     assert!(conclusion(&failed, &other).contains("nothing to compare"));
     let table = table(&[plain.clone(), other.clone()]);
-    assert_eq!(table.lines().count(), 14, "{table}");
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines.len(), 17, "{table}");
+    assert!(lines[0].contains("arq (plain)"), "{table}");
+    assert_eq!(lines[1], "What the viewer got");
+    assert!(
+        lines[2].contains("frozen") && lines[2].contains("310 ms"),
+        "{table}"
+    );
+    assert!(lines[3].contains("frame delay"), "{table}");
     assert!(table.contains("12.3 %") && table.contains("1 (all, verified)"));
 }
 

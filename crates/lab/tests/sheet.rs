@@ -1,7 +1,6 @@
 //! Pages that come from no scenario.
 
-use serde_json::json;
-use swiftwater_lab::report::Sheet;
+use swiftwater_lab::report::{Band, Chart, Curve, Headline, Panel, Shape, Sheet};
 
 /// Everything that a page can have, with text that must not be taken for markup.
 fn page() -> Sheet {
@@ -20,28 +19,94 @@ fn text_is_no_markup() {
     let html = page().render();
     assert!(!html.contains("<b>"), "a tag from a text");
     assert_eq!(html.matches("&lt;b&gt;&amp;&quot;&#39;").count(), 9);
-    assert!(!html.contains("plotly.js v"), "no plot, no script for it");
+    assert!(!html.contains("<script"), "nothing needs one");
+}
+
+/// A chart with two panels, two curves and a band far shorter than a pixel.
+fn chart() -> Chart {
+    let curve = |name: &str, colour| Curve {
+        name: name.to_owned(),
+        colour,
+        shape: Shape::Line,
+        points: vec![(0.0, 0.0), (10.0, 40.0), (f64::NAN, 1.0), (30.0, 20.0)],
+    };
+    let panel = |title: &str, curves| Panel {
+        title: title.to_owned(),
+        y: "ms".to_owned(),
+        y_end: None,
+        height: 100,
+        curves,
+        bands: vec![Band {
+            from: 12.0,
+            to: 12.001,
+            note: "frozen for 1 ms".to_owned(),
+        }],
+    };
+    Chart {
+        x: "s".to_owned(),
+        panels: vec![
+            panel("one", vec![curve("<b>a", 0)]),
+            panel("two", vec![curve("<b>a", 0), curve("other", 1)]),
+        ],
+    }
 }
 
 #[test]
-fn plots_bring_what_draws_them() {
+fn charts_need_no_script() {
     let mut sheet = page();
-    let before = sheet.render().matches("</script>").count();
-    for title in ["one", "two"] {
-        let data = json!([{"type": "scatter", "x": [1], "y": [2], "name": "</script>"}]);
-        sheet.plot(title, &data, &json!({}), 300, "a caption");
-    }
+    sheet.chart("title", &chart(), "caption");
     let html = sheet.render();
-    // Two plots, and plotly.js once.
-    assert_eq!(html.matches("</script>").count(), before + 3);
-    assert_eq!(html.matches("plotly.js v").count(), 1);
-    for place in ["plot-0", "plot-1"] {
-        assert!(html.contains(&format!("data-plot=\"{place}\"")));
-        assert!(html.contains(&format!("id=\"{place}\"")));
-    }
+    assert!(!html.contains("<script") && !html.contains("http"));
+    assert!(html.len() < 20_000, "{} bytes", html.len());
+    assert_eq!(html.matches("<path class=\"curve c0\"").count(), 2);
+    // In the legend each name is once, and a text is no markup.
+    assert_eq!(
+        html.matches("<span class=\"c0\">&lt;b&gt;a</span>").count(),
+        1
+    );
+    assert!(!html.contains("<b>a"));
+    // Values that are no numbers are left out.
+    assert!(!html.contains("NaN"));
 }
 
 #[test]
-fn plot_text_has_no_tags() {
-    assert_eq!(Sheet::plot_text("a<b>&c"), "a&lt;b&gt;&amp;c");
+fn short_bands_can_be_seen() {
+    let mut sheet = Sheet::new("");
+    sheet.chart("title", &chart(), "caption");
+    let html = sheet.render();
+    assert_eq!(html.matches("<title>frozen for 1 ms</title>").count(), 2);
+    let band = html.split("class=\"band\"").nth(1).expect("a band");
+    let width = band
+        .split("width=\"")
+        .nth(1)
+        .and_then(|rest| rest.split('"').next());
+    let width: f64 = width.expect("a width").parse().expect("a number");
+    assert!(width >= 2.0, "{width}");
+}
+
+#[test]
+fn pages_follow_the_colour_scheme() {
+    let html = page().render();
+    assert!(html.contains("prefers-color-scheme: dark"));
+}
+
+#[test]
+fn a_chart_without_points_is_a_chart() {
+    let mut sheet = Sheet::new("");
+    sheet.chart("title", &Chart::default(), "caption");
+    assert!(sheet.render().contains("<svg"));
+}
+
+#[test]
+fn headlines_come_with_what_they_are() {
+    let mut sheet = Sheet::new("");
+    sheet.headlines([Headline {
+        name: "<one>",
+        colour: 7,
+        values: vec![("329 ms".to_owned(), "frozen")],
+    }]);
+    let html = sheet.render();
+    assert!(html.contains("<h3>&lt;one&gt;</h3>") && html.contains("<b>329 ms</b> frozen"));
+    // After the last colour they begin again.
+    assert!(html.contains("<section class=\"c1\">"));
 }

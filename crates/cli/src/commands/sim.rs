@@ -41,7 +41,7 @@ Flows run from senders to receivers of their own through one bottleneck, on the 
 time. The same flags and seed give the same result on every machine.")]
 pub struct SimArgs {
     /// A flow: its controller (cubic, or cubic:beta=0.8,hystart=off), then any of ,start=TIME
-    /// ,bytes=SIZE ,extra-rtt=TIME (repeat for several); without bytes it goes on to the end
+    /// ,bytes=SIZE ,extra-rtt=TIME (repeat for several); without bytes it lasts to the end
     #[arg(long = "flow", value_name = "FLOW", default_value = "cubic")]
     pub flows: Vec<FlowArg>,
 
@@ -68,7 +68,8 @@ pub struct SimArgs {
     #[arg(long, value_name = "DISCIPLINE", default_value = "droptail")]
     pub queue: QueueDiscipline,
 
-    /// Random loss behind the queue: 0.1%, 0.001, ge:p,r or ge:p,r,h,k
+    /// Random loss behind the queue: 0.1%, or in bursts: ge:10%,60%@3ms begins one in 10 % of all steps of
+    /// 3 ms and ends it in 60 %; without @TIME the steps are packets
     #[arg(long, value_name = "LOSS", default_value = "none")]
     pub loss: LossModel,
 

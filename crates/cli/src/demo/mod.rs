@@ -44,11 +44,12 @@ use crate::transport::Tuning;
     after_help = "\
 Examples:
   swiftwater demo
-  swiftwater demo live --loss 8% --rtt 100ms --recovery autorec --recovery autorec-paper
+  swiftwater demo live --loss 8% --recovery autorec --recovery autorec+
   swiftwater demo files --preset satellite
   swiftwater demo web
 
-Without a story it is 'live': flags are those of 'demo live'. All is over in less than a minute."
+Without a story it is 'live': flags are those of 'demo live'. 'live' takes half a minute, 'files' about as
+long, 'web' up to a minute and a half; with --quick all take seconds."
 )]
 pub struct DemoArgs {
     /// What to show.
@@ -63,18 +64,28 @@ pub struct DemoArgs {
 /// What the demo shows.
 #[derive(Debug, Subcommand)]
 pub enum Story {
-    /// Live video over a lossy link, with plain ARQ and AutoRec side by side (the default)
+    /// Live video over a lossy network, with plain retransmission and AutoRec+ side by side (the default)
     #[command(after_help = "\
 Examples:
   swiftwater demo live
-  swiftwater demo live --loss ge:2%,30% --rtt 120ms --bitrate 4mbit
+  swiftwater demo live --loss ge:2%,50%@20ms --rtt 120ms --bitrate 4mbit
   swiftwater demo live --video talk.mp4 --recovery autorec --recovery art --page art.html
   swiftwater demo live --preset lossy-wifi --quick --json
 
 The same stream is sent at the same time, frame by frame in real time, over one emulated link for each
 recovery: real servers, real clients, real UDP sockets. Every byte is checked on arrival; a model of a
-live player tells what a viewer would have seen. The page with plots needs no network to open. Ctrl-C
-ends the showing early, with a report (exit code 130).")]
+live player decides what a viewer would have seen. The page with plots needs no network to open. Ctrl-C
+ends it early, with a report (exit code 130). Results depend on the seed, and a little on the machine's load,
+since everything runs in real time.
+
+Losses in bursts: ge:P,R@TIME has a good and a bad state (Gilbert-Elliott), in which everything is lost. After
+each step of TIME the good state turns bad with probability P, the bad one good with R: bursts last TIME / R on
+average. Without @TIME a step is a packet: then a burst lasts until enough packets were lost in it, so a sender
+that pauses stays in it for long.
+
+The congestion controller is copa unless --cc or --profile is given: controllers that take random losses for
+congestion (cubic), or whose estimate of the rate suffers from them (bbr1), freeze the picture whatever repairs
+the losses.")]
     Live(Box<LiveArgs>),
     /// Files across emulated networks
     #[command(after_help = "\
@@ -84,7 +95,7 @@ Examples:
   swiftwater demo files --preset satellite --preset lte --json
 
 A short video and a random file cross each emulated network over real UDP sockets on this machine and
-are verified by SHA-256. The networks run at the same time; all is over in well under a minute.")]
+are verified by SHA-256. The networks run at the same time; it takes about half a minute.")]
     Files(Box<FilesArgs>),
     /// A web page and calls of an API over HTTP/3, beside HTTP/2 over the kernel's TCP
     #[command(after_help = "\
@@ -96,7 +107,11 @@ Examples:
 The same page is loaded over either protocol in turn, each time by a client that knows nothing, from a
 server that just started. On Linux both cross the same emulated link below IP, between two network
 namespaces that vanish with the program: that takes root, or a system that grants user namespaces to
-everybody. Elsewhere only HTTP/3 is shown, through a relay of UDP datagrams.")]
+everybody. Elsewhere only HTTP/3 is shown, through a relay of UDP datagrams. It takes up to a minute and a
+half, with --quick a few seconds.
+
+CUBIC, the default for HTTP/3, slows down for each loss; TCP has the kernel's controller, which the tables
+name. Compare like with like by --cc and --tcp-cc; on lossy links try --cc bbr3.")]
     Web(Box<WebArgs>),
 }
 

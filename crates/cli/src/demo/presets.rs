@@ -16,7 +16,7 @@ use crate::link_args::Links;
 pub enum Preset {
     /// 50 Mbit/s down, 10 up, RTT 24 ms, queue of 50 ms
     HomeBroadband,
-    /// A synthetic LTE trace: 15 Mbit/s on average with fades, RTT 40 to 140 ms
+    /// A synthetic LTE trace: 15 Mbit/s on average with fades, RTT 40 to 140 ms when the queue is empty
     Lte,
     /// 40 Mbit/s, RTT 4 ms with jitter, 5 % of packets lost each way
     LossyWifi,

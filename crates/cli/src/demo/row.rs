@@ -29,7 +29,7 @@ pub struct Row {
     pub goodput_bps: Option<f64>,
     /// Stream bytes that the server sent again as a share of those it sent.
     pub retransmitted_share: Option<f64>,
-    /// The server's smoothed round-trip time at the end.
+    /// The server's smoothed round-trip time at the end, the wait in queues included.
     pub srtt_ms: Option<f64>,
     /// What went wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,7 +63,7 @@ pub fn table(rows: &[Row]) -> String {
         "completed",
         "goodput",
         "sent again",
-        "RTT",
+        "smoothed RTT",
         "SHA-256",
     ]);
     for row in rows {

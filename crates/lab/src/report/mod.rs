@@ -6,6 +6,7 @@
 //! ReportData --page------> title, verdicts, figures, cases, how it was run
 //!              figures --> JSON for plotly.js, one object for each figure
 //! verdicts   --markdown--> table for documents, misses first
+//! Sheet      --chart-----> pages of results that come from no scenario, drawn as SVG
 //! ```
 //!
 //! Pages hold text of files (titles, labels, notes), all of it escaped in `html.rs`. Files are read
@@ -13,6 +14,7 @@
 //! come from [`claim`](crate::claim).
 
 mod cases;
+mod chart;
 mod data;
 pub mod figures;
 mod html;
@@ -27,11 +29,12 @@ mod verdicts;
 
 use thiserror::Error;
 
+pub use chart::{Band, Chart, Curve, Panel, Shape};
 pub use data::{Needs, Origin, ReportData, needs};
 pub use index::{Counts, IndexEntry, index};
 pub use markdown::markdown;
 pub use page::render_data;
-pub use sheet::Sheet;
+pub use sheet::{Headline, Sheet};
 pub use statistics::{ErrorBars, Means, Point};
 pub use stored::{command, render};
 

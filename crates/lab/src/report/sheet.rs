@@ -1,19 +1,28 @@
 //! A page put together piece by piece, for results that come from no scenario. It looks like the
-//! report of an experiment and, like it, opens without a network.
+//! report of an experiment and, like it, opens without a network. Its charts are SVG: it needs no script
+//! and stays small.
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
-
-use super::html::{document, escape, json, plot_text};
-use super::page::plotly_script;
+use super::chart::Chart;
+use super::html::{document, escape};
 
 /// A page in the making. All text is escaped here.
 #[derive(Clone, Debug)]
 pub struct Sheet {
     title: String,
     body: String,
-    plots: usize,
+}
+
+/// What a reader should see first of one of several things that are compared.
+#[derive(Clone, Debug)]
+pub struct Headline<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its colour in charts ([`Curve::colour`](super::Curve::colour)).
+    pub colour: usize,
+    /// Values with what they are.
+    pub values: Vec<(String, &'static str)>,
 }
 
 impl Sheet {
@@ -22,7 +31,6 @@ impl Sheet {
         Self {
             title: title.to_owned(),
             body: format!("<h1>{}</h1>\n", escape(title)),
-            plots: 0,
         }
     }
 
@@ -64,22 +72,38 @@ impl Sheet {
         self.body.push_str("</tbody></table></div>\n");
     }
 
-    /// Adds a plot: `data` and `layout` as plotly.js has them, `height` in pixels. Names and titles in
-    /// it must have gone through [`Sheet::plot_text`].
-    pub fn plot(&mut self, title: &str, data: &Value, layout: &Value, height: u32, caption: &str) {
-        let place = self.plots;
-        self.plots += 1;
-        let plot = serde_json::json!({ "data": data, "layout": layout });
+    /// Adds a chart with a title above and an explanation below.
+    pub fn chart(&mut self, title: &str, chart: &Chart, caption: &str) {
         let _ = writeln!(
             self.body,
-            "<figure>\n<figcaption>{}</figcaption>\n\
-             <div class=\"plot\" data-plot=\"plot-{place}\" style=\"height:{height}px\"></div>\n\
-             <script type=\"application/json\" id=\"plot-{place}\">{}</script>\n\
-             <p class=\"caption\">{}</p>\n</figure>",
+            "<figure>\n<figcaption>{}</figcaption>\n{}<p class=\"caption\">{}</p>\n</figure>",
             escape(title),
-            json(&plot),
+            chart.render(),
             escape(caption),
         );
+    }
+
+    /// Adds figures that should be seen first, side by side: for each name, values with what they are.
+    pub fn headlines<'a>(&mut self, headlines: impl IntoIterator<Item = Headline<'a>>) {
+        self.body.push_str("<div class=\"headlines\">\n");
+        for headline in headlines {
+            let colour = headline.colour % super::chart::COLOURS;
+            let _ = writeln!(
+                self.body,
+                "<section class=\"c{colour}\">\n<h3>{}</h3>",
+                escape(headline.name)
+            );
+            for (value, meaning) in headline.values {
+                let _ = writeln!(
+                    self.body,
+                    "<p><b>{}</b> {}</p>",
+                    escape(&value),
+                    escape(meaning)
+                );
+            }
+            self.body.push_str("</section>\n");
+        }
+        self.body.push_str("</div>\n");
     }
 
     /// Adds a list of names and what belongs to them.
@@ -98,16 +122,6 @@ impl Sheet {
 
     /// The whole page.
     pub fn render(&self) -> String {
-        let mut scripts = String::new();
-        if self.plots > 0 {
-            scripts.push_str(&plotly_script());
-        }
-        let _ = writeln!(scripts, "<script>\n{}</script>", include_str!("page.js"));
-        document(&self.title, &scripts, &self.body)
-    }
-
-    /// Text as it may stand in a plot, where plotly.js reads a few tags.
-    pub fn plot_text(text: &str) -> String {
-        plot_text(text)
+        document(&self.title, "", &self.body)
     }
 }

@@ -92,16 +92,21 @@ pub(crate) async fn run(args: LiveArgs) -> Result<(), Failure> {
 }
 
 fn announce(plan: &Plan) -> Result<(), Failure> {
-    let names: Vec<&str> = plan.recoveries.iter().map(String::as_str).collect();
     output::line(&format!(
-        "{} s of live video ({}, {}) over {} emulated links at the same time ({}): {}",
+        "The same {} s of live video ({}, {}) go to {} viewers at the same time, each over a network of\n\
+         its own: {}.\nOnly the repair of losses differs:",
         plan.length.as_secs(),
         plan.schedule.source(),
         table::rate(plan.schedule.mean_rate().as_bps() as f64),
-        names.len(),
+        plan.recoveries.len(),
         plan.network,
-        names.join(", "),
-    ))
+    ))?;
+    let width = plan.recoveries.iter().map(String::len).max().unwrap_or(0);
+    for recovery in &plan.recoveries {
+        let described = words::described(recovery);
+        output::line(&format!("  {recovery:width$}  {described}"))?;
+    }
+    Ok(())
 }
 
 /// Connects all variants, in the order of the plan.
@@ -196,10 +201,11 @@ fn tell(
             output::json(row)?;
         }
     } else {
-        output::line(&format!("\n{}\n\n{}\n", words::table(rows), words::MEANING))?;
+        output::line(&format!("\n{}\n", words::table(rows)))?;
         for conclusion in conclusions(rows) {
             output::line(&conclusion)?;
         }
+        output::line(&format!("\n{}\n", words::MEANING))?;
         match end {
             End::Complete => {}
             // The player of a late start may have some of the video left to show.
@@ -215,7 +221,10 @@ fn tell(
         }
     }
     if let Some(path) = &plan.page {
-        let samples: Vec<_> = shown.iter().map(page::Course::of).collect();
+        let samples: Vec<_> = shown
+            .iter()
+            .map(|one| page::Course::of(one, plan))
+            .collect();
         let html = page::render(plan, rows, &samples);
         page::write(path, &html)?;
         if !plan.json {

@@ -1,32 +1,31 @@
-//! The page of a showing: plots, table, what was run. One file that opens without a network.
+//! The page of a showing: what the viewers got, charts, table, what was run. One file that opens without
+//! a network.
 
 use std::path::Path;
 
-use serde_json::{Value, json};
-use swiftwater_lab::report::Sheet;
+use swiftwater::link::Buffer;
+use swiftwater::units::Instant;
+use swiftwater_lab::report::{Band, Chart, Curve, Headline, Panel, Shape, Sheet};
 
 use super::Shown;
 use super::course::{Sample, loss};
 use super::plan::Plan;
 use super::recoveries::Recovered;
 use super::row::{Row, milliseconds};
-use super::words::{LINES, MEANING, conclusion};
+use super::words::{Group, HEADLINES, LINES, MEANING, conclusion, described, ms, title};
 use crate::exit::Failure;
 use crate::part_file::PartFile;
 use crate::table;
 
-/// Colours that people with any kind of colour vision can tell apart (Okabe and Ito, "Color Universal
-/// Design", 2008); one for each variant that can be.
-const COLOURS: [&str; 6] = [
-    "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#000000",
-];
-
 /// Points of a distribution at most.
 const MAX_POINTS: usize = 1000;
 
-/// Height of a plot and of a panel in one, pixels.
-const PLOT: u32 = 400;
-const PANEL: u32 = 220;
+/// Height of a panel that stands alone, and of one among several, pixels.
+const ALONE: u32 = 320;
+const PANEL: u32 = 150;
+
+/// The x axis of everything over time.
+const TIME: &str = "seconds since the viewer's request";
 
 /// How a variant went, for plots.
 #[derive(Clone, Debug)]
@@ -35,33 +34,32 @@ pub struct Course {
     pub samples: Vec<Sample>,
     /// Recovery latencies, the shortest first.
     pub recoveries: Vec<Recovered>,
-    /// From capture to arrival of each frame, milliseconds, the shortest first.
-    pub delays_ms: Vec<f64>,
+    /// For each frame that arrived: seconds from the viewer's request to its arrival, and milliseconds
+    /// from its capture to its arrival.
+    pub frames: Vec<(f64, f64)>,
     /// Freezes: seconds since the viewer's request, from and until.
     pub freezes: Vec<(f64, f64)>,
 }
 
 impl Course {
-    pub(super) fn of(shown: &Shown) -> Self {
+    pub(super) fn of(shown: &Shown, plan: &Plan) -> Self {
         let viewer = shown.variant.viewer();
         let asked = viewer.asked();
-        let mut delays = viewer.delays().to_vec();
-        delays.sort_unstable();
+        let seconds = |at: Instant| at.saturating_since(asked).as_secs_f64();
+        let begun = seconds(viewer.begun().unwrap_or(asked));
+        // Frames arrive in the order in which they were sent.
+        let frames = plan.schedule.frames().iter().zip(viewer.delays());
+        let frames = frames.map(|(frame, delay)| {
+            let captured = begun + frame.at.as_secs_f64();
+            (captured + delay.as_secs_f64(), milliseconds(*delay))
+        });
+        let freezes = viewer.freezes_by(shown.variant.now());
+        let freezes = freezes.map(|freeze| (seconds(freeze.since), seconds(freeze.until)));
         Self {
             samples: shown.samples.clone(),
             recoveries: shown.variant.recoveries.sorted(),
-            delays_ms: delays.into_iter().map(milliseconds).collect(),
-            freezes: viewer
-                .freezes()
-                .iter()
-                .map(|freeze| {
-                    let seconds = |at| -> f64 {
-                        let at: swiftwater::units::Instant = at;
-                        at.saturating_since(asked).as_secs_f64()
-                    };
-                    (seconds(freeze.since), seconds(freeze.until))
-                })
-                .collect(),
+            frames: frames.collect(),
+            freezes: freezes.collect(),
         }
     }
 }
@@ -76,11 +74,12 @@ pub fn write(path: &Path, html: &str) -> Result<(), Failure> {
 
 /// The page; `rows` and `courses` are those of the plan's recoveries.
 pub fn render(plan: &Plan, rows: &[Row], courses: &[Course]) -> String {
-    let mut sheet = Sheet::new("Live video over a lossy link");
+    let mut sheet = Sheet::new("Live video over a lossy network");
+    let looks = looks(rows);
     sheet.paragraph(&format!(
-        "The same live stream ({}, {}) crossed {} emulated links at the same time ({}), each with \
-         another way to repair losses, from real servers to real clients over UDP sockets. Every byte \
-         was checked on arrival and played out by a model of a live player.",
+        "The same {} s of live video ({}, {}) were sent to {} viewers at the same time, each over a network \
+         of its own ({}). Only the repair of losses differed.",
+        plan.length.as_secs(),
         plan.schedule.source(),
         table::rate(plan.schedule.mean_rate().as_bps() as f64),
         rows.len(),
@@ -91,20 +90,29 @@ pub fn render(plan: &Plan, rows: &[Row], courses: &[Course]) -> String {
             sheet.banner(&format!("{}: {error}", row.recovery));
         }
     }
+    sheet.headlines(rows.iter().zip(&looks).map(|(row, look)| {
+        Headline {
+            name: &look.name,
+            colour: look.colour,
+            values: HEADLINES
+                .iter()
+                .map(|line| ((line.cell)(row), line.name))
+                .collect(),
+        }
+    }));
+    playback(&mut sheet, &looks, courses);
     if let Some((plain, others)) = rows.split_first() {
         for other in others {
             sheet.paragraph(&conclusion(plain, other));
         }
     }
-    sheet.heading("Results");
-    results(&mut sheet, rows);
-    sheet.heading("Plots");
-    let looks = looks(rows);
-    recovery_latency(&mut sheet, &looks, courses);
+    sheet.heading("All numbers");
+    results(&mut sheet, rows, &looks);
+    sheet.heading("More plots");
     frame_delay(&mut sheet, &looks, courses);
     buffer(&mut sheet, &looks, courses);
+    recovery_latency(&mut sheet, &looks, courses);
     redundancy(&mut sheet, &looks, courses);
-    cost(&mut sheet, &looks, rows);
     sheet.heading("What was run");
     facts(&mut sheet, plan);
     sheet.render()
@@ -113,42 +121,76 @@ pub fn render(plan: &Plan, rows: &[Row], courses: &[Course]) -> String {
 /// Name and colour of a variant in all plots.
 struct Look {
     name: String,
-    colour: &'static str,
+    colour: usize,
 }
 
 /// Looks of all variants; the second of a name is told apart by a number.
 fn looks(rows: &[Row]) -> Vec<Look> {
-    let look = |(place, (row, colour)): (usize, (&Row, &'static str))| {
-        let before = rows[..place].iter();
+    let look = |(colour, row): (usize, &Row)| {
+        let before = rows[..colour].iter();
         let same = before
             .filter(|other| other.recovery == row.recovery)
             .count();
         let name = match same {
-            0 => row.recovery.clone(),
-            same => format!("{} ({})", row.recovery, same + 1),
+            0 => title(&row.recovery),
+            same => format!("{} ({})", title(&row.recovery), same + 1),
         };
-        Look {
-            name: Sheet::plot_text(&name),
-            colour,
-        }
+        Look { name, colour }
     };
-    rows.iter().zip(COLOURS).enumerate().map(look).collect()
+    rows.iter().enumerate().map(look).collect()
 }
 
-fn results(sheet: &mut Sheet, rows: &[Row]) {
-    let titles = std::iter::once("").chain(rows.iter().map(|row| &*row.recovery));
-    let lines = LINES.iter().map(|line| {
-        std::iter::once(line.name.to_owned())
-            .chain(rows.iter().map(line.cell))
-            .collect()
-    });
-    sheet.table(titles, lines);
+fn results(sheet: &mut Sheet, rows: &[Row], looks: &[Look]) {
+    for group in Group::ALL {
+        let titles = std::iter::once(group.title()).chain(looks.iter().map(|look| &*look.name));
+        let lines = LINES.iter().filter(|line| line.group == group);
+        let lines = lines.map(|line| {
+            std::iter::once(line.name.to_owned())
+                .chain(rows.iter().map(line.cell))
+                .collect()
+        });
+        sheet.table(titles, lines);
+    }
     sheet.paragraph(MEANING);
     sheet.paragraph("In means and percentiles of recovery latency every byte counts the same.");
 }
 
+/// The delay of each frame over time and the freezes, a panel for each variant, all with one scale.
+fn playback(sheet: &mut Sheet, looks: &[Look], courses: &[Course]) {
+    let panels = looks.iter().zip(courses).map(|(look, course)| Panel {
+        title: look.name.clone(),
+        y: "frame delay, ms".to_owned(),
+        bands: bands(course),
+        ..panel(vec![curve(look, Shape::Line, course.frames.clone())])
+    });
+    sheet.chart(
+        "What the viewers saw",
+        &over_time(same_scale(panels.collect())),
+        "Line: how long each frame took from capture to arrival. Red: the picture stood still, since the \
+         frame to show next had not arrived.",
+    );
+}
+
+fn buffer(sheet: &mut Sheet, looks: &[Look], courses: &[Course]) {
+    let panels = looks.iter().zip(courses).map(|(look, course)| {
+        let points = course.samples.iter();
+        let points = points.map(|sample| (sample.at, sample.buffer_ms));
+        Panel {
+            title: look.name.clone(),
+            y: "buffer, ms".to_owned(),
+            bands: bands(course),
+            ..panel(vec![curve(look, Shape::Line, points.collect())])
+        }
+    });
+    sheet.chart(
+        "Player's buffer",
+        &over_time(same_scale(panels.collect())),
+        "Play time in each player's buffer. Red: freezes.",
+    );
+}
+
 fn recovery_latency(sheet: &mut Sheet, looks: &[Look], courses: &[Course]) {
-    let data = looks.iter().zip(courses).map(|(look, course)| {
+    let curves = looks.iter().zip(courses).map(|(look, course)| {
         let total: f64 = course
             .recoveries
             .iter()
@@ -157,147 +199,166 @@ fn recovery_latency(sheet: &mut Sheet, looks: &[Look], courses: &[Course]) {
         let mut below = 0.0;
         let points = course.recoveries.iter().map(|one| {
             below += f64::from(one.bytes);
-            (milliseconds(one.latency), below / total)
+            (milliseconds(one.latency), 100.0 * below / total)
         });
         distribution(look, points.collect())
     });
-    sheet.plot(
+    sheet.chart(
         "Recovery latency",
-        &data.collect(),
-        &layout(
-            "ms from first retransmission to the copy that arrived",
-            "share of bytes",
-        ),
-        PLOT,
-        "Of data whose first retransmission was lost as well: how long it took from there to the \
-         sending of the copy that arrived. Further left is better.",
+        &Chart {
+            x: "ms from the retransmission to the sending of the copy that arrived".to_owned(),
+            panels: vec![Panel {
+                y: "% of bytes".to_owned(),
+                height: ALONE,
+                ..panel(curves.collect())
+            }],
+        },
+        "Of data whose retransmission was lost as well: how long it took from there to the sending of the \
+         copy that arrived. Further left is better.",
     );
 }
 
 fn frame_delay(sheet: &mut Sheet, looks: &[Look], courses: &[Course]) {
-    let data = looks.iter().zip(courses).map(|(look, course)| {
-        let total = course.delays_ms.len() as f64;
-        let points = course.delays_ms.iter().enumerate();
-        let points = points.map(|(n, delay)| (*delay, (n + 1) as f64 / total));
+    let curves = looks.iter().zip(courses).map(|(look, course)| {
+        let mut delays: Vec<f64> = course.frames.iter().map(|frame| frame.1).collect();
+        delays.sort_unstable_by(f64::total_cmp);
+        let total = delays.len() as f64;
+        let points = delays.into_iter().enumerate();
+        let points = points.map(|(n, delay)| (delay, 100.0 * (n + 1) as f64 / total));
         distribution(look, points.collect())
     });
-    sheet.plot(
+    sheet.chart(
         "Frame delay",
-        &data.collect(),
-        &layout("ms from capture to arrival", "share of frames"),
-        PLOT,
-        "From a frame's capture until all of it, and all before it, had arrived.",
-    );
-}
-
-fn buffer(sheet: &mut Sheet, looks: &[Look], courses: &[Course]) {
-    let mut panels = Panels::new(looks.len());
-    let mut shapes = Vec::new();
-    for (place, (look, course)) in looks.iter().zip(courses).enumerate() {
-        let axis = suffix(place);
-        let points = course
-            .samples
-            .iter()
-            .map(|sample| (sample.at, sample.buffer_ms));
-        panels.line(place, look, points.collect(), "linear");
-        panels.title(place, "ms");
-        for (since, until) in &course.freezes {
-            shapes.push(json!({
-                "type": "rect", "xref": "x", "yref": format!("y{axis} domain"),
-                "x0": since, "x1": until, "y0": 0, "y1": 1,
-                "fillcolor": look.colour, "opacity": 0.3, "line": {"width": 1, "color": look.colour},
-            }));
-        }
-    }
-    let (data, mut layout) = panels.finish();
-    layout["shapes"] = json!(shapes);
-    sheet.plot(
-        "Player's buffer",
-        &data,
-        &layout,
-        PANEL * looks.len().max(1) as u32 + 100,
-        "Play time in each player's buffer. Coloured bands are freezes.",
+        &Chart {
+            x: "ms from capture to arrival".to_owned(),
+            panels: vec![Panel {
+                y: "% of frames".to_owned(),
+                height: ALONE,
+                ..panel(curves.collect())
+            }],
+        },
+        "Share of the frames that had arrived, with all before them, within a time. Further left is better.",
     );
 }
 
 fn redundancy(sheet: &mut Sheet, looks: &[Look], courses: &[Course]) {
-    let mut panels = Panels::new(2);
-    panels.title(0, "K");
-    panels.title(1, "% lost");
-    for (look, course) in looks.iter().zip(courses) {
-        let levels = course
-            .samples
-            .iter()
-            .map(|sample| (sample.at, f64::from(sample.level)));
-        panels.line(0, look, levels.collect(), "hv");
-        panels.line(1, look, loss(&course.samples), "linear");
-    }
-    let (data, layout) = panels.finish();
-    sheet.plot(
-        "Redundancy level and loss",
-        &data,
-        &layout,
-        2 * PANEL + 100,
-        "Above: replicas per lost datum that the policy granted. Below: packets that the link lost, \
-         over the two seconds before.",
-    );
-}
-
-fn cost(sheet: &mut Sheet, looks: &[Look], rows: &[Row]) {
-    let names: Vec<&str> = looks.iter().map(|look| &*look.name).collect();
-    let bars = |name: &str, colour: &str, share: fn(&Row) -> f64| {
-        let y: Vec<f64> = rows.iter().map(|row| 100.0 * share(row)).collect();
-        json!({"type": "bar", "name": name, "x": names, "y": y, "marker": {"color": colour}})
-    };
-    let data = json!([
-        bars("retransmissions", "#999999", |row| row.retransmission_cost),
-        bars("replicas", "#56B4E9", |row| row.redundancy_cost),
-    ]);
-    let mut layout = layout("", "% of bytes sent first");
-    layout["xaxis"] = json!({"type": "category"});
-    layout["barmode"] = json!("stack");
-    sheet.plot(
-        "Cost",
-        &data,
-        &layout,
-        PLOT,
-        "Bytes of retransmissions and replicas per byte sent for the first time.",
+    let both = || looks.iter().zip(courses);
+    let levels = both().map(|(look, course)| {
+        let points = course.samples.iter();
+        let points = points.map(|sample| (sample.at, f64::from(sample.level)));
+        curve(look, Shape::Step, points.collect())
+    });
+    let losses = both().map(|(look, course)| curve(look, Shape::Line, loss(&course.samples)));
+    let panels = vec![
+        Panel {
+            title: "Copies per loss that the policy granted (K)".to_owned(),
+            y: "K".to_owned(),
+            ..panel(levels.collect())
+        },
+        Panel {
+            title: "Packets that the link lost, over the two seconds before".to_owned(),
+            y: "%".to_owned(),
+            ..panel(losses.collect())
+        },
+    ];
+    sheet.chart(
+        "Copies and loss",
+        &over_time(panels),
+        "The number of copies follows the loss that the sender measures.",
     );
 }
 
 fn facts(sheet: &mut Sheet, plan: &Plan) {
-    let recoveries: Vec<&str> = plan.recoveries.iter().map(String::as_str).collect();
+    for recovery in &plan.recoveries {
+        sheet.paragraph(&format!("{recovery}: {}.", described(recovery)));
+    }
     let profile = plan.tuning.profile.unwrap_or_default();
     let controller = plan.tuning.cc.clone();
+    let controller = controller.unwrap_or_else(|| {
+        let own = profile.transport();
+        format!("{} (that of the profile)", own.controller.name())
+    });
     sheet.facts([
-        ("Recoveries", recoveries.join(", ")),
+        ("Recoveries", plan.recoveries.join(", ")),
         ("Video", plan.schedule.source().to_owned()),
         ("Length", format!("{} s", plan.length.as_secs())),
-        ("Link", plan.network.clone()),
-        (
-            "Queue towards the viewer",
-            plan.links.down.buffer.to_string(),
-        ),
+        ("Network", plan.network.clone()),
+        ("Queue towards the viewer", queue(&plan.links.down.buffer)),
         ("Profile", profile.to_string()),
-        (
-            "Congestion controller",
-            controller.unwrap_or_else(|| "the profile's".to_owned()),
-        ),
+        ("Congestion controller", controller),
         (
             "Player starts with",
-            format!("{} ms", milliseconds(plan.player.start_buffer)),
+            ms(Some(milliseconds(plan.player.start_buffer))),
         ),
         ("Seed", plan.seed.to_string()),
         ("Program version", env!("CARGO_PKG_VERSION").to_owned()),
     ]);
     sheet.paragraph(
-        "All links have the same parameters and the same seed. Which packets they lose still differs, \
-         since it depends on how many came before, and the replicas count too.",
+        "Servers, clients and UDP sockets were real; the network was emulated between them. Every byte was \
+         checked on arrival, and a model of a live player decided what the viewer saw. All networks have \
+         the same parameters and the same seed. Which packets they lose still differs where losses depend \
+         on how many packets came before, as the copies count too.",
     );
 }
 
+/// The size of a queue, with a unit.
+fn queue(buffer: &Buffer) -> String {
+    match buffer {
+        Buffer::Bytes(bytes) => table::bytes(bytes.get()),
+        Buffer::Packets(packets) => format!("{} packets", packets.get()),
+        Buffer::Bdp(factor) => format!("{factor} bandwidth-delay products"),
+        Buffer::Unlimited => "unlimited".to_owned(),
+    }
+}
+
+/// A chart over time.
+fn over_time(panels: Vec<Panel>) -> Chart {
+    Chart {
+        x: TIME.to_owned(),
+        panels,
+    }
+}
+
+/// A panel of usual height with these curves.
+fn panel(curves: Vec<Curve>) -> Panel {
+    Panel {
+        height: PANEL,
+        curves,
+        ..Panel::default()
+    }
+}
+
+/// Gives all panels the scale of the one that needs most.
+fn same_scale(mut panels: Vec<Panel>) -> Vec<Panel> {
+    let values = panels.iter().flat_map(|panel| &panel.curves);
+    let values = values.flat_map(|curve| &curve.points).map(|point| point.1);
+    let most = values.fold(0.0, f64::max);
+    for panel in &mut panels {
+        panel.y_end = Some(most);
+    }
+    panels
+}
+
+fn bands(course: &Course) -> Vec<Band> {
+    let band = |&(from, to): &(f64, f64)| Band {
+        from,
+        to,
+        note: format!("frozen for {} at {from:.1} s", ms(Some(1e3 * (to - from)))),
+    };
+    course.freezes.iter().map(band).collect()
+}
+
+fn curve(look: &Look, shape: Shape, points: Vec<(f64, f64)>) -> Curve {
+    Curve {
+        name: look.name.clone(),
+        colour: look.colour,
+        shape,
+        points,
+    }
+}
+
 /// A step line of a distribution, thinned.
-fn distribution(look: &Look, points: Vec<(f64, f64)>) -> Value {
+fn distribution(look: &Look, points: Vec<(f64, f64)>) -> Curve {
     let step = points.len().div_ceil(MAX_POINTS).max(1);
     let last = points.len().saturating_sub(1);
     let kept = points
@@ -306,85 +367,6 @@ fn distribution(look: &Look, points: Vec<(f64, f64)>) -> Value {
         .filter(|(n, _)| n % step == 0 || *n == last)
         .map(|(_, point)| point);
     // Below the shortest there is nothing.
-    trace(
-        look,
-        std::iter::once((0.0, 0.0)).chain(kept).collect(),
-        "hv",
-    )
-}
-
-fn trace(look: &Look, points: Vec<(f64, f64)>, shape: &str) -> Value {
-    let (x, y): (Vec<f64>, Vec<f64>) = points.into_iter().unzip();
-    json!({
-        "type": "scatter", "mode": "lines", "name": look.name, "x": x, "y": y,
-        "line": {"color": look.colour, "shape": shape, "width": 2},
-    })
-}
-
-fn layout(x: &str, y: &str) -> Value {
-    json!({
-        "xaxis": {"title": {"text": x}, "rangemode": "tozero"},
-        "yaxis": {"title": {"text": y}, "rangemode": "tozero"},
-        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
-        "showlegend": true,
-        "hoverlabel": {"namelength": -1},
-        "margin": {"l": 60, "r": 20, "t": 40, "b": 50},
-        "plot_bgcolor": "#ffffff",
-    })
-}
-
-/// Plots below each other over one axis of time.
-struct Panels {
-    data: Vec<Value>,
-    layout: Value,
-    count: usize,
-    names: Vec<String>,
-}
-
-impl Panels {
-    fn new(count: usize) -> Self {
-        let mut layout = layout("s since the viewer's request", "");
-        let share = 1.0 / count.max(1) as f64;
-        for place in 0..count {
-            let top = 1.0 - place as f64 * share;
-            layout[format!("yaxis{}", suffix(place))] = json!({
-                "domain": [top - 0.88 * share, top], "rangemode": "tozero",
-            });
-        }
-        // The axis of time is below the last panel.
-        layout["xaxis"]["anchor"] = json!(format!("y{}", suffix(count.saturating_sub(1))));
-        Self {
-            data: Vec::new(),
-            layout,
-            count,
-            names: Vec::new(),
-        }
-    }
-
-    fn title(&mut self, place: usize, text: &str) {
-        self.layout[format!("yaxis{}", suffix(place))]["title"] = json!({"text": text});
-    }
-
-    fn line(&mut self, place: usize, look: &Look, points: Vec<(f64, f64)>, shape: &str) {
-        debug_assert!(place < self.count, "a panel that is not there");
-        let mut line = trace(look, points, shape);
-        line["yaxis"] = json!(format!("y{}", suffix(place)));
-        line["legendgroup"] = json!(look.name);
-        // Once in the legend, however many panels it is in.
-        line["showlegend"] = json!(!self.names.contains(&look.name));
-        self.names.push(look.name.clone());
-        self.data.push(line);
-    }
-
-    fn finish(self) -> (Value, Value) {
-        (Value::Array(self.data), self.layout)
-    }
-}
-
-/// What plotly.js appends to the names of axes.
-fn suffix(place: usize) -> String {
-    match place {
-        0 => String::new(),
-        _ => (place + 1).to_string(),
-    }
+    let points = std::iter::once((0.0, 0.0)).chain(kept).collect();
+    curve(look, Shape::Step, points)
 }

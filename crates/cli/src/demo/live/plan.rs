@@ -26,7 +26,12 @@ const DEFAULT_PAGE: &str = "swiftwater-demo.html";
 const PLAIN: &str = "arq";
 
 /// The recovery that is shown beside it unless others are asked for.
-const OTHER: &str = "autorec";
+const OTHER: &str = "autorec+";
+
+/// The congestion controller unless another, or a profile, is asked for. It answers delay, not random
+/// loss: a controller that takes such losses for congestion freezes the picture itself, whatever
+/// repairs them.
+const CONTROLLER: &str = "copa";
 
 /// Seconds of a showing, and of a quick one.
 const SECONDS: u16 = 30;
@@ -38,7 +43,7 @@ const MAX_OTHERS: usize = 5;
 /// `demo live`, and `demo` without a story.
 #[derive(Args, Clone, Debug)]
 pub struct LiveArgs {
-    /// Recovery to hold against plain ARQ (repeat for several).
+    /// Recovery to show beside plain retransmission, arq (repeat for several).
     #[arg(long, value_name = "POLICY", value_parser = parse_recovery, help = recovery_help())]
     pub recovery: Vec<String>,
 
@@ -64,7 +69,7 @@ pub struct LiveArgs {
     pub quick: bool,
 
     /// Play time that the player buffers before it starts, and after a freeze
-    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_duration)]
     pub buffer: Duration,
 
     /// A network by name instead of --rate, --rtt and --loss
@@ -76,11 +81,12 @@ pub struct LiveArgs {
     pub rate: Rate,
 
     /// Round-trip time of the link
-    #[arg(long, value_name = "TIME", default_value = "60ms", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_duration)]
     pub rtt: Duration,
 
-    /// Random loss of the link, each way: 5%, 0.01; ge:p,r or ge:p,r,h,k for bursts (Gilbert-Elliott)
-    #[arg(long, value_name = "LOSS", default_value = "5%")]
+    /// Random loss of the link, each way: 5% (each packet by itself), or in bursts: ge:10%,60%@3ms begins
+    /// one in 10 % of all steps of 3 ms and ends it in 60 %. Without @TIME the steps are packets
+    #[arg(long, value_name = "LOSS", default_value = "ge:10%,60%@3ms")]
     pub loss: LossModel,
 
     /// Seed of the links and of the payload
@@ -107,7 +113,8 @@ pub struct LiveArgs {
 
 /// What `--recovery` does, with the names that it takes.
 fn recovery_help() -> String {
-    let known = with_recoveries("Recovery to hold against plain ARQ (repeat for several)");
+    let known =
+        with_recoveries("Recovery to show beside plain retransmission, arq (repeat for several)");
     format!("{known} [default: {OTHER}]")
 }
 
@@ -151,7 +158,9 @@ impl Plan {
         let schedule = Schedule::new(&source(&args)?, length, args.seed)?;
         let page = page(&args)?;
         let mut tuning = args.tuning;
-        // The controller of the others gives way to random losses until no video fits.
+        if tuning.profile.is_none() {
+            tuning.cc.get_or_insert_with(|| CONTROLLER.to_owned());
+        }
         tuning.profile.get_or_insert(Profile::Live);
         Ok(Self {
             schedule,
@@ -175,7 +184,9 @@ fn recoveries(others: &[String]) -> Result<Vec<String>, Failure> {
     if others.len() > MAX_OTHERS {
         return Err(Failure::new(
             Exit::Usage,
-            format_args!("at most {MAX_OTHERS} recoveries beside plain ARQ run at the same time"),
+            format_args!(
+                "at most {MAX_OTHERS} recoveries run beside plain retransmission at the same time"
+            ),
         ));
     }
     let mut all = vec![PLAIN.to_owned()];
@@ -237,21 +248,31 @@ fn network(args: &LiveArgs) -> String {
     if let Some(preset) = args.preset {
         return preset.to_string();
     }
-    let loss = match args.loss {
-        LossModel::None => "no".to_owned(),
-        LossModel::Bernoulli(share) => format!("{} %", rounded(share * 100.0)),
-        bursts => {
-            let mean = rounded(bursts.mean_loss() * 100.0);
-            format!("{mean} % ({bursts})")
-        }
-    };
+    let loss = loss(args.loss);
     let rtt = rounded(args.rtt.as_secs_f64() * 1e3);
-    format!("{}, RTT {rtt} ms, {loss} loss each way", args.rate)
+    format!("{}, RTT {rtt} ms, {loss} each way", args.rate)
 }
 
-/// To a thousandth, so that 0.07 is not 7.000000000000001 %.
+/// The loss of a link, in words.
+fn loss(model: LossModel) -> String {
+    let mean = rounded(model.mean_loss() * 100.0);
+    match model {
+        LossModel::None => "no loss".to_owned(),
+        LossModel::Bernoulli(_) => format!("{mean} % loss"),
+        LossModel::GilbertElliott { r, .. } => {
+            let packets = rounded(1.0 / r);
+            format!("{mean} % loss in bursts of {packets} packets on average")
+        }
+        LossModel::GilbertElliottStepped { r, step, .. } => {
+            let length = rounded(step.as_secs_f64() * 1e3 / r);
+            format!("{mean} % loss in bursts of {length} ms on average")
+        }
+    }
+}
+
+/// To a hundredth, so that 0.07 is not 7.000000000000001 %.
 fn rounded(value: f64) -> f64 {
-    (value * 1e3).round() / 1e3
+    (value * 1e2).round() / 1e2
 }
 
 /// Where the page goes. That it can be written there is known now and not after a minute. If nobody

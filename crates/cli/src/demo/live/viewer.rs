@@ -152,4 +152,16 @@ impl Viewer {
     pub fn freezes(&self) -> &[Freeze] {
         &self.freezes
     }
+
+    /// Freezes by `now`, the last of which may still last.
+    pub fn freezes_by(&self, now: Instant) -> impl Iterator<Item = Freeze> {
+        let frozen = self.report(now).map(|report| report.freezes.total);
+        let lasting = frozen.unwrap_or_default().saturating_sub(self.frozen);
+        let last = (!lasting.is_zero()).then(|| Freeze {
+            // Nanoseconds of a showing fit.
+            since: Instant::from_nanos(now.as_nanos().saturating_sub(lasting.as_nanos() as u64)),
+            until: now,
+        });
+        self.freezes.iter().copied().chain(last)
+    }
 }

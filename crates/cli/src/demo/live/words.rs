@@ -3,9 +3,36 @@
 use super::row::Row;
 use crate::table::{self, Table};
 
+/// What a line of a table is about. Groups are told in this order: what a viewer got comes first.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Group {
+    /// What the viewer got.
+    Viewer,
+    /// What the network lost, and how it was repaired.
+    Repair,
+    /// What that cost.
+    Cost,
+}
+
+impl Group {
+    /// All, in the order in which they are told.
+    pub const ALL: [Self; 3] = [Self::Viewer, Self::Repair, Self::Cost];
+
+    /// The heading of its lines.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Viewer => "What the viewer got",
+            Self::Repair => "Losses and their repair",
+            Self::Cost => "What it cost",
+        }
+    }
+}
+
 /// A line of a table: what is told of each variant, and in which words.
 #[derive(Clone, Copy)]
 pub struct Line {
+    /// What it is about.
+    pub group: Group,
     /// What is told.
     pub name: &'static str,
     /// What it is for a variant.
@@ -14,42 +41,40 @@ pub struct Line {
     pub brief: bool,
 }
 
+/// What the showing is about, in this order: time frozen, and the delay of frames.
+pub const HEADLINES: [Line; 2] = [
+    brief(Group::Viewer, "picture frozen, in all", |row| {
+        shown(row, span(row.frozen_ms))
+    }),
+    brief(Group::Viewer, "frame delay, 95 % of frames within", |row| {
+        ms(row.frame_p95_ms)
+    }),
+];
+
 /// Everything that is told, in this order.
-pub const LINES: [Line; 22] = [
-    brief("packets lost", |row| percent(row.loss)),
-    long("packets that the link lost", |row| percent(row.link_loss)),
-    long("data lost / their first retransmission too", |row| {
-        format!("{} / {}", row.lost_data, row.repeated_data)
+pub const LINES: [Line; 23] = [
+    HEADLINES[0],
+    HEADLINES[1],
+    brief(Group::Viewer, "freezes", |row| {
+        shown(row, row.freezes.to_string())
     }),
-    long("loss detection time, mean", |row| ms(row.detection_ms)),
-    brief("recovery latency, mean", |row| ms(row.recovery_mean_ms)),
-    brief("recovery latency, p95", |row| ms(row.recovery_p95_ms)),
-    brief("recovery latency, longest", |row| ms(row.recovery_max_ms)),
-    brief("deteriorated losses", |row| percent(row.deterioration_rate)),
-    brief("freezes", |row| shown(row, row.freezes.to_string())),
-    brief("frozen", |row| shown(row, ms(Some(row.frozen_ms)))),
-    long("longest freeze", |row| {
-        shown(row, ms(Some(row.longest_freeze_ms)))
+    brief(Group::Viewer, "longest freeze", |row| {
+        shown(row, span(row.longest_freeze_ms))
     }),
-    long("freezes per 100 s", |row| {
+    long(Group::Viewer, "freezes per 100 s", |row| {
         shown(row, format!("{:.1}", row.freezes_per_100_s))
     }),
-    brief("start-up", |row| ms(row.startup_ms)),
-    long("picture behind the camera, mean", |row| ms(row.latency_ms)),
-    long("frame delay, mean", |row| ms(row.frame_mean_ms)),
-    brief("frame delay, p95", |row| ms(row.frame_p95_ms)),
-    long("frame delay, longest", |row| ms(row.frame_max_ms)),
-    brief("redundancy level K now", |row| {
-        row.redundancy_level.to_string()
+    brief(Group::Viewer, "frame delay, mean", |row| {
+        ms(row.frame_mean_ms)
     }),
-    brief("redundancy cost", |row| percent(Some(row.redundancy_cost))),
-    long("replicas sent / useful", |row| {
-        format!("{} / {}", row.replicas, row.replicas_useful)
+    long(Group::Viewer, "frame delay, longest", |row| {
+        ms(row.frame_max_ms)
     }),
-    brief("goodput", |row| {
-        row.goodput_bps.map_or_else(absent, table::rate)
+    long(Group::Viewer, "picture behind the camera, mean", |row| {
+        ms(row.latency_ms)
     }),
-    brief("frames delivered", |row| {
+    brief(Group::Viewer, "start-up", |row| ms(row.startup_ms)),
+    brief(Group::Viewer, "frames delivered", |row| {
         if row.complete {
             format!("{} ({})", row.frames_received, row.delivery())
         } else {
@@ -57,37 +82,116 @@ pub const LINES: [Line; 22] = [
             format!("{came} of {of} ({})", row.delivery())
         }
     }),
+    brief(Group::Repair, "packets lost", |row| percent(row.loss)),
+    long(Group::Repair, "packets that the link dropped", |row| {
+        percent(row.link_loss)
+    }),
+    long(
+        Group::Repair,
+        "data lost / their retransmission too",
+        |row| format!("{} / {}", row.lost_data, row.repeated_data),
+    ),
+    long(
+        Group::Repair,
+        "time until a loss is detected, mean",
+        |row| ms(row.detection_ms),
+    ),
+    brief(Group::Repair, "recovery latency, mean", |row| {
+        ms(row.recovery_mean_ms)
+    }),
+    brief(Group::Repair, "recovery latency, p95", |row| {
+        ms(row.recovery_p95_ms)
+    }),
+    long(Group::Repair, "recovery latency, longest", |row| {
+        ms(row.recovery_max_ms)
+    }),
+    brief(Group::Repair, "losses detected twice", |row| {
+        percent(row.deterioration_rate)
+    }),
+    brief(Group::Repair, "copies per loss at the end (K)", |row| {
+        row.redundancy_level.to_string()
+    }),
+    brief(Group::Cost, "data sent as copies", |row| {
+        percent(Some(row.redundancy_cost))
+    }),
+    long(Group::Cost, "data sent as retransmissions", |row| {
+        percent(Some(row.retransmission_cost))
+    }),
+    long(Group::Cost, "copies sent / first to arrive", |row| {
+        format!("{} / {}", row.replicas, row.replicas_useful)
+    }),
+    long(Group::Cost, "goodput", |row| {
+        row.goodput_bps.map_or_else(absent, table::rate)
+    }),
 ];
 
-const fn brief(name: &'static str, cell: fn(&Row) -> String) -> Line {
+const fn brief(group: Group, name: &'static str, cell: fn(&Row) -> String) -> Line {
     Line {
+        group,
         name,
         cell,
         brief: true,
     }
 }
 
-const fn long(name: &'static str, cell: fn(&Row) -> String) -> Line {
+const fn long(group: Group, name: &'static str, cell: fn(&Row) -> String) -> Line {
     Line {
         brief: false,
-        ..brief(name, cell)
+        ..brief(group, name, cell)
     }
 }
 
 /// What the lines mean.
 pub const MEANING: &str = "\
-Recovery latency: from the first retransmission of lost data to the sending of the copy that
-arrived, for data whose first retransmission was lost too. Deteriorated: losses that had to be
-detected twice. Frame delay: from capture to arrival. Redundancy: K replicas per lost datum; their
-bytes per byte sent first. Start-up: from the viewer's request to the first picture.";
+Frame delay: from a frame's capture until all of it, and all before it, has arrived. Start-up: from
+the viewer's request to the first picture. Recovery latency: from the retransmission of lost data
+to the sending of the copy that arrived, for data whose retransmission was lost too. Losses detected
+twice: data that had to wait for a second loss detection. Costs: in bytes, relative to the data sent
+for the first time.";
+
+/// Plain retransmission's name on the command line.
+const PLAIN: &str = "arq";
+
+/// What a recovery is called above its column.
+pub fn title(recovery: &str) -> String {
+    match recovery {
+        PLAIN => "arq (plain)".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+/// What a recovery does, in a few words.
+pub fn described(recovery: &str) -> &'static str {
+    match recovery.split(':').next().unwrap_or_default() {
+        PLAIN | "plain" | "single-path" => {
+            "plain retransmission (ARQ, automatic repeat request): lost data is sent again once the loss \
+             is detected"
+        }
+        "autorec+" => {
+            "AutoRec+, Swiftwater's variant of AutoRec: copies of lost data, timed by how bursty the \
+             losses are"
+        }
+        "art" => "ART (ICNP 2023): copies of lost data at random points of one round trip",
+        _ => {
+            "AutoRec (arXiv 2511.22046): copies of lost data before another loss can be detected, as \
+             many as the measured loss asks for"
+        }
+    }
+}
 
 /// All variants, a column each, as far as they are.
 pub fn table(rows: &[Row]) -> String {
-    let titles = rows.iter().map(|row| row.recovery.clone());
+    let titles = rows.iter().map(|row| title(&row.recovery));
     let mut table = Table::of(std::iter::once(String::new()).chain(titles));
-    for line in LINES.iter().filter(|line| line.brief) {
-        let cells = rows.iter().map(line.cell);
-        table.cells(std::iter::once(line.name.to_owned()).chain(cells));
+    for group in Group::ALL {
+        table.cells([group.title().to_owned()]);
+        for line in LINES
+            .iter()
+            .filter(|line| line.brief && line.group == group)
+        {
+            let cells = rows.iter().map(line.cell);
+            table.cells(std::iter::once(format!("  {}", line.name)).chain(cells));
+        }
     }
     table.render()
 }
@@ -95,20 +199,17 @@ pub fn table(rows: &[Row]) -> String {
 /// One variant in a line, while the showing goes on.
 pub fn line(row: &Row) -> String {
     format!(
-        "{:4.0} s  {}: {} lost, recovered in {} (p95 {}, max {}), {}, K {}, cost {}",
+        "{:4.0} s  {}: {}, 95 % of frames within {}; {} of packets lost, {} more data for copies",
         row.seconds,
         row.recovery,
-        percent(row.loss),
-        ms(row.recovery_mean_ms),
-        ms(row.recovery_p95_ms),
-        ms(row.recovery_max_ms),
         freezes(row),
-        row.redundancy_level,
+        ms(row.frame_p95_ms),
+        percent(row.loss),
         percent(Some(row.redundancy_cost)),
     )
 }
 
-/// How `other` fared against `plain`, in one sentence of numbers.
+/// How `other` fared beside `plain`, in numbers: what the viewers got, then why, then for what.
 pub fn conclusion(plain: &Row, other: &Row) -> String {
     for row in [plain, other] {
         if row.error.is_some() {
@@ -118,45 +219,38 @@ pub fn conclusion(plain: &Row, other: &Row) -> String {
             );
         }
     }
+    let name = &other.recovery;
     let cost = percent(Some(other.redundancy_cost));
-    let seen = format!("{}{}", arrived(plain, other), watched(plain, other));
-    let Some((before, after)) = plain.recovery_mean_ms.zip(other.recovery_mean_ms) else {
-        return format!(
-            "{}: too few retransmissions were lost to compare recovery; {seen}, for {cost} more data.",
-            other.recovery
-        );
+    let seen = format!("{}; {}", watched(plain, other), arrived(plain, other));
+    let repaired = match plain.recovery_mean_ms.zip(other.recovery_mean_ms) {
+        None => "Too few retransmissions were lost to compare their recovery.".to_owned(),
+        Some((before, after)) => format!(
+            "Where a retransmission was lost as well ({} times; {} with {}), a copy that arrived was sent \
+             {} later on average instead of {}.",
+            other.repeated_data,
+            plain.repeated_data,
+            plain.recovery,
+            ms(Some(after)),
+            ms(Some(before)),
+        ),
     };
-    format!(
-        "{}: data whose retransmission was lost ({}; {} with {}) came back {} after it instead of {} on \
-         average (p95 {} instead of {}), {seen}, for {cost} more data.",
-        other.recovery,
-        other.repeated_data,
-        plain.repeated_data,
-        plain.recovery,
-        ms(Some(after)),
-        ms(Some(before)),
-        ms(other.recovery_p95_ms),
-        ms(plain.recovery_p95_ms),
-    )
+    format!("{name}: {seen}. {repaired} {cost} more data was sent for that.")
 }
 
 /// What came of the frames. Delays are those of frames that came: where others did not, the number
-/// that came tells more, since the fewer they are, the smaller the delays may be.
+/// that came says more, since the fewer they are, the smaller the delays may be.
 fn arrived(plain: &Row, other: &Row) -> String {
     if !(plain.complete && other.complete) {
         return format!(
-            "{} of {} frames arrived in the time instead of {}, ",
+            "{} of {} frames arrived in the time instead of {}",
             other.frames_received, other.frames, plain.frames_received
         );
     }
-    match plain.frame_p95_ms.zip(other.frame_p95_ms) {
-        Some((before, after)) => format!(
-            "95 % of frames arrived within {} instead of {}, ",
-            ms(Some(after)),
-            ms(Some(before))
-        ),
-        None => String::new(),
-    }
+    format!(
+        "95 % of frames arrived within {} instead of {}",
+        ms(other.frame_p95_ms),
+        ms(plain.frame_p95_ms)
+    )
 }
 
 /// What a viewer saw, beside the plain one.
@@ -170,7 +264,7 @@ fn watched(plain: &Row, other: &Row) -> String {
 }
 
 fn freezes(row: &Row) -> String {
-    let frozen = ms(Some(row.frozen_ms));
+    let frozen = span(row.frozen_ms);
     match row.freezes {
         _ if row.startup_ms.is_none() => "no picture".to_owned(),
         0 => "no freeze".to_owned(),
@@ -182,6 +276,15 @@ fn freezes(row: &Row) -> String {
 /// `text`, if there was a picture that could freeze.
 fn shown(row: &Row, text: String) -> String {
     row.startup_ms.map_or_else(absent, |_| text)
+}
+
+/// A time in milliseconds, or in seconds from ten of them on.
+fn span(milliseconds: f64) -> String {
+    if milliseconds < 10_000.0 {
+        ms(Some(milliseconds))
+    } else {
+        format!("{:.1} s", milliseconds / 1e3)
+    }
 }
 
 /// Whole milliseconds.
