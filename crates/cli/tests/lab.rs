@@ -213,6 +213,49 @@ fn the_first_example() {
 }
 
 #[test]
+fn a_quick_run_says_that_its_verdicts_are_not_results() {
+    let folder = folder();
+    fs::write(folder.path().join("many.toml"), MANY).unwrap();
+    let text = succeeded(&run(
+        folder.path(),
+        ["run", "many.toml", "--quick", "--repeats", "1"],
+    ));
+    // Before the numbers, and once for all.
+    let said = text.find("smoke run: 0 claims inside their bands, 1 outside");
+    assert!(said < text.find("More than the link can carry"), "{text}");
+    assert_eq!(
+        text.matches("its verdicts are not results").count(),
+        2,
+        "{text}"
+    );
+    assert!(text.contains("outside") && !text.contains("FAIL"), "{text}");
+    // A whole run has results.
+    let text = succeeded(&run(
+        folder.path(),
+        ["run", "many.toml", "--repeats", "1", "--out", "whole"],
+    ));
+    assert!(text.contains("FAIL") && !text.contains("smoke"), "{text}");
+}
+
+#[test]
+fn the_list_fits_a_terminal() {
+    let folder = folder();
+    let list = succeeded(&run(folder.path(), ["list"]));
+    for line in list.lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+    // What lacks its traces has a title all the same.
+    let missing = list.lines().find(|line| line.contains("traces missing"));
+    let words: Vec<&str> = missing.unwrap().split_whitespace().collect();
+    assert!(words.len() > 5, "{words:?}");
+    assert!(list.contains("docs/lab.md"), "{list}");
+    let entries = json(&run(folder.path(), ["list", "--json"]));
+    for entry in entries.as_array().unwrap() {
+        assert!(entry["title"].is_string(), "{entry}");
+    }
+}
+
+#[test]
 fn what_there_is() {
     let folder = folder();
     let list = succeeded(&run(folder.path(), ["list", "examples"]));

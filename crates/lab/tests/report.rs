@@ -364,6 +364,35 @@ fn a_quick_form_says_so() {
 }
 
 #[test]
+fn a_quick_form_has_no_verdicts_that_look_like_results() {
+    let mut parts = Parts::new(experiment());
+    parts.experiment.quick = true;
+    parts.verdicts = vec![verdict("C1", Outcome::Pass), verdict("C2", Outcome::Fail)];
+    let page = parts.page();
+    assert!(
+        page.contains("1 claims inside their bands, 1 outside"),
+        "counts"
+    );
+    assert!(page.contains("<th>Smoke run</th>") && page.contains("<table class=\"smoke\">"));
+    assert!(!page.contains(">FAIL<") && !page.contains(">pass<"));
+
+    let entry = |quick| IndexEntry {
+        quick,
+        ..IndexEntry::new(&experiment(), 12, &parts.verdicts, "sharing/report.html")
+    };
+    let list = index(&[entry(true), entry(true)]);
+    // What it is comes before the numbers, and no row is marked as failed.
+    let said = list.find("verdicts are not results").expect("it says so");
+    assert!(said < list.find("<table>").expect("there is a table"));
+    assert!(list.contains("2: smoke run: 2 claims inside their bands, 2 outside"));
+    assert!(!list.contains("tr class=\"fail\"") && !list.contains("<th>Failed</th>"));
+    assert!(index(&[entry(false)]).contains("tr class=\"fail\""));
+
+    let text = markdown(&parts.experiment, &parts.verdicts);
+    assert!(text.contains("smoke run: 1 claims") && !text.contains("| FAIL |"));
+}
+
+#[test]
 fn distributions_leave_out_what_did_not_end() {
     let mut parts = Parts::new(experiment());
     let mut drawn = figure("c", cdf());

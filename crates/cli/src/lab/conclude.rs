@@ -101,6 +101,16 @@ impl Conclusion {
         }
     }
 
+    /// Whether this was the short form, whose verdicts are not results.
+    pub(super) fn is_smoke(&self) -> bool {
+        self.quick
+    }
+
+    /// How many claims fared how.
+    pub(super) fn counts(&self) -> Counts {
+        Counts::of(&self.verdicts)
+    }
+
     /// Claims that failed.
     pub(super) fn failed(&self) -> usize {
         let failed = |verdict: &&Verdict| verdict.outcome == Outcome::Fail;
@@ -120,7 +130,10 @@ impl Conclusion {
     /// For people.
     pub(super) fn text(&self) -> String {
         let mut lines = vec![self.head()];
-        if !self.verdicts.is_empty() {
+        if !self.verdicts.is_empty() && self.quick {
+            lines.push(Counts::of(&self.verdicts).smoke());
+            lines.extend(verdicts::smoke_table(&self.verdicts));
+        } else if !self.verdicts.is_empty() {
             lines.push(verdicts::table(&self.verdicts));
         }
         let place = self.report.as_ref().unwrap_or(&self.folder);

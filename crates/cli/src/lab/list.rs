@@ -19,7 +19,8 @@ Examples:
   swiftwater lab list cubic-plus --quick
   swiftwater lab list --json
 
-Times are virtual: what all runs together simulate at most.")]
+Times are virtual: what all runs together simulate at most. Titles are cut to fit 100 columns; --json has
+them whole, with the sources, and so has 'lab show'.")]
 pub struct ListArgs {
     /// Which: a collection, names, or all
     #[arg(value_name = "WHAT", default_value = "all")]
@@ -73,6 +74,7 @@ pub(super) fn run(args: &ListArgs) -> Result<(), Failure> {
                 });
             }
             Err(error @ ScenarioError::TraceMissing { .. }) => entries.push(Entry {
+                title: library.title(&name),
                 name,
                 missing: Some(error.to_string()),
                 ..Entry::default()
@@ -95,22 +97,62 @@ pub(super) fn run(args: &ListArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Columns that the list takes at most.
+const WIDTH: usize = 100;
+
+/// Columns of a title at least, however long the names are.
+const MIN_TITLE: usize = 20;
+
 fn text(entries: &[Entry]) -> String {
-    let mut table = Table::new(["name", "title", "source", "cases x repeats", "simulated"]).left(2);
-    for entry in entries {
-        let size = match (entry.cases, entry.repeats) {
-            (Some(cases), Some(repeats)) => format!("{cases} x {repeats}"),
-            _ => "traces missing".to_owned(),
-        };
-        let simulated = entry.simulated_s.unwrap_or_default();
-        let simulated = Duration::try_from_secs_f64(simulated).unwrap_or_default();
-        table.row([
-            entry.name.clone(),
-            entry.title.clone().unwrap_or_default(),
-            entry.source.clone().unwrap_or_default(),
-            size,
-            long_time(simulated),
-        ]);
+    let rows: Vec<[String; 3]> = entries.iter().map(numbers).collect();
+    let widest = |texts: &mut dyn Iterator<Item = &str>| {
+        let widths = texts.map(|text| text.chars().count());
+        widths.max().unwrap_or(0)
+    };
+    let titles = ["name", "cases x repeats", "simulated"];
+    let others: usize = (0..titles.len())
+        .map(|column| {
+            let cells = rows.iter().map(|row| &*row[column]);
+            widest(&mut cells.chain([titles[column]]))
+        })
+        .sum();
+    // Two spaces between four columns.
+    let room = WIDTH.saturating_sub(others + 6).max(MIN_TITLE);
+    let mut table = Table::new(["name", "title", "cases x repeats", "simulated"]).left(1);
+    for (entry, [name, size, simulated]) in entries.iter().zip(rows) {
+        let title = cut(entry.title.as_deref().unwrap_or_default(), room);
+        table.row([name, title, size, simulated]);
     }
-    table.render()
+    let mut text = table.render();
+    if entries.iter().any(|entry| entry.missing.is_some()) {
+        text.push_str(
+            "\n\ntraces missing: --traces DIR names their folder; docs/lab.md, section Traces, says where \
+             they come from",
+        );
+    }
+    text
+}
+
+/// Name, size and virtual time of an entry.
+fn numbers(entry: &Entry) -> [String; 3] {
+    let size = match (entry.cases, entry.repeats) {
+        (Some(cases), Some(repeats)) => format!("{cases} x {repeats}"),
+        _ => "traces missing".to_owned(),
+    };
+    let simulated = entry.simulated_s.map_or_else(
+        || "-".to_owned(),
+        |seconds| long_time(Duration::try_from_secs_f64(seconds).unwrap_or_default()),
+    );
+    [entry.name.clone(), size, simulated]
+}
+
+/// The beginning of `text`, at most `room` characters, whole words if it has some.
+fn cut(text: &str, room: usize) -> String {
+    const END: &str = "...";
+    if text.chars().count() <= room {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(room - END.len()).collect();
+    let words = kept.rsplit_once(' ').map_or(&*kept, |(words, _)| words);
+    format!("{words}{END}")
 }

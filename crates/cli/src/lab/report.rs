@@ -18,7 +18,7 @@ Examples:
   swiftwater lab report lab-results/cubic-plus/e3 --strict
 
 Claims and figures are those of the scenario as it is now; rows stay as they are. Folders that can't be
-read are told and left out; the exit code is then that of the first.")]
+read are named and left out; the exit code is then that of the first.")]
 pub struct ReportArgs {
     /// Folders of results, or folders that contain some
     #[arg(value_name = "DIR", required = true)]

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use clap::Args;
 use serde::Serialize;
-use swiftwater_lab::report;
+use swiftwater_lab::report::{self, Counts};
 use swiftwater_lab::run::{ExecuteOptions, RunFailure, Summary, execute, selected, work};
 use swiftwater_lab::scenario::{Experiment, LoadOptions, ScenarioError};
 use swiftwater_lab::store::{Origin, Results};
@@ -34,16 +34,21 @@ Examples:
 
 Each experiment has a folder DIR/<collection>/<name>: rows.csv, manifest.json, verdicts.json and
 report.html, time series and samples beside them; DIR/<collection>/index.html lists those of a
-collection. A scenario that does not load is told and left out; the others run. The same seed gives the same rows.csv. Work that was
-stopped or killed goes on where it was when the same command is given again. A claim that fails is a
-result, not an error, unless --strict is given; then claims without data fail as well, but not with
---quick, --set, --shard or --only.")]
+collection. A scenario that does not load is named and left out; the others run. The same seed gives the
+same rows.csv. Work that was stopped or killed continues where it was when the same command is given again.
+
+--quick is a smoke run: it shows that everything runs. It leaves out cases and repeats that claims need,
+so many claims have no data or lie outside their bands; these verdicts are not results.
+
+The exit code is 0 if all runs finished, whatever became of the claims: one that fails is a result, not
+an error. With --strict it is not 0 if a claim fails, or has no data in a whole run (not with --quick,
+--set, --shard or --only).")]
 pub struct RunArgs {
     /// Experiments: a name (cubic-plus/e3), a collection (cubic-plus), all, or a scenario file
     #[arg(value_name = "WHAT", required = true)]
     pub what: Vec<String>,
 
-    /// The short form: fewer cases, shorter runs
+    /// A smoke run: fewer cases, shorter runs; its verdicts are not results
     #[arg(long)]
     pub quick: bool,
 
@@ -79,7 +84,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "TIME")]
     pub record: Option<Record>,
 
-    /// Put results that are there aside, into a folder old-N beside them, and start anew
+    /// Move existing results into a folder old-N next to them, and start anew
     #[arg(long)]
     pub fresh: bool,
 
@@ -371,6 +376,9 @@ fn tell(args: &RunArgs, document: &mut Document) -> Result<(), Failure> {
     if args.json {
         return output::json(document);
     }
+    if let Some(summary) = smoke(document) {
+        output::line(&summary)?;
+    }
     index::tell(&pages)?;
     if let Some(speed) = document.simulated_per_wall {
         output::line(&format!(
@@ -387,10 +395,28 @@ fn tell(args: &RunArgs, document: &mut Document) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The sum of all short forms; `None` if there is none with claims.
+fn smoke(document: &Document) -> Option<String> {
+    let conclusions = document.experiments.iter().map(|ended| &ended.conclusion);
+    let smoke = conclusions.filter(|conclusion| conclusion.is_smoke());
+    let (mut experiments, mut counts) = (0, Counts::default());
+    for conclusion in smoke {
+        experiments += 1;
+        counts = counts.and(conclusion.counts());
+    }
+    (counts != Counts::default()).then(|| {
+        format!(
+            "{experiments} in all: {}. Claims without data need cases or repeats that the short form leaves \
+             out; results come without --quick.\n",
+            counts.smoke()
+        )
+    })
+}
+
 /// The exit code: work that is not done comes before claims.
 fn outcome(args: &RunArgs, document: &Document, wrong: Option<Exit>) -> Result<(), Failure> {
     if document.stopped {
-        let text = "finished runs are kept; the same command goes on from there";
+        let text = "finished runs are kept; the same command continues from there";
         return Err(interrupted().context(text));
     }
     if let Some(exit) = wrong {

@@ -26,6 +26,28 @@ pub(super) fn table(verdicts: &[Verdict]) -> String {
     lines.join("\n")
 }
 
+/// The claims of a short form that have data; `None` if none has. Its verdicts are no results: nothing is
+/// marked as failed, and nothing explained.
+pub(super) fn smoke_table(verdicts: &[Verdict]) -> Option<String> {
+    let mut table = Table::new(["claim", "paper", "here", "smoke"]).left(3);
+    let mut any = false;
+    for verdict in verdicts {
+        let word = match verdict.outcome {
+            Outcome::Pass => "inside",
+            Outcome::Fail => "outside",
+            Outcome::NoData | Outcome::NotTestable => continue,
+        };
+        any = true;
+        table.row([
+            format!("{} {}", verdict.id, shortened(&verdict.says)),
+            or_dash(&verdict.paper),
+            or_dash(&verdict.here),
+            word.to_owned(),
+        ]);
+    }
+    any.then(|| table.render())
+}
+
 fn explained(verdict: &Verdict) -> String {
     let mut line = format!("{}: passes if {}", verdict.id, verdict.band);
     for part in [&verdict.detail, &verdict.note] {

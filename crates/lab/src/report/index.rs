@@ -43,6 +43,18 @@ impl Counts {
     }
 }
 
+impl Counts {
+    /// Counts of a short form, which says nothing about the paper: `smoke run: 14 claims inside their
+    /// bands, 2 outside, 5 without data, 1 not testable; its verdicts are not results`.
+    pub fn smoke(&self) -> String {
+        format!(
+            "smoke run: {} claims inside their bands, {} outside, {} without data, {} not testable; its \
+             verdicts are not results",
+            self.passed, self.failed, self.no_data, self.not_testable
+        )
+    }
+}
+
 impl fmt::Display for Counts {
     /// `2 failed, 1 without data, 0 not testable, 14 passed`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -96,15 +108,36 @@ impl IndexEntry {
     }
 }
 
+/// What a reader of results of a short form should know first.
+pub(super) const SMOKE: &str = "Shorter runs, fewer repeats or fewer cases than the full experiment: \
+    they show that everything runs, not whether the claims hold. A claim has no data here if the short \
+    form leaves out its cases. Without --quick the experiment is run in full.";
+
 /// The page: experiments in the order given, with counts of verdicts and links.
 pub fn index(entries: &[IndexEntry]) -> String {
     let total = entries
         .iter()
         .fold(Counts::default(), |sum, entry| sum.and(entry.counts));
-    let mut body = format!("<h1>Experiments</h1>\n<p>{}: {total}.</p>\n", entries.len());
-    body.push_str(
+    let is_smoke = !entries.is_empty() && entries.iter().all(|entry| entry.quick);
+    let (summary, failed, passed) = if is_smoke {
+        (total.smoke(), "Outside", "Inside")
+    } else {
+        (total.to_string(), "Failed", "Passed")
+    };
+    let mut body = format!(
+        "<h1>Experiments</h1>\n<p>{}: {summary}.</p>\n",
+        entries.len()
+    );
+    if entries.iter().any(|entry| entry.quick) {
+        let _ = writeln!(
+            body,
+            "<p class=\"banner\"><b>Smoke run:</b> verdicts of the short form (quick) are not results. {SMOKE}</p>"
+        );
+    }
+    let _ = write!(
+        body,
         "<div class=\"scroll\"><table>\n<thead><tr><th>Experiment</th><th>Title</th><th>Source</th>\
-         <th>Rows</th><th>Failed</th><th>No data</th><th>Not testable</th><th>Passed</th></tr>\
+         <th>Rows</th><th>{failed}</th><th>No data</th><th>Not testable</th><th>{passed}</th></tr>\
          </thead>\n<tbody>\n",
     );
     for entry in entries {
@@ -117,6 +150,7 @@ pub fn index(entries: &[IndexEntry]) -> String {
 fn row(entry: &IndexEntry) -> String {
     let counts = entry.counts;
     let class = match counts {
+        _ if entry.quick => "smoke",
         Counts { failed: 1.., .. } => "fail",
         Counts { no_data: 1.., .. } => "no-data",
         _ => "pass",

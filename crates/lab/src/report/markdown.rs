@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::index::Counts;
-use super::verdicts::{here, in_order, word};
+use super::verdicts::{here, in_order, smoke_word, word};
 use crate::claim::Verdict;
 use crate::scenario::Experiment;
 
@@ -26,11 +26,21 @@ pub fn markdown(experiment: &Experiment, verdicts: &[Verdict]) -> String {
         out.push_str("No claims.\n");
         return out;
     }
-    let _ = writeln!(out, "{}.\n", Counts::of(verdicts));
+    let counts = Counts::of(verdicts);
+    let counts = if experiment.quick {
+        counts.smoke()
+    } else {
+        counts.to_string()
+    };
+    let _ = writeln!(out, "{counts}.\n");
     out.push_str("| claim | statement | paper | here | passes | verdict | detail | note |\n");
     out.push_str("|---|---|---|---|---|---|---|---|\n");
     for verdict in in_order(verdicts) {
-        let outcome = word(verdict.outcome);
+        let outcome = if experiment.quick {
+            smoke_word(verdict.outcome)
+        } else {
+            word(verdict.outcome)
+        };
         let here = here(verdict);
         let cells = [
             verdict.id.as_str(),

@@ -8,7 +8,7 @@ use plotly::Plot;
 use super::data::ReportData;
 use super::figures::{Context, Drawn, Palette, draw};
 use super::html::{document, escape, json, paragraphs};
-use super::index::Counts;
+use super::index::{Counts, SMOKE};
 use super::number::short;
 use super::statistics::Means;
 use super::{ReportError, cases, verdicts};
@@ -22,9 +22,15 @@ pub fn render_data(data: &ReportData<'_>) -> Result<String, ReportError> {
     let mut body = head(data);
     body.push_str("<h2>Claims</h2>\n");
     if !data.verdicts.is_empty() {
-        let _ = writeln!(body, "<p>{}.</p>", Counts::of(data.verdicts));
+        let counts = Counts::of(data.verdicts);
+        let counts = if data.experiment.quick {
+            counts.smoke()
+        } else {
+            counts.to_string()
+        };
+        let _ = writeln!(body, "<p>{counts}.</p>");
     }
-    body.push_str(&verdicts::table(data.verdicts));
+    body.push_str(&verdicts::table(data.verdicts, data.experiment.quick));
     body.push_str("<h2>Figures</h2>\n");
     let drawn = figures(&mut body, data, &means)?;
     body.push_str("<h2>Cases</h2>\n");
@@ -64,9 +70,9 @@ fn head(data: &ReportData<'_>) -> String {
         );
     }
     if experiment.quick {
-        out.push_str(
-            "<p class=\"banner\"><b>Quick form:</b> shorter runs, fewer repeats or cases than the \
-             full experiment; its verdicts are a smoke test, not a result.</p>\n",
+        let _ = writeln!(
+            out,
+            "<p class=\"banner\"><b>Quick form:</b> a smoke run, its verdicts are not results. {SMOKE}</p>"
         );
     }
     out.push_str(&paragraphs(&experiment.about));

@@ -16,6 +16,15 @@ pub(super) fn word(outcome: Outcome) -> &'static str {
     }
 }
 
+/// The same for the short form of an experiment, whose verdicts are not results.
+pub(super) fn smoke_word(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Fail => "outside",
+        Outcome::NoData | Outcome::NotTestable => word(outcome),
+        Outcome::Pass => "inside",
+    }
+}
+
 /// Name of the style of its row.
 fn class(outcome: Outcome) -> &'static str {
     match outcome {
@@ -53,14 +62,19 @@ pub(super) fn here(verdict: &Verdict) -> String {
     }
 }
 
-/// The table of a page.
-pub(super) fn table(verdicts: &[Verdict]) -> String {
+/// The table of a page; `quick` for the short form, whose verdicts are shown as what they are.
+pub(super) fn table(verdicts: &[Verdict], quick: bool) -> String {
     if verdicts.is_empty() {
         return "<p>This experiment makes no claims.</p>\n".to_owned();
     }
-    let mut out = String::from(
-        "<div class=\"scroll\"><table>\n<thead><tr><th>Claim</th><th>Statement</th><th>Paper</th>\
-         <th>Here</th><th>Passes</th><th>Verdict</th><th>Detail</th><th>Note</th></tr></thead>\n\
+    let (heading, style) = if quick {
+        ("Smoke run", " class=\"smoke\"")
+    } else {
+        ("Verdict", "")
+    };
+    let mut out = format!(
+        "<div class=\"scroll\"><table{style}>\n<thead><tr><th>Claim</th><th>Statement</th><th>Paper</th>\
+         <th>Here</th><th>Passes</th><th>{heading}</th><th>Detail</th><th>Note</th></tr></thead>\n\
          <tbody>\n",
     );
     for verdict in in_order(verdicts) {
@@ -79,7 +93,12 @@ pub(super) fn table(verdicts: &[Verdict]) -> String {
         ] {
             let _ = write!(out, "<td>{}</td>", escape(cell));
         }
-        let _ = write!(out, "<td class=\"verdict\">{}</td>", word(verdict.outcome));
+        let outcome = if quick {
+            smoke_word(verdict.outcome)
+        } else {
+            word(verdict.outcome)
+        };
+        let _ = write!(out, "<td class=\"verdict\">{outcome}</td>");
         for cell in [&verdict.detail, &verdict.note] {
             let _ = write!(out, "<td>{}</td>", escape(cell));
         }

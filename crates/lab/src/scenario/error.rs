@@ -59,7 +59,8 @@ pub enum ScenarioError {
 }
 
 fn missing(folder: Option<&PathBuf>) -> String {
-    let how = "name the folder of traces with --traces or SWIFTWATER_TRACES";
+    let how = "name the folder of traces with --traces or SWIFTWATER_TRACES; docs/lab.md, section Traces, \
+               says where they come from";
     match folder {
         None => format!("not part of the program: {how}"),
         Some(folder) => format!("not in {}: {how}", folder.display()),

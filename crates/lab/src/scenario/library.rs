@@ -127,6 +127,13 @@ impl Library {
         load(&origin, options)
     }
 
+    /// The title of a scenario, whether it loads or not; `None` if the file has none that can be read.
+    pub fn title(&self, name: &str) -> Option<String> {
+        let text = self.source(name).ok()?.text;
+        let table: toml::Table = toml::from_str(&text).ok()?;
+        Some(table.get("title")?.as_str()?.to_owned())
+    }
+
     fn source(&self, name: &str) -> Result<Source, ScenarioError> {
         if is_file(name) {
             let path = Path::new(name);
