@@ -8,7 +8,7 @@ use swiftwater_cli::demo::presets::Preset;
 use swiftwater_cli::demo::web::browser::Seen;
 use swiftwater_cli::demo::web::crossing::Way;
 use swiftwater_cli::demo::web::plan::Protocol;
-use swiftwater_cli::demo::web::row::{Row, conclusions, quantile, table};
+use swiftwater_cli::demo::web::row::{Row, conclusions, hint, quantile, table};
 use swiftwater_cli::demo::web::visit::Visit;
 use swiftwater_cli::demo::web::website::{Extent, Website};
 use swiftwater_cli::exit::{Exit, Failure};
@@ -143,6 +143,23 @@ fn the_faster_protocol_is_named_whichever_it_is() {
     let rows = [row(Protocol::Http3, &fast), row(Protocol::Http2, &gone)];
     assert!(conclusions(&rows).is_empty());
     assert!(table(&rows).contains("0 (1 failed)"), "{}", table(&rows));
+}
+
+#[test]
+fn controllers_that_differ_are_named() {
+    let with = |protocol, controller: &str| Row {
+        controller: Some(controller.to_owned()),
+        ..Row::empty(Preset::Lte, protocol, Way::Tun)
+    };
+    let rows = [with(Protocol::Http3, "cubic"), with(Protocol::Http2, "bbr")];
+    let hint_of = hint(&rows).expect("they differ");
+    assert!(hint_of.contains("cubic over h3, bbr over h2") && hint_of.contains("--cc bbr3"));
+    let rows = [
+        with(Protocol::Http3, "cubic"),
+        with(Protocol::Http2, "cubic"),
+    ];
+    assert_eq!(hint(&rows), None);
+    assert_eq!(hint(&rows[..1]), None);
 }
 
 #[test]

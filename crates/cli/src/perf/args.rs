@@ -120,7 +120,7 @@ Examples:
   swiftwater perf loopback handshakes --duration 3s --json
   swiftwater perf loopback --protocol h3 requests
 
-Each end has a thread of its own, so CPU time is told apart by side.")]
+Each end has a thread of its own, so CPU time is shown for each side.")]
 pub struct PerfLoopbackArgs {
     /// Protocol of the load
     #[arg(

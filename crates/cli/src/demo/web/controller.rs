@@ -26,7 +26,7 @@ mod linux {
         Ok(Some(name.trim_end_matches('\0').to_owned()))
     }
 
-    /// Whether the kernel has heard of `wanted`.
+    /// Whether the kernel knows `wanted`.
     pub(in super::super) fn check(wanted: &str) -> Result<(), Failure> {
         let listener = StdListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         match SockRef::from(&listener).set_tcp_congestion(wanted.as_bytes()) {

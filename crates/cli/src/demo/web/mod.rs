@@ -212,6 +212,9 @@ fn tell(rows: &[Row], start: Instant) -> Result<(), Failure> {
     for line in row::conclusions(rows) {
         output::line(&line)?;
     }
+    if let Some(hint) = row::hint(rows) {
+        output::line(&hint)?;
+    }
     let legend = if rows.iter().any(|row| row.skipped.is_some()) {
         "h3: Swiftwater's QUIC"
     } else {

@@ -184,6 +184,21 @@ pub fn conclusions(rows: &[Row]) -> Vec<String> {
     lines.collect()
 }
 
+/// How to compare like with like, if the protocols had different congestion controllers.
+pub fn hint(rows: &[Row]) -> Option<String> {
+    let controller = |protocol| {
+        let mut found = rows.iter().filter(move |row| row.protocol == protocol);
+        found.find_map(|row| row.controller.as_deref())
+    };
+    let (h3, h2) = controller(Protocol::Http3).zip(controller(Protocol::Http2))?;
+    (h3 != h2).then(|| {
+        format!(
+            "The congestion controllers differ ({h3} over h3, {h2} over h2), and on lossy networks that decides: \
+             --tcp-cc {h3} compares the protocols, --cc bbr3 shows HTTP/3 without CUBIC's slowing down for each loss."
+        )
+    })
+}
+
 fn compare(what: &str, h3: f64, h2: f64) -> String {
     let (faster, slower, less, more) = if h3 <= h2 {
         (Protocol::Http3, Protocol::Http2, h3, h2)
