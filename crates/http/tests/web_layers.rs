@@ -315,20 +315,20 @@ fn requests_are_counted_and_shown() {
             let mut response = streams.oneshot(request).await.unwrap();
             piece(response.body_mut()).await;
             let during = render().await;
-            assert!(during.contains("http_requests_in_flight 1\n"), "{during}");
+            assert!(during.contains("swiftwater_http_requests_in_flight 1\n"), "{during}");
             drop(response);
             let after = render().await;
             for line in [
-                "http_requests_in_flight 0\n",
-                "http_requests_total{version=\"1.1\",method=\"GET\",status=\"2xx\"} 2\n",
-                "http_requests_total{version=\"1.1\",method=\"POST\",status=\"2xx\"} 1\n",
-                "http_requests_total{version=\"1.1\",method=\"other\",status=\"2xx\"} 1\n",
-                "http_requests_total{version=\"3\",method=\"PUT\",status=\"2xx\"} 1\n",
-                "http_response_body_bytes_total{version=\"1.1\"} 20\n",
-                "http_response_body_bytes_total{version=\"3\"} 7\n",
-                "http_responses_abandoned_total{version=\"3\"} 1\n",
-                "http_request_duration_seconds_count{version=\"1.1\"} 4\n",
-                "http_request_duration_seconds_bucket{version=\"1.1\",le=\"60\"} 4\n",
+                "swiftwater_http_requests_in_flight 0\n",
+                "swiftwater_http_requests_total{version=\"1.1\",method=\"GET\",status=\"2xx\"} 2\n",
+                "swiftwater_http_requests_total{version=\"1.1\",method=\"POST\",status=\"2xx\"} 1\n",
+                "swiftwater_http_requests_total{version=\"1.1\",method=\"other\",status=\"2xx\"} 1\n",
+                "swiftwater_http_requests_total{version=\"3\",method=\"PUT\",status=\"2xx\"} 1\n",
+                "swiftwater_http_response_body_bytes_total{version=\"1.1\"} 20\n",
+                "swiftwater_http_response_body_bytes_total{version=\"3\"} 7\n",
+                "swiftwater_http_responses_abandoned_total{version=\"3\"} 1\n",
+                "swiftwater_http_request_duration_seconds_count{version=\"1.1\"} 4\n",
+                "swiftwater_http_request_duration_seconds_bucket{version=\"1.1\",le=\"60\"} 4\n",
             ] {
                 assert!(after.contains(line), "{line} is not in {after}");
             }

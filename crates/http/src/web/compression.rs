@@ -1,34 +1,64 @@
-//! Negotiated compression of responses: `tower_http`'s layer with a predicate that leaves alone
-//! what gains nothing or must not change, and entity tags that stay true.
+//! Negotiated compression of responses: `tower_http`'s layer for those that [`admission`] lets pass, and
+//! entity tags that stay true.
+
+mod admission;
+mod permitted_body;
 
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG};
+use http::header::{
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
+};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use tower::{Layer, Service};
-use tower_http::compression::predicate::Predicate;
 use tower_http::compression::{Compression, CompressionBody, CompressionLayer, CompressionLevel};
+
+pub use permitted_body::PermittedBody;
+
+use super::shared_limit::SharedLimit;
+use admission::{Admission, Admitted, OnlyAdmitted};
 
 /// Bodies shorter than this hardly get shorter.
 pub const MIN_SIZE: u64 = 860;
 
+/// Bodies longer than this are sent as they are unless [`Compress::max_size`] says otherwise: 16 MiB.
+pub const MAX_SIZE: u64 = 16 << 20;
+
+/// What a place of [`Compress::budget`] stands for: content of this many bytes that is being compressed.
+pub const PLACE_SIZE: u64 = 64 << 10;
+
+/// Places that a response of unknown length takes.
+pub const PLACES_OF_UNKNOWN: usize = 16;
+
 /// Compresses responses with br, zstd or gzip, as the client prefers (RFC 9110, section 12.5.3),
-/// where that pays. Strong entity tags of compressed responses become weak, since the bytes are no
-/// longer those the tag stood for (RFC 9110, section 8.8.3.3).
+/// where that pays: whole ones, of at least [`MIN_SIZE`] bytes or of unknown length, whose type is text of
+/// some kind and that `Cache-Control: no-transform` does not forbid to touch. `text/event-stream` is left
+/// alone: compression would hold events back.
+///
+/// Compression takes far more time than asking for it, so it is bounded: responses larger than
+/// [`max_size`](Self::max_size) are not compressed, and of the others only as many at once as the
+/// [`budget`](Self::budget) has places for; the rest is sent as it is.
+///
+/// Strong entity tags of compressed responses become weak, since the bytes are no longer those the tag
+/// stood for (RFC 9110, section 8.8.3.3).
 #[derive(Debug, Clone)]
 pub struct Compress {
     level: CompressionLevel,
+    max_size: u64,
+    budget: SharedLimit,
 }
 
 impl Default for Compress {
     fn default() -> Self {
         Self {
             level: CompressionLevel::Fastest,
+            max_size: MAX_SIZE,
+            budget: Self::default_budget(),
         }
     }
 }
@@ -40,6 +70,27 @@ impl Compress {
         self.level = level;
         self
     }
+
+    /// The longest body that is compressed, in bytes. Default: [`MAX_SIZE`].
+    #[must_use]
+    pub fn max_size(mut self, max_size: u64) -> Self {
+        self.max_size = max_size;
+        self
+    }
+
+    /// What is compressed at once: a place for each [`PLACE_SIZE`] bytes of content, or
+    /// [`PLACES_OF_UNKNOWN`] where the length is not known. Default: 1,024 places, 64 MiB, for this layer
+    /// and its clones.
+    #[must_use]
+    pub fn budget(mut self, budget: SharedLimit) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// A budget as the default has one.
+    pub fn default_budget() -> SharedLimit {
+        SharedLimit::new(1024)
+    }
 }
 
 impl<S> Layer<S> for Compress {
@@ -48,33 +99,38 @@ impl<S> Layer<S> for Compress {
     fn layer(&self, inner: S) -> Self::Service {
         let layer = CompressionLayer::new()
             .quality(self.level)
-            .compress_when(Worthwhile);
+            .compress_when(OnlyAdmitted);
+        let admission = Admission::new(inner, self.max_size, self.budget.clone());
         Compressed {
-            inner: layer.layer(inner),
+            inner: layer.layer(admission),
         }
     }
 }
 
-/// Which responses are compressed: whole ones, of at least [`MIN_SIZE`] bytes or of unknown length,
-/// whose type is text of some kind and that `Cache-Control: no-transform` does not forbid to touch.
-/// `text/event-stream` is left alone: compression would hold events back.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Worthwhile;
+/// Whether compressing a response pays and is permitted, and how long its content is, if known.
+fn is_worthwhile<B: Body>(response: &Response<B>, max_size: u64, length: Option<u64>) -> bool {
+    let headers = response.headers();
+    response.status() != StatusCode::PARTIAL_CONTENT
+        && !headers.contains_key(CONTENT_RANGE)
+        && !headers.contains_key(CONTENT_ENCODING)
+        && length.is_none_or(|length| (MIN_SIZE..=max_size).contains(&length))
+        && is_compressible(headers)
+        && !forbids_transformation(headers)
+}
 
-impl Predicate for Worthwhile {
-    fn should_compress<B: Body>(&self, response: &Response<B>) -> bool {
-        let headers = response.headers();
-        let partial = response.status() == StatusCode::PARTIAL_CONTENT;
-        let length = response
-            .body()
-            .size_hint()
-            .exact()
-            .or_else(|| headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok());
-        !partial
-            && length.is_none_or(|length| length >= MIN_SIZE)
-            && is_compressible(headers)
-            && !forbids_transformation(headers)
-    }
+/// The length of a response's content. That of HEAD is only in its head.
+fn content_length<B: Body>(response: &Response<B>, head: bool) -> Option<u64> {
+    let of_body = response.body().size_hint().exact().filter(|_| !head);
+    let field = || {
+        response
+            .headers()
+            .get(CONTENT_LENGTH)?
+            .to_str()
+            .ok()?
+            .parse()
+            .ok()
+    };
+    of_body.or_else(field)
 }
 
 /// Names types whose content is text, or close to it. What is unknown is taken for compressed.
@@ -124,7 +180,7 @@ fn forbids_transformation(headers: &HeaderMap) -> bool {
 /// A service behind a [`Compress`].
 #[derive(Clone)]
 pub struct Compressed<S> {
-    inner: Compression<S, Worthwhile>,
+    inner: Compression<Admission<S>, OnlyAdmitted>,
 }
 
 impl<S, B, R> Service<Request<B>> for Compressed<S>
@@ -132,9 +188,10 @@ where
     S: Service<Request<B>, Response = Response<R>>,
     R: Body,
 {
-    type Response = Response<CompressionBody<R>>;
+    type Response = Response<PermittedBody<CompressionBody<R>>>;
     type Error = S::Error;
-    type Future = CompressFuture<<Compression<S, Worthwhile> as Service<Request<B>>>::Future>;
+    type Future =
+        CompressFuture<<Compression<Admission<S>, OnlyAdmitted> as Service<Request<B>>>::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(cx)
@@ -150,7 +207,7 @@ where
 impl<S: fmt::Debug> fmt::Debug for Compressed<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Compressed")
-            .field(self.inner.get_ref())
+            .field(self.inner.get_ref().get_ref())
             .finish()
     }
 }
@@ -168,17 +225,18 @@ where
     F: Future<Output = Result<Response<CompressionBody<R>>, E>>,
     R: Body,
 {
-    type Output = F::Output;
+    type Output = Result<Response<PermittedBody<CompressionBody<R>>>, E>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut response = ready!(self.project().inner.poll(cx))?;
+        let admitted = response.extensions_mut().remove::<Admitted>();
         // Compression takes the length away; a body that came coded mostly has one, and keeps its
         // tag.
         let headers = response.headers_mut();
         if headers.contains_key(CONTENT_ENCODING) && !headers.contains_key(CONTENT_LENGTH) {
             weaken(headers);
         }
-        Poll::Ready(Ok(response))
+        Poll::Ready(Ok(response.map(|body| PermittedBody::new(body, admitted))))
     }
 }
 

@@ -2,11 +2,11 @@
 //!
 //! | metric | kind | labels |
 //! |---|---|---|
-//! | `http_requests_total` | counter | version, method, status (class, `2xx`) |
-//! | `http_requests_in_flight` | gauge | |
-//! | `http_request_duration_seconds` | histogram | version |
-//! | `http_response_body_bytes_total` | counter | version |
-//! | `http_responses_abandoned_total` | counter | version |
+//! | `swiftwater_http_requests_total` | counter | version, method, status (class, `2xx`) |
+//! | `swiftwater_http_requests_in_flight` | gauge | |
+//! | `swiftwater_http_request_duration_seconds` | histogram | version |
+//! | `swiftwater_http_response_body_bytes_total` | counter | version |
+//! | `swiftwater_http_responses_abandoned_total` | counter | version |
 //!
 //! Labels take few values whatever clients send: unknown methods count as `other`.
 
@@ -27,11 +27,11 @@ use tower::{Layer, Service};
 use super::body::{Body, text_response};
 use super::observed_body::{Ending, ObservedBody};
 
-const REQUESTS: &str = "http_requests_total";
-const IN_FLIGHT: &str = "http_requests_in_flight";
-const DURATION: &str = "http_request_duration_seconds";
-const BODY_BYTES: &str = "http_response_body_bytes_total";
-const ABANDONED: &str = "http_responses_abandoned_total";
+const REQUESTS: &str = "swiftwater_http_requests_total";
+const IN_FLIGHT: &str = "swiftwater_http_requests_in_flight";
+const DURATION: &str = "swiftwater_http_request_duration_seconds";
+const BODY_BYTES: &str = "swiftwater_http_response_body_bytes_total";
+const ABANDONED: &str = "swiftwater_http_responses_abandoned_total";
 
 /// Upper bounds of the duration's buckets, in seconds: half a millisecond to a minute.
 const BUCKETS: [f64; 14] = [

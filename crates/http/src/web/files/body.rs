@@ -20,6 +20,12 @@ use http_body::{Body, Frame, SizeHint};
 use thiserror::Error;
 use tokio::task::{JoinHandle, spawn_blocking};
 
+use crate::web::shared_limit::SharedPermit;
+
+/// A body that is no longer than this is read before its headers are sent, and holds no open file. It
+/// costs no second trip to the blocking threads.
+const READ_AT_ONCE: u64 = 16 * 1024;
+
 /// Why the content of a file could not be sent to its end.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -43,6 +49,8 @@ pub(super) struct Source {
     pub(super) modified: Option<SystemTime>,
     /// Bytes read at once.
     pub(super) chunk: usize,
+    /// The place among open files, given back when the file is closed.
+    pub(super) _permit: Option<SharedPermit>,
 }
 
 impl Source {
@@ -126,6 +134,22 @@ impl FileBody {
         self.remaining
     }
 
+    /// Reads the content now if it is a single small piece, and closes the file. Blocks. If that fails,
+    /// it fails again when the content is sent, and ends the response there.
+    pub(super) fn read_small(&mut self) {
+        if self.pieces.len() > 1 || self.remaining > READ_AT_ONCE {
+            return;
+        }
+        if let (Some(source), Some(Piece::Range(range))) = (&self.source, self.pieces.front()) {
+            let length = (range.end - range.start) as usize;
+            let Ok(content) = source.read(range.start, length) else {
+                return;
+            };
+            self.pieces = VecDeque::from([Piece::Text(content)]);
+        }
+        self.source = None;
+    }
+
     /// Starts to read the next chunk, if the next piece is of the file.
     fn read_ahead(&mut self) {
         let (Some(source), Some(Piece::Range(range))) = (&self.source, self.pieces.front_mut())
@@ -145,6 +169,7 @@ impl FileBody {
     fn fail(&mut self, error: FileBodyError) -> Poll<Option<Result<Frame<Bytes>, FileBodyError>>> {
         self.pieces.clear();
         self.reading = None;
+        self.source = None;
         self.remaining = 0;
         Poll::Ready(Some(Err(error)))
     }

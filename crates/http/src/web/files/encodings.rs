@@ -6,11 +6,11 @@ use http::header::ACCEPT_ENCODING;
 
 /// A content coding that a file may lie in beside its original.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Coding {
+pub(in crate::web) struct Coding {
     /// The name of the coding in `Content-Encoding`.
-    pub(super) name: &'static str,
+    pub(in crate::web) name: &'static str,
     /// What its files append to the name of the original.
-    pub(super) suffix: &'static str,
+    pub(in crate::web) suffix: &'static str,
 }
 
 /// The codings that are looked for, best first.
@@ -31,7 +31,7 @@ pub(super) const CODINGS: [Coding; 3] = [
 
 /// The codings among [`CODINGS`] that the client accepts, the preferred first; among equals, ours
 /// first.
-pub(super) fn accepted(headers: &HeaderMap) -> Vec<Coding> {
+pub(in crate::web) fn accepted(headers: &HeaderMap) -> Vec<Coding> {
     let mut weighed: Vec<(u16, Coding)> = CODINGS
         .into_iter()
         .map(|coding| (weight(headers, coding.name), coding))

@@ -6,6 +6,7 @@ use http::StatusCode;
 use thiserror::Error;
 
 use super::path::PathError;
+use crate::web::descriptors::are_exhausted;
 
 /// Why a request for a file failed. [`status`](Self::status) is what the client is told; the reason
 /// itself goes to the log.
@@ -30,6 +31,9 @@ pub enum FileError {
     /// The operating system denies access.
     #[error("access is denied")]
     Denied,
+    /// Too many files are open, by this client or by all.
+    #[error("too many files are being sent")]
+    Busy,
     /// The file system failed.
     #[error("reading failed: {0}")]
     Io(io::Error),
@@ -43,6 +47,7 @@ impl FileError {
             Self::Path(PathError::Hidden) | Self::NotFound => StatusCode::NOT_FOUND,
             Self::Path(_) => StatusCode::BAD_REQUEST,
             Self::Directory | Self::Outside | Self::Denied => StatusCode::FORBIDDEN,
+            Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Self::Io(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -50,6 +55,12 @@ impl FileError {
 
 impl From<io::Error> for FileError {
     fn from(error: io::Error) -> Self {
+        if are_exhausted(&error) {
+            return Self::Busy;
+        }
+        if has_no_content(&error) {
+            return Self::NotFound;
+        }
         match error.kind() {
             io::ErrorKind::NotFound
             | io::ErrorKind::NotADirectory
@@ -58,5 +69,22 @@ impl From<io::Error> for FileError {
             io::ErrorKind::PermissionDenied => Self::Denied,
             _ => Self::Io(error),
         }
+    }
+}
+
+/// Whether something is there that can't be read: a socket or FIFO, or links that lead in circles.
+fn has_no_content(error: &io::Error) -> bool {
+    #[cfg(unix)]
+    {
+        use rustix::io::Errno;
+        let code = error.raw_os_error();
+        [Errno::NXIO, Errno::LOOP]
+            .into_iter()
+            .any(|errno| code == Some(errno.raw_os_error()))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = error;
+        false
     }
 }

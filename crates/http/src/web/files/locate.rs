@@ -1,24 +1,21 @@
-//! From a path below the root to an open file: the part that asks the file system, and blocks.
-//!
-//! A path is resolved through all its symbolic links before it is opened, and must then still lie
-//! below the root. Whoever may write below the root could swap a link between the two steps; such a
-//! writer decides what is served anyway.
+//! From a path below the root to an open file: index pages, coded copies, the page of an application.
+//! Blocks; what is opened is decided by [`Tree`].
 
-use std::fs::{self, File, Metadata};
+use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::encodings::Coding;
 use super::error::FileError;
-use super::listing::{Entry, read_entries};
 use super::options::FileOptions;
 use super::path::SitePath;
+use super::tree::{Opened, Tree};
+use crate::web::shared_limit::SharedPermit;
 
 /// A directory that is served.
 #[derive(Debug)]
 pub(super) struct Site {
-    /// Free of symbolic links.
-    pub(super) root: PathBuf,
+    pub(super) tree: Tree,
     pub(super) options: FileOptions,
 }
 
@@ -28,7 +25,8 @@ pub(super) enum Located {
     File(OpenFile),
     /// A directory that was asked for without its slash.
     Redirect,
-    Listing(Vec<Entry>),
+    /// A directory to be listed.
+    Listing,
 }
 
 /// A file that is open, and what is known of it.
@@ -42,6 +40,8 @@ pub(super) struct OpenFile {
     pub(super) coding: Option<Coding>,
     /// Whether another `Accept-Encoding` could give another answer.
     pub(super) negotiated: bool,
+    /// The place among open files.
+    pub(super) permit: Option<SharedPermit>,
 }
 
 impl Site {
@@ -50,8 +50,7 @@ impl Site {
         match self.locate_exactly(path, codings) {
             Err(FileError::NotFound) if self.falls_back(path) => {
                 let fallback = self.options.spa_fallback.clone().unwrap_or_default();
-                self.open(&self.root.join(fallback), codings)
-                    .map(Located::File)
+                self.open(&fallback, codings).map(Located::File)
             }
             located => located,
         }
@@ -64,18 +63,20 @@ impl Site {
     }
 
     fn locate_exactly(&self, path: &SitePath, codings: &[Coding]) -> Result<Located, FileError> {
-        let target = self.root.join(path.to_relative());
-        let resolved = self.resolve(&target)?;
-        if !fs::metadata(&resolved)?.is_dir() {
-            return if path.is_directory() {
-                Err(FileError::NotFound)
-            } else {
-                self.open(&target, codings).map(Located::File)
-            };
+        let target = path.to_relative();
+        match self.tree.open(&target)? {
+            Opened::File(..) if path.is_directory() => Err(FileError::NotFound),
+            Opened::File(file, metadata) => {
+                let found = self.with_copies(&target, file, &metadata, codings);
+                Ok(Located::File(found))
+            }
+            Opened::Directory if path.is_directory() => self.directory(&target, codings),
+            Opened::Directory => Ok(Located::Redirect),
         }
-        if !path.is_directory() {
-            return Ok(Located::Redirect);
-        }
+    }
+
+    /// What stands for a directory.
+    fn directory(&self, target: &Path, codings: &[Coding]) -> Result<Located, FileError> {
         if let Some(index) = &self.options.index {
             match self.open(&target.join(index), codings) {
                 Err(FileError::NotFound) => {}
@@ -83,50 +84,53 @@ impl Site {
             }
         }
         if self.options.listing {
-            return Ok(Located::Listing(read_entries(
-                &resolved,
-                self.options.hidden,
-            )?));
-        }
-        Err(FileError::Directory)
-    }
-
-    /// `target` without symbolic links, if it lies below the root or links may lead out.
-    fn resolve(&self, target: &Path) -> Result<PathBuf, FileError> {
-        let resolved = fs::canonicalize(target)?;
-        if self.options.follow_symlinks || resolved.starts_with(&self.root) {
-            Ok(resolved)
+            Ok(Located::Listing)
         } else {
-            Err(FileError::Outside)
+            Err(FileError::Directory)
         }
     }
 
-    /// Opens `target`, or a coded copy beside it.
-    fn open(&self, target: &Path, codings: &[Coding]) -> Result<OpenFile, FileError> {
-        let (file, metadata) = self.open_regular(target)?;
+    /// Opens the file `target`, or a coded copy beside it.
+    pub(super) fn open(&self, target: &Path, codings: &[Coding]) -> Result<OpenFile, FileError> {
+        match self.tree.open(target)? {
+            Opened::File(file, metadata) => Ok(self.with_copies(target, file, &metadata, codings)),
+            Opened::Directory => Err(FileError::NotFound),
+        }
+    }
+
+    /// A coded copy of `file`, or itself.
+    fn with_copies(
+        &self,
+        target: &Path,
+        file: File,
+        metadata: &Metadata,
+        codings: &[Coding],
+    ) -> OpenFile {
         let modified = metadata.modified().ok();
         if self.options.precompressed {
             for coding in codings {
                 if let Some((file, metadata)) = self.open_copy(target, *coding, modified) {
-                    return Ok(OpenFile {
+                    return OpenFile {
                         length: metadata.len(),
                         modified: metadata.modified().ok(),
                         file,
                         name: target.to_owned(),
                         coding: Some(*coding),
                         negotiated: true,
-                    });
+                        permit: None,
+                    };
                 }
             }
         }
-        Ok(OpenFile {
+        OpenFile {
             length: metadata.len(),
             modified,
             file,
             name: target.to_owned(),
             coding: None,
             negotiated: self.options.precompressed,
-        })
+            permit: None,
+        }
     }
 
     /// The copy of `target` in `coding`, unless it is older than the original.
@@ -138,21 +142,9 @@ impl Site {
     ) -> Option<(File, Metadata)> {
         let mut name = target.file_name()?.to_owned();
         name.push(coding.suffix);
-        let (file, metadata) = self.open_regular(&target.with_file_name(name)).ok()?;
+        let Ok(Opened::File(file, metadata)) = self.tree.open(&target.with_file_name(name)) else {
+            return None;
+        };
         (metadata.modified().ok() >= original).then_some((file, metadata))
-    }
-
-    fn open_regular(&self, target: &Path) -> Result<(File, Metadata), FileError> {
-        let resolved = self.resolve(target)?;
-        // Before opening: a FIFO would block until somebody writes.
-        if !fs::metadata(&resolved)?.is_file() {
-            return Err(FileError::NotFound);
-        }
-        let file = File::open(&resolved)?;
-        let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Err(FileError::NotFound);
-        }
-        Ok((file, metadata))
     }
 }

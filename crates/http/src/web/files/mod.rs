@@ -7,13 +7,13 @@
 //! (`httpdate`, `mime_guess`, `percent-encoding`) come from their crates.
 //!
 //! - `path`: from the target of a request to a path below the root; no file system.
-//! - `locate`: from that path to an open file; blocks, and so runs on the blocking threads.
+//! - `locate`, `tree`: from that path to an open file; block, and so run on the blocking threads.
 //! - `validators`, `ranges`, `encodings`: what request headers mean; no I/O.
 //! - `respond`, `listing`: status, headers and body of the answer.
 //! - `body`: content in chunks.
 
 mod body;
-mod encodings;
+pub(super) mod encodings;
 mod error;
 mod listing;
 mod locate;
@@ -21,16 +21,19 @@ mod options;
 mod path;
 mod ranges;
 mod respond;
+mod tree;
 mod validators;
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::net::Ipv6Addr;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::SystemTime;
 
+use bytes::Bytes;
 use http::{Method, Request, Response, request};
 use tokio::task::spawn_blocking;
 use tower::Service;
@@ -42,19 +45,36 @@ pub use path::{PathError, SitePath};
 pub use ranges::{MAX_RANGES, Selection, select};
 pub use validators::{Validators, Verdict};
 
+use listing::{ListingCache, ListingOptions};
 use locate::{Located, Site};
+use tree::Tree;
+
+use super::connection_info::ConnectionInfo;
+use super::shared_limit::SharedPermit;
 
 /// Serves the files of a directory. Cheap to clone; knows nothing of HTTP versions.
 ///
 /// Bodies of requests are dropped unread. Failures become answers: the service itself never fails.
+///
+/// A file is opened before its headers are sent, since they say what it holds, and stays open until its
+/// content is sent, so that all of it is of one file; small ones are read and closed at once.
+/// [`FileOptions::open_files`] bounds how many are open.
 #[derive(Debug, Clone)]
 pub struct FileService {
     site: Arc<Site>,
+    listings: Arc<ListingCache>,
+}
+
+/// What is left to do for an answer after the file system was asked.
+enum Step {
+    Answered(Response<FileBody>),
+    /// A directory is to be listed.
+    List(SitePath),
 }
 
 impl FileService {
     /// Serves what lies below `root`, which must be a directory. Symbolic links on the way to the
-    /// root are resolved once, now.
+    /// root are resolved once, now. The page of a single-page application must be there.
     pub fn new(root: impl AsRef<Path>, options: FileOptions) -> Result<Self, RootError> {
         let path = root.as_ref();
         let unreachable = |error| RootError::Unreachable {
@@ -67,66 +87,122 @@ impl FileService {
                 path: path.to_owned(),
             });
         }
+        let tree = Tree::new(root, options.follow_symlinks);
+        let site = Site { tree, options };
+        if let Some(page) = &site.options.spa_fallback
+            && let Err(error) = site.open(page, &[])
+        {
+            return Err(RootError::Fallback {
+                page: page.clone(),
+                path: path.to_owned(),
+                error,
+            });
+        }
         Ok(Self {
-            site: Arc::new(Site { root, options }),
+            site: Arc::new(site),
+            listings: Arc::default(),
         })
     }
 
     async fn answer(self, request: request::Parts) -> Response<FileBody> {
-        match self.find(&request).await {
-            Ok((path, located)) => self.present(&request, &path, located),
-            Err(error) => {
-                if let FileError::Io(error) = &error {
-                    tracing::warn!(%error, path = request.uri.path(), "a file could not be read");
-                }
-                respond::error(&error, &request.method)
-            }
+        let method = request.method.clone();
+        match self.try_answer(request).await {
+            Ok(response) => response,
+            Err(error) => respond::error(&error, &method),
         }
     }
 
-    async fn find(&self, request: &request::Parts) -> Result<(SitePath, Located), FileError> {
+    async fn try_answer(self, request: request::Parts) -> Result<Response<FileBody>, FileError> {
         if request.method != Method::GET && request.method != Method::HEAD {
             return Err(FileError::Method);
         }
+        let method = request.method.clone();
         let path = SitePath::parse(request.uri.path(), self.site.options.hidden)?;
-        let codings = if self.site.options.precompressed {
-            encodings::accepted(&request.headers)
-        } else {
-            Vec::new()
-        };
+        let permit = self.permit(&request)?;
         let site = Arc::clone(&self.site);
-        spawn_blocking(move || {
-            let located = site.locate(&path, &codings)?;
-            Ok((path, located))
-        })
-        .await
-        .map_err(|error| FileError::Io(std::io::Error::other(error)))?
-    }
-
-    fn present(
-        &self,
-        request: &request::Parts,
-        path: &SitePath,
-        located: Located,
-    ) -> Response<FileBody> {
-        match located {
-            Located::File(found) => {
-                respond::file(request, found, &self.site.options, SystemTime::now())
-            }
-            Located::Redirect => {
-                let mut location = path.directory_uri();
-                if let Some(query) = request.uri.query() {
-                    location.push('?');
-                    location.push_str(query);
-                }
-                respond::redirect(&location, &request.method)
-            }
-            Located::Listing(entries) => {
-                let html = listing::render(&path.directory_uri(), &entries);
-                respond::page(html, &request.method)
-            }
+        match off_thread(move || look_up(&site, &request, path, permit)).await? {
+            Step::Answered(response) => Ok(response),
+            Step::List(path) => Ok(respond::page(self.listing(path).await?, &method)),
         }
     }
+
+    /// A place among open files for the client of `request`.
+    fn permit(&self, request: &request::Parts) -> Result<Option<SharedPermit>, FileError> {
+        let Some(limit) = &self.site.options.open_files else {
+            return Ok(None);
+        };
+        let client = request.extensions.get::<ConnectionInfo>();
+        let client = client.map_or(Ipv6Addr::UNSPECIFIED.into(), |info| info.peer.ip());
+        let permit = limit.try_acquire(client, 1);
+        permit.map(Some).map_err(|_| FileError::Busy)
+    }
+
+    /// The page of a directory, made at most once a second.
+    async fn listing(&self, path: SitePath) -> Result<Bytes, FileError> {
+        let directory = path.to_relative();
+        if let Some(page) = self.listings.get(&directory) {
+            return Ok(page);
+        }
+        let _turn = self.listings.turn.lock().await;
+        if let Some(page) = self.listings.get(&directory) {
+            return Ok(page);
+        }
+        let site = Arc::clone(&self.site);
+        let relative = directory.clone();
+        let page = off_thread(move || {
+            let options = ListingOptions {
+                hidden: site.options.hidden,
+                most: site.options.listing_entries,
+            };
+            listing::make(&site.tree, &relative, &path.directory_uri(), options)
+        })
+        .await?;
+        self.listings.keep(directory, page.clone());
+        Ok(page)
+    }
+}
+
+/// Asks the file system, away from the threads that serve.
+async fn off_thread<T: Send + 'static>(
+    ask: impl FnOnce() -> Result<T, FileError> + Send + 'static,
+) -> Result<T, FileError> {
+    spawn_blocking(ask)
+        .await
+        .map_err(|error| FileError::Io(std::io::Error::other(error)))?
+}
+
+/// Finds what `path` names, and answers with it. Blocks.
+fn look_up(
+    site: &Site,
+    request: &request::Parts,
+    path: SitePath,
+    permit: Option<SharedPermit>,
+) -> Result<Step, FileError> {
+    let codings = if site.options.precompressed {
+        encodings::accepted(&request.headers)
+    } else {
+        Vec::new()
+    };
+    let located = site.locate(&path, &codings).inspect_err(|error| {
+        if let FileError::Io(error) = error {
+            tracing::warn!(%error, path = request.uri.path(), "a file could not be read");
+        }
+    })?;
+    Ok(Step::Answered(match located {
+        Located::File(mut found) => {
+            found.permit = permit;
+            respond::file(request, found, &site.options, SystemTime::now())
+        }
+        Located::Redirect => {
+            let mut location = path.directory_uri();
+            if let Some(query) = request.uri.query() {
+                location.push('?');
+                location.push_str(query);
+            }
+            respond::redirect(&location, &request.method)
+        }
+        Located::Listing => return Ok(Step::List(path)),
+    }))
 }
 
 impl<B> Service<Request<B>> for FileService {

@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use http::HeaderValue;
 use thiserror::Error;
 
+use super::error::FileError;
+use crate::web::shared_limit::SharedLimit;
+
 /// How a directory is served. The defaults show files and index pages, nothing else.
 #[derive(Debug, Clone)]
 pub struct FileOptions {
@@ -13,6 +16,12 @@ pub struct FileOptions {
     pub index: Option<String>,
     /// Whether directories without an index are listed. Default: no.
     pub listing: bool,
+    /// Entries of a directory that a listing shows at most; it says so if there are more. Default:
+    /// 10,000.
+    pub listing_entries: usize,
+    /// Files that may be open for responses at once, shared by the clients of all services with this
+    /// limit; requests beyond are answered with 503. Default: none.
+    pub open_files: Option<SharedLimit>,
     /// The file, relative to the root, that is served with status 200 where nothing is found and
     /// the last segment of the path has no extension: the page of a single-page application.
     /// Default: none.
@@ -38,6 +47,8 @@ impl Default for FileOptions {
         Self {
             index: Some("index.html".to_owned()),
             listing: false,
+            listing_entries: 10_000,
+            open_files: None,
             spa_fallback: None,
             precompressed: false,
             follow_symlinks: false,
@@ -66,5 +77,15 @@ pub enum RootError {
     NotADirectory {
         /// The path, as given.
         path: PathBuf,
+    },
+    /// The page of the single-page application can't be served.
+    #[error("the page {page} of {path}: {error}")]
+    Fallback {
+        /// The page, as given.
+        page: PathBuf,
+        /// The directory, as given.
+        path: PathBuf,
+        /// Why not.
+        error: FileError,
     },
 }

@@ -1,29 +1,19 @@
-//! From the path of a request to a path below the root: percent-decoding (RFC 3986, section 2.1)
-//! and the refusal of whatever could name something else. Touches no file system.
+//! From the meaning of a request's path to a path below the root: the refusal of whatever could name
+//! something else. Touches no file system.
 
 use std::path::PathBuf;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use thiserror::Error;
 
-/// What is escaped when a segment is written into a URI: all but the unreserved characters of
-/// RFC 3986, section 2.3.
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
+use crate::web::request_path::{RequestPath, RequestPathError, encode_segment};
 
 /// Why the path of a request names no file, whatever the root holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PathError {
-    /// The target of the request has no absolute path.
-    #[error("the path does not begin with a slash")]
-    NotAbsolute,
-    /// A segment is `..`; clients resolve these before they send (RFC 3986, section 5.2.4).
-    #[error("the path goes upwards")]
-    Upwards,
+    /// The path has no meaning at all.
+    #[error(transparent)]
+    Meaningless(#[from] RequestPathError),
     /// Decoded, a segment holds a separator or NUL.
     #[error("a segment of the path holds a separator or NUL")]
     Separator,
@@ -43,24 +33,13 @@ pub struct SitePath {
 }
 
 impl SitePath {
-    /// Decodes the path of a request target. Empty segments and `.` are dropped, so that `//a/./b`
-    /// is `/a/b`. Unless `hidden`, segments with a leading dot are refused, except a first segment
-    /// `.well-known` (RFC 8615).
+    /// Reads the path of a request target, as [`RequestPath::parse`] does. Unless `hidden`, segments with
+    /// a leading dot are refused, except a first segment `.well-known` (RFC 8615).
     pub fn parse(path: &str, hidden: bool) -> Result<Self, PathError> {
-        let rest = path.strip_prefix('/').ok_or(PathError::NotAbsolute)?;
+        let path = RequestPath::parse(path)?;
         let mut segments = Vec::new();
-        let mut directory = true;
-        for raw in rest.split('/') {
-            let segment = percent_decode_str(raw)
-                .decode_utf8()
-                .map_err(|_| PathError::NotUtf8)?;
-            if segment.is_empty() || segment == "." {
-                directory = true;
-                continue;
-            }
-            if segment == ".." {
-                return Err(PathError::Upwards);
-            }
+        for segment in path.segments() {
+            let segment = str::from_utf8(segment).map_err(|_| PathError::NotUtf8)?;
             if segment.contains(is_separator) {
                 return Err(PathError::Separator);
             }
@@ -68,12 +47,11 @@ impl SitePath {
             if !hidden && segment.starts_with('.') && !well_known {
                 return Err(PathError::Hidden);
             }
-            segments.push(segment.into_owned());
-            directory = false;
+            segments.push(segment.to_owned());
         }
         Ok(Self {
             segments,
-            directory,
+            directory: path.is_directory(),
         })
     }
 
@@ -97,16 +75,11 @@ impl SitePath {
     pub fn directory_uri(&self) -> String {
         let mut uri = String::from("/");
         for segment in &self.segments {
-            uri.push_str(&encode_segment(segment));
+            uri.push_str(&encode_segment(segment.as_bytes()));
             uri.push('/');
         }
         uri
     }
-}
-
-/// `segment` as it stands in a URI.
-pub(super) fn encode_segment(segment: &str) -> String {
-    utf8_percent_encode(segment, SEGMENT).to_string()
 }
 
 fn is_separator(c: char) -> bool {

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use http::header::{
     ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE,
-    CONTENT_TYPE, ETAG, LAST_MODIFIED, LOCATION, VARY,
+    CONTENT_TYPE, ETAG, LAST_MODIFIED, LOCATION, RETRY_AFTER, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, request};
 
@@ -22,7 +22,7 @@ use super::ranges::{Selection, select};
 use super::validators::{Validators, Verdict};
 use crate::web::body::status_line;
 
-/// The answer to a request for `found`, which was GET or HEAD.
+/// The answer to a request for `found`, which was GET or HEAD. Blocks while a small file is read.
 pub(super) fn file(
     request: &request::Parts,
     found: OpenFile,
@@ -50,7 +50,7 @@ pub(super) fn file(
         Selection::Whole
     };
     let content_type = content_type(&found.name, options.utf8);
-    let (status, body) = match selection {
+    let (status, mut body) = match selection {
         Selection::Unsatisfiable => return unsatisfiable(found.length),
         Selection::Whole => {
             let length = found.length;
@@ -71,6 +71,7 @@ pub(super) fn file(
     headers.insert(CONTENT_LENGTH, HeaderValue::from(body.remaining()));
     *response.status_mut() = status;
     if request.method == Method::GET {
+        body.read_small();
         *response.body_mut() = body;
     }
     response
@@ -138,6 +139,7 @@ fn body_of(found: OpenFile, options: &FileOptions) -> FileBody {
         modified: found.modified,
         file: found.file,
         chunk: options.chunk.clamp(4 * 1024, 1024 * 1024),
+        _permit: found.permit,
     })
 }
 
@@ -166,6 +168,11 @@ pub(super) fn error(error: &FileError, method: &Method) -> Response<FileBody> {
         let allow = HeaderValue::from_static("GET, HEAD");
         response.headers_mut().insert(ALLOW, allow);
     }
+    if matches!(error, FileError::Busy) {
+        response
+            .headers_mut()
+            .insert(RETRY_AFTER, HeaderValue::from(1));
+    }
     response
 }
 
@@ -177,7 +184,7 @@ pub(super) fn redirect(location: &str, method: &Method) -> Response<FileBody> {
 }
 
 /// A page made here.
-pub(super) fn page(html: String, method: &Method) -> Response<FileBody> {
+pub(super) fn page(html: Bytes, method: &Method) -> Response<FileBody> {
     let html_type = HeaderValue::from_static("text/html; charset=utf-8");
     let mut response = text(html, html_type, method);
     let no_cache = HeaderValue::from_static("no-cache");
@@ -187,12 +194,13 @@ pub(super) fn page(html: String, method: &Method) -> Response<FileBody> {
 
 fn status(status: StatusCode, reason: &str, method: &Method) -> Response<FileBody> {
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
-    let mut response = text(status_line(status, reason), plain, method);
+    let line = Bytes::from(status_line(status, reason));
+    let mut response = text(line, plain, method);
     *response.status_mut() = status;
     response
 }
 
-fn text(content: String, content_type: HeaderValue, method: &Method) -> Response<FileBody> {
+fn text(content: Bytes, content_type: HeaderValue, method: &Method) -> Response<FileBody> {
     let length = content.len();
     let mut response = Response::new(FileBody::empty());
     if method != Method::HEAD {
@@ -205,13 +213,29 @@ fn text(content: String, content_type: HeaderValue, method: &Method) -> Response
 }
 
 fn content_type(name: &Path, utf8: bool) -> HeaderValue {
-    let Some(guess) = mime_guess::from_path(name).first_raw() else {
+    let Some(guess) = streaming_type(name).or_else(|| mime_guess::from_path(name).first_raw())
+    else {
         return HeaderValue::from_static("application/octet-stream");
     };
     if utf8 && (guess.starts_with("text/") || guess == "application/javascript") {
         return ascii(&format!("{guess}; charset=utf-8"));
     }
     HeaderValue::from_static(guess)
+}
+
+/// Types of HTTP Live Streaming (RFC 8216, section 4) and MPEG-DASH, for which `mime_guess` has others or
+/// none.
+fn streaming_type(name: &Path) -> Option<&'static str> {
+    let extension = name.extension()?.to_str()?.to_ascii_lowercase();
+    Some(match extension.as_str() {
+        "m3u8" => "application/vnd.apple.mpegurl",
+        "ts" => "video/mp2t",
+        "m4s" => "video/iso.segment",
+        "mpd" => "application/dash+xml",
+        "mjs" => "text/javascript",
+        "wasm" => "application/wasm",
+        _ => return None,
+    })
 }
 
 /// A header value of text that this module made of ASCII.

@@ -1,0 +1,207 @@
+//! Opening what lies below a directory, and nothing else, even while others move, replace and link what
+//! is there. Blocks.
+//!
+//! On Linux the kernel resolves a path and opens what it leads to in one step, and refuses to leave the
+//! directory on the way (`openat2` with `RESOLVE_BENEATH`, since 5.6). Where that call is missing, a path is resolved,
+//! compared with the directory and opened in three steps: whoever may write below the directory could swap
+//! a link in between.
+
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::error::FileError;
+
+/// A directory and what lies below it.
+#[derive(Debug)]
+pub(super) struct Tree {
+    /// Absolute, free of symbolic links.
+    root: PathBuf,
+    /// Whether symbolic links may lead out.
+    follow: bool,
+    /// Whether the kernel confines lookups.
+    #[cfg(target_os = "linux")]
+    confined: bool,
+}
+
+impl Tree {
+    /// What lies below `root`, which must be free of symbolic links; with `follow`, what its links lead to
+    /// as well.
+    pub(super) fn new(root: PathBuf, follow: bool) -> Self {
+        Self {
+            #[cfg(target_os = "linux")]
+            confined: !follow && kernel::confines(&root),
+            root,
+            follow,
+        }
+    }
+
+    /// Opens the file at `relative`, or says that it is a directory.
+    pub(super) fn open(&self, relative: &Path) -> Result<Opened, FileError> {
+        #[cfg(target_os = "linux")]
+        if self.confined {
+            return match kernel::open(&self.root, relative, kernel::Access::Read) {
+                Ok((file, metadata)) => Opened::of(file, metadata),
+                // A directory that may not be read may have files that may.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    if self.metadata(relative)?.is_dir() {
+                        Ok(Opened::Directory)
+                    } else {
+                        Err(error.into())
+                    }
+                }
+                Err(error) if kernel::leads_out(&error) => Err(FileError::Outside),
+                Err(error) => Err(error.into()),
+            };
+        }
+        let path = self.resolve(relative)?;
+        // Before opening: devices may do something when they are opened.
+        let metadata = fs::metadata(&path)?;
+        if metadata.is_dir() {
+            return Ok(Opened::Directory);
+        }
+        if !metadata.is_file() {
+            return Err(FileError::NotFound);
+        }
+        let file = open_without_waiting(&path)?;
+        let metadata = file.metadata()?;
+        Opened::of(file, metadata)
+    }
+
+    /// What is known of the file or directory at `relative`.
+    pub(super) fn metadata(&self, relative: &Path) -> Result<Metadata, FileError> {
+        #[cfg(target_os = "linux")]
+        if self.confined {
+            return match kernel::open(&self.root, relative, kernel::Access::None) {
+                Err(error) if kernel::leads_out(&error) => Err(FileError::Outside),
+                opened => Ok(opened?.1),
+            };
+        }
+        Ok(fs::metadata(self.resolve(relative)?)?)
+    }
+
+    /// Where `relative` is, for reading names; they are checked one by one.
+    pub(super) fn resolve(&self, relative: &Path) -> Result<PathBuf, FileError> {
+        let resolved = fs::canonicalize(self.root.join(relative))?;
+        if self.follow || resolved.starts_with(&self.root) {
+            Ok(resolved)
+        } else {
+            Err(FileError::Outside)
+        }
+    }
+}
+
+/// What was found.
+#[derive(Debug)]
+pub(super) enum Opened {
+    /// A regular file.
+    File(File, Metadata),
+    Directory,
+}
+
+impl Opened {
+    fn of(file: File, metadata: Metadata) -> Result<Self, FileError> {
+        if metadata.is_file() {
+            Ok(Self::File(file, metadata))
+        } else if metadata.is_dir() {
+            Ok(Self::Directory)
+        } else {
+            Err(FileError::NotFound)
+        }
+    }
+}
+
+/// Opens for reading. What is a FIFO meanwhile must not keep the thread until somebody writes.
+fn open_without_waiting(path: &Path) -> io::Result<File> {
+    let mut options = fs::OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+        options.custom_flags(flags.bits().cast_signed());
+    }
+    options.open(path)
+}
+
+/// Lookups that the kernel keeps below a directory.
+#[cfg(target_os = "linux")]
+mod kernel {
+    use std::fs::{self, File, Metadata};
+    use std::io;
+    use std::path::Path;
+
+    use rustix::fd::OwnedFd;
+    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+    use rustix::io::Errno;
+
+    /// What a file is opened for.
+    #[derive(Clone, Copy)]
+    pub(super) enum Access {
+        Read,
+        /// Metadata alone.
+        None,
+    }
+
+    /// Lookups repeated when something was renamed meanwhile.
+    const ATTEMPTS: usize = 8;
+
+    /// Whether the kernel has the call, and nothing forbids it.
+    pub(super) fn confines(root: &Path) -> bool {
+        let directory = open_root(root);
+        directory.is_ok_and(|directory| beneath(&directory, Path::new("."), Access::None).is_ok())
+    }
+
+    /// Whether a lookup failed because it would have left the directory.
+    pub(super) fn leads_out(error: &io::Error) -> bool {
+        error.raw_os_error() == Some(Errno::XDEV.raw_os_error())
+    }
+
+    /// Opens what is at `relative` below `root`.
+    pub(super) fn open(
+        root: &Path,
+        relative: &Path,
+        access: Access,
+    ) -> io::Result<(File, Metadata)> {
+        // Each time: the directory may have been replaced by another of its name.
+        let directory = open_root(root)?;
+        let opened = match beneath(&directory, relative, access) {
+            // The kernel refuses absolute links even if they lead back, and ways through the parent.
+            Err(error) if leads_out(&error) => {
+                let resolved = fs::canonicalize(root.join(relative))?;
+                let inside = resolved.strip_prefix(root).map_err(|_| error)?;
+                beneath(&directory, inside, access)
+            }
+            opened => opened,
+        };
+        let file = File::from(opened?);
+        let metadata = file.metadata()?;
+        Ok((file, metadata))
+    }
+
+    fn open_root(root: &Path) -> io::Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(openat(CWD, root, flags, Mode::empty())?)
+    }
+
+    fn beneath(directory: &OwnedFd, relative: &Path, access: Access) -> io::Result<OwnedFd> {
+        let relative = if relative.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            relative
+        };
+        let flags = match access {
+            Access::Read => OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY,
+            Access::None => OFlags::PATH,
+        };
+        let flags = flags | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        for _ in 1..ATTEMPTS {
+            match openat2(directory, relative, flags, Mode::empty(), resolve) {
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                opened => return Ok(opened?),
+            }
+        }
+        Ok(openat2(directory, relative, flags, Mode::empty(), resolve)?)
+    }
+}
