@@ -388,6 +388,22 @@ pub struct EndpointConfig {
     /// IDs that are not empty.
     pub preferred_address: PreferredAddresses,
 }
+    /// Stateless resets that may be sent in a second, by all workers together, each with an equal share; as
+    /// many may leave at once after a second without any. Default 1,000: a server that was restarted tells
+    /// that many clients in a second, and a flood of made-up packets has no more than some 63 kB of answers a
+    /// second (RFC 9000, section 10.3.3).
+    pub stateless_resets_per_second: u32,
+    /// No network holds more connections, those that are half open included, than places are free of
+    /// [`max_connections`](Self::max_connections), each worker counting its own ([`AddressShares`]); who holds
+    /// more is refused (`CONNECTION_REFUSED`). The address is the one that the connection was accepted from,
+    /// wherever the client moves later. While an eighth of the places is half open, clients must prove
+    /// their address by a Retry first, unless the [`RetryPolicy`] is `Never`: forged addresses take
+    /// nobody's share.
+    /// Default false. For servers with clients of their own, not for those behind a proxy with
+    /// one address.
+    ///
+    /// [`AddressShares`]: crate::AddressShares
+    pub share_by_address: bool,
 
 /// Addresses that a server prefers, one per family.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -432,3 +448,5 @@ impl EndpointConfig {
         }
     }
 }
+            stateless_resets_per_second: 1_000,
+            share_by_address: false,

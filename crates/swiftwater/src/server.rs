@@ -55,6 +55,7 @@ pub struct ServerSide {
     identity: Identity,
     retry: RetryPolicy,
     max_connections: Option<usize>,
+    share_by_address: bool,
     tickets: Tickets,
     early_data: EarlyData,
     half_rtt: bool,
@@ -81,6 +82,7 @@ impl Server {
             identity: Identity::None,
             retry: RetryPolicy::Above(1000),
             max_connections: None,
+            share_by_address: true,
             tickets: Tickets::SingleUse { capacity: 4096 },
             early_data: EarlyData::Reject,
             half_rtt: false,
@@ -223,6 +225,15 @@ impl ServerBuilder {
         self
     }
 
+    /// Lets no client's network hold more connections than are free
+    /// ([`EndpointConfig::share_by_address`](swiftwater_quic::EndpointConfig::share_by_address)); default
+    /// true. False for servers that see all clients behind one address, such as a proxy's.
+    #[must_use]
+    pub fn share_by_address(mut self, share: bool) -> Self {
+        self.side.share_by_address = share;
+        self
+    }
+
     /// Serves with this many workers, each with a socket, a thread and connections of its own; 0
     /// takes as many as there are processors. Default 1, which runs on the caller's runtime. For
     /// servers that one processor can't serve; see [`Endpoint::bind`].
@@ -287,6 +298,7 @@ impl ServerBuilder {
         if let Some(secrets) = self.side.secrets {
             options.endpoint.key = secrets;
         }
+        options.endpoint.share_by_address = self.side.share_by_address;
         if let Some(limit) = self.side.max_connections {
             options.endpoint.max_connections = limit;
         }

@@ -19,6 +19,7 @@ use swiftwater_wire::{
 use super::accept::{Decision, Incoming};
 use super::close::Refusal;
 use super::routing::ConnectionHandle;
+use super::shares::Shares;
 use super::token::{self, Lifetimes, Presented, Verdict};
 use super::{
     Endpoint, FIRST_DST_CID_LEN, MIN_INITIAL_DATAGRAM, Routed, dropped, parameters, respond,
@@ -143,7 +144,10 @@ impl Endpoint {
     fn wants_retry(&self, policy: RetryPolicy) -> bool {
         match policy {
             RetryPolicy::Never => false,
-            RetryPolicy::Above(limit) => self.routes.handshakes() > self.config.worker.share(limit),
+            RetryPolicy::Above(limit) => {
+                self.routes.handshakes() > self.config.worker.share(limit)
+                    || self.shares.as_ref().is_some_and(Shares::want_proof)
+            }
             RetryPolicy::Always => true,
         }
     }
@@ -210,6 +214,14 @@ impl Endpoint {
             self.stats.refused += 1;
             return self.refuse(attempt, &keys, ErrorCode::CONNECTION_REFUSED, out);
         };
+        let client = attempt.meta.remote.ip();
+        if let Some(shares) = &mut self.shares
+            && !shares.acquire(client)
+        {
+            self.stats.refused += 1;
+            self.stats.over_share += 1;
+            return self.refuse(attempt, &keys, ErrorCode::CONNECTION_REFUSED, out);
+        }
         let (handle, connection) = self.accept(attempt, keys, local_cid);
         self.stats.accepted += 1;
         Routed::NewConnection { handle, connection }

@@ -15,6 +15,7 @@ mod early;
 mod parameters;
 mod reset;
 mod routing;
+mod shares;
 mod stats;
 #[cfg(test)]
 mod tests;
@@ -36,7 +37,9 @@ use crate::error::ConnectError;
 use crate::handshake::{Crypto, Grease, Opening};
 use crate::transmit::{DatagramMeta, LocalAddress, PathAddress, Transmit};
 use early::EarlyPackets;
+use reset::ResetRate;
 use routing::Routes;
+use shares::Shares;
 
 pub use accept::{AcceptPolicy, Decision, Incoming};
 pub use routing::ConnectionHandle;
@@ -65,6 +68,8 @@ pub struct Endpoint {
     routes: Routes,
     rng: ChaCha20Rng,
     stats: EndpointStats,
+    reset_rate: ResetRate,
+    shares: Option<Shares>,
     early_packets: EarlyPackets,
     /// Where the first packet of a would-be connection is opened for a check.
     scratch: Vec<u8>,
@@ -105,6 +110,12 @@ impl Endpoint {
         if config.versions.is_empty() {
             config.versions.push(VERSION_1);
         }
+        let worker = config.worker;
+        let resets = worker.share(config.stateless_resets_per_second as usize);
+        let shares = config.share_by_address.then(|| {
+            let connections = worker.share(config.max_connections);
+            Shares::new(connections, worker.share(config.max_handshakes))
+        });
         let mut rng = ChaCha20Rng::from_seed(seed);
         rng.set_stream(u64::from(config.worker.index));
         Self {
@@ -116,6 +127,8 @@ impl Endpoint {
             routes: Routes::default(),
             rng,
             stats: EndpointStats::default(),
+            reset_rate: ResetRate::new(resets),
+            shares,
             early_packets: EarlyPackets::default(),
             scratch: Vec::new(),
         }
@@ -269,7 +282,7 @@ impl Endpoint {
             return self.hand_over(worker);
         }
         match header.version {
-            None => self.send_reset(meta, datagram, &header, out),
+            None => self.send_reset(now, meta, datagram, &header, out),
             // Nothing is ever said to a Version Negotiation packet (section 6.1).
             Some(0) => dropped(&mut self.stats.dropped_unknown),
             Some(version) if self.config.versions.contains(&version) => {
@@ -311,8 +324,27 @@ impl Endpoint {
             EndpointEvent::PeerResetTokenRetired { remote, token } => {
                 self.routes.remove_reset_token(handle, remote, token);
             }
-            EndpointEvent::HandshakeDone => self.routes.finish_handshake(handle),
-            EndpointEvent::Drained => self.routes.remove(handle),
+            EndpointEvent::HandshakeDone => {
+                let client = self.routes.finish_handshake(handle);
+                self.release(client, None);
+            }
+            EndpointEvent::Drained => {
+                let half_open = self.routes.finish_handshake(handle);
+                let client = self.routes.remove(handle);
+                self.release(half_open, client);
+            }
+        }
+    }
+
+    /// Gives back what was counted for the addresses that connections were accepted from.
+    fn release(&mut self, half_open: Option<SocketAddr>, connection: Option<SocketAddr>) {
+        if let Some(shares) = &mut self.shares {
+            if let Some(client) = half_open {
+                shares.finish_handshake(client.ip());
+            }
+            if let Some(client) = connection {
+                shares.release(client.ip());
+            }
         }
     }
 
@@ -365,6 +397,7 @@ impl Endpoint {
     /// Sends a stateless reset for a packet of an unknown connection, if that is wanted and safe.
     fn send_reset(
         &mut self,
+        now: Instant,
         meta: &DatagramMeta,
         datagram: &[u8],
         header: &InvariantHeader<'_>,
@@ -376,6 +409,9 @@ impl Endpoint {
         };
         if self.cids.is_elsewhere(&cid) || !reset::deserves_reset(datagram, self.config.grease) {
             return dropped(&mut self.stats.dropped_unknown);
+        }
+        if !self.reset_rate.permits(now) {
+            return dropped(&mut self.stats.resets_withheld);
         }
         let token = self.config.key.reset_token(&cid);
         match reset::write(&mut self.rng, token, datagram.len(), out) {

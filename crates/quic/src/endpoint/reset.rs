@@ -1,6 +1,9 @@
 //! Stateless resets (RFC 9000, section 10.3).
 
+use std::time::Duration;
+
 use rand_core::Rng;
+use swiftwater_units::Instant;
 use swiftwater_wire::ResetToken;
 
 /// Bytes of the token at the end.
@@ -45,4 +48,41 @@ pub(super) fn write(
     noise[0] = noise[0] & 0x3f | 0x40;
     end.copy_from_slice(&token.0);
     Some(size)
+}
+
+const SECOND: u64 = Duration::from_secs(1).as_nanos() as u64;
+
+/// How many resets may be sent (section 10.3.3): a token bucket that holds those of one second.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ResetRate {
+    per_second: u64,
+    /// Resets that may be sent, in 1/`SECOND`.
+    left: u64,
+    filled_at: Option<Instant>,
+}
+
+impl ResetRate {
+    pub(super) fn new(per_second: usize) -> Self {
+        let per_second = u64::try_from(per_second).unwrap_or(u64::MAX);
+        Self {
+            per_second,
+            left: per_second.saturating_mul(SECOND),
+            filled_at: None,
+        }
+    }
+
+    /// True if a reset may be sent now; then it is counted.
+    pub(super) fn permits(&mut self, now: Instant) -> bool {
+        let filled_at = *self.filled_at.get_or_insert(now);
+        if let Some(passed) = now.checked_since(filled_at) {
+            let passed = u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX);
+            let gained = passed.saturating_mul(self.per_second);
+            let most = self.per_second.saturating_mul(SECOND);
+            self.left = self.left.saturating_add(gained).min(most);
+            self.filled_at = Some(now);
+        }
+        let left = self.left.checked_sub(SECOND);
+        self.left = left.unwrap_or(self.left);
+        left.is_some()
+    }
 }

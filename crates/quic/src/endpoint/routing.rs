@@ -245,20 +245,20 @@ impl Routes {
 
     /// The connection no longer counts as a handshake in progress. The destination of the client's
     /// first Initial leads to it until the end: a copy of that packet that the network held back
-    /// must not start a second connection.
-    pub(super) fn finish_handshake(&mut self, handle: ConnectionHandle) {
-        if let Some(slot) = self.slot(handle)
-            && std::mem::take(&mut slot.handshaking)
-        {
-            self.handshakes = self.handshakes.saturating_sub(1);
+    /// must not start a second connection. Returns where it was accepted from, if it counted until now.
+    pub(super) fn finish_handshake(&mut self, handle: ConnectionHandle) -> Option<SocketAddr> {
+        let slot = self.slot(handle)?;
+        if !std::mem::take(&mut slot.handshaking) {
+            return None;
         }
+        let client = slot.first_dst.map(|(client, _)| client);
+        self.handshakes = self.handshakes.saturating_sub(1);
+        client
     }
 
-    /// Forgets the connection and all that leads to it.
-    pub(super) fn remove(&mut self, handle: ConnectionHandle) {
-        if self.slot(handle).is_none() {
-            return;
-        }
+    /// Forgets the connection and all that leads to it. Returns where it was accepted from.
+    pub(super) fn remove(&mut self, handle: ConnectionHandle) -> Option<SocketAddr> {
+        self.slot(handle)?;
         self.finish_handshake(handle);
         let slot = self.slots.remove(handle.index());
         for cid in slot.cids {
@@ -273,5 +273,6 @@ impl Routes {
         if let Some(remote) = slot.remote {
             self.by_remote.remove(&*remote);
         }
+        slot.first_dst.map(|(client, _)| client)
     }
 }

@@ -16,6 +16,9 @@ pub struct EndpointStats {
     /// Those of them that came while the driver wanted none
     /// ([`Endpoint::set_refusing`](crate::Endpoint::set_refusing)).
     pub turned_away: u64,
+    /// Those of them whose client has its share of the connections already
+    /// ([`EndpointConfig::share_by_address`](crate::EndpointConfig::share_by_address)).
+    pub over_share: u64,
     /// First packets refused because of an invalid token of a Retry.
     pub invalid_tokens: u64,
     /// First packets that got no answer because the accept policy said so.
@@ -28,6 +31,9 @@ pub struct EndpointStats {
     pub versions_negotiated: u64,
     /// Stateless resets sent.
     pub resets_sent: u64,
+    /// Stateless resets not sent because too many were
+    /// ([`EndpointConfig::stateless_resets_per_second`](crate::EndpointConfig::stateless_resets_per_second)).
+    pub resets_withheld: u64,
     /// Datagrams without a known connection ID that ended in a peer's reset token.
     pub resets_received: u64,
     /// Datagrams of early data kept for a moment because their Initial had not arrived.
@@ -56,12 +62,14 @@ impl AddAssign for EndpointStats {
         self.opened += other.opened;
         self.refused += other.refused;
         self.turned_away += other.turned_away;
+        self.over_share += other.over_share;
         self.invalid_tokens += other.invalid_tokens;
         self.ignored += other.ignored;
         self.refusals_sent += other.refusals_sent;
         self.retries_sent += other.retries_sent;
         self.versions_negotiated += other.versions_negotiated;
         self.resets_sent += other.resets_sent;
+        self.resets_withheld += other.resets_withheld;
         self.resets_received += other.resets_received;
         self.handed_over += other.handed_over;
         self.dropped_malformed += other.dropped_malformed;

@@ -7,5 +7,6 @@ mod forgeries;
 mod hostile;
 mod numbers;
 mod routing;
+mod shares;
 mod toy;
 mod workers;

@@ -1,5 +1,7 @@
 //! Version Negotiation and stateless resets.
 
+use std::sync::Arc;
+
 use swiftwater_wire::{
     InvariantHeader, PacketType, PartialHeader, ResetToken, VERSION_1, Writer,
     write_version_negotiation,
@@ -233,4 +235,24 @@ fn answers_that_do_not_fit_are_not_sent() {
         assert!(matches!(routed, Routed::Dropped), "{routed:?}");
     }
     assert_eq!(endpoint.stats().dropped_no_room, 3);
+}
+
+#[test]
+fn resets_are_limited_in_number() {
+    let mut config = endpoint_config();
+    config.stateless_resets_per_second = 10;
+    let accept = Some(Arc::new(server_config(RetryPolicy::Never)));
+    let mut server = Endpoint::new(config, accept, [1; 32]);
+    let flood = |server: &mut Endpoint, second, packets: u8| {
+        for n in 0..packets {
+            let packet = short_packet(cid(&[n; 8]), 100);
+            route_at(server, second, 1, &packet);
+        }
+        (server.stats().resets_sent, server.stats().resets_withheld)
+    };
+    assert_eq!(flood(&mut server, 100, 50), (10, 40));
+    assert_eq!(flood(&mut server, 100, 50), (10, 90));
+    assert_eq!(flood(&mut server, 101, 50), (20, 130));
+    // However long it was quiet.
+    assert_eq!(flood(&mut server, 900, 50), (30, 170));
 }

@@ -1,0 +1,55 @@
+//! How clients share the connections that an endpoint may have, by their addresses.
+
+use std::net::IpAddr;
+
+use crate::address_shares::AddressShares;
+
+/// While half-open connections have this part of the places, clients must prove their addresses first:
+/// connections whose client is forged never get beyond that.
+const FORGEABLE_PART: usize = 8;
+
+/// Accepted connections of each client, and those of them that are half open.
+#[derive(Debug)]
+pub(super) struct Shares {
+    connections: AddressShares,
+    handshakes: AddressShares,
+}
+
+impl Shares {
+    pub(super) fn new(connections: usize, handshakes: usize) -> Self {
+        Self {
+            connections: AddressShares::new(connections),
+            handshakes: AddressShares::new(handshakes),
+        }
+    }
+
+    /// Counts a half-open connection of `client`; false if the client has its share already.
+    pub(super) fn acquire(&mut self, client: IpAddr) -> bool {
+        if self.connections.acquire(client, 1).is_err() {
+            return false;
+        }
+        let admitted = self.handshakes.acquire(client, 1).is_ok();
+        if !admitted {
+            self.connections.release(client, 1);
+        }
+        admitted
+    }
+
+    /// A connection of `client` is not half open any more.
+    pub(super) fn finish_handshake(&mut self, client: IpAddr) {
+        self.handshakes.release(client, 1);
+    }
+
+    /// A connection of `client`, which is not half open, is gone.
+    pub(super) fn release(&mut self, client: IpAddr) {
+        self.connections.release(client, 1);
+    }
+
+    /// True if so many connections are half open that whoever forges addresses could take the share of
+    /// others.
+    pub(super) fn want_proof(&self) -> bool {
+        let half_open = self.handshakes.held();
+        let places = self.connections.capacity().min(self.handshakes.capacity());
+        half_open > 0 && half_open >= places / FORGEABLE_PART
+    }
+}
