@@ -13,5 +13,7 @@ mod closing;
 mod early_data;
 #[path = "h3_lifecycle/goaway.rs"]
 mod goaway;
+#[path = "h3_lifecycle/keep_alive.rs"]
+mod keep_alive;
 #[path = "h3_lifecycle/limits.rs"]
 mod limits;

@@ -175,6 +175,16 @@ impl Connection {
         result
     }
 
+    /// Sends a PING when nothing was sent or received for `interval`; `None`, as at first, leaves that to
+    /// the configuration ([`keep_alive_interval`](swiftwater_quic::TransportConfig::keep_alive_interval)).
+    ///
+    /// Streams don't do this by themselves: an open stream doesn't tell whether anybody waits for
+    /// something. Who waits for the peer's answer asks for it, with half the idle timeout or less, and
+    /// takes it back afterwards, so that idle connections still end.
+    pub fn set_keep_alive(&self, interval: Option<std::time::Duration>) {
+        self.with_core(|_, core| core.set_keep_alive(interval));
+    }
+
     /// The largest datagram that can be sent now, bytes; `None` if the peer accepts none. It changes
     /// with the path.
     pub fn max_datagram_size(&self) -> Option<usize> {

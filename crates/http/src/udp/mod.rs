@@ -13,6 +13,7 @@ mod content;
 mod date;
 mod exchange;
 mod hosted;
+mod idle;
 mod server;
 pub mod webtransport;
 

@@ -18,6 +18,7 @@ use super::body::RecvBody;
 use super::connection::Http3;
 use super::exchange::Exchange;
 use super::hosted::Incoming;
+use super::idle::Idle;
 use super::webtransport::{Asked, SessionLimits, establish};
 use super::{ALPN_HTTP3, content, date};
 use crate::h3::{self, Code, Fault};
@@ -55,6 +56,7 @@ pub struct H3Server {
     config: h3::Config,
     pace: Pace,
     send_timeout: Duration,
+    idle_timeout: Duration,
     session_limits: SessionLimits,
     draining: watch::Receiver<bool>,
     /// Keeps the default `draining` open.
@@ -80,6 +82,7 @@ impl H3Server {
                 grace: Duration::from_secs(10),
             },
             send_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(60),
             session_limits: SessionLimits::default(),
             draining,
             drain: Arc::new(drain),
@@ -99,6 +102,16 @@ impl H3Server {
     #[must_use]
     pub fn send_timeout(mut self, timeout: Duration) -> Self {
         self.send_timeout = timeout;
+        self
+    }
+
+    /// How long a connection may be without a request; then it is closed as by [`H3Server::drain`], whatever
+    /// else the client sends: PINGs alone keep no connection open. Default: 60 s. A client that falls
+    /// silent goes sooner, by the transport's idle timeout
+    /// ([`max_idle_timeout`](swiftwater_net::quic::TransportConfig::max_idle_timeout)).
+    #[must_use]
+    pub fn idle_timeout(mut self, timeout: Duration) -> Self {
+        self.idle_timeout = timeout;
         self
     }
 
@@ -148,6 +161,7 @@ impl H3Server {
         let mut requests = JoinSet::new();
         let mut draining = self.draining.clone();
         let mut drained = false;
+        let mut idle = Idle::new(self.idle_timeout);
         loop {
             tokio::select! {
                 incoming = http3.accept() => match incoming {
@@ -166,6 +180,11 @@ impl H3Server {
                     if ended.is_err_and(|error| error.is_panic()) {
                         tracing::error!("a service panicked");
                     }
+                    idle.restart();
+                }
+                () = idle.over(), if requests.is_empty() => {
+                    drained = true;
+                    idle.end(&http3);
                 }
             }
         }

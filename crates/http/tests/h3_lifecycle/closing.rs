@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use swiftwater_http::h3::frame::FrameType;
 use swiftwater_http::h3::{Config, Event};
+use swiftwater_sim::{Direction, Verdict};
 use swiftwater_units::{Dir, Side};
 
 use crate::support::millis;
@@ -56,7 +57,13 @@ fn end_unseen(duel: &mut Duel, end: End) {
             let quic = duel.world.pair.connection(engine).expect("a connection");
             quic.close(now, 0x100, b"");
         }
-        End::IdleTimeout => duel.world.pair.advance(Duration::from_secs(120)),
+        End::IdleTimeout => {
+            // While there are requests PINGs would keep the connection.
+            for direction in [Direction::ToServer, Direction::ToClient] {
+                duel.world.pair.tap(direction, |_| Verdict::Drop);
+            }
+            duel.world.pair.advance(Duration::from_secs(120));
+        }
     }
     for _ in 0..200 {
         duel.world.pair.advance(millis(1));

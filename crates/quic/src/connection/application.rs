@@ -175,6 +175,22 @@ impl Connection {
         self.paths.first_mut().space.ping = true;
     }
 
+    /// The idle timeout that both ends agreed on, once the handshake is complete; `None` if there is none
+    /// (RFC 9000, section 10.1).
+    pub fn idle_timeout(&self) -> Option<Duration> {
+        self.lifecycle.idle_timeout()
+    }
+
+    /// Sends a PING when nothing was sent or received for `interval`, so that the connection outlives its idle
+    /// timeout for as long as the peer answers; `None`, as at first, and zero leave that to
+    /// [`TransportConfig::keep_alive_interval`](crate::TransportConfig). For protocols that wait for the
+    /// peer's answer: switch it off when nothing is waited for any more, so that idle connections still
+    /// end. A peer that is gone is found out as always: PINGs that are not answered don't put the idle
+    /// timeout off.
+    pub fn set_keep_alive(&mut self, interval: Option<Duration>) {
+        self.lifecycle.keep_alive = interval;
+    }
+
     /// Which end this is.
     pub fn side(&self) -> Side {
         self.identity.side

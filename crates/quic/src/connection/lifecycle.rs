@@ -57,6 +57,8 @@ pub(super) struct Lifecycle {
     pub(super) awake_since: Instant,
     sent_eliciting_since_receive: bool,
     idle_timeout: Option<Duration>,
+    /// What the application asked for while it runs, besides the configuration.
+    pub(super) keep_alive: Option<Duration>,
 }
 
 impl Lifecycle {
@@ -70,6 +72,7 @@ impl Lifecycle {
             awake_since: now,
             sent_eliciting_since_receive: false,
             idle_timeout: None,
+            keep_alive: None,
         }
     }
 

@@ -308,9 +308,11 @@ impl Connection {
     /// When a PING is sent for want of anything else: as often as the application wants, and often
     /// enough while flow control holds back what it wrote (RFC 9000, section 4.1).
     fn keep_alive_deadline(&self) -> Option<Instant> {
-        let wanted = self.identity.config.keep_alive_interval;
+        let configured = self.identity.config.keep_alive_interval;
+        let asked = self.lifecycle.keep_alive;
         // Without any time between them, PINGs would never end.
-        let wanted = wanted.filter(|interval| !interval.is_zero());
+        let wanted = configured.into_iter().chain(asked);
+        let wanted = wanted.filter(|interval| !interval.is_zero()).min();
         let blocked = self
             .lifecycle
             .idle_timeout()

@@ -10,6 +10,7 @@ mod control;
 mod datagrams;
 mod early;
 mod incoming;
+mod keep_alive;
 mod messages;
 mod outgoing;
 mod peer;
@@ -246,6 +247,7 @@ impl Connection {
         }
         self.send_instructions(now, quic);
         self.finish_shutdown(now, quic);
+        self.keep_alive(quic);
     }
 
     /// The peer broke the protocol: closes the connection.

@@ -163,6 +163,7 @@ impl Connection {
         session: StreamId,
         request: &Request,
     ) {
+        self.keep_alive(quic);
         self.sessions.open -= u64::from(request.is_session);
         self.sessions.waiting.retain(|&(each, id)| {
             if each == session {
