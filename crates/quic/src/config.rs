@@ -184,6 +184,7 @@ impl fmt::Debug for TransportConfig {
 ///
 /// A dead path then carries two packets per timeout, each a smoothed RTT apart at least: no more than
 /// the least congestion window, two packets per round trip (RFC 9002, section 7.2), would let go.
+/// Before the first answer nothing is known of the path, and the limit does not hold.
 /// Probes count as in flight as always (section 7.5). Timeouts are never shorter than
 /// the first one of section 6.2.1, so that none comes sooner after a packet than its answer is due.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use swiftwater_link::LossModel;
 use swiftwater_quic::wire::PacketType;
-use swiftwater_quic::{Event, TransportConfig};
+use swiftwater_quic::{Event, PtoLimit, TransportConfig};
 use swiftwater_sim::{Direction, Pair, PairBuilder, Verdict};
 use swiftwater_tls::null::NullServer;
 use swiftwater_units::{Instant, Side};
@@ -84,6 +84,20 @@ fn timeouts_grow_no_longer_than_permitted() {
     let default = unanswered(|_| {}, secs(600));
     let last = default.windows(2).last().unwrap();
     assert_eq!(last[1], last[0] + secs(60));
+}
+
+/// The bound for young outages is for paths that have answered.
+#[test]
+fn a_path_that_never_answered_is_probed_ever_more_rarely() {
+    let limited = |config: &mut TransportConfig| {
+        config.initial_rtt = millis(100);
+        config.pto_limit = Some(PtoLimit::default());
+    };
+    let times = unanswered(limited, secs(5));
+    assert_eq!(
+        times,
+        [millis(300), millis(900), millis(2_100), millis(4_500)]
+    );
 }
 
 /// Only the wait before the first answer is assumed; what is measured counts afterwards.

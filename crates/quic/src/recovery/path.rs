@@ -247,8 +247,9 @@ impl PathRecovery {
     pub(crate) fn probe_timeout(&self, max_ack_delay: Duration) -> Duration {
         let settings = &self.settings;
         let config = &settings.config;
+        let rtt = self.rtt.view();
         let base = match config.initial_pto {
-            Some(initial) if !self.rtt.view().has_sample => initial.max(GRANULARITY),
+            Some(initial) if !rtt.has_sample => initial.max(GRANULARITY),
             _ => self.pto_base(),
         };
         let first = base.saturating_add(max_ack_delay);
@@ -259,10 +260,14 @@ impl PathRecovery {
             first,
             thousandths: settings.pto_backoff(),
             longest: config.max_pto,
-            limit: config.pto_limit.map(|limit| Limit {
-                timeout: self.rtt.view().smoothed.saturating_add(limit.beyond_rtt),
-                period: limit.period,
-            }),
+            // Of a path that never answered nothing is known.
+            limit: config
+                .pto_limit
+                .filter(|_| rtt.has_sample)
+                .map(|limit| Limit {
+                    timeout: rtt.smoothed.saturating_add(limit.beyond_rtt),
+                    period: limit.period,
+                }),
         };
         backoff.timeout_after(self.pto_count)
     }
