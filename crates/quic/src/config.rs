@@ -35,9 +35,14 @@ pub struct TransportConfig {
     pub max_stream_receive_window: ByteCount,
     /// Ceiling of `receive_window`; default 24 MiB.
     pub max_receive_window: ByteCount,
-    /// Bytes written by the application but not yet acknowledged, over all streams; a writer
-    /// blocks beyond it. Default 16 MiB.
+    /// Bytes written by the application but not yet acknowledged, over all streams, at most; a writer
+    /// blocks beyond it. Default 16 MiB. What is unsent beyond the peer's flow control of the connection
+    /// is at most 64 KiB of them.
     pub send_window: ByteCount,
+    /// The same while little is under way: what may be written grows with twice the congestion window,
+    /// from this to `send_window`, so that slow paths and peers that acknowledge little hold
+    /// little memory. Default 256 KiB; `send_window` if that is less.
+    pub min_send_window: ByteCount,
     /// One turn of a packet in this many goes to streams that are not the most urgent, so that an
     /// endless urgent stream starves nobody; 2 or more, smaller values keep strictly to urgency.
     /// Default 16: 1/16 of the bytes while less urgent streams wait.
@@ -62,15 +67,15 @@ pub struct TransportConfig {
     /// Longest probe timeout, back-off included; default 60 s (the least maximum of RFC 6298,
     /// section 2.5; RFC 9002 has none).
     pub max_pto: Duration,
+    /// Bounds the back-off of probe timeouts for a while after the path fell silent, so that sending
+    /// resumes soon after it works again; `None` (default) backs off from the first timeout on, as
+    /// RFC 9002 says. Departs from section 6.2.1 of it; what it costs is in [`PtoLimit`].
+    pub pto_limit: Option<PtoLimit>,
     /// Copies of the oldest handshake data that are sent when a probe timeout expires before the
     /// handshake is confirmed, 1 to 3; default 2, so that neither of the two datagrams of RFC 9002,
     /// section 6.2.4, is sent empty. Copies beyond those wait for room in the window; all keep to
     /// the amplification limit.
     pub handshake_pto_copies: u8,
-    /// Bounds the back-off of probe timeouts for a while after the path fell silent, so that sending
-    /// resumes soon after it works again; `None` (default) backs off from the first timeout on, as
-    /// RFC 9002 says. Departs from section 6.2.1 of it; what it costs is in [`PtoLimit`].
-    pub pto_limit: Option<PtoLimit>,
     /// Times that handshake data is repeated before its timeout, because what the peer sends shows
     /// that it misses some; default 1 (RFC 9002, section 6.2.3), zero never. Each time needs another
     /// packet of the peer.
@@ -170,11 +175,6 @@ impl Default for AckFrequencyConfig {
     }
 }
 
-impl fmt::Debug for TransportConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TransportConfig")
-            .field("controller", &self.controller.name())
-            .field("receive_window", &self.receive_window)
 /// A bound of the probe timeout for as long as an outage is young.
 ///
 /// With exponential back-off alone the first packet after an outage may leave as long after its end as
@@ -205,6 +205,11 @@ impl Default for PtoLimit {
     }
 }
 
+impl fmt::Debug for TransportConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TransportConfig")
+            .field("controller", &self.controller.name())
+            .field("receive_window", &self.receive_window)
             .field("max_idle_timeout", &self.max_idle_timeout)
             .finish_non_exhaustive()
     }
@@ -384,11 +389,6 @@ pub struct EndpointConfig {
     pub grease: bool,
     /// Send stateless resets for packets of unknown connections; default true.
     pub stateless_reset: bool,
-    /// Where servers ask their clients to move after the handshake (RFC 9000, section 9.6); default
-    /// nowhere. The driver must receive there, on a socket or address of its own. Needs connection
-    /// IDs that are not empty.
-    pub preferred_address: PreferredAddresses,
-}
     /// Stateless resets that may be sent in a second, by all workers together, each with an equal share; as
     /// many may leave at once after a second without any. Default 1,000: a server that was restarted tells
     /// that many clients in a second, and a flood of made-up packets has no more than some 63 kB of answers a
@@ -405,6 +405,11 @@ pub struct EndpointConfig {
     ///
     /// [`AddressShares`]: crate::AddressShares
     pub share_by_address: bool,
+    /// Where servers ask their clients to move after the handshake (RFC 9000, section 9.6); default
+    /// nowhere. The driver must receive there, on a socket or address of its own. Needs connection
+    /// IDs that are not empty.
+    pub preferred_address: PreferredAddresses,
+}
 
 /// Addresses that a server prefers, one per family.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -445,9 +450,9 @@ impl EndpointConfig {
             first_version: None,
             grease: true,
             stateless_reset: true,
+            stateless_resets_per_second: 1_000,
+            share_by_address: false,
             preferred_address: PreferredAddresses::default(),
         }
     }
 }
-            stateless_resets_per_second: 1_000,
-            share_by_address: false,

@@ -30,6 +30,8 @@ impl Flow {
     fn new() -> Self {
         let config = TransportConfig {
             send_window: ByteCount::new(WINDOW.into()),
+            // All of it from the beginning.
+            min_send_window: ByteCount::new(WINDOW.into()),
             pacing: false,
             ..TransportConfig::default()
         };

@@ -13,8 +13,16 @@ use swiftwater_units::StreamId;
 use super::error::SendError;
 use super::frame::{FrameType, put_header};
 
-/// Content in one DATA frame, at most, bytes: what may wait here beyond what the transport takes.
+/// Content in one DATA frame, at most, bytes.
 const MAX_CONTENT: usize = 64 * 1024;
+
+/// Content in one DATA frame, at least, unless there is no more: what may wait here beyond what the
+/// transport takes.
+const MIN_CONTENT: usize = 1024;
+
+/// Room that the header of a DATA frame takes (RFC 9114, section 7.1): one byte, and four of the
+/// length.
+const HEADER_LEN: usize = 5;
 
 /// Where our message is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -141,7 +149,8 @@ impl Sending {
                 return Ok(taken);
             }
             let mut header = Vec::with_capacity(16);
-            let len = data.len().min(MAX_CONTENT);
+            let room = quic.send_stream(id).room()?.saturating_sub(HEADER_LEN);
+            let len = data.len().min(room.clamp(MIN_CONTENT, MAX_CONTENT));
             put_header(&mut header, FrameType::Data, len as u64);
             let mut header = Bytes::from(header);
             if quic.send_stream(id).write_chunk(&mut header)? == 0 {
@@ -158,6 +167,25 @@ impl Sending {
             self.flush(quic, id)?;
         }
         Ok(taken)
+    }
+
+    /// True if some content would be taken now; otherwise it is told when there is room.
+    pub(crate) fn has_room(
+        &mut self,
+        quic: &mut Connection,
+        id: StreamId,
+    ) -> Result<bool, SendError> {
+        self.expect(Stage::Content)?;
+        let is_free = self.flush(quic, id)?;
+        if is_free && quic.send_stream(id).room()? > 0 {
+            return Ok(true);
+        }
+        self.wants_room = true;
+        if is_free {
+            // Nothing is taken, and the transport notes who waits.
+            quic.send_stream(id).write(&[0])?;
+        }
+        Ok(false)
     }
 
     /// Ends the message after what was sent.

@@ -1,6 +1,7 @@
 //! Sending a body as the content of a message, no faster than the peer takes it.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,6 +12,10 @@ use tokio::time::timeout;
 use super::exchange::Exchange;
 use crate::h3::{Code, SendError};
 use crate::web::body::{Body, BoxError};
+
+/// Bytes per second and request under way that a peer must take of a connection, for responses that wait for
+/// others to be excused: what senders of content must reach, too.
+pub(super) const LEAST_RATE: f64 = 500.0;
 
 /// Content could not be sent to its end.
 #[derive(Debug, Error)]
@@ -57,7 +62,20 @@ async fn send_all(
     mut body: Body,
     patience: Option<Duration>,
 ) -> Result<(), ContentError> {
-    while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+    let mut begun = false;
+    loop {
+        if std::mem::replace(&mut begun, true) {
+            // A piece that can't go yet would only take memory.
+            let room = std::future::poll_fn(|cx| exchange.poll_room(cx));
+            match patience {
+                Some(patience) => in_time(exchange, patience, room, || false).await?,
+                None => room.await?,
+            }
+        }
+        let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await
+        else {
+            break;
+        };
         let frame = frame.map_err(ContentError::Source)?;
         match frame.into_data() {
             Ok(data) => {
@@ -90,14 +108,52 @@ pub(super) async fn write(
     let Some(patience) = patience else {
         return Ok(std::future::poll_fn(|cx| exchange.poll_write(cx, &mut data, last)).await?);
     };
-    // Each piece that the peer takes starts its time anew.
+    let mut before = data.len();
+    let left = AtomicUsize::new(before);
+    let written = std::future::poll_fn(|cx| {
+        let written = exchange.poll_write(cx, &mut data, last);
+        left.store(data.len(), Ordering::Relaxed);
+        written
+    });
+    in_time(exchange, patience, written, || {
+        let left = left.load(Ordering::Relaxed);
+        left < std::mem::replace(&mut before, left)
+    })
+    .await
+}
+
+/// What `sending` comes to, unless the peer takes nothing of the response for `patience`, and half of that
+/// again at most; `progressed` tells whether it took something since it was last asked.
+///
+/// A response that waits for others of its connection, while the peer takes those at some pace and would take
+/// this one, is not counted as stalled: a page of many files on a slow path comes one file after another.
+async fn in_time(
+    exchange: &Exchange,
+    patience: Duration,
+    sending: impl Future<Output = Result<(), SendError>>,
+    mut progressed: impl FnMut() -> bool,
+) -> Result<(), ContentError> {
+    let mut sending = pin!(sending);
+    let step = patience / 2;
+    let mut quiet_steps = 0;
+    let mut acknowledged = None;
     loop {
-        let before = data.len();
-        let written = std::future::poll_fn(|cx| exchange.poll_write(cx, &mut data, last));
-        match timeout(patience, written).await {
-            Ok(written) => return Ok(written?),
-            Err(_) if data.len() < before => {}
-            Err(_) => return Err(ContentError::Stalled(patience)),
+        if let Ok(sent) = timeout(step, sending.as_mut()).await {
+            return Ok(sent?);
+        }
+        let intake = exchange.intake();
+        let before = acknowledged.replace(intake.acknowledged);
+        let taken = before.map_or(0, |before| intake.acknowledged.saturating_sub(before));
+        let least = intake.requests as f64 * step.as_secs_f64() * LEAST_RATE;
+        let waits_its_turn = !intake.is_held_back && taken as f64 >= least;
+        // In the first step it is not measured.
+        quiet_steps = if progressed() || waits_its_turn {
+            0
+        } else {
+            quiet_steps + 1
+        };
+        if quiet_steps >= 2 {
+            return Err(ContentError::Stalled(patience));
         }
     }
 }

@@ -17,6 +17,17 @@ pub(super) struct Exchange {
     pub(super) id: StreamId,
 }
 
+/// How the peer takes what is sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Intake {
+    /// Bytes acknowledged on the connection so far.
+    pub(super) acknowledged: u64,
+    /// Requests under way on it.
+    pub(super) requests: u64,
+    /// The peer wants nothing more of this stream for now.
+    pub(super) is_held_back: bool,
+}
+
 /// What came of waiting for a response.
 pub(super) enum Outcome {
     Answer(Answer),
@@ -80,6 +91,32 @@ impl Exchange {
                 state.engine.finish(quic, self.id)?;
             }
             Poll::Ready(Ok(()))
+        })
+    }
+
+    /// Ready once the transport takes content.
+    pub(super) fn poll_room(&self, cx: &Context<'_>) -> Poll<Result<(), SendError>> {
+        self.http3.with(|_, quic, state| {
+            if state.engine.has_room(quic, self.id)? {
+                return Poll::Ready(Ok(()));
+            }
+            self.held(state, |held| held.writer = Some(cx.waker().clone()));
+            Poll::Pending
+        })
+    }
+
+    /// How the peer takes what is sent.
+    pub(super) fn intake(&self) -> Intake {
+        self.http3.with(|_, quic, state| {
+            let path = quic.stats().paths.into_iter().next();
+            Intake {
+                acknowledged: path.map_or(0, |path| path.delivered.get()),
+                requests: state.engine.open_requests() as u64,
+                is_held_back: quic
+                    .send_stream(self.id)
+                    .credit()
+                    .is_ok_and(|credit| credit == 0),
+            }
         })
     }
 

@@ -3,18 +3,18 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use swiftwater_units::ByteCount;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::connection::Http3;
+use super::content::LEAST_RATE;
 use crate::h3::Code;
 
 /// The time for which a server's connection has had no request.
 pub(super) struct Idle {
     timeout: Duration,
     sleep: Pin<Box<Sleep>>,
-    /// What the client had not acknowledged when the timeout last expired.
-    unacknowledged: Option<ByteCount>,
+    /// Bytes that the client had not acknowledged when the timeout last expired.
+    unacknowledged: Option<u64>,
 }
 
 impl Idle {
@@ -45,13 +45,17 @@ impl Idle {
         self.sleep.as_mut().await;
     }
 
-    /// Lets the connection end: gracefully, and at once if the client has taken nothing of the last
+    /// Lets the connection end: gracefully, and at once if the client has taken next to nothing of the last
     /// responses since this was called before.
     pub(super) fn end(&mut self, http3: &Http3) {
-        let unacknowledged = http3.quic().stats().send_buffered;
+        let unacknowledged = http3.quic().stats().send_buffered.get();
         match self.unacknowledged.replace(unacknowledged) {
-            Some(before) if before == unacknowledged => http3.close(Code::NO_ERROR, "idle"),
-            Some(_) => {}
+            Some(before) => {
+                let taken = before.saturating_sub(unacknowledged) as f64;
+                if taken < LEAST_RATE * self.timeout.as_secs_f64() {
+                    http3.close(Code::NO_ERROR, "idle");
+                }
+            }
             None => http3.shutdown(),
         }
         self.wait();

@@ -25,6 +25,7 @@ use crate::h3::{self, Code, Fault};
 use crate::web::body::{Body, BoxError, text_response};
 use crate::web::connection_info::{ConnectionInfo, Transport};
 use crate::web::early_data::EarlyData;
+use crate::web::response_budget::{ConnectionBudget, PieceSize, ResponseBudget, busy};
 use crate::web::service::WebService;
 use crate::web::timed_body::{Pace, TimedBody};
 
@@ -57,6 +58,7 @@ pub struct H3Server {
     pace: Pace,
     send_timeout: Duration,
     idle_timeout: Duration,
+    budget: ResponseBudget,
     session_limits: SessionLimits,
     draining: watch::Receiver<bool>,
     /// Keeps the default `draining` open.
@@ -83,6 +85,7 @@ impl H3Server {
             },
             send_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(60),
+            budget: ResponseBudget::default(),
             session_limits: SessionLimits::default(),
             draining,
             drain: Arc::new(drain),
@@ -112,6 +115,15 @@ impl H3Server {
     #[must_use]
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
         self.idle_timeout = timeout;
+        self
+    }
+
+    /// What responses may take of memory until clients have acknowledged them, over all connections; further
+    /// requests are answered with 503. Servers of one process share a budget. Default: one of its own, of
+    /// [`ResponseBudget::DEFAULT_BYTES`].
+    #[must_use]
+    pub fn response_budget(mut self, budget: ResponseBudget) -> Self {
+        self.budget = budget;
         self
     }
 
@@ -162,13 +174,15 @@ impl H3Server {
         let mut draining = self.draining.clone();
         let mut drained = false;
         let mut idle = Idle::new(self.idle_timeout);
+        let budget = self.budget.connection();
         loop {
             tokio::select! {
                 incoming = http3.accept() => match incoming {
                     Some(incoming) => {
                         let exchange = Exchange::new(http3.clone(), incoming.id);
                         let service = service.clone();
-                        requests.spawn(answer(self.clone(), exchange, incoming, service));
+                        let budget = budget.clone();
+                        requests.spawn(answer(self.clone(), budget, exchange, incoming, service));
                     }
                     None => break,
                 },
@@ -214,28 +228,37 @@ fn conclude(reason: ConnectionError, fault: Option<Fault>) -> Result<(), ServeEr
 }
 
 /// One request, from its head to the last byte of the response.
-async fn answer<S>(server: H3Server, exchange: Exchange, incoming: Incoming, service: S)
-where
+async fn answer<S>(
+    server: H3Server,
+    budget: ConnectionBudget,
+    exchange: Exchange,
+    incoming: Incoming,
+    service: S,
+) where
     S: WebService,
 {
     let exchange = Arc::new(exchange);
     // A service that panics, or a server that stops, leaves a request without an answer.
     let unanswered = Unanswered(Some(Arc::clone(&exchange)));
     let is_head = incoming.head.method == Method::HEAD;
-    let (request, asked) = prepare(&server, &exchange, incoming);
-    let response = tokio::select! {
-        response = service.oneshot(request) => response,
-        // Nobody waits for the answer any more.
-        () = exchange.abandoned() => return,
+    let (mut request, asked) = prepare(&server, &exchange, incoming);
+    let client = exchange.http3.quic().remote_address().ip();
+    let pieces = PieceSize::new();
+    request.extensions_mut().insert(pieces.clone());
+    let response = if budget.check(client).is_ok() {
+        tokio::select! {
+            response = serve_request(service, request) => response,
+            // Nobody waits for the answer any more.
+            () = exchange.abandoned() => return,
+        }
+    } else {
+        drop(request);
+        busy()
     };
-    let response = response.map_or_else(
-        |error| {
-            let error: BoxError = error.into();
-            tracing::error!(%error, "the service failed");
-            text_response(StatusCode::INTERNAL_SERVER_ERROR, "")
-        },
-        |response| response.map(Body::new),
-    );
+    let response = match budget.admit(client, response, pieces) {
+        Ok(response) => response.map(Body::new),
+        Err(_) => busy(),
+    };
     let result = match asked {
         Some(asked) if response.status().is_success() => {
             accept(&server, &exchange, response, asked, unanswered).await
@@ -251,6 +274,21 @@ where
     if let Err(error) = result {
         tracing::debug!(%error, "a response was not completed");
     }
+}
+
+/// What the service says, or that it failed.
+async fn serve_request<S>(service: S, request: Request<Body>) -> Response<Body>
+where
+    S: WebService,
+{
+    service.oneshot(request).await.map_or_else(
+        |error| {
+            let error: BoxError = error.into();
+            tracing::error!(%error, "the service failed");
+            text_response(StatusCode::INTERNAL_SERVER_ERROR, "")
+        },
+        |response| response.map(Body::new),
+    )
 }
 
 /// The request as the service sees it, and what there is to do if it asks for a WebTransport session.

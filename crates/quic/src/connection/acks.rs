@@ -132,6 +132,9 @@ impl Connection {
         let recovery = &mut self.paths.first_mut().recovery;
         let episode =
             recovery.on_ack_batch(now, &outcome.acked, &lost, persistent, ecn, &mut self.rng);
+        let cwnd = recovery.cwnd();
+        self.streams
+            .follow_congestion_window(&self.identity.config, cwnd.get());
         if let (Some(episode), Some(space)) = (episode, self.space_mut(epoch)) {
             space.ledger.set_episode(&numbers, episode);
         }

@@ -426,6 +426,19 @@ impl SendStream<'_> {
         self.streams.write_chunk(self.id, data)
     }
 
+    /// How many bytes the peer's limit on this stream (`MAX_STREAM_DATA`) lets be written; zero while it is
+    /// the peer that holds this very stream back.
+    pub fn credit(&self) -> Result<u64, WriteError> {
+        self.check()?;
+        self.streams.stream_credit(self.id)
+    }
+
+    /// How many bytes [`SendStream::write`] would take now: what flow control and the send window leave.
+    pub fn room(&self) -> Result<usize, WriteError> {
+        self.check()?;
+        self.streams.room(self.id)
+    }
+
     /// Ends the stream after what was written.
     pub fn finish(&mut self) -> Result<(), WriteError> {
         self.check()?;

@@ -117,6 +117,16 @@ impl Streams {
         Ok(n)
     }
 
+    /// Bytes that the peer's limit on the stream lets the application write.
+    pub(crate) fn stream_credit(&self, id: StreamId) -> Result<u64, WriteError> {
+        Ok(self.sending(id)?.1.credit())
+    }
+
+    /// How many bytes can be written now.
+    pub(crate) fn room(&self, id: StreamId) -> Result<usize, WriteError> {
+        Ok(self.room_to_write(id)?.1)
+    }
+
     /// Ends the stream after what was written.
     pub(crate) fn finish(&mut self, id: StreamId) -> Result<(), WriteError> {
         let key = self.sending(id)?.0;

@@ -38,6 +38,7 @@ mod resets;
 mod rest;
 mod send;
 mod send_buffer;
+mod send_room;
 mod sending;
 mod slots;
 mod table;
@@ -185,7 +186,7 @@ impl Streams {
                 config.max_concurrent_bidi_streams,
                 config.max_concurrent_uni_streams,
             ),
-            outgoing: Outgoing::new(config.send_window.get(), config.starvation_share),
+            outgoing: Outgoing::new(config),
             repairs: AsNeeded::default(),
             incoming: Incoming::new(config),
             initial_limits: InitialLimits::default(),

@@ -206,6 +206,7 @@ impl Streams {
         if self.outgoing.raise_limit(limit) {
             self.cancel(ControlKey::DataBlocked);
         }
+        self.wake_writers();
     }
 
     /// A `MAX_STREAM_DATA` frame.

@@ -12,8 +12,10 @@ use super::repair_stats::RepairStats;
 use super::repairs::{Carrier, RepairEvent, Repairs, Verdict};
 use super::send::SendHalf;
 use super::send_buffer::Piece;
+use super::send_room::send_window;
 use super::turns::{Turn, Turns, Work};
 use super::{Priority, Stream, Streams, WRITABLE};
+use crate::config::TransportConfig;
 use crate::connection::StreamEvent;
 use crate::control::{ControlKey, ControlValue};
 use crate::frame_writer::{Carried, Fate, FrameWriter};
@@ -22,10 +24,6 @@ use crate::observe::Purpose;
 /// A frame isn't cut shorter than this many bytes of data to fill up a packet. With the longest
 /// header it fits in 32 bytes.
 const MIN_PART: usize = 12;
-
-/// Writers that wait for room are woken when this share of the send window is free, so that a full
-/// window doesn't wake them for every packet acknowledged.
-const WAKE_SHARE: u64 = 8;
 
 /// Bytes of one stream whose packets had the same fate, gathered from frames that follow one another.
 #[derive(Clone, Debug)]
@@ -38,9 +36,9 @@ pub(crate) struct StreamRun {
 
 /// What a sending half adds to the totals, and to the lists.
 #[derive(Clone, Copy, Debug, Default)]
-struct Totals {
-    held: u64,
-    unsent: u64,
+pub(super) struct Totals {
+    pub(super) held: u64,
+    pub(super) unsent: u64,
     lost: u64,
     /// The half has something to send that needs no credit.
     repairs: bool,
@@ -69,8 +67,9 @@ pub(super) struct Outgoing {
     turns: Turns,
     pub(super) expiries: Expiries,
     pool: ChunkPool,
-    totals: Totals,
-    send_window: u64,
+    pub(super) totals: Totals,
+    /// Bytes that may be kept; follows the congestion window.
+    pub(super) send_window: u64,
     /// The peer's limit (`MAX_DATA`) and how much of it was sent.
     limit: u64,
     sent: u64,
@@ -83,13 +82,13 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    pub(super) fn new(send_window: u64, starvation_share: u32) -> Self {
+    pub(super) fn new(config: &TransportConfig) -> Self {
         Self {
-            turns: Turns::new(starvation_share),
+            turns: Turns::new(config.starvation_share),
             expiries: Expiries::default(),
             pool: ChunkPool::default(),
             totals: Totals::default(),
-            send_window,
+            send_window: send_window(config, 0),
             limit: 0,
             sent: 0,
             told_blocked_at: None,
@@ -110,11 +109,6 @@ impl Outgoing {
         self.totals.held
     }
 
-    /// Bytes that may be written to all streams together.
-    pub(super) fn room(&self) -> u64 {
-        self.send_window.saturating_sub(self.totals.held)
-    }
-
     /// Raises the peer's limit; true if it was told that it blocks us.
     pub(super) fn raise_limit(&mut self, limit: u64) -> bool {
         if limit <= self.limit {
@@ -129,7 +123,7 @@ impl Outgoing {
         self.turns.forget(key);
     }
 
-    fn credit(&self) -> u64 {
+    pub(super) fn credit(&self) -> u64 {
         self.limit.saturating_sub(self.sent)
     }
 
@@ -590,24 +584,6 @@ impl Streams {
             *send = None;
         }
         self.close_if_done(key);
-    }
-
-    /// Tells the writers that wait for room in the send window, if enough is free.
-    pub(super) fn wake_writers(&mut self) {
-        let enough = (self.outgoing.send_window / WAKE_SHARE).max(1);
-        if self.outgoing.waiting.is_empty() || self.outgoing.room() < enough {
-            return;
-        }
-        while let Some(key) = self.outgoing.waiting.pop_front() {
-            let send = self
-                .slab
-                .get_mut(key)
-                .and_then(|stream| stream.send.as_mut());
-            if let Some(send) = send.filter(|send| send.is_listed) {
-                send.is_listed = false;
-                self.announce_writable(key);
-            }
-        }
     }
 }
 

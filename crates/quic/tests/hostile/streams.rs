@@ -329,11 +329,14 @@ fn victims_keep_the_peers_limits() {
         ids.push(id);
     }
     assert_eq!(ids.len(), 10);
-    for &id in &ids {
-        let data = vec![1; 1 << 20];
-        let _ = attack.victim.connection().send_stream(id).write(&data);
+    // As often as there may be room in the send window.
+    for _ in 0..20 {
+        for &id in &ids {
+            let data = vec![1; 1 << 20];
+            let _ = attack.victim.connection().send_stream(id).write(&data);
+        }
+        attack.pass(std::time::Duration::from_secs(1));
     }
-    attack.pass(std::time::Duration::from_secs(20));
     let mut ends = [0; 10];
     for packet in &attack.peer.packets {
         for (_, frame) in packet.frames() {

@@ -126,8 +126,8 @@ impl Connection {
     }
 
     /// Takes content off the front of `data` and returns how many bytes. Less than all means that the
-    /// transport is full, and [`Event::Writable`] follows. At most 64 KiB beyond what the transport
-    /// takes are kept here.
+    /// transport is full, and [`Event::Writable`] follows. At most 1 KiB beyond what the transport
+    /// takes is kept here.
     pub fn write_data(
         &mut self,
         quic: &mut quic::Connection,
@@ -138,6 +138,17 @@ impl Connection {
         let taken = request.sending.content(quic, id, data)?;
         self.told.stats.content_sent += taken as u64;
         Ok(taken)
+    }
+
+    /// True if [`Connection::write_data`] would take something now; otherwise [`Event::Writable`] follows.
+    /// For senders that don't want to have content at hand before it can go.
+    pub fn has_room(
+        &mut self,
+        quic: &mut quic::Connection,
+        id: StreamId,
+    ) -> Result<bool, SendError> {
+        let request = self.requests.get_mut(id).ok_or(SendError::Closed)?;
+        request.sending.has_room(quic, id)
     }
 
     /// Sends trailers; only [`Connection::finish`] may follow.
