@@ -5,11 +5,12 @@
 mod client_world;
 
 use std::convert::Infallible;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use http::{HeaderValue, Request, Response, StatusCode, Version};
 use swiftwater_http::client::{
-    Error, Hint, HttpClient, HttpsRecord, Policy, Protocol, Timeouts, Transport, Why,
+    AttemptCause, Error, Hint, HttpClient, HttpsRecord, Policy, Protocol, Timeouts, Transport, Why,
 };
 use swiftwater_http::web::alt_svc::AltSvcLayer;
 use swiftwater_http::web::body::Body;
@@ -249,6 +250,68 @@ async fn where_udp_is_blocked_tcp_wins_and_the_client_remembers() {
             let response = client.send(request).await.unwrap();
             assert_eq!(chosen(&response).why, Why::QuicBroken);
             assert!(chosen(&response).reused);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_closed_udp_port_costs_no_head_start_and_is_remembered() {
+    guard(async {
+        let world = World::new(Tcp::Both, Udp::Closed, service_fn(greet)).await;
+        // Without the answer of ICMP, TCP would have to wait for a minute.
+        let client = world
+            .client()
+            .assume_http3(true)
+            .stagger(Duration::from_secs(60))
+            .timeouts(Timeouts {
+                quic: Duration::from_secs(60),
+                ..Timeouts::default()
+            })
+            .build()
+            .unwrap();
+        let limit = Duration::from_secs(30);
+        let answered = tokio::time::timeout(limit, client.send(world.get("/1"))).await;
+        let response = answered.expect("the refusal was heeded").unwrap();
+        assert_eq!(chosen(&response).why, Why::QuicFailed);
+        assert!(client.is_http3_broken(&world.origin()));
+
+        // What is known can be carried to another client.
+        let known = client.known_failures();
+        assert_eq!(known.len(), 1);
+        assert_eq!(known[0].origin, world.origin());
+        let next = world.client().assume_http3(true).known_failures(known);
+        let next = next.build().unwrap();
+        let response = next.send(world.get("/2")).await.unwrap();
+        assert_eq!(chosen(&response).why, Why::QuicBroken);
+        assert_eq!(chosen(&response).attempts, 1);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn closed_ports_fail_at_once() {
+    guard(async {
+        let world = World::new(Tcp::None, Udp::Closed, service_fn(greet)).await;
+        for policy in [Policy::Http3Only, Policy::PreferHttp3] {
+            let client = world.client().stagger(Duration::from_secs(60));
+            let client = client.policy(policy).timeouts(Timeouts {
+                quic: Duration::from_secs(60),
+                ..Timeouts::default()
+            });
+            let client = client.build().unwrap();
+            let limit = Duration::from_secs(30);
+            let failed = tokio::time::timeout(limit, client.send(world.get("/"))).await;
+            let error = failed.expect("the refusal was heeded").unwrap_err();
+            let Error::Unreachable(attempts) = error else {
+                panic!("{error}");
+            };
+            for attempt in &attempts {
+                let AttemptCause::Io(error) = &attempt.cause else {
+                    panic!("{attempt}");
+                };
+                assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+            }
         }
     })
     .await;

@@ -18,12 +18,14 @@ use http_body_util::{BodyExt, StreamBody};
 use swiftwater_http::client::{
     AttemptCause, End, Error, HttpClient, Measurements, Phase, Policy, Protocol, Snapshot, Timeouts,
 };
+use swiftwater_http::udp::ClientError;
 use swiftwater_http::web::body::Body;
 use swiftwater_http::web::early_data::is_early;
+use swiftwater_net::quic::ConnectionError;
 use tokio::net::TcpListener;
 use tower::service_fn;
 
-use client_world::{NAME, Tcp, Udp, World, chosen, guard, read, until};
+use client_world::{Forwarder, NAME, Tcp, Udp, World, chosen, guard, read, until};
 
 /// A world and a policy for each version.
 const VERSIONS: [(Tcp, Policy, Protocol); 3] = [
@@ -136,6 +138,50 @@ async fn connections_that_go_away_are_replaced_and_no_request_is_lost() {
             result.unwrap();
         }
         assert!(client.pool_stats().opened >= 2);
+    })
+    .await;
+}
+
+/// A server that lost its state resets what it doesn't know (RFC 9000, section 10.3).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_lost_its_connections_gets_the_request_on_a_new_one() {
+    guard(async {
+        let world = World::new(Tcp::None, Udp::Http3, service_fn(echo)).await;
+        let forwarder = Forwarder::to(world.port).await;
+        let client = world.client().policy(Policy::Http3Only).build().unwrap();
+        let uri = format!("https://{NAME}:{}/", forwarder.port);
+        let request = |method: Method| {
+            let request = Request::builder().method(method).uri(&uri);
+            request.body(Body::empty()).unwrap()
+        };
+        let response = client.send(request(Method::GET)).await.unwrap();
+        assert_eq!(read(response).await, "");
+
+        let second = world.http3_after_a_crash(service_fn(echo));
+        forwarder.lead_to(second.local_addr().port());
+        // The idle timeout, which is what else would end the old connection, is 30 s.
+        let limit = Duration::from_secs(20);
+        let sent = tokio::time::timeout(limit, client.send(request(Method::GET)));
+        let response = sent.await.expect("the reset was heeded").unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        let chosen = chosen(&response);
+        assert_eq!((chosen.sent, chosen.reused), (2, false));
+        assert_eq!(read(response).await, "");
+
+        // What must not be done twice fails at once, and the next request finds a new connection.
+        let third = world.http3_after_a_crash(service_fn(echo));
+        forwarder.lead_to(third.local_addr().port());
+        let sent = tokio::time::timeout(limit, client.send(request(Method::POST)));
+        let error = sent.await.expect("the reset was heeded").unwrap_err();
+        assert!(
+            matches!(
+                error,
+                Error::Http3(ClientError::Connection(ConnectionError::Reset))
+            ),
+            "{error}"
+        );
+        let response = client.send(request(Method::POST)).await.unwrap();
+        assert_eq!(read(response).await, "");
     })
     .await;
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
 
@@ -75,6 +75,19 @@ struct Past {
     until: Instant,
 }
 
+/// That QUIC to an origin failed where TCP worked, for another client or another run.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct KnownFailure {
+    /// Where this host was attached.
+    pub network: Network,
+    /// The origin.
+    pub origin: Origin,
+    /// Failures in a row.
+    pub failures: u32,
+    /// When QUIC may be tried again.
+    pub until: SystemTime,
+}
+
 /// The memory of failures.
 #[derive(Debug, Default)]
 pub(super) struct Broken {
@@ -88,6 +101,42 @@ impl Broken {
             back_off,
             pairs: HashMap::new(),
         }
+    }
+
+    /// Takes over what another one knew, whose times are on the clock that now says `clock`. Of what may be
+    /// tried again already, the number of failures still counts.
+    pub(super) fn import(
+        &mut self,
+        known: impl IntoIterator<Item = KnownFailure>,
+        now: Instant,
+        clock: SystemTime,
+    ) {
+        for failure in known.into_iter().take(CAPACITY) {
+            // A clock that was set back must not make it longer.
+            let left = failure.until.duration_since(clock).unwrap_or_default();
+            let past = Past {
+                failures: failure.failures,
+                until: now + left.min(self.back_off.longest),
+            };
+            self.pairs.insert((failure.network, failure.origin), past);
+        }
+    }
+
+    /// What it knows.
+    pub(super) fn export(&self, now: Instant, clock: SystemTime) -> Vec<KnownFailure> {
+        let known = self.pairs.iter().map(|((network, origin), past)| {
+            let left = past.until.saturating_duration_since(now);
+            let ago = now.saturating_duration_since(past.until);
+            KnownFailure {
+                network: *network,
+                origin: origin.clone(),
+                failures: past.failures,
+                until: (clock + left).checked_sub(ago).unwrap_or(clock),
+            }
+        });
+        let mut known: Vec<_> = known.collect();
+        known.sort_by(|a, b| a.origin.cmp(&b.origin).then(a.until.cmp(&b.until)));
+        known
     }
 
     /// True while QUIC to `origin` is to be left alone in `network`.

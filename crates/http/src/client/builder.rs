@@ -1,13 +1,14 @@
 //! What a client is made from.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use swiftwater_net::Endpoint;
 use swiftwater_net::quic::ClientConfig;
 use thiserror::Error;
+use tokio::time::Instant;
 
-use super::broken::{BackOff, Broken, Network};
+use super::broken::{BackOff, Broken, KnownFailure, Network};
 use super::gates::Gates;
 use super::http_client::HttpClient;
 use super::policy::Policy;
@@ -49,6 +50,7 @@ pub struct Builder {
     stagger: Duration,
     timeouts: Timeouts,
     back_off: BackOff,
+    known_failures: Vec<KnownFailure>,
     http3: h3::Config,
     idle_per_origin: usize,
     idle: Duration,
@@ -69,6 +71,7 @@ impl Default for Builder {
             stagger: STAGGER,
             timeouts: Timeouts::default(),
             back_off: BackOff::default(),
+            known_failures: Vec::new(),
             http3: h3::Config::default(),
             idle_per_origin: 6,
             idle: Duration::from_secs(90),
@@ -163,6 +166,13 @@ impl Builder {
         self
     }
 
+    /// Where QUIC failed for an earlier client, as [`HttpClient::known_failures`] says it. Default: nothing.
+    #[must_use]
+    pub fn known_failures(mut self, known: Vec<KnownFailure>) -> Self {
+        self.known_failures = known;
+        self
+    }
+
     /// Configuration of HTTP/3 connections; `remembered` is replaced by what the client remembers.
     #[must_use]
     pub fn http3(mut self, config: h3::Config) -> Self {
@@ -196,6 +206,8 @@ impl Builder {
             tls.alpn_protocols = names.iter().map(|name| name.to_vec()).collect();
             tls
         });
+        let mut broken = Broken::new(self.back_off);
+        broken.import(self.known_failures, Instant::now(), SystemTime::now());
         Ok(HttpClient::new(State {
             quic: self.quic,
             tls: tls.map(Arc::new),
@@ -211,7 +223,7 @@ impl Builder {
             pool: Arc::new(Pool::new(self.idle_per_origin, self.idle)),
             gates: Gates::default(),
             alternatives: Mutex::default(),
-            broken: Mutex::new(Broken::new(self.back_off)),
+            broken: Mutex::new(broken),
             pending: Mutex::default(),
             settings: Mutex::default(),
         }))

@@ -72,7 +72,7 @@ pub struct AttemptError {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum AttemptCause {
-    /// TCP or TLS failed.
+    /// TCP or TLS failed; or nobody listens at the UDP port, as the host or a firewall says by ICMP.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// QUIC could not begin.

@@ -9,6 +9,7 @@ use http::header::HOST;
 use http::{HeaderName, HeaderValue, Request, Response, Uri, Version, request};
 use hyper::client::conn::TrySendError;
 use hyper::client::conn::{http1, http2};
+use swiftwater_net::quic::ConnectionError;
 use tokio::time::{Instant, sleep_until};
 
 use super::body::{Release, Source};
@@ -76,6 +77,9 @@ fn http3_fate(error: &ClientError) -> Fate {
     match error {
         ClientError::Request(RequestError::GoingAway | RequestError::ConnectionLost(_))
         | ClientError::Unprocessed(_) => Fate::Unprocessed,
+        ClientError::Connection(ConnectionError::Reset | ConnectionError::TimedOut) => {
+            Fate::ConnectionGone
+        }
         // What can't be sent here can't be sent elsewhere.
         _ => Fate::Unknown,
     }

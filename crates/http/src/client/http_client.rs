@@ -2,12 +2,14 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, request};
 use swiftwater_net::Connection;
 
 use super::body::ClientBody;
+use super::broken::KnownFailure;
 use super::builder::Builder;
 use super::error::Error;
 use super::exchange::{Answer, Failure, Outgoing};
@@ -64,8 +66,9 @@ impl HttpClient {
     /// alone, and [`Measurements`] to be used. Those of the response hold [`Chosen`] and
     /// [`Measurements`].
     ///
-    /// A request is sent again only if it is certain that it was not processed, and nothing of its
-    /// content was read. Redirects, cookies and content codings are left to layers above.
+    /// A request is sent again only if nothing of its content was read and it is certain that it was not
+    /// processed; or if its method is idempotent and the server turns out to have lost the connection, which
+    /// had carried requests before (RFC 9110, section 9.2.2). Redirects, cookies and content codings are left to layers above.
     pub async fn send<B>(&self, request: Request<B>) -> Result<Response<ClientBody>, Error>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -138,11 +141,12 @@ impl HttpClient {
             link, why, reused, ..
         } = selected;
         job.measurements.leaves(link.is_early());
-        let again = |fate| retry::again(fate, outgoing.upload.is_whole(), progress.sent);
+        let stale = reused && outgoing.head.method.is_idempotent();
+        let again = |fate| retry::again(fate, outgoing.upload.is_whole(), stale, progress.sent);
         let answer = match outgoing.send(link).await {
             Ok(answer) => answer,
             Err(Failure { fate, error }) if again(fate) => {
-                tracing::debug!(%error, "an unprocessed request is sent again");
+                tracing::debug!(%error, "a request is sent again");
                 return Ok(None);
             }
             Err(failure) => return Err(failure.error),
@@ -215,6 +219,13 @@ impl HttpClient {
     /// True while QUIC to `origin` is left alone on the present network because it failed.
     pub fn is_http3_broken(&self, origin: &Origin) -> bool {
         self.state.is_broken(origin)
+    }
+
+    /// Where QUIC failed and TCP worked, to be kept for a later client
+    /// ([`Builder::known_failures`]). Attempts that are under way count as nothing.
+    pub fn known_failures(&self) -> Vec<KnownFailure> {
+        let broken = lock(&self.state.broken);
+        broken.export(tokio::time::Instant::now(), SystemTime::now())
     }
 
     /// Uses none of the standing connections any more; requests under way finish.

@@ -32,11 +32,12 @@ mod route;
 mod state;
 mod tcp;
 mod timeouts;
+mod udp_probe;
 mod upload;
 mod why;
 
 pub use body::ClientBody;
-pub use broken::{BackOff, Network};
+pub use broken::{BackOff, KnownFailure, Network};
 pub use builder::{BuildError, Builder};
 pub use error::{AttemptCause, AttemptError, Error};
 pub use http_client::HttpClient;

@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout};
 
 use super::error::AttemptCause;
 use super::timeouts::Phase;
+use super::udp_probe;
 use crate::h3;
 use crate::udp::{ALPN_HTTP3, ClientError, RecvBody, SendRequest};
 use crate::web::body::Body;
@@ -52,14 +53,23 @@ pub(super) struct QuicPlan {
     pub(super) limit: Duration,
 }
 
-/// Connects to `address`. `early` is sent at once if that is permitted, otherwise dropped.
+/// Connects to `address`. `early` is sent at once if that is permitted, otherwise dropped. Fails at once if the
+/// host or a firewall says that nobody listens there.
 pub(super) async fn open(
     plan: QuicPlan,
     address: SocketAddr,
     early: Option<Request<Body>>,
 ) -> Result<QuicOpened, AttemptCause> {
     let limit = plan.limit;
-    let done = timeout(limit, attempt(plan, address, early)).await;
+    let local = plan.side.endpoint.local_addr().ip();
+    let connected = async {
+        tokio::select! {
+            biased;
+            done = attempt(plan, address, early) => done,
+            refusal = udp_probe::refusal(local, address) => Err(refusal.into()),
+        }
+    };
+    let done = timeout(limit, connected).await;
     done.unwrap_or(Err(AttemptCause::Timeout(Phase::Quic)))
 }
 

@@ -1,5 +1,5 @@
-//! When a request is sent again: only if it is certain that the server did nothing with it, and if
-//! its content is still there to be sent.
+//! When a request is sent again: only if it is certain that the server did nothing with it or that twice is
+//! as good as once, and if its content is still there to be sent.
 
 /// Times that a request is sent at most.
 const MAX_SENT: u32 = 4;
@@ -14,14 +14,23 @@ pub(super) enum Fate {
     TooEarly,
     /// An alternative service answered 421: the origin itself may do better (RFC 7838, section 6).
     Misdirected,
+    /// The connection is gone: the server reset it, having lost its state, or is silent. It may have done
+    /// something with the request.
+    ConnectionGone,
     /// Anything else.
     Unknown,
 }
 
 /// Whether to send it again. `sent` counts the times so far; `whole` says that the content can be sent
-/// from its beginning.
-pub(super) fn again(fate: Fate, whole: bool, sent: u32) -> bool {
-    whole && sent < MAX_SENT && fate != Fate::Unknown
+/// from its beginning, `stale` that the method is idempotent and the connection an older one: then that it is
+/// gone says nothing against a new one (RFC 9110, section 9.2.2).
+pub(super) fn again(fate: Fate, whole: bool, stale: bool, sent: u32) -> bool {
+    let permitted = match fate {
+        Fate::Unprocessed | Fate::TooEarly | Fate::Misdirected => true,
+        Fate::ConnectionGone => stale,
+        Fate::Unknown => false,
+    };
+    permitted && whole && sent < MAX_SENT
 }
 
 #[cfg(test)]

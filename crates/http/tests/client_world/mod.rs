@@ -66,6 +66,8 @@ pub enum Udp {
     Http3,
     /// All datagrams are lost.
     Silent,
+    /// Nobody has the port.
+    Closed,
 }
 
 /// The origin. Dropped, it is gone.
@@ -90,7 +92,12 @@ impl World {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
             let address = listener.local_addr().unwrap();
             let (mut silent, mut server_end) = (None, None);
-            if udp == Udp::Silent {
+            if udp == Udp::Closed {
+                // It was free a moment ago.
+                if UdpSocket::bind(address).is_err() {
+                    continue;
+                }
+            } else if udp == Udp::Silent {
                 let Ok(socket) = UdpSocket::bind(address) else {
                     continue;
                 };
@@ -117,6 +124,18 @@ impl World {
     pub fn drain_http3(&self) {
         let old = std::mem::take(&mut *self.http3.lock().unwrap());
         old.drain();
+    }
+
+    /// The HTTP/3 side as a new process brings it up after the old one was killed: the same secrets and
+    /// certificate, and no connection. It is at another port; [`Forwarder`] leads there.
+    pub fn http3_after_a_crash<S>(&self, service: S) -> Endpoint
+    where
+        S: WebService + Sync,
+    {
+        let any = "127.0.0.1:0".parse().unwrap();
+        let endpoint = Endpoint::bind(any, quic_options(&self.certificate)).unwrap();
+        accept(endpoint.clone(), Arc::clone(&self.http3), service);
+        endpoint
     }
 
     /// A client that finds and trusts the origin, with short patience for QUIC.
@@ -169,6 +188,58 @@ impl World {
         Request::post(self.uri(path))
             .body(Full::new(body.into()))
             .unwrap()
+    }
+}
+
+/// A UDP port that leads to a server, and later to another one. For one client.
+pub struct Forwarder {
+    pub port: u16,
+    server: tokio::sync::watch::Sender<u16>,
+}
+
+impl Forwarder {
+    pub async fn to(server: u16) -> Self {
+        let here = tokio::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0));
+        let here = here.await.unwrap();
+        let port = here.local_addr().unwrap().port();
+        let (server, target) = tokio::sync::watch::channel(server);
+        tokio::spawn(forward(here, target));
+        Self { port, server }
+    }
+
+    pub fn lead_to(&self, server: u16) {
+        self.server.send(server).unwrap();
+    }
+}
+
+async fn forward(here: tokio::net::UdpSocket, mut target: tokio::sync::watch::Receiver<u16>) {
+    let mut client = None;
+    loop {
+        let there = tokio::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0));
+        let there = there.await.unwrap();
+        let port = *target.borrow_and_update();
+        there.connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
+        let (mut up, mut down) = ([0; 2048], [0; 2048]);
+        loop {
+            tokio::select! {
+                changed = target.changed() => match changed {
+                    Ok(()) => break,
+                    Err(_) => return,
+                },
+                Ok((length, from)) = here.recv_from(&mut up) => {
+                    // What isn't QUIC asks whether the port is open.
+                    if length > 1 {
+                        client = Some(from);
+                        let _ = there.send(&up[..length]).await;
+                    }
+                }
+                Ok(length) = there.recv(&mut down) => {
+                    if let Some(client) = client {
+                        let _ = here.send_to(&down[..length], client).await;
+                    }
+                }
+            }
+        }
     }
 }
 

@@ -68,3 +68,32 @@ fn the_memory_is_bounded_and_keeps_the_latest() {
     assert!(memory.is_broken(here, &last, begin + MINUTE / 2));
     assert!(!memory.is_broken(here, &origin("host0"), begin));
 }
+
+#[test]
+fn what_is_known_can_be_carried_to_another_run() {
+    let (mut memory, here, a) = (memory(), Network::default(), origin("a"));
+    let (now, clock) = (Instant::now(), SystemTime::UNIX_EPOCH + 1000 * MINUTE);
+    memory.failed(here, &a, now);
+    memory.failed(here, &a, now);
+    let known = memory.export(now, clock);
+    assert_eq!(known.len(), 1);
+    assert_eq!((known[0].failures, known[0].until), (2, clock + 2 * MINUTE));
+
+    // A minute later, in a process whose clock for intervals began anew.
+    let later = now + 500 * MINUTE;
+    let mut next = Broken::new(memory.back_off);
+    next.import(known.clone(), later, clock + MINUTE);
+    assert!(next.is_broken(here, &a, later + MINUTE / 2));
+    assert!(!next.is_broken(here, &a, later + MINUTE));
+    // The third failure counts as the third.
+    next.failed(here, &a, later + MINUTE);
+    assert!(next.is_broken(here, &a, later + 4 * MINUTE));
+    // What is over stays over, and is exported as that.
+    let mut last = Broken::new(memory.back_off);
+    last.import(known.clone(), later, clock + 60 * MINUTE);
+    assert!(!last.is_broken(here, &a, later));
+    assert!(last.export(later, clock + 60 * MINUTE)[0].until <= clock + 60 * MINUTE);
+    // A clock that was set back does not make it longer than the longest pause.
+    last.import(known, later, SystemTime::UNIX_EPOCH);
+    assert!(!last.is_broken(here, &a, later + memory.back_off.longest));
+}
