@@ -38,8 +38,8 @@
 //! Any tower service, over HTTP/3, HTTP/2 and HTTP/1.1 on one port number ([`WebServer`]):
 //!
 //! ```
-//! use axum::{Router, body::Body, http::Request, routing::get};
-//! use swiftwater::{Client, DevCertificate, Server};
+//! use axum::{Router, routing::get};
+//! use swiftwater::{Client, DevCertificate, ResponseExt, Server};
 //!
 //! #[tokio::main]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -51,8 +51,9 @@
 //!     tokio::spawn(server.serve(app));
 //!
 //!     let client = Client::builder().trust_only([certificate.certificate_der()]).build_http()?;
-//!     let response = client.send(Request::get(uri).body(Body::empty())?).await?;
-//!     println!("{:?}", response.version());
+//!     let response = client.get(&uri).await?;
+//!     println!("{:?} {}", response.version(), response.status());
+//!     assert_eq!(response.text().await?, "hello");
 //!     Ok(())
 //! }
 //! ```
@@ -88,6 +89,7 @@ pub use profile::{Profile, UnknownProfile};
 pub use server::{Server, ServerBuilder, ServerSide};
 pub use web_server::WebServer;
 
+pub use swiftwater_http::client::{HttpClient, ResponseExt};
 pub use swiftwater_net::{
     Acceptor, BindError, Connecting, Connection, Endpoint, EndpointOptions, EndpointStats,
     ReadExactError, ReadToEndError, RecvStream, SendStream,

@@ -45,6 +45,9 @@ pub enum Error {
     /// A phase took too long.
     #[error("timed out: {0}")]
     Timeout(Phase),
+    /// A value to be sent can't be written as JSON.
+    #[error("the value can't be written as JSON: {0}")]
+    Json(#[from] serde_json::Error),
     /// HTTP/3 failed before the response's head.
     #[error(transparent)]
     Http3(#[from] ClientError),

@@ -1,6 +1,7 @@
 //! A client that keeps connections and chooses among HTTP/3, HTTP/2 and HTTP/1.1.
 //!
 //! - [`HttpClient`], [`Builder`]: requests in, responses out, on the types of `http`.
+//! - [`ResponseExt`]: the content of a response as bytes, text or JSON.
 //! - [`Policy`], [`Chosen`], [`Why`]: which protocols may be used, which one was, and the reason.
 //! - [`Measurements`]: times, round trips and losses of each request.
 //! - [`Resolver`]: lookups, with what HTTPS records say (RFC 9460).
@@ -15,6 +16,7 @@ mod body;
 mod broken;
 mod builder;
 mod connect;
+mod content;
 mod error;
 mod exchange;
 mod gates;
@@ -26,6 +28,7 @@ mod pool;
 mod proxy;
 mod quic;
 mod race;
+mod requests;
 mod resolver;
 mod retry;
 mod route;
@@ -39,6 +42,7 @@ mod why;
 pub use body::ClientBody;
 pub use broken::{BackOff, KnownFailure, Network};
 pub use builder::{BuildError, Builder};
+pub use content::{ContentError, DEFAULT_CONTENT_LIMIT, ResponseExt};
 pub use error::{AttemptCause, AttemptError, Error};
 pub use http_client::HttpClient;
 pub use measure::{End, Measurements, Snapshot};

@@ -47,6 +47,36 @@ impl Default for Body {
     }
 }
 
+impl From<Bytes> for Body {
+    fn from(content: Bytes) -> Self {
+        Self::full(content)
+    }
+}
+
+impl From<Vec<u8>> for Body {
+    fn from(content: Vec<u8>) -> Self {
+        Self::full(content)
+    }
+}
+
+impl From<String> for Body {
+    fn from(content: String) -> Self {
+        Self::full(content)
+    }
+}
+
+impl From<&'static str> for Body {
+    fn from(content: &'static str) -> Self {
+        Self::full(content)
+    }
+}
+
+impl From<()> for Body {
+    fn from((): ()) -> Self {
+        Self::empty()
+    }
+}
+
 impl http_body::Body for Body {
     type Data = Bytes;
     type Error = BoxError;
