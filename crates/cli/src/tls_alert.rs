@@ -10,10 +10,26 @@ pub fn alert_of(code: ErrorCode) -> Option<u8> {
 /// `no_application_protocol` (RFC 7301, section 3.2).
 pub const NO_APPLICATION_PROTOCOL: u8 = 120;
 
-/// True if the alert is about a certificate and whether it can be believed, so that trusting another
-/// one would help.
+/// True if the alert is about a certificate and whether it can be believed.
 pub const fn is_about_certificates(alert: u8) -> bool {
     matches!(alert, 42..=46 | 48)
+}
+
+/// True if the alert means that the certificate would do if it were trusted: `unknown_ca`, and
+/// `certificate_unknown`, which is sent for an authority's certificate that is not.
+pub const fn is_untrusted(alert: u8) -> bool {
+    matches!(alert, 46 | 48)
+}
+
+/// What is said of a certificate of `target` that is refused for `reason`. `untrusted` says that trusting it
+/// would help.
+pub fn bad_certificate(target: &str, reason: &str, untrusted: bool) -> String {
+    let hint = if untrusted {
+        "trust its certificate with --ca FILE, or skip the check with --insecure"
+    } else {
+        "--insecure skips the check"
+    };
+    format!("bad certificate of {target}: {reason} ({hint})")
 }
 
 /// The alert's name, with its number.

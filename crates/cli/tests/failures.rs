@@ -32,6 +32,9 @@ fn only_alerts_about_certificates_blame_the_certificate() {
             "{alert}: {text}"
         );
         assert_eq!(text.contains("--insecure"), certificate, "{alert}: {text}");
+        // Trusting it helps only if that is what it lacks.
+        let untrusted = [46, 48].contains(&alert);
+        assert_eq!(text.contains("--ca"), untrusted, "{alert}: {text}");
         if !certificate && alert != 120 {
             assert!(text.contains(&format!("alert {alert}")), "{text}");
             assert!(text.contains("because"), "{text}");

@@ -8,7 +8,10 @@ use swiftwater::quic::wire::ErrorCode;
 use swiftwater::{BindError, BuildError, ClientError, ConnectionError};
 
 use crate::exit::{Exit, Failure, plain_io_error};
-use crate::tls_alert::{NO_APPLICATION_PROTOCOL, alert_of, describe, is_about_certificates};
+use crate::tls_alert::{
+    NO_APPLICATION_PROTOCOL, alert_of, bad_certificate, describe, is_about_certificates,
+    is_untrusted,
+};
 
 /// Why a client or server could not be made, with what to do about it.
 pub fn build_failure(error: &BuildError) -> Failure {
@@ -149,10 +152,9 @@ pub fn connection_failure(error: &ConnectionError, target: &str) -> Failure {
 fn tls_text(error: &TransportError, target: &str) -> String {
     let reason = &error.reason;
     match alert_of(error.code) {
-        Some(alert) if is_about_certificates(alert) => format!(
-            "bad certificate of {target}: {reason} (trust its certificate with --ca FILE, or skip \
-             the check with --insecure)"
-        ),
+        Some(alert) if is_about_certificates(alert) => {
+            bad_certificate(target, reason, is_untrusted(alert))
+        }
         alert => {
             let alert = alert.map_or_else(String::new, describe);
             format!("TLS with {target} failed: {reason} ({alert})")

@@ -4,12 +4,15 @@ use std::error::Error as StdError;
 use std::io;
 
 use http::StatusCode;
+use rustls::{AlertDescription, CertificateError, InvalidMessage, PeerIncompatible};
 use swiftwater::ConnectionError;
+use swiftwater::tls::{certificate_error_text, error_text};
 use swiftwater_http::client::{AttemptCause, AttemptError, Error, Phase, Transport};
 use swiftwater_http::h3::BodyError;
 use swiftwater_http::udp::ClientError;
 
 use crate::exit::{Exit, Failure, plain_io_error};
+use crate::tls_alert::{bad_certificate, describe};
 use crate::transport::{connection_failure, lookup_failure, no_address};
 use crate::url::Url;
 
@@ -88,7 +91,7 @@ fn unreachable(attempts: &[AttemptError], target: &str) -> Failure {
     match (last(Transport::Quic), last(Transport::Tcp)) {
         (Some((_, quic)), Some((_, tcp))) => Failure::new(
             Exit::Connection,
-            format_args!("{} over QUIC; {} over TCP", quic.message(), tcp.message()),
+            format_args!("over QUIC: {}; over TCP: {}", quic.message(), tcp.message()),
         ),
         (Some((_, failure)), None) | (None, Some((_, failure))) => failure.clone(),
         (None, None) => Failure::new(Exit::Connection, format_args!("no connection to {target}")),
@@ -101,6 +104,16 @@ fn one(attempt: &AttemptError, target: &str) -> Failure {
         AttemptCause::Timeout(Phase::Quic) => {
             connection_failure(&ConnectionError::HandshakeTimedOut, target)
         }
+        AttemptCause::Io(error) if attempt.transport == Transport::Quic => Failure::new(
+            Exit::Connection,
+            format_args!(
+                "cannot connect to {target}: {}",
+                match error.kind() {
+                    io::ErrorKind::ConnectionRefused => "nobody listens at the UDP port".to_owned(),
+                    _ => plain_io_error(error),
+                }
+            ),
+        ),
         AttemptCause::Io(error) => io_failure(error, target),
         other => Failure::new(
             Exit::Connection,
@@ -109,21 +122,41 @@ fn one(attempt: &AttemptError, target: &str) -> Failure {
     }
 }
 
+/// What TLS over TCP met.
+fn tls_text(error: &rustls::Error, target: &str) -> String {
+    match error {
+        rustls::Error::InvalidCertificate(reason) => {
+            let untrusted = matches!(
+                reason,
+                CertificateError::UnknownIssuer | CertificateError::Other(_)
+            );
+            let reason = certificate_error_text(reason);
+            bad_certificate(target, &reason, untrusted)
+        }
+        rustls::Error::AlertReceived(AlertDescription::ProtocolVersion)
+        | rustls::Error::PeerIncompatible(
+            PeerIncompatible::ServerDoesNotSupportTls12Or13
+            | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig,
+        ) => format!(
+            "TLS with {target} failed: the server accepts neither TLS 1.3 nor TLS 1.2, and get speaks \
+             nothing older"
+        ),
+        rustls::Error::AlertReceived(alert) => {
+            let alert = describe(u8::from(*alert));
+            format!("{target} refused the TLS handshake: {alert}")
+        }
+        rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
+            format!("{target} does not speak TLS (is it http://?)")
+        }
+        other => format!("TLS with {target} failed: {}", error_text(other)),
+    }
+}
+
 /// What TCP or TLS over it met.
 fn io_failure(error: &io::Error, target: &str) -> Failure {
     let tls = error.get_ref().and_then(|inner| inner.downcast_ref());
     match tls {
-        Some(rustls::Error::InvalidCertificate(reason)) => Failure::new(
-            Exit::Certificate,
-            format_args!(
-                "bad certificate of {target}: {reason} (trust its certificate with --ca FILE, or skip \
-                 the check with --insecure)"
-            ),
-        ),
-        Some(error) => Failure::new(
-            Exit::Certificate,
-            format_args!("TLS with {target} failed: {error}"),
-        ),
+        Some(error) => Failure::new(Exit::Certificate, tls_text(error, target)),
         None => Failure::new(
             Exit::Connection,
             format_args!("cannot connect to {target}: {}", plain_io_error(error)),
