@@ -60,6 +60,7 @@ pub enum Command {
 
 /// Which certificate a server shows.
 #[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Certificates and TLS")]
 pub struct IdentityArgs {
     /// Certificate chain, PEM
     #[arg(long, value_name = "FILE", requires = "key")]
@@ -73,9 +74,9 @@ pub struct IdentityArgs {
     #[arg(long = "name", value_name = "NAME", conflicts_with = "cert")]
     pub names: Vec<String>,
 
-    /// Where the development certificate is kept [default: $XDG_STATE_HOME/swiftwater or
-    /// ~/.local/state/swiftwater]
-    #[arg(long, value_name = "DIR", conflicts_with = "cert")]
+    /// Where the development certificate and what is kept between runs are [default:
+    /// $XDG_STATE_HOME/swiftwater or ~/.local/state/swiftwater]
+    #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
 }
 
@@ -109,7 +110,7 @@ link unless an --up- flag says otherwise. Formats of traces: CSV (t_ms,rate_kbps
 Mahimahi's. Counters are printed on Ctrl-C.")]
 pub struct RelayArgs {
     /// Address and UDP port where clients send to
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = crate::listen_address::parse)]
     pub listen: SocketAddr,
 
     /// The server: host:port

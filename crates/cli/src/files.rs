@@ -1,8 +1,10 @@
-//! Reading and making what the user names: files of a sane size, and directories.
+//! Reading, writing and making what the user names: files of a sane size, and directories.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::Path;
+
+use tempfile::NamedTempFile;
 
 /// The largest trace that is read, bytes: weeks of one packet per millisecond.
 pub const MAX_TRACE: u64 = 256 << 20;
@@ -30,4 +32,41 @@ pub fn make_directory(path: &Path) -> io::Result<()> {
         io::ErrorKind::AlreadyExists => io::Error::from(io::ErrorKind::NotADirectory),
         _ => error,
     })
+}
+
+/// Makes a directory and those above it, where missing, for this user alone.
+pub fn make_private_directory(path: &Path) -> io::Result<()> {
+    if path.as_os_str().is_empty() || path.is_dir() {
+        return Ok(());
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt;
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        builder.create(path).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => io::Error::from(io::ErrorKind::NotADirectory),
+            _ => error,
+        })
+    }
+    #[cfg(not(unix))]
+    make_directory(path)
+}
+
+/// Writes a file in one step, readable by whom `mode` permits, in `directory`, which is made for this user
+/// alone if it is missing.
+pub fn replace(directory: &Path, path: &Path, text: &str, mode: u32) -> io::Result<()> {
+    make_private_directory(directory)?;
+    let mut file = NamedTempFile::new_in(directory)?;
+    file.write_all(text.as_bytes())?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        file.as_file()
+            .set_permissions(fs::Permissions::from_mode(mode))?;
+    }
+    #[cfg(not(unix))]
+    let _ = mode;
+    file.persist(path)?;
+    Ok(())
 }

@@ -4,19 +4,21 @@
 use std::env;
 use std::fmt;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rustls::server::ParsedCertificate;
 use swiftwater::tls::ServerTls;
-use swiftwater::tls::pki_types::ServerName;
-use swiftwater::tls::pki_types::pem::PemObject;
+use swiftwater::tls::pki_types::pem::{self, PemObject};
+use swiftwater::tls::pki_types::{PrivateKeyDer, ServerName};
 use swiftwater::{CertificateDer, DevCertificate};
-use tempfile::NamedTempFile;
 
 use crate::digest::{hex, sha256};
 use crate::exit::{Exit, Failure, plain_io_error};
-use crate::files::{MAX_PEM, make_directory, read_limited};
+use crate::files::{MAX_PEM, read_limited, replace};
 
 /// Names that a development certificate always has.
 const DEV_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
@@ -39,6 +41,8 @@ pub struct Identity {
     pub key: Vec<u8>,
     /// SHA-256 of the end-entity certificate.
     pub fingerprint: [u8; 32],
+    /// SHA-256 of its public key (SubjectPublicKeyInfo), as browsers pin it.
+    pub spki: [u8; 32],
     /// Where the certificate is, for `--ca` of a client.
     pub certificate_path: PathBuf,
     /// True for a development certificate.
@@ -53,12 +57,18 @@ impl Identity {
         hex(&self.fingerprint, Some(':'))
     }
 
+    /// The SHA-256 of the public key in base64, as Chromium's `--ignore-certificate-errors-spki-list` has it.
+    pub fn spki_text(&self) -> String {
+        STANDARD.encode(self.spki)
+    }
+
     /// A certificate that lives in memory only.
     pub fn of(certificate: &DevCertificate) -> Self {
         Self {
             chain: certificate.certificate_pem().into(),
             key: certificate.private_key_pem().into(),
             fingerprint: sha256(&certificate.certificate_der()),
+            spki: spki(&certificate.certificate_der()).unwrap_or_default(),
             certificate_path: PathBuf::new(),
             development: true,
             created: true,
@@ -67,7 +77,19 @@ impl Identity {
 
     /// Reads a chain and its key from PEM files, which may be the same file.
     pub fn from_files(chain: &Path, key: &Path) -> Result<Self, Failure> {
-        Self::from_pem(&read(chain)?, &read(key)?, chain, chain)
+        let (chain_pem, key_pem) = (read(chain)?, read(key)?);
+        if let Err(error) = PrivateKeyDer::from_pem_slice(&key_pem) {
+            let text = match error {
+                pem::Error::NoItemsFound => "it holds no private key (PEM)".to_owned(),
+                error => format!("no usable private key: {error}"),
+            };
+            let path = key.display();
+            return Err(Failure::new(
+                Exit::LocalFile,
+                format_args!("{path}: {text}"),
+            ));
+        }
+        Self::from_pem(&chain_pem, &key_pem, chain, chain)
     }
 
     /// The development certificate kept in `state_dir`, for `localhost` and `names`. It is made if
@@ -96,7 +118,7 @@ impl Identity {
             )?;
         let certificate = certificate_part(&text);
         if fs::read_to_string(&certificate_path).ok().as_deref() != Some(certificate) {
-            replace(state_dir, &certificate_path, certificate, 0o644)?;
+            keep(state_dir, &certificate_path, certificate, 0o644)?;
         }
         identity.development = true;
         identity.created = created;
@@ -124,6 +146,7 @@ impl Identity {
             chain: chain.to_vec(),
             key: key.to_vec(),
             fingerprint: sha256(&certificate),
+            spki: spki(&certificate).map_err(|error| unusable(&error))?,
             certificate_path: certificate_path.to_owned(),
             development: false,
             created: false,
@@ -154,7 +177,8 @@ pub fn default_state_dir() -> Result<PathBuf, Failure> {
         .ok_or_else(|| {
             Failure::new(
                 Exit::LocalFile,
-                "there is no home directory: give --state-dir DIR",
+                "there is no home directory to keep a development certificate in: give --state-dir DIR, or \
+                 --cert FILE and --key FILE",
             )
         })?;
     Ok(base.join("swiftwater"))
@@ -176,6 +200,12 @@ pub fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Fa
         return Err(unusable(&"it holds no certificate (PEM)"));
     }
     Ok(certificates)
+}
+
+/// The SHA-256 of a certificate's public key.
+fn spki(certificate: &CertificateDer<'_>) -> Result<[u8; 32], rustls::Error> {
+    let parsed = ParsedCertificate::try_from(certificate)?;
+    Ok(sha256(&parsed.subject_public_key_info()))
 }
 
 /// What is written before the PEM blocks of an identity: when it was made, and for whom. (Text
@@ -228,7 +258,7 @@ fn create(state_dir: &Path, path: &Path, names: &[String]) -> Result<String, Fai
         certificate.certificate_pem(),
         certificate.private_key_pem()
     );
-    replace(state_dir, path, &text, 0o600)?;
+    keep(state_dir, path, &text, 0o600)?;
     Ok(text)
 }
 
@@ -240,24 +270,16 @@ fn certificate_part(text: &str) -> &str {
     text.get(start..end).unwrap_or(text)
 }
 
-/// Writes a file in one step, readable by whom `mode` permits.
-fn replace(directory: &Path, path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
-    let write = || -> io::Result<()> {
-        make_directory(directory)?;
-        let mut file = NamedTempFile::new_in(directory)?;
-        file.write_all(text.as_bytes())?;
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            file.as_file()
-                .set_permissions(fs::Permissions::from_mode(mode))?;
-        }
-        #[cfg(not(unix))]
-        let _ = mode;
-        file.persist(path)?;
-        Ok(())
-    };
-    write().map_err(|error| local(path, &error))
+/// Writes a file of the state directory.
+fn keep(directory: &Path, path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
+    replace(directory, path, text, mode).map_err(|error| {
+        let (shown, why) = (path.display(), plain_io_error(&error));
+        let text = format!(
+            "cannot keep a development certificate: {shown}: {why} (--state-dir DIR keeps it elsewhere, \
+             --cert FILE --key FILE does without)"
+        );
+        Failure::new(Exit::LocalFile, text)
+    })
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {

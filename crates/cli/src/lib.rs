@@ -6,7 +6,7 @@
 //!
 //! - [`cli`]: the command line; [`exit`]: exit codes and failures.
 //! - [`commands`]: one module per command, the larger ones in [`perf`], [`lab`] and [`demo`].
-//! - [`hq`]: the `hq-interop` protocol; [`site`]: which files may be served; [`part_file`]: files
+//! - [`hq`]: the `hq-interop` protocol; [`part_file`]: files
 //!   that are never seen half-written.
 //! - [`transport`]: the only place where configurations of the stack are made.
 
@@ -24,6 +24,7 @@ pub mod hq;
 pub mod identity;
 pub mod lab;
 pub mod link_args;
+pub mod listen_address;
 mod logging;
 pub mod migrate;
 pub mod output;
@@ -31,7 +32,7 @@ pub mod part_file;
 pub mod perf;
 pub mod progress;
 mod runtime;
-pub mod site;
+pub mod secrets;
 pub mod size;
 pub mod stats;
 pub mod table;

@@ -20,7 +20,7 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 use swiftwater::tls::rustls::ProtocolVersion;
 use swiftwater::tls::rustls::version::TLS12;
-use swiftwater::{Client, ClientError, DevCertificate};
+use swiftwater::{Client, ClientError, DevCertificate, ReadError, ReadToEndError};
 use swiftwater_http::h3::Config;
 use swiftwater_http::udp::{ALPN_HTTP3, SendRequest};
 use swiftwater_http::web::body::Body;
@@ -307,13 +307,13 @@ async fn counts_are_scraped() {
     assert_eq!(status, 200);
     let has = |line: &str| counts.lines().any(|each| each == line);
     for line in [
-        r#"http_requests_total{version="3",method="GET",status="2xx"} 1"#,
-        r#"http_requests_total{version="3",method="GET",status="4xx"} 1"#,
-        r#"http_requests_total{version="1.1",method="GET",status="2xx"} 1"#,
-        r#"connections_open{transport="quic"} 1"#,
-        r#"reloads_total{result="done"} 1"#,
-        "quic_connections_accepted_total 1",
-        "access_log_lines_dropped_total 0",
+        r#"swiftwater_http_requests_total{version="3",method="GET",status="2xx"} 1"#,
+        r#"swiftwater_http_requests_total{version="3",method="GET",status="4xx"} 1"#,
+        r#"swiftwater_http_requests_total{version="1.1",method="GET",status="2xx"} 1"#,
+        r#"swiftwater_connections_open{transport="quic"} 1"#,
+        r#"swiftwater_reloads_total{result="done"} 1"#,
+        "swiftwater_quic_connections_accepted_total 1",
+        "swiftwater_log_lines_dropped_total 0",
     ] {
         assert!(has(line), "{line} is not in\n{counts}");
     }
@@ -321,9 +321,9 @@ async fn counts_are_scraped() {
     // These are counted when the server has seen the end.
     client.close();
     let ended = [
-        r#"connections_ended_total{protocol="h3"} 1"#,
-        r#"connections_ended_total{protocol="http/1.1"} 1"#,
-        r#"handshakes_failed_total{transport="tcp"} 1"#,
+        r#"swiftwater_connections_ended_total{protocol="h3"} 1"#,
+        r#"swiftwater_connections_ended_total{protocol="http/1.1"} 1"#,
+        r#"swiftwater_handshakes_failed_total{transport="tcp"} 1"#,
     ];
     let counts = (0..3000).find_map(|_| {
         thread::sleep(Duration::from_millis(20));
@@ -335,7 +335,7 @@ async fn counts_are_scraped() {
     });
     let counts = counts.expect("the ends are never counted");
     let mut lines = counts.lines();
-    let packets = lines.find_map(|line| line.strip_prefix("quic_packets_sent_total "));
+    let packets = lines.find_map(|line| line.strip_prefix("swiftwater_quic_packets_sent_total "));
     assert!(packets.unwrap().parse::<u64>().unwrap() > 3);
 }
 
@@ -459,6 +459,91 @@ directory = "b"
     let answer = https(&packed).unwrap();
     assert!(answer.head.contains("content-encoding: gzip") && answer.body.len() < big.len() / 4);
     assert_eq!(https(&ask("c.example", "/x")).unwrap().status, 421);
+}
+
+/// What is routed elsewhere is not found in the directory of `/`, however the path is written.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_spelling_of_a_path_avoids_its_route() {
+    let certificate = certificate(&["localhost"]);
+    let upstream = upstream();
+    let config = format!(
+        "hq = true\n{ONE}\
+         [[site.route]]\npath = \"/admin\"\nupstream = \"http://{upstream}\"\n"
+    );
+    let files = [
+        ("one/admin/secret", "secret"),
+        ("one/.env", "secret"),
+        ("one/.git/config", "secret"),
+        ("one/x", "public"),
+    ];
+    let server = Operated::start(&config, &files, &[&certificate]);
+    let client = server.http3("localhost", &certificate).await.unwrap();
+    for path in [
+        "/admin/secret",
+        "//admin/secret",
+        "/%61dmin/secret",
+        "//%61%64min//secret",
+    ] {
+        let expected = format!("upstream GET {path} HTTP/1.1");
+        let uri = format!("https://localhost{path}");
+        assert_eq!(get(&client, &uri).await.1, expected);
+        assert_eq!(text(&Ask::new(server.port, &certificate, path)), expected);
+    }
+    for path in [
+        "/x/..%2fadmin/secret",
+        "/x/..%5cadmin/secret",
+        "/x/..;/admin/secret",
+        "/./admin/secret",
+    ] {
+        let uri = format!("https://localhost{path}");
+        let (status, _) = get(&client, &uri).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{path}");
+        let answer = https(&Ask::new(server.port, &certificate, path)).unwrap();
+        assert_eq!(answer.status, 400, "{path}");
+    }
+    // The same over hq-interop, which reaches no upstream.
+    let client = Client::builder()
+        .alpn(["hq-interop"])
+        .trust_only([certificate.certificate_der()])
+        .build()
+        .unwrap();
+    let address = SocketAddr::from(([127, 0, 0, 1], server.port));
+    let connection = client.connect_to(address, "localhost").await.unwrap();
+    for (path, expected) in [
+        ("/x", Ok("public")),
+        ("/.env", Err(404)),
+        ("/.git/config", Err(404)),
+        ("/admin/secret", Err(403)),
+        ("//admin/secret", Err(403)),
+        ("/%61dmin/secret", Err(403)),
+        ("/x/..%2fadmin/secret", Err(400)),
+    ] {
+        let (mut send, mut recv) = connection.open_bi().await.unwrap();
+        send.write_all(format!("GET {path}\r\n").as_bytes())
+            .await
+            .unwrap();
+        send.finish().unwrap();
+        let answer = match recv.read_to_end(1000).await {
+            Ok(content) => Ok(String::from_utf8(content).unwrap()),
+            Err(ReadToEndError::Read(ReadError::Reset(code))) => Err(code),
+            Err(error) => panic!("{path}: {error}"),
+        };
+        assert_eq!(answer, expected.map(str::to_owned), "{path}");
+    }
+}
+
+/// `hq-interop` is for tests, and hosts that want it ask for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hq_is_spoken_only_where_that_is_asked_for() {
+    let certificate = certificate(&["localhost"]);
+    let server = Operated::start(ONE, &[("one/x", "x")], &[&certificate]);
+    let client = Client::builder()
+        .alpn(["hq-interop"])
+        .trust_only([certificate.certificate_der()])
+        .build()
+        .unwrap();
+    let address = SocketAddr::from(([127, 0, 0, 1], server.port));
+    assert!(client.connect_to(address, "localhost").await.is_err());
 }
 
 #[test]

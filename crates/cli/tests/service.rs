@@ -2,15 +2,20 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::fs;
-use std::sync::Arc;
+use std::convert::Infallible;
+use std::future::ready;
+use std::net::SocketAddr;
+use std::time::Duration;
 
-use swiftwater::{Client, DevCertificate, RecvStream, SendStream, Server};
+use http::{Request, Response};
+use swiftwater::{
+    Client, ConnectionError, DevCertificate, ReadError, RecvStream, SendStream, Server,
+};
 use swiftwater_cli::hq::service::{MAX_REQUESTS, serve_connection};
 use swiftwater_cli::hq::{ALPN, request};
-use swiftwater_cli::site::Site;
-use tempfile::TempDir;
+use swiftwater_http::web::body::Body;
 use tokio::sync::{mpsc, watch};
+use tower::service_fn;
 
 async fn answer(mut recv: RecvStream) -> Vec<u8> {
     recv.read_to_end(1000).await.unwrap()
@@ -21,12 +26,11 @@ async fn complete(send: &mut SendStream, rest: &[u8]) {
     send.finish().unwrap();
 }
 
-/// Clients may be allowed more streams than are served at once. The requests beyond wait.
-#[tokio::test]
-async fn requests_beyond_the_limit_wait() {
-    let directory = TempDir::new().unwrap();
-    fs::write(directory.path().join("x"), "content").unwrap();
-    let site = Arc::new(Site::new(directory.path()).unwrap());
+/// A server that answers every request with `content`, and tells the path of each.
+fn serve(
+    content: &'static [u8],
+    send_timeout: Duration,
+) -> (SocketAddr, Client, mpsc::UnboundedReceiver<String>) {
     let certificate = DevCertificate::generate(["localhost"]).unwrap();
     let server = Server::builder()
         .certificate_pem(certificate.certificate_pem(), certificate.private_key_pem())
@@ -35,16 +39,21 @@ async fn requests_beyond_the_limit_wait() {
         .bind("127.0.0.1:0".parse().unwrap())
         .unwrap();
     let address = server.local_addr();
-    let (served, mut log) = mpsc::unbounded_channel();
-    let (_drain, draining) = watch::channel(false);
+    let (asked, log) = mpsc::unbounded_channel();
     tokio::spawn(async move {
+        let (_drain, draining) = watch::channel(false);
         while let Some(connection) = server.accept().await {
-            let served = served.clone();
-            let tell = move |what: swiftwater_cli::hq::service::Served| {
-                served.send(what.path).unwrap();
-            };
-            let site = Arc::clone(&site);
-            tokio::spawn(serve_connection(connection, site, draining.clone(), tell));
+            let asked = asked.clone();
+            let service = service_fn(move |request: Request<Body>| {
+                let _ = asked.send(request.uri().to_string());
+                ready(Ok::<_, Infallible>(Response::new(Body::full(content))))
+            });
+            tokio::spawn(serve_connection(
+                connection,
+                service,
+                draining.clone(),
+                send_timeout,
+            ));
         }
     });
     let client = Client::builder()
@@ -52,6 +61,13 @@ async fn requests_beyond_the_limit_wait() {
         .alpn([ALPN])
         .build()
         .unwrap();
+    (address, client, log)
+}
+
+/// Clients may be allowed more streams than are served at once. The requests beyond wait.
+#[tokio::test]
+async fn requests_beyond_the_limit_wait() {
+    let (address, client, mut log) = serve(b"content", Duration::from_secs(60));
     let busy = client.connect_to(address, "localhost").await.unwrap();
     let mut waiting = Vec::new();
     for _ in 0..MAX_REQUESTS {
@@ -75,4 +91,58 @@ async fn requests_beyond_the_limit_wait() {
     assert_eq!(answer(late).await, b"content");
     assert_eq!(log.recv().await.unwrap(), "/x?first");
     assert_eq!(log.recv().await.unwrap(), "/x?late");
+}
+
+/// A client that takes nothing of a response loses it, and only that.
+#[tokio::test]
+async fn a_response_that_nobody_takes_ends() {
+    static LARGE: [u8; 20_000_000] = [7; 20_000_000];
+    let (address, client, _log) = serve(&LARGE, Duration::from_millis(500));
+    let connection = client.connect_to(address, "localhost").await.unwrap();
+    let (mut send, mut idle) = connection.open_bi().await.unwrap();
+    complete(&mut send, &request("/x")).await;
+    let (mut send, mut recv) = connection.open_bi().await.unwrap();
+    complete(&mut send, &request("/y")).await;
+    let mut read = 0;
+    while let Some(chunk) = recv.read_chunk(1 << 20).await.unwrap() {
+        read += chunk.len();
+    }
+    assert_eq!(read, LARGE.len());
+    // The connection's credit is free again; what the server gave up does not come.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let outcome = async {
+        loop {
+            match idle.read_chunk(1 << 20).await {
+                Ok(Some(_)) => {}
+                other => return other,
+            }
+        }
+    };
+    assert!(matches!(outcome.await, Err(ReadError::Reset(500))));
+}
+
+/// Requests that are cancelled cost the server what others might need.
+#[tokio::test]
+async fn a_client_that_cancels_too_many_requests_is_sent_away() {
+    static LARGE: [u8; 1_000_000] = [7; 1_000_000];
+    let (address, client, _log) = serve(&LARGE, Duration::from_secs(60));
+    let connection = client.connect_to(address, "localhost").await.unwrap();
+    for _ in 0..100_000 {
+        let Ok((mut send, mut recv)) = connection.open_bi().await else {
+            break;
+        };
+        if send.write_all(&request("/x")).await.is_err() {
+            break;
+        }
+        // The answer has begun, so that it is not only the request that is cancelled.
+        if recv.read_chunk(1).await.is_err() {
+            break;
+        }
+        let _ = recv.stop(0);
+    }
+    let reason = connection.closed().await;
+    assert!(
+        matches!(reason, ConnectionError::PeerApplication { code: 429, .. }),
+        "{reason:?}"
+    );
 }

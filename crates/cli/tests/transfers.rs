@@ -143,7 +143,10 @@ fn empty_files_are_files() {
 fn the_development_certificate_is_kept() {
     let site = Site::start(&[]);
     let event = &site.server.first;
-    assert_eq!(keys(event), ["address", "certificate", "event", "sha256"]);
+    assert_eq!(
+        keys(event),
+        ["address", "certificate", "event", "sha256", "spki_sha256"]
+    );
     assert_eq!(event["certificate"], site.certificate().to_str().unwrap());
     let first = fs::read(site.certificate()).unwrap();
     assert!(!String::from_utf8_lossy(&first).contains("PRIVATE"));

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use swiftwater::net::relay::{Relay, RelayConfig};
 use swiftwater::{CertificateDer, Client, Connection, Server};
+use swiftwater_http::web::files::{FileOptions, FileService};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 use tokio::time::timeout;
@@ -22,7 +23,6 @@ use crate::hq::service::serve_connection;
 use crate::identity::Identity;
 use crate::perf::report::retransmitted_share;
 use crate::progress::{Bar, Progress};
-use crate::site::Site;
 use crate::transport::{
     Trust, Tuning, build_failure, client, client_failure, farewell, listen, server,
 };
@@ -80,13 +80,14 @@ struct Set {
 
 impl Set {
     async fn build(stage: &Stage, preset: Preset) -> Result<Self, Failure> {
-        let site = Site::new(&stage.files.site())?;
+        let files = FileService::new(stage.files.site(), FileOptions::default())
+            .map_err(|error| Failure::new(Exit::LocalFile, error))?;
         let server = listen(
             &server(&stage.identity, &[hq::ALPN], &stage.tuning),
             LOOPBACK,
         )?;
         let (accepting, accepted) = mpsc::unbounded_channel();
-        let serving = tokio::spawn(serve(server.clone(), Arc::new(site), accepting));
+        let serving = tokio::spawn(serve(server.clone(), files, accepting));
         let links = preset.links(stage.seed);
         let relay = RelayConfig {
             up: links.up,
@@ -188,14 +189,19 @@ impl Set {
 }
 
 /// Serves every connection, and hands it on for its statistics.
-async fn serve(server: Server, site: Arc<Site>, accepted: mpsc::UnboundedSender<Connection>) {
+async fn serve(server: Server, files: FileService, accepted: mpsc::UnboundedSender<Connection>) {
     // Never told to drain: the demo ends when all files are there.
     let (_drain, draining) = watch::channel(false);
     let mut connections = JoinSet::new();
     while let Some(connection) = server.accept().await {
         let _ = accepted.send(connection.clone());
-        let site = Arc::clone(&site);
-        connections.spawn(serve_connection(connection, site, draining.clone(), |_| {}));
+        let files = files.clone();
+        connections.spawn(serve_connection(
+            connection,
+            files,
+            draining.clone(),
+            TOO_LONG,
+        ));
     }
 }
 

@@ -1,19 +1,19 @@
 //! The `hq-interop` protocol: HTTP/0.9 on QUIC streams, as QUIC implementations use it for
-//! interoperability tests. Parsing and codes are here; [`service`] and [`client`] do the moving.
+//! interoperability tests. Parsing and codes are here; [`service`] and [`client`] do the moving, `cancellations` limits what
+//! clients may give up.
 //!
 //! Each bidirectional stream opened by the client carries one request, `GET /path` and a line end;
 //! the answer is the bare file and the end of the stream. There is no way to say that something went
 //! wrong but to reset the stream; the codes of [`Refusal`] are our own choice.
 
-pub mod blocks;
+mod cancellations;
 pub mod client;
 pub mod service;
 
 use std::str;
 
+use http::StatusCode;
 use thiserror::Error;
-
-use crate::site::SiteError;
 
 /// The protocol's name in ALPN.
 pub const ALPN: &[u8] = b"hq-interop";
@@ -72,7 +72,7 @@ pub enum Refusal {
     NotFound,
     /// 500: the file could not be read to its end.
     Internal,
-    /// 503: the server is shutting down.
+    /// 503: the server is shutting down, or has too much to do.
     Unavailable,
 }
 
@@ -84,6 +84,20 @@ impl Refusal {
         Self::Internal,
         Self::Unavailable,
     ];
+
+    /// What a response other than 200 becomes. Redirects lead to what can't be named here.
+    pub fn of(status: StatusCode) -> Self {
+        match status {
+            StatusCode::FORBIDDEN => Self::Forbidden,
+            StatusCode::SERVICE_UNAVAILABLE => Self::Unavailable,
+            StatusCode::NOT_FOUND | StatusCode::GONE | StatusCode::MISDIRECTED_REQUEST => {
+                Self::NotFound
+            }
+            status if status.is_redirection() => Self::NotFound,
+            status if status.is_client_error() => Self::BadRequest,
+            _ => Self::Internal,
+        }
+    }
 
     /// The stream's error code.
     pub const fn code(self) -> u64 {
@@ -108,17 +122,7 @@ impl Refusal {
             Self::Forbidden => "the server refuses that path",
             Self::NotFound => "no such file on the server",
             Self::Internal => "the server could not read the file to its end",
-            Self::Unavailable => "the server is shutting down",
-        }
-    }
-}
-
-impl From<SiteError> for Refusal {
-    fn from(error: SiteError) -> Self {
-        match error {
-            SiteError::NotFound => Self::NotFound,
-            SiteError::Outside | SiteError::Forbidden => Self::Forbidden,
-            SiteError::Malformed => Self::BadRequest,
+            Self::Unavailable => "the server is shutting down or has too much to do",
         }
     }
 }

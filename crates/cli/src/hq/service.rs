@@ -1,25 +1,26 @@
-//! The server's side of `hq-interop`: answers every request of a connection with a file.
+//! The server's side of `hq-interop`: hands every request of a connection to the service that answers
+//! HTTP, as a GET of version 0.9, and sends the content of its response.
 //!
-//! **Memory.** Beyond the transport's send buffer (`TransportConfig::send_window`) a request holds at
-//! most one block of [`BLOCK`](super::blocks::BLOCK) bytes, and the next is read when the transport
-//! has taken the last. A connection is served [`MAX_REQUESTS`] requests at a time, so it holds at most
-//! 3.3 MB; its further requests wait within the transport's receive windows. A server's total is that
-//! and the windows, times its connections.
+//! **Memory.** Beyond the transport's send buffer (`TransportConfig::send_window`) a request holds what
+//! its response's body reads ahead. A connection is served [`MAX_REQUESTS`] requests at a time; further
+//! ones wait within the transport's receive windows.
 
-use std::io;
-use std::path::Path;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use swiftwater::{Connection, ConnectionError, RecvStream, SendStream};
+use http::{Method, Request, Response, StatusCode, Version};
+use http_body_util::BodyExt;
+use swiftwater::{Connection, ConnectionError, ReadError, RecvStream, SendStream, WriteError};
+use swiftwater_http::web::body::{Body, BoxError};
+use swiftwater_http::web::connection_info::{ConnectionInfo, Transport};
+use swiftwater_http::web::early_data::EarlyData;
+use swiftwater_http::web::service::WebService;
 use tokio::sync::watch;
-use tokio::task::{JoinSet, spawn_blocking};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
+use tower::ServiceExt;
 
-use super::blocks::Blocks;
-use super::{MAX_REQUEST, Refusal, parse_request};
-use crate::exit::plain_io_error;
-use crate::site::{Site, SiteError, site_error};
+use super::cancellations::Cancellations;
+use super::{ALPN, MAX_REQUEST, Refusal, parse_request};
 
 /// Requests of one connection that are served at the same time; as many as clients may usually have
 /// streams open.
@@ -28,31 +29,25 @@ pub const MAX_REQUESTS: usize = 100;
 /// A client that sends no complete request for this long is given up.
 const REQUEST_TIME: Duration = Duration::from_secs(30);
 
-/// What became of a request.
-#[derive(Debug)]
-pub struct Served {
-    /// The requested path as the client wrote it; empty if the request wasn't understood.
-    pub path: String,
-    /// File bytes that were handed to the transport.
-    pub bytes: u64,
-    /// From the request to the client's last acknowledgement.
-    pub elapsed: Duration,
-    /// How it ended.
-    pub outcome: Result<(), ServeError>,
-}
+/// Bytes handed to the transport at once: what a client must take within the send timeout.
+const WRITE_SIZE: usize = 16 * 1024;
+
+/// The code of connections that are closed because too many requests were cancelled.
+const EXCESSIVE_LOAD: u64 = 429;
 
 /// Why a request wasn't answered to its end.
 #[derive(Debug, thiserror::Error)]
-pub enum ServeError {
+enum ServeError {
     /// Refused, with the reason for the log.
     #[error("refused ({}): {reason}", .refusal.code())]
-    Refused {
-        /// What the client was told.
-        refusal: Refusal,
-        /// What only the log says.
-        reason: String,
-    },
-    /// The client stopped reading or the connection is gone.
+    Refused { refusal: Refusal, reason: String },
+    /// The client stopped reading, or gave up its request.
+    #[error("cancelled: {0}")]
+    Cancelled(String),
+    /// The client takes nothing.
+    #[error("the client took nothing for {0:?}")]
+    Stalled(Duration),
+    /// The connection is gone.
     #[error("not finished: {0}")]
     Lost(String),
 }
@@ -66,25 +61,30 @@ impl ServeError {
     }
 }
 
-impl From<SiteError> for ServeError {
-    fn from(error: SiteError) -> Self {
-        Self::refused(error.into(), &error)
+impl From<WriteError> for ServeError {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Stopped(_) => Self::Cancelled(error.to_string()),
+            error => Self::Lost(error.to_string()),
+        }
     }
 }
 
-/// Answers the requests of `connection` until it is closed, telling `log` about each.
+/// Answers the requests of `connection` with `service` until it is closed. A client that takes nothing of
+/// a response for `send_timeout` loses it; one that cancels too many requests loses the connection.
 ///
 /// When `draining` becomes true, new requests are refused; once those in progress are answered, the
 /// connection is closed.
-pub async fn serve_connection<F>(
+pub async fn serve_connection<S>(
     connection: Connection,
-    site: Arc<Site>,
+    service: S,
     mut draining: watch::Receiver<bool>,
-    log: F,
+    send_timeout: Duration,
 ) where
-    F: Fn(Served) + Clone + Send + 'static,
+    S: WebService + Sync,
 {
     let mut requests = JoinSet::new();
+    let mut cancellations = Cancellations::default();
     loop {
         tokio::select! {
             accepted = connection.accept_bi(), if requests.len() < MAX_REQUESTS => {
@@ -94,13 +94,20 @@ pub async fn serve_connection<F>(
                     let _ = send.reset(Refusal::Unavailable.code());
                     continue;
                 }
-                let (site, log) = (Arc::clone(&site), log.clone());
-                requests.spawn(async move {
-                    let served = answer(send, recv, &site).await;
-                    log(served);
-                });
+                let exchange = Exchange {
+                    connection: connection.clone(),
+                    send,
+                    recv,
+                    send_timeout,
+                };
+                requests.spawn(exchange.answer(service.clone()));
             }
-            Some(_) = requests.join_next() => {}
+            Some(ended) = requests.join_next() => {
+                if matches!(ended, Ok(Err(ServeError::Cancelled(_)))) && !cancellations.permit() {
+                    connection.close(EXCESSIVE_LOAD, b"too many requests were cancelled");
+                    break;
+                }
+            }
             () = drain_begins(&mut draining), if !*draining.borrow() => {}
         }
         if *draining.borrow() && requests.is_empty() {
@@ -121,59 +128,116 @@ async fn drain_begins(draining: &mut watch::Receiver<bool>) {
     }
 }
 
-/// Answers one request and waits until the client has everything.
-async fn answer(mut send: SendStream, mut recv: RecvStream, site: &Site) -> Served {
-    let mut served = Served {
-        path: String::new(),
-        bytes: 0,
-        elapsed: Duration::ZERO,
-        outcome: Ok(()),
-    };
-    let start = Instant::now();
-    served.outcome = match try_answer(&mut send, &mut recv, site, &mut served).await {
-        Err(ServeError::Refused { refusal, reason }) => {
-            let _ = send.reset(refusal.code());
-            Err(ServeError::Refused { refusal, reason })
-        }
-        other => other,
-    };
-    served.elapsed = start.elapsed();
-    // Its end may come later than the line. Clients need not cope with being told to stop.
-    let _ = timeout(Duration::from_secs(1), recv.read_to_end(MAX_REQUEST)).await;
-    served
+/// One request and its answer.
+struct Exchange {
+    connection: Connection,
+    send: SendStream,
+    recv: RecvStream,
+    send_timeout: Duration,
 }
 
-async fn try_answer(
-    send: &mut SendStream,
-    recv: &mut RecvStream,
-    site: &Site,
-    served: &mut Served,
-) -> Result<(), ServeError> {
-    served.path = timeout(REQUEST_TIME, read_request(recv))
-        .await
-        .map_err(|_| ServeError::refused(Refusal::BadRequest, &"no request within 30 s"))??;
-    let mut blocks = open(site, &served.path).await?;
-    while !blocks.ended() {
-        let block;
-        (blocks, block) = off_thread(move || {
-            let block = blocks.read_block();
-            (blocks, block)
-        })
-        .await?;
-        let block = block.map_err(|error| unreadable(blocks.path(), &error))?;
-        served.bytes += block.len() as u64;
-        send.write_chunk(block)
-            .await
-            .map_err(|error| lost(&error))?;
+impl Exchange {
+    /// Answers and waits until the client has everything.
+    async fn answer<S: WebService>(mut self, service: S) -> Result<(), ServeError> {
+        let outcome = self.try_answer(service).await;
+        if let Err(error) = &outcome {
+            let code = match error {
+                ServeError::Refused { refusal, .. } => refusal.code(),
+                _ => Refusal::Internal.code(),
+            };
+            let _ = self.send.reset(code);
+            tracing::debug!(client = %self.connection.remote_address(), %error, "hq-interop");
+        }
+        // Its end may come later than the line. Clients need not cope with being told to stop.
+        let _ = timeout(Duration::from_secs(1), self.recv.read_to_end(MAX_REQUEST)).await;
+        outcome
     }
-    send.finish().map_err(|error| lost(&error))?;
-    match send.stopped().await {
-        // Clients that have what they want hang up, often before the last acknowledgement.
-        Ok(None) | Err(ConnectionError::PeerApplication { code: 0, .. }) => Ok(()),
-        Ok(Some(code)) => Err(lost(&format_args!(
-            "the client stopped reading with code {code}"
-        ))),
-        Err(error) => Err(lost(&error)),
+
+    async fn try_answer<S: WebService>(&mut self, service: S) -> Result<(), ServeError> {
+        let path = timeout(REQUEST_TIME, read_request(&mut self.recv))
+            .await
+            .map_err(|_| ServeError::refused(Refusal::BadRequest, &"no request within 30 s"))??;
+        let request = self.request(&path)?;
+        let response = service.oneshot(request).await.map_err(|error| {
+            let error: BoxError = error.into();
+            ServeError::refused(Refusal::Internal, &error)
+        })?;
+        self.send_content(response.map(Body::new)).await?;
+        self.send.finish()?;
+        self.wait_for_acknowledgement().await
+    }
+
+    /// The request as services see it.
+    fn request(&self, path: &str) -> Result<Request<Body>, ServeError> {
+        let request = Request::builder()
+            .method(Method::GET)
+            .version(Version::HTTP_09)
+            .uri(path)
+            .body(Body::empty());
+        let mut request =
+            request.map_err(|error| ServeError::refused(Refusal::BadRequest, &error))?;
+        let extensions = request.extensions_mut();
+        extensions.insert(self.connection_info());
+        if self.recv.is_early_data() {
+            extensions.insert(EarlyData);
+        }
+        Ok(request)
+    }
+
+    fn connection_info(&self) -> ConnectionInfo {
+        ConnectionInfo {
+            peer: self.connection.remote_address(),
+            local: self.connection.local_address(),
+            protocol: Transport::Quic,
+            alpn: Some(ALPN.into()),
+            server_name: self.connection.server_name().map(Into::into),
+        }
+    }
+
+    async fn send_content(&mut self, response: Response<Body>) -> Result<(), ServeError> {
+        let status = response.status();
+        if status != StatusCode::OK {
+            return Err(ServeError::refused(Refusal::of(status), &status));
+        }
+        let mut body = response.into_body();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| ServeError::refused(Refusal::Internal, &error))?;
+            // There is no way to send trailers.
+            let Ok(mut data) = frame.into_data() else {
+                continue;
+            };
+            while !data.is_empty() {
+                let part = data.split_to(data.len().min(WRITE_SIZE));
+                timeout(self.send_timeout, self.send.write_chunk(part))
+                    .await
+                    .map_err(|_| ServeError::Stalled(self.send_timeout))??;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until the client has everything, as long as it takes something.
+    async fn wait_for_acknowledgement(&mut self) -> Result<(), ServeError> {
+        let mut sent = None;
+        loop {
+            match timeout(self.send_timeout, self.send.stopped()).await {
+                // Clients that have what they want hang up, often before the last acknowledgement.
+                Ok(Ok(None) | Err(ConnectionError::PeerApplication { code: 0, .. })) => {
+                    return Ok(());
+                }
+                Ok(Ok(Some(code))) => {
+                    let why = format!("the client stopped reading with code {code}");
+                    return Err(ServeError::Cancelled(why));
+                }
+                Ok(Err(error)) => return Err(ServeError::Lost(error.to_string())),
+                Err(_) => {
+                    let now = self.connection.stats().stream_bytes_sent;
+                    if sent.replace(now) == Some(now) {
+                        return Err(ServeError::Stalled(self.send_timeout));
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -183,7 +247,10 @@ async fn read_request(recv: &mut RecvStream) -> Result<String, ServeError> {
         let chunk = recv
             .read_chunk(MAX_REQUEST)
             .await
-            .map_err(|error| lost(&error))?;
+            .map_err(|error| match error {
+                ReadError::Reset(_) => ServeError::Cancelled(error.to_string()),
+                error => ServeError::Lost(error.to_string()),
+            })?;
         let finished = chunk.is_none();
         line.extend_from_slice(&chunk.unwrap_or_default());
         match parse_request(&line, finished) {
@@ -192,31 +259,4 @@ async fn read_request(recv: &mut RecvStream) -> Result<String, ServeError> {
             Err(error) => return Err(ServeError::refused(error.into(), &error)),
         }
     }
-}
-
-/// Finds and opens the file that is asked for.
-async fn open(site: &Site, request: &str) -> Result<Blocks, ServeError> {
-    let (site, request) = (site.clone(), request.to_owned());
-    let opened = off_thread(move || {
-        let path = site.resolve(&request)?;
-        Blocks::open(path).map_err(|error| site_error(&error))
-    });
-    Ok(opened.await??)
-}
-
-/// Asks the file system without holding up the runtime's threads.
-async fn off_thread<T: Send + 'static>(
-    ask: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, ServeError> {
-    let answer = spawn_blocking(ask).await;
-    answer.map_err(|error| ServeError::refused(Refusal::Internal, &error))
-}
-
-fn unreadable(path: &Path, error: &io::Error) -> ServeError {
-    let reason = format!("{}: {}", path.display(), plain_io_error(error));
-    ServeError::refused(Refusal::Internal, &reason)
-}
-
-fn lost(error: &impl ToString) -> ServeError {
-    ServeError::Lost(error.to_string())
 }

@@ -46,7 +46,7 @@ Protocol \"perf\": ALPN \"perf\". On each stream the client opens it sends the n
 bytes, big-endian), then any number of bytes, then the end; the server answers with that many bytes.")]
 pub struct PerfServerArgs {
     /// Address and UDP port to listen on
-    #[arg(long, value_name = "ADDR", default_value = DEFAULT_LISTEN)]
+    #[arg(long, value_name = "ADDR", default_value = DEFAULT_LISTEN, value_parser = crate::listen_address::parse)]
     pub listen: SocketAddr,
 
     /// Don't answer HTTP/2 and HTTP/1.1, which are on the TCP port of the same number

@@ -148,7 +148,7 @@ impl Site {
         command
             .arg("serve")
             .arg(&site)
-            .args(["--listen", "127.0.0.1:0", "--json"]);
+            .args(["--listen", "127.0.0.1:0", "--json", "--hq"]);
         command
             .arg("--state-dir")
             .arg(directory.path().join("state"))

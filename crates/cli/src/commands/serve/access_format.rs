@@ -22,7 +22,7 @@ pub(super) fn common(record: &Record, now: SystemTime) -> String {
     let now = OffsetDateTime::from(now);
     let month = MONTHS[usize::from(u8::from(now.month()) - 1)];
     let mut line = match record.peer {
-        Some(peer) => peer.ip().to_string(),
+        Some(peer) => peer.ip().to_canonical().to_string(),
         None => "-".to_owned(),
     };
     // Writing to a string never fails.
@@ -84,7 +84,7 @@ enum Line<'a> {
 pub(super) fn json(record: &Record, now: SystemTime) -> String {
     to_text(&Line::Request {
         time: timestamp(now),
-        peer: record.peer,
+        peer: record.peer.map(canonical),
         host: record.host.as_deref(),
         method: record.method.as_str(),
         path: &record.target,
@@ -130,6 +130,12 @@ fn timestamp(now: SystemTime) -> String {
     )
 }
 
+/// An address without its mapping into IPv6 (RFC 4291, section 2.5.5.2), which sockets for both families
+/// have: the client has the same address over TCP and over QUIC.
+pub(super) fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
 /// As in ALPN.
 pub(super) fn protocol_name(version: Version) -> &'static str {
     match version {
@@ -150,6 +156,14 @@ mod tests {
     fn times_are_utc() {
         let then = SystemTime::UNIX_EPOCH + Duration::from_millis(951_782_400_250);
         assert_eq!(timestamp(then), "2000-02-29T00:00:00.250Z");
+    }
+
+    #[test]
+    fn mapped_addresses_are_shown_as_they_are() {
+        let mapped = "[::ffff:192.0.2.7]:4433".parse().map(canonical);
+        assert_eq!(mapped, "192.0.2.7:4433".parse());
+        let other = "[2001:db8::7]:4433".parse();
+        assert_eq!(other.clone().map(canonical), other);
     }
 
     #[test]

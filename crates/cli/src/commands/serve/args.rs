@@ -16,7 +16,11 @@ use crate::transport::Tuning;
 
 /// `serve`.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(
+    mut_args(shorten),
+    after_help = "The settings of the transport and all limits: --help"
+)]
+#[command(after_long_help = "\
 Examples:
   swiftwater serve ./public
   swiftwater serve ./public --listen 0.0.0.0:443 --cert chain.pem --key key.pem
@@ -26,8 +30,7 @@ Examples:
   swiftwater serve --config serve.toml --check-config
   swiftwater serve ./public --print-config > serve.toml
 
-Protocols: HTTP/3 on UDP, HTTP/2 and HTTP/1.1 over TLS on the TCP port of the same number; files also
-over hq-interop (HTTP/0.9 on QUIC streams). Without --cert a self-signed development certificate is
+Protocols: HTTP/3 on UDP, HTTP/2 and HTTP/1.1 over TLS on the TCP port of the same number. Without --cert a self-signed development certificate is
 made on first use and kept; its path and fingerprint are printed. The first Ctrl-C lets running
 downloads end, the second stops at once.
 
@@ -37,60 +40,68 @@ new requests see the new content, new handshakes the new certificates. After an 
 as it was.")]
 pub struct ServeArgs {
     /// Directory to serve; nothing outside it can be reached
-    #[arg(value_name = "DIR", required_unless_present_any = ["upstream", "config"])]
+    #[arg(value_name = "DIR")]
     pub directory: Option<PathBuf>,
 
     /// Forward requests to this server instead, such as http://127.0.0.1:8080
-    #[arg(
-        long,
+    #[arg(long,
         value_name = "URL",
-        conflicts_with_all = ["directory", "listing", "spa"]
-    )]
+        conflicts_with_all = ["directory", "listing", "spa"], help_heading = "Content")]
     pub upstream: Option<UpstreamUrl>,
 
     /// Read the configuration from this file (TOML); flags override what it says
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Configuration")]
     pub config: Option<PathBuf>,
 
     /// Print the configuration that file and flags make, as TOML, and exit
-    #[arg(long)]
+    #[arg(long, help_heading = "Configuration")]
     pub print_config: bool,
 
     /// Check the configuration, its directories and its certificates, and exit
-    #[arg(long, conflicts_with = "print_config")]
+    #[arg(long, conflicts_with = "print_config", help_heading = "Configuration")]
     pub check_config: bool,
 
     /// List directories that have no index.html
-    #[arg(long, requires = "directory")]
+    #[arg(long, requires = "directory", help_heading = "Content")]
     pub listing: bool,
 
     /// Answer with this file, relative to DIR, where nothing is found and the name has no extension:
     /// the page of a single-page application
-    #[arg(long, value_name = "FILE", requires = "directory")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "directory",
+        help_heading = "Content"
+    )]
     pub spa: Option<PathBuf>,
 
     /// Echo WebTransport streams and datagrams at this path, such as /echo, to try out clients
-    #[arg(long, value_name = "PATH", value_parser = parse_path)]
+    #[arg(long, value_name = "PATH", value_parser = parse_path, help_heading = "Content")]
     pub webtransport_echo: Option<String>,
 
     /// Don't compress responses
-    #[arg(long)]
+    #[arg(long, help_heading = "Content")]
     pub no_compression: bool,
 
     /// Don't listen on TCP, for HTTP/2 and HTTP/1.1
-    #[arg(long)]
+    #[arg(long, help_heading = "Network")]
     pub no_tcp: bool,
+
+    /// Serve files over hq-interop too (HTTP/0.9 on QUIC streams), for tests of the transport
+    #[arg(long, help_heading = "Network")]
+    pub hq: bool,
 
     /// Address and port to listen on, UDP and TCP; [`DEFAULT_LISTEN`](crate::cli::DEFAULT_LISTEN) unless said
     #[arg(
         help = "Address and port to listen on, UDP and TCP [default: [::]:4433]",
         long,
-        value_name = "ADDR"
+        value_name = "ADDR",
+        help_heading = "Network"
     )]
     pub listen: Option<SocketAddr>,
 
     /// Listen there too, and ask clients to go there after the handshake; one address per family
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", help_heading = "Network")]
     pub preferred_address: Vec<SocketAddr>,
 
     /// Certificate and development certificates.
@@ -98,39 +109,49 @@ pub struct ServeArgs {
     pub identity: IdentityArgs,
 
     /// Oldest version of TLS over TCP; HTTP/3 always has 1.3 [default: 1.2]
-    #[arg(long, value_enum, value_name = "VERSION")]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "VERSION",
+        help_heading = "Certificates and TLS"
+    )]
     pub min_tls: Option<TlsVersion>,
 
     /// Make every client prove its address first (Retry)
-    #[arg(long)]
+    #[arg(long, help_heading = "Network")]
     pub retry: bool,
 
     /// What to do with requests that clients send before the handshake is complete (0-RTT): those
     /// that may change something always wait, and a recorded one is refused the second time
     /// [default: accept]
-    #[arg(long, value_enum, value_name = "WHAT")]
+    #[arg(long, value_enum, value_name = "WHAT", help_heading = "Network")]
     pub zero_rtt: Option<ZeroRtt>,
 
     /// On Ctrl-C, wait this long for running downloads [default: 30s]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Network")]
     pub grace: Option<Duration>,
 
     /// Workers that share the port, each with a thread and connections of its own; 0 takes as many as
     /// there are processors [default: 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "Network")]
     pub workers: Option<usize>,
 
     /// Write a line for each request to this file, instead of standard output; '-' is standard output
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Logs")]
     pub access_log: Option<PathBuf>,
 
     /// How the access log is written [default: common]
-    #[arg(long, value_enum, value_name = "FORMAT")]
+    #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Logs")]
     pub log_format: Option<LogFormat>,
 
     /// Serve counts for Prometheus at http://ADDR/metrics, best on a loopback address
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", help_heading = "Logs")]
     pub metrics: Option<SocketAddr>,
+
+    /// File with the secret of address tokens and stateless resets, 32 bytes or more, made if it is
+    /// missing: clients notice a restart at once [default: one for each address in the state directory]
+    #[arg(long, value_name = "FILE", help_heading = "Network")]
+    pub secrets: Option<PathBuf>,
 
     /// What clients are granted.
     #[command(flatten)]
@@ -141,8 +162,14 @@ pub struct ServeArgs {
     pub tuning: Tuning,
 
     /// Print one JSON object per event
-    #[arg(long)]
+    #[arg(long, help_heading = "Logs")]
     pub json: bool,
+}
+
+/// Leaves out of `-h` what few change.
+fn shorten(arg: clap::Arg) -> clap::Arg {
+    let rarely = matches!(arg.get_help_heading(), Some("Transport" | "Limits"));
+    arg.hide_short_help(rarely)
 }
 
 /// What clients are granted.
@@ -152,6 +179,10 @@ pub struct LimitArgs {
     /// Connections at once, over QUIC and again over TCP [default: 10000]
     #[arg(long, value_name = "N")]
     pub max_connections: Option<Count<1, 1_000_000>>,
+
+    /// Files open at once for responses [default: half of what the system permits, at most 65536]
+    #[arg(long, value_name = "N")]
+    pub max_open_files: Option<Count<8, 1_000_000>>,
 
     /// Requests of one connection at once, over HTTP/3 and HTTP/2 [default: 100]
     #[arg(long, value_name = "N")]

@@ -15,11 +15,13 @@ use swiftwater_http::web::early_data::EarlyDataLayer;
 use swiftwater_http::web::files::{FileOptions, FileService};
 use swiftwater_http::web::metrics::MetricsLayer;
 use swiftwater_http::web::proxy::{Proxy, ProxyOptions};
+use swiftwater_http::web::shared_limit::SharedLimit;
 use tokio::sync::watch;
 use tower::util::BoxCloneSyncService;
 use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 
 use super::config::{self, Config};
+use super::descriptors::Descriptors;
 use super::live::Live;
 use super::reports::Reports;
 use super::router::{Route, Router};
@@ -31,16 +33,48 @@ pub(super) type Content = BoxCloneSyncService<Request<Body>, Response<Body>, Inf
 /// How long clients may remember that HTTP/3 is spoken here.
 const ALT_SVC_AGE: Duration = Duration::from_secs(24 * 3600);
 
-/// What `config` asks for; `reports` hears of each request.
-pub(super) fn content(config: &Config, reports: &Reports) -> Result<Content, Failure> {
-    let router = Arc::new(router(config)?);
+/// What the content of one configuration shares with that of the next.
+#[derive(Clone, Debug)]
+pub(super) struct Shared {
+    /// Files that may be open.
+    open_files: SharedLimit,
+    /// What may be compressed at once.
+    compression: SharedLimit,
+    /// Requests to one upstream at once.
+    upstream_requests: usize,
+}
+
+impl Shared {
+    /// As the descriptors permit.
+    pub(super) fn new(descriptors: &Descriptors, config: &Config) -> Self {
+        let routes = config.sites.iter().flat_map(|site| &site.get_ref().routes);
+        let upstreams = routes.filter(|route| route.get_ref().upstream.is_some());
+        Self {
+            open_files: SharedLimit::new(descriptors.files),
+            compression: Compress::default_budget(),
+            upstream_requests: descriptors.upstream_requests / upstreams.count().max(1),
+        }
+    }
+}
+
+/// What `config` asks for; each request is reported to `reports`.
+pub(super) fn content(
+    config: &Config,
+    shared: &Shared,
+    reports: &Reports,
+) -> Result<Content, Failure> {
+    let router = Arc::new(router(config, shared)?);
     let routed = service_fn(move |request: Request<Body>| {
         let router = Arc::clone(&router);
         async move { router.answer(request).await }
     });
     let guarded = boxed(EarlyDataLayer.layer(routed));
     let packed = if config.compression {
-        boxed(Compress::default().layer(guarded))
+        boxed(
+            Compress::default()
+                .budget(shared.compression.clone())
+                .layer(guarded),
+        )
     } else {
         guarded
     };
@@ -85,21 +119,25 @@ where
     BoxCloneSyncService::new(service.map_response(|response: Response<B>| response.map(Body::new)))
 }
 
-fn router(config: &Config) -> Result<Router, Failure> {
+fn router(config: &Config, shared: &Shared) -> Result<Router, Failure> {
     let mut router = Router::default();
     for site in config.sites.iter().map(toml::Spanned::get_ref) {
-        let routes = site.routes.iter().map(|place| route(place.get_ref()));
+        let routes = site
+            .routes
+            .iter()
+            .map(|place| route(place.get_ref(), shared));
         router.add(&site.hosts, routes.collect::<Result<_, _>>()?);
     }
     Ok(router)
 }
 
-fn route(route: &config::Route) -> Result<Route, Failure> {
+fn route(route: &config::Route, shared: &Shared) -> Result<Route, Failure> {
     let (content, strip) = match (&route.directory, &route.upstream) {
         (_, Some(upstream)) => {
             let options = ProxyOptions {
                 preserve_host: route.preserve_host,
                 trust_forwarded: route.trust_forwarded,
+                in_flight: shared.upstream_requests.max(1),
                 ..ProxyOptions::default()
             };
             let proxy = Proxy::new(upstream.upstream().clone(), options);
@@ -108,7 +146,7 @@ fn route(route: &config::Route) -> Result<Route, Failure> {
         (directory, None) => {
             // One of them is there: reading the configuration saw to it.
             let directory = directory.as_deref().unwrap_or_else(|| Path::new("."));
-            (boxed(files(directory, route)?), true)
+            (boxed(files(directory, route, shared)?), true)
         }
     };
     Ok(Route {
@@ -119,12 +157,13 @@ fn route(route: &config::Route) -> Result<Route, Failure> {
     })
 }
 
-fn files(directory: &Path, route: &config::Route) -> Result<FileService, Failure> {
+fn files(directory: &Path, route: &config::Route, shared: &Shared) -> Result<FileService, Failure> {
     // Checked when it was read.
     let cache_control = route.cache_control.as_deref();
     let cache_control = cache_control.and_then(|value| HeaderValue::from_str(value).ok());
     let options = FileOptions {
         listing: route.listing,
+        open_files: Some(shared.open_files.clone()),
         spa_fallback: route.spa.clone(),
         hidden: route.hidden,
         precompressed: route.precompressed,

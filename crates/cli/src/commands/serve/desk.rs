@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use http::Request;
 use swiftwater::Connection;
@@ -25,6 +25,8 @@ pub(super) struct Desk {
     pub(super) content: Content,
     pub(super) live: watch::Receiver<Live>,
     pub(super) draining: watch::Receiver<bool>,
+    /// How long a client may take nothing of a response over `hq-interop`.
+    pub(super) send_timeout: Duration,
 }
 
 impl Desk {
@@ -40,8 +42,7 @@ impl Desk {
             self.serve_files(connection, Arc::clone(&requests)).await;
             None
         } else {
-            let counted = Arc::clone(&requests);
-            self.serve_http3(connection, counted).await
+            self.serve_http3(connection, Arc::clone(&requests)).await
         };
         let stats = handle.stats();
         // Early data precede the choice.
@@ -54,28 +55,22 @@ impl Desk {
     }
 
     async fn serve_http3(self, connection: Connection, requests: Arc<AtomicU64>) -> Option<String> {
-        let content = self.content;
-        let counted = service_fn(move |request: Request<Body>| {
-            requests.fetch_add(1, Ordering::Relaxed);
-            content.clone().oneshot(request)
-        });
-        let served = self.http3.serve(connection, counted).await;
+        let content = counted(self.content, requests);
+        let served = self.http3.serve(connection, content).await;
         served.err().map(|error| error.to_string())
     }
 
-    /// Over `hq-interop`, from the directory that is served when the connection begins.
+    /// Over `hq-interop`, the same content, but for upstreams.
     async fn serve_files(self, connection: Connection, requests: Arc<AtomicU64>) {
-        let client = connection.remote_address();
-        let site = self.live.borrow().site.clone();
-        let Some(site) = site else {
-            // The directory was taken away since the server was started.
-            return connection.close(0, b"no files here any more");
-        };
-        let live = self.live;
-        let log = move |served| {
-            requests.fetch_add(1, Ordering::Relaxed);
-            live.borrow().reports.file(client, &served);
-        };
-        serve_connection(connection, site, self.draining, log).await;
+        let content = counted(self.content, requests);
+        serve_connection(connection, content, self.draining, self.send_timeout).await;
     }
+}
+
+/// `content`, whose requests are counted.
+fn counted(content: Content, requests: Arc<AtomicU64>) -> Content {
+    Content::new(service_fn(move |request: Request<Body>| {
+        requests.fetch_add(1, Ordering::Relaxed);
+        content.clone().oneshot(request)
+    }))
 }

@@ -8,12 +8,15 @@ use http::{Request, Response};
 use swiftwater_http::udp::webtransport::{RecvStream, SendStream, Session, SessionRequest};
 use swiftwater_http::web::body::Body;
 use swiftwater_http::web::connection_info::ConnectionInfo;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tower::util::BoxCloneSyncService;
 use tower::{ServiceExt, service_fn};
 
+use super::access_format::canonical;
 use super::content::Content;
-use super::log::{Line, report};
+use super::live::Live;
+use super::log::Line;
 
 /// Sessions that a connection may have at once.
 pub(super) const SESSIONS: u64 = 16;
@@ -34,14 +37,14 @@ pub(super) fn parse_path(text: &str) -> Result<String, String> {
 }
 
 /// `content`, but requests for sessions at `path` are accepted and echoed.
-pub(super) fn with_echo(content: Content, path: String, json: bool) -> Content {
+pub(super) fn with_echo(content: Content, path: String, live: watch::Receiver<Live>) -> Content {
     BoxCloneSyncService::new(service_fn(move |request: Request<Body>| {
         let content = content.clone();
         let asked = request.extensions().get::<SessionRequest>();
         let asked = asked.filter(|_| request.uri().path() == path).cloned();
         let client = request.extensions().get::<ConnectionInfo>();
-        let client = client.map(|connection| connection.peer);
-        let path = path.clone();
+        let client = client.map(|connection| canonical(connection.peer));
+        let (path, live) = (path.clone(), live.clone());
         async move {
             let Some(asked) = asked else {
                 return content.oneshot(request).await;
@@ -63,7 +66,7 @@ pub(super) fn with_echo(content: Content, path: String, json: bool) -> Content {
                     elapsed: begin.elapsed(),
                     error: None,
                 };
-                report(&line, json);
+                live.borrow().reports.line(&line);
             });
             Ok::<_, Infallible>(Response::new(Body::empty()))
         }

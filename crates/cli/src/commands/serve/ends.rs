@@ -7,7 +7,7 @@ use serde::Serialize;
 use swiftwater::ConnectionStats;
 use swiftwater_http::tcp::{ConnectionEnd, Outcome};
 
-use super::access_format::seconds;
+use super::access_format::{canonical, seconds};
 
 /// A connection that is over.
 #[derive(Clone, Debug, Serialize)]
@@ -50,7 +50,7 @@ impl End {
         let millis = |time: Duration| seconds(time) * 1e3;
         let path = stats.paths.first();
         Self {
-            peer,
+            peer: canonical(peer),
             protocol: name(alpn),
             requests,
             bytes_sent: stats.bytes_sent.get(),
@@ -70,7 +70,7 @@ impl End {
     /// Of a TCP connection.
     pub(super) fn of_tcp(end: &ConnectionEnd) -> Self {
         Self {
-            peer: end.peer,
+            peer: canonical(end.peer),
             protocol: name(end.alpn.as_deref()),
             requests: end.requests,
             bytes_sent: end.bytes_sent,

@@ -38,9 +38,10 @@ pub(super) fn builder(
     identity: &Identity,
     certificates: &Arc<Certificates>,
 ) -> ServerBuilder {
-    let protocols: &[&[u8]] = match config.plain_directory() {
-        Some(_) => &[ALPN_HTTP3, hq::ALPN],
-        None => &[ALPN_HTTP3],
+    let protocols: &[&[u8]] = if config.hq {
+        &[ALPN_HTTP3, hq::ALPN]
+    } else {
+        &[ALPN_HTTP3]
     };
     let limits = &config.limits;
     let mut builder = server(identity, protocols, &config.tuning(&args.tuning))
@@ -120,10 +121,10 @@ pub(super) fn http3(limits: &config::Limits) -> H3Server {
         .send_timeout(limits.send_timeout.0)
 }
 
-fn tcp_limits(limits: &config::Limits) -> Limits {
+fn tcp_limits(limits: &config::Limits, connections: usize) -> Limits {
     let default = Limits::default();
     Limits {
-        connections: limits.connections.get() as usize,
+        connections,
         handshake_timeout: limits.handshake_timeout.0,
         header_size: limits.header_size.get() as u32,
         header_count: limits.header_count.get() as usize,
@@ -138,9 +139,10 @@ fn tcp_limits(limits: &config::Limits) -> Limits {
     }
 }
 
-/// HTTP/2 and HTTP/1.1 on `listener`; clients learn that HTTP/3 is on UDP port `port`.
+/// HTTP/2 and HTTP/1.1 on `listener`, for so many connections at once; clients learn that HTTP/3 is on UDP port `port`.
 pub(super) fn serve_tcp(
     config: &Config,
+    connections: usize,
     certificates: &Arc<Certificates>,
     listener: TcpListener,
     content: Content,
@@ -154,7 +156,7 @@ pub(super) fn serve_tcp(
         .map_err(|error| Failure::new(Exit::Certificate, error))?;
     let port = listener.local_addr()?.port();
     let server = TcpServer::tls(Arc::new(tls))
-        .limits(tcp_limits(&config.limits))
+        .limits(tcp_limits(&config.limits, connections))
         .observe(move |end| {
             let shown = End::of_tcp(end);
             count_tcp(end, &shown);

@@ -1,5 +1,7 @@
 //! What may change while the server runs: content, reports, certificates.
 
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use swiftwater_http::tcp::Certificates;
@@ -8,38 +10,38 @@ use tokio::sync::watch;
 use super::args::ServeArgs;
 use super::certificates::{certificates, identities};
 use super::config::{Config, effective};
-use super::content::{Content, content};
+use super::content::{Content, Shared, content};
+use super::log;
 use super::metrics::count_reload;
 use super::reports::Reports;
-use super::{log, site};
 use crate::exit::{Exit, Failure, plain_io_error};
 use crate::logging::Logging;
-use crate::site::Site;
 
 /// What requests are answered with that come now.
 #[derive(Clone)]
 pub(super) struct Live {
     pub(super) content: Content,
-    /// For `hq-interop`.
-    pub(super) site: Option<Arc<Site>>,
     pub(super) reports: Reports,
 }
 
 impl Live {
     /// What `config` asks for. The access log is opened anew.
-    pub(super) fn new(config: &Config, json: bool) -> Result<Self, Failure> {
-        let site = site(config)?.map(Arc::new);
+    pub(super) fn new(config: &Config, shared: &Shared, json: bool) -> Result<Self, Failure> {
         let reports = Reports::open(&config.log, json).map_err(|error| {
             let path = config.log.access.as_deref().unwrap_or("-".as_ref());
-            let (path, why) = (path.display(), plain_io_error(&error));
-            Failure::new(Exit::LocalFile, format_args!("access log {path}: {why}"))
+            access_log_failure(path, &error)
         })?;
         Ok(Self {
-            content: content(config, &reports)?,
-            site,
+            content: content(config, shared, &reports)?,
             reports,
         })
     }
+}
+
+/// Says which access log can't be written.
+pub(super) fn access_log_failure(path: &Path, error: &io::Error) -> Failure {
+    let (path, why) = (path.display(), plain_io_error(error));
+    Failure::new(Exit::LocalFile, format_args!("access log {path}: {why}"))
 }
 
 /// Reads the configuration again when it is told to.
@@ -50,6 +52,7 @@ pub(super) struct Reloader<'a> {
     pub(super) live: watch::Sender<Live>,
     pub(super) certificates: Arc<Certificates>,
     pub(super) logging: &'a Logging,
+    pub(super) shared: Shared,
 }
 
 impl Reloader<'_> {
@@ -60,11 +63,13 @@ impl Reloader<'_> {
         match self.try_reload() {
             Ok(config) => {
                 count_reload(true);
-                log::announce_reload(&needs_restart(self.started, &config), json);
+                let reports = self.live.borrow().reports.clone();
+                log::announce_reload(&needs_restart(self.started, &config), &reports, json);
             }
             Err(failure) => {
                 count_reload(false);
-                log::announce_failed_reload(&failure, json);
+                let reports = self.live.borrow().reports.clone();
+                log::announce_failed_reload(&failure, &reports);
             }
         }
     }
@@ -72,7 +77,7 @@ impl Reloader<'_> {
     fn try_reload(&self) -> Result<Config, Failure> {
         let config = effective(self.args)?;
         let next = certificates(&identities(&config)?)?;
-        let live = Live::new(&config, self.args.json)?;
+        let live = Live::new(&config, &self.shared, self.args.json)?;
         // Nothing can fail from here on.
         self.certificates.replace_with(&next);
         self.live.send_replace(live);
@@ -91,6 +96,7 @@ fn needs_restart(started: &Config, now: &Config) -> Vec<&'static str> {
             "preferred_addresses",
             started.preferred_addresses != now.preferred_addresses,
         ),
+        ("hq", started.hq != now.hq),
         ("workers", started.workers != now.workers),
         ("grace", started.grace != now.grace),
         (

@@ -6,47 +6,59 @@ use std::time::Duration;
 use serde::Serialize;
 use swiftwater::Server;
 
+use super::reports::Reports;
 use crate::exit::{Failure, one_line};
 use crate::identity::Identity;
 use crate::output;
 use crate::table;
 
+/// An event as programs read it.
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-enum Event<'a> {
+pub(super) enum Event<'a> {
     Listening {
         address: SocketAddr,
         certificate: &'a str,
         sha256: String,
+        /// Of the public key, as browsers pin it.
+        spki_sha256: String,
     },
     Served {
         client: SocketAddr,
         protocol: &'a str,
         method: &'a str,
         path: &'a str,
-        /// None over hq-interop, which has none.
+        /// None if there was no answer.
         status: Option<u16>,
         bytes: u64,
         seconds: f64,
-        error: Option<String>,
+        error: Option<&'a str>,
     },
     Metrics {
         address: SocketAddr,
     },
     Reloaded {
         /// Settings that changed in the file but not in this process.
-        needs_restart: Vec<&'static str>,
+        needs_restart: &'a [&'static str],
     },
     ReloadFailed {
         error: String,
     },
 }
 
+impl Event<'_> {
+    /// The event as a line of JSON.
+    pub(super) fn to_text(&self) -> String {
+        // There is nothing in it that JSON could not say.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
 /// Says that the configuration was read again.
-pub(super) fn announce_reload(needs_restart: &[&'static str], json: bool) {
+pub(super) fn announce_reload(needs_restart: &[&'static str], reports: &Reports, json: bool) {
+    reports.event(&Event::Reloaded { needs_restart });
     if json {
-        let needs_restart = needs_restart.to_vec();
-        return tell(&Event::Reloaded { needs_restart });
+        return;
     }
     output::note("configuration and certificates were read again");
     if !needs_restart.is_empty() {
@@ -56,28 +68,57 @@ pub(super) fn announce_reload(needs_restart: &[&'static str], json: bool) {
 }
 
 /// Says that it could not be read, and that nothing changed.
-pub(super) fn announce_failed_reload(failure: &Failure, json: bool) {
+pub(super) fn announce_failed_reload(failure: &Failure, reports: &Reports) {
     output::note(&format!("the old configuration stays: {failure}"));
-    if json {
-        let error = failure.to_string();
-        tell(&Event::ReloadFailed { error });
-    }
+    let error = failure.to_string();
+    reports.event(&Event::ReloadFailed { error });
 }
 
-fn tell(event: &Event<'_>) {
-    if let Err(failure) = output::json(event) {
-        tracing::warn!(%failure, "an event is lost");
-    }
-}
-
-/// Says which other versions are spoken.
-pub(super) fn announce_tcp(address: SocketAddr, json: bool) -> Result<(), Failure> {
+/// Says by which versions of HTTP the server is reached.
+pub(super) fn announce_protocols(
+    address: SocketAddr,
+    tcp: bool,
+    json: bool,
+) -> Result<(), Failure> {
     if json {
         return Ok(());
     }
+    let url = url(address);
+    output::line(&if tcp {
+        format!("  {url} (HTTP/3 on UDP, HTTP/2 and HTTP/1.1 on TCP)")
+    } else {
+        format!("  {url} (HTTP/3 on UDP)")
+    })
+}
+
+/// How a browser is made to come over HTTP/3 although it does not trust the certificate.
+pub(super) fn announce_browser(
+    address: SocketAddr,
+    identity: &Identity,
+    json: bool,
+) -> Result<(), Failure> {
+    if json || !identity.development {
+        return Ok(());
+    }
+    let (url, authority) = (url(address), authority(address));
+    let spki = identity.spki_text();
     output::line(&format!(
-        "HTTP/3 on UDP, HTTP/2 and HTTP/1.1 on TCP: https://{address}/"
+        "  Chromium comes over HTTP/3 with --origin-to-force-quic-on={authority} \\\n    \
+         --ignore-certificate-errors-spki-list={spki} --user-data-dir=/tmp/swiftwater-chromium {url}"
     ))
+}
+
+/// What clients on this machine reach the server by: every address is `localhost` to them.
+fn authority(address: SocketAddr) -> String {
+    if address.ip().is_unspecified() {
+        format!("localhost:{}", address.port())
+    } else {
+        address.to_string()
+    }
+}
+
+fn url(address: SocketAddr) -> String {
+    format!("https://{}/", authority(address))
 }
 
 /// Says which certificates there are beside the first.
@@ -113,7 +154,7 @@ pub(super) struct Line<'a> {
     pub(super) error: Option<String>,
 }
 
-/// Says where the server listens and how to trust it.
+/// Says what is served, where, and how to trust it.
 pub(crate) fn announce(
     server: &Server,
     identity: &Identity,
@@ -123,14 +164,14 @@ pub(crate) fn announce(
     let address = server.local_addr();
     let certificate = identity.certificate_path.display().to_string();
     if json {
-        let sha256 = identity.fingerprint_text();
         return output::json(&Event::Listening {
             address,
             certificate: &certificate,
-            sha256,
+            sha256: identity.fingerprint_text(),
+            spki_sha256: identity.spki_text(),
         });
     }
-    output::line(&format!("{what} on UDP {address}"))?;
+    output::line(&format!("{what}, port {address}"))?;
     if identity.development {
         let made = if identity.created {
             ", made just now"
@@ -145,38 +186,56 @@ pub(crate) fn announce(
     output::line(&format!("  SHA-256 {}", identity.fingerprint_text()))
 }
 
-/// Tells about one request. Failing to do so must not disturb the serving.
-pub(super) fn report(line: &Line<'_>, json: bool) {
-    let path = one_line(line.path);
-    let printed = if json {
-        output::json(&Event::Served {
-            client: line.client,
-            protocol: line.protocol,
-            method: line.method,
-            path: &path,
-            status: line.status,
-            bytes: line.bytes,
-            seconds: line.elapsed.as_secs_f64(),
-            error: line.error.clone(),
-        })
-    } else {
-        let size = table::bytes(line.bytes);
-        let time = table::time(line.elapsed);
-        let (client, protocol, method) = (line.client, line.protocol, one_line(line.method));
-        let status = line
+impl Line<'_> {
+    /// For programs.
+    pub(super) fn to_json(&self) -> String {
+        let event = Event::Served {
+            client: self.client,
+            protocol: self.protocol,
+            method: self.method,
+            path: &one_line(self.path),
+            status: self.status,
+            bytes: self.bytes,
+            seconds: self.elapsed.as_secs_f64(),
+            error: self.error.as_deref(),
+        };
+        event.to_text()
+    }
+
+    /// For people.
+    pub(super) fn to_text(&self) -> String {
+        let (client, protocol, method) = (self.client, self.protocol, one_line(self.method));
+        let path = one_line(self.path);
+        let status = self
             .status
             .map_or_else(String::new, |status| format!(" {status},"));
-        output::line(&match &line.error {
-            None => format!("{client} {protocol} {method} {path}:{status} {size} in {time}"),
-            Some(error) => {
-                format!(
-                    "{client} {protocol} {method} {path}:{status} {}",
-                    one_line(error)
-                )
+        match &self.error {
+            None => {
+                let size = table::bytes(self.bytes);
+                let time = table::time(self.elapsed);
+                format!("{client} {protocol} {method} {path}:{status} {size} in {time}")
             }
-        })
-    };
-    if let Err(failure) = printed {
-        tracing::warn!(%failure, "log line lost");
+            Some(error) => {
+                let error = one_line(error);
+                format!("{client} {protocol} {method} {path}:{status} {error}")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::url;
+
+    #[test]
+    fn addresses_are_shown_as_they_can_be_opened() {
+        for (address, expected) in [
+            ("[::]:4433", "https://localhost:4433/"),
+            ("0.0.0.0:443", "https://localhost:443/"),
+            ("192.0.2.7:4433", "https://192.0.2.7:4433/"),
+            ("[2001:db8::7]:4433", "https://[2001:db8::7]:4433/"),
+        ] {
+            assert_eq!(address.parse().map(url).as_deref(), Ok(expected));
+        }
     }
 }

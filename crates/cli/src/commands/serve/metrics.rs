@@ -16,15 +16,16 @@ use tokio::net::TcpListener;
 use tower::{ServiceExt, service_fn};
 
 use super::ends::End;
+use super::process_metrics;
 use crate::exit::{Exit, Failure, plain_io_error};
 
-/// Lines of the access log that were lost.
-pub(super) const LINES_DROPPED: &str = "access_log_lines_dropped_total";
+/// Lines of the access log and of standard output that were lost.
+pub(super) const LINES_DROPPED: &str = "swiftwater_log_lines_dropped_total";
 
-const OPEN: &str = "connections_open";
-const ENDED: &str = "connections_ended_total";
-const HANDSHAKES_FAILED: &str = "handshakes_failed_total";
-const RELOADS: &str = "reloads_total";
+const OPEN: &str = "swiftwater_connections_open";
+const ENDED: &str = "swiftwater_connections_ended_total";
+const HANDSHAKES_FAILED: &str = "swiftwater_handshakes_failed_total";
+const RELOADS: &str = "swiftwater_reloads_total";
 
 /// Where requests for the counts are answered.
 pub(super) struct Exporter {
@@ -40,6 +41,7 @@ impl Exporter {
         // Fails only if something counts already; then this shows nothing, but harms nobody.
         let _ = metrics::set_global_recorder(recorder);
         describe();
+        process_metrics::describe();
         let listener = TcpListener::bind(address).await.map_err(|error| {
             let why = plain_io_error(&error);
             let text = format!("cannot listen on TCP {address} for metrics: {why}");
@@ -88,20 +90,28 @@ fn describe() {
         RELOADS,
         "Times that the configuration was read again, by result"
     );
-    describe_counter!(LINES_DROPPED, "Lines of the access log that were lost");
+    describe_counter!(
+        LINES_DROPPED,
+        "Lines of the access log and of standard output that were lost"
+    );
     let lost = "QUIC packets declared lost, of connections that are over";
-    describe_counter!("quic_packets_lost_total", lost);
+    describe_counter!("swiftwater_quic_packets_lost_total", lost);
     let sent = "QUIC packets sent, of connections that are over";
-    describe_counter!("quic_packets_sent_total", sent);
+    describe_counter!("swiftwater_quic_packets_sent_total", sent);
     let bytes = "UDP payload of QUIC, of connections that are over";
-    describe_counter!("quic_bytes_sent_total", Unit::Bytes, bytes);
-    describe_counter!("quic_bytes_received_total", Unit::Bytes, bytes);
+    describe_counter!("swiftwater_quic_bytes_sent_total", Unit::Bytes, bytes);
+    describe_counter!("swiftwater_quic_bytes_received_total", Unit::Bytes, bytes);
     let again = "Stream bytes sent again, of connections that are over";
-    describe_counter!("quic_bytes_retransmitted_total", Unit::Bytes, again);
+    describe_counter!(
+        "swiftwater_quic_bytes_retransmitted_total",
+        Unit::Bytes,
+        again
+    );
 }
 
 /// Takes over what others count.
 fn refresh(endpoint: &Endpoint, tcp_connections: usize) {
+    process_metrics::refresh();
     let stats = endpoint.stats();
     gauge!(OPEN, "transport" => "quic").set(stats.connections as f64);
     gauge!(OPEN, "transport" => "tcp").set(tcp_connections as f64);
@@ -110,17 +120,26 @@ fn refresh(endpoint: &Endpoint, tcp_connections: usize) {
     counter!(LINES_DROPPED).increment(0);
     let routing = stats.routing;
     for (name, value) in [
-        ("quic_datagrams_sent_total", stats.datagrams_sent),
-        ("quic_datagrams_received_total", stats.datagrams_received),
-        ("quic_send_errors_total", stats.send_errors),
-        ("quic_connections_accepted_total", routing.accepted),
-        ("quic_connections_refused_total", routing.refused),
-        ("quic_retries_sent_total", routing.retries_sent),
+        ("swiftwater_quic_datagrams_sent_total", stats.datagrams_sent),
         (
-            "quic_version_negotiations_sent_total",
+            "swiftwater_quic_datagrams_received_total",
+            stats.datagrams_received,
+        ),
+        ("swiftwater_quic_send_errors_total", stats.send_errors),
+        (
+            "swiftwater_quic_connections_accepted_total",
+            routing.accepted,
+        ),
+        ("swiftwater_quic_connections_refused_total", routing.refused),
+        ("swiftwater_quic_retries_sent_total", routing.retries_sent),
+        (
+            "swiftwater_quic_version_negotiations_sent_total",
             routing.versions_negotiated,
         ),
-        ("quic_stateless_resets_sent_total", routing.resets_sent),
+        (
+            "swiftwater_quic_stateless_resets_sent_total",
+            routing.resets_sent,
+        ),
     ] {
         counter!(name).absolute(value);
     }
@@ -129,13 +148,13 @@ fn refresh(endpoint: &Endpoint, tcp_connections: usize) {
 /// Counts a QUIC connection that is over.
 pub(super) fn count_quic(end: &End, stats: &ConnectionStats) {
     counter!(ENDED, "protocol" => end.protocol.clone()).increment(1);
-    counter!("quic_bytes_sent_total").increment(end.bytes_sent);
-    counter!("quic_bytes_received_total").increment(end.bytes_received);
-    counter!("quic_packets_sent_total").increment(stats.packets_sent.get());
+    counter!("swiftwater_quic_bytes_sent_total").increment(end.bytes_sent);
+    counter!("swiftwater_quic_bytes_received_total").increment(end.bytes_received);
+    counter!("swiftwater_quic_packets_sent_total").increment(stats.packets_sent.get());
     let lost = stats.paths.iter().map(|path| path.lost_packets.get()).sum();
-    counter!("quic_packets_lost_total").increment(lost);
+    counter!("swiftwater_quic_packets_lost_total").increment(lost);
     let again = stats.stream_bytes_retransmitted.get();
-    counter!("quic_bytes_retransmitted_total").increment(again);
+    counter!("swiftwater_quic_bytes_retransmitted_total").increment(again);
 }
 
 /// Counts a TCP connection that is over.

@@ -1,28 +1,34 @@
 //! `serve`: directories and upstreams over HTTP/3, HTTP/2 and HTTP/1.1 on one port number, and files
-//! over `hq-interop`.
+//! over `hq-interop` where that is asked for.
 //!
 //! - [`args`], [`config`]: what is asked for.
 //! - `live`: what changes on SIGHUP: content, reports, certificates.
 //! - `listeners`, `desk`, `drain`: sockets, connections, their end.
 //! - `content`, `router`: what requests are answered with; `echo`: WebTransport sessions.
-//! - `reports`, `access_file`, `access_format`, `ends`, `log`, `metrics`: what is told of it.
+//! - `reports`, `line_writer`, `access_format`, `ends`, `log`, `metrics`, `process_metrics`: what is told
+//!   of it.
+//! - `descriptors`: how many files and connections there may be; `secrets`: what is kept for the next
+//!   process.
 
-mod access_file;
 mod access_format;
 pub mod args;
 mod certificates;
 pub mod config;
 mod content;
+mod descriptors;
 mod desk;
 mod drain;
 mod echo;
 mod ends;
+mod line_writer;
 mod listeners;
 mod live;
 mod log;
 mod metrics;
+mod process_metrics;
 mod reports;
 mod router;
+mod secrets;
 
 use std::sync::Arc;
 
@@ -34,7 +40,8 @@ use tokio::task::JoinSet;
 use self::args::{LogLevel, ServeArgs};
 use self::certificates::{certificates, identities};
 use self::config::{Config, effective};
-use self::content::{Content, latest};
+use self::content::{Content, Shared, latest};
+use self::descriptors::Descriptors;
 use self::desk::Desk;
 use self::drain::finish;
 use self::echo::with_echo;
@@ -42,15 +49,14 @@ pub(crate) use self::listeners::bind;
 use self::listeners::{builder, http3, serve_tcp};
 use self::live::{Live, Reloader};
 pub(crate) use self::log::announce;
-use self::log::{announce_metrics, announce_others, announce_tcp};
+use self::log::{announce_browser, announce_metrics, announce_others, announce_protocols};
 use self::metrics::Exporter;
 use crate::cli::IdentityArgs;
-use crate::exit::{Exit, Failure, plain_io_error};
+use crate::exit::{Exit, Failure};
 use crate::identity::{Identity, default_state_dir};
 use crate::logging::Logging;
 use crate::output;
 use crate::runtime::{ReloadRequests, StopRequests};
-use crate::site::Site;
 use crate::transport::farewell;
 
 pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failure> {
@@ -64,6 +70,8 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
     if args.check_config {
         return check(config, args.json);
     }
+    let descriptors = Descriptors::obtain(&config, args.config.is_some());
+    let shared = Shared::new(&descriptors, &config);
     logging.set_level(config.log.level.map(LogLevel::as_str));
     // Before anybody can know that the server runs: signals would just end it.
     let mut stops = StopRequests::new()?;
@@ -72,17 +80,29 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
         Some(address) => Some(Exporter::bind(address).await?),
         None => None,
     };
-    let (live, current) = watch::channel(Live::new(&config, args.json)?);
+    let (live, current) = watch::channel(Live::new(&config, &shared, args.json)?);
     let content = latest(current.clone());
-    let builder = builder(&args, &config, &identities[0], &certificates);
+    let mut builder = builder(&args, &config, &identities[0], &certificates);
+    if let Some(secrets) = secrets::kept(&config)? {
+        builder = builder.secrets(secrets);
+    }
     let (server, listener) = bind(&builder, config.listen, !config.tcp).await?;
     announce(&server, &identities[0], &what(&config), args.json)?;
     announce_others(&identities[1..], args.json)?;
+    announce_protocols(server.local_addr(), config.tcp, args.json)?;
+    announce_browser(server.local_addr(), &identities[0], args.json)?;
     let tcp = match listener {
         Some(listener) => {
-            announce_tcp(server.local_addr(), args.json)?;
             let (content, live) = (content.clone(), current.clone());
-            Some(serve_tcp(&config, &certificates, listener, content, live)?)
+            let most = descriptors.connections;
+            Some(serve_tcp(
+                &config,
+                most,
+                &certificates,
+                listener,
+                content,
+                live,
+            )?)
         }
         None => None,
     };
@@ -94,6 +114,7 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
         live,
         certificates,
         logging,
+        shared,
     };
     let (drain, draining) = watch::channel(false);
     let desk = desk(&args, &config, content, &current, draining);
@@ -113,10 +134,15 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
     outcome
 }
 
-/// `--check-config`: tries everything but the access log, which would be made.
+/// `--check-config`: tries everything, but makes no files.
 fn check(config: Config, json: bool) -> Result<(), Failure> {
+    if let Some(path) = &config.log.access {
+        line_writer::check(path).map_err(|error| live::access_log_failure(path, &error))?;
+    }
+    secrets::check(&config)?;
     let log = config::Log::default();
-    Live::new(&Config { log, ..config }, json)?;
+    let shared = Shared::new(&Descriptors::obtain(&config, true), &config);
+    Live::new(&Config { log, ..config }, &shared, json)?;
     output::line("the configuration can be served")
 }
 
@@ -132,7 +158,7 @@ fn desk(
     let (http3, content) = match &args.webtransport_echo {
         Some(path) => (
             http3.webtransport(echo::SESSIONS),
-            with_echo(content, path.clone(), args.json),
+            with_echo(content, path.clone(), live.clone()),
         ),
         None => (http3, content),
     };
@@ -141,6 +167,7 @@ fn desk(
         content,
         live: live.clone(),
         draining,
+        send_timeout: config.limits.send_timeout.0,
     }
 }
 
@@ -179,22 +206,11 @@ fn what(config: &Config) -> String {
             let shown = whole.as_ref().unwrap_or(directory);
             format!("serving {}", shown.display())
         }
-        None => "forwarding to the upstream".to_owned(),
+        None => match &route.upstream {
+            Some(upstream) => format!("forwarding to {}", upstream.as_str()),
+            None => "serving".to_owned(),
+        },
     }
-}
-
-/// The directory for `hq-interop`; none if there is an upstream instead, or several sites.
-fn site(config: &Config) -> Result<Option<Site>, Failure> {
-    let Some(directory) = config.plain_directory() else {
-        return Ok(None);
-    };
-    Site::new(directory).map(Some).map_err(|error| {
-        let why = plain_io_error(&error);
-        Failure::new(
-            Exit::LocalFile,
-            format_args!("cannot serve {}: {why}", directory.display()),
-        )
-    })
 }
 
 fn start_metrics(

@@ -2,39 +2,42 @@
 //! counts.
 
 use std::io;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::time::SystemTime;
 
-use http::{Method, Version};
 use swiftwater_http::web::access_log::Record;
 use swiftwater_http::web::observed_body::Ending;
 
-use super::access_file::AccessFile;
-use super::access_format::{common, json, json_end, protocol_name};
+use super::access_format::{canonical, common, json, json_end, protocol_name};
 use super::args::LogFormat;
 use super::config::Log;
 use super::ends::End;
-use super::log::{Line, report};
-use crate::hq::service::Served;
+use super::line_writer::LineWriter;
+use super::log::{Event, Line};
 
 /// Where reports go.
 #[derive(Clone, Debug)]
 pub(super) struct Reports {
-    /// Events as JSON on standard output.
+    /// Whether standard output has events as JSON.
     json: bool,
-    file: Option<AccessFile>,
+    /// Standard output, if it has lines for requests or events.
+    stdout: Option<LineWriter>,
+    /// The access log.
+    file: Option<LineWriter>,
     format: LogFormat,
 }
 
 impl Reports {
     /// What the configuration asks for; the access log is opened anew.
     pub(super) fn open(log: &Log, json: bool) -> io::Result<Self> {
-        let file = log.access.as_deref().map(AccessFile::open).transpose()?;
+        let file = log.access.as_deref().map(LineWriter::open).transpose()?;
         let to_stdout = log.access.as_deref() == Some(Path::new("-"));
+        // Two kinds of lines on one stream would serve nobody.
+        let json = json && !to_stdout;
+        let stdout = (json || file.is_none()).then(LineWriter::stdout);
         Ok(Self {
-            // Two kinds of lines on one stream would serve nobody.
-            json: json && !to_stdout,
+            json,
+            stdout: stdout.transpose()?,
             file,
             format: log.format,
         })
@@ -43,14 +46,16 @@ impl Reports {
     /// A request is over.
     pub(super) fn request(&self, record: &Record) {
         self.write(record);
-        let Some(client) = record.peer else { return };
+        let Some(client) = record.peer.map(canonical) else {
+            return;
+        };
         let error = match record.ending {
             Some(Ending::Complete) => None,
             Some(Ending::Failed) => Some("the content could not be read".to_owned()),
             Some(Ending::Abandoned) => Some("the client went away".to_owned()),
             None => Some("the client did not wait for the answer".to_owned()),
         };
-        self.print(&Line {
+        self.line(&Line {
             client,
             protocol: protocol_name(record.version),
             method: record.method.as_str(),
@@ -59,29 +64,6 @@ impl Reports {
             bytes: record.bytes,
             elapsed: record.elapsed,
             error,
-        });
-    }
-
-    /// A request over hq-interop is over, which has no status.
-    pub(super) fn file(&self, client: SocketAddr, served: &Served) {
-        let mut record = Record::new(Method::GET, served.path.clone(), Version::HTTP_09);
-        record.peer = Some(client);
-        record.bytes = served.bytes;
-        record.elapsed = served.elapsed;
-        record.ending = Some(match served.outcome {
-            Ok(()) => Ending::Complete,
-            Err(_) => Ending::Failed,
-        });
-        self.write(&record);
-        self.print(&Line {
-            client,
-            protocol: "hq-interop",
-            method: "GET",
-            path: &served.path,
-            status: None,
-            bytes: served.bytes,
-            elapsed: served.elapsed,
-            error: served.outcome.as_ref().err().map(ToString::to_string),
         });
     }
 
@@ -95,10 +77,19 @@ impl Reports {
         }
     }
 
+    /// Something happened that programs want to know.
+    pub(super) fn event(&self, event: &Event<'_>) {
+        if self.json
+            && let Some(stdout) = &self.stdout
+        {
+            stdout.line(event.to_text());
+        }
+    }
+
     /// Waits, for a moment, until everything is written. Blocks.
     pub(super) fn flush(&self) {
-        if let Some(file) = &self.file {
-            file.flush();
+        for writer in self.file.iter().chain(&self.stdout) {
+            writer.flush();
         }
     }
 
@@ -111,10 +102,14 @@ impl Reports {
         });
     }
 
-    /// Lines for people are for those who have no access log.
-    fn print(&self, line: &Line<'_>) {
-        if self.json || self.file.is_none() {
-            report(line, self.json);
+    /// A line on standard output. Those for people are for who has no access log.
+    pub(super) fn line(&self, line: &Line<'_>) {
+        if let Some(stdout) = &self.stdout {
+            stdout.line(if self.json {
+                line.to_json()
+            } else {
+                line.to_text()
+            });
         }
     }
 }

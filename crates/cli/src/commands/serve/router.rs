@@ -1,13 +1,15 @@
-//! Which content a request is for: by its host, then by its path.
+//! Which content a request is for: by its host, then by what its path means ([`RequestPath`]), which is
+//! also what files are looked for by.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use http::header::LOCATION;
 use http::uri::PathAndQuery;
-use http::{HeaderValue, Request, Response, StatusCode, Uri};
+use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};
 use swiftwater_http::web::body::{Body, text_response};
 use swiftwater_http::web::host::{host, host_name};
+use swiftwater_http::web::request_path::RequestPath;
 use tower::ServiceExt;
 
 use super::config::values::{HostPattern, RoutePath};
@@ -25,7 +27,7 @@ pub(super) struct Router {
 }
 
 /// What is where on a site.
-pub(super) type Routes = Vec<Route>;
+type Routes = Vec<Route>;
 
 /// What is below a path.
 #[derive(Clone)]
@@ -40,7 +42,7 @@ pub(super) struct Route {
 
 impl Router {
     /// Adds a site for `hosts`, for all others if there are none.
-    pub(super) fn add(&mut self, hosts: &[HostPattern], mut routes: Routes) {
+    pub(super) fn add(&mut self, hosts: &[HostPattern], mut routes: Vec<Route>) {
         let index = self.sites.len();
         // The longest that fits comes first.
         routes.sort_by_key(|route| std::cmp::Reverse(route.path.as_str().len()));
@@ -68,17 +70,21 @@ impl Router {
                 "no such host here",
             ));
         };
-        let path = request.uri().path();
-        // What it means is up to who resolves it, and might lie below another route.
-        if routes.len() > 1 && has_dot_segments(path) {
-            return Ok(text_response(StatusCode::BAD_REQUEST, "dots in the path"));
-        }
-        match routes
-            .iter()
-            .find(|route| covers(route.path.as_str(), path))
-        {
-            Some(route) => route.answer(request).await,
-            None => Ok(text_response(StatusCode::NOT_FOUND, "")),
+        let path = request.uri().path().to_owned();
+        match choose(routes, &path) {
+            Choice::Route(route, _)
+                if !route.directory && request.version() == Version::HTTP_09 =>
+            {
+                // It has no way to carry what upstreams are told and answer.
+                let text = "only files are served over hq-interop";
+                Ok(text_response(StatusCode::FORBIDDEN, text))
+            }
+            Choice::Route(route, rest) => route.answer(request, rest).await,
+            Choice::Refused => {
+                let text = "the path might mean another one";
+                Ok(text_response(StatusCode::BAD_REQUEST, text))
+            }
+            Choice::None => Ok(text_response(StatusCode::NOT_FOUND, "")),
         }
     }
 
@@ -94,19 +100,60 @@ impl Router {
     }
 }
 
+/// What a path leads to.
+enum Choice<'a> {
+    /// A route, and the rest of the path behind the route's own.
+    Route(&'a Route, &'a str),
+    /// Programs differ in how they read the path, and some may take it for one of another route.
+    Refused,
+    None,
+}
+
+/// The route of `path`.
+fn choose<'a>(routes: &'a [Route], path: &'a str) -> Choice<'a> {
+    if let [only] = routes
+        && only.path.as_str() == "/"
+    {
+        return Choice::Route(only, path);
+    }
+    if !path.starts_with('/') {
+        // OPTIONS * and CONNECT: only who has all paths has these.
+        let all = routes.iter().find(|route| route.path.as_str() == "/");
+        return all.map_or(Choice::None, |route| Choice::Route(route, path));
+    }
+    let Ok(meaning) = RequestPath::parse(path) else {
+        return Choice::Refused;
+    };
+    if meaning.is_ambiguous() || has_dot_segments(path) {
+        return Choice::Refused;
+    }
+    // The longest comes first.
+    let found = routes.iter().find_map(|route| {
+        let rest = meaning.strip_prefix(route.path.as_str())?;
+        Some(Choice::Route(route, rest))
+    });
+    found.unwrap_or(Choice::None)
+}
+
 impl Route {
-    async fn answer(&self, request: Request<Body>) -> Result<Response<Body>, Infallible> {
+    /// Answers a request whose path has `rest` behind the path of the route.
+    async fn answer(
+        &self,
+        request: Request<Body>,
+        rest: &str,
+    ) -> Result<Response<Body>, Infallible> {
         let prefix = self.path.as_str();
         if !self.strip || prefix == "/" {
             return self.content.clone().oneshot(request).await;
         }
         let query = request.uri().query();
-        if self.directory && request.uri().path() == prefix {
+        if self.directory && rest.is_empty() {
             let target = with_query(&format!("{prefix}/"), query);
             return Ok(redirect(&target));
         }
-        let rest = request.uri().path().strip_prefix(prefix).unwrap_or("/");
-        let target = with_query(if rest.is_empty() { "/" } else { rest }, query);
+        // Two slashes at the beginning would name a host to some.
+        let rest = format!("/{}", rest.trim_start_matches('/'));
+        let target = with_query(&rest, query);
         let Some(request) = with_target(request, &target) else {
             return Ok(text_response(StatusCode::BAD_REQUEST, ""));
         };
@@ -116,15 +163,8 @@ impl Route {
     }
 }
 
-/// Whether `path` is `prefix` or below it.
-fn covers(prefix: &str, path: &str) -> bool {
-    prefix == "/"
-        || path
-            .strip_prefix(prefix)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-/// Whether `path` has a segment that means this directory or the one above, however it is written.
+/// Whether `path` has a segment that means this directory or the one above, however it is written. Files
+/// are found all the same where `.` stands; upstreams see paths as they were sent.
 fn has_dot_segments(path: &str) -> bool {
     path.split('/').any(|segment| {
         let plain = segment.replace("%2e", ".").replace("%2E", ".");
@@ -172,22 +212,139 @@ fn restore_location(response: &mut Response<Body>, prefix: &str) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use tower::service_fn;
+
     use super::*;
 
-    #[test]
-    fn prefixes_end_at_segments() {
-        assert!(covers("/", "/x") && covers("/", "*") && covers("/", ""));
-        assert!(covers("/api", "/api") && covers("/api", "/api/") && covers("/api", "/api/x"));
-        assert!(!covers("/api", "/apis") && !covers("/api", "/x/api"));
+    /// Routes whose content nobody asks for.
+    fn routes(paths: &[&str]) -> Routes {
+        let content = service_fn(|_| async { Ok(text_response(StatusCode::OK, "")) });
+        let paths = paths.iter().map(|path| {
+            let value = toml::Value::String((*path).to_owned());
+            Route {
+                path: value.try_into().expect("the path of a route"),
+                strip: true,
+                directory: true,
+                content: Content::new(content),
+            }
+        });
+        let mut router = Router::default();
+        router.add(&[], paths.collect());
+        router.sites.remove(0)
+    }
+
+    /// The path of the chosen route and the rest; `Err` if the path is refused.
+    fn chosen(routes: &Routes, path: &str) -> Result<Option<(String, String)>, ()> {
+        match choose(routes, path) {
+            Choice::Route(route, rest) => {
+                Ok(Some((route.path.as_str().to_owned(), rest.to_owned())))
+            }
+            Choice::None => Ok(None),
+            Choice::Refused => Err(()),
+        }
+    }
+
+    #[track_caller]
+    fn leads(routes: &Routes, path: &str, route: &str, rest: &str) {
+        let expected = Some((route.to_owned(), rest.to_owned()));
+        assert_eq!(chosen(routes, path), Ok(expected), "{path}");
     }
 
     #[test]
-    fn dots_are_found_however_they_are_written() {
-        for path in ["/..", "/a/../b", "/a/.", "/a/%2e%2E/b", "/.%2e"] {
-            assert!(has_dot_segments(path), "{path}");
+    fn prefixes_end_at_segments() {
+        let routes = routes(&["/", "/api", "/api/short"]);
+        leads(&routes, "/x", "/", "/x");
+        leads(&routes, "*", "/", "*");
+        leads(&routes, "", "/", "");
+        leads(&routes, "/api", "/api", "");
+        leads(&routes, "/api/", "/api", "/");
+        leads(&routes, "/api/x", "/api", "/x");
+        leads(&routes, "/api/short/x", "/api/short", "/x");
+        leads(&routes, "/apis", "/", "/apis");
+        leads(&routes, "/x/api", "/", "/x/api");
+        assert_eq!(chosen(&self::routes(&["/api"]), "*"), Ok(None));
+    }
+
+    #[test]
+    fn no_spelling_avoids_a_route() {
+        let routes = routes(&["/", "/admin"]);
+        for path in [
+            "//admin/x",
+            "/%61dmin/x",
+            "/admi%6E/x",
+            "///%61%64%6d%69%6e//x",
+        ] {
+            let (route, rest) = chosen(&routes, path).unwrap().unwrap();
+            assert_eq!(route, "/admin", "{path}");
+            assert!(rest == "/x" || rest == "//x", "{path}: {rest}");
         }
-        for path in ["/", "/...", "/.well-known/x", "/a..b", "/%2e%2e%2e"] {
-            assert!(!has_dot_segments(path), "{path}");
+        leads(&routes, "/%2561dmin/x", "/", "/%2561dmin/x");
+    }
+
+    #[test]
+    fn paths_that_others_read_otherwise_are_refused() {
+        let several = routes(&["/", "/api"]);
+        let partial = routes(&["/api"]);
+        let whole = routes(&["/"]);
+        for path in [
+            "/..",
+            "/a/../b",
+            "/a/.",
+            "/a/%2e%2E/b",
+            "/.%2e",
+            "/api/..%2fadmin",
+            "/api/..%5cadmin",
+            "/api/..\\admin",
+            "/api/..;/admin",
+            "/api/..;x=1/admin",
+            "/api/.%2e%3bx/admin",
+            "/api%2fx",
+            "/api/%00",
+        ] {
+            assert_eq!(chosen(&several, path), Err(()), "{path}");
+            assert_eq!(chosen(&partial, path), Err(()), "{path}");
+            // There is nothing that they could be mistaken for.
+            leads(&whole, path, "/", path);
+        }
+        for path in ["/...", "/.well-known/x", "/a..b", "/%2e%2e%2e", "/a;b"] {
+            leads(&several, path, "/", path);
+        }
+    }
+
+    /// Pieces of which paths are made that some read as others.
+    fn path() -> impl Strategy<Value = String> {
+        let piece = prop::sample::select(vec![
+            "/", "//", "a", "%61", "b", "%2f", "%2F", "%5c", "\\", ".", "%2e", "..", ";", "%",
+            "%00", "%ff", "x", "%252f", "/a", "/a/b",
+        ]);
+        prop::collection::vec(piece, 0..12).prop_map(|pieces| format!("/{}", pieces.concat()))
+    }
+
+    proptest! {
+        /// A path and its plainest spelling have the same route, and whoever looks for files by the rest
+        /// of the path is below that route and below no other.
+        #[test]
+        fn the_route_of_a_path_is_that_of_its_meaning(path in path()) {
+            let routes = routes(&["/", "/a", "/a/b", "/x"]);
+            let Ok(Some((route, rest))) = chosen(&routes, &path) else { return Ok(()) };
+            let meaning = RequestPath::parse(&path).unwrap();
+            let plain = meaning.canonical();
+            let (same, plain_rest) = chosen(&routes, &plain).unwrap().unwrap();
+            prop_assert_eq!(&route, &same);
+            let below = |rest: &str| {
+                let rest = format!("/{}", rest.trim_start_matches('/'));
+                RequestPath::parse(&rest).unwrap().canonical()
+            };
+            prop_assert_eq!(below(&rest), below(&plain_rest));
+            let names: Vec<&[u8]> = meaning.segments().collect();
+            let expected = match names[..] {
+                [b"a", b"b", ..] => "/a/b",
+                [b"a", ..] => "/a",
+                [b"x", ..] => "/x",
+                _ => "/",
+            };
+            prop_assert_eq!(route, expected);
         }
     }
 }

@@ -1,7 +1,5 @@
 //! What the flags change of a configuration: a flag that is given wins.
 
-use std::path::Path;
-
 use toml::Spanned;
 
 use super::values::{Count, Period, RoutePath};
@@ -35,6 +33,7 @@ fn set<T>(value: &mut T, flag: Option<T>) {
 fn apply(config: &mut Config, args: &ServeArgs) {
     set(&mut config.listen, args.listen);
     config.tcp &= !args.no_tcp;
+    config.hq |= args.hq;
     if !args.preferred_address.is_empty() {
         config
             .preferred_addresses
@@ -73,6 +72,9 @@ fn apply(config: &mut Config, args: &ServeArgs) {
 fn apply_limits(config: &mut Config, args: &ServeArgs) {
     let (limits, flags) = (&mut config.limits, &args.limits);
     set(&mut limits.connections, flags.max_connections);
+    if flags.max_open_files.is_some() {
+        limits.open_files = flags.max_open_files;
+    }
     set(&mut limits.requests, flags.max_requests);
     set(&mut limits.header_size, flags.max_header_size);
     set(&mut limits.header_count, flags.max_header_count);
@@ -111,6 +113,9 @@ fn apply_transport(config: &mut Config, args: &ServeArgs) {
     }
     set(&mut transport.zero_rtt, args.zero_rtt);
     transport.retry |= args.retry;
+    if args.secrets.is_some() {
+        transport.secrets.clone_from(&args.secrets);
+    }
 }
 
 /// The one site that flags can describe.
@@ -153,14 +158,5 @@ impl Config {
         basics.qlog.clone_from(&transport.qlog);
         tuning.recovery.clone_from(&transport.recovery);
         tuning
-    }
-
-    /// The directory for `hq-interop`, which knows no hosts: that of `/` in the site for all hosts.
-    pub(in crate::commands::serve) fn plain_directory(&self) -> Option<&Path> {
-        let mut sites = self.sites.iter().map(Spanned::get_ref);
-        let site = sites.find(|site| site.hosts.is_empty())?;
-        let mut routes = site.routes.iter().map(Spanned::get_ref);
-        let route = routes.find(|route| route.path == RoutePath::root())?;
-        route.directory.as_deref()
     }
 }

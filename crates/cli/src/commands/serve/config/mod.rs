@@ -31,6 +31,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Whether to listen on TCP, for HTTP/2 and HTTP/1.1. Default: yes.
     pub tcp: bool,
+    /// Whether files are also served over `hq-interop`. Default: no.
+    pub hq: bool,
     /// Further addresses that clients are asked to go to after the handshake (RFC 9000, section 9.6).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub preferred_addresses: Vec<SocketAddr>,
@@ -64,6 +66,7 @@ impl Default for Config {
         Self {
             listen: default_listen(),
             tcp: true,
+            hq: false,
             preferred_addresses: Vec::new(),
             workers: 1,
             grace: Period::seconds(30),
@@ -105,7 +108,7 @@ pub struct Tls {
     /// Further names of the development certificate.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
-    /// Where the development certificate is kept. Default: the state directory of the user.
+    /// Where the development certificate and the secrets of addresses are kept. Default: the state directory of the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state_dir: Option<PathBuf>,
 }
@@ -126,6 +129,10 @@ impl Default for Tls {
 pub struct Limits {
     /// Connections at once, over QUIC and again over TCP. Default: 10 000.
     pub connections: Count<1, 1_000_000>,
+    /// Files open at once for responses of all clients; half of what the process may have open at most.
+    /// Default: that half, but no more than 65 536.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_files: Option<Count<8, 1_000_000>>,
     /// Requests of one connection at once, over HTTP/3 and HTTP/2. Default: 100.
     pub requests: Count<1, 100_000>,
     /// Bytes of the head of a request; larger ones are answered with 431. Default: 64 KiB.
@@ -153,6 +160,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: Count::clamped(10_000),
+            open_files: None,
             requests: Count::clamped(100),
             header_size: Count::clamped(64 << 10),
             header_count: Count::clamped(100),
@@ -229,6 +237,10 @@ pub struct Transport {
     pub zero_rtt: ZeroRtt,
     /// Whether every client must prove its address first. Default: no.
     pub retry: bool,
+    /// File with the secret of address tokens and stateless resets; made if it is missing. Default: one
+    /// for each address in the state directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secrets: Option<PathBuf>,
 }
 
 /// What some hosts serve.

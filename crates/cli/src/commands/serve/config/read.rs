@@ -166,7 +166,12 @@ fn resolve(config: &mut Config, directory: &Path) {
         ..
     } = config;
     let access = log.access.as_mut().filter(|path| path.as_os_str() != "-");
-    let single = [tls.state_dir.as_mut(), access, transport.qlog.as_mut()];
+    let single = [
+        tls.state_dir.as_mut(),
+        access,
+        transport.qlog.as_mut(),
+        transport.secrets.as_mut(),
+    ];
     single.into_iter().flatten().for_each(place);
     for site in sites {
         for route in &mut site.get_mut().routes {

@@ -32,11 +32,7 @@ pub(super) fn address<'de, D>(deserializer: D) -> Result<SocketAddr, D::Error>
 where
     D: Deserializer<'de>,
 {
-    text(deserializer, |text| {
-        text.parse().map_err(
-            |_| "an address with its port was expected, such as [::]:4433 or 127.0.0.1:443",
-        )
-    })
+    text(deserializer, |text| crate::listen_address::parse(text))
 }
 
 /// The same where there may be none.
@@ -207,6 +203,11 @@ pub struct UpstreamUrl {
 }
 
 impl UpstreamUrl {
+    /// As it was written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
     /// What the text means.
     pub fn upstream(&self) -> &Upstream {
         &self.parsed
