@@ -3,11 +3,13 @@
 import argparse
 import io
 import json
+import multiprocessing
 import subprocess
 import sys
 import time
 import unittest
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
 from pathlib import Path
 
 from . import over_quic, over_tcp, paths, resources, servers, tests, upstream  # noqa: F401 (they add attacks)
@@ -15,7 +17,7 @@ from .runner import Runner
 from .scene import ATTACKS
 from .table import render
 
-# Attacks at once with --quick, of those that take little processor time.
+# Attacks at once with --quick: most of them wait most of the time.
 TOGETHER = 5
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 EPILOG = """Attacks on a server, each on one of its own with an honest client beside it:
@@ -68,11 +70,22 @@ def test_the_harness():
     print(f"hostile: {result.testsRun} tests of the harness passed", file=sys.stderr)
 
 
-def carry_out(how, attacks, together):
+def carry_out_one(runner, name):
+    """In a process of its own: the attack of this name."""
+    for each in ATTACKS:
+        if each.name == name:
+            return runner.against_serve(each)
+    return runner.against_get(next(each for each in servers.SERVERS if each.name == name))
+
+
+def carry_out(runner, attacks, together):
     """Carries out attacks, so many at once; their results, in order."""
     results = []
-    with ThreadPoolExecutor(together) as pool:
-        for each, result in zip(attacks, pool.map(how, attacks), strict=True):
+    # Attacks are found by their names there.
+    fork = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(together, mp_context=fork) as pool:
+        names = [each.name for each in attacks]
+        for each, result in zip(attacks, pool.map(carry_out_one, repeat(runner), names), strict=True):
             verdict = "ok" if result.passed else "FAILED: " + "; ".join(result.problems)
             print(f"hostile: {each.name}: {verdict}", file=sys.stderr, flush=True)
             results.append(result)
@@ -87,12 +100,11 @@ def main():
     runner = Runner(options.binary or build(), options.long, options.slack)
     began, results = time.monotonic(), []
     try:
-        together = 1 if options.long else TOGETHER
-        loud = [each for each in options.attacks if not each.quiet]
-        quiet = [each for each in options.attacks if each.quiet]
-        results += carry_out(runner.against_serve, loud, 1)
-        results += carry_out(runner.against_serve, quiet, together)
-        results += carry_out(runner.against_get, options.servers, together)
+        runner.prepare()
+        everything = [*options.attacks, *options.servers]
+        alone = [each for each in everything if options.long or getattr(each, "alone", False)]
+        results += carry_out(runner, alone, 1)
+        results += carry_out(runner, [each for each in everything if each not in alone], TOGETHER)
     finally:
         runner.close()
     print(*render(results), sep="\n")

@@ -104,7 +104,7 @@ def random_frames_on_h3(scene):
     scene.note(f"{packets} packets on {connections} connections")
 
 
-@attack(["--idle-timeout", "3s"], quiet=True)
+@attack(["--idle-timeout", "3s"])
 def streams_opened_and_left(scene):
     """Every permitted stream begun with part of a head, on many connections, whose client then vanishes"""
     for client in scene.many_quic(20):
@@ -129,14 +129,14 @@ def slow_reading(scene, alpn, connections, streams, request):
     scene.note(f"{len(clients)} connections")
 
 
-@attack(["--send-timeout", "2s"], memory=bounds.MEMORY_OF_SLOW_READERS, seconds=(3, 30), quiet=True)
+@attack(["--send-timeout", "2s"], memory=bounds.MEMORY_OF_SLOW_READERS, seconds=(3, 30))
 def h3_slow_readers(scene):
     """A hundred downloads on each of many connections of HTTP/3, of which each gets credit for 4 KiB, once"""
     count = 6 if scene.seconds < 10 else 40
     slow_reading(scene, "h3", count, 99, lambda client: client.request(BIG.encode()))
 
 
-@attack(["--send-timeout", "2s"], memory=bounds.MEMORY_OF_SLOW_READERS, seconds=(5, 30), quiet=True)
+@attack(["--send-timeout", "2s"], memory=bounds.MEMORY_OF_SLOW_READERS, seconds=(5, 30))
 def hq_slow_readers(scene):
     """The same over hq-interop where it is offered; nothing may be left of it after twice the send timeout"""
 
@@ -169,8 +169,8 @@ def resets(scene, client, begin):
     return count
 
 
-# The server closes the connection, or goes on; this is what it may answer in a second of it.
-RESETS_PER_SECOND = 4000
+# A connection on which more requests were cancelled than this, within seconds, is closed by then.
+CANCELLED_AT_MOST = 2000
 
 
 @attack()
@@ -181,7 +181,7 @@ def h3_rapid_reset(scene):
     client.send_payload(b"\x0a\x02\x03\x00\x04\x00")
     count = resets(scene, client, b"\x01" + varint(len(HEAD)) + HEAD)
     scene.note(f"{count} requests, {'closed' if client.ended else 'open'}")
-    if not client.ended and count > RESETS_PER_SECOND * scene.seconds:
+    if not client.ended and count > CANCELLED_AT_MOST:
         scene.fail(f"{count} cancelled requests were taken")
 
 
@@ -194,7 +194,7 @@ def hq_rapid_reset(scene):
         return
     count = resets(scene, client, b"GET " + BIG.encode() + b"\r\n")
     scene.note(f"{count} requests, {'closed' if client.ended else 'open'}")
-    if not client.ended and count > RESETS_PER_SECOND * scene.seconds:
+    if not client.ended and count > CANCELLED_AT_MOST:
         scene.fail(f"{count} cancelled requests were taken")
 
 
@@ -239,11 +239,11 @@ def datagrams_of_no_connection(scene):
         scene.fail("more is answered than was asked")
 
 
-@attack(["--max-connections", "20", "--idle-timeout", "2s"], seconds=(4, 60), quiet=True)
+@attack(["--max-connections", "20", "--idle-timeout", "2s"], seconds=(4, 60))
 def idle_quic_connections_hold_all_places(scene):
     """As many connections of HTTP/3 as the server takes, from one address, none with a request, each with a PING
     every half second"""
-    clients = scene.many_quic(24, patience=2)
+    clients = scene.many_quic(24, patience=6)
     end = scene.until()
     while time.monotonic() < end:
         for client in clients:

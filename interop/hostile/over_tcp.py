@@ -39,26 +39,26 @@ def hold(scene, connections, streams, initial_window, evade=False, patience=None
         scene.fail(f"{left} descriptors are still held after {scene.seconds:.0f} s, timeout {patience} s")
 
 
-@attack(["--send-timeout", "2s"], memory=bounds.MEMORY_OF_SLOW_READERS, seconds=(5, 40), quiet=True)
+@attack(["--send-timeout", "2s"], memory=bounds.MEMORY_OF_SLOW_READERS, seconds=(5, 40))
 def h2_without_window(scene):
     """A hundred downloads on each of many connections of HTTP/2 with a window of nothing"""
     hold(scene, 6, 99, 0, patience=2)
 
 
-@attack(["--send-timeout", "2s"], memory=bounds.MEMORY_OF_SLOW_READERS, seconds=(5, 40), quiet=True)
+@attack(["--send-timeout", "2s"], memory=bounds.MEMORY_OF_SLOW_READERS, seconds=(5, 40))
 def h2_without_window_and_small_requests(scene):
     """The same, and a small request on each connection several times a second: progress of one response is none
     of the others"""
     hold(scene, 4, 95, 0, evade=True, patience=2)
 
 
-@attack(["--send-timeout", "2s"], memory=bounds.MEMORY_OF_SLOW_READERS, seconds=(5, 40), quiet=True)
+@attack(["--send-timeout", "2s"], memory=bounds.MEMORY_OF_SLOW_READERS, seconds=(5, 40))
 def h2_nothing_read(scene):
     """Downloads over HTTP/2 with large windows, of which nothing is read from the socket"""
     hold(scene, 10, 99, (1 << 31) - 1, patience=2)
 
 
-@attack(["--send-timeout", "2s"], memory=bounds.MEMORY_OF_SLOW_READERS, seconds=(5, 40), quiet=True)
+@attack(["--send-timeout", "2s"], memory=bounds.MEMORY_OF_SLOW_READERS, seconds=(5, 40))
 def h1_stalled(scene):
     """Downloads over HTTP/1.1 of which nothing is read"""
     before = descriptors(scene.server.pid)
@@ -158,7 +158,7 @@ def h2_empty_data(scene):
     flood(scene, frames)
 
 
-@attack(["--header-timeout", "2s", "--idle-timeout", "2s", "--handshake-timeout", "2s"], seconds=(6, 30), quiet=True)
+@attack(["--header-timeout", "2s", "--idle-timeout", "2s", "--handshake-timeout", "2s"], seconds=(6, 30))
 def slow_heads(scene):
     """Connections of HTTP/1.1 whose head comes a byte at a time, and others that never begin TLS: all are gone
     after the timeouts"""
@@ -179,7 +179,7 @@ def slow_heads(scene):
         scene.fail(f"{left} connections are still open")
 
 
-@attack(["--max-connections", "20"], seconds=(3, 30), quiet=True)
+@attack(["--max-connections", "20"], seconds=(3, 30))
 def idle_tcp_connections_hold_all_places(scene):
     """As many connections of HTTP/2 as the server takes, from one address, each with a PING twice a second"""
     held = [each for each in (scene.h2(timeout=1) for _ in range(24)) if each]

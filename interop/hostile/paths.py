@@ -91,7 +91,7 @@ def try_all(scene, paths):
     scene.note(f"{tried} tried")
 
 
-@attack(prepare=prepare, quiet=True)
+@attack(prepare=prepare)
 def hidden_names(scene):
     """Names that begin with a dot, in every writing, over HTTP/1.1, 2, 3 and hq-interop"""
     try_all(scene, HIDDEN)
@@ -99,6 +99,45 @@ def hidden_names(scene):
 
 # Below a route towards an upstream; docs/serve.md promises 400 for what might mean another route.
 AMBIGUOUS = ["/api/..%2fadmin", "/api/..%5cadmin", "/api/..;/admin", "/api/%2e%2e%2fadmin"]
+
+
+def swap(place, outside, over):
+    """Makes a file a link out of the directory and back again, as whoever writes there could."""
+    link, plain = place.with_name("link"), place.with_name("plain")
+    while not over.is_set():
+        link.symlink_to(outside)
+        link.rename(place)
+        plain.write_bytes(b"nothing secret")
+        plain.rename(place)
+
+
+@attack(seconds=(2, 30))
+def file_that_becomes_a_link(scene):
+    """A file that somebody with access to the directory replaces by a link out of it, and back, again and again,
+    while it is asked for"""
+    outside, place = scene.directory / "outside.txt", scene.site / "swapped.txt"
+    outside.write_bytes(SECRET)
+    place.write_bytes(b"nothing secret")
+    over = threading.Event()
+    writer = threading.Thread(target=swap, args=(place, outside, over), daemon=True)
+    writer.start()
+    end, asked = scene.until(), 0
+    connection = scene.h1()
+    connection.settimeout(2)
+    received = b""
+    with suppress(OSError):
+        while time.monotonic() < end and SECRET not in received:
+            connection.sendall(b"GET /swapped.txt HTTP/1.1\r\nHost: localhost\r\n\r\n" * 16)
+            asked += 16
+            data = connection.recv(1 << 20)
+            if not data:
+                break
+            received = received[-64:] + data
+    over.set()
+    writer.join()
+    scene.note(f"{asked} asked")
+    if SECRET in received:
+        scene.fail(f"what is outside the directory is served, after at most {asked} requests")
 
 
 class Guard(http.server.BaseHTTPRequestHandler):
@@ -139,7 +178,7 @@ directory = "{scene.site}"
     return ["--config", str(config)]
 
 
-@attack(prepare=prepare, configure=guarded_site, quiet=True)
+@attack(prepare=prepare, configure=guarded_site)
 def routes_passed_by(scene):
     """A directory whose part `/admin` is an upstream's, which wants credentials: no writing of the path gets the
     file below the directory, and none below another route means this one to its upstream"""

@@ -12,7 +12,7 @@ from .scene import BIG, attack
 FEW_DESCRIPTORS = 256
 
 
-@attack(nofile=FEW_DESCRIPTORS, memory=bounds.MEMORY_OF_SLOW_READERS, seconds=(2.5, 20), quiet=True)
+@attack(nofile=FEW_DESCRIPTORS, memory=bounds.MEMORY_OF_SLOW_READERS, seconds=(2.5, 20))
 def descriptors_by_held_responses(scene):
     """More large files asked for than the process may open, and none of them taken"""
     for _ in range(8):
@@ -25,7 +25,7 @@ def descriptors_by_held_responses(scene):
     scene.sleep_until(scene.until())
 
 
-@attack(nofile=FEW_DESCRIPTORS, seconds=(2.5, 20), quiet=True)
+@attack(nofile=FEW_DESCRIPTORS, seconds=(2.5, 20))
 def descriptors_by_idle_connections(scene):
     """More TCP connections than the process may have descriptors, all of which say nothing"""
     for _ in range(FEW_DESCRIPTORS + 100):
@@ -45,7 +45,7 @@ def many_entries(site):
         (directory / f"a-file-with-a-long-name-{nth:05}.txt").touch()
 
 
-@attack(["--listing"], prepare=many_entries, memory=bounds.MEMORY_OF_LISTINGS, seconds=(3, 20))
+@attack(["--listing"], prepare=many_entries, memory=bounds.MEMORY_OF_LISTINGS, seconds=(3, 20), alone=True)
 def listings(scene):
     """Listings of a directory of 6000 entries, a hundred at once on several connections, all taken"""
     end, count, lock = scene.until(), 0, threading.Lock()
@@ -81,7 +81,7 @@ def long_text(site):
             text.write(block)
 
 
-@attack(prepare=long_text, seconds=(3, 20))
+@attack(prepare=long_text, seconds=(3, 20), alone=True)
 def compression(scene):
     """A long text compressed for each of twenty requests on one connection, whose content is taken"""
     connection = scene.h2(initial_window=(1 << 31) - 1)
@@ -95,7 +95,7 @@ def compression(scene):
     scene.note(f"{size >> 10} KiB taken")
 
 
-@attack(blocked_output=True, seconds=(3, 10), quiet=True)
+@attack(blocked_output=True, seconds=(3, 10))
 def blocked_output(scene):
     """Standard output is a pipe that nobody reads, as under a pager or a collector that hangs"""
     path = b"/" + b"x" * 1000

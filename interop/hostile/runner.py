@@ -79,6 +79,16 @@ class Runner:
     def close(self):
         shutil.rmtree(self.scratch, ignore_errors=True)
 
+    def prepare(self):
+        """Has the development certificate made that all servers use."""
+        (self.scratch / "empty").mkdir()
+        address = ("127.0.0.1", free_port())
+        command = [self.binary, "serve", str(self.scratch / "empty"), "--state-dir", str(self.state)]
+        command += ["--listen", f"{address[0]}:{address[1]}", "--grace", "0s"]
+        program = Program(command, self.scratch / "log")
+        await_tcp(program, address)
+        program.terminate(bounds.STOPPING)
+
     def start(self, attack, scene, log):
         command = [self.binary, "serve"]
         flags = list(attack.flags)

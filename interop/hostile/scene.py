@@ -35,8 +35,8 @@ class Attack:
     blocked_output: bool = False
     # Whether an honest client runs beside it.
     watched: bool = True
-    # It takes little processor time, so that others of this kind may run beside it.
-    quiet: bool = False
+    # It takes so much processor time that no other may run beside it, as they do with --quick.
+    alone: bool = False
     # Seconds, with --quick and --long.
     seconds: tuple = (1.5, 20)
 

@@ -3,12 +3,14 @@ records every byte."""
 
 import contextlib
 import re
+import resource
+import selectors
 import socket
 import threading
 import time
 
-from . import quic
-from .scene import attack
+from . import bounds, quic
+from .scene import SMALL, attack
 
 # What is smuggled; the upstream must never see it as a request of its own.
 SMUGGLED = b"GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -162,6 +164,50 @@ class Upstream:
         self.listener.close()
 
 
+class Hanging:
+    """An upstream that answers what is asked for with the honest client's path, and nothing else, ever."""
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
+        self.listener.setblocking(False)
+        self.address = self.listener.getsockname()
+        self.selector = selectors.DefaultSelector()
+        self.selector.register(self.listener, selectors.EVENT_READ)
+        self.waiting = 0
+        self.over = False
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self):
+        while not self.over:
+            for key, _ in self.selector.select(0.2):
+                with contextlib.suppress(BlockingIOError):
+                    self._serve(key.fileobj)
+
+    def _serve(self, source):
+        if source is self.listener:
+            with contextlib.suppress(OSError):
+                connection, _ = self.listener.accept()
+                connection.setblocking(False)
+                self.selector.register(connection, selectors.EVENT_READ)
+            return
+        data = b""
+        with contextlib.suppress(ConnectionError):
+            data = source.recv(65536)
+        if not data:
+            self.selector.unregister(source)
+            source.close()
+        elif SMALL.encode() in data:
+            source.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nyes")
+        else:
+            self.waiting += 1
+
+    def close(self):
+        self.over = True
+        self._thread.join(2)
+        self.listener.close()
+
+
 def faults(head):
     """What is wrong with a head as an upstream got it."""
     lines = head.split(b"\r\n\r\n")[0].split(b"\r\n")
@@ -224,7 +270,7 @@ def answered_by_upstream(scene):
     return len(scene.shared["upstream"].heads())
 
 
-@attack(configure=forwarding, watched=False, seconds=(1, 1), quiet=True)
+@attack(configure=forwarding, watched=False, seconds=(1, 1))
 def h1_smuggling(scene):
     """Lengths, codings and chunks that servers read differently: what goes upstream has one length and nothing
     of a request within a request"""
@@ -239,7 +285,7 @@ def h1_smuggling(scene):
     scene.note(f"{len(TWO_LENGTHS) + len(CHUNKS)} cases")
 
 
-@attack(configure=forwarding, watched=False, seconds=(1, 1), quiet=True)
+@attack(configure=forwarding, watched=False, seconds=(1, 1))
 def h1_requests_to_refuse(scene):
     """Requests without a host, with two, or with one that is none, and other heads that RFC 9112 wants refused"""
     for name, data in REFUSED.items():
@@ -269,7 +315,7 @@ H3_FIELDS = {
 }
 
 
-@attack(configure=forwarding, watched=False, seconds=(1, 1), quiet=True)
+@attack(configure=forwarding, watched=False, seconds=(1, 1))
 def h3_smuggling(scene):
     """The same over HTTP/3: fields that mean something in HTTP/1.1 only, or that no field may be"""
     for name, extra in H3_FIELDS.items():
@@ -319,7 +365,7 @@ def prefixed(flags, bits, number):
     return bytes(out) + bytes([number])
 
 
-@attack(configure=forwarding, watched=False, seconds=(1, 1), quiet=True)
+@attack(configure=forwarding, watched=False, seconds=(1, 1))
 def forged_fields(scene):
     """Fields that an upstream would believe: who the client is, which proxy to use, which path was meant"""
     fields = [
@@ -338,3 +384,27 @@ def forged_fields(scene):
     for name in FORGED:
         if name in heads:
             scene.fail(f"{name.decode().strip()} goes upstream")
+
+
+def hanging(scene):
+    # The server has a descriptor for each request, and so has this process.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    scene.shared["upstream"] = scene.keep(Hanging())
+    host, port = scene.shared["upstream"].address
+    return ["--upstream", f"http://{host}:{port}"]
+
+
+@attack(configure=hanging, memory=bounds.MEMORY_OF_SLOW_READERS, seconds=(3, 20))
+def requests_that_hang_upstream(scene):
+    """Four thousand requests from one address that the upstream never answers; it answers others"""
+    end = scene.until()
+    for _ in range(45):
+        connection = scene.h2()
+        if connection is None or time.monotonic() > end + 10:
+            break
+        with contextlib.suppress(OSError):
+            for _ in range(99):
+                connection.get(b"/hangs")
+    scene.sleep_until(end)
+    scene.note(f"{scene.shared['upstream'].waiting} wait")
