@@ -20,7 +20,7 @@ const CREDIT: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct Paces {
     rate: Bandwidth,
-    servers: Mutex<BTreeMap<String, Arc<Mutex<Instant>>>>,
+    servers: Mutex<BTreeMap<String, Pace>>,
 }
 
 impl Paces {
@@ -34,42 +34,58 @@ impl Paces {
     /// The pace of the server at `host:port`.
     pub(super) fn of(&self, server: String) -> Pace {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        let paid_until = servers
-            .entry(server)
-            .or_insert_with(|| Arc::new(Mutex::new(Instant::now())));
-        Pace {
-            rate: self.rate,
-            paid_until: Arc::clone(paid_until),
-        }
+        let new = || Pace {
+            account: Arc::new(Mutex::new(Account::new(self.rate, Instant::now()))),
+        };
+        servers.entry(server).or_insert_with(new).clone()
     }
 }
 
 /// What downloads from one server share.
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
-    rate: Bandwidth,
-    /// When everything that was read so far would have come at exactly the rate; at most [`CREDIT`] ago.
-    paid_until: Arc<Mutex<Instant>>,
+    account: Arc<Mutex<Account>>,
 }
 
 impl Pace {
     /// Waits as long as `bytes` take, less what earlier waits took too long.
     pub(super) async fn spend(&self, bytes: usize) {
-        let bits = bytes as f64 * 8.0;
-        let takes = Duration::try_from_secs_f64(bits / self.rate.as_bps().max(1) as f64);
         let now = Instant::now();
         let until = {
-            let mut paid_until = self
-                .paid_until
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            let earliest = now.checked_sub(CREDIT).unwrap_or(now);
-            *paid_until = (*paid_until).max(earliest) + takes.unwrap_or(LONGEST).min(LONGEST);
-            *paid_until
+            let mut account = self.account.lock().unwrap_or_else(PoisonError::into_inner);
+            account.spend(bytes, now)
         };
         if until > now {
             sleep_until(until).await;
         }
+    }
+}
+
+/// Time spent at a rate. It reads no clock.
+#[derive(Debug)]
+struct Account {
+    rate: Bandwidth,
+    /// When everything that was read so far would have come at exactly the rate; at most [`CREDIT`] ago when
+    /// it counts.
+    paid_until: Instant,
+}
+
+impl Account {
+    fn new(rate: Bandwidth, now: Instant) -> Self {
+        Self {
+            rate,
+            paid_until: now,
+        }
+    }
+
+    /// When to go on after `bytes` that were read at `now`.
+    fn spend(&mut self, bytes: usize, now: Instant) -> Instant {
+        let bits = bytes as f64 * 8.0;
+        let takes = Duration::try_from_secs_f64(bits / self.rate.as_bps().max(1) as f64);
+        let earliest = now.checked_sub(CREDIT).unwrap_or(now);
+        let takes = takes.unwrap_or(LONGEST).min(LONGEST);
+        self.paid_until = self.paid_until.max(earliest) + takes;
+        self.paid_until
     }
 }
 

@@ -1,32 +1,32 @@
 use std::time::Duration;
 
 use swiftwater::units::Bandwidth;
-use tokio::time::{Instant, advance};
+use tokio::time::Instant;
 
-use super::Paces;
+use super::Account;
 
 /// Megabits per second at which `blocks` blocks of `bytes` are read when every wait ends `late`.
-async fn measured(rate: u64, bytes: usize, blocks: u32, late: Duration) -> f64 {
-    let pace = Paces::new(Bandwidth::from_mbps(rate)).of("server".to_owned());
+fn measured(rate: u64, bytes: usize, blocks: u32, late: Duration) -> f64 {
     let begun = Instant::now();
+    let mut account = Account::new(Bandwidth::from_mbps(rate), begun);
+    let mut now = begun;
     for _ in 0..blocks {
-        let before = Instant::now();
-        pace.spend(bytes).await;
-        if Instant::now() > before {
-            advance(late).await;
+        let until = account.spend(bytes, now);
+        if until > now {
+            now = until + late;
         }
     }
-    bytes as f64 * 8.0 * f64::from(blocks) / begun.elapsed().as_secs_f64() / 1e6
+    bytes as f64 * 8.0 * f64::from(blocks) / (now - begun).as_secs_f64() / 1e6
 }
 
 /// Blocks as HTTP/1.1 and HTTP/2 bring them, and waits that end as late as those of a busy machine.
-#[tokio::test(start_paused = true)]
-async fn the_rate_is_kept_whatever_the_blocks_and_however_late_waits_end() {
+#[test]
+fn the_rate_is_kept_whatever_the_blocks_and_however_late_waits_end() {
     for rate in [20, 200, 800] {
         for bytes in [700, 16_384, 400_000] {
             for late in [0, 1, 5, 20].map(Duration::from_millis) {
                 let blocks = (rate as usize * 500_000 / bytes) as u32;
-                let got = measured(rate, bytes, blocks, late).await;
+                let got = measured(rate, bytes, blocks, late);
                 let wrong = (got / rate as f64 - 1.0).abs();
                 assert!(
                     wrong < 0.05,
@@ -37,38 +37,25 @@ async fn the_rate_is_kept_whatever_the_blocks_and_however_late_waits_end() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn what_was_not_used_for_long_is_not_saved_up() {
-    let pace = Paces::new(Bandwidth::from_mbps(8)).of("server".to_owned());
-    advance(Duration::from_secs(60)).await;
+#[test]
+fn what_was_not_used_for_long_is_not_saved_up() {
     let begun = Instant::now();
+    let mut account = Account::new(Bandwidth::from_mbps(8), begun);
+    let begun = begun + Duration::from_secs(60);
+    let mut now = begun;
     for _ in 0..1000 {
-        pace.spend(1000).await;
+        now = now.max(account.spend(1000, now));
     }
-    let took = begun.elapsed();
-    assert!(
-        took >= Duration::from_millis(895) && took <= Duration::from_millis(1005),
-        "{took:?} for a second's worth"
-    );
+    // A second's worth.
+    assert_eq!(now - begun, Duration::from_millis(900));
 }
 
-#[tokio::test(start_paused = true)]
-async fn downloads_from_one_server_share_its_rate() {
-    let paces = Paces::new(Bandwidth::from_mbps(8));
+#[test]
+fn a_slow_sender_is_not_held_up() {
     let begun = Instant::now();
-    let read = async |pace: super::Pace| {
-        for _ in 0..500 {
-            pace.spend(1000).await;
-        }
-    };
-    tokio::join!(
-        read(paces.of("one".to_owned())),
-        read(paces.of("one".to_owned())),
-        read(paces.of("other".to_owned())),
-    );
-    let took = begun.elapsed();
-    assert!(
-        took >= Duration::from_millis(990) && took < Duration::from_millis(1100),
-        "{took:?}"
-    );
+    let mut account = Account::new(Bandwidth::from_mbps(8), begun);
+    for nth in 1..100 {
+        let now = begun + nth * Duration::from_millis(2);
+        assert!(account.spend(1000, now) <= now, "block {nth}");
+    }
 }
