@@ -84,15 +84,15 @@ pub struct IdentityArgs {
 #[derive(Args, Clone, Debug, Default)]
 pub struct TrustArgs {
     /// Trust the certificates in this PEM file and what they signed, nothing else
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Trust")]
     pub ca: Option<PathBuf>,
 
     /// Don't check the server's certificate: anybody on the way can read and change everything
-    #[arg(long, global = true, conflicts_with = "ca")]
+    #[arg(long, global = true, conflicts_with = "ca", help_heading = "Trust")]
     pub insecure: bool,
 
     /// Give up a connection attempt after this long
-    #[arg(long, global = true, value_name = "TIME", default_value = "10s",
+    #[arg(long, global = true, value_name = "TIME", default_value = "10s", help_heading = "Limits",
           value_parser = parse_positive_duration)]
     pub connect_timeout: Duration,
 }

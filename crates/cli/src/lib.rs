@@ -46,6 +46,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::cli::{Cli, Command};
+use crate::commands::get::args::Protocol;
 use crate::exit::{Exit, Failure};
 use crate::logging::Logging;
 use crate::perf::args::PerfCommand;
@@ -54,7 +55,7 @@ use crate::perf::args::PerfCommand;
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let outcome = match Cli::from_args(args) {
         Ok(cli) => {
-            let logging = logging::start(cli.verbose);
+            let logging = logging::start(log_level(&cli));
             dispatch(cli, &logging)
         }
         Err(outcome) => outcome,
@@ -67,6 +68,15 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             }
             failure.exit.into()
         }
+    }
+}
+
+/// How often `-v` counts for the log. `get` over HTTP shows requests and responses at the first, in a form of
+/// its own, which log lines would disturb.
+fn log_level(cli: &Cli) -> u8 {
+    match &cli.command {
+        Command::Get(args) if args.protocol != Protocol::Hq => cli.verbose.saturating_sub(1),
+        _ => cli.verbose,
     }
 }
 

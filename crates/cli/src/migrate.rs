@@ -96,25 +96,22 @@ impl Odometer {
     }
 }
 
-/// Moves `connection` once `odometer` says so. What comes of it is logged: downloads go on either
-/// way.
+/// Moves `connection` once `odometer` says so, and returns what happened, in words; an error says why it
+/// stays. Downloads go on either way.
 pub(crate) async fn migrate(
     endpoint: Endpoint,
     connection: Connection,
     odometer: Arc<Odometer>,
     to: Destination,
-) {
+) -> Result<String, String> {
     odometer.reached.notified().await;
     let address = to.bind(endpoint.local_addr());
-    let socket = match endpoint.add_socket(address) {
-        Ok(socket) => socket,
-        Err(error) => return tracing::warn!(%error, "the connection stays where it is"),
-    };
-    match connection.migrate(socket).await {
-        Ok(path) => {
-            let local = endpoint.socket_addr(path.local.socket);
-            tracing::info!(?local, remote = %path.remote, "the connection migrated");
-        }
-        Err(error) => tracing::warn!(%error, %address, "the connection did not migrate"),
-    }
+    let socket = endpoint
+        .add_socket(address)
+        .map_err(|error| format!("the connection did not migrate to {address}: {error}"))?;
+    let moved = connection.migrate(socket).await;
+    let path =
+        moved.map_err(|error| format!("the connection did not migrate to {address}: {error}"))?;
+    let local = endpoint.socket_addr(path.local.socket).unwrap_or(address);
+    Ok(format!("the connection migrated to {local}"))
 }

@@ -1,11 +1,12 @@
 //! Progress of transfers: bars on a terminal, nothing otherwise (finished transfers are reported as
 //! plain lines by the commands).
 
+use std::fmt::Write;
 use std::time::Duration;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use crate::output;
+use crate::{output, table};
 
 /// Redraws per second.
 const REDRAWS: u8 = 10;
@@ -32,15 +33,16 @@ impl Progress {
         let (bar, template) = match total {
             Some(total) => (
                 ProgressBar::new(total),
-                "{prefix:24!} {bar:24} {decimal_bytes:>10} {decimal_bytes_per_sec:>12}  {msg}",
+                "{prefix:24!} {bar:24} {decimal_bytes:>10} {rate:>12}  {msg}",
             ),
             None => (
                 ProgressBar::new_spinner(),
-                "{spinner} {prefix:32!} {decimal_bytes:>10} {decimal_bytes_per_sec:>12}  {msg}",
+                "{spinner} {prefix:32!} {decimal_bytes:>10} {rate:>12}  {msg}",
             ),
         };
         // A template that doesn't parse would only cost the looks.
         let style = ProgressStyle::with_template(template).unwrap_or(ProgressStyle::default_bar());
+        let style = style.with_key("rate", rate);
         let bar = bars.add(bar.with_style(style).with_prefix(name.to_owned()));
         bar.enable_steady_tick(Duration::from_millis(200));
         Bar { bar: Some(bar) }
@@ -89,6 +91,12 @@ impl Progress {
             None => print(),
         }
     }
+}
+
+/// The rate in the unit of all other rates.
+fn rate(state: &ProgressState, to: &mut dyn Write) {
+    // Only the looks suffer.
+    let _ = to.write_str(&table::rate(state.per_sec() * 8.0));
 }
 
 /// The bar of one transfer; it disappears when dropped.

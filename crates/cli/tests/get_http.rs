@@ -87,6 +87,7 @@ fn json_tells_times_in_order() {
         [
             "bytes",
             "continued_at",
+            "discarded_bytes",
             "early_data",
             "error",
             "file",
@@ -292,7 +293,7 @@ fn verbose_shows_both_sides_but_no_credentials() {
         "> GET https://127.0.0.1",
         "> x-own: shown",
         "> authorization: (not shown)",
-        "* HTTP/3 on a new connection: the policy permits nothing else",
+        "* HTTP/3 on a new connection: because of --protocol h3",
         "< HTTP/3 200 OK",
         "< content-length: 7",
     ] {

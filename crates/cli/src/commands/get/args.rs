@@ -13,6 +13,7 @@ use thiserror::Error;
 use crate::cli::TrustArgs;
 use crate::duration::parse_positive_duration;
 use crate::migrate::MigrateAfter;
+use crate::size::parse_size;
 use crate::transport::Tuning;
 use crate::url::Url;
 
@@ -37,7 +38,11 @@ then missing, or after an interruption, -C fetches; if the file changed meanwhil
 name no version (a strong ETag or an old enough Last-Modified) make that impossible: nothing is kept.
 
 Statuses from 400 up, and redirects unless -L follows them, are failures (exit code 13) and write no file.
--L goes from https to http never, and takes no credentials elsewhere.
+-L goes from https to http never. To another origin it takes only fields that say nothing of you (Accept,
+User-Agent, Range, If-... and the like), not Authorization, Cookie or fields of your own, unless
+--location-trusted is given.
+
+Over TCP, servers must speak TLS 1.2 or 1.3; QUIC has 1.3 only.
 
 --protocol hq speaks HTTP/0.9 on QUIC streams (hq-interop), for tests of the transport: no flags about requests
 and responses, -o is always a directory, and interrupted files can't be continued.")]
@@ -49,15 +54,20 @@ pub struct GetArgs {
     /// Where to write to: a directory if it is one, ends in '/' or there are several addresses; otherwise a
     /// file, and - is standard output [default: the present directory; standard output unless the method
     /// is GET]
-    #[arg(short, long, value_name = "PATH")]
+    #[arg(short, long, value_name = "PATH", help_heading = "Output")]
     pub output: Option<PathBuf>,
 
     /// Overwrite files that exist
-    #[arg(short, long)]
+    #[arg(short, long, help_heading = "Output")]
     pub force: bool,
 
     /// Continue what an earlier get left incomplete; files that exist are complete
-    #[arg(short = 'C', long = "continue", conflicts_with = "force")]
+    #[arg(
+        short = 'C',
+        long = "continue",
+        conflicts_with = "force",
+        help_heading = "Output"
+    )]
     pub continuation: bool,
 
     /// Which protocols to use
@@ -79,17 +89,17 @@ pub struct GetArgs {
     pub trust: TrustArgs,
 
     /// Give up an address after this long, redirects and continuations included
-    #[arg(long, value_name = "TIME", value_parser = parse_positive_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_duration, help_heading = "Limits")]
     pub max_time: Option<Duration>,
 
     /// Ask so many times more if the server can't be reached or is busy (408, 429, 500, 502, 503, 504);
     /// only methods that may be repeated
-    #[arg(long, value_name = "TIMES", default_value_t = 0,
+    #[arg(long, value_name = "TIMES", default_value_t = 0, help_heading = "Limits",
           value_parser = clap::value_parser!(u32).range(0..=100))]
     pub retry: u32,
 
     /// Downloads at once
-    #[arg(short = 'j', long, value_name = "N", default_value_t = 8,
+    #[arg(short = 'j', long, value_name = "N", default_value_t = 8, help_heading = "Limits",
           value_parser = clap::value_parser!(u16).range(1..=100))]
     pub parallel: u16,
 
@@ -99,8 +109,13 @@ pub struct GetArgs {
     pub migrate_after: Option<MigrateAfter>,
 
     /// Let each server send no faster than this, e.g. 20mbit (content, on average)
-    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    #[arg(long, value_name = "RATE", value_parser = parse_rate, help_heading = "Limits")]
     pub limit_rate: Option<Bandwidth>,
+
+    /// Give up an address with more content than this, counted after decompression [default: none; 1GB with
+    /// --compressed]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Limits")]
+    pub max_filesize: Option<u64>,
 
     /// Transport settings.
     #[command(flatten)]
@@ -117,8 +132,20 @@ pub struct GetArgs {
     pub zero_rtt: bool,
 
     /// Print one JSON object per address, then one with totals
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub json: bool,
+}
+
+/// Content that `--compressed` may make, bytes, unless `--max-filesize` says otherwise: a few bytes can stand for
+/// a thousand times as many, and more.
+const MAX_DECOMPRESSED: u64 = 1_000_000_000;
+
+impl GetArgs {
+    /// Bytes of content beyond which an address is given up.
+    pub(super) fn max_size(&self) -> Option<u64> {
+        let default = self.request.compressed.then_some(MAX_DECOMPRESSED);
+        self.max_filesize.or(default)
+    }
 }
 
 /// What is sent, and what of the answer is shown.
@@ -143,19 +170,23 @@ pub struct RequestArgs {
     pub head: bool,
 
     /// Print the head of the response to standard output
-    #[arg(short, long, conflicts_with = "json")]
+    #[arg(short, long, conflicts_with = "json", help_heading = "Output")]
     pub include: bool,
 
     /// Follow redirects, up to ten in a row
     #[arg(short = 'L', long)]
     pub location: bool,
 
+    /// As -L, and take all fields of -H to other origins too, Authorization and Cookie among them
+    #[arg(long)]
+    pub location_trusted: bool,
+
     /// Ask for compressed content (gzip, br, zstd), and decompress it
     #[arg(long, conflicts_with = "continuation")]
     pub compressed: bool,
 
     /// Write the content of failed responses too
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub fail_with_body: bool,
 }
 

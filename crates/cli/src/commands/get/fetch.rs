@@ -5,18 +5,20 @@ use std::time::{Duration, Instant};
 
 use http::{Method, Request, Response, StatusCode};
 use http_body::Body as _;
-use swiftwater_http::client::{Chosen, Error, HttpClient, Measurements, Origin, Protocol};
+use swiftwater_http::client::{self, Chosen, Error, HttpClient, Measurements, Origin};
 use swiftwater_http::web::body::Body;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tower::{ServiceExt, service_fn};
 use tower_http::decompression::Decompression;
 
+use super::args::Protocol;
 use super::failures::{content_failure, request_failure, target};
 use super::judge::{Question, Take};
 use super::moving::Moves;
 use super::order::{Ask, From, Order};
 use super::pace::Paces;
+use super::part::Record;
 use super::plan::{Item, Place};
 use super::redirect::{MAX_REDIRECTS, Next, next};
 use super::sink::Sink;
@@ -27,6 +29,7 @@ use crate::exit::{Exit, Failure};
 use crate::migrate::Odometer;
 use crate::output;
 use crate::progress::Progress;
+use crate::table;
 use crate::url::Url;
 
 /// What all addresses share.
@@ -46,11 +49,17 @@ pub(super) struct Options {
     pub(super) overwrite: bool,
     pub(super) continuation: bool,
     pub(super) follow: bool,
+    /// Redirects may take all fields of the request anywhere.
+    pub(super) trust_redirects: bool,
     pub(super) compressed: bool,
     pub(super) keep_failures: bool,
     /// Heads of responses go to standard output.
     pub(super) heads: bool,
     pub(super) verbose: bool,
+    /// As the user asked for it.
+    pub(super) protocol: Protocol,
+    /// Bytes of content, after decompression, beyond which an address is given up.
+    pub(super) max_size: Option<u64>,
     pub(super) retry: u32,
     pub(super) max_time: Option<Duration>,
 }
@@ -81,6 +90,8 @@ pub(super) struct Trace {
     pub(super) led_to: Option<Url>,
     /// Bytes of content received in this run.
     pub(super) received: u64,
+    /// Of these, bytes that were thrown away since the content had to come anew.
+    pub(super) discarded: u64,
     /// Bytes that were there before.
     pub(super) continued_at: Option<u64>,
     /// Requests beyond the first, redirects not counted.
@@ -124,6 +135,12 @@ impl Context {
         let mut sink =
             Sink::open(&item.place, &url, options.overwrite, options.continuation).await?;
         trace.continued_at = sink.standing().map(|(offset, _)| offset);
+        if let Some(bytes) = sink.ignored() {
+            let (name, bytes) = (name_of(item), table::bytes(bytes));
+            self.progress.note(&format!(
+                "note: {name}: {bytes} of an earlier download are there and will be overwritten (-C continues)"
+            ));
+        }
         let order = &self.order;
         let mut tries = Tries::new(options.retry, &order.method, order.is_repeatable());
         loop {
@@ -143,7 +160,11 @@ impl Context {
                 Ok(pause) => pause,
                 Err(failure) => return Err(kept(failure, &sink)),
             };
-            tracing::info!(url, ?pause, "the address is asked once more");
+            if options.verbose {
+                let pause = table::time(pause);
+                self.progress
+                    .note(&format!("* {url} is asked once more in {pause}"));
+            }
             trace.further_tries += 1;
             sleep(pause).await;
         }
@@ -181,7 +202,7 @@ impl Context {
             Ok(Take::Nothing) => return Ok(None),
             Ok(Take::Rest(total)) => (total, None),
             Ok(Take::Whole(total, record)) => {
-                trace.continued_at = None;
+                self.begin_afresh(item, sink, record.as_ref(), trace);
                 sink.begin(record)?;
                 (total, None)
             }
@@ -191,15 +212,54 @@ impl Context {
             }
             Err(trouble) => {
                 if matches!(trouble, Trouble::Afresh) {
-                    trace.continued_at = None;
+                    self.begin_afresh(item, sink, None, trace);
                     sink.begin(None)?;
                 }
                 return Err(trouble);
             }
         };
+        if ask.method != Method::HEAD {
+            self.check_size(item, total)?;
+        }
         self.receive(item, &ask, response, total, sink, trace)
             .await?;
         Ok(failure)
+    }
+
+    /// Content comes from its beginning, in the version `new` if that is known; what is there is of no use.
+    fn begin_afresh(&self, item: &Item, sink: &Sink, new: Option<&Record>, trace: &mut Trace) {
+        trace.continued_at = None;
+        trace.discarded = trace.received;
+        let Some((bytes, old)) = sink.standing() else {
+            return;
+        };
+        let why = if new.is_some_and(|new| new.validator == old.validator) {
+            "the server sends all of it"
+        } else {
+            "the file has changed on the server"
+        };
+        let (name, bytes) = (name_of(item), table::bytes(bytes));
+        self.progress.note(&format!(
+            "note: {name}: {why}; {bytes} are discarded, and it is fetched anew"
+        ));
+    }
+
+    /// Refuses content that is known to have `bytes`, or has so many already.
+    fn check_size(&self, item: &Item, bytes: Option<u64>) -> Result<(), Failure> {
+        let Some(limit) = self.options.max_size else {
+            return Ok(());
+        };
+        if bytes.is_none_or(|bytes| bytes <= limit) {
+            return Ok(());
+        }
+        let limit = table::bytes(limit);
+        Err(Failure::new(
+            Exit::Failure,
+            format_args!(
+                "{}: more than {limit} of content (--max-filesize)",
+                item.url
+            ),
+        ))
     }
 
     /// The response at the end of the redirects.
@@ -229,8 +289,9 @@ impl Context {
                     );
                     return Err(Failure::new(Exit::Status, text).into());
                 }
-                Next::Follow(to) => {
+                Next::Follow(mut to) => {
                     hops += 1;
+                    to.trusted |= self.options.trust_redirects;
                     trace.led_to = Some(to.url.clone());
                     ask = to;
                 }
@@ -263,7 +324,7 @@ impl Context {
         trace.status = Some(response.status());
         trace.chosen = response.extensions().get().copied();
         if self.options.verbose {
-            transcript::response(&response, &self.progress);
+            transcript::response(&response, self.options.protocol, &self.progress);
         }
         Ok(response)
     }
@@ -294,7 +355,7 @@ impl Context {
         trace: &mut Trace,
     ) -> Result<(), Trouble> {
         let protocol = trace.chosen.map(|chosen| chosen.protocol);
-        let by_quic = protocol == Some(Protocol::Http3);
+        let by_quic = protocol == Some(client::Protocol::Http3);
         let paces = self.paces.as_ref().filter(|_| !by_quic);
         let pace = paces.map(|paces| paces.of(target(&ask.url)));
         let odometer = self.odometer(ask).filter(|_| by_quic);
@@ -309,6 +370,11 @@ impl Context {
                 frame.map_err(|error| Trouble::Broken(content_failure(&*error, &ask.url)))?;
             match frame.into_data() {
                 Ok(data) => {
+                    if let Err(failure) = self.check_size(item, Some(there + data.len() as u64)) {
+                        // Nothing of it is wanted.
+                        sink.begin(None)?;
+                        return Err(failure.into());
+                    }
                     sink.write(&data).await?;
                     let bytes = data.len() as u64;
                     (trace.received, there) = (trace.received + bytes, there + bytes);

@@ -187,12 +187,14 @@ async fn visit(client: &Client, downloads: Vec<Download>, context: &Context, ear
             let mut mover = JoinSet::new();
             if let Some(plan) = context.migrate {
                 let endpoint = client.endpoint().clone();
-                mover.spawn(migrate(
-                    endpoint,
-                    connection.clone(),
-                    Arc::clone(&odometer),
-                    plan.to,
-                ));
+                let (connection, odometer) = (connection.clone(), Arc::clone(&odometer));
+                let progress = context.progress.clone();
+                mover.spawn(async move {
+                    match migrate(endpoint, connection, odometer, plan.to).await {
+                        Ok(text) => tracing::info!("{text}"),
+                        Err(text) => progress.note(&format!("warning: {text}")),
+                    }
+                });
             }
             let start = |download| {
                 let odometer = Arc::clone(&odometer);

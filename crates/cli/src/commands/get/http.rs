@@ -84,7 +84,8 @@ fn context(
         paces: args.limit_rate.map(Paces::new),
         moves: args.migrate_after.and_then(|plan| {
             let quic = clients.quic.as_ref()?;
-            Some(Moves::new(plan, quic.endpoint().clone()))
+            let endpoint = quic.endpoint().clone();
+            Some(Moves::new(plan, endpoint, progress.clone(), verbose))
         }),
         options: options(args, verbose),
     }
@@ -95,11 +96,14 @@ fn options(args: &GetArgs, verbose: bool) -> Options {
     Options {
         overwrite: args.force,
         continuation: args.continuation,
-        follow: request.location,
+        follow: request.location || request.location_trusted,
+        trust_redirects: request.location_trusted,
         compressed: request.compressed,
         keep_failures: request.fail_with_body,
         heads: (request.head || request.include) && !args.json,
         verbose,
+        protocol: args.protocol,
+        max_size: args.max_size(),
         retry: args.retry,
         max_time: args.max_time,
     }

@@ -8,11 +8,14 @@ use swiftwater_http::client::{HttpClient, Origin};
 use tokio::task::JoinSet;
 
 use crate::migrate::{MigrateAfter, Odometer, migrate};
+use crate::progress::Progress;
 
 /// The moves that are planned or under way.
 pub(super) struct Moves {
     plan: MigrateAfter,
     endpoint: Endpoint,
+    progress: Progress,
+    verbose: bool,
     state: Mutex<State>,
 }
 
@@ -23,10 +26,18 @@ struct State {
 }
 
 impl Moves {
-    pub(super) fn new(plan: MigrateAfter, endpoint: Endpoint) -> Self {
+    /// What comes of the moves is said on `progress`: failures always, success if `verbose`.
+    pub(super) fn new(
+        plan: MigrateAfter,
+        endpoint: Endpoint,
+        progress: Progress,
+        verbose: bool,
+    ) -> Self {
         Self {
             plan,
             endpoint,
+            progress,
+            verbose,
             state: Mutex::default(),
         }
     }
@@ -45,7 +56,14 @@ impl Moves {
             Arc::clone(&odometer),
             self.plan.to,
         );
-        state.movers.spawn(moved);
+        let (progress, verbose) = (self.progress.clone(), self.verbose);
+        state.movers.spawn(async move {
+            match moved.await {
+                Ok(text) if verbose => progress.note(&format!("* {text}")),
+                Ok(_) => {}
+                Err(text) => progress.note(&format!("warning: {text}")),
+            }
+        });
         state
             .odometers
             .insert(origin.clone(), Arc::clone(&odometer));

@@ -1,7 +1,10 @@
 //! What is asked: method, fields and content of requests.
 
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE};
-use http::header::{IF_RANGE, PROXY_AUTHORIZATION, RANGE, USER_AGENT};
+use http::header::{
+    ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, CACHE_CONTROL, CONTENT_ENCODING,
+    CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_TYPE, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH,
+    IF_RANGE, IF_UNMODIFIED_SINCE, PRAGMA, RANGE, USER_AGENT,
+};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use swiftwater_http::web::body::Body;
 
@@ -13,8 +16,25 @@ use crate::url::{Scheme, Url};
 
 const AGENT: &str = concat!("swiftwater/", env!("CARGO_PKG_VERSION"));
 
-/// Fields that must not reach another origin than the one they were meant for.
-const CREDENTIALS: [HeaderName; 3] = [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION];
+/// Fields that say nothing of who asks, and may go to another origin than the one they were meant for. Any
+/// other may be a secret: keys of interfaces have names of all kinds.
+const HARMLESS: [HeaderName; 15] = [
+    ACCEPT,
+    ACCEPT_CHARSET,
+    ACCEPT_ENCODING,
+    ACCEPT_LANGUAGE,
+    CACHE_CONTROL,
+    CONTENT_ENCODING,
+    CONTENT_LANGUAGE,
+    CONTENT_TYPE,
+    IF_MATCH,
+    IF_MODIFIED_SINCE,
+    IF_NONE_MATCH,
+    IF_UNMODIFIED_SINCE,
+    PRAGMA,
+    RANGE,
+    USER_AGENT,
+];
 
 /// What every address is asked.
 #[derive(Clone, Debug)]
@@ -31,7 +51,7 @@ pub(super) struct Ask {
     pub(super) method: Method,
     /// The order's content goes along.
     pub(super) with_data: bool,
-    /// The order's credentials go along.
+    /// All of the order's fields go along, and not only harmless ones.
     pub(super) trusted: bool,
 }
 
@@ -114,9 +134,7 @@ impl Order {
         *request.uri_mut() = uri(&ask.url)?;
         let mut headers = self.headers.clone();
         if !ask.trusted {
-            for name in &CREDENTIALS {
-                headers.remove(name);
-            }
+            headers = harmless(&headers);
         }
         if let Some(from) = from {
             let range = format!("bytes={}-", from.offset);
@@ -141,6 +159,13 @@ impl Order {
         *request.headers_mut() = headers;
         Ok((request, upload))
     }
+}
+
+/// Of `headers`, those that may go to any origin.
+fn harmless(headers: &HeaderMap) -> HeaderMap {
+    let kept = headers.iter().filter(|(name, _)| HARMLESS.contains(name));
+    kept.map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }
 
 /// Without the port if it is the scheme's own, as servers expect it.

@@ -52,6 +52,8 @@ pub(super) struct Part {
     written: u64,
     /// Nothing was changed yet; what was found stays.
     as_found: bool,
+    /// Bytes of the same file that could be continued and won't be.
+    ignored: Option<u64>,
     done: bool,
 }
 
@@ -72,7 +74,9 @@ impl Part {
         let size = file
             .seek(SeekFrom::End(0))
             .map_err(|error| failed(path, error))?;
-        let record = read_record(&note).filter(|record| resume && record.url == url);
+        let found = read_record(&note).filter(|record| record.url == url);
+        let ignored = (!resume && found.is_some() && size > 0).then_some(size);
+        let record = found.filter(|_| resume);
         Ok(Self {
             path: path.to_owned(),
             present: part,
@@ -82,6 +86,7 @@ impl Part {
             written: if record.is_some() { size } else { 0 },
             record,
             as_found: size > 0,
+            ignored,
             done: false,
         })
     }
@@ -90,6 +95,12 @@ impl Part {
     pub(super) fn standing(&self) -> Option<(u64, &Record)> {
         let record = self.record.as_ref()?;
         (self.written > 0).then_some((self.written, record))
+    }
+
+    /// Bytes that an earlier download of the same address left, and that could be continued but will be
+    /// overwritten, since that was not asked for.
+    pub(super) fn ignored(&self) -> Option<u64> {
+        self.ignored
     }
 
     /// The version of what comes is known.
@@ -205,6 +216,11 @@ fn locked(path: &Path, part: &Path) -> Result<File, Failure> {
             let error = io::Error::other(format!("{} is no file", part.display()));
             return Err(failed(path, error).into());
         }
+        if has_other_names(&found) {
+            let text = "has another name (a hard link), and writing would change that file too";
+            let error = io::Error::other(format!("{} {text}", part.display()));
+            return Err(failed(path, error).into());
+        }
         // Whoever had the lock may have given the file its final name meanwhile.
         if is_still(part, &found) {
             return Ok(file);
@@ -214,6 +230,17 @@ fn locked(path: &Path, part: &Path) -> Result<File, Failure> {
         Exit::LocalFile,
         format_args!("{}: another download is writing it", path.display()),
     ))
+}
+
+#[cfg(unix)]
+fn has_other_names(found: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    found.nlink() > 1
+}
+
+#[cfg(not(unix))]
+fn has_other_names(_: &fs::Metadata) -> bool {
+    false
 }
 
 #[cfg(unix)]

@@ -62,6 +62,8 @@ pub(super) fn hq(args: &GetArgs) -> Result<HqPlan, Failure> {
         (request.head, "--head"),
         (request.include, "--include"),
         (request.location, "--location"),
+        (request.location_trusted, "--location-trusted"),
+        (args.max_filesize.is_some(), "--max-filesize"),
         (request.compressed, "--compressed"),
         (request.fail_with_body, "--fail-with-body"),
     ] {

@@ -30,12 +30,15 @@ struct Row<'a> {
     early_data: Option<bool>,
     /// Content received in this run.
     bytes: u64,
+    /// Of these, what was thrown away because the content had to come anew.
+    discarded_bytes: u64,
     /// Bytes that were there before; null if it began afresh.
     continued_at: Option<u64>,
     /// Requests beyond the first, redirects not counted.
     further_tries: u32,
     /// From the first request to the file having its name.
     seconds: f64,
+    /// Without what was thrown away.
     goodput_bps: f64,
     /// Of the last request.
     timings_ms: Timings,
@@ -97,7 +100,7 @@ impl Summary {
     }
 
     pub(super) fn add(&mut self, outcome: &Outcome) -> Result<(), Failure> {
-        self.bytes += outcome.trace.received;
+        self.bytes += outcome.trace.received - outcome.trace.discarded;
         match &outcome.result {
             Ok(_) => self.files += 1,
             Err(failure) => self.fail(failure),
@@ -150,10 +153,8 @@ impl Summary {
                 String::new()
             };
             output::line(&format!(
-                "{files} files{failures}, {} in {} ({})",
-                table::bytes(bytes),
-                table::time(elapsed),
-                table::rate(goodput_bps)
+                "{files} files{failures}, {}",
+                amount(bytes, elapsed)
             ))?;
         }
         match self.first_failure {
@@ -178,26 +179,35 @@ fn line(file: &Path, ending: Ending, outcome: &Outcome) -> String {
     let Trace {
         chosen,
         received,
+        discarded,
         continued_at,
         ..
     } = &outcome.trace;
-    let elapsed = outcome.elapsed;
-    let mut text = format!(
-        "{name}: {} in {} ({})",
-        table::bytes(*received),
-        table::time(elapsed),
-        table::rate(table::bits_per_second(*received, elapsed)),
-    );
+    let mut text = format!("{name}: {}", amount(received - discarded, outcome.elapsed));
     if let Some(chosen) = chosen {
         text = format!("{text}, {}", chosen.protocol);
         if chosen.early {
             text.push_str(", 0-RTT");
         }
     }
+    if *discarded > 0 {
+        let discarded = table::bytes(*discarded);
+        text = format!("{text}, fetched anew ({discarded} discarded)");
+    }
     if let Some(offset) = continued_at {
         text = format!("{text}, continued at {}", table::bytes(*offset));
     }
     text
+}
+
+/// So many bytes in such a time, and the rate if there is one.
+fn amount(bytes: u64, elapsed: Duration) -> String {
+    let (size, time) = (table::bytes(bytes), table::time(elapsed));
+    if bytes == 0 {
+        return format!("{size} in {time}");
+    }
+    let rate = table::rate(table::bits_per_second(bytes, elapsed));
+    format!("{size} in {time} ({rate})")
 }
 
 fn row(outcome: &Outcome) -> Row<'_> {
@@ -220,10 +230,11 @@ fn row(outcome: &Outcome) -> Row<'_> {
         reused: chosen.map(|chosen| chosen.reused),
         early_data: chosen.map(|chosen| chosen.early),
         bytes: trace.received,
+        discarded_bytes: trace.discarded,
         continued_at: trace.continued_at,
         further_tries: trace.further_tries,
         seconds: elapsed.as_secs_f64(),
-        goodput_bps: table::bits_per_second(trace.received, *elapsed),
+        goodput_bps: table::bits_per_second(trace.received - trace.discarded, *elapsed),
         timings_ms: Timings {
             dns: measured.resolve.map(milliseconds),
             connect: measured.connect.map(milliseconds),

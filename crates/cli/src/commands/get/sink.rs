@@ -60,6 +60,14 @@ impl Sink {
         }
     }
 
+    /// Bytes of an earlier download that are there and will be overwritten.
+    pub(super) fn ignored(&self) -> Option<u64> {
+        match self {
+            Self::File(part) => part.ignored(),
+            Self::Stream { .. } | Self::Nothing => None,
+        }
+    }
+
     /// What is missing can be fetched later, if all of it is missing too.
     pub(super) fn can_continue(&self) -> bool {
         match self {

@@ -1,25 +1,45 @@
 //! What `-v`, `-i` and `-I` show of requests and responses.
 
-use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
-use http::{HeaderMap, Request, Response};
-use swiftwater_http::client::Chosen;
+use clap::ValueEnum;
+use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION, SET_COOKIE};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
+use swiftwater_http::client::{Chosen, Why};
+
+use super::args::Protocol;
 
 use crate::exit::one_line;
 use crate::progress::Progress;
 
+/// Fields whose values `-v` doesn't show: its output is passed around.
+const SECRET: [HeaderName; 4] = [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION, SET_COOKIE];
+
 /// The head of a response as text, line by line, with an empty one at the end.
 pub(super) fn head<B>(response: &Response<B>) -> String {
+    let mut lines = vec![status_line(response)];
+    lines.extend(fields(response.headers()));
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+fn status_line<B>(response: &Response<B>) -> String {
     let status = response.status();
     let protocol = response.extensions().get::<Chosen>();
     let protocol = protocol.map_or_else(String::new, |chosen| chosen.protocol.to_string());
     let reason = status.canonical_reason().unwrap_or_default();
-    let mut lines = vec![one_line(&format!(
-        "{protocol} {} {reason}",
-        status.as_u16()
-    ))];
-    lines.extend(fields(response.headers()));
-    lines.push(String::new());
-    lines.join("\n")
+    one_line(&format!("{protocol} {} {reason}", status.as_u16()))
+}
+
+/// The same fields, with what is secret replaced: every value of a name.
+fn without_secrets(headers: &HeaderMap) -> HeaderMap {
+    let shown = headers.iter().map(|(name, value)| {
+        let value = if SECRET.contains(name) {
+            HeaderValue::from_static("(not shown)")
+        } else {
+            value.clone()
+        };
+        (name.clone(), value)
+    });
+    shown.collect()
 }
 
 fn fields(headers: &HeaderMap) -> impl Iterator<Item = String> {
@@ -36,19 +56,13 @@ pub(super) fn request<B>(request: &Request<B>, to: &Progress) {
         request.method(),
         request.uri()
     )));
-    let mut shown = request.headers().clone();
-    for name in [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION] {
-        if let Some(value) = shown.get_mut(&name) {
-            *value = http::HeaderValue::from_static("(not shown)");
-        }
-    }
-    for line in fields(&shown) {
+    for line in fields(&without_secrets(request.headers())) {
         to.note(&format!("> {line}"));
     }
 }
 
-/// Prints how the answer came about, and its head.
-pub(super) fn response<B>(response: &Response<B>, to: &Progress) {
+/// Prints how the answer came about, given `--protocol`, and its head.
+pub(super) fn response<B>(response: &Response<B>, wanted: Protocol, to: &Progress) {
     if let Some(chosen) = response.extensions().get::<Chosen>() {
         let connection = if chosen.reused {
             "on a standing connection"
@@ -60,17 +74,26 @@ pub(super) fn response<B>(response: &Response<B>, to: &Progress) {
             0 | 1 => String::new(),
             sent => format!(", sent {sent} times"),
         };
-        let (protocol, why) = (chosen.protocol, chosen.why);
+        let (protocol, why) = (chosen.protocol, why(chosen.why, wanted));
         to.note(&format!("* {protocol} {connection}{early}{again}: {why}"));
     }
-    for line in head(response).trim_end().lines() {
+    to.note(&format!("< {}", status_line(response)));
+    for line in fields(&without_secrets(response.headers())) {
         to.note(&format!("< {line}"));
+    }
+}
+
+/// The reason, in the words of the command line.
+fn why(why: Why, wanted: Protocol) -> String {
+    match (why, wanted.to_possible_value()) {
+        (Why::Policy, Some(value)) => format!("because of --protocol {}", value.get_name()),
+        _ => why.to_string(),
     }
 }
 
 /// Prints what came behind the content.
 pub(super) fn trailers(trailers: &HeaderMap, to: &Progress) {
-    for line in fields(trailers) {
+    for line in fields(&without_secrets(trailers)) {
         to.note(&format!("< (trailer) {line}"));
     }
 }
