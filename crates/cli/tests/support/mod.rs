@@ -8,9 +8,12 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+static COMMANDS: AtomicU32 = AtomicU32::new(0);
 
 /// A command of the binary with a home of its own.
 pub(crate) fn swiftwater() -> Command {
@@ -20,6 +23,13 @@ pub(crate) fn swiftwater() -> Command {
         .env_remove("SSLKEYLOGFILE")
         .env_remove("QLOGDIR")
         .stdin(Stdio::null());
+    // What one run remembers of a port must not concern another test's server at it.
+    let nth = COMMANDS.fetch_add(1, Ordering::Relaxed);
+    let state = format!("state-{}-{nth}", std::process::id());
+    command.env(
+        "XDG_STATE_HOME",
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(state),
+    );
     // A proxy of the machine's knows nothing of the servers here.
     for name in ["http_proxy", "https_proxy", "all_proxy", "no_proxy"] {
         command.env_remove(name).env_remove(name.to_uppercase());

@@ -42,6 +42,9 @@ Statuses from 400 up, and redirects unless -L follows them, are failures (exit c
 User-Agent, Range, If-... and the like), not Authorization, Cookie or fields of your own, unless
 --location-trusted is given.
 
+Where QUIC failed and TCP worked is remembered between runs, for a minute and longer each time, in
+quic-failures.json in $XDG_STATE_HOME/swiftwater or ~/.local/state/swiftwater; --no-state leaves that out.
+
 Over TCP, servers must speak TLS 1.2 or 1.3; QUIC has 1.3 only.
 
 --protocol hq speaks HTTP/0.9 on QUIC streams (hq-interop), for tests of the transport: no flags about requests
@@ -130,6 +133,10 @@ pub struct GetArgs {
     /// safe
     #[arg(long, help_heading = "Protocol")]
     pub zero_rtt: bool,
+
+    /// Neither read nor write what is remembered between runs (where QUIC does not work)
+    #[arg(long, help_heading = "Protocol")]
+    pub no_state: bool,
 
     /// Print one JSON object per address, then one with totals
     #[arg(long, help_heading = "Output")]

@@ -1,16 +1,18 @@
 //! The HTTP client that the flags ask for.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use swiftwater::{Client, MemorySessionStore};
-use swiftwater_http::client::{HttpClient, Policy, Proxies, Timeouts};
+use swiftwater_http::client::{BackOff, HttpClient, KnownFailure, Policy, Proxies, Timeouts};
 use swiftwater_http::udp::ALPN_HTTP3;
 use tokio::time::timeout;
 
 use super::args::{GetArgs, Protocol};
-use super::trust;
+use super::{quic_failures, trust};
 use crate::exit::{Exit, Failure};
+use crate::identity::default_state_dir;
 use crate::transport::{build_failure, client};
 
 /// What QUIC may take where something else can be tried.
@@ -19,8 +21,21 @@ const QUIC_PATIENCE: Duration = Duration::from_secs(5);
 /// Until the head of a response comes, for requests that take the server long.
 const HEAD_PATIENCE: Duration = Duration::from_secs(300);
 
+/// Without anything from the server for so long, it is asked for a sign of life: slow answers are no reason to
+/// end a connection, and a server that was restarted resets it at once.
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
+
+/// How long QUIC is left alone where it failed, in this run and later ones.
+const BACK_OFF: BackOff = BackOff {
+    first: Duration::from_secs(60),
+    longest: Duration::from_secs(24 * 60 * 60),
+};
+
 /// How long the end of the program waits for its farewells to be sent.
 const FAREWELL: Duration = Duration::from_millis(500);
+
+/// The same if there is no connection, but perhaps an attempt.
+const SHORT_FAREWELL: Duration = Duration::from_millis(20);
 
 /// H3_NO_ERROR (RFC 9114, section 8.1).
 const NO_ERROR: u64 = 0x100;
@@ -29,6 +44,9 @@ const NO_ERROR: u64 = 0x100;
 pub(super) struct Clients {
     pub(super) http: HttpClient,
     pub(super) quic: Option<Client>,
+    /// Where it is kept between runs that QUIC failed.
+    memory: Option<PathBuf>,
+    remembered: Vec<KnownFailure>,
 }
 
 impl Clients {
@@ -41,6 +59,7 @@ impl Clients {
             .transport(|transport| {
                 transport.handshake_timeout = patience;
                 transport.receive_rate = args.limit_rate;
+                transport.keep_alive_interval.get_or_insert(KEEP_ALIVE);
             });
         let tls = quic.tls_over_tcp().map_err(|error| build_failure(&error))?;
         let policy = match args.protocol {
@@ -58,6 +77,7 @@ impl Clients {
             // No record of the DNS is asked for: without this, a single address would never be tried.
             .assume_http3(true)
             .early_data(args.zero_rtt)
+            .back_off(BACK_OFF)
             .timeouts(Timeouts {
                 resolve: patience,
                 connect: patience,
@@ -69,25 +89,49 @@ impl Clients {
                 head: HEAD_PATIENCE,
                 ..Timeouts::default()
             });
-        let mut kept = None;
+        let (mut kept, mut memory, mut remembered) = (None, None, Vec::new());
         if policy != Policy::NoHttp3 {
             let quic = quic.build().map_err(|error| build_failure(&error))?;
             builder = builder.quic(quic.endpoint().clone(), quic.config().clone());
             kept = Some(quic);
+            // Without a place for it, nothing is remembered.
+            memory = default_state_dir().ok().filter(|_| !args.no_state);
+            if let Some(directory) = &memory {
+                remembered = quic_failures::read(directory, BACK_OFF.longest);
+                builder = builder.known_failures(remembered.clone());
+            }
         }
         let http = builder
             .build()
             .map_err(|error| Failure::new(Exit::Failure, error))?;
-        Ok(Self { http, quic: kept })
+        Ok(Self {
+            http,
+            quic: kept,
+            memory,
+            remembered,
+        })
     }
 
     /// Closes all connections and waits, for a moment, until the servers could hear of it.
     pub(super) async fn hang_up(self) {
+        let patience = if self.http.pool_stats().http3 > 0 {
+            FAREWELL
+        } else {
+            SHORT_FAREWELL
+        };
         self.http.close_idle();
+        let known = self.http.known_failures();
+        if let Some(directory) = &self.memory
+            && quic_failures::differ(&known, &self.remembered)
+            && let Err(error) = quic_failures::write(directory, &known)
+        {
+            // It only costs time.
+            tracing::debug!(%error, "where QUIC failed is not remembered");
+        }
         if let Some(quic) = self.quic {
             quic.endpoint().close(NO_ERROR, b"");
             // Late is late: the servers find out by their idle timeouts.
-            let _ = timeout(FAREWELL, quic.endpoint().wait_idle()).await;
+            let _ = timeout(patience, quic.endpoint().wait_idle()).await;
         }
     }
 }

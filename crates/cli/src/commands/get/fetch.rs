@@ -319,8 +319,13 @@ impl Context {
             failure = unreadable(upload.as_ref()) => return Err(Trouble::Final(failure)),
             answered = self.send_plainly(request) => answered,
         };
-        let response =
-            response.map_err(|error| Trouble::Unreachable(request_failure(&error, &ask.url)))?;
+        let response = response.map_err(|error| {
+            let failure = request_failure(&error, &ask.url);
+            match error {
+                Error::Unreachable(_) => Trouble::Unreachable(failure),
+                _ => Trouble::Unanswered(failure),
+            }
+        })?;
         trace.status = Some(response.status());
         trace.chosen = response.extensions().get().copied();
         if self.options.verbose {

@@ -16,6 +16,7 @@ mod order;
 mod pace;
 mod part;
 mod plan;
+mod quic_failures;
 mod range;
 mod redirect;
 mod report;

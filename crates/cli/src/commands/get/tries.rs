@@ -11,6 +11,9 @@ use crate::exit::Failure;
 /// Continuations of one address in one run.
 const MAX_CONTINUATIONS: u32 = 5;
 
+/// Times in one run that a server is looked for which was there and is gone: restarting may take it a minute.
+const MAX_RECONNECTIONS: u32 = 8;
+
 /// Before the first continuation or repetition; each further one waits twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 
@@ -22,8 +25,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 pub(super) enum Trouble {
     /// What is there is of another version or can't be continued: at once from the beginning.
     Afresh,
-    /// There is no response.
+    /// There is no connection.
     Unreachable(Failure),
+    /// There is no response.
+    Unanswered(Failure),
     /// The content broke off.
     Broken(Failure),
     /// The server can't answer now; when it asks to be asked again.
@@ -43,6 +48,7 @@ impl From<Failure> for Trouble {
 pub(super) struct Tries {
     repetitions: u32,
     continuations: u32,
+    reconnections: u32,
     pauses: u32,
 }
 
@@ -56,6 +62,7 @@ impl Tries {
                 0
             },
             continuations: MAX_CONTINUATIONS,
+            reconnections: MAX_RECONNECTIONS,
             pauses: 0,
         }
     }
@@ -72,10 +79,17 @@ impl Tries {
             Trouble::Final(failure) => return Err(failure),
             Trouble::Busy(failure, asked) => (failure, asked),
             // Only what was begun is continued without being asked to.
-            Trouble::Unreachable(failure) if self.continuations == MAX_CONTINUATIONS => {
+            Trouble::Unreachable(failure) | Trouble::Unanswered(failure)
+                if self.continuations == MAX_CONTINUATIONS =>
+            {
                 return self.repeat(sink).ok_or(failure);
             }
-            Trouble::Unreachable(failure) | Trouble::Broken(failure) => (failure, None),
+            Trouble::Unreachable(_) if sink.can_continue() && self.reconnections > 0 => {
+                self.reconnections -= 1;
+                return Ok(self.next_pause());
+            }
+            Trouble::Unreachable(failure) => return self.repeat(sink).ok_or(failure),
+            Trouble::Unanswered(failure) | Trouble::Broken(failure) => (failure, None),
         };
         if asked.is_none() && sink.can_continue() && self.continuations > 0 {
             self.continuations -= 1;
