@@ -121,6 +121,32 @@ async fn no_more_clients_than_allowed() {
     .await;
 }
 
+/// Whoever takes all places and is silent for a second makes room; nobody is locked out until the client
+/// timeout.
+#[tokio::test]
+async fn a_silent_client_makes_room() {
+    guard(async {
+        let (pair, relay) = through(|config| config.max_clients = 1);
+        let other = Pair::new();
+        let a = connect(&pair, &relay).await;
+        transfer(&a, 1000).await;
+        let connecting = other
+            .client
+            .connect(&pair.config, relay.local_addr(), NAME)
+            .unwrap();
+        let b = connecting.await.unwrap();
+        transfer(&b, 1000).await;
+        assert!(relay.counters().refused > 0, "a had been active");
+        // The first one comes back, as from behind a NAT that forgot it.
+        transfer(&a, 1000).await;
+        let counters = relay.counters();
+        assert_eq!((counters.clients, counters.replaced >= 2), (1, true));
+        pair.shut_down().await;
+        other.shut_down().await;
+    })
+    .await;
+}
+
 /// The server follows when the relay behaves like a NAT that forgot.
 #[tokio::test]
 async fn a_connection_survives_rebinding() {

@@ -5,7 +5,9 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
+use swiftwater_units::Instant;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinHandle;
 
@@ -21,6 +23,9 @@ const BUFFERS: SocketBuffers = SocketBuffers {
     receive: 4 << 20,
 };
 
+/// A client for which nothing has passed for this long makes room for a new one when there is none.
+const REPLACEABLE_AFTER: Duration = Duration::from_secs(1);
+
 /// One receive buffer for all sockets of the relay: they are read one at a time.
 type SharedBatch = Arc<Mutex<RecvBatch>>;
 
@@ -31,6 +36,8 @@ pub(super) struct Hub {
     dealings: Arc<Mutex<Dealings>>,
     listener: Arc<Socket>,
     clients: HashMap<SocketAddr, Client>,
+    /// While all places are taken, none can be taken away before this time.
+    full_until: Instant,
     batch: SharedBatch,
 }
 
@@ -75,6 +82,7 @@ pub(super) fn run(
             dealings,
             listener,
             clients: HashMap::new(),
+            full_until: Instant::ZERO,
             batch: Arc::new(Mutex::new(RecvBatch::new())),
         };
         hub.run(commands).await;
@@ -87,7 +95,7 @@ impl Hub {
     }
 
     async fn run(&mut self, mut commands: UnboundedReceiver<Command>) {
-        let period = (self.config.client_timeout / 4).max(std::time::Duration::from_millis(10));
+        let period = (self.config.client_timeout / 4).max(Duration::from_millis(10));
         let mut tick = tokio::time::interval(period);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut errors = ReceiveErrors::default();
@@ -138,7 +146,7 @@ impl Hub {
         if let Some(known) = self.clients.get(&client) {
             return Some(Arc::clone(&known.flow));
         }
-        if self.clients.len() >= self.config.max_clients {
+        if self.clients.len() >= self.config.max_clients && !self.replace_idlest() {
             return None;
         }
         let upstream = match self.open_upstream() {
@@ -162,6 +170,29 @@ impl Hub {
         };
         self.clients.insert(client, known);
         Some(flow)
+    }
+
+    /// Forgets the client for which nothing has passed for the longest time, if that is long enough; false
+    /// if all are active.
+    fn replace_idlest(&mut self) -> bool {
+        let now = self.shaper.clock.now();
+        if now < self.full_until {
+            // Not searched for every datagram of a flood.
+            return false;
+        }
+        let idlest = self.clients.iter();
+        let idlest = idlest.min_by_key(|(_, client)| client.flow.active());
+        let Some((&address, client)) = idlest else {
+            return false;
+        };
+        let replaceable = client.flow.active() + REPLACEABLE_AFTER;
+        if replaceable > now {
+            self.full_until = replaceable;
+            return false;
+        }
+        self.clients.remove(&address);
+        self.dealings().replaced += 1;
+        true
     }
 
     fn open_upstream(&self) -> Result<Arc<Socket>, BindError> {

@@ -48,7 +48,9 @@ pub struct RelayConfig {
     pub down: LinkConfig,
     /// Seed of everything random on the links.
     pub seed: u64,
-    /// Clients at once; default 1024. Datagrams of further ones are dropped.
+    /// Clients at once; default 1024. A further one takes the place of the client for which nothing has
+    /// passed for the longest time, a second at least: if that one comes back, the server sees it at a new port.
+    /// If all are active, datagrams of further ones are dropped.
     pub max_clients: usize,
     /// A client that neither sends nor gets anything for this long is forgotten; default 60 s.
     pub client_timeout: Duration,
@@ -106,6 +108,8 @@ pub struct RelayCounters {
     pub refused: u64,
     /// Datagrams that a socket did not take after the link.
     pub unsent: u64,
+    /// Idle clients whose place was given to another.
+    pub replaced: u64,
     /// Times that [`Relay::rebind`] was called.
     pub rebinds: u64,
 }
@@ -124,6 +128,7 @@ pub struct Relay {
 struct Dealings {
     clients: usize,
     refused: u64,
+    replaced: u64,
     rebinds: u64,
 }
 
@@ -183,6 +188,7 @@ impl Relay {
             down: tally.down,
             clients: dealings.clients,
             refused: dealings.refused,
+            replaced: dealings.replaced,
             unsent: tally.unsent,
             rebinds: dealings.rebinds,
         }
