@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
 
 mod common;
+#[path = "support/watchdog.rs"]
+mod watchdog;
 
 use std::future::Future;
 use std::io;
@@ -142,7 +144,11 @@ fn run(test: impl Future<Output = ()> + Send + 'static) {
     let (done, finished) = mpsc::channel();
     let runner = thread::spawn(move || {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
-        runtime.enable_all().build().unwrap().block_on(test);
+        let watched = async {
+            watchdog::watch_this_thread();
+            test.await;
+        };
+        runtime.enable_all().build().unwrap().block_on(watched);
         done.send(()).unwrap();
     });
     match finished.recv_timeout(Duration::from_secs(60)) {

@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
 
 mod common;
+#[path = "support/watchdog.rs"]
+mod watchdog;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -69,7 +71,10 @@ async fn a_flood_of_first_packets_starves_nobody() {
         let (mut server, client) = configs(TransportConfig::default());
         server.retry = RetryPolicy::Above(HALF_OPEN);
         let options = EndpointOptions::new(endpoint_config(1), [1; 32]).server(server);
-        let pair = Arc::new(Pair::on("127.0.0.1:0", "127.0.0.1:0", options, client));
+        let pair = {
+            let _watched = watchdog::enter();
+            Arc::new(Pair::on("127.0.0.1:0", "127.0.0.1:0", options, client))
+        };
         let accepting = pair.server.clone();
         let acceptor = tokio::spawn(async move {
             while let Some(connection) = accepting.accept().await {

@@ -1,6 +1,9 @@
 //! A server and a client of HTTP/3 on loopback.
 #![allow(dead_code, unreachable_pub, reason = "every test crate uses its part")]
 
+#[path = "../../../net/tests/support/watchdog.rs"]
+mod watchdog;
+
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,8 +80,13 @@ impl Pair {
         };
         let any = "127.0.0.1:0".parse().unwrap();
         let options = EndpointOptions::new(endpoint_config(1), [1; 32]).server(server_config);
-        let server_end = Endpoint::bind(any, options).unwrap();
-        let client_end = Endpoint::client(any, endpoint_config(2), [2; 32]).unwrap();
+        let [server_end, client_end] = {
+            let _watched = watchdog::enter();
+            [
+                Endpoint::bind(any, options).unwrap(),
+                Endpoint::client(any, endpoint_config(2), [2; 32]).unwrap(),
+            ]
+        };
         let pair = Self {
             server,
             server_end,
