@@ -246,6 +246,32 @@ async fn each_request_leaves_one_line() {
 }
 
 #[tokio::test]
+async fn trailers_are_the_end_of_a_response() {
+    let records = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&records);
+    let log = AccessLogLayer::to(move |record| sink.lock().unwrap().push(record.ending()));
+    let (feeder, body) = fed();
+    let body = Mutex::new(Some(body));
+    let inner = service_fn(move |_: Request<Body>| {
+        let body = body.lock().unwrap().take().unwrap();
+        async { Ok::<_, Infallible>(Response::new(body)) }
+    });
+    let response = log.layer(inner).oneshot(request("GET", "/")).await.unwrap();
+    feeder.data("content");
+    let trailers = [(
+        http::HeaderName::from_static("grpc-status"),
+        HeaderValue::from_static("0"),
+    )];
+    feeder.frame(http_body::Frame::trailers(trailers.into_iter().collect()));
+    let mut body = response.into_body();
+    assert_eq!(piece(&mut body).await, "content");
+    assert!(body.frame().await.unwrap().unwrap().is_trailers());
+    // Servers ask for nothing after trailers.
+    drop(body);
+    assert_eq!(*records.lock().unwrap(), ["complete"]);
+}
+
+#[tokio::test]
 async fn what_has_no_response_is_logged_too() {
     let lines = Lines::default();
     let writer = lines.clone();

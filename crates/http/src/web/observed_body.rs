@@ -91,7 +91,8 @@ impl<B: Body, F: FnOnce(u64, Ending)> Body for ObservedBody<B, F> {
             Poll::Ready(Some(Err(_))) => this.report.send(Ending::Failed),
             Poll::Ready(Some(Ok(frame))) => {
                 this.report.bytes += frame.data_ref().map_or(0, Buf::remaining) as u64;
-                if this.inner.is_end_stream() {
+                // Nothing comes after trailers, and nobody may ask (RFC 9110, section 6.5).
+                if frame.is_trailers() || this.inner.is_end_stream() {
                     this.report.send(Ending::Complete);
                 }
             }
