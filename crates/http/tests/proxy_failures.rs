@@ -8,8 +8,8 @@ mod peers;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use http_body::{Body as HttpBody, Frame};
 use http_body_util::BodyExt;
 use swiftwater_http::tcp::Limits;
 use swiftwater_http::web::body::Body;
+use swiftwater_http::web::connection_info::{ConnectionInfo, Transport};
 use swiftwater_http::web::proxy::{Proxy, ProxyOptions, Upstream};
 use swiftwater_http::web::timed_body::{Pace, TimedBody};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -152,6 +153,149 @@ async fn requests_beyond_the_limit_are_turned_away() {
     assert_eq!(text(first).await, "first");
     let third = send(&proxy, request("GET", Body::empty())).await;
     assert_eq!(third.status(), StatusCode::OK);
+}
+
+/// A request of a client at this address.
+fn of_client(address: &str) -> Request<Body> {
+    let mut request = request("GET", Body::empty());
+    request.extensions_mut().insert(ConnectionInfo {
+        peer: format!("{address}:1").parse().unwrap(),
+        local: "192.0.2.9:443".parse().unwrap(),
+        protocol: Transport::Tls,
+        alpn: None,
+        server_name: None,
+    });
+    request
+}
+
+/// How many requests of `request` can be under way at once.
+async fn slots_for(options: ProxyOptions, request: impl Fn(usize) -> Request<Body>) -> usize {
+    let service = service_fn(|_: Request<Body>| async {
+        let (feeder, body) = fed();
+        feeder.data("first");
+        std::mem::forget(feeder);
+        Ok::<_, Infallible>(Response::new(body))
+    });
+    let server = plain(service, Limits::default()).await;
+    let proxy = proxy(server.local_addr(), options);
+    let mut held = Vec::new();
+    for number in 0..100 {
+        let response = send(&proxy, request(number)).await;
+        if response.status() == StatusCode::SERVICE_UNAVAILABLE {
+            assert!(response.headers().contains_key("retry-after"));
+            // Others still get a place.
+            let other = send(&proxy, of_client("203.0.113.77")).await;
+            assert_eq!(other.status(), StatusCode::OK);
+            return held.len();
+        }
+        held.push(response);
+    }
+    held.len()
+}
+
+#[tokio::test]
+async fn one_client_leaves_slots_to_others() {
+    let options = || ProxyOptions {
+        in_flight: 20,
+        ..ProxyOptions::default()
+    };
+    let one = slots_for(options(), |_| of_client("192.0.2.1")).await;
+    assert_eq!(one, 10);
+    // All of a subscriber's network count together.
+    let network = slots_for(options(), |number| {
+        of_client(&format!("[2001:db8::{number:x}]"))
+    });
+    assert_eq!(network.await, 10);
+    // Behind another proxy its clients are counted, not it.
+    let behind = ProxyOptions {
+        trust_forwarded: true,
+        ..options()
+    };
+    let client = slots_for(behind, |number| {
+        let mut request = of_client("192.0.2.1");
+        let value = format!("10.0.0.{number}, 198.51.100.1");
+        let headers = request.headers_mut();
+        headers.insert("x-forwarded-for", value.parse().unwrap());
+        request
+    });
+    assert_eq!(client.await, 10);
+}
+
+#[derive(Clone, Default)]
+struct Captured(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Captured {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Captured {
+    /// Captures what is logged at the level of errors on this thread.
+    fn start(&self) -> tracing::subscriber::DefaultGuard {
+        let writer = self.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::ERROR)
+            .with_ansi(false)
+            .with_writer(move || writer.clone())
+            .finish();
+        tracing::subscriber::set_default(subscriber)
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn operators_read_why_an_upstream_failed() {
+    let (listener, address) = listen().await;
+    drop(listener);
+    let log = Captured::default();
+    let _guard = log.start();
+    let down = proxy(address, ProxyOptions::default());
+    for _ in 0..20 {
+        let response = send(&down, request("GET", Body::empty())).await;
+        assert_eq!(response.status(), StatusCode::BAD_GATEWAY);
+    }
+    let text = log.text();
+    assert!(
+        text.contains(&format!("upstream http://{address}")),
+        "{text}"
+    );
+    assert!(
+        text.contains("answered with 502") && text.contains("refused"),
+        "{text}"
+    );
+    // Not once for each, and in words.
+    assert!(
+        text.lines().count() < 10 && !text.contains("Error {"),
+        "{text}"
+    );
+
+    let log = Captured::default();
+    let _guard = log.start();
+    let (listener, address) = listen().await;
+    let upstream = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        read_head(&mut stream).await;
+        let head = b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf";
+        stream.write_all(head).await.unwrap();
+    });
+    let half = proxy(address, ProxyOptions::default());
+    let response = send(&half, request("GET", Body::empty())).await;
+    assert!(in_time(response.into_body().collect()).await.is_err());
+    upstream.await.unwrap();
+    let text = log.text();
+    assert!(
+        text.contains(&format!("upstream http://{address}: a response broke off")),
+        "{text}"
+    );
 }
 
 /// An upstream that answers the first request of its first connection, closes it at the second, and

@@ -13,16 +13,22 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum ProxyError {
     /// The target of the request has no path that could be forwarded, or could leave the prefix of
-    /// the upstream.
+    /// the upstream, or behind a route might mean another one.
     #[error("the target can't be forwarded")]
     Target,
     /// CONNECT, or an upgrade such as WebSocket's: the proxy forwards messages, not tunnels.
     #[error("tunnels and upgrades are not supported")]
     Tunnel,
+    /// TRACE, which would show what the proxy adds (RFC 9110, section 9.3.8).
+    #[error("TRACE is not supported")]
+    Trace,
+    /// `Content-Length` is not one number (RFC 9110, section 8.6).
+    #[error("Content-Length is not one number")]
+    ContentLength,
     /// An expectation other than `100-continue`.
     #[error("the expectation is unknown")]
     Expectation,
-    /// As many requests as the options allow are under way.
+    /// As many requests are under way as the options allow: all of them, or the client's share.
     #[error("too many requests are under way")]
     Busy,
     /// The upstream can't be reached.
@@ -49,10 +55,10 @@ impl ProxyError {
     /// The status code that the client is answered with.
     pub fn status(&self) -> StatusCode {
         match self {
-            Self::Target | Self::Body => StatusCode::BAD_REQUEST,
+            Self::Target | Self::ContentLength | Self::Body => StatusCode::BAD_REQUEST,
             Self::SlowBody => StatusCode::REQUEST_TIMEOUT,
             Self::Expectation => StatusCode::EXPECTATION_FAILED,
-            Self::Tunnel => StatusCode::NOT_IMPLEMENTED,
+            Self::Tunnel | Self::Trace => StatusCode::NOT_IMPLEMENTED,
             Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Self::Connect(_) | Self::Upstream(_) => StatusCode::BAD_GATEWAY,
             Self::ConnectTimeout(_) | Self::HeadTimeout => StatusCode::GATEWAY_TIMEOUT,

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::net::IpAddr;
 
 use http::header::{
-    CONNECTION, COOKIE, FORWARDED, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING,
-    UPGRADE, VIA,
+    ALT_SVC, CONNECTION, CONTENT_LENGTH, COOKIE, FORWARDED, PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE, VIA,
 };
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
@@ -85,6 +85,85 @@ pub(super) fn join_cookies(headers: &mut HeaderMap) {
     }
 }
 
+/// Removes what must not reach an upstream from clients: `Proxy`, which CGI programs take for the setting of
+/// their own proxy, and fields with underscores that CGI and WSGI can't tell from another one that is there
+/// or that this proxy decides on.
+pub(super) fn remove_misleading(headers: &mut HeaderMap) {
+    headers.remove("proxy");
+    let misleading: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| name.as_str().contains('_'))
+        .filter(|name| {
+            let twin = name.as_str().replace('_', "-");
+            headers.contains_key(&twin) || is_decided_here(&twin)
+        })
+        .cloned()
+        .collect();
+    for name in misleading {
+        headers.remove(name);
+    }
+}
+
+/// Whether clients have no say in field `name`, in lower case.
+fn is_decided_here(name: &str) -> bool {
+    is_trusted_only(name)
+        || HOP_BY_HOP.iter().any(|field| field == name)
+        || matches!(name, "content-length" | "early-data" | "proxy")
+}
+
+/// Whether field `name`, in lower case, is for proxies before this one alone to set: it says who the client
+/// is, or what it asked for.
+fn is_trusted_only(name: &str) -> bool {
+    name.starts_with("x-forwarded-")
+        || matches!(
+            name,
+            "forwarded" | "x-real-ip" | "x-original-url" | "x-rewrite-url"
+        )
+}
+
+/// Makes `Content-Length` one decimal number without leading zeros (RFC 9110, section 8.6); false if it is
+/// none, or several that differ.
+pub(super) fn unify_content_length(headers: &mut HeaderMap) -> bool {
+    let mut length: Option<u64> = None;
+    for value in headers.get_all(CONTENT_LENGTH) {
+        let Ok(text) = value.to_str() else {
+            return false;
+        };
+        for member in text.split(',') {
+            let member = member.trim_matches([' ', '\t']);
+            let digits = member.bytes().all(|byte| byte.is_ascii_digit());
+            match member.parse() {
+                Ok(number) if digits && length.is_none_or(|length| length == number) => {
+                    length = Some(number);
+                }
+                _ => return false,
+            }
+        }
+    }
+    if let Some(length) = length {
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    true
+}
+
+/// Removes what a response of the upstream says about its own connection or origin: a length that the
+/// transfer coding overrides (RFC 9112, section 6.3), fields of one connection, alternatives to the origin
+/// (RFC 7838), which are not those of the public one.
+pub(super) fn clean_response(headers: &mut HeaderMap) {
+    if headers.contains_key(TRANSFER_ENCODING) {
+        headers.remove(CONTENT_LENGTH);
+    }
+    remove_hop_by_hop(headers);
+    headers.remove(ALT_SVC);
+}
+
+/// The address that the proxy before this one saw: the last in `X-Forwarded-For`.
+pub(super) fn forwarded_for(headers: &HeaderMap) -> Option<IpAddr> {
+    let value = headers.get_all(X_FORWARDED_FOR).iter().next_back()?;
+    let last = value.to_str().ok()?.rsplit(',').next()?;
+    last.trim().parse().ok()
+}
+
 /// Says for whom, for which host and by which scheme the request was made. What the request says
 /// already is kept only if it is trusted.
 pub(super) fn add_forwarded(
@@ -94,15 +173,8 @@ pub(super) fn add_forwarded(
     trust: bool,
 ) {
     if !trust {
-        for name in [
-            FORWARDED,
-            X_FORWARDED_FOR,
-            X_FORWARDED_PROTO,
-            X_FORWARDED_HOST,
-            HeaderName::from_static("x-forwarded-port"),
-            HeaderName::from_static("x-forwarded-server"),
-            HeaderName::from_static("x-real-ip"),
-        ] {
+        let claims = headers.keys().filter(|name| is_trusted_only(name.as_str()));
+        for name in claims.cloned().collect::<Vec<_>>() {
             headers.remove(name);
         }
     }

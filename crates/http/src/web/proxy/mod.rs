@@ -6,19 +6,23 @@
 //! while it was idle (RFC 9110, section 9.2.2).
 //!
 //! - `options`: where requests go, and how.
-//! - `rewrite`, `fields`: heads of requests and responses; no I/O.
+//! - `rewrite`, `fields`, `location`: heads of requests and responses; no I/O.
+//! - `failures`: what the log says of an upstream that fails.
 //! - `upload`: bodies of requests, and their wait for 100 (Continue).
 //! - `connector`: connections to the upstream.
 
 mod connector;
 mod error;
+mod failures;
 mod fields;
+mod location;
 mod options;
 mod rewrite;
 mod upload;
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -30,7 +34,6 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep_until;
 use tower::Service;
 
@@ -38,10 +41,13 @@ pub use error::ProxyError;
 pub use options::{ProxyOptions, Upstream, UpstreamError};
 
 use connector::{Connector, Proven};
+use failures::Failures;
 use rewrite::Outgoing;
 use upload::{Breakage, Progress, Upload, await_continue};
 
 use super::body::{Body, BoxError, text_response};
+use super::connection_info::ConnectionInfo;
+use super::shared_limit::{SharedLimit, SharedPermit};
 use super::timed_body::{Pace, TimedBody, TimedBodyError};
 
 /// hyper's least buffer for the head of a response.
@@ -60,7 +66,8 @@ struct Shared {
     upstream: Upstream,
     options: ProxyOptions,
     client: Client<Connector, Upload>,
-    slots: Arc<Semaphore>,
+    slots: SharedLimit,
+    failures: Failures,
 }
 
 impl Proxy {
@@ -73,12 +80,12 @@ impl Proxy {
             .pool_max_idle_per_host(options.idle_connections)
             .http1_max_buf_size(options.header_size.max(MIN_HEADER_BUFFER))
             .build(Connector::new(options.connect_timeout));
-        let slots = options.in_flight.clamp(1, Semaphore::MAX_PERMITS);
         Self {
             shared: Arc::new(Shared {
                 upstream,
                 client,
-                slots: Arc::new(Semaphore::new(slots)),
+                slots: SharedLimit::new(options.in_flight.max(1)),
+                failures: Failures::default(),
                 options,
             }),
         }
@@ -90,24 +97,57 @@ impl Shared {
         self: Arc<Self>,
         request: Request<Body>,
     ) -> Result<Response<Body>, ProxyError> {
-        let permit = Arc::clone(&self.slots)
-            .try_acquire_owned()
-            .map_err(|_| ProxyError::Busy)?;
+        let client = self.client_of(&request);
+        let permit = self.slots.try_acquire(client, 1);
+        let permit = permit.map_err(|_| ProxyError::Busy)?;
         let (parts, body) = request.into_parts();
         let head = Outgoing::new(parts, &self.upstream, &self.options)?;
+        let public = head.public.clone();
         let mut response = self.exchange(head, body).await?;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             // Nobody asked for it.
             return Err(ProxyError::Tunnel);
         }
-        rewrite::response(&mut response, &self.options);
+        rewrite::response(&mut response, &self.upstream, &self.options, &public);
         let pace = Pace::gap(self.options.body_gap);
         Ok(response.map(|body| {
             Body::new(Download {
                 inner: TimedBody::new(body, pace),
+                shared: self,
                 _permit: permit,
             })
         }))
+    }
+
+    /// Whose share of the slots a request takes.
+    fn client_of(&self, request: &Request<Body>) -> IpAddr {
+        let forwarded = || fields::forwarded_for(request.headers());
+        let forwarded = self.options.trust_forwarded.then(forwarded).flatten();
+        let peer = || {
+            let connection = request.extensions().get::<ConnectionInfo>();
+            connection.map(|connection| connection.peer.ip())
+        };
+        // Servers that tell nothing of the connection have one client.
+        forwarded
+            .or_else(peer)
+            .unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
+    }
+
+    fn answer(&self, error: &ProxyError) -> Response<Body> {
+        let status = error.status();
+        if matches!(
+            status,
+            StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT
+        ) {
+            let what = format!("answered with {}", status.as_u16());
+            self.failures.report(&self.upstream, &what, error);
+        }
+        let mut response = text_response(status, &error.to_string());
+        if matches!(error, ProxyError::Busy) {
+            let soon = HeaderValue::from_static("1");
+            response.headers_mut().insert(RETRY_AFTER, soon);
+        }
+        response
     }
 
     /// Sends the request; a second time if nothing speaks against it.
@@ -177,20 +217,6 @@ fn was_stale(error: &legacy::Error) -> bool {
     extensions.get::<Proven>().is_some_and(Proven::get) && error::ended_early(error)
 }
 
-fn answer(error: &ProxyError) -> Response<Body> {
-    let status = error.status();
-    if status.is_server_error() {
-        let cause = std::error::Error::source(error).map(|cause| format!("{cause:?}"));
-        tracing::warn!(%error, cause, "a request could not be forwarded");
-    }
-    let mut response = text_response(status, &error.to_string());
-    if matches!(error, ProxyError::Busy) {
-        let soon = HeaderValue::from_static("1");
-        response.headers_mut().insert(RETRY_AFTER, soon);
-    }
-    response
-}
-
 impl<B> Service<Request<B>> for Proxy
 where
     B: HttpBody<Data = Bytes> + Send + 'static,
@@ -206,8 +232,12 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let shared = Arc::clone(&self.shared);
-        let forwarded = shared.forward(request.map(Body::new));
-        Box::pin(async move { Ok(forwarded.await.unwrap_or_else(|error| answer(&error))) })
+        let forwarded = Arc::clone(&shared).forward(request.map(Body::new));
+        Box::pin(async move {
+            Ok(forwarded
+                .await
+                .unwrap_or_else(|error| shared.answer(&error)))
+        })
     }
 }
 
@@ -215,7 +245,8 @@ where
 #[derive(Debug)]
 struct Download {
     inner: TimedBody<Incoming>,
-    _permit: OwnedSemaphorePermit,
+    shared: Arc<Shared>,
+    _permit: SharedPermit,
 }
 
 impl HttpBody for Download {
@@ -226,7 +257,13 @@ impl HttpBody for Download {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, TimedBodyError>>> {
-        Pin::new(&mut self.inner).poll_frame(cx)
+        let polled = Pin::new(&mut self.inner).poll_frame(cx);
+        if let Poll::Ready(Some(Err(error))) = &polled {
+            let shared = &self.shared;
+            let what = "a response broke off";
+            shared.failures.report(&shared.upstream, what, error);
+        }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {

@@ -1,5 +1,6 @@
 //! Where requests go, and how.
 
+use std::fmt;
 use std::time::Duration;
 
 use http::Uri;
@@ -12,6 +13,13 @@ pub struct Upstream {
     pub(super) authority: Authority,
     /// Empty, or begins with a slash and does not end in one.
     pub(super) prefix: String,
+}
+
+/// As [`Upstream::parse`] reads it.
+impl fmt::Display for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "http://{}{}", self.authority, self.prefix)
+    }
 }
 
 /// Why a text names no upstream.
@@ -59,8 +67,14 @@ pub struct ProxyOptions {
     /// Whether the upstream sees the host that the client asked for, instead of its own. Default:
     /// no.
     pub preserve_host: bool,
+    /// Whether the proxy is one of several routes that are chosen by the path: then paths are refused that
+    /// an upstream might resolve to what is below another route, with a segment `.` or `..`, also before a
+    /// `;`, with a backslash, or with an encoded slash or backslash. Default: no.
+    pub behind_route: bool,
     /// Whether `Forwarded` and `X-Forwarded-…` of requests are believed and extended, as is right
-    /// behind another proxy. Otherwise they are replaced. Default: no.
+    /// behind another proxy. Otherwise they are replaced, and `X-Real-IP`, `X-Original-URL` and
+    /// `X-Rewrite-URL` are removed. The last address in `X-Forwarded-For` then is the client's, as
+    /// [`in_flight`](Self::in_flight) counts it. Default: no.
     pub trust_forwarded: bool,
     /// The name of this proxy in `Via`, a token (RFC 9110, section 7.6.3). Default: `swiftwater`.
     pub pseudonym: String,
@@ -78,7 +92,9 @@ pub struct ProxyOptions {
     pub idle_connections: usize,
     /// How long to keep them. Default: 60 s.
     pub idle_timeout: Duration,
-    /// Requests under way at once; further ones are answered with 503. At least 1. Default: 4096.
+    /// Requests under way at once; further ones are answered with 503, and so are those of a client that
+    /// has more under way than are free ([`SharedLimit`](crate::web::shared_limit::SharedLimit)). At
+    /// least 1. Default: 4096.
     pub in_flight: usize,
     /// Bytes of the head of a response, at least 8192. Default: 64 KiB.
     pub header_size: usize,
@@ -88,6 +104,7 @@ impl Default for ProxyOptions {
     fn default() -> Self {
         Self {
             preserve_host: false,
+            behind_route: false,
             trust_forwarded: false,
             pseudonym: "swiftwater".to_owned(),
             connect_timeout: Duration::from_secs(5),

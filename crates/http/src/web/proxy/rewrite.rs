@@ -6,7 +6,11 @@ use http::{Extensions, HeaderMap, HeaderValue, Method, Request, Response, Uri, V
 use percent_encoding::percent_decode_str;
 
 use super::error::ProxyError;
-use super::fields::{add_forwarded, add_via, has_token, join_cookies, remove_hop_by_hop};
+use super::fields::{
+    add_forwarded, add_via, clean_response, has_token, join_cookies, remove_hop_by_hop,
+    remove_misleading, unify_content_length,
+};
+use super::location::{self, Public};
 use super::options::{ProxyOptions, Upstream};
 use crate::web::connection_info::ConnectionInfo;
 use crate::web::early_data::{EARLY_DATA, EarlyData, says_early};
@@ -19,6 +23,8 @@ pub(super) struct Outgoing {
     pub(super) headers: HeaderMap,
     /// Whether the client waits for 100 (Continue) before it sends its body.
     pub(super) expects_continue: bool,
+    /// Where the client asked.
+    pub(super) public: Public,
 }
 
 impl Outgoing {
@@ -29,6 +35,9 @@ impl Outgoing {
         options: &ProxyOptions,
     ) -> Result<Self, ProxyError> {
         refuse_tunnels(&client)?;
+        if options.behind_route && is_ambiguous(client.uri.path()) {
+            return Err(ProxyError::Target);
+        }
         let uri = target(&client.uri, upstream)?;
         let host = host(&client);
         let connection = client.extensions.get::<ConnectionInfo>();
@@ -37,6 +46,10 @@ impl Outgoing {
         let mut headers = client.headers;
         let takes_trailers = has_token(&headers, &TE, "trailers");
         remove_hop_by_hop(&mut headers);
+        remove_misleading(&mut headers);
+        if !unify_content_length(&mut headers) {
+            return Err(ProxyError::ContentLength);
+        }
         let expects_continue = take_expectation(&mut headers)?;
         join_cookies(&mut headers);
         add_forwarded(
@@ -54,18 +67,23 @@ impl Outgoing {
             headers.insert(TE, HeaderValue::from_static("trailers"));
             headers.insert(CONNECTION, HeaderValue::from_static("te"));
         }
-        let authority = match host {
+        let authority = match &host {
             Some(host) if options.preserve_host => host,
-            _ => upstream.authority.clone(),
+            _ => &upstream.authority,
         };
         let authority =
             HeaderValue::from_str(authority.as_str()).map_err(|_| ProxyError::Target)?;
         headers.insert(HOST, authority);
+        let public = Public {
+            host,
+            scheme: connection.map(|connection| connection.protocol.scheme()),
+        };
         Ok(Self {
             method: client.method,
             uri,
             headers,
             expects_continue,
+            public,
         })
     }
 
@@ -90,13 +108,16 @@ fn take_expectation(headers: &mut HeaderMap) -> Result<bool, ProxyError> {
     Ok(headers.remove(EXPECT).is_some())
 }
 
-/// CONNECT and upgrades to WebSocket make tunnels. Other upgrades, such as that to HTTP/2, are
+/// CONNECT and upgrades to WebSocket make tunnels; TRACE shows what proxies add. Other upgrades, such as that to HTTP/2, are
 /// offers that a server may pass over (RFC 9110, section 7.8).
 fn refuse_tunnels(client: &request::Parts) -> Result<(), ProxyError> {
     let websocket = has_token(&client.headers, &CONNECTION, "upgrade")
         && has_token(&client.headers, &UPGRADE, "websocket");
     if client.method == Method::CONNECT || websocket {
         return Err(ProxyError::Tunnel);
+    }
+    if client.method == Method::TRACE {
+        return Err(ProxyError::Trace);
     }
     Ok(())
 }
@@ -139,13 +160,31 @@ fn goes_upwards(path: &str) -> bool {
         .any(|segment| segment == b"..")
 }
 
+/// Whether an upstream might resolve `path` to something else than a route sees in it.
+fn is_ambiguous(path: &str) -> bool {
+    let decoded: Vec<u8> = percent_decode_str(path).collect();
+    let slashes = |bytes: &[u8]| bytes.iter().filter(|&&byte| byte == b'/').count();
+    slashes(&decoded) != slashes(path.as_bytes())
+        || decoded.contains(&b'\\')
+        || decoded.split(|&byte| byte == b'/').any(|segment| {
+            let name = segment.split(|&byte| byte == b';').next();
+            matches!(name, Some(b"." | b".."))
+        })
+}
+
 /// Turns a response of the upstream into one for the client.
-pub(super) fn response<B>(response: &mut Response<B>, options: &ProxyOptions) {
+pub(super) fn response<B>(
+    response: &mut Response<B>,
+    upstream: &Upstream,
+    options: &ProxyOptions,
+    public: &Public,
+) {
     // What the client of the upstream noted there means nothing to ours.
     *response.extensions_mut() = Extensions::new();
     let received = response.version();
     let headers = response.headers_mut();
-    remove_hop_by_hop(headers);
+    clean_response(headers);
+    location::correct(headers, upstream, public);
     add_via(headers, received, &options.pseudonym);
     *response.version_mut() = Version::HTTP_11;
 }
