@@ -323,7 +323,7 @@ pub fn parse_backoff(input: &str) -> Result<f64, BackoffError> {
 }
 
 /// Reads how long probe timeouts keep to their limit; 0 for not at all.
-pub fn parse_pto_limit(input: &str) -> Result<Duration, DurationError> {
+pub(crate) fn parse_pto_limit(input: &str) -> Result<Duration, DurationError> {
     match input {
         "0" | "0s" => Ok(Duration::ZERO),
         _ => parse_positive_duration(input),
