@@ -20,7 +20,7 @@ use swiftwater_http::web::access_log::{AccessLogLayer, Record};
 use swiftwater_http::web::body::Body;
 use swiftwater_http::web::host::{host, host_name};
 use swiftwater_tls::DevCertificate;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -181,6 +181,7 @@ async fn the_end_of_each_connection_is_told() {
 
     let mut stranger = TcpStream::connect(server.local_addr()).await.unwrap();
     stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+    stranger.shutdown().await.unwrap();
     until(|| ends.lock().unwrap().len() == 1).await;
     let end = ends.lock().unwrap().remove(0);
     assert!(
@@ -229,4 +230,30 @@ fn hosts_are_compared_by_their_names() {
     assert_eq!(host_name("[2001:DB8::1]:443").unwrap(), "[2001:db8::1]");
     assert_eq!(host_name("a b"), None);
     assert_eq!(host_name(""), None);
+}
+
+#[tokio::test]
+async fn plain_http_at_a_port_for_tls_is_told_so() {
+    let (_, certificates) = peers::certificate();
+    let server = start(certificates, MinTls::Tls13).await;
+    for opening in [
+        "GET / HTTP/1.1\r\nhost: a\r\n\r\n",
+        "PRI * HTTP/2.0\r\n\r\n",
+    ] {
+        let mut stream = TcpStream::connect(server.local_addr()).await.unwrap();
+        stream.write_all(opening.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        in_time(stream.read_to_string(&mut answer)).await.unwrap();
+        assert!(
+            answer.starts_with("HTTP/1.1 400 Bad Request\r\n"),
+            "{answer}"
+        );
+        assert!(answer.contains("plain HTTP request was sent to an HTTPS port"));
+    }
+    // What is neither HTTP nor TLS gets an alert, as before.
+    let mut stream = TcpStream::connect(server.local_addr()).await.unwrap();
+    stream.write_all(&[0x42 | 0x80; 100]).await.unwrap();
+    let mut answer = Vec::new();
+    let _ = in_time(stream.read_to_end(&mut answer)).await;
+    assert!(!answer.starts_with(b"HTTP"));
 }

@@ -94,6 +94,7 @@ async fn bodies_pass_whole() {
     for alpn in [ALPN_HTTP2, ALPN_HTTP11] {
         let stream = tls(server.local_addr(), &trusted, &[alpn]).await;
         let request = Request::post("https://localhost/")
+            .header("host", "localhost")
             .body(Body::full(content.clone()))
             .unwrap();
         let response = if alpn == ALPN_HTTP2 {

@@ -1,17 +1,15 @@
-//! What happens on one connection, and when that is reason to end it: no request for too long, no
-//! progress of any response, too many requests abandoned. hyper has no limits for these.
+//! What happens on one connection, and when that is reason to end it or one of its responses: no request
+//! for too long, a response that is not taken, too many requests abandoned. hyper has no limits for these.
 //!
-//! Requests and bodies of responses report; the task of the connection asks.
+//! Requests report through their [`Exchange`]; the task of the connection asks.
 
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use http_body::{Body, Frame, SizeHint};
-use pin_project_lite::pin_project;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
+use super::exchange::{Exchange, Standing};
 use super::limits::Limits;
 
 /// Why a connection should end.
@@ -19,7 +17,7 @@ use super::limits::Limits;
 pub(super) enum Expiry {
     /// No request for the idle time.
     Idle,
-    /// The client takes nothing of what it asked for.
+    /// The client takes nothing of a response that can't be given up alone.
     Stalled,
     /// The client abandons requests faster than the limits grant.
     Abused,
@@ -29,12 +27,12 @@ pub(super) enum Expiry {
 struct State {
     /// Requests so far.
     requests: u64,
-    /// Requests between their head and the end of their response.
-    in_flight: u32,
-    /// Responses of which a piece was handed out and the next not asked for yet.
-    held: u32,
-    /// The last time one of the above changed.
+    /// Requests between their head and the moment when all of their response is written.
+    open: BTreeMap<u64, Weak<Exchange>>,
+    /// The last time a request came or went.
     changed: Instant,
+    /// The request that was begun last, until the task of its stream has taken it.
+    begun: Weak<Exchange>,
     abandoned: u32,
     abandon_start: Instant,
     abused: bool,
@@ -54,9 +52,9 @@ impl Activity {
         Arc::new(Self {
             state: Mutex::new(State {
                 requests: 0,
-                in_flight: 0,
-                held: 0,
+                open: BTreeMap::new(),
                 changed: now,
+                begun: Weak::new(),
                 abandoned: 0,
                 abandon_start: now,
                 abused: false,
@@ -67,21 +65,45 @@ impl Activity {
     }
 
     /// Notes the begin of a request.
-    pub(super) fn begin(self: &Arc<Self>) -> Exchange {
-        self.change(|state| {
-            state.requests += 1;
-            state.in_flight += 1;
-        });
-        Exchange {
-            activity: Arc::clone(self),
-            held: false,
-            complete: false,
+    pub(super) fn begin(self: &Arc<Self>) -> Arc<Exchange> {
+        let mut state = self.lock();
+        let number = state.requests;
+        let exchange = Arc::new(Exchange::new(Arc::clone(self), number));
+        state.requests += 1;
+        state.changed = Instant::now();
+        state.begun = Arc::downgrade(&exchange);
+        state.open.insert(number, Arc::downgrade(&exchange));
+        exchange
+    }
+
+    /// The request that was begun last, once.
+    pub(super) fn take_begun(&self) -> Option<Arc<Exchange>> {
+        std::mem::take(&mut self.lock().begun).upgrade()
+    }
+
+    /// Notes that nothing of request `number` is left. Requests that were not `complete` count as abandoned.
+    pub(super) fn end(&self, number: u64, complete: bool) {
+        let mut state = self.lock();
+        state.open.remove(&number);
+        let now = Instant::now();
+        state.changed = now;
+        if complete {
+            return;
+        }
+        if now.duration_since(state.abandon_start) > self.limits.abandon_window {
+            state.abandon_start = now;
+            state.abandoned = 0;
+        }
+        state.abandoned += 1;
+        if state.abandoned > self.limits.abandoned {
+            state.abused = true;
+            self.abuse.notify_one();
         }
     }
 
     /// Counts idle time from now on.
     pub(super) fn start(&self) {
-        self.change(|_| {});
+        self.lock().changed = Instant::now();
     }
 
     /// Requests that began so far.
@@ -89,7 +111,7 @@ impl Activity {
         self.lock().requests
     }
 
-    /// Waits until the connection should end.
+    /// Waits until the connection should end; gives up responses meanwhile that are not taken.
     pub(super) async fn expired(&self) -> Expiry {
         loop {
             let look = match self.judge() {
@@ -106,136 +128,37 @@ impl Activity {
     /// Why the connection should end now; if it should not, when to look again. Requests come and
     /// go without waking anybody, so that a look is never far away.
     fn judge(&self) -> Result<Expiry, Instant> {
-        let state = self.lock();
-        if state.abused {
-            return Ok(Expiry::Abused);
-        }
         let limits = &self.limits;
         let now = Instant::now();
-        let soon = now + limits.idle_timeout.min(limits.send_timeout) / 2;
-        let (expiry, deadline) = if state.in_flight == 0 {
-            (Expiry::Idle, state.changed + limits.idle_timeout)
-        } else if state.held == state.in_flight {
-            (Expiry::Stalled, state.changed + limits.send_timeout)
-        } else {
-            return Err(soon);
+        let mut look = now + limits.idle_timeout.min(limits.send_timeout) / 2;
+        // The last reference to an exchange must not go while the state is locked.
+        let open: Vec<Arc<Exchange>> = {
+            let state = self.lock();
+            if state.abused {
+                return Ok(Expiry::Abused);
+            }
+            if state.open.is_empty() {
+                let deadline = state.changed + limits.idle_timeout;
+                return if deadline <= now {
+                    Ok(Expiry::Idle)
+                } else {
+                    Err(deadline.min(look))
+                };
+            }
+            state.open.values().filter_map(Weak::upgrade).collect()
         };
-        if deadline <= now {
-            Ok(expiry)
-        } else {
-            Err(deadline.min(soon))
+        for exchange in &open {
+            match exchange.standing(now, limits.send_timeout) {
+                Standing::Moving => {}
+                Standing::Waits(deadline) => look = look.min(deadline),
+                Standing::Stalled if exchange.give_up() => {}
+                Standing::Stalled => return Ok(Expiry::Stalled),
+            }
         }
-    }
-
-    fn change(&self, what: impl FnOnce(&mut State)) {
-        let mut state = self.lock();
-        what(&mut state);
-        state.changed = Instant::now();
-    }
-
-    fn abandon(&self) {
-        let mut state = self.lock();
-        let now = Instant::now();
-        if now.duration_since(state.abandon_start) > self.limits.abandon_window {
-            state.abandon_start = now;
-            state.abandoned = 0;
-        }
-        state.abandoned += 1;
-        if state.abandoned > self.limits.abandoned {
-            state.abused = true;
-            self.abuse.notify_one();
-        }
+        Err(look)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// One request and its response. Dropped before [`complete`](Self::complete), it counts as
-/// abandoned.
-#[derive(Debug)]
-pub(super) struct Exchange {
-    activity: Arc<Activity>,
-    held: bool,
-    complete: bool,
-}
-
-impl Exchange {
-    /// Says whether the client is what the response waits for.
-    fn hold(&mut self, held: bool) {
-        let before = std::mem::replace(&mut self.held, held);
-        self.activity.change(|state| {
-            state.held = state.held + u32::from(held) - u32::from(before);
-        });
-    }
-
-    fn complete(&mut self) {
-        self.complete = true;
-    }
-}
-
-impl Drop for Exchange {
-    fn drop(&mut self) {
-        let held = self.held;
-        self.activity.change(|state| {
-            state.in_flight -= 1;
-            state.held -= u32::from(held);
-        });
-        if !self.complete {
-            self.activity.abandon();
-        }
-    }
-}
-
-pin_project! {
-    /// The body of a response that reports its progress.
-    #[derive(Debug)]
-    pub(super) struct TrackedBody<B> {
-        #[pin]
-        inner: B,
-        exchange: Exchange,
-    }
-}
-
-impl<B: Body> TrackedBody<B> {
-    pub(super) fn new(inner: B, mut exchange: Exchange) -> Self {
-        if inner.is_end_stream() {
-            exchange.complete();
-        }
-        Self { inner, exchange }
-    }
-}
-
-impl<B: Body> Body for TrackedBody<B> {
-    type Data = B::Data;
-    type Error = B::Error;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        let mut this = self.project();
-        let polled = this.inner.as_mut().poll_frame(cx);
-        let handed_out = matches!(polled, Poll::Ready(Some(Ok(_))));
-        this.exchange.hold(handed_out);
-        let ended = match &polled {
-            Poll::Ready(Some(Ok(_))) => this.inner.is_end_stream(),
-            // The service failed, not the client.
-            Poll::Ready(Some(Err(_)) | None) => true,
-            Poll::Pending => false,
-        };
-        if ended {
-            this.exchange.complete();
-        }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
     }
 }

@@ -4,22 +4,27 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Request, Response, StatusCode};
-use http_body_util::{Either, Full};
+use http::header::{EXPECT, HOST, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version};
+use http_body_util::Either;
 use hyper::body::{Body as _, Incoming};
 use tower::ServiceExt;
 
-use super::activity::{Activity, TrackedBody};
+use super::activity::Activity;
+use super::exchange::{Exchange, TrackedBody};
 use super::limits::Limits;
-use crate::web::body::{Body, BoxError, status_line};
+use super::unread::{Linger, RequestBody};
+use crate::web::body::{Body, BoxError, text_response};
 use crate::web::connection_info::ConnectionInfo;
+use crate::web::host;
+use crate::web::response_budget::{BudgetedBody, ConnectionBudget, PieceSize, busy};
 use crate::web::service::WebService;
 use crate::web::timed_body::TimedBody;
 
 /// The body of a response as hyper sees it: the service's, or a short text of ours.
-pub(super) type OutgoingBody<B> = TrackedBody<Either<B, Full<Bytes>>>;
+pub(super) type OutgoingBody<B> = TrackedBody<BudgetedBody<Either<B, Body>>>;
 
 /// A tower service for the requests of one connection.
 #[derive(Debug, Clone)]
@@ -28,6 +33,7 @@ pub(super) struct Adapter<S> {
     pub(super) info: ConnectionInfo,
     pub(super) activity: Arc<Activity>,
     pub(super) limits: Arc<Limits>,
+    pub(super) budget: ConnectionBudget,
 }
 
 impl<S> hyper::service::Service<Request<Incoming>> for Adapter<S>
@@ -40,45 +46,100 @@ where
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let exchange = self.activity.begin();
-        let Self {
-            service,
-            info,
-            limits,
-            ..
-        } = self.clone();
+        let adapter = self.clone();
         Box::pin(async move {
-            let response = if request.headers().len() > limits.header_count {
-                refuse(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
-            } else {
-                match service.oneshot(prepare(request, info, &limits)).await {
-                    Ok(response) => response.map(Either::Left),
-                    Err(error) => {
-                        let error = error.into();
-                        tracing::error!(%error, "the service failed");
-                        refuse(StatusCode::INTERNAL_SERVER_ERROR)
-                    }
-                }
-            };
+            let response = adapter.answer(request, &exchange).await;
             Ok(response.map(|body| TrackedBody::new(body, exchange)))
         })
     }
 }
 
-fn prepare(request: Request<Incoming>, info: ConnectionInfo, limits: &Limits) -> Request<Body> {
-    let mut request = request.map(|body| {
-        if body.is_end_stream() {
-            Body::empty()
-        } else {
-            Body::new(TimedBody::new(body, limits.body_pace))
+impl<S: WebService> Adapter<S> {
+    async fn answer(
+        self,
+        request: Request<Incoming>,
+        exchange: &Exchange,
+    ) -> Response<BudgetedBody<Either<S::Content, Body>>> {
+        let client = self.info.peer.ip();
+        let mut request = self.prepare(request, exchange);
+        if let Err(refusal) = self.admit(&mut request) {
+            return free(refusal);
         }
-    });
-    request.extensions_mut().insert(info);
-    request
+        let pieces = PieceSize::new();
+        request.extensions_mut().insert(pieces.clone());
+        match self.service.oneshot(request).await {
+            Ok(response) => {
+                let response = response.map(Either::Left);
+                let admitted = self.budget.admit(client, response, pieces);
+                admitted.unwrap_or_else(|_| free(busy()))
+            }
+            Err(error) => {
+                let error = error.into();
+                tracing::error!(%error, "the service failed");
+                free(text_response(StatusCode::INTERNAL_SERVER_ERROR, ""))
+            }
+        }
+    }
+
+    /// Wraps the body, and notes what the service may want to know.
+    fn prepare(&self, request: Request<Incoming>, exchange: &Exchange) -> Request<Body> {
+        let limits = &self.limits;
+        // Reading would tell the client to send what nobody wants (RFC 9110, section 10.1.1).
+        let asks = request.version() < Version::HTTP_2 && request.headers().contains_key(EXPECT);
+        let linger = Linger {
+            bytes: limits.linger_bytes,
+            time: if asks {
+                Duration::ZERO
+            } else {
+                limits.linger_time
+            },
+        };
+        let mut request = request.map(|body| {
+            if body.is_end_stream() {
+                return Body::empty();
+            }
+            let body = RequestBody::new(body, linger, exchange.end());
+            Body::new(TimedBody::new(body, limits.body_pace))
+        });
+        request.extensions_mut().insert(self.info.clone());
+        request
+    }
+
+    /// What is refused before the service sees it.
+    fn admit(&self, request: &mut Request<Body>) -> Result<(), Response<Body>> {
+        if request.headers().len() > self.limits.header_count {
+            return Err(text_response(
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                "",
+            ));
+        }
+        if let Err(error) = host::check(request) {
+            return Err(text_response(StatusCode::BAD_REQUEST, &error.to_string()));
+        }
+        // The host of the target counts, whatever the field says (RFC 9112, section 3.2.2).
+        if let Some(authority) = request.uri().authority()
+            && let Ok(value) = HeaderValue::from_str(authority.as_str())
+            && request.version() < Version::HTTP_2
+        {
+            request.headers_mut().insert(HOST, value);
+        }
+        if !is_understood(request.headers()) {
+            let text = "transfer codings other than chunked";
+            return Err(text_response(StatusCode::NOT_IMPLEMENTED, text));
+        }
+        let client = self.info.peer.ip();
+        self.budget.check(client).map_err(|_| busy())
+    }
 }
 
-fn refuse<B>(status: StatusCode) -> Response<Either<B, Full<Bytes>>> {
-    let body = Full::new(Bytes::from(status_line(status, "")));
-    let mut response = Response::new(Either::Right(body));
-    *response.status_mut() = status;
-    response
+/// Whether the content is coded in no way but chunked (RFC 9112, section 6.1).
+fn is_understood(headers: &HeaderMap) -> bool {
+    headers.get_all(TRANSFER_ENCODING).iter().all(|value| {
+        let value = value.as_bytes().trim_ascii();
+        value.eq_ignore_ascii_case(b"chunked")
+    })
+}
+
+fn free<B>(response: Response<Body>) -> Response<BudgetedBody<Either<B, Body>>> {
+    response.map(|body| BudgetedBody::free(Either::Right(body)))
 }

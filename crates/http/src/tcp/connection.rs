@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use rustls::ServerConfig;
 use thiserror::Error;
@@ -22,6 +22,8 @@ use super::adapter::Adapter;
 use super::limits::Limits;
 use super::metered::{Meter, Metered};
 use super::observer::{ConnectionEnd, Observer, Outcome};
+use super::plain_http;
+use super::streams::StreamExecutor;
 use super::tls::{ALPN_HTTP2, ALPN_HTTP11};
 use crate::web::body::BoxError;
 use crate::web::connection_info::{ConnectionInfo, Transport};
@@ -37,11 +39,13 @@ pub(super) enum ConnectionError {
     Socket(#[from] io::Error),
     #[error("TLS handshake: {0}")]
     Handshake(io::Error),
+    #[error("HTTP without TLS on a port for TLS")]
+    PlainHttp,
     #[error("the TLS handshake took too long")]
     HandshakeTimeout,
     #[error("{0}")]
     Http(BoxError),
-    #[error("the client took nothing of its responses")]
+    #[error("the client took nothing of a response")]
     Stalled,
     #[error("the client abandoned too many requests")]
     Abused,
@@ -64,6 +68,7 @@ impl ConnectionError {
     fn outcome(&self) -> Outcome {
         match self {
             Self::Handshake(error) => Outcome::HandshakeFailed(error.to_string()),
+            Self::PlainHttp => Outcome::HandshakeFailed(self.to_string()),
             Self::HandshakeTimeout => Outcome::HandshakeTimeout,
             other => Outcome::Broken(other.to_string()),
         }
@@ -130,11 +135,19 @@ where
     let Some(tls) = &shared.tls else {
         return exchange(stream, record, shared).await;
     };
-    let accept = TlsAcceptor::from(Arc::clone(tls)).accept(stream);
-    let stream = timeout(shared.limits.handshake_timeout, accept)
+    let handshake = async {
+        let mut stream = stream;
+        if plain_http::is_spoken(stream.inner()).await? {
+            let limits = &shared.limits;
+            plain_http::refuse(&mut stream, limits.linger_bytes, limits.linger_time).await?;
+            return Err(ConnectionError::PlainHttp);
+        }
+        let accept = TlsAcceptor::from(Arc::clone(tls)).accept(stream);
+        accept.await.map_err(ConnectionError::Handshake)
+    };
+    let stream = timeout(shared.limits.handshake_timeout, handshake)
         .await
-        .map_err(|_| ConnectionError::HandshakeTimeout)?
-        .map_err(ConnectionError::Handshake)?;
+        .map_err(|_| ConnectionError::HandshakeTimeout)??;
     let (_, session) = stream.get_ref();
     let info = &mut record.info;
     info.protocol = Transport::Tls;
@@ -154,14 +167,15 @@ where
     S: WebService,
 {
     let limits = &shared.limits;
-    let builder = builder(limits, record.info.alpn.as_deref());
     let activity = &record.activity;
+    let builder = builder(limits, record.info.alpn.as_deref(), activity);
     activity.start();
     let adapter = Adapter {
         service: shared.service.clone(),
         info: record.info.clone(),
         activity: Arc::clone(activity),
         limits: Arc::clone(limits),
+        budget: limits.response_budget.connection(),
     };
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), adapter));
     let mut draining = shared.draining.clone();
@@ -196,8 +210,12 @@ async fn sleep_until_some(deadline: Option<Instant>) {
 }
 
 /// hyper with our limits, bound to the version that ALPN named. Without ALPN the first bytes tell.
-fn builder(limits: &Limits, alpn: Option<&[u8]>) -> Builder<TokioExecutor> {
-    let mut builder = Builder::new(TokioExecutor::new());
+fn builder(
+    limits: &Limits,
+    alpn: Option<&[u8]>,
+    activity: &Arc<Activity>,
+) -> Builder<StreamExecutor> {
+    let mut builder = Builder::new(StreamExecutor(Arc::clone(activity)));
     let header_size = limits.header_size.max(MIN_HEADER_BUFFER as u32);
     let mut http1 = builder.http1();
     http1

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::web::response_budget::ResponseBudget;
 use crate::web::timed_body::Pace;
 
 /// What a [`TcpServer`](super::TcpServer) grants its clients: the cap of everything that they can
@@ -28,8 +29,10 @@ pub struct Limits {
     /// How long a connection may be without a request: before its first, between requests.
     /// Then it is closed in good order. Default: 60 s.
     pub idle_timeout: Duration,
-    /// How long a client may take nothing, of any response that it is sent. Then it is cut off, at
-    /// the latest after one and a half times this. Default: 30 s.
+    /// How long a client may take nothing of a response, whatever else it does. Then the response is broken
+    /// off, at the latest after one and a half times this: HTTP/2 resets the stream, HTTP/1.1 ends the
+    /// connection; so does HTTP/2 for what is left of a response whose end is written already.
+    /// Default: 30 s.
     pub send_timeout: Duration,
     /// HTTP/2 streams at once, per connection. Default: 128.
     pub concurrent_streams: u32,
@@ -38,6 +41,17 @@ pub struct Limits {
     pub connection_window: u32,
     /// Bytes of response that are buffered per HTTP/2 stream. Default: 64 KiB.
     pub send_buffer: usize,
+    /// What all responses together may keep in memory for clients that have not taken it: a budget that
+    /// several servers can share. Default: one of
+    /// [256 MiB](crate::web::response_budget::ResponseBudget::DEFAULT_BYTES) for each server.
+    pub response_budget: ResponseBudget,
+    /// How long a request may go on after its response is over, when the service did not read its body to
+    /// the end. What comes meanwhile is discarded, so that clients that are still sending get to read the
+    /// response. Then HTTP/2 resets the stream (RFC 9113, section 8.1), HTTP/1.1 ends the connection.
+    /// Zero: at once. Default: 2 s.
+    pub linger_time: Duration,
+    /// Bytes of such a body that are discarded at most; more are not read. Default: 1 MiB.
+    pub linger_bytes: usize,
     /// HTTP/2 asks a silent client whether it is there after this time, and cuts it off when no
     /// answer comes in the same time again. Default: 20 s.
     pub ping_interval: Duration,
@@ -69,6 +83,9 @@ impl Default for Limits {
             concurrent_streams: 128,
             connection_window: 1024 * 1024,
             send_buffer: 64 * 1024,
+            response_budget: ResponseBudget::default(),
+            linger_time: Duration::from_secs(2),
+            linger_bytes: 1024 * 1024,
             ping_interval: Duration::from_secs(20),
             pending_resets: 20,
             abandoned: 200,

@@ -30,6 +30,10 @@ impl<S> Metered<S> {
     pub(super) fn new(inner: S, meter: Arc<Meter>) -> Self {
         Self { inner, meter }
     }
+
+    pub(super) fn inner(&self) -> &S {
+        &self.inner
+    }
 }
 
 impl<S: AsyncRead> AsyncRead for Metered<S> {

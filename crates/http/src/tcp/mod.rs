@@ -12,11 +12,15 @@ mod activity;
 mod adapter;
 mod certificates;
 mod connection;
+mod exchange;
 mod limits;
 mod metered;
 mod observer;
+mod plain_http;
 mod server;
+mod streams;
 mod tls;
+mod unread;
 
 pub use certificates::{CertificateError, Certificates};
 pub use limits::Limits;

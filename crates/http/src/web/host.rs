@@ -1,8 +1,11 @@
-//! Which host a request is for (RFC 9110, section 7.2).
+//! Which host a request is for (RFC 9110, section 7.2), and whether it says so properly.
 
-use http::Request;
+use std::net::Ipv6Addr;
+
 use http::header::HOST;
 use http::uri::Authority;
+use http::{HeaderValue, Request, Version};
+use thiserror::Error;
 
 /// The host that `request` is for, as the client wrote it, with its port if there is one: the
 /// authority of the target, else the field `Host`. `None` if neither is there, or if `Host` is not
@@ -15,10 +18,92 @@ pub fn host<B>(request: &Request<B>) -> Option<&str> {
 }
 
 /// The name or address in a `host` of that kind: without port, in lower case, without the dot at the
-/// end that makes names absolute. IPv6 addresses keep their brackets. `None` if it is no host.
+/// end that makes names absolute. IPv6 addresses keep their brackets. `None` if it is no host, as with
+/// user information before it or an empty label in it.
 pub fn host_name(host: &str) -> Option<String> {
-    let authority: Authority = host.parse().ok()?;
-    let name = authority.host();
+    let name = split(host)?;
     let name = name.strip_suffix('.').unwrap_or(name);
-    (!name.is_empty()).then(|| name.to_ascii_lowercase())
+    Some(name.to_ascii_lowercase())
+}
+
+/// Why the host of a request is not clear. Such requests are to be answered with 400.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// Neither the target nor a field names one.
+    #[error("no host")]
+    Missing,
+    /// There are several `Host` fields.
+    #[error("several hosts")]
+    Several,
+    /// It is not the name or address of a host, perhaps with a port.
+    #[error("not a host")]
+    Invalid,
+    /// `Host` says otherwise than `:authority`.
+    #[error("two different hosts")]
+    Different,
+}
+
+/// Whether `request` names its host as it must: HTTP/1.1 in one `Host` field, whatever the form of its target
+/// (RFC 9112, section 3.2), HTTP/2 and HTTP/3 in `:authority`, in `Host`, or alike in both (RFC 9113,
+/// section 8.3.1; RFC 9114, section 4.3.1).
+pub fn check<B>(request: &Request<B>) -> Result<(), HostError> {
+    let mut fields = request.headers().get_all(HOST).iter();
+    let field = fields.next();
+    if fields.next().is_some() {
+        return Err(HostError::Several);
+    }
+    let field = field.map(valid).transpose()?;
+    let target = request.uri().authority().map(Authority::as_str);
+    if target.is_some_and(|target| split(target).is_none()) {
+        return Err(HostError::Invalid);
+    }
+    match (target, field, request.version()) {
+        (_, None, Version::HTTP_11) | (None, None, Version::HTTP_2 | Version::HTTP_3) => {
+            Err(HostError::Missing)
+        }
+        (Some(target), Some(field), Version::HTTP_2 | Version::HTTP_3)
+            if !target.eq_ignore_ascii_case(field) =>
+        {
+            Err(HostError::Different)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn valid(value: &HeaderValue) -> Result<&str, HostError> {
+    let text = value.to_str().map_err(|_| HostError::Invalid)?;
+    split(text).map(|_| text).ok_or(HostError::Invalid)
+}
+
+/// The name or address in `host`, which may have a port (RFC 3986, sections 3.2.2 and 3.2.3); `None` if it is
+/// not valid.
+fn split(host: &str) -> Option<&str> {
+    let (name, port) = match host.strip_prefix('[') {
+        Some(rest) => {
+            let (address, port) = rest.split_once(']')?;
+            address.parse::<Ipv6Addr>().ok()?;
+            (&host[..address.len() + 2], port)
+        }
+        None => {
+            let end = host.find(':').unwrap_or(host.len());
+            is_name(&host[..end]).then(|| host.split_at(end))?
+        }
+    };
+    let is_port = match port.strip_prefix(':') {
+        Some(digits) => {
+            digits.bytes().all(|byte| byte.is_ascii_digit())
+                && (digits.is_empty() || digits.parse::<u16>().is_ok())
+        }
+        None => port.is_empty(),
+    };
+    is_port.then_some(name)
+}
+
+/// Whether `name` is a registered name or an IPv4 address, without empty labels.
+fn is_name(name: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_~!$&'()*+,;=%".contains(&byte);
+    name.split('.')
+        .all(|label| !label.is_empty() && label.bytes().all(allowed))
 }

@@ -1,0 +1,297 @@
+//! One request and its response, from the head of the request to the last byte that is written: how much of
+//! the response waits for the client, and since when.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+use super::activity::Activity;
+
+/// Bytes of content up to which a response may end while some of it is still to be written. The end of
+/// longer ones waits, so that their stream can be reset until then.
+const ENDS_AT_ONCE: usize = 16 * 1024;
+
+#[derive(Debug)]
+struct Progress {
+    /// Bytes of content that were handed out and are not written yet.
+    outstanding: usize,
+    /// A piece was handed out and the next was not asked for yet.
+    held: bool,
+    /// When the response began to wait for the client, or the client took something.
+    since: Instant,
+    /// The body waits until everything is written.
+    flushed: Option<Waker>,
+}
+
+/// How a response stands with its client.
+pub(super) enum Standing {
+    /// The response does not wait for the client.
+    Moving,
+    /// It does, and may until then.
+    Waits(Instant),
+    /// It has waited for too long.
+    Stalled,
+}
+
+/// One request and its response. Gone before it was complete, it counts as abandoned.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    activity: Arc<Activity>,
+    number: u64,
+    progress: Mutex<Progress>,
+    complete: AtomicBool,
+    /// A task of its own writes the response: the stream can be reset.
+    has_stream: AtomicBool,
+    given_up: Notify,
+    /// Closed when the exchange is over.
+    over: watch::Sender<()>,
+}
+
+impl Exchange {
+    pub(super) fn new(activity: Arc<Activity>, number: u64) -> Self {
+        Self {
+            activity,
+            number,
+            progress: Mutex::new(Progress {
+                outstanding: 0,
+                held: false,
+                since: Instant::now(),
+                flushed: None,
+            }),
+            complete: AtomicBool::new(false),
+            has_stream: AtomicBool::new(false),
+            given_up: Notify::new(),
+            over: watch::Sender::new(()),
+        }
+    }
+
+    /// Something that closes when the exchange is over.
+    pub(super) fn end(&self) -> watch::Receiver<()> {
+        self.over.subscribe()
+    }
+
+    /// Runs the task of the stream of this exchange until it is done or given up. Dropping it resets the
+    /// stream.
+    pub(super) async fn run(self: Arc<Self>, stream: impl Future<Output = ()>) {
+        self.has_stream.store(true, Ordering::Relaxed);
+        tokio::select! {
+            biased;
+            () = stream => {}
+            () = self.given_up.notified() => {
+                tracing::debug!("a response is given up: the client takes nothing of it");
+            }
+        }
+        self.has_stream.store(false, Ordering::Relaxed);
+    }
+
+    /// Gives up the response alone; false if it can't be.
+    pub(super) fn give_up(&self) -> bool {
+        let can = self.has_stream.load(Ordering::Relaxed);
+        if can {
+            // It is the server that breaks it off.
+            self.complete();
+            self.given_up.notify_one();
+        }
+        can
+    }
+
+    /// How the response stands at `now`, if it may wait for `patience`.
+    pub(super) fn standing(&self, now: Instant, patience: Duration) -> Standing {
+        let progress = self.lock();
+        if progress.outstanding == 0 && !progress.held {
+            return Standing::Moving;
+        }
+        let deadline = progress.since + patience;
+        if deadline <= now {
+            Standing::Stalled
+        } else {
+            Standing::Waits(deadline)
+        }
+    }
+
+    fn complete(&self) {
+        self.complete.store(true, Ordering::Relaxed);
+    }
+
+    /// The next piece is asked for.
+    fn asked(&self) {
+        let mut progress = self.lock();
+        if std::mem::take(&mut progress.held) {
+            progress.since = Instant::now();
+        }
+    }
+
+    /// A piece of `bytes` is handed out.
+    fn handed_out(&self, bytes: usize) {
+        let mut progress = self.lock();
+        if progress.outstanding == 0 {
+            progress.since = Instant::now();
+        }
+        progress.held = true;
+        progress.outstanding += bytes;
+    }
+
+    /// `bytes` are written, or dropped.
+    fn written(&self, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
+        let mut progress = self.lock();
+        progress.outstanding -= bytes;
+        progress.since = Instant::now();
+        let flushed = if progress.outstanding == 0 {
+            progress.flushed.take()
+        } else {
+            None
+        };
+        drop(progress);
+        if let Some(waker) = flushed {
+            waker.wake();
+        }
+    }
+
+    /// Ready when all that was handed out is written.
+    fn poll_flushed(&self, cx: &Context<'_>) -> Poll<()> {
+        let mut progress = self.lock();
+        if progress.outstanding == 0 {
+            return Poll::Ready(());
+        }
+        progress.flushed = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        let complete = self.complete.load(Ordering::Relaxed);
+        self.activity.end(self.number, complete);
+    }
+}
+
+/// A piece of content that reports when it is written.
+#[derive(Debug)]
+pub(super) struct Piece {
+    bytes: Bytes,
+    exchange: Arc<Exchange>,
+}
+
+impl Buf for Piece {
+    fn remaining(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.bytes.advance(count);
+        self.exchange.written(count);
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        self.exchange.written(self.bytes.len());
+    }
+}
+
+pin_project! {
+    /// The body of a response that reports its progress.
+    #[derive(Debug)]
+    pub(super) struct TrackedBody<B> {
+        #[pin]
+        inner: B,
+        exchange: Arc<Exchange>,
+        bytes: usize,
+        // The end came and waits until everything before it is written: the trailers, if there are any.
+        ending: Option<Option<Frame<Piece>>>,
+    }
+}
+
+impl<B: Body> TrackedBody<B> {
+    pub(super) fn new(inner: B, exchange: Arc<Exchange>) -> Self {
+        if inner.is_end_stream() {
+            exchange.complete();
+        }
+        Self {
+            inner,
+            exchange,
+            bytes: 0,
+            ending: None,
+        }
+    }
+
+    /// Whether the end has to wait until everything is written.
+    fn ends_late(&self) -> bool {
+        self.bytes > ENDS_AT_ONCE && self.exchange.has_stream.load(Ordering::Relaxed)
+    }
+}
+
+impl<B: Body<Data = Bytes>> Body for TrackedBody<B> {
+    type Data = Piece;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Piece>, B::Error>>> {
+        let ends_late = self.ends_late();
+        let this = self.as_mut().project();
+        this.exchange.asked();
+        if this.ending.is_none() {
+            let polled = if this.inner.is_end_stream() {
+                None
+            } else {
+                ready!(this.inner.poll_frame(cx))
+            };
+            match polled {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(bytes) => {
+                        *this.bytes += bytes.len();
+                        this.exchange.handed_out(bytes.len());
+                        let exchange = Arc::clone(this.exchange);
+                        if self.inner.is_end_stream() {
+                            self.exchange.complete();
+                        }
+                        return Poll::Ready(Some(Ok(Frame::data(Piece { bytes, exchange }))));
+                    }
+                    Err(frame) => {
+                        *this.ending = Some(frame.into_trailers().ok().map(Frame::trailers));
+                    }
+                },
+                // The service failed, not the client.
+                Some(Err(error)) => {
+                    this.exchange.complete();
+                    return Poll::Ready(Some(Err(error)));
+                }
+                None => *this.ending = Some(None),
+            }
+            this.exchange.complete();
+        }
+        if ends_late {
+            ready!(this.exchange.poll_flushed(cx));
+        }
+        Poll::Ready(this.ending.take().flatten().map(Ok))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.ending.is_none() && self.inner.is_end_stream() && !self.ends_late()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
