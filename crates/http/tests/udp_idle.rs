@@ -121,7 +121,7 @@ async fn a_response_may_wait_for_its_turn() {
         let server = H3Server::default().send_timeout(Duration::from_secs(1));
         let transport = TransportConfig {
             send_window: (16 << 10).into(),
-            min_send_window: (16 << 10).into(),
+            unsent_window: (16 << 10).into(),
             receive_rate: Some(swiftwater_units::Bandwidth::from_mbps(4)),
             ..TransportConfig::default()
         };

@@ -35,14 +35,14 @@ pub struct TransportConfig {
     pub max_stream_receive_window: ByteCount,
     /// Ceiling of `receive_window`; default 24 MiB.
     pub max_receive_window: ByteCount,
-    /// Bytes written by the application but not yet acknowledged, over all streams, at most; a writer
-    /// blocks beyond it. Default 16 MiB. What is unsent beyond the peer's flow control of the connection
-    /// is at most 64 KiB of them.
+    /// Bytes written by the application but not yet acknowledged, over all streams; a writer blocks
+    /// beyond it. Default 16 MiB.
     pub send_window: ByteCount,
-    /// The same while little is under way: what may be written grows with twice the congestion window,
-    /// from this to `send_window`, so that slow paths and peers that acknowledge little hold
-    /// little memory. Default 256 KiB; `send_window` if that is less.
-    pub min_send_window: ByteCount,
+    /// Bytes among them that were not sent yet, unless the congestion window is larger: then as many as that.
+    /// Slow paths and peers that acknowledge little hold little memory. Of bytes that the peer's flow control of
+    /// the connection does not permit when they are written, 64 KiB at most wait. Beyond both each stream may have 8 KiB. Default
+    /// 256 KiB.
+    pub unsent_window: ByteCount,
     /// One turn of a packet in this many goes to streams that are not the most urgent, so that an
     /// endless urgent stream starves nobody; 2 or more, smaller values keep strictly to urgency.
     /// Default 16: 1/16 of the bytes while less urgent streams wait.

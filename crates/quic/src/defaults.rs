@@ -19,7 +19,7 @@ impl Default for TransportConfig {
             max_stream_receive_window: ByteCount::new(16 << 20),
             max_receive_window: ByteCount::new(24 << 20),
             send_window: ByteCount::new(16 << 20),
-            min_send_window: ByteCount::new(256 << 10),
+            unsent_window: ByteCount::new(256 << 10),
             starvation_share: 16,
             max_idle_timeout: Some(Duration::from_secs(30)),
             handshake_timeout: Duration::from_secs(10),

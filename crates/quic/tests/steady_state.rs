@@ -31,7 +31,7 @@ impl Flow {
         let config = TransportConfig {
             send_window: ByteCount::new(WINDOW.into()),
             // All of it from the beginning.
-            min_send_window: ByteCount::new(WINDOW.into()),
+            unsent_window: ByteCount::new(WINDOW.into()),
             pacing: false,
             ..TransportConfig::default()
         };

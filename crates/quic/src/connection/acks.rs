@@ -133,8 +133,9 @@ impl Connection {
         let episode =
             recovery.on_ack_batch(now, &outcome.acked, &lost, persistent, ecn, &mut self.rng);
         let cwnd = recovery.cwnd();
+        let least = self.identity.config.unsent_window;
         self.streams
-            .follow_congestion_window(&self.identity.config, cwnd.get());
+            .follow_congestion_window(least.get(), cwnd.get());
         if let (Some(episode), Some(space)) = (episode, self.space_mut(epoch)) {
             space.ledger.set_episode(&numbers, episode);
         }

@@ -219,7 +219,7 @@ impl Streams {
     fn room_to_write(&self, id: StreamId) -> Result<(u32, usize), WriteError> {
         let (key, send) = self.sending(id)?;
         send.check_writable()?;
-        let room = send.credit().min(self.outgoing.room());
+        let room = send.credit().min(self.outgoing.room_for(send));
         Ok((key, usize::try_from(room).unwrap_or(usize::MAX)))
     }
 
@@ -261,7 +261,7 @@ impl Streams {
         else {
             return;
         };
-        if self.outgoing.room() == 0 {
+        if self.outgoing.room_for(send) == 0 {
             self.await_room(key);
             return;
         }

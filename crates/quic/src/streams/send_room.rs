@@ -1,38 +1,38 @@
 //! How much applications may write before it is sent and acknowledged, and who is told when there is room.
 //!
-//! Two bounds: the send window, which follows the congestion window, and what the peer's flow control of
-//! the connection permits. What streams permit is theirs.
+//! Three bounds: the send window for all that is kept; and for what was not sent yet, the congestion
+//! window, so that there is always enough for it, and the peer's flow control of the connection. What streams
+//! permit is theirs.
 
 use super::Streams;
+use super::send::SendHalf;
 use super::sending::Outgoing;
-use crate::config::TransportConfig;
 
-/// Writers that wait for room are woken when this share of the send window is free, so that a full
-/// window doesn't wake them for every packet acknowledged.
+/// Writers that wait for room are woken when this share of it is free, so that a full window doesn't wake
+/// them for every packet acknowledged.
 const WAKE_SHARE: u64 = 8;
 
 /// Bytes that may wait beyond the peer's limit of the connection: what leaves at once when that grows, while
 /// writers are told.
 const BEYOND_CREDIT: u64 = 64 << 10;
 
+/// Unsent bytes that each stream may have whatever others have, so that the order of sending is decided when
+/// packets are made, not when applications write: an urgent stream needn't wait, and none starves.
+const RESERVED: u64 = 8 << 10;
+
 /// What a writer that is told of room is assumed to write.
 const EXPECTED_WRITE: u64 = 16 << 10;
 
-/// The send window as congestion windows: one in flight, one to follow.
-const CONGESTION_WINDOWS: u64 = 2;
-
-/// Bytes that may be kept with this congestion window.
-pub(super) fn send_window(config: &TransportConfig, cwnd: u64) -> u64 {
-    let largest = config.send_window.get();
-    let smallest = config.min_send_window.get().min(largest);
-    cwnd.saturating_mul(CONGESTION_WINDOWS)
-        .clamp(smallest, largest)
-}
-
 impl Outgoing {
     /// Bytes that may be written to all streams together.
-    pub(super) fn room(&self) -> u64 {
-        self.window_room().min(self.credit_room())
+    fn room(&self) -> u64 {
+        self.window_room().min(self.unsent_room())
+    }
+
+    /// Bytes that may be written to a stream, if its own credit permits them.
+    pub(super) fn room_for(&self, send: &SendHalf) -> u64 {
+        let reserved = RESERVED.saturating_sub(send.sendable());
+        self.window_room().min(self.unsent_room().max(reserved))
     }
 
     /// What the send window leaves of it.
@@ -40,24 +40,30 @@ impl Outgoing {
         self.send_window.saturating_sub(self.totals.held)
     }
 
-    /// What the peer's limit leaves of it.
-    fn credit_room(&self) -> u64 {
-        let most = self.credit().saturating_add(BEYOND_CREDIT);
-        most.saturating_sub(self.totals.unsent)
+    /// What those leave of it that were not sent yet.
+    fn unsent_room(&self) -> u64 {
+        self.most_unsent().saturating_sub(self.totals.unsent)
     }
 
-    /// True if there is room worth telling writers of. Otherwise acknowledgements are to come, or there are
-    /// data that wait for the peer's limit.
+    fn most_unsent(&self) -> u64 {
+        let permitted = self.credit().saturating_add(BEYOND_CREDIT);
+        self.unsent_window.min(permitted)
+    }
+
+    /// True if there is room worth telling writers of. Otherwise there are data that wait to be sent or
+    /// acknowledged, or for the peer's limit.
     fn has_much_room(&self) -> bool {
-        self.window_room() >= (self.send_window / WAKE_SHARE).max(1)
-            && self.credit_room() >= BEYOND_CREDIT / 2
+        let is_much = |room: u64, of: u64| room >= (of / WAKE_SHARE).max(1);
+        is_much(self.window_room(), self.send_window)
+            && is_much(self.unsent_room(), self.most_unsent())
     }
 }
 
 impl Streams {
-    /// The congestion window is `cwnd` bytes now. Acknowledgements that follow tell writers of room.
-    pub(crate) fn follow_congestion_window(&mut self, config: &TransportConfig, cwnd: u64) {
-        self.outgoing.send_window = send_window(config, cwnd);
+    /// The congestion window is `cwnd` bytes now, and `least` may wait beyond it. Acknowledgements that
+    /// follow tell writers of room.
+    pub(crate) fn follow_congestion_window(&mut self, least: u64, cwnd: u64) {
+        self.outgoing.unsent_window = cwnd.max(least);
     }
 
     /// Tells writers that wait for room in the send window, if enough is free: as many as can use it, the
@@ -83,6 +89,15 @@ impl Streams {
                 self.announce_writable(key);
                 room = room.saturating_sub(EXPECTED_WRITE);
             }
+        }
+    }
+
+    /// Tells the writer of `key`, if it waits and nearly all of what it wrote was sent.
+    pub(super) fn refill_reserve(&mut self, key: u32) {
+        let send = self.slab.get(key).and_then(|stream| stream.send.as_ref());
+        let is_low = |send: &SendHalf| send.wants_event && send.sendable() <= RESERVED / 2;
+        if send.is_some_and(is_low) && self.outgoing.window_room() > 0 {
+            self.announce_writable(key);
         }
     }
 

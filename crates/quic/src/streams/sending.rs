@@ -12,7 +12,6 @@ use super::repair_stats::RepairStats;
 use super::repairs::{Carrier, RepairEvent, Repairs, Verdict};
 use super::send::SendHalf;
 use super::send_buffer::Piece;
-use super::send_room::send_window;
 use super::turns::{Turn, Turns, Work};
 use super::{Priority, Stream, Streams, WRITABLE};
 use crate::config::TransportConfig;
@@ -68,8 +67,9 @@ pub(super) struct Outgoing {
     pub(super) expiries: Expiries,
     pool: ChunkPool,
     pub(super) totals: Totals,
-    /// Bytes that may be kept; follows the congestion window.
     pub(super) send_window: u64,
+    /// Bytes that may wait to be sent; follows the congestion window.
+    pub(super) unsent_window: u64,
     /// The peer's limit (`MAX_DATA`) and how much of it was sent.
     limit: u64,
     sent: u64,
@@ -88,7 +88,8 @@ impl Outgoing {
             expiries: Expiries::default(),
             pool: ChunkPool::default(),
             totals: Totals::default(),
-            send_window: send_window(config, 0),
+            send_window: config.send_window.get(),
+            unsent_window: config.unsent_window.get(),
             limit: 0,
             sent: 0,
             told_blocked_at: None,
@@ -573,6 +574,7 @@ impl Streams {
         self.stats.sent_bytes += len as u64;
         self.announce_reset_at(key);
         self.note_stream_blocked(key);
+        self.refill_reserve(key);
     }
 
     /// Everything was delivered, or the peer knows of the reset.

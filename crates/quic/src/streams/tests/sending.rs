@@ -15,7 +15,7 @@ fn roomy() -> Streams {
         stream_receive_window: large,
         receive_window: large,
         send_window: large,
-        min_send_window: large,
+        unsent_window: large,
         ..config()
     })
 }
