@@ -108,8 +108,8 @@ fn name_text(expected: &str, presented: &[String]) -> String {
     if presented.len() > NAMES {
         names.push(format!("{} more", presented.len() - NAMES));
     }
-    match names.as_slice() {
-        [] => format!("it names no server, and {expected} was asked for"),
-        _ => format!("it is for {}, not for {expected}", names.join(", ")),
+    if names.is_empty() {
+        return format!("it names no server, and {expected} was asked for");
     }
+    format!("it is for {}, not for {expected}", names.join(", "))
 }

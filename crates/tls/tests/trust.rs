@@ -73,7 +73,7 @@ fn a_certificate_outside_its_validity_is_refused() {
 
 /// A self-signed certificate as `openssl req -x509` makes it: an authority's.
 fn authority(names: &[&str]) -> (CertificateDer<'static>, KeyPair) {
-    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let mut parameters = CertificateParams::new(names).unwrap();
     parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     parameters.not_before = date_time_ymd(2020, 1, 1);
