@@ -127,6 +127,7 @@ class Runner:
                 honest.stop()
             if program:
                 self.stop(program, result)
+            scene.close()
             result.problems[:0] = scene.problems
             result.notes += scene.notes
             shutil.rmtree(directory, ignore_errors=True)

@@ -73,7 +73,9 @@ class Scene:
     # What configurations and attacks share.
     shared: dict = field(default_factory=dict)
     rng: random.Random = field(default_factory=lambda: random.Random(7))
+    # What goes with the attacker, and what with the server.
     _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    _needed: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def fail(self, text):
         if text not in self.problems:
@@ -128,3 +130,12 @@ class Scene:
         """The attacker goes."""
         with contextlib.suppress(OSError):
             self._open.close()
+
+    def provide(self, resource):
+        """What the server needs, such as an upstream: stays when the attacker has gone."""
+        self._needed.callback(resource.close)
+        return resource
+
+    def close(self):
+        self.leave()
+        self._needed.close()

@@ -254,7 +254,7 @@ def ask(scene, data):
 
 
 def forwarding(scene):
-    scene.shared["upstream"] = scene.keep(Upstream())
+    scene.shared["upstream"] = scene.provide(Upstream())
     host, port = scene.shared["upstream"].address
     return ["--upstream", f"http://{host}:{port}"]
 
@@ -390,7 +390,7 @@ def hanging(scene):
     # The server has a descriptor for each request, and so has this process.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    scene.shared["upstream"] = scene.keep(Hanging())
+    scene.shared["upstream"] = scene.provide(Hanging())
     host, port = scene.shared["upstream"].address
     return ["--upstream", f"http://{host}:{port}"]
 
