@@ -1,7 +1,7 @@
 //! A peer that says anything on HTTP/3's streams, against an engine in the simulator.
 
 #[path = "../../crates/http/tests/support/mod.rs"]
-mod support;
+pub(crate) mod support;
 
 use arbitrary::Arbitrary;
 use swiftwater_http::h3::Config;

@@ -11,10 +11,13 @@ pub mod peer;
 #[path = "../../crates/quic/tests/hostile/persona.rs"]
 pub mod persona;
 
+pub mod closing;
 pub mod handshakes;
 pub mod http3;
 pub mod inputs;
 pub mod meter;
 pub mod operations;
 pub mod qpack;
+pub mod session;
 pub mod tokens;
+pub mod watchdog;

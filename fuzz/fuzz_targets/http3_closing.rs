@@ -1,0 +1,7 @@
+//! HTTP/3 connections that end at any moment: the engine always returns, and nobody waits for ever.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use swiftwater_fuzz::closing;
+
+fuzz_target!(|bytes: &[u8]| closing::run(bytes));
