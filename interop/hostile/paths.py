@@ -1,12 +1,11 @@
 """What is hidden, or guarded by a route, stays so however a path is written, over every protocol."""
 
 import http.server
-import ssl
 import threading
 import time
 from contextlib import closing, suppress
 
-from . import h2, quic
+from . import h2
 from .scene import attack
 
 # What nobody may get from the directory.

@@ -85,7 +85,7 @@ class Scene:
         self.notes.append(text)
 
     def until(self, seconds=None):
-        """Times of the monotonic clock until the attack's end; use as `while scene.time_left(end)`."""
+        """The moment of the monotonic clock at which the attack ends."""
         return time.monotonic() + (self.seconds if seconds is None else seconds)
 
     def sleep_until(self, end):

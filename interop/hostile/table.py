@@ -9,13 +9,13 @@ def milliseconds(seconds):
     return "never" if seconds == float("inf") else f"{seconds * 1000:.0f}"
 
 
+def waits(result, protocol):
+    phases = [(result.latency.get(phase) or {}).get(protocol) for phase in ("before", "during", "after")]
+    return "/".join(milliseconds(each) for each in phases) if result.latency else "-"
+
+
 def row(result):
-    latency = [
-        "/".join(milliseconds((result.latency.get(phase) or {}).get(protocol)) for phase in ("before", "during", "after"))
-        if result.latency
-        else "-"
-        for protocol in ("h2", "h3")
-    ]
+    latency = [waits(result, protocol) for protocol in ("h2", "h3")]
     phases = [result.memory.get(phase) for phase in ("before", "peak", "after")]
     memory = "/".join("-" if bytes is None else str(bytes >> 20) for bytes in phases)
     files = "-" if result.descriptors is None else str(result.descriptors)

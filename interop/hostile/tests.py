@@ -10,7 +10,7 @@ import unittest
 from pathlib import Path
 from types import SimpleNamespace
 
-from . import bounds, h2, paths, process, upstream
+from . import bounds, h2, paths, process, recorders, upstream
 from .honest import Honest
 from .runner import Result, Runner, judge
 from .scene import Scene
@@ -106,7 +106,8 @@ time.sleep(30)
         with contextlib.ExitStack() as stack:
             directory = stack.enter_context(tempfile.TemporaryDirectory())
             log = Path(directory, "log")
-            code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); time.sleep(60)"
+            ignore = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+            code = ignore + "print(1, flush=True); time.sleep(60)"
             program = process.Program([sys.executable, "-c", code], log)
             while not log.read_text():
                 time.sleep(0.02)
@@ -147,7 +148,7 @@ class Forwarding(unittest.TestCase):
     GOOD_HEAD = b"post /x http/1.1\r\nhost: localhost\r\ncontent-length: 5\r\n\r\n"
 
     def test_a_good_head_has_no_faults(self):
-        self.assertEqual(upstream.faults(self.GOOD_HEAD), [])
+        self.assertEqual(recorders.faults(self.GOOD_HEAD), [])
 
     def test_bad_heads(self):
         replaced = lambda old, new: self.GOOD_HEAD.replace(old, new)
@@ -163,20 +164,21 @@ class Forwarding(unittest.TestCase):
             replaced(b"localhost", b"local\x00host"),
             replaced(b"/x", b"/x y"),
         ):
-            self.assertNotEqual(upstream.faults(head), [], head)
+            self.assertNotEqual(recorders.faults(head), [], head)
 
     def test_messages_are_read_by_their_length(self):
         both = bytearray(self.GOOD_HEAD + b"hello" + self.GOOD_HEAD + b"hel")
-        begin, end = upstream.Upstream.message(both, 0)
+        begin, end = recorders.Upstream.message(both, 0)
         self.assertEqual(both[begin:end], b"hello")
-        self.assertIsNone(upstream.Upstream.message(both, end))
+        self.assertIsNone(recorders.Upstream.message(both, end))
         chunked = bytearray(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\nGET")
-        self.assertEqual(chunked[upstream.Upstream.message(chunked, 0)[1] :], b"GET")
+        self.assertEqual(chunked[recorders.Upstream.message(chunked, 0)[1] :], b"GET")
 
     def test_an_upstream_that_gets_two_lengths_is_noticed(self):
-        with contextlib.closing(upstream.Upstream()) as recorder:
+        with contextlib.closing(recorders.Upstream()) as recorder:
             with socket.create_connection(recorder.address) as client:
-                client.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+                both = b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"
+                client.sendall(b"POST / HTTP/1.1\r\nHost: a\r\n" + both + b"\r\n0\r\n\r\n")
                 client.recv(100)
             scene = Scene(recorder.address, 1, None, None, shared={"upstream": recorder})
             upstream.check_upstream(scene, "case", 0)
@@ -206,6 +208,6 @@ class Clients(unittest.TestCase):
         self.assertEqual(self.judged(13, 0.3, ends_itself=True), [])
 
     def test_a_client_that_hangs_succeeds_or_dies_fails(self):
-        for judged in (self.judged(None, 5), self.judged(13, 5), self.judged(0, 1), self.judged(-6, 1), self.judged(101, 1)):
-            self.assertEqual(len(judged), 1, judged)
+        for code, took in ((None, 5), (13, 5), (0, 1), (-6, 1), (101, 1)):
+            self.assertEqual(len(self.judged(code, took)), 1, code)
         self.assertEqual(len(self.judged(13, 2.5, ends_itself=True)), 1)
