@@ -116,7 +116,6 @@ fn wrong_values_are_explained_in_one_line() {
     assert!(refused("swiftwater sim --rtt 30").contains("unit"));
     assert!(refused("swiftwater get ftp://h/x").contains("https"));
     assert!(refused("swiftwater get").contains("URL"));
-    assert!(refused("swiftwater serve").contains("DIR"));
     assert!(refused("swiftwater serve . --listen nowhere").contains("--listen"));
     assert!(refused("swiftwater serve . --cert a.pem").contains("--key"));
     assert!(refused("swiftwater serve . --profile slow").contains("bulk"));
@@ -190,7 +189,7 @@ fn policies_are_checked_before_anything_starts_and_listed() {
     for command in ["sim", "demo", "serve"] {
         let mut cli = Cli::command();
         let command = cli.find_subcommand_mut(command).unwrap();
-        let help = command.render_help().to_string();
+        let help = command.render_long_help().to_string();
         let help: Vec<_> = help.split_whitespace().collect();
         for name in swiftwater::policies::names() {
             assert!(help.join(" ").contains(&name), "{name} is not listed");

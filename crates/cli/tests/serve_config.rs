@@ -160,7 +160,7 @@ fn third_limits(file: &str) -> swiftwater_cli::commands::serve::config::Limits {
 
 #[test]
 fn errors_name_the_line() {
-    let (line, message) = wrong("tcp = true\nlisten = \"443\"\n");
+    let (line, message) = wrong("tcp = true\nlisten = \"https\"\n");
     assert!(line == 2 && message.contains("[::]:4433"), "{message}");
     let (line, message) = wrong("[limits]\nrequests = 5\nheader_size = 3\n");
     assert!(line == 3 && message.contains("8192"), "{message}");

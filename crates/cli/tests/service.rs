@@ -59,6 +59,8 @@ fn serve(
     let client = Client::builder()
         .trust_only([certificate.certificate_der()])
         .alpn([ALPN])
+        // What is not read is not sent.
+        .transport(|transport| transport.stream_receive_window = 20_000.into())
         .build()
         .unwrap();
     (address, client, log)

@@ -64,8 +64,9 @@ impl ServeError {
 impl From<WriteError> for ServeError {
     fn from(error: WriteError) -> Self {
         match error {
-            WriteError::Stopped(_) => Self::Cancelled(error.to_string()),
-            error => Self::Lost(error.to_string()),
+            WriteError::ConnectionLost(error) => Self::Lost(error.to_string()),
+            // Stopped; or reset already, which answers that the client stopped reading.
+            error => Self::Cancelled(error.to_string()),
         }
     }
 }

@@ -34,6 +34,8 @@ Protocols: HTTP/3 on UDP, HTTP/2 and HTTP/1.1 over TLS on the TCP port of the sa
 made on first use and kept; its path and fingerprint are printed. The first Ctrl-C lets running
 downloads end, the second stops at once.
 
+--help shows the settings of the transport and the limits as well, which -h leaves out.
+
 A configuration file describes several sites and all that the flags do; docs/serve.toml is one with
 comments. On SIGHUP the file and the certificates are read again and the access log is opened anew:
 new requests see the new content, new handshakes the new certificates. After an error everything stays
