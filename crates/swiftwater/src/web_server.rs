@@ -9,6 +9,7 @@ use std::time::Duration;
 use swiftwater_http::tcp::{Limits, RunningServer, TcpServer, server_config};
 use swiftwater_http::udp::{ALPN_HTTP3, H3Server};
 use swiftwater_http::web::alt_svc::AltSvcLayer;
+use swiftwater_http::web::response_budget::ResponseBudget;
 use swiftwater_http::web::service::WebService;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -79,11 +80,18 @@ impl ServerBuilder {
                 }
             }
         };
+        // One for both.
+        let response_budget = ResponseBudget::default();
+        let http3 = H3Server::default().response_budget(response_budget.clone());
+        let limits = Limits {
+            response_budget,
+            ..Limits::default()
+        };
         Ok(WebServer {
             quic,
             listener,
-            tcp: TcpServer::tls(Arc::new(tls)),
-            http3: H3Server::default(),
+            tcp: TcpServer::tls(Arc::new(tls)).limits(limits),
+            http3,
         })
     }
 }

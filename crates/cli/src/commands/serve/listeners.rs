@@ -10,6 +10,7 @@ use swiftwater_http::tcp::{
     Certificates, Limits, MinTls, RunningServer, TcpServer, server_config_from,
 };
 use swiftwater_http::udp::{ALPN_HTTP3, H3Server};
+use swiftwater_http::web::response_budget::ResponseBudget;
 use swiftwater_http::web::timed_body::Pace;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -104,7 +105,7 @@ fn pace(limits: &config::Limits) -> Pace {
 }
 
 /// HTTP/3.
-pub(super) fn http3(limits: &config::Limits) -> H3Server {
+pub(super) fn http3(limits: &config::Limits, budget: &ResponseBudget) -> H3Server {
     let of_heads = h3::Limits {
         max_field_section_size: limits.header_size.get(),
         max_encoded_section: limits.header_size.get(),
@@ -116,12 +117,17 @@ pub(super) fn http3(limits: &config::Limits) -> H3Server {
         limits: of_heads,
         ..h3::Config::default()
     };
-    H3Server::new(config)
+    let server = H3Server::new(config)
         .body_pace(pace(limits))
         .send_timeout(limits.send_timeout.0)
+        .response_budget(budget.clone());
+    match limits.idle_timeout {
+        Some(timeout) => server.idle_timeout(timeout.0),
+        None => server,
+    }
 }
 
-fn tcp_limits(limits: &config::Limits, connections: usize) -> Limits {
+fn tcp_limits(limits: &config::Limits, connections: usize, budget: &ResponseBudget) -> Limits {
     let default = Limits::default();
     Limits {
         connections,
@@ -135,6 +141,7 @@ fn tcp_limits(limits: &config::Limits, connections: usize) -> Limits {
             .map_or(default.idle_timeout, |time| time.0),
         send_timeout: limits.send_timeout.0,
         concurrent_streams: limits.requests.get() as u32,
+        response_budget: budget.clone(),
         ..default
     }
 }
@@ -143,6 +150,7 @@ fn tcp_limits(limits: &config::Limits, connections: usize) -> Limits {
 pub(super) fn serve_tcp(
     config: &Config,
     connections: usize,
+    budget: &ResponseBudget,
     certificates: &Arc<Certificates>,
     listener: TcpListener,
     content: Content,
@@ -156,7 +164,7 @@ pub(super) fn serve_tcp(
         .map_err(|error| Failure::new(Exit::Certificate, error))?;
     let port = listener.local_addr()?.port();
     let server = TcpServer::tls(Arc::new(tls))
-        .limits(tcp_limits(&config.limits, connections))
+        .limits(tcp_limits(&config.limits, connections, budget))
         .observe(move |end| {
             let shown = End::of_tcp(end);
             count_tcp(end, &shown);

@@ -34,6 +34,7 @@ use std::sync::Arc;
 
 use swiftwater::Server;
 use swiftwater_http::tcp::{ConnectionCount, RunningServer};
+use swiftwater_http::web::response_budget::ResponseBudget;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -91,6 +92,8 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
     announce_others(&identities[1..], args.json)?;
     announce_protocols(server.local_addr(), config.tcp, args.json)?;
     announce_browser(server.local_addr(), &identities[0], args.json)?;
+    // One for HTTP/3 and TCP together.
+    let responses = ResponseBudget::new(config.limits.response_memory.get() as usize);
     let tcp = match listener {
         Some(listener) => {
             let (content, live) = (content.clone(), current.clone());
@@ -98,6 +101,7 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
             Some(serve_tcp(
                 &config,
                 most,
+                &responses,
                 &certificates,
                 listener,
                 content,
@@ -117,7 +121,7 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
         shared,
     };
     let (drain, draining) = watch::channel(false);
-    let desk = desk(&args, &config, content, &current, draining);
+    let desk = desk(&args, &config, &responses, content, &current, draining);
     let mut connections = JoinSet::new();
     tokio::select! {
         () = accept(&server, &desk, &mut connections, reloads, &reloader) => {}
@@ -150,11 +154,12 @@ fn check(config: Config, json: bool) -> Result<(), Failure> {
 fn desk(
     args: &ServeArgs,
     config: &Config,
+    responses: &ResponseBudget,
     content: Content,
     live: &watch::Receiver<Live>,
     draining: watch::Receiver<bool>,
 ) -> Desk {
-    let http3 = http3(&config.limits);
+    let http3 = http3(&config.limits, responses);
     let (http3, content) = match &args.webtransport_echo {
         Some(path) => (
             http3.webtransport(echo::SESSIONS),

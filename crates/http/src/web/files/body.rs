@@ -1,5 +1,6 @@
 //! The content of an answer: pieces of text and ranges of one file, read in chunks away from the
-//! async threads. At most two chunks are in memory: one that is being sent, one read ahead.
+//! async threads. At most two chunks are in memory: one that is being sent, one read ahead. Reading ahead begins
+//! when the second chunk is asked for, so that a client that takes nothing costs one chunk.
 //!
 //! Each chunk is checked against what the headers promised. A file that got shorter, or whose time
 //! changed at the same length, ends the body with an error, so that the client sees a broken message
@@ -20,6 +21,7 @@ use http_body::{Body, Frame, SizeHint};
 use thiserror::Error;
 use tokio::task::{JoinHandle, spawn_blocking};
 
+use crate::web::response_budget::PieceSize;
 use crate::web::shared_limit::SharedPermit;
 
 /// A body that is no longer than this is read before its headers are sent, and holds no open file. It
@@ -47,13 +49,21 @@ pub(super) struct Source {
     pub(super) file: File,
     pub(super) length: u64,
     pub(super) modified: Option<SystemTime>,
-    /// Bytes read at once.
+    /// Bytes read at once, at most.
     pub(super) chunk: usize,
+    /// How many of them the connection has room for.
+    pub(super) pieces: Option<PieceSize>,
     /// The place among open files, given back when the file is closed.
     pub(super) _permit: Option<SharedPermit>,
 }
 
 impl Source {
+    /// Bytes to read next, at most.
+    fn next_chunk(&self) -> u64 {
+        let permitted = self.pieces.as_ref().map_or(self.chunk, PieceSize::bytes);
+        self.chunk.min(permitted) as u64
+    }
+
     /// Reads `length` bytes at `start`. A body has at most one read under way, so that the position
     /// of the file has one user.
     fn read(&self, start: u64, length: usize) -> Result<Bytes, FileBodyError> {
@@ -90,6 +100,8 @@ pub struct FileBody {
     pieces: VecDeque<Piece>,
     remaining: u64,
     reading: Option<Reading>,
+    /// A chunk was handed out already.
+    begun: bool,
 }
 
 impl FileBody {
@@ -157,7 +169,7 @@ impl FileBody {
             return;
         };
         let start = range.start;
-        let length = (range.end - start).min(source.chunk as u64);
+        let length = (range.end - start).min(source.next_chunk());
         range.start += length;
         if range.is_empty() {
             self.pieces.pop_front();
@@ -189,7 +201,6 @@ impl Body for FileBody {
                 this.read_ahead();
             } else if let Some(Piece::Text(text)) = this.pieces.pop_front() {
                 this.remaining -= text.len() as u64;
-                this.read_ahead();
                 return Poll::Ready(Some(Ok(Frame::data(text))));
             }
         }
@@ -204,7 +215,9 @@ impl Body for FileBody {
         };
         this.reading = None;
         this.remaining -= chunk.len() as u64;
-        this.read_ahead();
+        if std::mem::replace(&mut this.begun, true) {
+            this.read_ahead();
+        }
         Poll::Ready(Some(Ok(Frame::data(chunk))))
     }
 

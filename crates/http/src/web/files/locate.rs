@@ -10,6 +10,7 @@ use super::error::FileError;
 use super::options::FileOptions;
 use super::path::SitePath;
 use super::tree::{Opened, Tree};
+use crate::web::response_budget::PieceSize;
 use crate::web::shared_limit::SharedPermit;
 
 /// A directory that is served.
@@ -42,6 +43,8 @@ pub(super) struct OpenFile {
     pub(super) negotiated: bool,
     /// The place among open files.
     pub(super) permit: Option<SharedPermit>,
+    /// How much of it is read at once.
+    pub(super) pieces: Option<PieceSize>,
 }
 
 impl Site {
@@ -118,6 +121,7 @@ impl Site {
                         coding: Some(*coding),
                         negotiated: true,
                         permit: None,
+                        pieces: None,
                     };
                 }
             }
@@ -130,6 +134,7 @@ impl Site {
             coding: None,
             negotiated: self.options.precompressed,
             permit: None,
+            pieces: None,
         }
     }
 

@@ -191,6 +191,7 @@ fn look_up(
     Ok(Step::Answered(match located {
         Located::File(mut found) => {
             found.permit = permit;
+            found.pieces = request.extensions.get().cloned();
             respond::file(request, found, &site.options, SystemTime::now())
         }
         Located::Redirect => {

@@ -139,6 +139,7 @@ fn body_of(found: OpenFile, options: &FileOptions) -> FileBody {
         modified: found.modified,
         file: found.file,
         chunk: options.chunk.clamp(4 * 1024, 1024 * 1024),
+        pieces: found.pieces,
         _permit: found.permit,
     })
 }

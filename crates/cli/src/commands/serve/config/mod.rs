@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use swiftwater_http::web::response_budget::ResponseBudget;
 use toml::Spanned;
 
 pub use flags::effective;
@@ -150,6 +151,9 @@ pub struct Limits {
     pub body_rate: u64,
     /// How long a client may take nothing of a response. Default: 30 s.
     pub send_timeout: Period,
+    /// Bytes of responses in memory that clients have not taken yet, of all connections together. Default:
+    /// 256 MiB.
+    pub response_memory: Count<1_048_576, 1_099_511_627_776>,
     /// How long a connection may be without a request (TCP), or silent (QUIC). Default: 60 s, and 30 s
     /// for QUIC.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -169,6 +173,7 @@ impl Default for Limits {
             body_timeout: Period::seconds(30),
             body_rate: 500,
             send_timeout: Period::seconds(30),
+            response_memory: Count::clamped(ResponseBudget::DEFAULT_BYTES as u64),
             idle_timeout: None,
         }
     }
