@@ -133,6 +133,25 @@ async fn http1_loses_its_connection() {
 }
 
 #[tokio::test]
+async fn http1_over_tls_loses_its_connection_in_time() {
+    const PATIENCE: Duration = Duration::from_secs(4);
+    let (trusted, shown) = peers::certificate();
+    let server = peers::secure(service_fn(endless), limits(PATIENCE), &shown).await;
+    let mut stream = peers::tls(server.local_addr(), &trusted, &[b"http/1.1"]).await;
+    let head = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
+    stream.write_all(head).await.unwrap();
+    let begin = Instant::now();
+    until(|| server.connections() == 0).await;
+    // Half of it is for the server to notice; the rest for a machine that is busy. Buffers that fill up one
+    // after the other are no progress: they would make it twice the time.
+    let elapsed = begin.elapsed();
+    assert!(
+        elapsed > PATIENCE / 2 && elapsed < PATIENCE * 15 / 8,
+        "{elapsed:?}"
+    );
+}
+
+#[tokio::test]
 async fn a_long_response_is_whole_although_its_end_waits() {
     let content: Vec<u8> = (0..3_000_000_u32).map(|n| (n / 7) as u8).collect();
     let shared = content.clone();

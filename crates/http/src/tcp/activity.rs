@@ -4,6 +4,7 @@
 //! Requests report through their [`Exchange`]; the task of the connection asks.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::Notify;
@@ -11,6 +12,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::exchange::{Exchange, Standing};
 use super::limits::Limits;
+use super::metered::Meter;
 
 /// Why a connection should end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,10 +46,11 @@ pub(super) struct Activity {
     state: Mutex<State>,
     abuse: Notify,
     limits: Arc<Limits>,
+    meter: Arc<Meter>,
 }
 
 impl Activity {
-    pub(super) fn new(limits: Arc<Limits>) -> Arc<Self> {
+    pub(super) fn new(limits: Arc<Limits>, meter: Arc<Meter>) -> Arc<Self> {
         let now = Instant::now();
         Arc::new(Self {
             state: Mutex::new(State {
@@ -61,6 +64,7 @@ impl Activity {
             }),
             abuse: Notify::new(),
             limits,
+            meter,
         })
     }
 
@@ -99,6 +103,11 @@ impl Activity {
             state.abused = true;
             self.abuse.notify_one();
         }
+    }
+
+    /// Bytes that the socket has taken so far.
+    pub(super) fn sent(&self) -> u64 {
+        self.meter.sent.load(Ordering::Relaxed)
     }
 
     /// Counts idle time from now on.

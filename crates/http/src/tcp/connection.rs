@@ -93,10 +93,11 @@ where
     S: WebService + Sync,
 {
     stream.set_nodelay(true)?;
+    let meter: Arc<Meter> = Arc::default();
     let mut record = Record {
         begin: Instant::now(),
-        meter: Arc::default(),
-        activity: Activity::new(Arc::clone(&shared.limits)),
+        meter: Arc::clone(&meter),
+        activity: Activity::new(Arc::clone(&shared.limits), meter),
         info: ConnectionInfo {
             peer,
             local: stream.local_addr()?,

@@ -25,10 +25,25 @@ struct Progress {
     outstanding: usize,
     /// A piece was handed out and the next was not asked for yet.
     held: bool,
+    /// The service has nothing to hand out.
+    idle: bool,
     /// When the response began to wait for the client, or the client took something.
     since: Instant,
+    /// Bytes that the socket had taken by then.
+    sent: u64,
     /// The body waits until everything is written.
     flushed: Option<Waker>,
+}
+
+impl Progress {
+    /// Notes that a piece moved on, if the socket has taken bytes since the last one did: what moves between
+    /// the buffers above it, the client has not taken. `sent` is what the socket has taken in all.
+    fn moved(&mut self, sent: u64) {
+        if sent != self.sent {
+            self.sent = sent;
+            self.since = Instant::now();
+        }
+    }
 }
 
 /// How a response stands with its client.
@@ -63,7 +78,9 @@ impl Exchange {
             progress: Mutex::new(Progress {
                 outstanding: 0,
                 held: false,
+                idle: true,
                 since: Instant::now(),
+                sent: 0,
                 flushed: None,
             }),
             complete: AtomicBool::new(false),
@@ -123,17 +140,27 @@ impl Exchange {
 
     /// The next piece is asked for.
     fn asked(&self) {
+        let sent = self.activity.sent();
         let mut progress = self.lock();
         if std::mem::take(&mut progress.held) {
-            progress.since = Instant::now();
+            progress.moved(sent);
         }
+    }
+
+    /// The service has no piece yet.
+    fn idle(&self) {
+        self.lock().idle = true;
     }
 
     /// A piece of `bytes` is handed out.
     fn handed_out(&self, bytes: usize) {
+        let sent = self.activity.sent();
         let mut progress = self.lock();
-        if progress.outstanding == 0 {
+        if std::mem::take(&mut progress.idle) && progress.outstanding == 0 {
             progress.since = Instant::now();
+            progress.sent = sent;
+        } else {
+            progress.moved(sent);
         }
         progress.held = true;
         progress.outstanding += bytes;
@@ -144,9 +171,10 @@ impl Exchange {
         if bytes == 0 {
             return;
         }
+        let sent = self.activity.sent();
         let mut progress = self.lock();
         progress.outstanding -= bytes;
-        progress.since = Instant::now();
+        progress.moved(sent);
         let flushed = if progress.outstanding == 0 {
             progress.flushed.take()
         } else {
@@ -255,7 +283,13 @@ impl<B: Body<Data = Bytes>> Body for TrackedBody<B> {
             let polled = if this.inner.is_end_stream() {
                 None
             } else {
-                ready!(this.inner.poll_frame(cx))
+                match this.inner.poll_frame(cx) {
+                    Poll::Ready(polled) => polled,
+                    Poll::Pending => {
+                        this.exchange.idle();
+                        return Poll::Pending;
+                    }
+                }
             };
             match polled {
                 Some(Ok(frame)) => match frame.into_data() {

@@ -50,7 +50,8 @@ pub struct Limits {
     /// response. Then HTTP/2 resets the stream (RFC 9113, section 8.1), HTTP/1.1 ends the connection.
     /// Zero: at once. Default: 2 s.
     pub linger_time: Duration,
-    /// Bytes of such a body that are discarded at most; more are not read. Default: 1 MiB.
+    /// Bytes of such a body that are discarded at most; more are not read, and flow control holds the client
+    /// back. Default: 16 MiB.
     pub linger_bytes: usize,
     /// HTTP/2 asks a silent client whether it is there after this time, and cuts it off when no
     /// answer comes in the same time again. Default: 20 s.
@@ -85,7 +86,7 @@ impl Default for Limits {
             send_buffer: 64 * 1024,
             response_budget: ResponseBudget::default(),
             linger_time: Duration::from_secs(2),
-            linger_bytes: 1024 * 1024,
+            linger_bytes: 16 * 1024 * 1024,
             ping_interval: Duration::from_secs(20),
             pending_resets: 20,
             abandoned: 200,
