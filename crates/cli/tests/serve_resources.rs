@@ -91,7 +91,7 @@ impl Home {
         let client = Client::builder()
             .alpn([ALPN_HTTP3])
             .trust_only([self.certificate.certificate_der()])
-            .transport(|transport| transport.stream_receive_window = 20_000.into())
+            .transport(|transport| transport.stream_receive_window = 20_000_u64.into())
             .bind(SocketAddr::from((from, 0)))
             .build()
             .unwrap();

@@ -60,7 +60,7 @@ fn serve(
         .trust_only([certificate.certificate_der()])
         .alpn([ALPN])
         // What is not read is not sent.
-        .transport(|transport| transport.stream_receive_window = 20_000.into())
+        .transport(|transport| transport.stream_receive_window = 20_000_u64.into())
         .build()
         .unwrap();
     (address, client, log)
