@@ -75,8 +75,10 @@ fn probes_of_a_dead_path_are_bounded() {
             (60..=80).contains(&young.probe_timeouts),
             "{profile}: {young:?}"
         );
+        // In 13 s more, six that double: without that 76 of 170 ms. A second of frames that still left
+        // when the outage began counts as young, too, which makes six others.
         assert!(
-            old.probe_timeouts <= young.probe_timeouts + 8,
+            old.probe_timeouts <= young.probe_timeouts + 12,
             "{profile}: {young:?}, {old:?}"
         );
     }
