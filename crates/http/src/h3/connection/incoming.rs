@@ -88,9 +88,9 @@ impl Connection {
                     let result = self.on_session_stream(quic, session, id);
                     self.check(now, quic, result);
                 }
-                Ok(Pulled::Blocked | Pulled::Content(_) | Pulled::End) => return,
-                // The request stays as it is until the end of the connection is reported.
-                Err(BodyError::Closed | BodyError::ConnectionLost(_)) => return,
+                // On a closed connection the request stays as it is until that is reported.
+                Ok(Pulled::Blocked | Pulled::Content(_) | Pulled::End)
+                | Err(BodyError::Closed | BodyError::ConnectionLost(_)) => return,
                 Err(error) => self.on_read_error(now, quic, id, &error),
             }
         }
