@@ -245,7 +245,7 @@ fn the_list_fits_a_terminal() {
         assert!(line.chars().count() <= 100, "{line}");
     }
     // What lacks its traces has a title all the same.
-    let missing = list.lines().find(|line| line.contains("traces missing"));
+    let missing = list.lines().find(|line| line.contains("no traces"));
     let words: Vec<&str> = missing.unwrap().split_whitespace().collect();
     assert!(words.len() > 5, "{words:?}");
     assert!(list.contains("docs/lab.md"), "{list}");

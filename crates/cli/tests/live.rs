@@ -101,8 +101,8 @@ fn the_default_story_leaves_a_page_that_needs_nothing_else() {
     let output = succeeded(&demo.output().expect("it starts"));
     // What a viewer got comes before what the network did.
     let places = [
-        "arq        plain retransmission (ARQ, automatic repeat request)",
-        "autorec+   AutoRec+",
+        "arq       plain retransmission (ARQ, automatic repeat request)",
+        "autorec+  AutoRec+",
         "What the viewer got",
         "picture frozen, in all",
         "frame delay, 95 % of frames within",

@@ -19,8 +19,8 @@ Examples:
   swiftwater lab list cubic-plus --quick
   swiftwater lab list --json
 
-Times are virtual: what all runs together simulate at most. Titles are cut to fit 100 columns; --json has
-them whole, with the sources, and so has 'lab show'.")]
+Runs are cases times repeats. Times are virtual: what all runs together simulate at most. Titles are cut
+to fit 100 columns; --json has them whole, with the sources, and so has 'lab show'.")]
 pub struct ListArgs {
     /// Which: a collection, names, or all
     #[arg(value_name = "WHAT", default_value = "all")]
@@ -109,7 +109,7 @@ fn text(entries: &[Entry]) -> String {
         let widths = texts.map(|text| text.chars().count());
         widths.max().unwrap_or(0)
     };
-    let titles = ["name", "cases x repeats", "simulated"];
+    let titles = ["name", "runs", "simulated"];
     let others: usize = (0..titles.len())
         .map(|column| {
             let cells = rows.iter().map(|row| &*row[column]);
@@ -118,7 +118,7 @@ fn text(entries: &[Entry]) -> String {
         .sum();
     // Two spaces between four columns.
     let room = WIDTH.saturating_sub(others + 6).max(MIN_TITLE);
-    let mut table = Table::new(["name", "title", "cases x repeats", "simulated"]).left(1);
+    let mut table = Table::new(["name", "title", "runs", "simulated"]).left(1);
     for (entry, [name, size, simulated]) in entries.iter().zip(rows) {
         let title = cut(entry.title.as_deref().unwrap_or_default(), room);
         table.row([name, title, size, simulated]);
@@ -126,7 +126,7 @@ fn text(entries: &[Entry]) -> String {
     let mut text = table.render();
     if entries.iter().any(|entry| entry.missing.is_some()) {
         text.push_str(
-            "\n\ntraces missing: --traces DIR names their folder; docs/lab.md, section Traces, says where \
+            "\n\nno traces: --traces DIR names their folder; docs/lab.md, section Traces, says where \
              they come from",
         );
     }
@@ -137,7 +137,7 @@ fn text(entries: &[Entry]) -> String {
 fn numbers(entry: &Entry) -> [String; 3] {
     let size = match (entry.cases, entry.repeats) {
         (Some(cases), Some(repeats)) => format!("{cases} x {repeats}"),
-        _ => "traces missing".to_owned(),
+        _ => "no traces".to_owned(),
     };
     let simulated = entry.simulated_s.map_or_else(
         || "-".to_owned(),

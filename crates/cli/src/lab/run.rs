@@ -406,7 +406,7 @@ fn smoke(document: &Document) -> Option<String> {
     }
     (counts != Counts::default()).then(|| {
         format!(
-            "{experiments} in all: {}. Claims without data need cases or repeats that the short form leaves \
+            "{experiments} experiments, {}. Claims without data need cases or repeats that the short form leaves \
              out; results come without --quick.\n",
             counts.smoke()
         )
@@ -416,7 +416,7 @@ fn smoke(document: &Document) -> Option<String> {
 /// The exit code: work that is not done comes before claims.
 fn outcome(args: &RunArgs, document: &Document, wrong: Option<Exit>) -> Result<(), Failure> {
     if document.stopped {
-        let text = "finished runs are kept; the same command continues from there";
+        let text = "finished runs are kept; the same command goes on from there";
         return Err(interrupted().context(text));
     }
     if let Some(exit) = wrong {

@@ -237,14 +237,14 @@ fn tell(
     Ok(())
 }
 
-/// A sentence for each recovery beside the plain one.
+/// How each recovery fared beside the plain one, a sentence in a line.
 fn conclusions(rows: &[Row]) -> Vec<String> {
     let Some((plain, others)) = rows.split_first() else {
         return Vec::new();
     };
     others
         .iter()
-        .map(|other| words::conclusion(plain, other))
+        .map(|other| words::conclusion(plain, other).join("\n  "))
         .collect()
 }
 

@@ -103,7 +103,7 @@ pub fn render(plan: &Plan, rows: &[Row], courses: &[Course]) -> String {
     playback(&mut sheet, &looks, courses);
     if let Some((plain, others)) = rows.split_first() {
         for other in others {
-            sheet.paragraph(&conclusion(plain, other));
+            sheet.paragraph(&conclusion(plain, other).join(" "));
         }
     }
     sheet.heading("All numbers");

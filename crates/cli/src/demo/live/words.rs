@@ -209,14 +209,14 @@ pub fn line(row: &Row) -> String {
     )
 }
 
-/// How `other` fared beside `plain`, in numbers: what the viewers got, then why, then for what.
-pub fn conclusion(plain: &Row, other: &Row) -> String {
+/// How `other` fared beside `plain`, a sentence each: what the viewers got, then why, then for what.
+pub fn conclusion(plain: &Row, other: &Row) -> Vec<String> {
     for row in [plain, other] {
         if row.error.is_some() {
-            return format!(
+            return vec![format!(
                 "{}: nothing to compare, {} failed.",
                 other.recovery, row.recovery
-            );
+            )];
         }
     }
     let name = &other.recovery;
@@ -234,7 +234,11 @@ pub fn conclusion(plain: &Row, other: &Row) -> String {
             ms(Some(before)),
         ),
     };
-    format!("{name}: {seen}. {repaired} {cost} more data was sent for that.")
+    vec![
+        format!("{name}: {seen}."),
+        repaired,
+        format!("{cost} more data was sent for that."),
+    ]
 }
 
 /// What came of the frames. Delays are those of frames that came: where others did not, the number
