@@ -118,7 +118,7 @@ pub enum Event {
     /// After [`Connection::shutdown`](super::Connection::shutdown) the last request is over; the
     /// connection closes.
     ShutdownComplete,
-    /// The connection is over, and all requests with it.
+    /// The connection is over, and all requests with it. The last event.
     Closed {
         /// Why.
         reason: ConnectionError,

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use swiftwater_http::h3::frame::FrameType;
-use swiftwater_http::h3::{Config, Event};
+use swiftwater_http::h3::{BodyError, Config, Event};
 use swiftwater_sim::{Direction, Verdict};
 use swiftwater_units::{Dir, Side};
 
@@ -44,8 +44,15 @@ fn sessions() -> Config {
     }
 }
 
-/// Carries out `end` while the engine sees nothing, then shows it all that happened at once.
+/// Carries out `end` while the engine sees nothing, then shows it all that happened at once. No request is left.
 fn end_unseen(duel: &mut Duel, end: End) {
+    end_unseen_but_kept(duel, end);
+    let engine = !duel.raw;
+    assert_eq!(duel.world.side(engine).engine.open_requests(), 0);
+}
+
+/// The same; what came of responses may not have been read yet.
+fn end_unseen_but_kept(duel: &mut Duel, end: End) {
     let engine = !duel.raw;
     for _ in 0..100 {
         duel.world.pair.advance(millis(1));
@@ -74,7 +81,6 @@ fn end_unseen(duel: &mut Duel, end: End) {
         matches!(events.last(), Some(Event::Closed { .. })),
         "{end:?}: {events:?}"
     );
-    assert_eq!(duel.world.side(engine).engine.open_requests(), 0);
 }
 
 /// What has come on a stream when the connection ends.
@@ -177,6 +183,60 @@ fn trailers_that_wait_for_the_table_are_not_waited_for_after_the_end_of_a_connec
         let error = &duel.world.client.messages[&request].error;
         assert!(error.is_some(), "{end:?}: whoever reads waits for ever");
     }
+}
+
+#[test]
+fn the_end_of_a_connection_is_the_last_event_whatever_is_read_afterwards() {
+    for end in ENDS {
+        let mut duel = Duel::ready(Side::Client, Config::default());
+        duel.world.client.lazy = true;
+        let request = duel.world.get("/");
+        let mut id = None;
+        assert!(duel.run(|duel| {
+            id = duel.quic().accept(Dir::Bi);
+            id.is_some()
+        }));
+        // Trailers with a pseudo-header field: the message is malformed.
+        let head = headers(&[(":status", "200")]);
+        let response = [&head[..], &frame(FrameType::Data, b"x"), &head[..]].concat();
+        duel.write(id.expect("just seen"), &response);
+        end_unseen_but_kept(&mut duel, end);
+        duel.world.client.pull(&mut duel.world.pair, request);
+        let error = duel.world.client.messages[&request].error.clone();
+        assert!(
+            matches!(error, Some(BodyError::Fault(_))),
+            "{end:?}: {error:?}"
+        );
+        duel.world.turn();
+        let events = &duel.world.client.events;
+        assert!(
+            matches!(events.last(), Some(Event::Closed { .. })),
+            "{end:?}: {events:?}"
+        );
+    }
+}
+
+#[test]
+fn a_response_is_forgotten_once_its_reader_knows_of_the_peers_fault() {
+    let mut duel = Duel::ready(Side::Client, Config::default());
+    let request = duel.world.get("/");
+    let mut id = None;
+    assert!(duel.run(|duel| {
+        id = duel.quic().accept(Dir::Bi);
+        id.is_some()
+    }));
+    duel.write(id.expect("just seen"), &headers(&[(":status", "200")]));
+    assert!(duel.run(|duel| {
+        let message = duel.world.client.messages.get(&request);
+        message.is_some_and(|message| message.status().is_some())
+    }));
+    // Servers open no bidirectional streams.
+    duel.bidi(&get(), false);
+    duel.world.run_to_close(Side::Client);
+    duel.world.client.pull(&mut duel.world.pair, request);
+    let error = duel.world.client.messages[&request].error.clone();
+    assert!(matches!(error, Some(BodyError::Fault(_))), "{error:?}");
+    assert_eq!(duel.world.client.engine.open_requests(), 0);
 }
 
 #[test]

@@ -21,7 +21,12 @@ impl Connection {
         error: &BodyError,
     ) {
         match error {
-            BodyError::Fault(fault) if fault.ends_connection => self.fail(now, quic, *fault),
+            BodyError::Fault(fault) if fault.ends_connection => {
+                self.fail(now, quic, *fault);
+                if self.told.closed {
+                    self.requests.remove(id);
+                }
+            }
             BodyError::Fault(fault) => {
                 if fault.code == Code::MESSAGE_ERROR {
                     self.told.stats.malformed += 1;

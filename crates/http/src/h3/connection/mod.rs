@@ -150,11 +150,11 @@ impl Connection {
             }
             quic::Event::DatagramsUnblocked => self.tell(Event::DatagramsUnblocked),
             quic::Event::Closed { reason } => {
-                self.told.closed = true;
-                self.requests.end(self.side);
                 self.tell(Event::Closed {
                     reason: reason.clone(),
                 });
+                self.told.closed = true;
+                self.requests.end(self.side);
             }
             _ => {}
         }
@@ -236,8 +236,12 @@ impl Connection {
         self.side
     }
 
+    /// The end of the connection is the last event: whoever still reads what came before it learns what is
+    /// wrong there from what it reads.
     fn tell(&mut self, event: Event) {
-        self.told.events.push_back(event);
+        if !self.told.closed {
+            self.told.events.push_back(event);
+        }
     }
 
     /// After every input: instructions leave, and a shutdown that is complete closes.
