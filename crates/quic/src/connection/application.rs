@@ -181,14 +181,14 @@ impl Connection {
         self.lifecycle.idle_timeout()
     }
 
-    /// Sends a PING when nothing was sent or received for `interval`, so that the connection outlives its idle
+    /// Sends a PING when nothing was sent or received for `interval` (in whole milliseconds), so that the connection outlives its idle
     /// timeout for as long as the peer answers; `None`, as at first, and zero leave that to
     /// [`TransportConfig::keep_alive_interval`](crate::TransportConfig). For protocols that wait for the
     /// peer's answer: switch it off when nothing is waited for any more, so that idle connections still
     /// end. A peer that is gone is found out as always: PINGs that are not answered don't put the idle
     /// timeout off.
     pub fn set_keep_alive(&mut self, interval: Option<Duration>) {
-        self.lifecycle.keep_alive = interval;
+        self.lifecycle.set_keep_alive(interval);
     }
 
     /// Which end this is.

@@ -57,8 +57,9 @@ pub(super) struct Lifecycle {
     pub(super) awake_since: Instant,
     sent_eliciting_since_receive: bool,
     idle_timeout: Option<Duration>,
-    /// What the application asked for while it runs, besides the configuration.
-    pub(super) keep_alive: Option<Duration>,
+    /// The interval that the application asked for while it runs, besides the configuration, ms; zero for
+    /// none. Small, since most connections have none.
+    keep_alive_millis: u32,
 }
 
 impl Lifecycle {
@@ -72,7 +73,7 @@ impl Lifecycle {
             awake_since: now,
             sent_eliciting_since_receive: false,
             idle_timeout: None,
-            keep_alive: None,
+            keep_alive_millis: 0,
         }
     }
 
@@ -92,6 +93,18 @@ impl Lifecycle {
     /// The idle timeout that both ends agreed on.
     pub(super) fn idle_timeout(&self) -> Option<Duration> {
         self.idle_timeout
+    }
+
+    /// Sets the interval of PINGs; `None` and zero for none, otherwise 1 ms at least.
+    pub(super) fn set_keep_alive(&mut self, interval: Option<Duration>) {
+        let millis = interval.map_or(0, |interval| interval.as_micros().div_ceil(1000));
+        self.keep_alive_millis = u32::try_from(millis).unwrap_or(u32::MAX);
+    }
+
+    /// The interval of PINGs that was asked for.
+    pub(super) fn keep_alive(&self) -> Option<Duration> {
+        let millis = u64::from(self.keep_alive_millis);
+        (millis > 0).then(|| Duration::from_millis(millis))
     }
 
     pub(super) fn on_received(&mut self, now: Instant) {

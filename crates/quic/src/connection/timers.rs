@@ -309,7 +309,7 @@ impl Connection {
     /// enough while flow control holds back what it wrote (RFC 9000, section 4.1).
     fn keep_alive_deadline(&self) -> Option<Instant> {
         let configured = self.identity.config.keep_alive_interval;
-        let asked = self.lifecycle.keep_alive;
+        let asked = self.lifecycle.keep_alive();
         // Without any time between them, PINGs would never end.
         let wanted = configured.into_iter().chain(asked);
         let wanted = wanted.filter(|interval| !interval.is_zero()).min();
