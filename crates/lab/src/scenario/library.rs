@@ -9,6 +9,7 @@ use std::time::Duration;
 use include_dir::{Dir, include_dir};
 use swiftwater_congestion::Catalogue;
 use swiftwater_policies::Catalogue as PolicyCatalogue;
+use toml::de::{DeTable, DeValue};
 
 use super::Experiment;
 use super::error::{ScenarioError, known_names};
@@ -130,8 +131,11 @@ impl Library {
     /// The title of a scenario, whether it loads or not; `None` if the file has none that can be read.
     pub fn title(&self, name: &str) -> Option<String> {
         let text = self.source(name).ok()?.text;
-        let table: toml::Table = toml::from_str(&text).ok()?;
-        Some(table.get("title")?.as_str()?.to_owned())
+        let file = DeTable::parse(&text).ok()?;
+        match file.get_ref().get("title")?.get_ref() {
+            DeValue::String(title) => Some(title.to_string()),
+            _ => None,
+        }
     }
 
     fn source(&self, name: &str) -> Result<Source, ScenarioError> {
