@@ -159,8 +159,10 @@ fn a_client_survives_incomplete_responses_at_the_end_of_a_connection() {
 
 #[test]
 fn trailers_that_wait_for_the_table_are_not_waited_for_after_the_end_of_a_connection() {
-    for end in ENDS {
+    // The trailers are read before the end, or after it.
+    for (end, lazy) in ENDS.into_iter().flat_map(|end| [(end, false), (end, true)]) {
         let mut duel = Duel::ready(Side::Client, Config::default());
+        duel.world.client.lazy = lazy;
         let request = duel.world.get("/");
         let mut id = None;
         assert!(duel.run(|duel| {
@@ -178,10 +180,11 @@ fn trailers_that_wait_for_the_table_are_not_waited_for_after_the_end_of_a_connec
         }
         let status = duel.world.client.messages[&request].status();
         assert_eq!(status, Some(200), "{end:?}");
-        end_unseen(&mut duel, end);
+        end_unseen_but_kept(&mut duel, end);
         duel.world.client.pull(&mut duel.world.pair, request);
         let error = &duel.world.client.messages[&request].error;
         assert!(error.is_some(), "{end:?}: whoever reads waits for ever");
+        assert_eq!(duel.world.client.engine.open_requests(), 0);
     }
 }
 

@@ -229,6 +229,12 @@ impl Connection {
             let request = self.requests.get_mut(id).ok_or(BodyError::Closed)?;
             match &mut request.receiving.progress {
                 Progress::Over => return Err(BodyError::Closed),
+                // After the end nothing more comes that they could wait for.
+                Progress::Head | Progress::HeadBlocked | Progress::TrailersBlocked
+                    if self.told.closed =>
+                {
+                    return Err(BodyError::Closed);
+                }
                 Progress::Head | Progress::HeadBlocked | Progress::TrailersBlocked => {
                     return Ok(Body::Blocked);
                 }
