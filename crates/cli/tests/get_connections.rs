@@ -98,7 +98,7 @@ fn tls12_server(certificate: &DevCertificate) -> u16 {
             let mut path = String::new();
             while stream.read_line(&mut line).is_ok_and(|length| length > 2) {
                 if path.is_empty() {
-                    path = line.split(' ').nth(1).unwrap_or_default().to_owned();
+                    path.push_str(line.split(' ').nth(1).unwrap_or_default());
                 }
                 line.clear();
             }

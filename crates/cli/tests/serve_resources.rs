@@ -142,7 +142,7 @@ async fn output_that_nobody_reads_holds_up_nothing() {
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_client_takes_all_descriptors() {
-    let home = Home::new(&[("large", &[7; 4_000_000]), ("small", b"small")]);
+    let home = Home::new(&[("large", &vec![7; 4_000_000]), ("small", b"small")]);
     let server = Running::start(home.serve("ulimit -n 64", &["--json"]));
     let port = port_of(&server);
     let mut held = Vec::new();

@@ -13,15 +13,15 @@ use http::{Request, Response};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ProtocolVersion, RootCertStore, SupportedProtocolVersion};
 use swiftwater_http::tcp::{
-    ALPN_HTTP2, ALPN_HTTP11, CertificateError, Certificates, ConnectionEnd, MinTls, Outcome,
-    RunningServer, TcpServer, server_config_from,
+    ALPN_HTTP2, ALPN_HTTP11, CertificateError, Certificates, ConnectionEnd, Limits, MinTls,
+    Outcome, RunningServer, TcpServer, server_config_from,
 };
 use swiftwater_http::web::access_log::{AccessLogLayer, Record};
 use swiftwater_http::web::body::Body;
 use swiftwater_http::web::host::{host, host_name};
 use swiftwater_tls::DevCertificate;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tower::{Layer, service_fn};
@@ -256,4 +256,53 @@ async fn plain_http_at_a_port_for_tls_is_told_so() {
     let mut answer = Vec::new();
     let _ = in_time(stream.read_to_end(&mut answer)).await;
     assert!(!answer.starts_with(b"HTTP"));
+}
+
+/// A connection from `client`, an address of the loopback network.
+async fn connect_from(client: [u8; 4], server: SocketAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::from((client, 0))).unwrap();
+    socket.connect(server).await.unwrap()
+}
+
+/// Whether a request on the connection is answered; it stays open then.
+async fn is_served(stream: &mut TcpStream) -> bool {
+    let request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let mut first = [0; 8];
+    stream.write_all(request).await.is_ok()
+        && matches!(stream.read(&mut first).await, Ok(read) if first[..read].starts_with(b"HTTP/1.1"))
+}
+
+#[tokio::test]
+async fn no_address_takes_all_connections() {
+    const GREEDY: [u8; 4] = [127, 0, 0, 1];
+    in_time(async {
+        for share_by_address in [true, false] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let limits = Limits {
+                connections: 4,
+                share_by_address,
+                ..Limits::default()
+            };
+            let server = TcpServer::plain().limits(limits);
+            let server = server.serve(listener, service_fn(hello)).unwrap();
+            let address = server.local_addr();
+            let mut held = Vec::new();
+            let mut served = Vec::new();
+            for _ in 0..3 {
+                let mut stream = connect_from(GREEDY, address).await;
+                served.push(is_served(&mut stream).await);
+                held.push(stream);
+            }
+            assert_eq!(served, [true, true, !share_by_address]);
+            let mut other = connect_from([127, 0, 0, 2], address).await;
+            assert!(is_served(&mut other).await);
+            // What is given back can be had again.
+            drop(held);
+            until(|| server.connections() == 1).await;
+            let mut again = connect_from(GREEDY, address).await;
+            assert!(is_served(&mut again).await);
+        }
+    })
+    .await;
 }

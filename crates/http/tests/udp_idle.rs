@@ -52,7 +52,7 @@ async fn an_answer_may_take_longer_than_the_idle_timeout() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pings_without_requests_keep_no_connection() {
     guard(async {
-        let server = H3Server::default().idle_timeout(Duration::from_millis(1_000));
+        let server = H3Server::default().idle_timeout(Duration::from_secs(1));
         let transport = TransportConfig {
             keep_alive_interval: Some(Duration::from_millis(100)),
             ..TransportConfig::default()

@@ -13,9 +13,11 @@ fn v4(last: u8) -> IpAddr {
 
 /// Takes places one by one until refused.
 fn take_all(shares: &mut AddressShares, client: IpAddr) -> usize {
-    (0..)
-        .take_while(|_| shares.acquire(client, 1).is_ok())
-        .count()
+    let mut taken = 0;
+    while shares.acquire(client, 1).is_ok() {
+        taken += 1;
+    }
+    taken
 }
 
 #[test]

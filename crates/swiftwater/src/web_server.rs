@@ -85,6 +85,7 @@ impl ServerBuilder {
         let http3 = H3Server::default().response_budget(response_budget.clone());
         let limits = Limits {
             response_budget,
+            share_by_address: true,
             ..Limits::default()
         };
         Ok(WebServer {

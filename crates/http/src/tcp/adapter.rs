@@ -63,7 +63,7 @@ impl<S: WebService> Adapter<S> {
         let client = self.info.peer.ip();
         let mut request = self.prepare(request, exchange);
         if let Err(refusal) = self.admit(&mut request) {
-            return free(refusal);
+            return free(*refusal);
         }
         let pieces = PieceSize::new();
         request.extensions_mut().insert(pieces.clone());
@@ -106,15 +106,14 @@ impl<S: WebService> Adapter<S> {
     }
 
     /// What is refused before the service sees it.
-    fn admit(&self, request: &mut Request<Body>) -> Result<(), Response<Body>> {
+    fn admit(&self, request: &mut Request<Body>) -> Result<(), Box<Response<Body>>> {
         if request.headers().len() > self.limits.header_count {
-            return Err(text_response(
-                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-                "",
-            ));
+            let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            return Err(Box::new(text_response(status, "")));
         }
         if let Err(error) = host::check(request) {
-            return Err(text_response(StatusCode::BAD_REQUEST, &error.to_string()));
+            let text = error.to_string();
+            return Err(Box::new(text_response(StatusCode::BAD_REQUEST, &text)));
         }
         // The host of the target counts, whatever the field says (RFC 9112, section 3.2.2).
         if let Some(authority) = request.uri().authority()
@@ -125,10 +124,10 @@ impl<S: WebService> Adapter<S> {
         }
         if !is_understood(request.headers()) {
             let text = "transfer codings other than chunked";
-            return Err(text_response(StatusCode::NOT_IMPLEMENTED, text));
+            return Err(Box::new(text_response(StatusCode::NOT_IMPLEMENTED, text)));
         }
         let client = self.info.peer.ip();
-        self.budget.check(client).map_err(|_| busy())
+        self.budget.check(client).map_err(|_| Box::new(busy()))
     }
 }
 

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use crate::web::response_budget::ResponseBudget;
+#[cfg(doc)]
+use crate::web::shared_limit::SharedLimit;
 use crate::web::timed_body::Pace;
 
 /// What a [`TcpServer`](super::TcpServer) grants its clients: the cap of everything that they can
@@ -12,6 +14,10 @@ pub struct Limits {
     /// Connections at once, at least 1. Further ones wait in the backlog of the operating system.
     /// Default: 10 000.
     pub connections: usize,
+    /// Clients share `connections` by their addresses ([`SharedLimit`]): beyond its share a client's new
+    /// connections are closed at once. Not for servers behind a proxy, whose clients all have its address.
+    /// Default: false; servers of the façade crate have it on.
+    pub share_by_address: bool,
     /// Time for the TLS handshake. Default: 10 s.
     pub handshake_timeout: Duration,
     /// Bytes of the head of a request, at least 8192, which is hyper's least. HTTP/1.1 counts the
@@ -70,6 +76,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 10_000,
+            share_by_address: false,
             handshake_timeout: Duration::from_secs(10),
             header_size: 32 * 1024,
             header_count: 100,

@@ -15,7 +15,11 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::connection::{self, Shared};
 use super::limits::Limits;
 use super::observer::{ConnectionEnd, Observer};
+use swiftwater_quic::ShareError;
+
+use crate::web::descriptors::are_exhausted;
 use crate::web::service::WebService;
+use crate::web::shared_limit::{SharedLimit, SharedPermit};
 
 /// How long to leave `accept` alone when the process has run out of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -72,8 +76,10 @@ impl TcpServer {
         let (drain, draining) = watch::channel(false);
         let count = Arc::new(AtomicUsize::new(0));
         let slots = self.limits.connections.clamp(1, Semaphore::MAX_PERMITS);
+        let shares = (self.limits.share_by_address).then(|| SharedLimit::new(slots));
         let acceptor = Acceptor {
             listener,
+            shares,
             slots: Arc::new(Semaphore::new(slots)),
             count: Arc::clone(&count),
             shared: Arc::new(Shared {
@@ -163,6 +169,8 @@ impl Drop for RunningServer {
 struct Acceptor<S> {
     listener: TcpListener,
     slots: Arc<Semaphore>,
+    /// By addresses of clients.
+    shares: Option<SharedLimit>,
     count: Arc<AtomicUsize>,
     shared: Arc<Shared<S>>,
 }
@@ -177,29 +185,44 @@ where
         loop {
             tokio::select! {
                 _ = draining.wait_for(|draining| *draining) => return connections,
-                (stream, peer, permit) = self.accept() => {
-                    self.start(&mut connections, stream, peer, permit);
+                (stream, peer, place) = self.accept() => {
+                    self.start(&mut connections, stream, peer, place);
                 }
                 Some(_) = connections.join_next() => {}
             }
         }
     }
 
-    async fn accept(&self) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
+    async fn accept(&self) -> (TcpStream, SocketAddr, Place) {
         loop {
             // The semaphore is never closed.
             let Ok(permit) = Arc::clone(&self.slots).acquire_owned().await else {
                 return std::future::pending().await;
             };
             match self.listener.accept().await {
-                Ok((stream, peer)) => return (stream, peer, permit),
+                Ok((stream, peer)) => match self.share(peer) {
+                    Ok(share) => return (stream, peer, Place(permit, share)),
+                    // Closes it.
+                    Err(error) => tracing::debug!(%peer, ?error, "a connection is refused"),
+                },
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "connections can't be accepted");
+                    // That is logged where descriptors are watched.
+                    if !are_exhausted(&error) {
+                        tracing::warn!(%error, "connections can't be accepted");
+                    }
                     sleep(ACCEPT_PAUSE).await;
                 }
             }
         }
+    }
+
+    /// The share of `peer` in the connections, if they are shared.
+    fn share(&self, peer: SocketAddr) -> Result<Option<SharedPermit>, ShareError> {
+        let shares = self.shares.as_ref();
+        shares
+            .map(|shares| shares.try_acquire(peer.ip(), 1))
+            .transpose()
     }
 
     fn start(
@@ -207,10 +230,10 @@ where
         connections: &mut JoinSet<()>,
         stream: TcpStream,
         peer: SocketAddr,
-        permit: OwnedSemaphorePermit,
+        place: Place,
     ) {
         let shared = Arc::clone(&self.shared);
-        let counted = Counted::new(&self.count, permit);
+        let counted = Counted::new(&self.count, place);
         connections.spawn(async move {
             let _counted = counted;
             if let Err(error) = connection::serve(stream, peer, shared).await {
@@ -231,18 +254,24 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     )
 }
 
+/// The place of one connection among all, and in its client's share.
+struct Place(
+    #[expect(dead_code, reason = "held until the connection ends")] OwnedSemaphorePermit,
+    #[expect(dead_code, reason = "held until the connection ends")] Option<SharedPermit>,
+);
+
 /// A connection that is counted while this lives.
 struct Counted {
     count: Arc<AtomicUsize>,
-    _permit: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 impl Counted {
-    fn new(count: &Arc<AtomicUsize>, permit: OwnedSemaphorePermit) -> Self {
+    fn new(count: &Arc<AtomicUsize>, place: Place) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self {
             count: Arc::clone(count),
-            _permit: permit,
+            _place: place,
         }
     }
 }

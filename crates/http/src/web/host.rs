@@ -79,16 +79,13 @@ fn valid(value: &HeaderValue) -> Result<&str, HostError> {
 /// The name or address in `host`, which may have a port (RFC 3986, sections 3.2.2 and 3.2.3); `None` if it is
 /// not valid.
 fn split(host: &str) -> Option<&str> {
-    let (name, port) = match host.strip_prefix('[') {
-        Some(rest) => {
-            let (address, port) = rest.split_once(']')?;
-            address.parse::<Ipv6Addr>().ok()?;
-            (&host[..address.len() + 2], port)
-        }
-        None => {
-            let end = host.find(':').unwrap_or(host.len());
-            is_name(&host[..end]).then(|| host.split_at(end))?
-        }
+    let (name, port) = if let Some(rest) = host.strip_prefix('[') {
+        let (address, port) = rest.split_once(']')?;
+        address.parse::<Ipv6Addr>().ok()?;
+        (&host[..address.len() + 2], port)
+    } else {
+        let end = host.find(':').unwrap_or(host.len());
+        is_name(&host[..end]).then(|| host.split_at(end))?
     };
     let is_port = match port.strip_prefix(':') {
         Some(digits) => {

@@ -147,7 +147,7 @@ impl Frames {
     fn run(&mut self, pair: &mut Pair, limit: Instant, is_done: impl Fn(&Progress) -> bool) {
         while pair.now() < limit && !is_done(&self.progress(pair)) {
             if pair.now() >= self.next {
-                self.next = self.next + FRAME_INTERVAL;
+                self.next += FRAME_INTERVAL;
                 if let Some(connection) = pair.connection(self.direction.sender()) {
                     // What doesn't fit into the send buffer is left out.
                     let _ = connection.send_stream(self.stream).write(&FRAME);

@@ -218,7 +218,7 @@ impl Writing {
         }
         if let Err(error) = outcome.and_then(|()| self.sink.flush()) {
             let lost = &self.batch[written..];
-            let lines = lost.iter().filter(|&&byte| byte == b'\n').count();
+            let lines = lost.split(|&byte| byte == b'\n').count() - 1;
             metrics::counter!(LINES_DROPPED).increment(lines as u64);
             self.torn = written > 0 && self.batch[written - 1] != b'\n';
             if self.told.is_none_or(|told| told.elapsed() >= TELL_INTERVAL) {

@@ -48,6 +48,7 @@ pub(super) fn builder(
     let mut builder = server(identity, protocols, &config.tuning(&args.tuning))
         .certificate_resolver(Arc::clone(certificates) as _)
         .max_connections(limits.connections.get() as usize)
+        .share_by_address(limits.share_by_address)
         .transport(|transport| {
             transport.handshake_timeout = limits.handshake_timeout.0;
             transport.max_concurrent_bidi_streams = limits.requests.get();
@@ -131,6 +132,7 @@ fn tcp_limits(limits: &config::Limits, connections: usize, budget: &ResponseBudg
     let default = Limits::default();
     Limits {
         connections,
+        share_by_address: limits.share_by_address,
         handshake_timeout: limits.handshake_timeout.0,
         header_size: limits.header_size.get() as u32,
         header_count: limits.header_count.get() as usize,

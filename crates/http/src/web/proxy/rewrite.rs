@@ -163,8 +163,8 @@ fn goes_upwards(path: &str) -> bool {
 /// Whether an upstream might resolve `path` to something else than a route sees in it.
 fn is_ambiguous(path: &str) -> bool {
     let decoded: Vec<u8> = percent_decode_str(path).collect();
-    let slashes = |bytes: &[u8]| bytes.iter().filter(|&&byte| byte == b'/').count();
-    slashes(&decoded) != slashes(path.as_bytes())
+    let segments = |bytes: &[u8]| bytes.split(|&byte| byte == b'/').count();
+    segments(&decoded) != segments(path.as_bytes())
         || decoded.contains(&b'\\')
         || decoded.split(|&byte| byte == b'/').any(|segment| {
             let name = segment.split(|&byte| byte == b';').next();

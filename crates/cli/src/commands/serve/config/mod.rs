@@ -130,6 +130,9 @@ impl Default for Tls {
 pub struct Limits {
     /// Connections at once, over QUIC and again over TCP. Default: 10 000.
     pub connections: Count<1, 1_000_000>,
+    /// Clients share connections by their addresses, so that none can take all: beyond its share a client's
+    /// connections are refused. To be switched off behind a load balancer that hides addresses. Default: true.
+    pub share_by_address: bool,
     /// Files open at once for responses of all clients; half of what the process may have open at most.
     /// Default: that half, but no more than 65 536.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -164,6 +167,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: Count::clamped(10_000),
+            share_by_address: true,
             open_files: None,
             requests: Count::clamped(100),
             header_size: Count::clamped(64 << 10),

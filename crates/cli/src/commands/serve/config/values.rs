@@ -32,7 +32,7 @@ pub(super) fn address<'de, D>(deserializer: D) -> Result<SocketAddr, D::Error>
 where
     D: Deserializer<'de>,
 {
-    text(deserializer, |text| crate::listen_address::parse(text))
+    text(deserializer, crate::listen_address::parse)
 }
 
 /// The same where there may be none.
