@@ -134,7 +134,7 @@ fn a_second_ctrl_c_stops_a_server_at_once() {
     serve
         .arg("serve")
         .arg(site.path("site"))
-        .args(["--listen", "127.0.0.1:0", "--json", "--state-dir"])
+        .args(["--listen", "127.0.0.1:0", "--json", "--hq", "--state-dir"])
         .arg(site.path("state"))
         .args(["--grace", "60min"])
         .stdout(Stdio::piped())
