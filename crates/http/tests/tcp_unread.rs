@@ -140,7 +140,9 @@ async fn http1_reads_the_rest_and_goes_on() {
     for _ in 0..3 {
         let head = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 500000\r\n\r\n";
         in_time(stream.write_all(head)).await.unwrap();
-        in_time(stream.write_all(&vec![b'x'; 500_000])).await.unwrap();
+        in_time(stream.write_all(&vec![b'x'; 500_000]))
+            .await
+            .unwrap();
         let mut answer = vec![0; 4096];
         let length = in_time(stream.read(&mut answer)).await.unwrap();
         assert!(answer[..length].starts_with(b"HTTP/1.1 405"));

@@ -23,7 +23,7 @@ use super::limits::Limits;
 use super::metered::{Meter, Metered};
 use super::observer::{ConnectionEnd, Observer, Outcome};
 use super::plain_http;
-use super::streams::StreamExecutor;
+use super::streams::{StreamExecutor, stream_tasks};
 use super::tls::{ALPN_HTTP2, ALPN_HTTP11};
 use crate::web::body::BoxError;
 use crate::web::connection_info::{ConnectionInfo, Transport};
@@ -169,7 +169,8 @@ where
 {
     let limits = &shared.limits;
     let activity = &record.activity;
-    let builder = builder(limits, record.info.alpn.as_deref(), activity);
+    let (executor, mut streams) = stream_tasks(activity);
+    let builder = builder(limits, record.info.alpn.as_deref(), executor);
     activity.start();
     let adapter = Adapter {
         service: shared.service.clone(),
@@ -185,6 +186,7 @@ where
     loop {
         tokio::select! {
             ended = connection.as_mut() => return ended.map_err(ConnectionError::Http),
+            never = streams.run() => match never {},
             _ = draining.wait_for(|draining| *draining), if !drained => {
                 drained = true;
                 connection.as_mut().graceful_shutdown();
@@ -214,9 +216,9 @@ async fn sleep_until_some(deadline: Option<Instant>) {
 fn builder(
     limits: &Limits,
     alpn: Option<&[u8]>,
-    activity: &Arc<Activity>,
+    executor: StreamExecutor,
 ) -> Builder<StreamExecutor> {
-    let mut builder = Builder::new(StreamExecutor(Arc::clone(activity)));
+    let mut builder = Builder::new(executor);
     let header_size = limits.header_size.max(MIN_HEADER_BUFFER as u32);
     let mut http1 = builder.http1();
     http1

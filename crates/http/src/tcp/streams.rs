@@ -1,23 +1,84 @@
 //! The tasks of HTTP/2 streams: each writes one response, and can be ended without the others.
+//!
+//! They run in the task of their connection, not beside it on other threads: what a stream has ready
+//! together, the head of a response and its content, leaves together. A client that stops sending as soon as
+//! it sees the head of an early answer, as curl does, makes its request malformed by that (RFC 9113, section
+//! 8.1.1), which resets the stream: content that were still to come would be lost.
 
-use std::future::Future;
+use std::convert::Infallible;
+use std::future::{Future, pending};
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
+
+use futures_util::future::{CatchUnwind, FutureExt};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::activity::Activity;
 
-/// Spawns the tasks of one connection's streams. hyper spawns the task of a request right after it has
-/// called the service with it.
+type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Takes the tasks of one connection's streams. hyper gives the task of a request right after it has called
+/// the service with it.
 #[derive(Debug, Clone)]
-pub(super) struct StreamExecutor(pub(super) Arc<Activity>);
+pub(super) struct StreamExecutor {
+    activity: Arc<Activity>,
+    /// As many at most as the connection has streams.
+    begun: UnboundedSender<Task>,
+}
+
+/// The tasks of one connection's streams.
+pub(super) struct StreamTasks {
+    begun: UnboundedReceiver<Task>,
+    /// A service that panics ends its stream alone.
+    running: FuturesUnordered<CatchUnwind<AssertUnwindSafe<Task>>>,
+}
+
+/// An executor, and what runs its tasks.
+pub(super) fn stream_tasks(activity: &Arc<Activity>) -> (StreamExecutor, StreamTasks) {
+    let (sender, begun) = unbounded_channel();
+    let executor = StreamExecutor {
+        activity: Arc::clone(activity),
+        begun: sender,
+    };
+    let tasks = StreamTasks {
+        begun,
+        running: FuturesUnordered::new(),
+    };
+    (executor, tasks)
+}
 
 impl<F> hyper::rt::Executor<F> for StreamExecutor
 where
     F: Future<Output = ()> + Send + 'static,
 {
     fn execute(&self, future: F) {
-        match self.0.take_begun() {
-            Some(exchange) => tokio::spawn(exchange.run(future)),
-            None => tokio::spawn(future),
+        let task: Task = match self.activity.take_begun() {
+            Some(exchange) => Box::pin(exchange.run(future)),
+            None => Box::pin(future),
         };
+        // Fails once the connection is over.
+        let _ = self.begun.send(task);
+    }
+}
+
+impl StreamTasks {
+    /// Runs the tasks for as long as it is polled.
+    pub(super) async fn run(&mut self) -> Infallible {
+        loop {
+            tokio::select! {
+                biased;
+                Some(task) = self.begun.recv() => {
+                    self.running.push(AssertUnwindSafe(task).catch_unwind());
+                }
+                Some(ended) = self.running.next() => {
+                    if ended.is_err() {
+                        tracing::error!("a service panicked");
+                    }
+                }
+                else => pending::<()>().await,
+            }
+        }
     }
 }
