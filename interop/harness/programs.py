@@ -169,6 +169,7 @@ class Swiftwater:
         repair = ["--recovery", task.recovery] if task.recovery is not None else []
         log = ["--qlog", str(task.qlog)] if task.qlog is not None else []
         command = [self.program, "serve", str(task.directory), "--listen", address, "-v"]
+        command += ["--hq"] if self.may("serve", "--hq") else []
         early = [self.require("serve", "--zero-rtt"), "accept"] if task.zero_rtt else []
         patience = ["--handshake-timeout", f"{PATIENCE}s"]
         command += patience if self.may("serve", patience[0]) else []

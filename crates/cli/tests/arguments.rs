@@ -58,6 +58,25 @@ fn every_command_has_examples() {
 }
 
 #[test]
+fn ports_and_names_are_addresses_to_listen_on() {
+    for (text, address) in [
+        (":4434", "[::]:4434"),
+        ("4434", "[::]:4434"),
+        ("localhost:4434", "127.0.0.1:4434"),
+    ] {
+        let command = format!("swiftwater serve . --listen {text} --metrics {text}");
+        let Command::Serve(serve) = parse(&command).unwrap().command else {
+            panic!("{command}")
+        };
+        let address = address.parse().unwrap();
+        assert_eq!(serve.listen, Some(address), "{text}");
+        assert_eq!(serve.metrics, Some(address), "{text}");
+    }
+    let message = refused("swiftwater serve . --listen here");
+    assert!(message.contains("localhost:4433"), "{message}");
+}
+
+#[test]
 fn defaults_suit_a_first_try() {
     let Command::Serve(serve) = parse("swiftwater serve .").unwrap().command else {
         panic!()

@@ -98,6 +98,7 @@ pub struct ServeArgs {
         help = "Address and port to listen on, UDP and TCP [default: [::]:4433]",
         long,
         value_name = "ADDR",
+        value_parser = crate::listen_address::parse,
         help_heading = "Network"
     )]
     pub listen: Option<SocketAddr>,
@@ -147,7 +148,12 @@ pub struct ServeArgs {
     pub log_format: Option<LogFormat>,
 
     /// Serve counts for Prometheus at http://ADDR/metrics, best on a loopback address
-    #[arg(long, value_name = "ADDR", help_heading = "Logs")]
+    #[arg(
+        long,
+        value_name = "ADDR",
+        value_parser = crate::listen_address::parse,
+        help_heading = "Logs"
+    )]
     pub metrics: Option<SocketAddr>,
 
     /// File with the secret of address tokens and stateless resets, 32 bytes or more, made if it is
