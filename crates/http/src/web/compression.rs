@@ -1,4 +1,4 @@
-//! Negotiated compression of responses: `tower_http`'s layer for those that [`admission`] lets pass, and
+//! Negotiated compression of responses: `tower_http`'s layer for those that `admission` lets pass, and
 //! entity tags that stay true.
 
 mod admission;
