@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use arbitrary::Arbitrary;
-use swiftwater_quic::crypto::{ClientCrypto, Epoch, ServerCrypto, Session};
+use swiftwater_quic::crypto::{ClientCrypto, EncryptionLevel, ServerCrypto, Session};
 use swiftwater_quic::wire::VERSION_1;
 use swiftwater_tls::null::{NullClient, NullServer};
 use swiftwater_tls::{ClientTls, DevCertificate, ServerTls};
@@ -27,16 +27,16 @@ enum Step {
         from_server: bool,
         changes: Vec<(u16, u8)>,
     },
-    /// Any bytes, in any epoch.
+    /// Any bytes, in any encryption level.
     MadeUp {
         to_server: bool,
-        epoch: u8,
+        level: u8,
         bytes: Vec<u8>,
     },
     /// A whole message of a type with any body.
     Message {
         to_server: bool,
-        epoch: u8,
+        level: u8,
         kind: u8,
         body: Vec<u8>,
     },
@@ -69,8 +69,8 @@ fn crypto(real_tls: bool) -> &'static Crypto {
 /// One end, and what it has to say that nobody has heard.
 struct End {
     session: Box<dyn Session>,
-    says: Vec<(Epoch, Vec<u8>)>,
-    epoch: Epoch,
+    says: Vec<(EncryptionLevel, Vec<u8>)>,
+    level: EncryptionLevel,
     failed: bool,
 }
 
@@ -79,7 +79,7 @@ impl End {
         let mut end = Self {
             session,
             says: Vec::new(),
-            epoch: Epoch::Initial,
+            level: EncryptionLevel::Initial,
             failed: false,
         };
         end.listen();
@@ -92,39 +92,43 @@ impl End {
             let mut bytes = Vec::new();
             let keys = self.session.write_handshake(&mut bytes);
             if !bytes.is_empty() {
-                self.says.push((self.epoch, bytes));
+                self.says.push((self.level, bytes));
             } else if keys.is_none() {
                 return;
             }
             if let Some(keys) = keys {
-                assert!(keys.epoch > self.epoch, "{:?} twice", keys.epoch);
-                self.epoch = keys.epoch;
+                assert!(keys.level > self.level, "{:?} twice", keys.level);
+                self.level = keys.level;
             }
         }
     }
 
-    fn hear(&mut self, epoch: Epoch, bytes: &[u8]) {
+    fn hear(&mut self, level: EncryptionLevel, bytes: &[u8]) {
         if self.failed {
             return;
         }
-        self.failed = self.session.read_handshake(epoch, bytes).is_err();
+        self.failed = self.session.read_handshake(level, bytes).is_err();
         self.listen();
     }
 
     /// The next bytes that it says.
-    fn next(&mut self, len: usize) -> Option<(Epoch, Vec<u8>)> {
-        let (epoch, bytes) = self.says.first_mut()?;
-        let epoch = *epoch;
+    fn next(&mut self, len: usize) -> Option<(EncryptionLevel, Vec<u8>)> {
+        let (level, bytes) = self.says.first_mut()?;
+        let level = *level;
         let taken: Vec<u8> = bytes.drain(..len.clamp(1, bytes.len())).collect();
         if bytes.is_empty() {
             self.says.remove(0);
         }
-        Some((epoch, taken))
+        Some((level, taken))
     }
 }
 
-fn epoch(byte: u8) -> Epoch {
-    [Epoch::Initial, Epoch::Handshake, Epoch::OneRtt][usize::from(byte % 3)]
+fn level(byte: u8) -> EncryptionLevel {
+    [
+        EncryptionLevel::Initial,
+        EncryptionLevel::Handshake,
+        EncryptionLevel::OneRtt,
+    ][usize::from(byte % 3)]
 }
 
 impl Handshake {
@@ -180,8 +184,8 @@ impl Step {
                 let from = side(from_server);
                 // Mostly all of it.
                 let len = if len < 256 { usize::MAX } else { len.into() };
-                if let Some((epoch, bytes)) = ends[from as usize].next(len) {
-                    ends[!from as usize].hear(epoch, &bytes);
+                if let Some((level, bytes)) = ends[from as usize].next(len) {
+                    ends[!from as usize].hear(level, &bytes);
                 }
             }
             Self::Damaged {
@@ -189,26 +193,26 @@ impl Step {
                 changes,
             } => {
                 let from = side(from_server);
-                if let Some((epoch, mut bytes)) = ends[from as usize].next(usize::MAX) {
+                if let Some((level, mut bytes)) = ends[from as usize].next(usize::MAX) {
                     for (at, mask) in changes {
                         let at = usize::from(at) % bytes.len();
                         bytes[at] ^= mask;
                     }
                     let _ = server.hello(&bytes);
-                    ends[!from as usize].hear(epoch, &bytes);
+                    ends[!from as usize].hear(level, &bytes);
                 }
             }
             Self::MadeUp {
                 to_server,
-                epoch: nth,
+                level: nth,
                 bytes,
             } => {
                 let _ = server.hello(&bytes);
-                ends[side(to_server) as usize].hear(epoch(nth), &bytes);
+                ends[side(to_server) as usize].hear(level(nth), &bytes);
             }
             Self::Message {
                 to_server,
-                epoch: nth,
+                level: nth,
                 kind,
                 body,
             } => {
@@ -216,7 +220,7 @@ impl Step {
                 message.extend(&(body.len() as u32).to_be_bytes()[1..]);
                 message.extend(body);
                 let _ = server.hello(&message);
-                ends[side(to_server) as usize].hear(epoch(nth), &message);
+                ends[side(to_server) as usize].hear(level(nth), &message);
             }
         }
     }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use arbitrary::Arbitrary;
-use swiftwater_quic::crypto::Epoch;
+use swiftwater_quic::crypto::EncryptionLevel;
 use swiftwater_quic::wire::frame::{self, ConnectionClose};
 use swiftwater_quic::wire::{ErrorCode, Frame, ResetToken};
 use swiftwater_quic::{LocalAddress, Priority, ReadOutcome, SocketId};
@@ -92,7 +92,7 @@ impl Datagram {
             }
             Self::Initial { payload, size } => {
                 let payload = &payload[..payload.len().min(2000)];
-                if attack.peer.has_keys(Epoch::Initial) {
+                if attack.peer.has_keys(EncryptionLevel::Initial) {
                     let size = usize::from(size % 1500);
                     let datagram = attack.peer.seal_initial(payload, size);
                     attack.deliver(&datagram);
@@ -100,14 +100,14 @@ impl Datagram {
             }
             Self::Handshake { payload } => {
                 let payload = &payload[..payload.len().min(2000)];
-                if attack.peer.has_keys(Epoch::Handshake) {
-                    attack.send_packet(&Packet::new(Epoch::Handshake, payload));
+                if attack.peer.has_keys(EncryptionLevel::Handshake) {
+                    attack.send_packet(&Packet::new(EncryptionLevel::Handshake, payload));
                 }
             }
             Self::Early { payload } => {
                 let payload = &payload[..payload.len().min(2000)];
-                if attack.peer.has_keys(Epoch::ZeroRtt) {
-                    attack.send_packet(&Packet::new(Epoch::ZeroRtt, payload));
+                if attack.peer.has_keys(EncryptionLevel::ZeroRtt) {
+                    attack.send_packet(&Packet::new(EncryptionLevel::ZeroRtt, payload));
                 }
             }
             Self::Genuine => {
@@ -262,7 +262,7 @@ impl Piece {
                 data: &data[..len.into()],
             }),
             Self::Ack { arrived, ecn } => {
-                let mut numbers = attack.peer.numbers(Epoch::OneRtt);
+                let mut numbers = attack.peer.numbers(EncryptionLevel::OneRtt);
                 numbers.sort_unstable();
                 let chosen: Vec<u64> = numbers
                     .iter()
@@ -278,7 +278,7 @@ impl Piece {
                 return ack(&ranges(chosen), ecn.map(|counts| counts.map(u64::from)));
             }
             Self::BlindAck { span } => {
-                let numbers = attack.peer.numbers(Epoch::OneRtt);
+                let numbers = attack.peer.numbers(EncryptionLevel::OneRtt);
                 let largest = numbers.into_iter().max().unwrap_or(0);
                 return ack(&[largest.saturating_sub(span.into())..=largest], None);
             }
@@ -418,11 +418,11 @@ impl Step {
                 attack.from = home();
             }
             Self::Numbered(payload, distance) => {
-                let next = attack.peer.next_number(Epoch::OneRtt);
+                let next = attack.peer.next_number(EncryptionLevel::OneRtt);
                 let number = next.saturating_add_signed(distance.into());
                 attack.send_packet(&Packet {
                     number: Some(number),
-                    ..Packet::new(Epoch::OneRtt, cut(&payload))
+                    ..Packet::new(EncryptionLevel::OneRtt, cut(&payload))
                 });
             }
             Self::Frames(pieces, port) => {
@@ -538,7 +538,7 @@ fn finish(attack: &mut Attack) {
     let closed = attack.victim.reasons().len();
     assert!(closed <= 1, "{:?}", attack.victim.reasons());
     assert_eq!(attack.victim.connection().is_closed(), closed == 1);
-    if closed == 0 && attack.peer.has_keys(Epoch::OneRtt) {
+    if closed == 0 && attack.peer.has_keys(EncryptionLevel::OneRtt) {
         attack.send(&encode(&[Frame::Ping]));
     }
     let now = attack.now;

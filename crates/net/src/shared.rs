@@ -315,7 +315,7 @@ impl State {
     /// Nothing is left to be sent: a quiet connection comes to rest.
     pub(crate) fn on_sent_all(&mut self, now: Instant) {
         if self.rest.begins(now, self.connection.last_packet_at()) {
-            self.connection.rest();
+            self.connection.release_idle_memory();
             self.senders.shrink_to_fit();
             self.readers.shrink_to_fit();
         }

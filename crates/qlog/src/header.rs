@@ -63,7 +63,7 @@ struct CommonFields<'a> {
 #[derive(Serialize)]
 struct ReferenceTime<'a> {
     clock_type: &'static str,
-    epoch: &'static str,
+    level: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     wall_clock_time: Option<&'a str>,
 }
@@ -89,7 +89,7 @@ impl<'a> Header<'a> {
                     time_format: "relative_to_epoch",
                     reference_time: ReferenceTime {
                         clock_type: "monotonic",
-                        epoch: "unknown",
+                        level: "unknown",
                         wall_clock_time: info.wall_clock.as_deref(),
                     },
                 },

@@ -165,13 +165,13 @@ impl QlogObserver {
 
     fn keys(&mut self, now: Instant, observation: &Observation<'_>) {
         match *observation {
-            Observation::KeysInstalled { epoch } => {
-                for key in Key::of_epoch(epoch) {
+            Observation::KeysInstalled { level } => {
+                for key in Key::of_level(level) {
                     self.event(now, names::KEY_UPDATED, key);
                 }
             }
-            Observation::KeysDiscarded { epoch } => {
-                for key in Key::of_epoch(epoch) {
+            Observation::KeysDiscarded { level } => {
+                for key in Key::of_level(level) {
                     self.event(now, names::KEY_DISCARDED, key);
                 }
             }
@@ -191,7 +191,7 @@ impl QlogObserver {
         match *observation {
             Observation::PacketSent {
                 path,
-                epoch,
+                level,
                 number,
                 size,
                 frames,
@@ -199,7 +199,7 @@ impl QlogObserver {
                 mtu_probe,
                 ..
             } => {
-                let header = PacketHeader::new(epoch, number);
+                let header = PacketHeader::new(level, number);
                 let early = header.is_early();
                 let listed = self.frames(Owner::Local, early, payload, frames);
                 let mut data = Packet::new(header, size, listed);
@@ -209,12 +209,12 @@ impl QlogObserver {
             }
             Observation::PacketReceived {
                 path,
-                epoch,
+                level,
                 number,
                 size,
                 payload,
             } => {
-                let header = PacketHeader::new(epoch, number);
+                let header = PacketHeader::new(level, number);
                 let early = header.is_early();
                 let listed = self.frames(Owner::Remote, early, payload, &[]);
                 let data = Packet::new(header, size, listed);
@@ -222,16 +222,16 @@ impl QlogObserver {
             }
             Observation::PacketLost {
                 path,
-                epoch,
+                level,
                 number,
                 size,
                 trigger,
             } => {
-                let data = Missed::lost(epoch, number, size, trigger);
+                let data = Missed::lost(level, number, size, trigger);
                 self.log.event(now, path, names::PACKET_LOST, data);
             }
-            Observation::PacketBuffered { epoch, size } => {
-                let data = Missed::buffered(epoch, size);
+            Observation::PacketBuffered { level, size } => {
+                let data = Missed::buffered(level, size);
                 self.event(now, names::PACKET_BUFFERED, data);
             }
             Observation::PacketDropped {
@@ -348,15 +348,15 @@ impl QlogObserver {
             Observation::LossTimer {
                 path,
                 timer,
-                epoch,
+                level,
                 change,
             } => {
-                if let Some(data) = TimerUpdated::new(timer, epoch, change) {
+                if let Some(data) = TimerUpdated::new(timer, level, change) {
                     self.log.event(now, path, names::TIMER, data);
                 }
             }
-            Observation::ProbeTimeout { path, epoch, count } => {
-                let data = TimerUpdated::probe(epoch, count);
+            Observation::ProbeTimeout { path, level, count } => {
+                let data = TimerUpdated::probe(level, count);
                 self.log.event(now, path, names::TIMER, data);
             }
             _ => self.repair(now, observation),

@@ -1,7 +1,7 @@
 //! Packets that were sent, received, put aside, dropped or lost (QUIC events draft, sections 5 and 7).
 
 use serde::Serialize;
-use swiftwater_quic::crypto::Epoch;
+use swiftwater_quic::crypto::EncryptionLevel;
 use swiftwater_quic::observe::LossTrigger;
 use swiftwater_quic::wire::{ConnectionId, PacketType};
 use swiftwater_units::PacketNumber;
@@ -19,10 +19,10 @@ pub(crate) struct PacketHeader<'a> {
 }
 
 impl<'a> PacketHeader<'a> {
-    pub(crate) fn new(epoch: Epoch, number: PacketNumber) -> Self {
+    pub(crate) fn new(level: EncryptionLevel, number: PacketNumber) -> Self {
         Self {
             packet_number: Some(number.get()),
-            ..Self::of_type(epoch_name(epoch))
+            ..Self::of_type(level_name(level))
         }
     }
 
@@ -50,20 +50,20 @@ impl<'a> PacketHeader<'a> {
 }
 
 /// The draft's word for the packets of an encryption level.
-pub(crate) fn epoch_name(epoch: Epoch) -> &'static str {
-    match epoch {
-        Epoch::Initial => "initial",
-        Epoch::Handshake => "handshake",
-        Epoch::OneRtt => "1RTT",
-        Epoch::ZeroRtt => "0RTT",
+pub(crate) fn level_name(level: EncryptionLevel) -> &'static str {
+    match level {
+        EncryptionLevel::Initial => "initial",
+        EncryptionLevel::Handshake => "handshake",
+        EncryptionLevel::OneRtt => "1RTT",
+        EncryptionLevel::ZeroRtt => "0RTT",
     }
 }
 
 /// The draft's word for the packet-number space of an encryption level.
-pub(crate) fn space_name(epoch: Epoch) -> &'static str {
-    match epoch {
-        Epoch::Initial => "initial",
-        Epoch::Handshake => "handshake",
+pub(crate) fn space_name(level: EncryptionLevel) -> &'static str {
+    match level {
+        EncryptionLevel::Initial => "initial",
+        EncryptionLevel::Handshake => "handshake",
         _ => "application_data",
     }
 }
@@ -136,13 +136,13 @@ pub(crate) struct Missed<'a> {
 
 impl Missed<'_> {
     pub(crate) fn lost(
-        epoch: Epoch,
+        level: EncryptionLevel,
         number: PacketNumber,
         size: usize,
         trigger: LossTrigger,
     ) -> Self {
         Self {
-            header: PacketHeader::new(epoch, number),
+            header: PacketHeader::new(level, number),
             raw: Raw::new(size),
             is_mtu_probe_packet: trigger == LossTrigger::MtuProbe,
             trigger: match trigger {
@@ -153,9 +153,9 @@ impl Missed<'_> {
         }
     }
 
-    pub(crate) fn buffered(epoch: Epoch, size: usize) -> Self {
+    pub(crate) fn buffered(level: EncryptionLevel, size: usize) -> Self {
         Self {
-            header: PacketHeader::of_type(epoch_name(epoch)),
+            header: PacketHeader::of_type(level_name(level)),
             raw: Raw::new(size),
             is_mtu_probe_packet: false,
             trigger: Some("keys_unavailable"),

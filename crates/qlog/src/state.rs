@@ -1,7 +1,7 @@
 //! Keys, timers, streams, and what a path is found to be (QUIC events draft, sections 4 to 7).
 
 use serde::Serialize;
-use swiftwater_quic::crypto::Epoch;
+use swiftwater_quic::crypto::EncryptionLevel;
 use swiftwater_quic::observe::{LossTimer, Owner, ResetCause, TimerChange};
 use swiftwater_quic::{EarlyDataOutcome, EcnState};
 use swiftwater_units::StreamId;
@@ -25,7 +25,11 @@ pub(crate) struct TimerUpdated {
 
 impl TimerUpdated {
     /// `None` for what the draft doesn't name.
-    pub(crate) fn new(timer: LossTimer, epoch: Epoch, change: TimerChange) -> Option<Self> {
+    pub(crate) fn new(
+        timer: LossTimer,
+        level: EncryptionLevel,
+        change: TimerChange,
+    ) -> Option<Self> {
         let (event_type, delta) = match change {
             TimerChange::Set(delta) => ("set", Some(millis(delta))),
             TimerChange::Expired => ("expired", None),
@@ -38,17 +42,17 @@ impl TimerUpdated {
                 LossTimer::Probe => "pto",
                 _ => return None,
             },
-            packet_number_space: space_name(epoch),
+            packet_number_space: space_name(level),
             event_type,
             delta,
             pto_count: None,
         })
     }
 
-    pub(crate) fn probe(epoch: Epoch, pto_count: u32) -> Self {
+    pub(crate) fn probe(level: EncryptionLevel, pto_count: u32) -> Self {
         Self {
             timer_type: "pto",
-            packet_number_space: space_name(epoch),
+            packet_number_space: space_name(level),
             event_type: "expired",
             delta: None,
             pto_count: Some(pto_count),
@@ -68,15 +72,15 @@ pub(crate) struct Key {
 
 impl Key {
     /// One for each key of an encryption level.
-    pub(crate) fn of_epoch(epoch: Epoch) -> impl Iterator<Item = Self> {
-        let (types, key_phase): (&'static [&'static str], _) = match epoch {
-            Epoch::Initial => (&["client_initial_secret", "server_initial_secret"], None),
-            Epoch::Handshake => (
+    pub(crate) fn of_level(level: EncryptionLevel) -> impl Iterator<Item = Self> {
+        let (types, key_phase): (&'static [&'static str], _) = match level {
+            EncryptionLevel::Initial => (&["client_initial_secret", "server_initial_secret"], None),
+            EncryptionLevel::Handshake => (
                 &["client_handshake_secret", "server_handshake_secret"],
                 None,
             ),
-            Epoch::ZeroRtt => (&["client_0rtt_secret"], None),
-            Epoch::OneRtt => (&ONE_RTT, Some(0)),
+            EncryptionLevel::ZeroRtt => (&["client_0rtt_secret"], None),
+            EncryptionLevel::OneRtt => (&ONE_RTT, Some(0)),
         };
         types.iter().map(move |key_type| Self {
             key_type,

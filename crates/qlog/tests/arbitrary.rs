@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use swiftwater_qlog::{Limits, QlogObserver};
-use swiftwater_quic::crypto::Epoch;
+use swiftwater_quic::crypto::EncryptionLevel;
 use swiftwater_quic::observe::{
     LossTrigger, Observation, Observer, Owner, Payload, Purpose, SentFrame,
 };
@@ -23,8 +23,8 @@ use support::{Memory, events, info};
 #[derive(Clone, Debug)]
 enum Owned {
     Plain(Observation<'static>),
-    Sent(PathId, Epoch, u64, usize, Vec<SentFrame>, Vec<u8>),
-    Received(PathId, Epoch, u64, usize, Vec<u8>),
+    Sent(PathId, EncryptionLevel, u64, usize, Vec<SentFrame>, Vec<u8>),
+    Received(PathId, EncryptionLevel, u64, usize, Vec<u8>),
     Redundancy(ReinjectorReport),
     Closed(ConnectionError),
 }
@@ -33,8 +33,8 @@ fn path() -> impl Strategy<Value = PathId> {
     prop_oneof![Just(PathId::ZERO), any::<u32>().prop_map(PathId::new)]
 }
 
-fn epoch() -> impl Strategy<Value = Epoch> {
-    prop::sample::select(Epoch::ALL.to_vec())
+fn level() -> impl Strategy<Value = EncryptionLevel> {
+    prop::sample::select(EncryptionLevel::ALL.to_vec())
 }
 
 fn duration() -> impl Strategy<Value = Duration> {
@@ -132,19 +132,19 @@ fn report() -> impl Strategy<Value = ReinjectorReport> {
 }
 
 fn packet() -> impl Strategy<Value = Owned> {
-    (path(), epoch(), any::<u64>(), any::<usize>(), any::<bool>()).prop_map(
-        |(path, epoch, number, size, lost)| {
+    (path(), level(), any::<u64>(), any::<usize>(), any::<bool>()).prop_map(
+        |(path, level, number, size, lost)| {
             let number = PacketNumber::new(number);
             Owned::Plain(if lost {
                 Observation::PacketLost {
                     path,
-                    epoch,
+                    level,
                     number,
                     size,
                     trigger: LossTrigger::TimeThreshold,
                 }
             } else {
-                Observation::PacketBuffered { epoch, size }
+                Observation::PacketBuffered { level, size }
             })
         },
     )
@@ -204,24 +204,24 @@ fn observation() -> impl Strategy<Value = Owned> {
     prop_oneof![
         (
             path(),
-            epoch(),
+            level(),
             any::<u64>(),
             any::<usize>(),
             frames,
             payload()
         )
-            .prop_map(|(path, epoch, n, size, frames, payload)| Owned::Sent(
-                path, epoch, n, size, frames, payload
+            .prop_map(|(path, level, n, size, frames, payload)| Owned::Sent(
+                path, level, n, size, frames, payload
             )),
-        (path(), epoch(), any::<u64>(), any::<usize>(), payload()).prop_map(
-            |(path, epoch, n, size, payload)| Owned::Received(path, epoch, n, size, payload)
+        (path(), level(), any::<u64>(), any::<usize>(), payload()).prop_map(
+            |(path, level, n, size, payload)| Owned::Received(path, level, n, size, payload)
         ),
         packet(),
         metrics(),
         repair(),
         (path(), any::<u32>()).prop_map(|(path, count)| Owned::Plain(Observation::ProbeTimeout {
             path,
-            epoch: Epoch::OneRtt,
+            level: EncryptionLevel::OneRtt,
             count
         })),
         any::<u64>().prop_map(|generation| Owned::Plain(Observation::KeyUpdated {
@@ -236,21 +236,21 @@ fn observation() -> impl Strategy<Value = Owned> {
 fn show(observer: &mut QlogObserver, now: Instant, owned: &Owned) {
     match owned {
         Owned::Plain(observation) => observer.observe(now, observation),
-        Owned::Received(path, epoch, number, size, payload) => observer.observe(
+        Owned::Received(path, level, number, size, payload) => observer.observe(
             now,
             &Observation::PacketReceived {
                 path: *path,
-                epoch: *epoch,
+                level: *level,
                 number: PacketNumber::new(*number),
                 size: *size,
                 payload: Payload::new(payload),
             },
         ),
-        Owned::Sent(path, epoch, number, size, frames, payload) => observer.observe(
+        Owned::Sent(path, level, number, size, frames, payload) => observer.observe(
             now,
             &Observation::PacketSent {
                 path: *path,
-                epoch: *epoch,
+                level: *level,
                 number: PacketNumber::new(*number),
                 size: *size,
                 ack_eliciting: true,

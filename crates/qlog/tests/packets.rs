@@ -220,7 +220,7 @@ fn keys_and_stages_come_in_order() {
             keys.collect::<Vec<_>>()
         };
         let updated = keys("quic:key_updated");
-        assert_eq!(updated.len(), 8, "three epochs and an update, both ways");
+        assert_eq!(updated.len(), 8, "three levels and an update, both ways");
         assert_eq!(keys("quic:key_discarded")[..], updated[..4]);
     }
 }

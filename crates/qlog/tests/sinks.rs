@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use swiftwater_qlog::{DirectoryFactory, Limits, QlogObserver, SinkFactory};
 use swiftwater_quic::ConnectionError;
-use swiftwater_quic::crypto::Epoch;
+use swiftwater_quic::crypto::EncryptionLevel;
 use swiftwater_quic::observe::{Observation, Observer, ObserverFactory};
 use swiftwater_units::{Instant, PathId, Side};
 
@@ -112,7 +112,7 @@ fn a_slow_log_can_be_watched() {
             now,
             &Observation::ProbeTimeout {
                 path,
-                epoch: Epoch::OneRtt,
+                level: EncryptionLevel::OneRtt,
                 count,
             },
         );
@@ -134,7 +134,7 @@ fn times_never_fall_even_if_the_clock_does() {
             now,
             &Observation::ProbeTimeout {
                 path,
-                epoch: Epoch::OneRtt,
+                level: EncryptionLevel::OneRtt,
                 count: 1,
             },
         );

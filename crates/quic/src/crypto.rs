@@ -14,7 +14,7 @@ use thiserror::Error;
 /// Encryption levels (RFC 9001, section 4.1): first those with a packet-number space of their own, in
 /// the order in which they come into use.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub enum Epoch {
+pub enum EncryptionLevel {
     /// Keys derived from the client's first destination connection ID.
     Initial,
     /// Handshake keys.
@@ -22,12 +22,12 @@ pub enum Epoch {
     /// Application keys.
     OneRtt,
     /// Keys of early data, from an earlier session; only clients send with them. Their packets are
-    /// numbered in the space of [`Epoch::OneRtt`] (RFC 9000, section 12.3).
+    /// numbered in the space of [`EncryptionLevel::OneRtt`] (RFC 9000, section 12.3).
     ZeroRtt,
 }
 
-impl Epoch {
-    /// All epochs, in the order of the packets of a datagram.
+impl EncryptionLevel {
+    /// All encryption levels, in the order of the packets of a datagram.
     pub const ALL: [Self; 4] = [Self::Initial, Self::ZeroRtt, Self::Handshake, Self::OneRtt];
 
     /// Those with a packet-number space of their own, in order.
@@ -102,7 +102,7 @@ impl<K: ?Sized> fmt::Debug for KeyPair<K> {
     }
 }
 
-/// The keys of one epoch.
+/// The keys of one encryption level.
 #[derive(Debug)]
 pub struct Keys {
     /// Header protection.
@@ -148,20 +148,20 @@ pub struct TlsError {
 /// New keys that a step of the handshake made available.
 #[derive(Debug)]
 pub struct NewKeys {
-    /// Which epoch they serve.
-    pub epoch: Epoch,
+    /// Which encryption level they serve.
+    pub level: EncryptionLevel,
     /// The keys.
     pub keys: Keys,
 }
 
 /// One TLS session driving one connection's handshake.
 pub trait Session: Send {
-    /// Takes handshake bytes that arrived, in order, in `epoch`.
-    fn read_handshake(&mut self, epoch: Epoch, data: &[u8]) -> Result<(), TlsError>;
+    /// Takes handshake bytes that arrived, in order, in `level`.
+    fn read_handshake(&mut self, level: EncryptionLevel, data: &[u8]) -> Result<(), TlsError>;
 
-    /// Appends to `out` the handshake bytes to send. They belong to the epoch that was last
+    /// Appends to `out` the handshake bytes to send. They belong to the encryption level that was last
     /// returned (Initial at first). If keys are returned, the bytes appended by *this* call still
-    /// belong to the previous epoch; the caller installs the keys and calls again until nothing is
+    /// belong to the previous encryption level; the caller installs the keys and calls again until nothing is
     /// appended and `None` is returned.
     fn write_handshake(&mut self, out: &mut Vec<u8>) -> Option<NewKeys>;
 

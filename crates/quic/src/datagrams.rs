@@ -6,9 +6,9 @@ use bytes::Bytes;
 use swiftwater_wire::frame::types;
 use swiftwater_wire::{ErrorCode, Frame};
 
-use crate::as_needed::AsNeeded;
 use crate::error::{SendDatagramError, TransportError};
 use crate::frame_writer::FrameWriter;
+use crate::lazy_box::LazyBox;
 
 /// Type byte of a DATAGRAM frame with a length.
 const TYPE_LEN: usize = 1;
@@ -25,7 +25,7 @@ fn cost(data: &[u8]) -> usize {
 /// Datagrams waiting to be sent and to be read.
 #[derive(Debug)]
 pub(crate) struct Datagrams {
-    queues: AsNeeded<Queues>,
+    queues: LazyBox<Queues>,
     capacity: usize,
     /// Largest frame that we accept.
     accept: Option<u64>,
@@ -51,7 +51,7 @@ struct Queues {
 impl Datagrams {
     pub(crate) fn new(capacity: u64, accept: Option<u64>) -> Self {
         Self {
-            queues: AsNeeded::default(),
+            queues: LazyBox::default(),
             capacity: usize::try_from(capacity).unwrap_or(usize::MAX),
             accept,
             peer_accepts: None,
@@ -63,7 +63,7 @@ impl Datagrams {
     }
 
     /// Gives back the queues if they are empty.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn release_idle_memory(&mut self) {
         let is_empty = |queues: &Queues| queues.outgoing.is_empty() && queues.incoming.is_empty();
         if self.queues.get().is_some_and(is_empty) {
             self.queues.give_up();

@@ -14,12 +14,12 @@ use crate::observe::Purpose;
 pub(crate) enum Carried {
     /// An ACK of the space's (or the named path's) packets up to `largest`.
     Ack {
-        /// Path whose 1-RTT space was acknowledged; meaningless for other epochs.
+        /// Path whose 1-RTT space was acknowledged; meaningless for other encryption levels.
         path: PathId,
         /// Largest packet number that it acknowledged.
         largest: PacketNumber,
     },
-    /// Handshake bytes of the packet's own epoch.
+    /// Handshake bytes of the packet's own encryption level.
     Crypto {
         /// First byte.
         offset: u64,

@@ -25,7 +25,6 @@
 
 mod ack_frequency;
 mod address_shares;
-mod as_needed;
 mod cid;
 mod config;
 mod connection;
@@ -33,11 +32,12 @@ mod control;
 pub mod crypto;
 mod datagrams;
 mod defaults;
-mod early_limits;
 mod endpoint;
 mod error;
 mod frame_writer;
 mod handshake;
+mod idle_memory;
+mod lazy_box;
 pub mod observe;
 mod path;
 pub mod policy;
@@ -46,6 +46,7 @@ mod recovery;
 mod space;
 mod streams;
 mod transmit;
+mod zero_rtt_limits;
 
 pub use address_shares::{AddressShares, ClientNetwork, ShareError};
 pub use cid::{
@@ -60,7 +61,6 @@ pub use connection::{
     Connection, ConnectionStats, EarlyDataOutcome, EndpointEvent, Event, FrameCounts, PathStats,
     RecvStream, SendStream, StreamEvent,
 };
-pub use early_limits::EarlyLimits;
 pub use endpoint::{
     AcceptPolicy, ConnectionHandle, Decision, Endpoint, EndpointStats, Incoming, Routed,
 };
@@ -77,3 +77,4 @@ pub use swiftwater_congestion as congestion;
 pub use swiftwater_units as units;
 pub use swiftwater_wire as wire;
 pub use transmit::{DatagramMeta, EcnCodepoint, LocalAddress, PathAddress, SocketId, Transmit};
+pub use zero_rtt_limits::EarlyLimits;

@@ -9,7 +9,7 @@ use swiftwater_wire::frame::FrameIter;
 use swiftwater_wire::{ConnectionId, Frame, PacketType, TransportParameters};
 
 use crate::connection::EarlyDataOutcome;
-use crate::crypto::Epoch;
+use crate::crypto::EncryptionLevel;
 use crate::error::ConnectionError;
 use crate::path::EcnState;
 use crate::policy::{Copied, Datum, ReinjectorReport, RepairCause};
@@ -71,7 +71,7 @@ pub enum Observation<'a> {
         /// Path it left on.
         path: PathId,
         /// Encryption level.
-        epoch: Epoch,
+        level: EncryptionLevel,
         /// Packet number.
         number: PacketNumber,
         /// Bytes on the wire.
@@ -90,7 +90,7 @@ pub enum Observation<'a> {
         /// Path it arrived on.
         path: PathId,
         /// Encryption level.
-        epoch: Epoch,
+        level: EncryptionLevel,
         /// Packet number.
         number: PacketNumber,
         /// Bytes on the wire.
@@ -101,7 +101,7 @@ pub enum Observation<'a> {
     /// A packet was put aside, since its keys are yet to come.
     PacketBuffered {
         /// Encryption level.
-        epoch: Epoch,
+        level: EncryptionLevel,
         /// Bytes on the wire.
         size: usize,
     },
@@ -119,7 +119,7 @@ pub enum Observation<'a> {
         /// Path it left on.
         path: PathId,
         /// Encryption level.
-        epoch: Epoch,
+        level: EncryptionLevel,
         /// Packet number.
         number: PacketNumber,
         /// Bytes on the wire.
@@ -170,7 +170,7 @@ pub enum Observation<'a> {
         /// The path.
         path: PathId,
         /// Encryption level in which it expired first.
-        epoch: Epoch,
+        level: EncryptionLevel,
         /// Expirations in a row.
         count: u32,
     },
@@ -192,7 +192,7 @@ pub enum Observation<'a> {
         /// What it waits for.
         timer: LossTimer,
         /// Encryption level of the packets that it watches.
-        epoch: Epoch,
+        level: EncryptionLevel,
         /// What happened to it.
         change: TimerChange,
     },
@@ -325,12 +325,12 @@ pub enum Observation<'a> {
     /// The handshake gave keys of an encryption level, for both directions where it has two.
     KeysInstalled {
         /// Encryption level.
-        epoch: Epoch,
+        level: EncryptionLevel,
     },
     /// Keys of an encryption level are gone.
     KeysDiscarded {
         /// Encryption level.
-        epoch: Epoch,
+        level: EncryptionLevel,
     },
     /// Our or the peer's 1-RTT keys changed phase.
     KeyUpdated {

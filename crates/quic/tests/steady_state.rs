@@ -115,7 +115,7 @@ fn memory_of_a_large_window_is_given_back_by_a_small_flow() {
 fn memory_of_a_large_window_is_given_back_at_rest() {
     let mut flow = Flow::new();
     flow.bursts(10, WINDOW as usize);
-    let heap = allocation_counter::measure(|| flow.wire.client.connection().rest());
+    let heap = allocation_counter::measure(|| flow.wire.client.connection().release_idle_memory());
     assert!(heap.bytes_current < -i64::from(WINDOW), "{heap:?}");
 }
 

@@ -68,17 +68,17 @@ fn a_connection_that_rested_goes_on_as_before() {
         .unwrap();
     for len in [1, 5000, 300_000] {
         // In the midst of it, too: something is on its way.
-        wire.client.connection().rest();
-        wire.server.connection().rest();
+        wire.client.connection().release_idle_memory();
+        wire.server.connection().release_idle_memory();
         assert_eq!(transfer(&mut wire, len).len(), len);
-        wire.client.connection().rest();
-        wire.server.connection().rest();
+        wire.client.connection().release_idle_memory();
+        wire.server.connection().release_idle_memory();
     }
     let mut stream = wire.client.connection().send_stream(open);
     stream.write(b"second").unwrap();
     for _ in 0..10 {
         wire.step(Duration::from_secs(1));
-        wire.server.connection().rest();
+        wire.server.connection().release_idle_memory();
     }
     let mut buf = [0; 100];
     let outcome = wire.server.connection().recv_stream(open).read(&mut buf);

@@ -66,7 +66,7 @@ fn keys_that_were_given_up_come_back_as_they_were() {
             // One of them, the other, or both.
             for (nth, side) in SIDES.into_iter().enumerate() {
                 if round % 3 != nth {
-                    pair.connection(side).unwrap().rest();
+                    pair.connection(side).unwrap().release_idle_memory();
                 }
             }
             if round >= 2 {

@@ -1,17 +1,17 @@
 //! What every session refuses, whatever is below it.
 
-use swiftwater_quic::crypto::{Epoch, SessionError, TlsError};
+use swiftwater_quic::crypto::{EncryptionLevel, SessionError, TlsError};
 use swiftwater_wire::ErrorCode;
 
 /// Refuses handshake bytes that came under other keys than TLS reads from now: new bytes in an old
-/// epoch, or bytes ahead of the keys (RFC 9001, section 4.1.3).
-pub(crate) fn check_epoch(expected: Epoch, got: Epoch) -> Result<(), TlsError> {
+/// encryption level, or bytes ahead of the keys (RFC 9001, section 4.1.3).
+pub(crate) fn check_level(expected: EncryptionLevel, got: EncryptionLevel) -> Result<(), TlsError> {
     if expected == got {
         return Ok(());
     }
     Err(TlsError {
         code: ErrorCode::PROTOCOL_VIOLATION,
-        reason: format!("handshake bytes in epoch {got:?}, expected in {expected:?}"),
+        reason: format!("handshake bytes in level {got:?}, expected in {expected:?}"),
     })
 }
 

@@ -189,7 +189,7 @@ impl ClientTls {
         Ok(config)
     }
 
-    /// Judges the validity of certificates as of this time after the Unix epoch instead of the
+    /// Judges the validity of certificates as of this time after the Unix encryption level instead of the
     /// system's clock: simulations must not depend on the day they run.
     #[must_use]
     pub fn at_unix_time(mut self, since_epoch: Duration) -> Self {

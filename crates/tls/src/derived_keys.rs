@@ -72,7 +72,7 @@ impl Algorithms {
     }
 }
 
-/// The traffic secrets of an epoch, and how keys are made of them.
+/// The traffic secrets of an encryption level, and how keys are made of them.
 pub(crate) struct TrafficSecrets {
     suite: CipherSuite,
     labels: &'static Labels,

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use rustls::quic::{ClientConnection, Connection, KeyChange, Secrets, ServerConnection};
 use rustls::{HandshakeKind, HandshakeType};
 use swiftwater_quic::crypto::{
-    ApplicationKeys, CryptoError, EarlyKeys, Epoch, KeyPair, Keys, NewKeys, PacketKey, Session,
-    SessionError, TlsError,
+    ApplicationKeys, CryptoError, EarlyKeys, EncryptionLevel, KeyPair, Keys, NewKeys, PacketKey,
+    Session, SessionError, TlsError,
 };
 use swiftwater_units::Side;
 use swiftwater_wire::ErrorCode;
 
-use crate::checks::{check_epoch, check_version};
+use crate::checks::{check_level, check_version};
 use crate::cipher_suite::CipherSuite;
 use crate::client_sessions::ConnectionSessions;
 use crate::derived_keys::TrafficSecrets;
@@ -31,14 +31,14 @@ const ILLEGAL_PARAMETER: u8 = 47;
 
 /// A TLS session of rustls, client or server.
 ///
-/// rustls doesn't ask in which epoch bytes arrived; this type knows which epoch TLS reads from at
+/// rustls doesn't ask in which encryption level bytes arrived; this type knows which encryption level TLS reads from at
 /// each moment and refuses bytes of any other.
 pub struct RustlsSession {
     tls: Tls,
     /// From which the packet keys of the next key phase come.
     secrets: Option<NextKeys>,
     /// Where the peer's next handshake bytes have to arrive.
-    read_epoch: Epoch,
+    read_level: EncryptionLevel,
     outbox: Outbox,
     /// The keys of early data were handed out.
     has_early_keys: bool,
@@ -126,7 +126,7 @@ impl RustlsSession {
         let mut session = Self {
             tls: Tls::Live(Box::new(connection)),
             secrets: None,
-            read_epoch: Epoch::Initial,
+            read_level: EncryptionLevel::Initial,
             outbox: Outbox::default(),
             has_early_keys: false,
             version,
@@ -168,7 +168,7 @@ impl RustlsSession {
         }
     }
 
-    /// Takes over what rustls made of its input at once, so that `read_epoch` is right before the
+    /// Takes over what rustls made of its input at once, so that `read_level` is right before the
     /// next input.
     fn collect(&mut self) -> Result<(), TlsError> {
         while let Some(connection) = self.tls.live_mut() {
@@ -182,7 +182,7 @@ impl RustlsSession {
         }
         // A server has 1-RTT keys before it has read the client's last Handshake bytes.
         if !self.is_handshaking() {
-            self.read_epoch = Epoch::OneRtt;
+            self.read_level = EncryptionLevel::OneRtt;
         }
         Ok(())
     }
@@ -190,7 +190,7 @@ impl RustlsSession {
     fn install(&mut self, change: KeyChange) -> Result<NewKeys, TlsError> {
         Ok(match change {
             KeyChange::Handshake { keys } => {
-                self.read_epoch = Epoch::Handshake;
+                self.read_level = EncryptionLevel::Handshake;
                 let keys = if self.changed_version() {
                     let secrets = self.traffic_secrets(SecretTap::take_handshake);
                     secrets.ok_or_else(no_keys)?.keys()
@@ -198,12 +198,12 @@ impl RustlsSession {
                     rustls_keys::keys(keys)
                 };
                 NewKeys {
-                    epoch: Epoch::Handshake,
+                    level: EncryptionLevel::Handshake,
                     keys,
                 }
             }
             KeyChange::OneRtt { keys, next } => NewKeys {
-                epoch: Epoch::OneRtt,
+                level: EncryptionLevel::OneRtt,
                 keys: self.install_application(keys, next)?,
             },
         })
@@ -255,7 +255,7 @@ impl RustlsSession {
                     got_type: HandshakeType::CertificateRequest,
                     ..
                 },
-            ) if self.read_epoch == Epoch::OneRtt => ErrorCode::PROTOCOL_VIOLATION,
+            ) if self.read_level == EncryptionLevel::OneRtt => ErrorCode::PROTOCOL_VIOLATION,
             (Some(alert), _) => ErrorCode::crypto(alert.into()),
             (None, rustls::Error::InvalidMessage(_)) => ErrorCode::crypto(DECODE_ERROR),
             (None, _) => ErrorCode::PROTOCOL_VIOLATION,
@@ -271,23 +271,23 @@ impl fmt::Debug for RustlsSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RustlsSession")
             .field("handshaking", &self.is_handshaking())
-            .field("read_epoch", &self.read_epoch)
+            .field("read_level", &self.read_level)
             .finish_non_exhaustive()
     }
 }
 
 impl Session for RustlsSession {
-    fn read_handshake(&mut self, epoch: Epoch, data: &[u8]) -> Result<(), TlsError> {
-        check_epoch(self.read_epoch, epoch)?;
+    fn read_handshake(&mut self, level: EncryptionLevel, data: &[u8]) -> Result<(), TlsError> {
+        check_level(self.read_level, level)?;
         let Some(connection) = self.tls.live_mut() else {
             return Err(Settled::refusal());
         };
         connection
             .read_hs(data)
             .map_err(|error| self.error(&error))?;
-        let was_handshaking = self.read_epoch != Epoch::OneRtt;
+        let was_handshaking = self.read_level != EncryptionLevel::OneRtt;
         self.collect()?;
-        if was_handshaking && self.read_epoch == Epoch::OneRtt {
+        if was_handshaking && self.read_level == EncryptionLevel::OneRtt {
             self.conclude()?;
         }
         Ok(())
@@ -300,7 +300,7 @@ impl Session for RustlsSession {
     fn set_version(&mut self, version: u32) -> Result<(), SessionError> {
         check_version(version)?;
         match &mut self.client {
-            Some(client) if self.read_epoch == Epoch::Initial => {
+            Some(client) if self.read_level == EncryptionLevel::Initial => {
                 client.changed_version = true;
                 self.version = version;
                 if let Some(tap) = &self.tap {

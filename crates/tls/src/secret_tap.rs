@@ -12,7 +12,7 @@ use rustls::KeyLog;
 
 use crate::secret::Secret;
 
-/// Traffic secrets of an epoch.
+/// Traffic secrets of an encryption level.
 #[derive(Default)]
 pub(crate) struct Pair {
     pub(crate) client: Secret,
@@ -47,7 +47,7 @@ pub(crate) struct SecretTap {
 }
 
 impl SecretTap {
-    /// Keeps the first secrets of the 1-RTT epoch.
+    /// Keeps the first secrets of the 1-RTT encryption level.
     pub(crate) fn new(log: Arc<dyn KeyLog>) -> Self {
         Self {
             log,
@@ -61,17 +61,17 @@ impl SecretTap {
         self
     }
 
-    /// Keeps the secrets of the Handshake epoch, too, from now on.
+    /// Keeps the secrets of the Handshake encryption level, too, from now on.
     pub(crate) fn keep_handshake(&self) {
         self.with(|kept| kept.handshake = Some(Pair::default()));
     }
 
-    /// Takes the secrets of the Handshake epoch.
+    /// Takes the secrets of the Handshake encryption level.
     pub(crate) fn take_handshake(&self) -> Pair {
         self.with(|kept| kept.handshake.take().unwrap_or_default())
     }
 
-    /// Takes the first secrets of the 1-RTT epoch.
+    /// Takes the first secrets of the 1-RTT encryption level.
     pub(crate) fn take_application(&self) -> Pair {
         self.with(|kept| std::mem::take(&mut kept.application))
     }

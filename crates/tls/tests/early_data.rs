@@ -11,7 +11,7 @@ mod common;
 use std::sync::Arc;
 
 use common::{Peer, converse, handshake};
-use swiftwater_quic::crypto::{ClientCrypto, Epoch, ServerCrypto};
+use swiftwater_quic::crypto::{ClientCrypto, EncryptionLevel, ServerCrypto};
 use swiftwater_tls::null::{NullClient, NullServer};
 use swiftwater_tls::{ClientTls, DevCertificate, MemorySessionStore, ServerTls, Tickets};
 use swiftwater_units::Side;
@@ -134,7 +134,10 @@ fn early_data_end_without_a_message() {
     assert!(client.session.early_keys().is_some());
     converse(&mut client, &mut other, &[usize::MAX]).unwrap();
     assert_eq!(client.session.early_data_accepted(), Some(true));
-    assert_eq!(types(&client.said[Epoch::Handshake as usize]), [FINISHED]);
+    assert_eq!(
+        types(&client.said[EncryptionLevel::Handshake as usize]),
+        [FINISHED]
+    );
 }
 
 #[test]
@@ -145,7 +148,9 @@ fn servers_take_no_message_that_ends_early_data() {
     server.listen(&client, usize::MAX).unwrap();
     assert!(server.session.early_keys().is_some());
     let message = [END_OF_EARLY_DATA, 0, 0, 0];
-    let error = server.session.read_handshake(Epoch::Handshake, &message);
+    let error = server
+        .session
+        .read_handshake(EncryptionLevel::Handshake, &message);
     assert!(error.is_err());
 }
 
@@ -170,7 +175,7 @@ fn tickets_with_another_amount_of_early_data_are_refused() {
         let (mut client, _) = handshake(&client().early_data(true), &server(), NAME).unwrap();
         let read = client
             .session
-            .read_handshake(Epoch::OneRtt, &ticket(amount));
+            .read_handshake(EncryptionLevel::OneRtt, &ticket(amount));
         let code = read.err().map(|error| error.code);
         let expected = (!taken).then_some(ErrorCode::PROTOCOL_VIOLATION);
         assert_eq!(code, expected, "{amount}");

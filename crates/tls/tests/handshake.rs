@@ -14,7 +14,7 @@ use common::{
     assert_phases_agree, converse, handshake, peers,
 };
 use proptest::prelude::*;
-use swiftwater_quic::crypto::{ClientCrypto, Epoch, ServerCrypto};
+use swiftwater_quic::crypto::{ClientCrypto, EncryptionLevel, ServerCrypto};
 use swiftwater_tls::{CipherSuite, ClientTls, DevCertificate, RustlsSession, ServerTls};
 use swiftwater_wire::{ErrorCode, VERSION_1};
 
@@ -97,7 +97,7 @@ fn a_settled_server_answers_what_it_answered_before_and_hears_no_more_of_tls() {
         assert_eq!(session.server_name(), Some("server.example"));
         assert!(session.peer_certificates().is_empty());
         assert!(!session.is_handshaking() && !session.is_resumed());
-        let finished = session.read_handshake(Epoch::OneRtt, &[20, 0, 0, 0]);
+        let finished = session.read_handshake(EncryptionLevel::OneRtt, &[20, 0, 0, 0]);
         assert_eq!(finished.unwrap_err().code, UNEXPECTED_MESSAGE);
         assert_phases_agree(&mut client, &mut server, 3);
     }
@@ -123,15 +123,15 @@ fn keying_material_before_the_handshake_is_an_error() {
 }
 
 #[test]
-fn keys_of_every_epoch_agree_and_three_updates_too() {
+fn keys_of_every_level_agree_and_three_updates_too() {
     for suite in CipherSuite::ALL {
         let client = client().with_cipher_suites(&[suite]).unwrap();
         let (mut client, mut server) = handshake(&client, &server(), "server.example").unwrap();
         let session = client.session.as_any().downcast_ref::<RustlsSession>();
         assert_eq!(session.unwrap().cipher_suite(), Some(suite));
-        for epoch in [Epoch::Handshake, Epoch::OneRtt] {
-            assert_agree(client.keys(epoch), server.keys(epoch));
-            assert_agree(server.keys(epoch), client.keys(epoch));
+        for level in [EncryptionLevel::Handshake, EncryptionLevel::OneRtt] {
+            assert_agree(client.keys(level), server.keys(level));
+            assert_agree(server.keys(level), client.keys(level));
         }
         assert_phases_agree(&mut client, &mut server, 3);
     }
@@ -152,8 +152,8 @@ fn keys_made_once_more_agree_with_those_of_the_peer() {
             assert_agree(&client_again.current, &server_again.current);
             if update == 0 {
                 // What rustls made.
-                assert_agree(client.keys(Epoch::OneRtt), &server_again.current);
-                assert_agree(&client_again.current, server.keys(Epoch::OneRtt));
+                assert_agree(client.keys(EncryptionLevel::OneRtt), &server_again.current);
+                assert_agree(&client_again.current, server.keys(EncryptionLevel::OneRtt));
             }
             let header = (&client_again.current.header, &server_again.current.header);
             let next = (client_again.next.unwrap(), server_again.next.unwrap());
@@ -220,49 +220,49 @@ fn a_client_without_transport_parameters_is_told_so() {
     let server = server().alpn([""; 0]);
     let mut session = server.start_session(VERSION_1, SERVER_PARAMETERS).unwrap();
     let error = session
-        .read_handshake(Epoch::Initial, &record[5..])
+        .read_handshake(EncryptionLevel::Initial, &record[5..])
         .unwrap_err();
     assert_eq!(error.code, MISSING_EXTENSION);
 }
 
 #[test]
-fn bytes_in_the_wrong_epoch_are_a_protocol_violation() {
-    for epoch in [Epoch::Handshake, Epoch::OneRtt] {
+fn bytes_in_the_wrong_level_are_a_protocol_violation() {
+    for level in [EncryptionLevel::Handshake, EncryptionLevel::OneRtt] {
         let (client, mut server) = peers(&client(), &server(), "server.example");
-        let hello = &client.said[Epoch::Initial as usize];
-        let error = server.session.read_handshake(epoch, hello).unwrap_err();
+        let hello = &client.said[EncryptionLevel::Initial as usize];
+        let error = server.session.read_handshake(level, hello).unwrap_err();
         assert_eq!(error.code, ErrorCode::PROTOCOL_VIOLATION);
     }
 
-    // New bytes in an epoch that has ended, on either side.
+    // New bytes in an encryption level that has ended, on either side.
     let (mut client, mut server) = peers(&client(), &server(), "server.example");
     server.listen(&client, usize::MAX).unwrap();
     let error = server
         .session
-        .read_handshake(Epoch::Initial, &[1])
+        .read_handshake(EncryptionLevel::Initial, &[1])
         .unwrap_err();
     assert_eq!(error.code, ErrorCode::PROTOCOL_VIOLATION);
-    let hello = &server.said[Epoch::Initial as usize];
+    let hello = &server.said[EncryptionLevel::Initial as usize];
     client
         .session
-        .read_handshake(Epoch::Initial, hello)
+        .read_handshake(EncryptionLevel::Initial, hello)
         .unwrap();
     let error = client
         .session
-        .read_handshake(Epoch::Initial, &[8])
+        .read_handshake(EncryptionLevel::Initial, &[8])
         .unwrap_err();
     assert_eq!(error.code, ErrorCode::PROTOCOL_VIOLATION);
 }
 
 #[test]
-fn messages_of_the_next_epoch_in_the_same_bytes_are_refused() {
+fn messages_of_the_next_level_in_the_same_bytes_are_refused() {
     let (mut client, mut server) = peers(&client(), &server(), "server.example");
     server.listen(&client, usize::MAX).unwrap();
-    let mut joined = server.said[Epoch::Initial as usize].clone();
-    joined.extend_from_slice(&server.said[Epoch::Handshake as usize]);
+    let mut joined = server.said[EncryptionLevel::Initial as usize].clone();
+    joined.extend_from_slice(&server.said[EncryptionLevel::Handshake as usize]);
     let error = client
         .session
-        .read_handshake(Epoch::Initial, &joined)
+        .read_handshake(EncryptionLevel::Initial, &joined)
         .unwrap_err();
     assert_eq!(error.code, UNEXPECTED_MESSAGE);
 }
@@ -273,7 +273,7 @@ fn key_update_messages_of_tls_are_refused() {
     for peer in [&mut client, &mut server] {
         let error = peer
             .session
-            .read_handshake(Epoch::OneRtt, &[24, 0, 0, 1, 0])
+            .read_handshake(EncryptionLevel::OneRtt, &[24, 0, 0, 1, 0])
             .unwrap_err();
         assert_eq!(error.code, UNEXPECTED_MESSAGE);
     }
@@ -288,7 +288,7 @@ fn certificates_are_not_requested_after_the_handshake() {
     let request = [13, 0, 0, 11, 0, 0, 8, 0, 13, 0, 4, 0, 2, 4, 3];
     let error = client
         .session
-        .read_handshake(Epoch::OneRtt, &request)
+        .read_handshake(EncryptionLevel::OneRtt, &request)
         .unwrap_err();
     assert_eq!(error.code, ErrorCode::PROTOCOL_VIOLATION);
 }
@@ -326,12 +326,12 @@ fn tickets_after_the_handshake_are_accepted() {
     assert!(server.write_hs(&mut rest).is_some());
     client
         .session
-        .read_handshake(Epoch::Initial, &initial)
+        .read_handshake(EncryptionLevel::Initial, &initial)
         .unwrap();
     client.speak();
     client
         .session
-        .read_handshake(Epoch::Handshake, &rest)
+        .read_handshake(EncryptionLevel::Handshake, &rest)
         .unwrap();
     client.speak();
     server.read_hs(&client.said[1]).unwrap();
@@ -339,7 +339,7 @@ fn tickets_after_the_handshake_are_accepted() {
     assert!(!tickets.is_empty());
     client
         .session
-        .read_handshake(Epoch::OneRtt, &tickets)
+        .read_handshake(EncryptionLevel::OneRtt, &tickets)
         .unwrap();
 }
 
@@ -397,15 +397,15 @@ proptest! {
         let (mut client, mut server) = peers(&client(), &server(), "server.example");
         converse(&mut client, &mut server, &fragments).unwrap();
         prop_assert!(!client.session.is_handshaking() && !server.session.is_handshaking());
-        assert_agree(client.keys(Epoch::OneRtt), server.keys(Epoch::OneRtt));
-        assert_agree(server.keys(Epoch::OneRtt), client.keys(Epoch::OneRtt));
+        assert_agree(client.keys(EncryptionLevel::OneRtt), server.keys(EncryptionLevel::OneRtt));
+        assert_agree(server.keys(EncryptionLevel::OneRtt), client.keys(EncryptionLevel::OneRtt));
     }
 
     #[test]
     fn bytes_from_anywhere_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let (mut client, mut server) = peers(&client(), &server(), "server.example");
-        let _ = client.session.read_handshake(Epoch::Initial, &bytes);
-        let _ = server.session.read_handshake(Epoch::Initial, &bytes);
+        let _ = client.session.read_handshake(EncryptionLevel::Initial, &bytes);
+        let _ = server.session.read_handshake(EncryptionLevel::Initial, &bytes);
     }
 
     #[test]

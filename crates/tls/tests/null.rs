@@ -12,7 +12,9 @@ use common::{
     handshake, open, peers, seal,
 };
 use proptest::prelude::*;
-use swiftwater_quic::crypto::{ClientCrypto, CryptoError, Epoch, Primitives, ServerCrypto};
+use swiftwater_quic::crypto::{
+    ClientCrypto, CryptoError, EncryptionLevel, Primitives, ServerCrypto,
+};
 use swiftwater_tls::null::{NullClient, NullPrimitives, NullServer};
 use swiftwater_tls::{ClientTls, DevCertificate, ServerTls};
 use swiftwater_units::Side;
@@ -27,7 +29,7 @@ fn server() -> NullServer {
 }
 
 fn lengths(peer: &Peer) -> [usize; 3] {
-    [0, 1, 2].map(|epoch| peer.said[epoch].len())
+    [0, 1, 2].map(|level| peer.said[level].len())
 }
 
 #[test]
@@ -43,21 +45,21 @@ fn both_sides_learn_what_was_negotiated() {
 }
 
 #[test]
-fn keys_of_every_epoch_agree_and_three_updates_too() {
+fn keys_of_every_level_agree_and_three_updates_too() {
     let (mut client, mut server) = handshake(&client(), &server(), "server.example").unwrap();
-    for epoch in [Epoch::Handshake, Epoch::OneRtt] {
-        assert_agree(client.keys(epoch), server.keys(epoch));
-        assert_agree(server.keys(epoch), client.keys(epoch));
+    for level in [EncryptionLevel::Handshake, EncryptionLevel::OneRtt] {
+        assert_agree(client.keys(level), server.keys(level));
+        assert_agree(server.keys(level), client.keys(level));
     }
     assert_phases_agree(&mut client, &mut server, 3);
 }
 
 #[test]
-fn epochs_directions_and_connections_do_not_open_each_other() {
+fn levels_directions_and_connections_do_not_open_each_other() {
     let (client, server) = handshake(&client(), &server(), "server.example").unwrap();
-    let hs = client.keys(Epoch::Handshake);
-    let app = client.keys(Epoch::OneRtt);
-    let peer = server.keys(Epoch::OneRtt);
+    let hs = client.keys(EncryptionLevel::Handshake);
+    let app = client.keys(EncryptionLevel::OneRtt);
+    let peer = server.keys(EncryptionLevel::OneRtt);
     let packet = seal(&*app.packet.local, &*app.header.local, 0, 1, b"frames");
     let refused = |keys: &swiftwater_quic::crypto::Keys| {
         open(
@@ -69,7 +71,7 @@ fn epochs_directions_and_connections_do_not_open_each_other() {
     };
     assert!(!refused(peer));
     assert!(refused(app), "the other direction");
-    assert!(refused(hs) && refused(server.keys(Epoch::Handshake)));
+    assert!(refused(hs) && refused(server.keys(EncryptionLevel::Handshake)));
 
     let client = self::client();
     let session = client.start_session(VERSION_1, "server.example", b"other parameters");
@@ -77,13 +79,16 @@ fn epochs_directions_and_connections_do_not_open_each_other() {
     let session = self::server().start_session(VERSION_1, SERVER_PARAMETERS);
     let mut other_server = Peer::new(session.unwrap());
     converse(&mut other_client, &mut other_server, &[usize::MAX]).unwrap();
-    assert!(refused(other_server.keys(Epoch::OneRtt)));
+    assert!(refused(other_server.keys(EncryptionLevel::OneRtt)));
 }
 
 #[test]
 fn a_changed_byte_anywhere_in_a_packet_is_noticed() {
     let (client, server) = handshake(&client(), &server(), "server.example").unwrap();
-    let (from, to) = (client.keys(Epoch::OneRtt), server.keys(Epoch::OneRtt));
+    let (from, to) = (
+        client.keys(EncryptionLevel::OneRtt),
+        server.keys(EncryptionLevel::OneRtt),
+    );
     for len in [4, 31, 64, 200, 1200] {
         let payload: Vec<u8> = (0..len).map(|i| i as u8).collect();
         let packet = seal(&*from.packet.local, &*from.header.local, 0, 77, &payload);
@@ -176,9 +181,9 @@ fn two_runs_give_identical_bytes() {
         let packet = |keys: &swiftwater_quic::crypto::Keys| {
             seal(&*keys.packet.local, &*keys.header.local, 3, 5, b"frames")
         };
-        let packets = [&client, &server].map(|peer| packet(peer.keys(Epoch::OneRtt)));
+        let packets = [&client, &server].map(|peer| packet(peer.keys(EncryptionLevel::OneRtt)));
         let next = client.session.next_packet_keys().unwrap();
-        let header = &client.keys(Epoch::OneRtt).header;
+        let header = &client.keys(EncryptionLevel::OneRtt).header;
         let updated = seal(&*next.local, &*header.local, 3, 5, b"frames");
         (client.said, server.said, packets, updated)
     };
@@ -202,11 +207,11 @@ fn without_a_common_protocol_the_alert_is_no_application_protocol() {
 }
 
 #[test]
-fn bytes_in_the_wrong_epoch_are_a_protocol_violation() {
+fn bytes_in_the_wrong_level_are_a_protocol_violation() {
     let (mut client, mut server) = peers(&client(), &server(), "server.example");
     let error = server
         .session
-        .read_handshake(Epoch::Handshake, &client.said[0])
+        .read_handshake(EncryptionLevel::Handshake, &client.said[0])
         .unwrap_err();
     assert_eq!(error.code, ErrorCode::PROTOCOL_VIOLATION);
     server.listen(&client, usize::MAX).unwrap();
@@ -214,7 +219,7 @@ fn bytes_in_the_wrong_epoch_are_a_protocol_violation() {
     for peer in [&mut client, &mut server] {
         let error = peer
             .session
-            .read_handshake(Epoch::Initial, &[8])
+            .read_handshake(EncryptionLevel::Initial, &[8])
             .unwrap_err();
         assert_eq!(error.code, ErrorCode::PROTOCOL_VIOLATION);
     }
@@ -229,7 +234,7 @@ fn bytes_behind_a_change_of_keys_are_refused() {
         joined.extend_from_slice(&server.said[1][..extra]);
         let error = client
             .session
-            .read_handshake(Epoch::Initial, &joined)
+            .read_handshake(EncryptionLevel::Initial, &joined)
             .unwrap_err();
         assert_eq!(error.code, ErrorCode::crypto(10));
     }
@@ -241,14 +246,14 @@ fn messages_out_of_place_are_unexpected() {
     for peer in [&mut client, &mut server] {
         let error = peer
             .session
-            .read_handshake(Epoch::OneRtt, &[24, 0, 0, 1, 0])
+            .read_handshake(EncryptionLevel::OneRtt, &[24, 0, 0, 1, 0])
             .unwrap_err();
         assert_eq!(error.code, ErrorCode::crypto(10));
     }
     // Tickets go to clients only.
     let error = server
         .session
-        .read_handshake(Epoch::OneRtt, &[4, 0, 0, 1, 0])
+        .read_handshake(EncryptionLevel::OneRtt, &[4, 0, 0, 1, 0])
         .unwrap_err();
     assert_eq!(error.code, ErrorCode::crypto(10));
 }
@@ -257,7 +262,7 @@ fn messages_out_of_place_are_unexpected() {
 fn a_message_of_absurd_length_is_refused_at_its_header() {
     let mut server = server().start_session(VERSION_1, b"").unwrap();
     let error = server
-        .read_handshake(Epoch::Initial, &[1, 1, 0, 0])
+        .read_handshake(EncryptionLevel::Initial, &[1, 1, 0, 0])
         .unwrap_err();
     assert_eq!(error.code, ErrorCode::crypto(50));
 }
@@ -334,7 +339,7 @@ proptest! {
         let (mut client, mut server) = peers(&client(), &server(), "server.example");
         converse(&mut client, &mut server, &fragments).unwrap();
         prop_assert!(!client.session.is_handshaking() && !server.session.is_handshaking());
-        assert_agree(client.keys(Epoch::OneRtt), server.keys(Epoch::OneRtt));
+        assert_agree(client.keys(EncryptionLevel::OneRtt), server.keys(EncryptionLevel::OneRtt));
     }
 
     #[test]
@@ -346,8 +351,8 @@ proptest! {
         let mut message = vec![kind, 0, 0, told];
         message.extend(body);
         let (mut client, mut server) = peers(&client(), &server(), "server.example");
-        let _ = client.session.read_handshake(Epoch::Initial, &message);
-        let _ = server.session.read_handshake(Epoch::Initial, &message);
+        let _ = client.session.read_handshake(EncryptionLevel::Initial, &message);
+        let _ = server.session.read_handshake(EncryptionLevel::Initial, &message);
     }
 
     #[test]
@@ -373,7 +378,7 @@ proptest! {
         flips in prop::collection::vec(any::<prop::sample::Index>(), 1..6),
     ) {
         let (client, server) = handshake(&client(), &server(), "server.example").unwrap();
-        let (from, to) = (client.keys(Epoch::OneRtt), server.keys(Epoch::OneRtt));
+        let (from, to) = (client.keys(EncryptionLevel::OneRtt), server.keys(EncryptionLevel::OneRtt));
         let mut packet = seal(&*from.packet.local, &*from.header.local, 0, 77, &payload);
         let before = packet.clone();
         for flip in flips {

@@ -10,7 +10,7 @@ mod common;
 use std::sync::Arc;
 
 use common::{Peer, assert_packets_agree, converse, handshake, open, seal};
-use swiftwater_quic::crypto::{ClientCrypto, Epoch, ServerCrypto};
+use swiftwater_quic::crypto::{ClientCrypto, EncryptionLevel, ServerCrypto};
 use swiftwater_tls::null::{NullClient, NullServer};
 use swiftwater_tls::{
     CipherSuite, ClientTls, DevCertificate, MemorySessionStore, ServerId, ServerTls, SessionStore,
@@ -90,7 +90,7 @@ fn pairs() -> Vec<(Arc<dyn ClientCrypto>, Arc<dyn ServerCrypto>)> {
 }
 
 #[test]
-fn early_keys_agree_and_are_of_no_other_epoch() {
+fn early_keys_agree_and_are_of_no_other_level() {
     for (client, server) in pairs() {
         let (mut first, _) = visit(&*client, &*server, 1000);
         assert!(first.session.early_keys().is_none());
@@ -115,9 +115,12 @@ fn early_keys_agree_and_are_of_no_other_epoch() {
             assert_eq!(session.early_data_accepted(), Some(true));
             assert!(session.is_resumed());
         }
-        let keys = server.keys(Epoch::OneRtt);
+        let keys = server.keys(EncryptionLevel::OneRtt);
         assert!(open(&*keys.packet.remote, &*keys.header.remote, 0, packet).is_err());
-        let (ours, theirs) = (client.keys(Epoch::OneRtt), server.keys(Epoch::OneRtt));
+        let (ours, theirs) = (
+            client.keys(EncryptionLevel::OneRtt),
+            server.keys(EncryptionLevel::OneRtt),
+        );
         assert_packets_agree(&ours.packet, &theirs.packet, &ours.header, &theirs.header);
     }
 }

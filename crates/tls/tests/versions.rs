@@ -15,7 +15,7 @@ use common::{
     seal,
 };
 use proptest::prelude::*;
-use swiftwater_quic::crypto::{ClientCrypto, Epoch, Hello, ServerCrypto};
+use swiftwater_quic::crypto::{ClientCrypto, EncryptionLevel, Hello, ServerCrypto};
 use swiftwater_tls::null::{NullClient, NullServer};
 use swiftwater_tls::{CipherSuite, ClientTls, DevCertificate, ServerTls};
 use swiftwater_wire::{VERSION_1, VERSION_2};
@@ -75,9 +75,9 @@ fn keys_agree_in_each_version_and_after_a_change() {
             (VERSION_2, VERSION_1),
         ] {
             let (mut client, mut server) = ends(&crypto, original, version, version);
-            for epoch in [Epoch::Handshake, Epoch::OneRtt] {
-                assert_agree(client.keys(epoch), server.keys(epoch));
-                assert_agree(server.keys(epoch), client.keys(epoch));
+            for level in [EncryptionLevel::Handshake, EncryptionLevel::OneRtt] {
+                assert_agree(client.keys(level), server.keys(level));
+                assert_agree(server.keys(level), client.keys(level));
             }
             assert_phases_agree(&mut client, &mut server, 3);
         }
@@ -90,7 +90,7 @@ fn limits_are_those_of_the_suite_after_a_change_too() {
         let (plain, _) = ends(&crypto, VERSION_2, VERSION_2, VERSION_2);
         let (changed, _) = ends(&crypto, VERSION_1, VERSION_2, VERSION_2);
         let limits = |peer: &Peer| {
-            let keys = peer.keys(Epoch::OneRtt);
+            let keys = peer.keys(EncryptionLevel::OneRtt);
             let key = &keys.packet.local;
             (
                 key.tag_len(),
@@ -108,8 +108,8 @@ fn keys_of_another_version_open_nothing() {
     for crypto in all() {
         for client in [VERSION_1, VERSION_2] {
             let (one, other) = ends(&crypto, VERSION_1, client, VERSION_1 + VERSION_2 - client);
-            for epoch in [Epoch::Handshake, Epoch::OneRtt] {
-                let (from, to) = (one.keys(epoch), other.keys(epoch));
+            for level in [EncryptionLevel::Handshake, EncryptionLevel::OneRtt] {
+                let (from, to) = (one.keys(level), other.keys(level));
                 let packet = seal(&*from.packet.local, &*from.header.local, 0, 5, b"payload");
                 assert!(open(&*to.packet.remote, &*to.header.remote, 0, packet).is_err());
             }
@@ -121,7 +121,7 @@ fn keys_of_another_version_open_nothing() {
 fn short_packets_are_refused_after_a_change() {
     for crypto in all() {
         let (client, _) = ends(&crypto, VERSION_1, VERSION_2, VERSION_2);
-        let keys = client.keys(Epoch::OneRtt);
+        let keys = client.keys(EncryptionLevel::OneRtt);
         for len in 1..40 {
             let mut packet = vec![0x43; len];
             keys.header.remote.decrypt(1, &mut packet[..len.min(20)]);

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use swiftwater_http::h3::Config;
 use swiftwater_quic::wire::ResetToken;
-use swiftwater_quic::{TransportConfig, crypto::Epoch};
+use swiftwater_quic::{TransportConfig, crypto::EncryptionLevel};
 use swiftwater_units::Side;
 
 use crate::attack::{Attack, Setup, on_client, on_server};
@@ -127,7 +127,10 @@ impl Closing {
         if payload.is_empty() {
             return;
         }
-        let datagram = self.attack.peer.seal(&Packet::new(Epoch::OneRtt, &payload));
+        let datagram = self
+            .attack
+            .peer
+            .seal(&Packet::new(EncryptionLevel::OneRtt, &payload));
         match fate {
             Fate::Delivered => {
                 self.attack.deliver(&datagram);

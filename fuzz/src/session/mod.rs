@@ -15,7 +15,7 @@ use std::time::Duration;
 use swiftwater_http::udp::ALPN_HTTP3;
 use swiftwater_net::Endpoint;
 use swiftwater_net::quic::{ClientConfig, EndpointConfig, ServerConfig, TransportConfig};
-use swiftwater_quic::crypto::Epoch;
+use swiftwater_quic::crypto::EncryptionLevel;
 use swiftwater_quic::wire::Frame;
 use swiftwater_tls::EndpointSecrets;
 use swiftwater_tls::null::{NullClient, NullServer};
@@ -199,7 +199,9 @@ impl World {
         if payload.is_empty() {
             return;
         }
-        let datagram = self.peer.seal(&Packet::new(Epoch::OneRtt, &payload));
+        let datagram = self
+            .peer
+            .seal(&Packet::new(EncryptionLevel::OneRtt, &payload));
         match fate {
             Fate::Delivered => {
                 self.send(&datagram);

@@ -142,7 +142,7 @@ fn check_header(header: &Value) {
     assert_eq!(trace["event_schemas"], serde_json::json!(EVENT_SCHEMAS));
     let reference = &trace["common_fields"]["reference_time"];
     assert_eq!(reference["clock_type"], "monotonic");
-    assert_eq!(reference["epoch"], "unknown", "the draft wants it so");
+    assert_eq!(reference["level"], "unknown", "the draft wants it so");
 }
 
 /// The events of a name.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant as Clock;
 
 use swiftwater_quic::crypto::{
-    CryptoError, EarlyKeys, Epoch, Hello, KeyPair, Keys, NewKeys, PacketKey, Primitives,
+    CryptoError, EarlyKeys, EncryptionLevel, Hello, KeyPair, Keys, NewKeys, PacketKey, Primitives,
     ServerCrypto, Session, SessionError, TlsError,
 };
 use swiftwater_units::Side;
@@ -97,9 +97,9 @@ struct MeteredSession {
 }
 
 impl Session for MeteredSession {
-    fn read_handshake(&mut self, epoch: Epoch, data: &[u8]) -> Result<(), TlsError> {
+    fn read_handshake(&mut self, level: EncryptionLevel, data: &[u8]) -> Result<(), TlsError> {
         timed(&self.meter.session, || {
-            self.session.read_handshake(epoch, data)
+            self.session.read_handshake(level, data)
         })
     }
 

@@ -9,7 +9,7 @@ use swiftwater_wire::ErrorCode;
 use swiftwater_wire::frame::Ack;
 
 use crate::control::{ControlKey, ControlValue};
-use crate::crypto::Epoch;
+use crate::crypto::EncryptionLevel;
 use crate::error::TransportError;
 use crate::frame_writer::{Carried, Fate};
 use crate::observe::Observation;
@@ -24,11 +24,11 @@ use super::Connection;
 const REMEMBER_LOST_PTOS: u32 = 3;
 
 impl Connection {
-    /// An ACK frame arrived in `epoch`.
+    /// An ACK frame arrived in `level`.
     pub(super) fn on_ack(
         &mut self,
         now: Instant,
-        epoch: Epoch,
+        level: EncryptionLevel,
         ack: &Ack<'_>,
     ) -> Result<(), TransportError> {
         if ack.path.is_some() {
@@ -38,7 +38,7 @@ impl Connection {
             ));
         }
         let mut outcome = std::mem::take(&mut self.scratch.need().outcome);
-        let Some(space) = self.space_mut(epoch) else {
+        let Some(space) = self.space_mut(level) else {
             return Ok(());
         };
         let previous_largest = space.ledger.largest_acked();
@@ -55,7 +55,7 @@ impl Connection {
             // Only the largest acknowledged packet gives an honest sample (RFC 9002, section 5.1).
             let awake = sent_at >= self.lifecycle.awake_since;
             if newly_largest == largest && outcome.ack_eliciting && awake {
-                let ack_delay = self.ack_delay(epoch, ack.delay);
+                let ack_delay = self.ack_delay(level, ack.delay);
                 self.paths
                     .first_mut()
                     .recovery
@@ -64,25 +64,25 @@ impl Connection {
             let path = &mut self.paths.first_mut().path;
             // Counts in reordered ACKs look like falling ones: only a new largest tells.
             let ecn = if previous_largest.is_none_or(|previous| largest > previous) {
-                path.ecn.on_ack(epoch, outcome.ecn_marked, ack.ecn)
+                path.ecn.on_ack(level, outcome.ecn_marked, ack.ecn)
             } else {
                 EcnCounts::default()
             };
-            if epoch == Epoch::OneRtt {
+            if level == EncryptionLevel::OneRtt {
                 self.handshake.protection().on_acked(newly_largest);
             }
-            self.settle(now, epoch, &outcome, ecn);
+            self.settle(now, level, &outcome, ecn);
             // A client's Initial ACK doesn't prove that the server knows its address (RFC 9002,
             // section 6.2.1).
-            if self.identity.side.is_server() || epoch != Epoch::Initial {
+            if self.identity.side.is_server() || level != EncryptionLevel::Initial {
                 self.paths.first_mut().recovery.reset_pto_count();
             }
         }
         self.scratch.need().outcome = outcome;
-        if epoch == Epoch::OneRtt {
+        if level == EncryptionLevel::OneRtt {
             self.ask_for_ack_frequency(now);
         }
-        self.tell_ecn(now);
+        self.emit_ecn(now);
         self.observe_metrics(now, PathId::ZERO);
         self.consult_reinjector(now, Occasion::Ack);
         Ok(())
@@ -106,8 +106,8 @@ impl Connection {
     }
 
     /// The peer's `ack_delay` in time, as far as it counts (RFC 9002, section 5.3).
-    fn ack_delay(&self, epoch: Epoch, coded: u64) -> Duration {
-        if epoch == Epoch::Initial {
+    fn ack_delay(&self, level: EncryptionLevel, coded: u64) -> Duration {
+        if level == EncryptionLevel::Initial {
             return Duration::ZERO;
         }
         let terms = self.handshake.peer_terms();
@@ -122,13 +122,19 @@ impl Connection {
     }
 
     /// Detects what the ACK shows to be lost, tells recovery, then every owner.
-    fn settle(&mut self, now: Instant, epoch: Epoch, outcome: &AckOutcome, ecn: EcnCounts) {
+    fn settle(
+        &mut self,
+        now: Instant,
+        level: EncryptionLevel,
+        outcome: &AckOutcome,
+        ecn: EcnCounts,
+    ) {
         let mut lost = std::mem::take(&mut self.scratch.need().lost);
         let mut numbers = std::mem::take(&mut self.scratch.need().numbers);
         lost.clear();
         numbers.clear();
-        let persistent = self.detect_lost(now, epoch, &mut numbers, &mut lost);
-        self.set_aside_mtu_probes(now, epoch, &mut lost);
+        let persistent = self.detect_lost(now, level, &mut numbers, &mut lost);
+        self.set_aside_mtu_probes(now, level, &mut lost);
         let recovery = &mut self.paths.first_mut().recovery;
         let episode =
             recovery.on_ack_batch(now, &outcome.acked, &lost, persistent, ecn, &mut self.rng);
@@ -136,18 +142,18 @@ impl Connection {
         let least = self.identity.config.unsent_window;
         self.streams
             .follow_congestion_window(least.get(), cwnd.get());
-        if let (Some(episode), Some(space)) = (episode, self.space_mut(epoch)) {
+        if let (Some(episode), Some(space)) = (episode, self.space_mut(level)) {
             space.ledger.set_episode(&numbers, episode);
         }
-        self.follow_mtu(now, epoch, Some(outcome), &lost);
-        self.replay_acks(now, epoch, outcome);
-        self.replay_losses(now, epoch, &numbers, &lost);
-        if epoch == Epoch::OneRtt {
-            self.tell_outcomes(now, &outcome.acked, &lost);
+        self.follow_mtu(now, level, Some(outcome), &lost);
+        self.replay_acks(now, level, outcome);
+        self.replay_losses(now, level, &numbers, &lost);
+        if level == EncryptionLevel::OneRtt {
+            self.emit_outcomes(now, &outcome.acked, &lost);
         }
-        self.tell_repairs(now);
+        self.emit_repairs(now);
         let horizon = now - self.pto() * REMEMBER_LOST_PTOS;
-        if let Some(space) = self.space_mut(epoch) {
+        if let Some(space) = self.space_mut(level) {
             space.ledger.forget(horizon);
         }
         self.scratch.need().lost = lost;
@@ -155,7 +161,7 @@ impl Connection {
     }
 
     /// Tells observers what validation has found out about ECN.
-    pub(super) fn tell_ecn(&mut self, now: Instant) {
+    pub(super) fn emit_ecn(&mut self, now: Instant) {
         let path = &mut self.paths.first_mut().path;
         if let Some(state) = path.ecn.take_news() {
             let path = path.id;
@@ -164,11 +170,11 @@ impl Connection {
         }
     }
 
-    /// Runs loss detection on the ledger of `epoch`; true if it shows persistent congestion.
+    /// Runs loss detection on the ledger of `level`; true if it shows persistent congestion.
     fn detect_lost(
         &mut self,
         now: Instant,
-        epoch: Epoch,
+        level: EncryptionLevel,
         numbers: &mut Vec<PacketNumber>,
         lost: &mut Vec<LostRecord>,
     ) -> bool {
@@ -176,32 +182,32 @@ impl Connection {
         let thresholds = recovery.loss_thresholds();
         let first_sample = recovery.first_rtt_sample_at();
         let period = recovery.persistent_congestion_duration(self.peer_max_ack_delay());
-        let Some(space) = self.space_mut(epoch) else {
+        let Some(space) = self.space_mut(level) else {
             return false;
         };
         space.loss_time = space.ledger.detect_lost(now, thresholds, numbers, lost);
         first_sample.is_some_and(|since| space.ledger.is_persistent(numbers, since, period))
     }
 
-    /// The loss timer of `epoch` expired.
-    pub(super) fn on_loss_timeout(&mut self, now: Instant, epoch: Epoch) {
+    /// The loss timer of `level` expired.
+    pub(super) fn on_loss_timeout(&mut self, now: Instant, level: EncryptionLevel) {
         let mut lost = std::mem::take(&mut self.scratch.need().lost);
         let mut numbers = std::mem::take(&mut self.scratch.need().numbers);
         lost.clear();
         numbers.clear();
-        let persistent = self.detect_lost(now, epoch, &mut numbers, &mut lost);
-        self.set_aside_mtu_probes(now, epoch, &mut lost);
+        let persistent = self.detect_lost(now, level, &mut numbers, &mut lost);
+        self.set_aside_mtu_probes(now, level, &mut lost);
         let recovery = &mut self.paths.first_mut().recovery;
         let episode = recovery.on_losses(now, &lost, LossCause::Time, persistent, &mut self.rng);
-        if let (Some(episode), Some(space)) = (episode, self.space_mut(epoch)) {
+        if let (Some(episode), Some(space)) = (episode, self.space_mut(level)) {
             space.ledger.set_episode(&numbers, episode);
         }
-        self.follow_mtu(now, epoch, None, &lost);
-        self.replay_losses(now, epoch, &numbers, &lost);
-        if epoch == Epoch::OneRtt {
-            self.tell_outcomes(now, &[], &lost);
+        self.follow_mtu(now, level, None, &lost);
+        self.replay_losses(now, level, &numbers, &lost);
+        if level == EncryptionLevel::OneRtt {
+            self.emit_outcomes(now, &[], &lost);
         }
-        self.tell_repairs(now);
+        self.emit_repairs(now);
         self.scratch.need().lost = lost;
         self.scratch.need().numbers = numbers;
         self.observe_metrics(now, PathId::ZERO);
@@ -209,18 +215,18 @@ impl Connection {
 
     /// Tells the owners of what newly acknowledged packets carried. While data is under repair, in
     /// the order in which the packets left: of several copies the first that arrived counts.
-    fn replay_acks(&mut self, now: Instant, epoch: Epoch, outcome: &AckOutcome) {
+    fn replay_acks(&mut self, now: Instant, level: EncryptionLevel, outcome: &AckOutcome) {
         let mut run = None;
         if self.streams.has_no_repairs() {
             for &number in &outcome.numbers {
-                self.replay_into(&mut run, now, epoch, number, Fate::Acked);
+                self.replay_into(&mut run, now, level, number, Fate::Acked);
             }
         } else {
             let mut rising = std::mem::take(&mut self.scratch.need().rising);
             rising.extend_from_slice(&outcome.numbers);
             rising.sort_unstable();
             for number in rising.drain(..) {
-                self.replay_into(&mut run, now, epoch, number, Fate::Acked);
+                self.replay_into(&mut run, now, level, number, Fate::Acked);
             }
             self.scratch.need().rising = rising;
         }
@@ -230,7 +236,7 @@ impl Connection {
     fn replay_losses(
         &mut self,
         now: Instant,
-        epoch: Epoch,
+        level: EncryptionLevel,
         numbers: &[PacketNumber],
         lost: &[LostRecord],
     ) {
@@ -238,19 +244,19 @@ impl Connection {
             return;
         }
         for &number in numbers {
-            self.replay(now, epoch, number, Fate::Lost);
+            self.replay(now, level, number, Fate::Lost);
         }
         for &LostRecord { number, size, .. } in lost {
             if !self.monitor.is_watched() {
                 break;
             }
             let (path, size) = (PathId::ZERO, usize::from(size));
-            let trigger = self.loss_trigger(epoch, number.get());
+            let trigger = self.loss_trigger(level, number.get());
             self.monitor.observe(
                 now,
                 &Observation::PacketLost {
                     path,
-                    epoch,
+                    level,
                     number,
                     size,
                     trigger,
@@ -261,9 +267,15 @@ impl Connection {
     }
 
     /// Tells the owners of what packet `number` carried its fate.
-    pub(super) fn replay(&mut self, now: Instant, epoch: Epoch, number: PacketNumber, fate: Fate) {
+    pub(super) fn replay(
+        &mut self,
+        now: Instant,
+        level: EncryptionLevel,
+        number: PacketNumber,
+        fate: Fate,
+    ) {
         let mut run = None;
-        self.replay_into(&mut run, now, epoch, number, fate);
+        self.replay_into(&mut run, now, level, number, fate);
         self.streams.on_run_fate(run);
     }
 
@@ -272,12 +284,14 @@ impl Connection {
         &mut self,
         run: &mut Option<StreamRun>,
         now: Instant,
-        epoch: Epoch,
+        level: EncryptionLevel,
         number: PacketNumber,
         fate: Fate,
     ) {
-        let space = match epoch {
-            Epoch::OneRtt | Epoch::ZeroRtt => Some(&mut self.paths.first_mut().space),
+        let space = match level {
+            EncryptionLevel::OneRtt | EncryptionLevel::ZeroRtt => {
+                Some(&mut self.paths.first_mut().space)
+            }
             early => self.early[early as usize].as_deref_mut(),
         };
         let Some(space) = space else { return };
@@ -303,7 +317,7 @@ impl Connection {
                     }
                 }
                 Carried::Crypto { offset, len } => {
-                    self.handshake.on_frame_fate(epoch, offset, len, fate);
+                    self.handshake.on_frame_fate(level, offset, len, fate);
                 }
                 Carried::Stream {
                     id,
@@ -328,18 +342,18 @@ impl Connection {
         }
     }
 
-    /// Sends again what the oldest packets in flight of `epoch` carried, without taking them for
+    /// Sends again what the oldest packets in flight of `level` carried, without taking them for
     /// lost: a probe that repeats is worth more than a PING (RFC 9002, section 6.2.4).
-    pub(super) fn repeat_oldest(&mut self, now: Instant, epoch: Epoch, packets: usize) {
+    pub(super) fn repeat_oldest(&mut self, now: Instant, level: EncryptionLevel, packets: usize) {
         let mut numbers = std::mem::take(&mut self.scratch.need().numbers);
         numbers.clear();
-        if let Some(space) = self.space(epoch) {
+        if let Some(space) = self.space(level) {
             numbers.extend(space.ledger.oldest_outstanding().take(packets));
         }
         for &number in &numbers {
-            self.replay(now, epoch, number, Fate::Probed);
+            self.replay(now, level, number, Fate::Probed);
         }
-        self.tell_repairs(now);
+        self.emit_repairs(now);
         self.scratch.need().numbers = numbers;
     }
 }

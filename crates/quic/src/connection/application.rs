@@ -7,7 +7,7 @@ use bytes::Bytes;
 use swiftwater_congestion::Snapshot;
 use swiftwater_units::{Bandwidth, Dir, Instant, PacketCount, PathId, Side, StreamId};
 
-use crate::crypto::{CryptoError, Epoch};
+use crate::crypto::{CryptoError, EncryptionLevel};
 use crate::error::{ConnectionError, ReadError, SendDatagramError, WriteError};
 use crate::policy::{ConfigureError, Hints, Occasion};
 use crate::streams::{Expiry, Priority, ReadChunk, ReadOutcome, Streams};
@@ -280,8 +280,11 @@ impl Connection {
         if let Some(counts) = &self.frames_sent {
             stats.frames_sent = counts.totals();
         }
-        let eliciting = |epoch| Some(self.space(epoch)?.ledger.eliciting_in_flight());
-        let awaiting: u64 = Epoch::SPACES.into_iter().filter_map(eliciting).sum();
+        let eliciting = |level| Some(self.space(level)?.ledger.eliciting_in_flight());
+        let awaiting: u64 = EncryptionLevel::SPACES
+            .into_iter()
+            .filter_map(eliciting)
+            .sum();
         stats.packets_awaiting_acks = PacketCount::new(awaiting);
         stats.datagrams_dropped = self.datagrams.dropped();
         stats.datagrams_too_large = self.datagrams.too_large();
@@ -325,7 +328,7 @@ impl Connection {
 
     /// Bytes for frames in a full packet with data, as they are sent now.
     pub(super) fn data_room(&self) -> usize {
-        if self.can_seal(Epoch::ZeroRtt) {
+        if self.can_seal(EncryptionLevel::ZeroRtt) {
             self.early_room()
         } else {
             self.one_rtt_room()
@@ -340,7 +343,7 @@ impl Connection {
         let tag = self
             .handshake
             .protection_ref()
-            .tag_len(Epoch::OneRtt)
+            .tag_len(EncryptionLevel::OneRtt)
             .max(16);
         usize::from(path.mtu.current()).saturating_sub(header + tag)
     }

@@ -5,13 +5,13 @@ use swiftwater_wire::frame::{ConnectionClose, FrameIter, NewConnectionId, types}
 use swiftwater_wire::{ErrorCode, Frame};
 
 use crate::control::{ControlKey, ControlValue};
-use crate::crypto::Epoch;
+use crate::crypto::EncryptionLevel;
 use crate::error::{ConnectionError, TransportError};
 
 use super::Connection;
-use super::early;
 use super::events::{EndpointEvent, Event};
 use super::receive::Origin;
+use super::zero_rtt;
 
 /// What a packet's frames amount to.
 #[derive(Clone, Copy, Debug)]
@@ -52,14 +52,15 @@ impl Connection {
     pub(super) fn on_payload(
         &mut self,
         now: Instant,
-        epoch: Epoch,
+        level: EncryptionLevel,
         origin: &Origin<'_>,
         payload: &[u8],
     ) -> Result<Content, TransportError> {
         if payload.is_empty() {
             return Err(violation("a packet without frames"));
         }
-        self.streams.set_receiving_early(epoch == Epoch::ZeroRtt);
+        self.streams
+            .set_receiving_early(level == EncryptionLevel::ZeroRtt);
         let mut content = Content {
             ack_eliciting: false,
             only_probing: true,
@@ -67,10 +68,10 @@ impl Connection {
         for item in FrameIter::new(payload) {
             let (frame_type, frame) =
                 item.map_err(|error| TransportError::from(error.error).in_frame(error.frame_type))?;
-            let allowed = match epoch {
-                Epoch::OneRtt => true,
-                Epoch::ZeroRtt => early::is_allowed(&frame),
-                Epoch::Initial | Epoch::Handshake => is_allowed_early(&frame),
+            let allowed = match level {
+                EncryptionLevel::OneRtt => true,
+                EncryptionLevel::ZeroRtt => zero_rtt::is_allowed(&frame),
+                EncryptionLevel::Initial | EncryptionLevel::Handshake => is_allowed_early(&frame),
             };
             if !allowed {
                 return Err(
@@ -80,7 +81,7 @@ impl Connection {
             self.monitor.stats.frames_received.add(frame_type);
             content.ack_eliciting |= frame.is_ack_eliciting();
             content.only_probing &= is_probing(&frame);
-            self.on_frame(now, epoch, origin, frame_type, frame)
+            self.on_frame(now, level, origin, frame_type, frame)
                 .map_err(|error| error.in_frame(frame_type))?;
             if !self.lifecycle.is_open() {
                 break;
@@ -92,7 +93,7 @@ impl Connection {
     fn on_frame(
         &mut self,
         now: Instant,
-        epoch: Epoch,
+        level: EncryptionLevel,
         origin: &Origin<'_>,
         frame_type: u64,
         frame: Frame<'_>,
@@ -102,13 +103,13 @@ impl Connection {
             | Frame::Ping
             | Frame::DataBlocked { .. }
             | Frame::StreamsBlocked { .. } => Ok(()),
-            Frame::Ack(ack) => self.on_ack(now, epoch, &ack),
+            Frame::Ack(ack) => self.on_ack(now, level, &ack),
             Frame::Crypto(crypto) => {
                 let progress = self
                     .handshake
-                    .on_crypto(epoch, crypto.offset, crypto.data)?;
+                    .on_crypto(level, crypto.offset, crypto.data)?;
                 if progress.repeated {
-                    self.hasten_handshake(now);
+                    self.speed_up_handshake(now);
                 }
                 self.on_progress(now, progress)
             }

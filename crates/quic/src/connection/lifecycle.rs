@@ -5,7 +5,7 @@ use std::time::Duration;
 use swiftwater_units::Instant;
 use swiftwater_wire::ErrorCode;
 
-use crate::crypto::Epoch;
+use crate::crypto::EncryptionLevel;
 use crate::error::{ConnectionError, TransportError};
 use crate::observe::Observation;
 
@@ -285,13 +285,14 @@ impl Connection {
         self.lifecycle.on_received_closing();
     }
 
-    /// The code and reason to send in `epoch`: what an application says must not travel in packets
+    /// The code and reason to send in `level`: what an application says must not travel in packets
     /// that an observer could read or forge (RFC 9000, section 10.2.3).
-    pub(super) fn close_for_epoch(frame: &CloseFrame, epoch: Epoch) -> CloseFrame {
-        match (frame, epoch) {
-            (CloseFrame::Application { .. }, Epoch::Initial | Epoch::Handshake) => {
-                CloseFrame::Transport(TransportError::new(ErrorCode::APPLICATION_ERROR, ""))
-            }
+    pub(super) fn close_for_level(frame: &CloseFrame, level: EncryptionLevel) -> CloseFrame {
+        match (frame, level) {
+            (
+                CloseFrame::Application { .. },
+                EncryptionLevel::Initial | EncryptionLevel::Handshake,
+            ) => CloseFrame::Transport(TransportError::new(ErrorCode::APPLICATION_ERROR, "")),
             _ => frame.clone(),
         }
     }

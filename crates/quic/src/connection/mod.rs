@@ -5,36 +5,36 @@
 //! is the re-injector's ear and mouth; sending is
 //! `transmit` (`choose` → `fill` → `seal`); `timers` and `lifecycle` say when it wakes and how it
 //! ends; `migration` follows a peer to a new address and moves to one ourselves, `mtu` looks for the
-//! largest datagrams that a path carries, `haste` speeds the handshake up; `watch` tells observers what
+//! largest datagrams that a path carries, `handshake_speedup` speeds the handshake up; `watch` tells observers what
 //! has changed; `rest` gives memory back; `application` is what users call.
 
 mod acks;
 mod application;
-mod early;
 mod events;
 mod frame_counts;
 mod frames;
-mod haste;
+mod handshake_speedup;
+mod idle_memory;
 mod lifecycle;
 mod migration;
 mod mtu;
+mod observations;
 mod parts;
 mod random;
 mod receive;
 mod repair;
-mod rest;
 mod retry;
 mod setup;
 mod stats;
 mod timers;
 mod transmit;
-mod watch;
+mod zero_rtt;
 
 pub use application::{RecvStream, SendStream};
-pub use early::EarlyDataOutcome;
 pub use events::{EndpointEvent, Event, StreamEvent};
 pub use frame_counts::FrameCounts;
 pub use stats::{ConnectionStats, PathStats};
+pub use zero_rtt::EarlyDataOutcome;
 
 pub(crate) use frame_counts::FrameCounter;
 pub(crate) use setup::ConnectionSetup;
@@ -43,27 +43,27 @@ use rand_core::Rng;
 use swiftwater_units::{Instant, PathId};
 use swiftwater_wire::ErrorCode;
 
-use crate::as_needed::AsNeeded;
 use crate::control::{Control, ControlKey, ControlValue};
-use crate::crypto::Epoch;
+use crate::crypto::EncryptionLevel;
 use crate::datagrams::Datagrams;
 use crate::error::TransportError;
 use crate::handshake::{Handshake, Progress};
+use crate::lazy_box::LazyBox;
 use crate::observe::Observation;
 use crate::path::{
-    Amplification, Echoes, Ecn, LocalCids, Mtu, Path, Reach, RemoteCids, SidePaths, Spin,
-    Validation,
+    AckedDatagramSize, Amplification, CandidatePaths, Ecn, LocalCids, Mtu, Path, PathResponseLimit,
+    RemoteCids, Spin, Validation,
 };
 use crate::recovery::PathRecovery;
 use crate::space::Space;
 use crate::streams::Streams;
 
-use self::early::EarlyData;
-use self::haste::Haste;
+use self::handshake_speedup::HandshakeSpeedup;
 use self::lifecycle::Lifecycle;
 use self::parts::{Identity, Monitor, Outbox, PathEntry, Paths, Policies, Scratch, Start};
 use self::random::{Generator, RandomBits};
 use self::receive::Stash;
+use self::zero_rtt::EarlyData;
 
 /// A QUIC connection, sans-I/O. See the crate documentation for the driving contract.
 #[derive(Debug)]
@@ -82,8 +82,8 @@ pub struct Connection {
     outbox: Outbox,
     monitor: Monitor,
     stash: Stash,
-    haste: Haste,
-    scratch: AsNeeded<Scratch>,
+    handshake_speedup: HandshakeSpeedup,
+    scratch: LazyBox<Scratch>,
     /// Frames sent; `None` while the writer of frames has it.
     frames_sent: Option<Box<FrameCounter>>,
     random_bits: RandomBits,
@@ -125,18 +125,18 @@ impl Connection {
                 Amplification::unvalidated()
             },
             validation: Validation::default(),
-            echoes: Echoes::default(),
+            path_response_limit: PathResponseLimit::default(),
             spin: Spin::new(side, config.spin_bit),
             ecn: Ecn::new(config.ecn, recovery.controller().ecn_codepoint()),
             responses: std::collections::VecDeque::new(),
-            side: SidePaths::default(),
+            candidates: CandidatePaths::default(),
             local_cids,
             remote_cids: RemoteCids::new(setup.remote_cid, config.active_connection_id_limit),
             reached_by: setup.local_cid,
             owes_fresh_cid: false,
             registered_tokens: Vec::new(),
             mtu,
-            reach: Reach::default(),
+            acked_datagram_size: AckedDatagramSize::default(),
         };
         let mut connection = Self {
             handshake,
@@ -161,8 +161,8 @@ impl Connection {
                     .and_then(|make| make.observer(side)),
             ),
             stash: Stash::new(setup.early_packets),
-            haste: Haste::new(&config),
-            scratch: AsNeeded::default(),
+            handshake_speedup: HandshakeSpeedup::new(&config),
+            scratch: LazyBox::default(),
             frames_sent: Some(Box::default()),
             identity: Identity {
                 side,
@@ -184,7 +184,7 @@ impl Connection {
             random_bits: RandomBits::default(),
             rng,
         };
-        connection.tell_start(now, &versions, &parameters);
+        connection.emit_start(now, &versions, &parameters);
         if side.is_client() {
             match connection.handshake.start() {
                 Ok(progress) if progress.early_keys => connection.offer_early_data(),
@@ -195,48 +195,50 @@ impl Connection {
         connection
     }
 
-    /// The epochs in which packets may be sent, in the order of the packets of a datagram: most of the time
+    /// The encryption levels in which packets may be sent, in the order of the packets of a datagram: most of the time
     /// there is one.
-    fn epochs_in_use(&self) -> &'static [Epoch] {
+    fn levels_in_use(&self) -> &'static [EncryptionLevel] {
         if self.handshake.is_confirmed() {
-            &[Epoch::OneRtt]
+            &[EncryptionLevel::OneRtt]
         } else {
-            &Epoch::ALL
+            &EncryptionLevel::ALL
         }
     }
 
-    /// The epochs that have a packet-number space of their own, while they have it.
-    fn spaces_in_use(&self) -> &'static [Epoch] {
+    /// The encryption levels that have a packet-number space of their own, while they have it.
+    fn spaces_in_use(&self) -> &'static [EncryptionLevel] {
         if self.handshake.is_confirmed() {
-            &[Epoch::OneRtt]
+            &[EncryptionLevel::OneRtt]
         } else {
-            &Epoch::SPACES
+            &EncryptionLevel::SPACES
         }
     }
 
-    /// The space of `epoch`; 1-RTT is path 0's.
-    fn space(&self, epoch: Epoch) -> Option<&Space> {
-        match epoch {
-            Epoch::OneRtt | Epoch::ZeroRtt => Some(&self.paths.first().space),
+    /// The space of `level`; 1-RTT is path 0's.
+    fn space(&self, level: EncryptionLevel) -> Option<&Space> {
+        match level {
+            EncryptionLevel::OneRtt | EncryptionLevel::ZeroRtt => Some(&self.paths.first().space),
             early => self.early[early as usize].as_deref(),
         }
     }
 
-    /// The next packet of `epoch` gets this number. Only before its first one.
+    /// The next packet of `level` gets this number. Only before its first one.
     #[cfg(test)]
     pub(crate) fn start_numbers_at(
         &mut self,
-        epoch: Epoch,
+        level: EncryptionLevel,
         number: swiftwater_units::PacketNumber,
     ) {
-        if let Some(space) = self.space_mut(epoch) {
+        if let Some(space) = self.space_mut(level) {
             space.ledger.start_at(number);
         }
     }
 
-    fn space_mut(&mut self, epoch: Epoch) -> Option<&mut Space> {
-        match epoch {
-            Epoch::OneRtt | Epoch::ZeroRtt => Some(&mut self.paths.first_mut().space),
+    fn space_mut(&mut self, level: EncryptionLevel) -> Option<&mut Space> {
+        match level {
+            EncryptionLevel::OneRtt | EncryptionLevel::ZeroRtt => {
+                Some(&mut self.paths.first_mut().space)
+            }
             early => self.early[early as usize].as_deref_mut(),
         }
     }
@@ -305,8 +307,8 @@ impl Connection {
         }
         self.handshake.confirm();
         self.monitor.stats.confirmed_after = Some(now - self.lifecycle.started_at());
-        self.discard(Epoch::Initial);
-        self.discard(Epoch::Handshake);
+        self.discard(EncryptionLevel::Initial);
+        self.discard(EncryptionLevel::Handshake);
         self.identity.start = None;
         self.outbox
             .endpoint_events
@@ -397,12 +399,12 @@ impl Connection {
         }
     }
 
-    /// Forgets the keys and the space of an early epoch (RFC 9001, section 4.9).
-    fn discard(&mut self, epoch: Epoch) {
-        let Some(mut space) = self.early[epoch as usize].take() else {
+    /// Forgets the keys and the space of an early encryption level (RFC 9001, section 4.9).
+    fn discard(&mut self, level: EncryptionLevel) {
+        let Some(mut space) = self.early[level as usize].take() else {
             return;
         };
-        self.handshake.discard(epoch);
+        self.handshake.discard(level);
         let numbers = &mut self.scratch.need().numbers;
         let bytes = space.ledger.abandon(numbers);
         numbers.clear();

@@ -5,7 +5,7 @@
 use swiftwater_congestion::LossCause;
 use swiftwater_units::{Instant, PacketNumber, PathId};
 
-use crate::crypto::Epoch;
+use crate::crypto::EncryptionLevel;
 use crate::observe::{LossTrigger, Observation};
 use crate::path::MtuState;
 use crate::recovery::LostRecord;
@@ -40,9 +40,9 @@ impl Connection {
     /// Bytes of the next datagram at most.
     pub(super) fn datagram_limit(&self, path: PathId) -> usize {
         let entry = self.paths.get(path);
-        let answers_timeout = Epoch::SPACES
+        let answers_timeout = EncryptionLevel::SPACES
             .into_iter()
-            .any(|epoch| self.space(epoch).is_some_and(|space| space.probes > 0));
+            .any(|level| self.space(level).is_some_and(|space| space.probes > 0));
         usize::from(if answers_timeout {
             entry.path.mtu.for_probe_timeout()
         } else {
@@ -82,7 +82,7 @@ impl Connection {
         let target = Target {
             pad_to: len,
             is_last: true,
-            side_cid: None,
+            candidate_cid: None,
         };
         let built = self.build_packet(now, &Packet::mtu_probe(), &target, &mut buf[..len]);
         if built == 0 {
@@ -108,10 +108,10 @@ impl Connection {
     pub(super) fn set_aside_mtu_probes(
         &mut self,
         now: Instant,
-        epoch: Epoch,
+        level: EncryptionLevel,
         lost: &mut Vec<LostRecord>,
     ) {
-        if epoch != Epoch::OneRtt {
+        if level != EncryptionLevel::OneRtt {
             return;
         }
         // One at a time is in flight, so two are rare.
@@ -131,18 +131,18 @@ impl Connection {
     pub(super) fn follow_mtu(
         &mut self,
         now: Instant,
-        epoch: Epoch,
+        level: EncryptionLevel,
         outcome: Option<&AckOutcome>,
         lost: &[LostRecord],
     ) {
-        if epoch != Epoch::OneRtt {
+        if level != EncryptionLevel::OneRtt {
             return;
         }
         let entry = self.paths.first_mut();
         let (mtu, ledger) = (&mut entry.path.mtu, &entry.space.ledger);
         if let Some(outcome) = outcome {
             mtu.on_acked(now, &outcome.numbers, &outcome.acked);
-            entry.path.reach.on_acked(&outcome.acked);
+            entry.path.acked_datagram_size.on_acked(&outcome.acked);
         }
         mtu.on_lost(now, lost, |number, size| {
             ledger.has_acked_after(number, size)
@@ -174,7 +174,7 @@ impl Connection {
             now,
             &Observation::PacketLost {
                 path,
-                epoch: Epoch::OneRtt,
+                level: EncryptionLevel::OneRtt,
                 number: record.number,
                 size: record.size.into(),
                 trigger: LossTrigger::MtuProbe,

@@ -10,11 +10,11 @@ use swiftwater_units::{Instant, PacketNumber, PathId, Side};
 use swiftwater_wire::{ConnectionId, PacketType};
 
 use crate::ack_frequency::{Asked, Granted, offered};
-use crate::as_needed::AsNeeded;
 use crate::cid::CidSource;
 use crate::config::TransportConfig;
 use crate::crypto::EndpointKey;
 use crate::frame_writer::Carried;
+use crate::lazy_box::LazyBox;
 use crate::observe::{Observation, Observer, SentFrame};
 use crate::path::Path;
 use crate::policy::{
@@ -26,8 +26,8 @@ use crate::space::{AckOutcome, Space};
 use crate::transmit::LocalAddress;
 
 use super::events::{EndpointEvent, Event};
+use super::observations::LastReported;
 use super::stats::Totals;
-use super::watch::Told;
 
 /// What a connection is and was told at its start.
 pub(super) struct Identity {
@@ -135,7 +135,7 @@ pub(super) struct Policies {
     pub(super) ack_granted: Granted,
     /// How often we want to be.
     pub(super) ack_asked: Asked,
-    pub(super) hints: AsNeeded<Hints>,
+    pub(super) hints: LazyBox<Hints>,
     /// Copies that the re-injector asked for, not sent yet.
     pub(super) reinjections: VecDeque<Reinjection>,
     /// Decisions of the re-injector that the observer was shown.
@@ -150,7 +150,7 @@ impl Policies {
             ack: config.policies.ack_policy(config.ack_eliciting_threshold),
             ack_granted: Granted::new(offered(config)),
             ack_asked: Asked::default(),
-            hints: AsNeeded::default(),
+            hints: LazyBox::default(),
             reinjections: VecDeque::new(),
             decisions_seen: 0,
         }
@@ -182,7 +182,7 @@ pub(super) struct Monitor {
     /// The packet that is being looked at: its size, and its type once that is known.
     pub(super) in_hand: (usize, Option<PacketType>),
     /// What the observer knows already of what may change anywhere.
-    pub(super) told: AsNeeded<Told>,
+    pub(super) last_reported: LazyBox<LastReported>,
     /// Flow control holds data back since then.
     pub(super) blocked_since: Option<Instant>,
 }
@@ -193,7 +193,7 @@ impl Monitor {
             stats: Totals::default(),
             observer,
             in_hand: (0, None),
-            told: AsNeeded::default(),
+            last_reported: LazyBox::default(),
             blocked_since: None,
         }
     }

@@ -26,7 +26,7 @@ impl Generator {
     }
 
     /// Gives back the memory of a generator at work.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn release_idle_memory(&mut self) {
         if let Some(generator) = self.awake.take() {
             self.drawn = generator.get_word_pos() as u64;
         }
@@ -110,11 +110,11 @@ mod tests {
             resting.fill_bytes(&mut bytes[1][..round % 22]);
             assert_eq!(bytes[0], bytes[1]);
             if round % 3 == 0 {
-                resting.rest();
+                resting.release_idle_memory();
             }
             assert_eq!(plain.next_u32(), resting.next_u32());
             if round % 7 == 0 {
-                resting.rest();
+                resting.release_idle_memory();
             }
             assert_eq!(plain.next_u64(), resting.next_u64());
         }

@@ -7,7 +7,7 @@ use swiftwater_wire::{
     TruncatedPacketNumber,
 };
 
-use crate::crypto::Epoch;
+use crate::crypto::EncryptionLevel;
 use crate::error::{ConnectionError, TransportError};
 use crate::handshake::{Fit, OpenError, Protection};
 use crate::observe::{Observation, Owner, Payload};
@@ -100,8 +100,8 @@ impl Connection {
             }
         }
         self.drain_stream_control();
-        self.tell_resets(now);
-        self.tell_changes(now);
+        self.emit_resets(now);
+        self.emit_changes(now);
     }
 
     /// Counts the bytes for anti-amplification; false if nothing from there is wanted.
@@ -171,10 +171,10 @@ impl Connection {
         header: &PartialHeader,
         packet: &mut [u8],
     ) {
-        let epoch = match header.packet_type {
-            PacketType::Initial => Epoch::Initial,
-            PacketType::Handshake => Epoch::Handshake,
-            PacketType::OneRtt => Epoch::OneRtt,
+        let level = match header.packet_type {
+            PacketType::Initial => EncryptionLevel::Initial,
+            PacketType::Handshake => EncryptionLevel::Handshake,
+            PacketType::OneRtt => EncryptionLevel::OneRtt,
             PacketType::Retry => return self.on_retry(now, header, packet),
             PacketType::VersionNegotiation => {
                 return self.on_version_negotiation(now, header, packet);
@@ -182,46 +182,51 @@ impl Connection {
             PacketType::ZeroRtt if self.identity.side.is_client() => {
                 return self.monitor.dropped(now, "early data of a server");
             }
-            PacketType::ZeroRtt => Epoch::ZeroRtt,
+            PacketType::ZeroRtt => EncryptionLevel::ZeroRtt,
         };
-        let fit = match epoch {
-            Epoch::OneRtt => Fit::Current,
-            epoch => self.handshake.fit(epoch, header.version),
+        let fit = match level {
+            EncryptionLevel::OneRtt => Fit::Current,
+            level => self.handshake.fit(level, header.version),
         };
         if fit == Fit::Foreign {
             return self.monitor.dropped(now, "another version");
         }
-        if epoch == Epoch::Initial
+        if level == EncryptionLevel::Initial
             && self.identity.side.is_server()
             && origin.datagram_len < MIN_INITIAL_SIZE
         {
             return self.monitor.dropped(now, "Initial in a small datagram");
         }
-        if !self.can_open(epoch) || fit == Fit::Early {
-            if epoch == Epoch::ZeroRtt && self.handshake.protection_ref().has(Epoch::OneRtt) {
+        if !self.can_open(level) || fit == Fit::Early {
+            if level == EncryptionLevel::ZeroRtt
+                && self.handshake.protection_ref().has(EncryptionLevel::OneRtt)
+            {
                 return self.on_early_data_refused(now);
             }
             // Keys that are gone never come back; keys that are not there yet may.
             if !self.handshake.is_complete()
-                && epoch != Epoch::Initial
+                && level != EncryptionLevel::Initial
                 && self.stash.has_room(packet.len())
             {
                 self.stash.packets.push((*meta, packet.to_vec()));
                 let size = packet.len();
                 self.monitor
-                    .observe(now, &Observation::PacketBuffered { epoch, size });
+                    .observe(now, &Observation::PacketBuffered { level, size });
                 if self.identity.side.is_client()
-                    && !self.handshake.protection_ref().has(Epoch::Handshake)
+                    && !self
+                        .handshake
+                        .protection_ref()
+                        .has(EncryptionLevel::Handshake)
                 {
                     // The server went on, but its first packet is missing.
-                    self.hasten_handshake(now);
+                    self.speed_up_handshake(now);
                 }
             } else {
                 self.monitor.dropped(now, "no keys");
             }
             return;
         }
-        if epoch != Epoch::OneRtt && !self.accepts_source(header) {
+        if level != EncryptionLevel::OneRtt && !self.accepts_source(header) {
             return self.monitor.dropped(now, "another source connection ID");
         }
         if self.identity.side.is_client() && !header.token.is_empty() {
@@ -232,13 +237,13 @@ impl Connection {
         }
         let opened = match fit {
             Fit::Other => self.unprotect_other(now, header, packet),
-            _ => self.unprotect(now, epoch, header, packet),
+            _ => self.unprotect(now, level, header, packet),
         };
         match opened {
             Ok(Some((number, payload))) => {
                 let size = packet.len();
                 if let Err(error) =
-                    self.on_packet(now, epoch, origin, header, number, &packet[payload], size)
+                    self.on_packet(now, level, origin, header, number, &packet[payload], size)
                 {
                     self.fail(now, error);
                 }
@@ -257,9 +262,9 @@ impl Connection {
 
     /// True if there are keys and it is time to use them: a server must not open 1-RTT packets
     /// before the handshake is complete (RFC 9001, section 5.7).
-    fn can_open(&self, epoch: Epoch) -> bool {
-        self.handshake.protection_ref().has(epoch)
-            && (epoch != Epoch::OneRtt || self.handshake.is_complete())
+    fn can_open(&self, level: EncryptionLevel) -> bool {
+        self.handshake.protection_ref().has(level)
+            && (level != EncryptionLevel::OneRtt || self.handshake.is_complete())
     }
 
     /// A peer keeps its first source connection ID through the handshake (RFC 9000, section 7.2).
@@ -278,7 +283,7 @@ impl Connection {
         packet: &mut [u8],
     ) -> Result<Option<Unprotected>, TransportError> {
         self.handshake.exchange_initial(header.version);
-        let opened = self.unprotect(now, Epoch::Initial, header, packet);
+        let opened = self.unprotect(now, EncryptionLevel::Initial, header, packet);
         if matches!(opened, Ok(Some(_))) && self.identity.side.is_client() {
             self.handshake.follow_server(header.version)?;
             // Handshake packets of that version may have come first.
@@ -294,14 +299,14 @@ impl Connection {
     fn unprotect(
         &mut self,
         now: Instant,
-        epoch: Epoch,
+        level: EncryptionLevel,
         header: &PartialHeader,
         packet: &mut [u8],
     ) -> Result<Option<Unprotected>, TransportError> {
         if !self
             .handshake
             .protection_awake()
-            .unprotect_header(epoch, header.pn_offset, packet)
+            .unprotect_header(level, header.pn_offset, packet)
         {
             self.monitor.dropped(now, "too short");
             return Ok(None);
@@ -312,14 +317,14 @@ impl Connection {
         let value = packet[header.pn_offset..header_len]
             .iter()
             .fold(0, |value, &byte| (value << 8) | u32::from(byte));
-        let Some(space) = self.space(epoch) else {
+        let Some(space) = self.space(level) else {
             return Ok(None);
         };
         let number = TruncatedPacketNumber { value, len: pn_len }.expand(space.received.largest());
         let is_duplicate = space.received.is_duplicate(number);
         let (head, payload) = packet.split_at_mut(header_len);
         let opened = self.handshake.protection().open(
-            epoch,
+            level,
             PathId::ZERO,
             number,
             first.key_phase(),
@@ -389,7 +394,7 @@ impl Connection {
     fn on_packet(
         &mut self,
         now: Instant,
-        epoch: Epoch,
+        level: EncryptionLevel,
         origin: &Origin<'_>,
         header: &PartialHeader,
         number: PacketNumber,
@@ -402,14 +407,16 @@ impl Connection {
             now,
             &Observation::PacketReceived {
                 path: PathId::ZERO,
-                epoch,
+                level,
                 number,
                 size,
                 payload: Payload::new(payload),
             },
         );
-        match (self.identity.side, epoch) {
-            (Side::Client, Epoch::Initial) if self.identity.peer_handshake_cid.is_none() => {
+        match (self.identity.side, level) {
+            (Side::Client, EncryptionLevel::Initial)
+                if self.identity.peer_handshake_cid.is_none() =>
+            {
                 self.identity.peer_handshake_cid = Some(header.src_cid);
                 self.paths
                     .first_mut()
@@ -417,23 +424,23 @@ impl Connection {
                     .remote_cids
                     .set_handshake_cid(header.src_cid);
             }
-            (Side::Server, Epoch::Handshake) => {
+            (Side::Server, EncryptionLevel::Handshake) => {
                 // The client has our Handshake keys, so it received what we sent to its address.
                 self.paths.first_mut().path.amplification.set_validated();
-                self.discard(Epoch::Initial);
+                self.discard(EncryptionLevel::Initial);
             }
             _ => {}
         }
-        let content = self.on_payload(now, epoch, origin, payload)?;
-        let newest = self.record(now, epoch, origin, number, content.ack_eliciting);
+        let content = self.on_payload(now, level, origin, payload)?;
+        let newest = self.record(now, level, origin, number, content.ack_eliciting);
         if !self.lifecycle.is_open() {
             // Nobody follows a peer that has said goodbye.
             return Ok(());
         }
-        if epoch == Epoch::OneRtt {
+        if level == EncryptionLevel::OneRtt {
             self.on_first_one_rtt_packet(now);
         }
-        if epoch == Epoch::OneRtt {
+        if level == EncryptionLevel::OneRtt {
             let path = &mut self.paths.first_mut().path;
             let is_here = origin.address.matches(&path.address);
             if is_here && newest {
@@ -452,7 +459,7 @@ impl Connection {
     fn record(
         &mut self,
         now: Instant,
-        epoch: Epoch,
+        level: EncryptionLevel,
         origin: &Origin<'_>,
         number: PacketNumber,
         ack_eliciting: bool,
@@ -463,8 +470,8 @@ impl Connection {
             granted.wish(),
         );
         let entry = self.paths.first_mut();
-        let received = match epoch {
-            Epoch::OneRtt | Epoch::ZeroRtt => &mut entry.space.received,
+        let received = match level {
+            EncryptionLevel::OneRtt | EncryptionLevel::ZeroRtt => &mut entry.space.received,
             early => match &mut self.early[early as usize] {
                 Some(space) => &mut space.received,
                 None => return false,
@@ -472,14 +479,14 @@ impl Connection {
         };
         let newest = received.largest().is_none_or(|largest| number > largest);
         let smoothed_rtt = entry.recovery.rtt().smoothed;
-        let timing = match epoch {
-            Epoch::OneRtt | Epoch::ZeroRtt => Some(AckTiming {
+        let timing = match level {
+            EncryptionLevel::OneRtt | EncryptionLevel::ZeroRtt => Some(AckTiming {
                 policy: &mut *self.policies.ack,
                 max_ack_delay,
                 smoothed_rtt,
                 wish,
             }),
-            Epoch::Initial | Epoch::Handshake => None,
+            EncryptionLevel::Initial | EncryptionLevel::Handshake => None,
         };
         received.on_packet(now, number, ack_eliciting, origin.ecn, timing);
         newest
@@ -494,16 +501,17 @@ impl Connection {
         packet: &mut [u8],
     ) {
         self.on_datagram_after_close();
-        let epoch = match header.packet_type {
-            PacketType::Initial => Epoch::Initial,
-            PacketType::Handshake => Epoch::Handshake,
-            PacketType::OneRtt => Epoch::OneRtt,
+        let level = match header.packet_type {
+            PacketType::Initial => EncryptionLevel::Initial,
+            PacketType::Handshake => EncryptionLevel::Handshake,
+            PacketType::OneRtt => EncryptionLevel::OneRtt,
             _ => return,
         };
-        let is_ours = epoch == Epoch::OneRtt || header.version == self.handshake.version();
+        let is_ours =
+            level == EncryptionLevel::OneRtt || header.version == self.handshake.version();
         if is_ours
-            && self.can_open(epoch)
-            && let Ok(Some((_, payload))) = self.unprotect(now, epoch, header, packet)
+            && self.can_open(level)
+            && let Ok(Some((_, payload))) = self.unprotect(now, level, header, packet)
         {
             self.on_payload_after_close(now, origin, &packet[payload]);
         }

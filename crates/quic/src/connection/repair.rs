@@ -18,7 +18,7 @@ const MAX_REINJECTIONS: usize = 4096;
 
 impl Connection {
     /// Tells the re-injector the fate of 1-RTT packets.
-    pub(super) fn tell_outcomes(
+    pub(super) fn emit_outcomes(
         &mut self,
         now: Instant,
         acked: &[AckedPacket],
@@ -63,7 +63,7 @@ impl Connection {
     }
 
     /// Tells the re-injector and the observer what happened to data under repair.
-    pub(super) fn tell_repairs(&mut self, now: Instant) {
+    pub(super) fn emit_repairs(&mut self, now: Instant) {
         while let Some(event) = self.streams.poll_repair() {
             match event {
                 RepairEvent::Policy(event) => self.policies.reinjector.on_repair(now, &event),
@@ -96,7 +96,7 @@ impl Connection {
 
     /// Tells the re-injector and the observer what resets of streams brought about, and the observer
     /// which streams came and went.
-    pub(super) fn tell_resets(&mut self, now: Instant) {
+    pub(super) fn emit_resets(&mut self, now: Instant) {
         while let Some((id, begins)) = self.streams.poll_life() {
             let observation = if begins {
                 Observation::StreamOpened { id }
@@ -116,7 +116,7 @@ impl Connection {
                     reliable_size: notice.reliable_size,
                 },
             );
-            self.tell_repairs(now);
+            self.emit_repairs(now);
         }
     }
 
@@ -124,7 +124,7 @@ impl Connection {
     pub(super) fn end_repairs(&mut self, now: Instant) {
         self.policies.reinjections.clear();
         self.streams.abandon_repairs();
-        self.tell_repairs(now);
+        self.emit_repairs(now);
     }
 
     /// Shows the observer a change of the re-injector's mind.

@@ -5,7 +5,7 @@ use swiftwater_units::Instant;
 use swiftwater_wire::PartialHeader;
 
 use crate::cid::random_cid;
-use crate::crypto::Epoch;
+use crate::crypto::EncryptionLevel;
 use crate::endpoint::FIRST_DST_CID_LEN;
 use crate::error::{ConnectionError, TransportError};
 use crate::handshake::Restart;
@@ -54,7 +54,7 @@ impl Connection {
 
     /// What was sent will not be acknowledged. Packet numbers go on (section 17.2.5.3).
     fn abandon_first_flight(&mut self) {
-        if let Some(space) = &mut self.early[Epoch::Initial as usize] {
+        if let Some(space) = &mut self.early[EncryptionLevel::Initial as usize] {
             let numbers = &mut self.scratch.need().numbers;
             let bytes = space.ledger.abandon(numbers);
             numbers.clear();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use swiftwater_units::{Instant, PathId};
 
-use crate::crypto::Epoch;
+use crate::crypto::EncryptionLevel;
 use crate::error::ConnectionError;
 use crate::observe::{LossTimer, Observation};
 use crate::policy::Occasion;
@@ -52,7 +52,7 @@ impl Connection {
         consider(entry.pacing_until);
         consider(entry.path.validation.timeout());
         consider(entry.path.mtu.timeout());
-        consider(entry.path.side.timeout());
+        consider(entry.path.candidates.timeout());
         consider(entry.recovery.next_controller_timer());
         consider(self.idle_deadline());
         consider(self.handshake_deadline());
@@ -100,16 +100,16 @@ impl Connection {
             self.consult_reinjector(now, Occasion::Timer);
         }
         // A loss deadline replaces the probe timeout while it runs (RFC 9002, section 6.2.1).
-        if let Some((at, epoch)) = self.loss_deadline() {
+        if let Some((at, level)) = self.loss_deadline() {
             if at <= now {
-                self.tell_expired(now, LossTimer::TimeThreshold, epoch);
-                self.on_loss_timeout(now, epoch);
+                self.emit_expired(now, LossTimer::TimeThreshold, level);
+                self.on_loss_timeout(now, level);
             }
-        } else if let Some((at, epoch)) = self.pto_deadline()
+        } else if let Some((at, level)) = self.pto_deadline()
             && at <= now
         {
-            self.tell_expired(now, LossTimer::Probe, epoch);
-            self.on_probe_timeout(now, epoch);
+            self.emit_expired(now, LossTimer::Probe, level);
+            self.on_probe_timeout(now, level);
         }
         let pacing = &mut self.paths.first_mut().pacing_until;
         if due(*pacing) {
@@ -118,7 +118,7 @@ impl Connection {
         self.streams.expire(now);
         self.streams.grant_by(now);
         self.drain_stream_control();
-        self.tell_resets(now);
+        self.emit_resets(now);
     }
 
     /// Ends the connection if its time was over before a packet came; true if it is over. Such a
@@ -144,7 +144,7 @@ impl Connection {
     /// Takes note if the driver did not run for a while: packets sent before tell nothing about the
     /// path's round-trip time, since their acknowledgements lay about.
     fn notice_sleep(&mut self, now: Instant) {
-        let overdue = |deadline: Option<(Instant, Epoch)>| {
+        let overdue = |deadline: Option<(Instant, EncryptionLevel)>| {
             deadline.is_some_and(|(at, _)| at + OVERSLEPT <= now)
         };
         if overdue(self.loss_deadline().or_else(|| self.pto_deadline())) {
@@ -154,21 +154,21 @@ impl Connection {
 
     /// The timer of loss detection, if it runs: what it waits for, for which packets, until when (RFC
     /// 9002, appendix A.8).
-    pub(super) fn loss_timer(&self) -> Option<(LossTimer, Epoch, Instant)> {
+    pub(super) fn loss_timer(&self) -> Option<(LossTimer, EncryptionLevel, Instant)> {
         let loss = self.loss_deadline();
-        let loss = loss.map(|(at, epoch)| (LossTimer::TimeThreshold, epoch, at));
+        let loss = loss.map(|(at, level)| (LossTimer::TimeThreshold, level, at));
         let probe = || {
-            let (at, epoch) = self.pto_deadline()?;
-            Some((LossTimer::Probe, epoch, at))
+            let (at, level) = self.pto_deadline()?;
+            Some((LossTimer::Probe, level, at))
         };
         loss.or_else(probe)
     }
 
-    /// The earliest time at which a packet becomes lost by age, and its epoch.
-    fn loss_deadline(&self) -> Option<(Instant, Epoch)> {
+    /// The earliest time at which a packet becomes lost by age, and its encryption level.
+    fn loss_deadline(&self) -> Option<(Instant, EncryptionLevel)> {
         self.spaces_in_use()
             .iter()
-            .filter_map(|&epoch| Some((self.space(epoch)?.loss_time?, epoch)))
+            .filter_map(|&level| Some((self.space(level)?.loss_time?, level)))
             .min_by_key(|(at, _)| *at)
     }
 
@@ -177,9 +177,9 @@ impl Connection {
         self.paths.first().path.amplification.budget() >= MIN_PACKET_ROOM as u64
     }
 
-    /// The earliest probe timeout, and the epoch to probe in (RFC 9002, appendix A.8), while no loss
+    /// The earliest probe timeout, and the encryption level to probe in (RFC 9002, appendix A.8), while no loss
     /// deadline runs.
-    fn pto_deadline(&self) -> Option<(Instant, Epoch)> {
+    fn pto_deadline(&self) -> Option<(Instant, EncryptionLevel)> {
         let entry = self.paths.first();
         // A probe that can't be sent must not be timed: it would only use up the back-off (RFC
         // 9002, section 6.2.2.1).
@@ -190,19 +190,19 @@ impl Connection {
         let earliest = self
             .spaces_in_use()
             .iter()
-            .filter_map(|&epoch| {
-                let ledger = &self.space(epoch)?.ledger;
+            .filter_map(|&level| {
+                let ledger = &self.space(level)?.ledger;
                 // 1-RTT packets may be beyond what the peer can read yet.
                 if ledger.eliciting_in_flight() == 0
-                    || (epoch == Epoch::OneRtt && !self.handshake.is_confirmed())
+                    || (level == EncryptionLevel::OneRtt && !self.handshake.is_confirmed())
                 {
                     return None;
                 }
-                let delay = match epoch {
-                    Epoch::OneRtt => self.peer_max_ack_delay(),
+                let delay = match level {
+                    EncryptionLevel::OneRtt => self.peer_max_ack_delay(),
                     _ => Duration::ZERO,
                 };
-                Some((ledger.last_eliciting_sent_at()? + timeout(delay), epoch))
+                Some((ledger.last_eliciting_sent_at()? + timeout(delay), level))
             })
             .min_by_key(|(at, _)| *at);
         if earliest.is_some() {
@@ -210,38 +210,42 @@ impl Connection {
         }
         // Lost handshake bytes may wait for room in a window that is full of 1-RTT packets, for
         // which no timer runs before the handshake is confirmed.
-        let blocked = [Epoch::Initial, Epoch::Handshake]
+        let blocked = [EncryptionLevel::Initial, EncryptionLevel::Handshake]
             .into_iter()
             .find(|&early| self.handshake.has_pending(early) && self.space(early).is_some());
-        if let Some(epoch) = blocked
+        if let Some(level) = blocked
             && !entry
                 .recovery
                 .has_window_for(entry.path.mtu.current().into())
         {
             return Some((
                 self.lifecycle.last_packet_at + timeout(Duration::ZERO),
-                epoch,
+                level,
             ));
         }
         // A client that has nothing in flight may hold the only key to the server's amplification
         // limit: it probes anyway (RFC 9002, section 6.2.2.1).
         let may_deadlock = self.identity.side.is_client() && !self.server_knows_address();
         may_deadlock.then(|| {
-            let epoch = if self.handshake.protection_ref().has(Epoch::Handshake) {
-                Epoch::Handshake
+            let level = if self
+                .handshake
+                .protection_ref()
+                .has(EncryptionLevel::Handshake)
+            {
+                EncryptionLevel::Handshake
             } else {
-                Epoch::Initial
+                EncryptionLevel::Initial
             };
             (
                 self.lifecycle.last_packet_at + timeout(Duration::ZERO),
-                epoch,
+                level,
             )
         })
     }
 
     /// Bytes that a probe needs: ack-eliciting Initial packets fill a datagram.
     fn smallest_probe(&self) -> u64 {
-        let initial = self.space(Epoch::Initial);
+        let initial = self.space(EncryptionLevel::Initial);
         if initial.is_some_and(|space| space.ledger.eliciting_in_flight() > 0) {
             MIN_INITIAL_SIZE as u64
         } else {
@@ -254,11 +258,11 @@ impl Connection {
     fn server_knows_address(&self) -> bool {
         self.handshake.is_confirmed()
             || self
-                .space(Epoch::Handshake)
+                .space(EncryptionLevel::Handshake)
                 .is_none_or(|space| space.ledger.largest_acked().is_some())
     }
 
-    fn on_probe_timeout(&mut self, now: Instant, epoch: Epoch) {
+    fn on_probe_timeout(&mut self, now: Instant, level: EncryptionLevel) {
         let recovery = &mut self.paths.first_mut().recovery;
         recovery.on_pto(now, &mut self.rng);
         let count = recovery.pto_count();
@@ -266,16 +270,16 @@ impl Connection {
             now,
             &Observation::ProbeTimeout {
                 path: PathId::ZERO,
-                epoch,
+                level,
                 count,
             },
         );
-        if epoch != Epoch::OneRtt {
+        if level != EncryptionLevel::OneRtt {
             self.ask_for_copies();
         }
         // The other early space may wait for the same lost datagram: probe both at once.
-        for early in [Epoch::Initial, Epoch::Handshake] {
-            if epoch != early && self.handshake.protection_ref().has(early) {
+        for early in [EncryptionLevel::Initial, EncryptionLevel::Handshake] {
+            if level != early && self.handshake.protection_ref().has(early) {
                 self.repeat_oldest(now, early, 1);
                 if let Some(space) = self.space_mut(early)
                     && space.ledger.eliciting_in_flight() > 0
@@ -285,15 +289,15 @@ impl Connection {
             }
         }
         // Early data left in the same datagrams.
-        if self.can_seal(Epoch::ZeroRtt) {
-            self.repeat_oldest(now, Epoch::ZeroRtt, usize::from(PROBES));
+        if self.can_seal(EncryptionLevel::ZeroRtt) {
+            self.repeat_oldest(now, EncryptionLevel::ZeroRtt, usize::from(PROBES));
         }
-        self.repeat_oldest(now, epoch, usize::from(PROBES));
-        if let Some(space) = self.space_mut(epoch) {
+        self.repeat_oldest(now, level, usize::from(PROBES));
+        if let Some(space) = self.space_mut(level) {
             space.probes = PROBES;
         }
         self.paths.first_mut().path.ecn.on_probe_timeout();
-        self.tell_ecn(now);
+        self.emit_ecn(now);
     }
 
     fn idle_deadline(&self) -> Option<Instant> {

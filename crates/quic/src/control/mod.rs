@@ -104,7 +104,7 @@ pub(crate) struct Control {
 
 impl Control {
     /// Gives back memory that the present values don't need.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn release_idle_memory(&mut self) {
         if self.slots.is_empty() {
             // An empty map may keep a node.
             self.slots = BTreeMap::new();

@@ -1,10 +1,10 @@
-//! The ordered byte stream that carries TLS in one epoch (RFC 9000, sections 7.5 and 19.6).
+//! The ordered byte stream that carries TLS in one encryption level (RFC 9000, sections 7.5 and 19.6).
 
 use swiftwater_wire::{ErrorCode, frame};
 
-use crate::as_needed::AsNeeded;
 use crate::error::TransportError;
 use crate::frame_writer::{Carried, Fate, FrameWriter};
+use crate::lazy_box::LazyBox;
 use crate::ranges::RangeSet;
 
 /// Bytes that may arrive ahead of the next one expected; RFC 9000, section 7.5 asks for 4096 at
@@ -13,14 +13,14 @@ const MAX_BUFFERED: u64 = 64 * 1024;
 /// Gaps that may be open at once, so that one-byte frames can't make every insertion slow.
 const MAX_GAPS: usize = 128;
 
-/// Both directions of one epoch's crypto stream.
+/// Both directions of one encryption level's crypto stream.
 #[derive(Debug, Default)]
 pub(crate) struct CryptoStream {
     /// Bytes before were sent and acknowledged.
     base: u64,
     /// Bytes before were received and read.
     consumed: u64,
-    buffers: AsNeeded<Buffers>,
+    buffers: LazyBox<Buffers>,
 }
 
 /// The bytes that are on their way, in both directions.
@@ -42,7 +42,7 @@ impl CryptoStream {
     }
 
     /// Gives the memory back if nothing is on its way.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn release_idle_memory(&mut self) {
         let is_busy = |buffers: &Buffers| {
             !(buffers.sent.is_empty() && buffers.arrived.is_empty() && buffers.have.is_empty())
         };
@@ -109,7 +109,7 @@ impl CryptoStream {
     pub(crate) fn on_frame_fate(&mut self, offset: u64, len: u32, fate: Fate) {
         let range = offset..offset + u64::from(len);
         if range.start < self.base || range.end > self.written() {
-            // A copy of what arrived, or bytes of an epoch whose keys were discarded meanwhile.
+            // A copy of what arrived, or bytes of an encryption level whose keys were discarded meanwhile.
             return;
         }
         let buffers = self.buffers.need();

@@ -91,7 +91,7 @@ impl KeyPhases {
     }
 
     /// Gives up the keys, unless those of the previous phase are still around.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn release_idle_memory(&mut self) {
         if self.previous.is_none() {
             self.keys = None;
         }

@@ -1,11 +1,11 @@
-//! Packet protection by epoch and key phase (RFC 9001, sections 5 and 6).
+//! Packet protection by encryption level and key phase (RFC 9001, sections 5 and 6).
 
 use std::time::Duration;
 
 use swiftwater_units::{Instant, PacketNumber, PathId};
 
 use crate::crypto::{
-    ApplicationKeys, CryptoError, EarlyKeys, Epoch, HeaderKey, KeyPair, Keys, PacketKey,
+    ApplicationKeys, CryptoError, EarlyKeys, EncryptionLevel, HeaderKey, KeyPair, Keys, PacketKey,
 };
 
 use super::key_phases::KeyPhases;
@@ -82,30 +82,30 @@ impl Protection {
         self.initial = Some(Box::new(keys));
     }
 
-    /// Installs the keys of `epoch`; `next` are packet keys of the second phase, for 1-RTT.
+    /// Installs the keys of `level`; `next` are packet keys of the second phase, for 1-RTT.
     pub(crate) fn install(
         &mut self,
-        epoch: Epoch,
+        level: EncryptionLevel,
         keys: Keys,
         next: Option<KeyPair<dyn PacketKey>>,
     ) {
-        match epoch {
-            Epoch::Initial => self.initial = Some(Box::new(keys)),
-            Epoch::Handshake => self.handshake = Some(Box::new(keys)),
-            Epoch::OneRtt => {
+        match level {
+            EncryptionLevel::Initial => self.initial = Some(Box::new(keys)),
+            EncryptionLevel::Handshake => self.handshake = Some(Box::new(keys)),
+            EncryptionLevel::OneRtt => {
                 let current = keys;
                 self.one_rtt = Some(KeyPhases::new(ApplicationKeys { current, next }));
             }
             // Keys of early data come for one direction only.
-            Epoch::ZeroRtt => {}
+            EncryptionLevel::ZeroRtt => {}
         }
     }
 
     /// Gives up the 1-RTT keys. Nothing can be opened or protected with them before
     /// [`Protection::wake`].
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn release_idle_memory(&mut self) {
         if let Some(phases) = &mut self.one_rtt {
-            phases.rest();
+            phases.release_idle_memory();
         }
     }
 
@@ -114,7 +114,7 @@ impl Protection {
         self.one_rtt.as_ref().is_some_and(KeyPhases::are_at_rest)
     }
 
-    /// Takes 1-RTT keys like those that were given up. Without any the epoch is over: no packet may
+    /// Takes 1-RTT keys like those that were given up. Without any the encryption level is over: no packet may
     /// leave unprotected.
     pub(crate) fn wake(&mut self, keys: Option<ApplicationKeys>) {
         match (&mut self.one_rtt, keys) {
@@ -140,41 +140,41 @@ impl Protection {
         self.early.as_ref()?.1
     }
 
-    pub(crate) fn has(&self, epoch: Epoch) -> bool {
-        match epoch {
-            Epoch::Initial => self.initial.is_some(),
-            Epoch::Handshake => self.handshake.is_some(),
-            Epoch::OneRtt => self.one_rtt.is_some(),
-            Epoch::ZeroRtt => self.early.is_some(),
+    pub(crate) fn has(&self, level: EncryptionLevel) -> bool {
+        match level {
+            EncryptionLevel::Initial => self.initial.is_some(),
+            EncryptionLevel::Handshake => self.handshake.is_some(),
+            EncryptionLevel::OneRtt => self.one_rtt.is_some(),
+            EncryptionLevel::ZeroRtt => self.early.is_some(),
         }
     }
 
-    pub(crate) fn discard(&mut self, epoch: Epoch) {
-        match epoch {
-            Epoch::Initial => self.initial = None,
-            Epoch::Handshake => self.handshake = None,
-            Epoch::OneRtt => self.one_rtt = None,
-            Epoch::ZeroRtt => self.early = None,
+    pub(crate) fn discard(&mut self, level: EncryptionLevel) {
+        match level {
+            EncryptionLevel::Initial => self.initial = None,
+            EncryptionLevel::Handshake => self.handshake = None,
+            EncryptionLevel::OneRtt => self.one_rtt = None,
+            EncryptionLevel::ZeroRtt => self.early = None,
         }
     }
 
     /// What removes the protection of received headers.
-    fn remote_header(&self, epoch: Epoch) -> Option<&dyn HeaderKey> {
-        match epoch {
-            Epoch::Initial => self.initial.as_ref().map(|keys| &*keys.header.remote),
-            Epoch::Handshake => self.handshake.as_ref().map(|keys| &*keys.header.remote),
-            Epoch::OneRtt => self.one_rtt.as_ref()?.remote_header(),
-            Epoch::ZeroRtt => self.early.as_ref().map(|early| &*early.0.header),
+    fn remote_header(&self, level: EncryptionLevel) -> Option<&dyn HeaderKey> {
+        match level {
+            EncryptionLevel::Initial => self.initial.as_ref().map(|keys| &*keys.header.remote),
+            EncryptionLevel::Handshake => self.handshake.as_ref().map(|keys| &*keys.header.remote),
+            EncryptionLevel::OneRtt => self.one_rtt.as_ref()?.remote_header(),
+            EncryptionLevel::ZeroRtt => self.early.as_ref().map(|early| &*early.0.header),
         }
     }
 
-    /// Bytes that protection adds in `epoch`.
-    pub(crate) fn tag_len(&self, epoch: Epoch) -> usize {
-        let key = match epoch {
-            Epoch::Initial => self.initial.as_ref().map(|keys| &*keys.packet.local),
-            Epoch::Handshake => self.handshake.as_ref().map(|keys| &*keys.packet.local),
-            Epoch::OneRtt => return self.one_rtt.as_ref().map_or(0, KeyPhases::tag_len),
-            Epoch::ZeroRtt => self.early.as_ref().map(|early| &*early.0.packet),
+    /// Bytes that protection adds in `level`.
+    pub(crate) fn tag_len(&self, level: EncryptionLevel) -> usize {
+        let key = match level {
+            EncryptionLevel::Initial => self.initial.as_ref().map(|keys| &*keys.packet.local),
+            EncryptionLevel::Handshake => self.handshake.as_ref().map(|keys| &*keys.packet.local),
+            EncryptionLevel::OneRtt => return self.one_rtt.as_ref().map_or(0, KeyPhases::tag_len),
+            EncryptionLevel::ZeroRtt => self.early.as_ref().map(|early| &*early.0.packet),
         };
         key.map_or(0, PacketKey::tag_len)
     }
@@ -192,11 +192,11 @@ impl Protection {
     /// Removes header protection in place; false if there are no keys or the packet is too short.
     pub(crate) fn unprotect_header(
         &self,
-        epoch: Epoch,
+        level: EncryptionLevel,
         pn_offset: usize,
         packet: &mut [u8],
     ) -> bool {
-        let Some(key) = self.remote_header(epoch) else {
+        let Some(key) = self.remote_header(level) else {
             return false;
         };
         if packet.len() < pn_offset + 4 + key.sample_len() {
@@ -209,45 +209,47 @@ impl Protection {
     /// Opens a packet whose header protection is removed. `key_phase` is its key-phase bit.
     pub(crate) fn open(
         &mut self,
-        epoch: Epoch,
+        level: EncryptionLevel,
         path: PathId,
         number: PacketNumber,
         key_phase: bool,
         header: &[u8],
         payload: &mut [u8],
     ) -> Result<Opened, OpenError> {
-        let key = match epoch {
-            Epoch::OneRtt => {
+        let key = match level {
+            EncryptionLevel::OneRtt => {
                 let keys = self.one_rtt.as_mut().ok_or(OpenError::NoKeys)?;
                 return match keys.open(path, number, key_phase, header, payload) {
-                    Err(OpenError::Inauthentic) => Err(self.on_inauthentic(epoch)),
+                    Err(OpenError::Inauthentic) => Err(self.on_inauthentic(level)),
                     opened => opened,
                 };
             }
-            Epoch::Initial => self.initial.as_ref().map(|keys| &*keys.packet.remote),
-            Epoch::ZeroRtt => self.early.as_ref().map(|early| &*early.0.packet),
-            Epoch::Handshake => self.handshake.as_ref().map(|keys| &*keys.packet.remote),
+            EncryptionLevel::Initial => self.initial.as_ref().map(|keys| &*keys.packet.remote),
+            EncryptionLevel::ZeroRtt => self.early.as_ref().map(|early| &*early.0.packet),
+            EncryptionLevel::Handshake => self.handshake.as_ref().map(|keys| &*keys.packet.remote),
         };
         let key = key.ok_or(OpenError::NoKeys)?;
         match key.decrypt(path, number, header, payload) {
             Ok(len) => Ok(Opened::plain(len)),
-            Err(CryptoError) => Err(self.on_inauthentic(epoch)),
+            Err(CryptoError) => Err(self.on_inauthentic(level)),
         }
     }
 
     /// Counts a packet that failed authentication.
     #[cold]
-    fn on_inauthentic(&mut self, epoch: Epoch) -> OpenError {
+    fn on_inauthentic(&mut self, level: EncryptionLevel) -> OpenError {
         self.failed += 1;
         let limit = |key: &dyn PacketKey| key.integrity_limit();
-        let limit = match epoch {
-            Epoch::Initial => self
+        let limit = match level {
+            EncryptionLevel::Initial => self
                 .initial
                 .as_ref()
                 .map(|keys| limit(&*keys.packet.remote)),
-            Epoch::Handshake => (self.handshake.as_ref()).map(|keys| limit(&*keys.packet.remote)),
-            Epoch::OneRtt => self.one_rtt.as_ref().map(KeyPhases::integrity_limit),
-            Epoch::ZeroRtt => self.early.as_ref().map(|early| limit(&*early.0.packet)),
+            EncryptionLevel::Handshake => {
+                (self.handshake.as_ref()).map(|keys| limit(&*keys.packet.remote))
+            }
+            EncryptionLevel::OneRtt => self.one_rtt.as_ref().map(KeyPhases::integrity_limit),
+            EncryptionLevel::ZeroRtt => self.early.as_ref().map(|early| limit(&*early.0.packet)),
         };
         if limit.is_some_and(|limit| self.failed >= limit) {
             OpenError::IntegrityLimit
@@ -259,18 +261,18 @@ impl Protection {
     /// Protects a packet in place: payload, then header.
     pub(crate) fn seal(
         &mut self,
-        epoch: Epoch,
+        level: EncryptionLevel,
         path: PathId,
         number: PacketNumber,
         pn_offset: usize,
         header_len: usize,
         packet: &mut [u8],
     ) {
-        let keys: Option<(&dyn HeaderKey, &dyn PacketKey)> = match epoch {
-            Epoch::Initial => self.initial.as_deref().map(local),
-            Epoch::Handshake => self.handshake.as_deref().map(local),
-            Epoch::OneRtt => self.one_rtt.as_mut().and_then(|keys| keys.sealing(number)),
-            Epoch::ZeroRtt => self
+        let keys: Option<(&dyn HeaderKey, &dyn PacketKey)> = match level {
+            EncryptionLevel::Initial => self.initial.as_deref().map(local),
+            EncryptionLevel::Handshake => self.handshake.as_deref().map(local),
+            EncryptionLevel::OneRtt => self.one_rtt.as_mut().and_then(|keys| keys.sealing(number)),
+            EncryptionLevel::ZeroRtt => self
                 .early
                 .as_ref()
                 .map(|early| (&*early.0.header, &*early.0.packet)),

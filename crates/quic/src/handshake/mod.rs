@@ -1,4 +1,4 @@
-//! The TLS handshake of a connection: session, crypto streams, keys by epoch and phase (RFC 9001).
+//! The TLS handshake of a connection: session, crypto streams, keys by encryption level and phase (RFC 9001).
 //!
 //! It hands out keys and handshake bytes; which packets they travel in is the connection's matter.
 
@@ -20,7 +20,9 @@ use std::time::Duration;
 use swiftwater_units::{Instant, PacketNumber, Side};
 use swiftwater_wire::{ConnectionId, ErrorCode, TransportParameters};
 
-use crate::crypto::{CryptoError, Epoch, Hello, Keys, NewKeys, Primitives, Session, SessionError};
+use crate::crypto::{
+    CryptoError, EncryptionLevel, Hello, Keys, NewKeys, Primitives, Session, SessionError,
+};
 use crate::error::TransportError;
 use crate::frame_writer::{Fate, FrameWriter};
 
@@ -29,7 +31,7 @@ use self::crypto_stream::CryptoStream;
 /// What a step of the handshake brought about.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Progress {
-    /// Keys of a new epoch were installed.
+    /// Keys of a new encryption level were installed.
     pub(crate) new_keys: bool,
     /// Keys of early data were installed.
     pub(crate) early_keys: bool,
@@ -68,9 +70,9 @@ pub(crate) struct Handshake {
     /// Initial keys of a version that isn't the current one: that which the client began with (server),
     /// or one that the server may have chosen (client).
     other_initial: Option<Box<(u32, Keys)>>,
-    /// Epoch of the bytes that the session writes.
-    write_epoch: Epoch,
-    /// By epoch, from the first bytes until the epoch is over.
+    /// EncryptionLevel of the bytes that the session writes.
+    write_level: EncryptionLevel,
+    /// By encryption level, from the first bytes until the encryption level is over.
     streams: [Option<Box<CryptoStream>>; 3],
     protection: Protection,
     /// The peer's transport parameters, until the connection first rests.
@@ -131,7 +133,7 @@ impl Handshake {
             initial_keys_cid,
             initial_version: version,
             other_initial: None,
-            write_epoch: Epoch::Initial,
+            write_level: EncryptionLevel::Initial,
             streams: Default::default(),
             protection: Protection::new(initial_keys),
             peer_parameters: None,
@@ -204,16 +206,16 @@ impl Handshake {
     }
 
     /// Gives up what only the handshake needs, and keys that can be made again when there is use for them.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn release_idle_memory(&mut self) {
         if self.confirmed {
             self.peer_parameters = None;
             let session = self.session.as_deref();
             if session.is_some_and(Session::can_remake_keys) {
-                self.protection.rest();
+                self.protection.release_idle_memory();
             }
         }
         for stream in self.streams.iter_mut().flatten() {
-            stream.rest();
+            stream.release_idle_memory();
         }
     }
 
@@ -249,7 +251,7 @@ impl Handshake {
         self.initial_version = self.version();
         let keys = self.initial_keys(self.initial_version);
         self.protection.install_initial(keys);
-        self.stream(Epoch::Initial).send_all_again();
+        self.stream(EncryptionLevel::Initial).send_all_again();
     }
 
     /// Decides about a Version Negotiation packet that offers `offered`. The caller follows a
@@ -268,7 +270,7 @@ impl Handshake {
             return Ok(());
         };
         self.session = Some(opening.start(version).map_err(no_session)?);
-        self.streams[Epoch::Initial as usize] = None;
+        self.streams[EncryptionLevel::Initial as usize] = None;
         self.restart(initial_keys_cid);
         self.start().map(|_| ())
     }
@@ -279,18 +281,18 @@ impl Handshake {
     }
 
     /// How an Initial or Handshake packet of `version` fits.
-    pub(crate) fn fit(&self, epoch: Epoch, version: u32) -> Fit {
+    pub(crate) fn fit(&self, level: EncryptionLevel, version: u32) -> Fit {
         let negotiation = &self.negotiation;
-        if version == negotiation.current() && epoch != Epoch::ZeroRtt {
+        if version == negotiation.current() && level != EncryptionLevel::ZeroRtt {
             return Fit::Current;
         }
         let may_become = self.side.is_client() && negotiation.may_become(version);
         let was = self.side.is_server() && version == negotiation.original();
-        match epoch {
-            Epoch::Initial if may_become || was => Fit::Other,
-            Epoch::Handshake if may_become => Fit::Early,
+        match level {
+            EncryptionLevel::Initial if may_become || was => Fit::Other,
+            EncryptionLevel::Handshake if may_become => Fit::Early,
             // They stay with the version that they begin with (RFC 9369, section 4.1).
-            Epoch::ZeroRtt if version == negotiation.original() => Fit::Current,
+            EncryptionLevel::ZeroRtt if version == negotiation.original() => Fit::Current,
             _ => Fit::Foreign,
         }
     }
@@ -341,11 +343,11 @@ impl Handshake {
     /// Takes a CRYPTO frame (RFC 9000, section 19.6).
     pub(crate) fn on_crypto(
         &mut self,
-        epoch: Epoch,
+        level: EncryptionLevel,
         offset: u64,
         data: &[u8],
     ) -> Result<Progress, TransportError> {
-        let repeated = !self.stream(epoch).receive(offset, data)?;
+        let repeated = !self.stream(level).receive(offset, data)?;
         if !self.is_open()? {
             return Ok(Progress {
                 repeated,
@@ -353,14 +355,14 @@ impl Handshake {
             });
         }
         let mut progressed = false;
-        while let Some(stream) = &mut self.streams[epoch as usize] {
+        while let Some(stream) = &mut self.streams[level as usize] {
             let readable = stream.readable();
             if readable.is_empty() {
                 break;
             }
             let len = readable.len();
             if let Some(session) = &mut self.session {
-                session.read_handshake(epoch, readable)?;
+                session.read_handshake(level, readable)?;
             }
             stream.consume(len);
             progressed = true;
@@ -387,7 +389,7 @@ impl Handshake {
         let Some(opening) = &self.opening else {
             return Ok(false);
         };
-        let first = self.streams[Epoch::Initial as usize].as_ref();
+        let first = self.streams[EncryptionLevel::Initial as usize].as_ref();
         let wishes = match opening.hello(first.map_or(&[], |stream| stream.readable())) {
             Hello::Incomplete => return Ok(false),
             // What is wrong with them shows when the session has authenticated them.
@@ -412,20 +414,20 @@ impl Handshake {
             return Ok(progress);
         };
         loop {
-            let stream = self.streams[self.write_epoch as usize].get_or_insert_default();
+            let stream = self.streams[self.write_level as usize].get_or_insert_default();
             let out = stream.outgoing();
             let before = out.len();
             let keys = session.write_handshake(out);
             let wrote = out.len() > before;
             stream.queue_written(before);
             match keys {
-                Some(NewKeys { epoch, keys }) => {
-                    let next = match epoch {
-                        Epoch::OneRtt => session.next_packet_keys(),
+                Some(NewKeys { level, keys }) => {
+                    let next = match level {
+                        EncryptionLevel::OneRtt => session.next_packet_keys(),
                         _ => None,
                     };
-                    self.protection.install(epoch, keys, next);
-                    self.write_epoch = epoch;
+                    self.protection.install(level, keys, next);
+                    self.write_level = level;
                     progress.new_keys = true;
                 }
                 None if !wrote => break,
@@ -492,38 +494,44 @@ impl Handshake {
             .export_keying_material(out, label, context)
     }
 
-    /// True if handshake bytes wait to be sent in `epoch`.
-    pub(crate) fn has_pending(&self, epoch: Epoch) -> bool {
-        let stream = self.streams.get(epoch as usize).and_then(Option::as_ref);
+    /// True if handshake bytes wait to be sent in `level`.
+    pub(crate) fn has_pending(&self, level: EncryptionLevel) -> bool {
+        let stream = self.streams.get(level as usize).and_then(Option::as_ref);
         stream.is_some_and(|stream| stream.has_pending())
     }
 
     /// Writes CRYPTO frames.
-    pub(crate) fn fill(&mut self, epoch: Epoch, writer: &mut FrameWriter<'_, '_>) {
-        if let Some(stream) = &mut self.streams[epoch as usize] {
+    pub(crate) fn fill(&mut self, level: EncryptionLevel, writer: &mut FrameWriter<'_, '_>) {
+        if let Some(stream) = &mut self.streams[level as usize] {
             stream.fill(writer);
         }
     }
 
     /// The packet that carried these bytes was acknowledged or lost.
-    pub(crate) fn on_frame_fate(&mut self, epoch: Epoch, offset: u64, len: u32, fate: Fate) {
-        if let Some(stream) = &mut self.streams[epoch as usize] {
+    pub(crate) fn on_frame_fate(
+        &mut self,
+        level: EncryptionLevel,
+        offset: u64,
+        len: u32,
+        fate: Fate,
+    ) {
+        if let Some(stream) = &mut self.streams[level as usize] {
             stream.on_frame_fate(offset, len, fate);
         }
     }
 
-    /// Forgets the keys and bytes of `epoch` (RFC 9001, section 4.9).
-    pub(crate) fn discard(&mut self, epoch: Epoch) {
-        self.protection.discard(epoch);
-        if epoch == Epoch::Initial {
+    /// Forgets the keys and bytes of `level` (RFC 9001, section 4.9).
+    pub(crate) fn discard(&mut self, level: EncryptionLevel) {
+        self.protection.discard(level);
+        if level == EncryptionLevel::Initial {
             self.other_initial = None;
         }
-        self.streams[epoch as usize] = None;
+        self.streams[level as usize] = None;
     }
 
-    /// The bytes of `epoch`.
-    fn stream(&mut self, epoch: Epoch) -> &mut CryptoStream {
-        self.streams[epoch as usize].get_or_insert_default()
+    /// The bytes of `level`.
+    fn stream(&mut self, level: EncryptionLevel) -> &mut CryptoStream {
+        self.streams[level as usize].get_or_insert_default()
     }
 }
 

@@ -3,7 +3,9 @@
 use swiftwater_units::{PacketNumber, PathId};
 
 use super::keys::{OpenError, Protection};
-use crate::crypto::{ApplicationKeys, CryptoError, Epoch, HeaderKey, KeyPair, Keys, PacketKey};
+use crate::crypto::{
+    ApplicationKeys, CryptoError, EncryptionLevel, HeaderKey, KeyPair, Keys, PacketKey,
+};
 
 /// Opens packets whose last byte is zero, and may be used little.
 struct ShortLived;
@@ -73,14 +75,14 @@ fn keys() -> Keys {
 
 fn protection() -> Protection {
     let mut protection = Protection::new(keys());
-    protection.install(Epoch::OneRtt, keys(), Some(packet_keys()));
+    protection.install(EncryptionLevel::OneRtt, keys(), Some(packet_keys()));
     protection
 }
 
 fn seal(protection: &mut Protection, number: u64) {
     let mut packet = [1; 40];
     protection.seal(
-        Epoch::OneRtt,
+        EncryptionLevel::OneRtt,
         PathId::ZERO,
         PacketNumber::new(number),
         1,
@@ -89,11 +91,16 @@ fn seal(protection: &mut Protection, number: u64) {
     );
 }
 
-fn open(protection: &mut Protection, epoch: Epoch, number: u64, last: u8) -> Option<OpenError> {
+fn open(
+    protection: &mut Protection,
+    level: EncryptionLevel,
+    number: u64,
+    last: u8,
+) -> Option<OpenError> {
     let mut payload = [last; 20];
     protection
         .open(
-            epoch,
+            level,
             PathId::ZERO,
             PacketNumber::new(number),
             false,
@@ -133,25 +140,30 @@ fn without_an_update_keys_are_exhausted_shortly_before_the_limit() {
 #[test]
 fn packets_that_fail_authentication_are_counted_across_all_keys() {
     let mut protection = protection();
-    let epochs = [Epoch::Initial, Epoch::OneRtt, Epoch::Initial, Epoch::OneRtt];
-    for (number, epoch) in (0..).zip(epochs) {
+    let levels = [
+        EncryptionLevel::Initial,
+        EncryptionLevel::OneRtt,
+        EncryptionLevel::Initial,
+        EncryptionLevel::OneRtt,
+    ];
+    for (number, level) in (0..).zip(levels) {
         // Those that succeed in between don't count.
-        assert_eq!(open(&mut protection, epoch, number, 0), None);
-        let failure = open(&mut protection, epoch, number, 1);
+        assert_eq!(open(&mut protection, level, number, 0), None);
+        let failure = open(&mut protection, level, number, 1);
         assert_eq!(failure, Some(OpenError::Inauthentic), "{number}");
     }
-    let failure = open(&mut protection, Epoch::OneRtt, 9, 1);
+    let failure = open(&mut protection, EncryptionLevel::OneRtt, 9, 1);
     assert_eq!(failure, Some(OpenError::IntegrityLimit));
 }
 
 #[test]
 fn keys_at_rest_neither_open_nor_protect_but_are_known() {
     let mut protection = protection();
-    let tag_len = protection.tag_len(Epoch::OneRtt);
-    protection.rest();
-    assert!(protection.is_at_rest() && protection.has(Epoch::OneRtt));
-    assert_eq!(protection.tag_len(Epoch::OneRtt), tag_len);
-    let opened = open(&mut protection, Epoch::OneRtt, 0, 0);
+    let tag_len = protection.tag_len(EncryptionLevel::OneRtt);
+    protection.release_idle_memory();
+    assert!(protection.is_at_rest() && protection.has(EncryptionLevel::OneRtt));
+    assert_eq!(protection.tag_len(EncryptionLevel::OneRtt), tag_len);
+    let opened = open(&mut protection, EncryptionLevel::OneRtt, 0, 0);
     assert_eq!(opened, Some(OpenError::NoKeys));
 
     protection.wake(Some(ApplicationKeys {
@@ -159,7 +171,7 @@ fn keys_at_rest_neither_open_nor_protect_but_are_known() {
         next: Some(packet_keys()),
     }));
     assert!(!protection.is_at_rest());
-    assert_eq!(open(&mut protection, Epoch::OneRtt, 0, 0), None);
+    assert_eq!(open(&mut protection, EncryptionLevel::OneRtt, 0, 0), None);
 }
 
 #[test]
@@ -168,14 +180,14 @@ fn keys_stay_while_those_of_the_phase_before_do() {
     seal(&mut protection, 0);
     protection.on_acked(PacketNumber::new(0));
     protection.update(Some(packet_keys()), None);
-    protection.rest();
+    protection.release_idle_memory();
     assert!(!protection.is_at_rest());
 }
 
 #[test]
-fn keys_that_do_not_come_back_end_the_epoch() {
+fn keys_that_do_not_come_back_end_the_level() {
     let mut protection = protection();
-    protection.rest();
+    protection.release_idle_memory();
     protection.wake(None);
-    assert!(!protection.has(Epoch::OneRtt) && !protection.is_at_rest());
+    assert!(!protection.has(EncryptionLevel::OneRtt) && !protection.is_at_rest());
 }

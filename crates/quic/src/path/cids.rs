@@ -46,7 +46,7 @@ impl LocalCids {
     }
 
     /// Gives back memory that the present ones don't need.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn release_idle_memory(&mut self) {
         self.active.shrink_to_fit();
     }
 
@@ -172,7 +172,7 @@ impl RemoteCids {
     }
 
     /// Gives back memory that the present ones don't need.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn release_idle_memory(&mut self) {
         self.spare.shrink_to_fit();
         self.assigned.shrink_to_fit();
         self.retired.shrink();

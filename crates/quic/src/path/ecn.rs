@@ -3,8 +3,8 @@
 use swiftwater_congestion::{EcnCounts, EctCodepoint};
 use swiftwater_units::PacketCount;
 
-use crate::as_needed::AsNeeded;
-use crate::crypto::Epoch;
+use crate::crypto::EncryptionLevel;
+use crate::lazy_box::LazyBox;
 use crate::transmit::EcnCodepoint;
 
 /// Packets marked while testing whether the path carries marks.
@@ -62,7 +62,7 @@ pub(crate) struct Ecn {
     /// Of 1-RTT packets.
     marks: Marks,
     /// Of Initial and Handshake packets.
-    early_marks: AsNeeded<[Marks; 2]>,
+    early_marks: LazyBox<[Marks; 2]>,
     /// Acknowledgements of unmarked packets alone, since the test packets are out.
     unmarked_acks: u64,
     /// The state that observers know.
@@ -96,7 +96,7 @@ impl Ecn {
                 EctCodepoint::NotEct | EctCodepoint::Ect0 => EcnCodepoint::Ect0,
             },
             marks: Marks::default(),
-            early_marks: AsNeeded::default(),
+            early_marks: LazyBox::default(),
             unmarked_acks: 0,
             told: (state == State::Failed).then_some(EcnState::Failed),
             stale: false,
@@ -130,15 +130,15 @@ impl Ecn {
     }
 
     /// The handshake is over: nothing more is heard of its packets.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn release_idle_memory(&mut self) {
         self.early_marks.give_up();
     }
 
-    fn marks_of(&mut self, epoch: Epoch) -> &mut Marks {
-        match epoch.space() {
-            Epoch::Initial => &mut self.early_marks.need()[0],
-            Epoch::Handshake => &mut self.early_marks.need()[1],
-            Epoch::ZeroRtt | Epoch::OneRtt => &mut self.marks,
+    fn marks_of(&mut self, level: EncryptionLevel) -> &mut Marks {
+        match level.space() {
+            EncryptionLevel::Initial => &mut self.early_marks.need()[0],
+            EncryptionLevel::Handshake => &mut self.early_marks.need()[1],
+            EncryptionLevel::ZeroRtt | EncryptionLevel::OneRtt => &mut self.marks,
         }
     }
 
@@ -148,9 +148,9 @@ impl Ecn {
         marks.then_some(self.codepoint)
     }
 
-    /// A packet of `epoch` is part of a datagram that will be marked.
-    pub(crate) fn on_marked(&mut self, epoch: Epoch) {
-        self.marks_of(epoch).sent += 1;
+    /// A packet of `level` is part of a datagram that will be marked.
+    pub(crate) fn on_marked(&mut self, level: EncryptionLevel) {
+        self.marks_of(level).sent += 1;
     }
 
     /// What is known, for those who watch.
@@ -206,11 +206,11 @@ impl Ecn {
         self.paused = true;
     }
 
-    /// An ACK of `epoch` that raised the largest acknowledged packet newly acknowledged
+    /// An ACK of `level` that raised the largest acknowledged packet newly acknowledged
     /// `newly_marked` packets that we had marked. Returns the increases to act on.
     pub(crate) fn on_ack(
         &mut self,
-        epoch: Epoch,
+        level: EncryptionLevel,
         newly_marked: u64,
         counts: Option<[u64; 3]>,
     ) -> EcnCounts {
@@ -238,12 +238,12 @@ impl Ecn {
         };
         // More marks than were made (section 13.4.2.1).
         let sum = counts.iter().fold(0, |sum: u64, n| sum.saturating_add(*n));
-        if sum > self.marks_of(epoch).sent {
+        if sum > self.marks_of(level).sent {
             self.state = State::Failed;
             return EcnCounts::default();
         }
         let is_stale = std::mem::take(&mut self.stale);
-        let reported = &mut self.marks_of(epoch).reported;
+        let reported = &mut self.marks_of(level).reported;
         if is_stale {
             *reported = counts;
             return EcnCounts::default();
@@ -262,7 +262,7 @@ impl Ecn {
             self.state = State::Failed;
             return EcnCounts::default();
         }
-        self.marks_of(epoch).reported = counts;
+        self.marks_of(level).reported = counts;
         self.ce_total += ce;
         if newly_marked > 0 {
             self.state = State::Capable;

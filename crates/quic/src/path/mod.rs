@@ -3,25 +3,25 @@
 //!
 //! Round-trip times and windows are the path's recovery.
 
+mod acked_datagram_size;
 mod amplification;
+mod candidate_paths;
 mod cids;
-mod echoes;
 mod ecn;
 mod mtu;
-mod reach;
-mod side;
+mod path_response_limit;
 mod spin;
 mod validation;
 
+pub(crate) use acked_datagram_size::AckedDatagramSize;
 pub(crate) use amplification::Amplification;
+pub(crate) use candidate_paths::{CandidatePath, CandidatePaths, Kept, Role};
 pub(crate) use cids::{LocalCids, NewCidOutcome, PROMISED_LIMITS, RemoteCids};
-pub(crate) use echoes::Echoes;
 pub(crate) use ecn::Ecn;
 pub use ecn::EcnState;
 pub(crate) use mtu::Mtu;
 pub use mtu::MtuState;
-pub(crate) use reach::Reach;
-pub(crate) use side::{Kept, Role, SidePath, SidePaths};
+pub(crate) use path_response_limit::PathResponseLimit;
 pub(crate) use spin::Spin;
 pub(crate) use validation::{Answered, Validation};
 
@@ -45,12 +45,12 @@ pub(crate) struct Path {
     pub(crate) validation: Validation,
     pub(crate) ecn: Ecn,
     pub(crate) spin: Spin,
-    /// Limits the echoes, those on side paths included.
-    pub(crate) echoes: Echoes,
+    /// Limits the echoes, those on candidate paths included.
+    pub(crate) path_response_limit: PathResponseLimit,
     /// Challenges of the peer that want their echo.
     pub(crate) responses: VecDeque<[u8; 8]>,
     /// Paths besides this one.
-    pub(crate) side: SidePaths,
+    pub(crate) candidates: CandidatePaths,
     pub(crate) local_cids: LocalCids,
     pub(crate) remote_cids: RemoteCids,
     /// Our connection ID that the peer used last on this path.
@@ -60,16 +60,16 @@ pub(crate) struct Path {
     /// The reset tokens that the endpoint knows, and the addresses they are good from.
     pub(crate) registered_tokens: Vec<(SocketAddr, ResetToken)>,
     pub(crate) mtu: Mtu,
-    pub(crate) reach: Reach,
+    pub(crate) acked_datagram_size: AckedDatagramSize,
 }
 
 impl Path {
     /// Gives back memory that present addresses and connection IDs don't need.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn release_idle_memory(&mut self) {
         self.responses.shrink_to_fit();
         self.registered_tokens.shrink_to_fit();
-        self.local_cids.rest();
-        self.remote_cids.rest();
+        self.local_cids.release_idle_memory();
+        self.remote_cids.release_idle_memory();
     }
 
     /// Queues the echo of a challenge that came on this path.
@@ -87,7 +87,11 @@ impl Path {
             self.amplification.on_received(bytes);
             return true;
         }
-        match self.side.find(from).and_then(|at| self.side.get_mut(at)) {
+        match self
+            .candidates
+            .find(from)
+            .and_then(|at| self.candidates.get_mut(at))
+        {
             Some(side) => side.amplification.on_received(bytes),
             None => return false,
         }
@@ -96,6 +100,10 @@ impl Path {
 
     /// True if the peer may be at `remote` as far as we know.
     pub(crate) fn knows_remote(&self, remote: SocketAddr) -> bool {
-        self.address.remote == remote || self.side.iter().any(|side| side.address.remote == remote)
+        self.address.remote == remote
+            || self
+                .candidates
+                .iter()
+                .any(|side| side.address.remote == remote)
     }
 }

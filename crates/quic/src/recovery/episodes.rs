@@ -1,7 +1,7 @@
 //! Congestion episodes (RFC 9002, section 7.3.2): which losses and marks are one signal, when the
 //! recovery period ends, and which loss episodes were spurious as a whole.
 //!
-//! Packets carry the `epoch` current when they were sent. The epoch grows whenever an episode
+//! Packets carry the `period` current when they were sent. The period grows whenever an episode
 //! opens, so "sent after the recovery period began" is exact even where times tie.
 
 use std::time::Duration;
@@ -26,13 +26,13 @@ struct Tracked {
 /// Episodes of one path.
 #[derive(Debug)]
 pub(super) struct Episodes {
-    epoch: u64,
-    /// Packets with a smaller epoch were sent to an address used before.
-    address_epoch: u64,
+    period: u64,
+    /// Packets with a smaller period were sent to an address used before.
+    address_start: u64,
     last: EpisodeId,
-    /// First epoch of packets sent after the last episode opened; `None` before the first episode
+    /// First period of packets sent after the last episode opened; `None` before the first episode
     /// and after one that no longer counts.
-    recovery_epoch: Option<u64>,
+    recovery_start: Option<u64>,
     in_recovery: bool,
     /// One packet may leave regardless of the window, to speed up the first retransmission.
     free_packet: bool,
@@ -42,10 +42,10 @@ pub(super) struct Episodes {
 impl Episodes {
     pub(super) fn new() -> Self {
         Self {
-            epoch: 0,
-            address_epoch: 0,
+            period: 0,
+            address_start: 0,
             last: EpisodeId(0),
-            recovery_epoch: None,
+            recovery_start: None,
             in_recovery: false,
             free_packet: false,
             tracked: Vec::new(),
@@ -55,25 +55,25 @@ impl Episodes {
     /// The peer's address changed: what was sent before no longer tells about the path. Episodes
     /// keep their numbering.
     pub(super) fn reset(&mut self) {
-        self.epoch = self.epoch.saturating_add(1);
-        self.address_epoch = self.epoch;
+        self.period = self.period.saturating_add(1);
+        self.address_start = self.period;
         self.close();
         self.tracked.clear();
     }
 
     /// Gives back memory that the remembered episodes don't need.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn release_idle_memory(&mut self) {
         self.tracked.shrink_to_fit();
     }
 
     /// What a packet sent now has to carry.
-    pub(super) fn epoch(&self) -> u64 {
-        self.epoch
+    pub(super) fn period(&self) -> u64 {
+        self.period
     }
 
-    /// True if a packet of that epoch was sent to the present address.
-    pub(super) fn is_current(&self, epoch: u64) -> bool {
-        epoch >= self.address_epoch
+    /// True if a packet of that period was sent to the present address.
+    pub(super) fn is_current(&self, period: u64) -> bool {
+        period >= self.address_start
     }
 
     /// The episode that opened last; number 0 before the first.
@@ -85,9 +85,9 @@ impl Episodes {
         self.in_recovery
     }
 
-    /// True if a packet of that epoch was sent after the last episode opened.
-    pub(super) fn sent_after_start(&self, epoch: u64) -> bool {
-        self.recovery_epoch.is_none_or(|start| epoch >= start)
+    /// True if a packet of that period was sent after the last episode opened.
+    pub(super) fn sent_after_start(&self, period: u64) -> bool {
+        self.recovery_start.is_none_or(|start| period >= start)
     }
 
     pub(super) fn has_free_packet(&self) -> bool {
@@ -185,14 +185,14 @@ impl Episodes {
 
     fn open(&mut self) {
         self.last = EpisodeId(self.last.0.saturating_add(1));
-        self.epoch = self.epoch.saturating_add(1);
-        self.recovery_epoch = Some(self.epoch);
+        self.period = self.period.saturating_add(1);
+        self.recovery_start = Some(self.period);
         self.in_recovery = true;
         self.free_packet = true;
     }
 
     fn close(&mut self) {
-        self.recovery_epoch = None;
+        self.recovery_start = None;
         self.in_recovery = false;
         self.free_packet = false;
     }

@@ -36,7 +36,7 @@ pub(crate) struct DeliverySnapshot {
     pub(crate) is_app_limited: bool,
     /// Position among the path's congestion episodes and address changes: later packets never have
     /// a smaller one. Orders packets where send times tie.
-    pub(crate) epoch: u64,
+    pub(crate) period: u64,
 }
 
 /// Why a packet that counts in flight is sent.

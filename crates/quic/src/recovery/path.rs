@@ -199,9 +199,9 @@ impl PathRecovery {
     }
 
     /// Gives back memory that only sending and losing need.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn release_idle_memory(&mut self) {
         self.scratch = Vec::new();
-        self.episodes.rest();
+        self.episodes.release_idle_memory();
     }
 
     // --- RTT and timeouts
@@ -366,7 +366,7 @@ impl PathRecovery {
         }
         let snapshot =
             self.sampler
-                .on_sent(now, before, bytes.get(), is_probe, self.episodes.epoch());
+                .on_sent(now, before, bytes.get(), is_probe, self.episodes.period());
         self.inflight += bytes;
         self.active_at = Some(now);
         self.rounds.on_sent(bytes.get());

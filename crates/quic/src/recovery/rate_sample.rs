@@ -96,7 +96,7 @@ impl RateSampler {
         inflight_before: ByteCount,
         size: u64,
         is_probe: bool,
-        epoch: u64,
+        period: u64,
     ) -> DeliverySnapshot {
         if inflight_before.is_zero() {
             // A new flight: the idle time before it must not dilute its samples.
@@ -112,7 +112,7 @@ impl RateSampler {
             ce: self.ce,
             // What a timeout sends is spaced by the timeout, not by the path.
             is_app_limited: is_probe || self.is_app_limited(),
-            epoch,
+            period,
         }
     }
 

@@ -140,7 +140,7 @@ impl PathRecovery {
             if packet.lost_in.is_some() {
                 self.stats.spurious_packets += PacketCount::new(1);
             }
-            if !self.episodes.is_current(packet.snapshot.epoch) {
+            if !self.episodes.is_current(packet.snapshot.period) {
                 continue;
             }
             self.sampler.on_delivered(now, packet);
@@ -181,10 +181,10 @@ impl PathRecovery {
             self.controller.on_discard(lost.bytes);
             return lost;
         }
-        // Epochs rise with packet numbers: those of a former address come first.
+        // Periods rise with packet numbers: those of a former address come first.
         let former = losses
             .packets
-            .partition_point(|p| !self.episodes.is_current(p.snapshot.epoch));
+            .partition_point(|p| !self.episodes.is_current(p.snapshot.period));
         let current = &losses.packets[former..];
         let Some(newest) = current.last() else {
             return lost;
@@ -195,7 +195,7 @@ impl PathRecovery {
         let packets = self.scratch.len() as u64;
         let (episode, new_episode) =
             self.episodes
-                .on_loss(now, newest.snapshot.epoch, packets, memory);
+                .on_loss(now, newest.snapshot.period, packets, memory);
         self.stats.congestion_events += u64::from(new_episode);
         let batch = LossBatch {
             now,
@@ -239,7 +239,7 @@ impl PathRecovery {
                 self.stats.lost_bytes += size;
                 self.stats.lost_packets += PacketCount::new(1);
             }
-            if !self.episodes.is_current(packet.snapshot.epoch) {
+            if !self.episodes.is_current(packet.snapshot.period) {
                 continue;
             }
             lost.bytes += size;
@@ -269,7 +269,7 @@ impl PathRecovery {
     ) {
         self.sampler.on_ce(counts.ce);
         self.stats.ce_packets += counts.ce;
-        let (episode, new_episode) = self.episodes.on_ce(newest.snapshot.epoch);
+        let (episode, new_episode) = self.episodes.on_ce(newest.snapshot.period);
         self.stats.congestion_events += u64::from(new_episode);
         let batch = EcnBatch {
             now,
@@ -312,7 +312,7 @@ impl PathRecovery {
         let round = self
             .rounds
             .on_ack(snapshot.delivered, self.sampler.delivered());
-        let ended = self.episodes.on_ack(snapshot.epoch);
+        let ended = self.episodes.on_ack(snapshot.period);
         let batch = AckBatch {
             now,
             acked_bytes: acked.bytes,
@@ -330,7 +330,7 @@ impl PathRecovery {
             newly_lost_bytes,
             in_recovery: self.episodes.in_recovery(),
             recovery_ended: ended || refuted,
-            sent_after_recovery_start: self.episodes.sent_after_start(snapshot.epoch),
+            sent_after_recovery_start: self.episodes.sent_after_start(snapshot.period),
         };
         self.controller.on_ack(&batch, &mut self.settings.env(rng));
         if self.controller.wants_app_limited_mark() {

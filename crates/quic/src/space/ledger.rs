@@ -476,7 +476,7 @@ impl Ledger {
 
     /// Gives back memory that the present packets don't need. Where none is in flight or was lost, nothing
     /// that may still be heard of them matters.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn release_idle_memory(&mut self) {
         let matters = |entry: &Entry| match entry.state {
             State::Outstanding => entry.packet.in_flight,
             State::Lost(_) => true,

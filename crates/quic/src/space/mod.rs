@@ -14,6 +14,8 @@ pub(crate) use received::{AckTiming, Received};
 
 use swiftwater_units::Instant;
 
+use crate::idle_memory::IdleMemory;
+
 /// A packet-number space.
 #[derive(Debug)]
 pub(crate) struct Space {
@@ -49,10 +51,21 @@ impl Space {
             neglected: 0,
         }
     }
+}
 
-    /// Gives back memory that the present packets don't need.
-    pub(crate) fn rest(&mut self) {
-        self.received.rest();
-        self.ledger.rest();
+impl IdleMemory for Space {
+    fn release_idle_memory(&mut self) {
+        let Self {
+            received,
+            ledger,
+            probes: _,
+            loss_time: _,
+            ping: _,
+            skip_after: _,
+            silent_run: _,
+            neglected: _,
+        } = self;
+        received.release_idle_memory();
+        ledger.release_idle_memory();
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use swiftwater_units::{Instant, PacketNumber};
 use swiftwater_wire::frame::AckFrequency;
 
+use crate::idle_memory::IdleMemory;
 use crate::policy::{AckDecision, AckPolicy, AckView, RequestedFrequency};
 use crate::ranges::RangeSet;
 use crate::transmit::EcnCodepoint;
@@ -45,6 +46,24 @@ pub(crate) struct Received {
     largest_reported: Option<PacketNumber>,
 }
 
+impl IdleMemory for Received {
+    fn release_idle_memory(&mut self) {
+        let Self {
+            to_ack,
+            seen,
+            seen_floor: _,
+            largest: _,
+            unacked_eliciting: _,
+            ack_deadline: _,
+            ecn: _,
+            last_was_ce: _,
+            largest_reported: _,
+        } = self;
+        to_ack.shrink();
+        seen.shrink();
+    }
+}
+
 impl Received {
     pub(crate) fn new() -> Self {
         Self {
@@ -58,12 +77,6 @@ impl Received {
             last_was_ce: false,
             largest_reported: None,
         }
-    }
-
-    /// Gives back memory that the present ranges don't need.
-    pub(crate) fn rest(&mut self) {
-        self.to_ack.shrink();
-        self.seen.shrink();
     }
 
     /// The largest packet number that arrived.

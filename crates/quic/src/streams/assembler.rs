@@ -239,7 +239,7 @@ impl Assembler {
     }
 
     /// Gives back memory that what is buffered doesn't need.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn release_idle_memory(&mut self) {
         self.trim();
         self.beyond.shrink();
     }

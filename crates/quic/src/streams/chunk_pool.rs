@@ -114,7 +114,7 @@ impl ChunkPool {
     }
 
     /// Gives back what is not in use.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn release_idle_memory(&mut self) {
         *self = Self {
             in_use: self.in_use,
             peak: self.in_use,

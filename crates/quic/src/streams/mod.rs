@@ -70,10 +70,10 @@ use self::sending::Outgoing;
 use self::slots::Slots;
 use self::table::Table;
 use self::window::{Clock, ReceiveWindow};
-use crate::as_needed::AsNeeded;
 use crate::config::TransportConfig;
 use crate::connection::StreamEvent;
 use crate::control::{ControlKey, ControlValue};
+use crate::lazy_box::LazyBox;
 use crate::observe::ResetCause;
 
 /// Bits of the events of a stream that wait to be polled.
@@ -153,7 +153,7 @@ pub(crate) struct Streams {
     table: Table,
     outgoing: Outgoing,
     /// Only there once data were lost or repeated.
-    repairs: AsNeeded<Repairs>,
+    repairs: LazyBox<Repairs>,
     incoming: Incoming,
     initial_limits: InitialLimits,
     /// False until the peer's limits are known; a blocked open is no news for the peer before.
@@ -165,9 +165,9 @@ pub(crate) struct Streams {
     queued_opened: [bool; 2],
     queued_available: [bool; 2],
     control: VecDeque<(ControlKey, Option<ControlValue>)>,
-    notices: AsNeeded<VecDeque<StreamNotice>>,
+    notices: LazyBox<VecDeque<StreamNotice>>,
     /// Streams that came into being (true) or ended, if somebody wants to know.
-    lives: AsNeeded<VecDeque<(StreamId, bool)>>,
+    lives: LazyBox<VecDeque<(StreamId, bool)>>,
     records_lives: bool,
     /// The peer accepts `RESET_STREAM_AT`.
     peer_resets_at: bool,
@@ -187,7 +187,7 @@ impl Streams {
                 config.max_concurrent_uni_streams,
             ),
             outgoing: Outgoing::new(config),
-            repairs: AsNeeded::default(),
+            repairs: LazyBox::default(),
             incoming: Incoming::new(config),
             initial_limits: InitialLimits::default(),
             knows_peer: false,
@@ -196,8 +196,8 @@ impl Streams {
             queued_opened: [false; 2],
             queued_available: [false; 2],
             control: VecDeque::new(),
-            notices: AsNeeded::default(),
-            lives: AsNeeded::default(),
+            notices: LazyBox::default(),
+            lives: LazyBox::default(),
             records_lives: false,
             peer_resets_at: false,
             stats: StreamsStats::default(),

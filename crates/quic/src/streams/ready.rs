@@ -115,7 +115,7 @@ pub(super) struct Ready {
 
 impl Ready {
     /// Gives back memory if no stream is ready.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn release_idle_memory(&mut self) {
         if self.is_empty() {
             *self = Self::default();
         }

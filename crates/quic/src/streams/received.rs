@@ -70,7 +70,7 @@ impl Incoming {
     }
 
     /// Gives back memory that nobody uses now.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn release_idle_memory(&mut self) {
         self.spare_rings = SpareRings::default();
     }
 

@@ -248,8 +248,8 @@ impl RecvHalf {
     }
 
     /// As [`RecvHalf::trim`], to the last byte.
-    pub(super) fn rest(&mut self) {
-        self.assembler.rest();
+    pub(super) fn release_idle_memory(&mut self) {
+        self.assembler.release_idle_memory();
     }
 
     /// Uses one of `spares` for data, if it has no ring.

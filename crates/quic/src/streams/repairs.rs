@@ -141,7 +141,7 @@ impl Repairs {
     }
 
     /// Gives back memory that the ranges under repair don't need.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn release_idle_memory(&mut self) {
         if self.ranges.is_empty() {
             // An empty map may keep a node.
             self.ranges = BTreeMap::new();

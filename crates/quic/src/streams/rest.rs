@@ -7,23 +7,23 @@ use super::Streams;
 impl Streams {
     /// Gives back all memory that the present state of streams doesn't need. Whoever needs some again
     /// allocates it.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn release_idle_memory(&mut self) {
         for key in self.slab.keys() {
             if let Some(send) = self
                 .slab
                 .get_mut(key)
                 .and_then(|stream| stream.send.as_mut())
             {
-                send.buffer.rest();
+                send.buffer.release_idle_memory();
             }
-            self.with_recv(key, |recv, _| recv.rest());
+            self.with_recv(key, |recv, _| recv.release_idle_memory());
         }
-        self.slab.rest();
-        self.table.rest();
-        self.outgoing.rest();
-        self.incoming.rest();
+        self.slab.release_idle_memory();
+        self.table.release_idle_memory();
+        self.outgoing.release_idle_memory();
+        self.incoming.release_idle_memory();
         if let Some(repairs) = self.repairs.get_mut() {
-            repairs.rest();
+            repairs.release_idle_memory();
         }
         self.events.shrink_to_fit();
         self.control.shrink_to_fit();

@@ -185,7 +185,7 @@ impl SendBuffer {
     }
 
     /// Gives back memory that what is held doesn't need.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn release_idle_memory(&mut self) {
         self.segments.shrink_to_fit();
         self.acked.shrink();
         self.lost.shrink();

@@ -99,9 +99,9 @@ impl Outgoing {
     }
 
     /// Gives back memory that the streams that are ready don't need.
-    pub(super) fn rest(&mut self) {
-        self.turns.rest();
-        self.pool.rest();
+    pub(super) fn release_idle_memory(&mut self) {
+        self.turns.release_idle_memory();
+        self.pool.release_idle_memory();
         self.waiting.shrink_to_fit();
     }
 

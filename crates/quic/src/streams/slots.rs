@@ -84,7 +84,7 @@ impl<T> Slots<T> {
     }
 
     /// Gives back memory that the present values don't need. Their keys stay.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn release_idle_memory(&mut self) {
         while let Some(Entry::Free(_)) = self.entries.last() {
             self.entries.pop();
         }

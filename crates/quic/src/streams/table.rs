@@ -108,7 +108,7 @@ impl Table {
     }
 
     /// Gives back memory that the present streams don't need.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn release_idle_memory(&mut self) {
         self.keys.shrink_to_fit();
         for remote in &mut self.remote {
             remote.untouched.shrink();

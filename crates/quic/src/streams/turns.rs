@@ -58,9 +58,9 @@ impl Turns {
     }
 
     /// Gives back memory if nobody is ready.
-    pub(super) fn rest(&mut self) {
-        self.repair.rest();
-        self.fresh.rest();
+    pub(super) fn release_idle_memory(&mut self) {
+        self.repair.release_idle_memory();
+        self.fresh.release_idle_memory();
     }
 
     /// True if a stream has new bytes.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use swiftwater_quic::TransportConfig;
-use swiftwater_quic::crypto::Epoch;
+use swiftwater_quic::crypto::EncryptionLevel;
 use swiftwater_quic::wire::frame::{AckFrequency, types};
 use swiftwater_quic::wire::{ErrorCode, Frame};
 use swiftwater_units::Side;
@@ -22,19 +22,21 @@ fn wish(sequence: u64, ack_eliciting_threshold: u64, reordering_threshold: u64) 
 
 /// Sends a PING; true if the victim acknowledges it without being given any time.
 fn is_acked_at_once(attack: &mut Attack) -> bool {
-    let number = attack.peer.next_number(Epoch::OneRtt);
+    let number = attack.peer.next_number(EncryptionLevel::OneRtt);
     attack.send_frames(&[Frame::Ping]);
-    attack.peer.is_acked(Epoch::OneRtt, number)
+    attack.peer.is_acked(EncryptionLevel::OneRtt, number)
 }
 
 /// Packet numbers, each sent after `wish`, of which the victim acknowledges `expected` at once.
 fn assert_acked(wish: Frame<'static>, numbers: &[u64], expected: &[u64]) {
     let mut attack = on(Side::Server);
     attack.send_frames(&[wish, Frame::ImmediateAck]);
-    let base = attack.peer.next_number(Epoch::OneRtt);
+    let base = attack.peer.next_number(EncryptionLevel::OneRtt);
     let mut acked = Vec::new();
     for &number in numbers {
-        attack.peer.set_next_number(Epoch::OneRtt, base + number);
+        attack
+            .peer
+            .set_next_number(EncryptionLevel::OneRtt, base + number);
         if is_acked_at_once(&mut attack) {
             acked.push(number);
         }
@@ -83,12 +85,12 @@ fn an_acknowledgement_comes_within_the_delay_that_was_asked_for() {
         max_ack_delay: 60_000,
         reordering_threshold: 0,
     })]);
-    let number = attack.peer.next_number(Epoch::OneRtt);
+    let number = attack.peer.next_number(EncryptionLevel::OneRtt);
     attack.send_frames(&[Frame::Ping]);
     attack.wait(Duration::from_millis(55));
-    assert!(!attack.peer.is_acked(Epoch::OneRtt, number));
+    assert!(!attack.peer.is_acked(EncryptionLevel::OneRtt, number));
     attack.wait(Duration::from_millis(10));
-    assert!(attack.peer.is_acked(Epoch::OneRtt, number));
+    assert!(attack.peer.is_acked(EncryptionLevel::OneRtt, number));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use swiftwater_quic::crypto::Epoch;
+use swiftwater_quic::crypto::EncryptionLevel;
 use swiftwater_quic::wire::Frame;
 use swiftwater_quic::wire::frame;
 use swiftwater_quic::{Event, RetryPolicy, TransportConfig};
@@ -28,7 +28,7 @@ fn talkative() -> Attack {
 
 /// The client's first flight in a datagram of `size` bytes.
 fn hello(attack: &mut Attack, size: usize) -> Vec<u8> {
-    let data = attack.peer.take_crypto(Epoch::Initial);
+    let data = attack.peer.take_crypto(EncryptionLevel::Initial);
     let payload = encode(&[Frame::Crypto(frame::Crypto {
         offset: 0,
         data: &data,
@@ -79,12 +79,12 @@ fn the_limit_holds_at_every_moment() {
 #[test]
 fn coalesced_packets_count_once() {
     let mut attack = talkative();
-    let data = attack.peer.take_crypto(Epoch::Initial);
+    let data = attack.peer.take_crypto(EncryptionLevel::Initial);
     let (a, b) = data.split_at(100);
     let crypto = |offset, data| encode(&[Frame::Crypto(frame::Crypto { offset, data })]);
     let first = attack
         .peer
-        .seal(&Packet::new(Epoch::Initial, &crypto(0, a)));
+        .seal(&Packet::new(EncryptionLevel::Initial, &crypto(0, a)));
     let second = attack
         .peer
         .seal_initial(&crypto(100, b), 1200 - first.len());
@@ -127,9 +127,11 @@ fn a_handshake_packet_validates_the_address() {
     assert!((3537..=3600).contains(&attack.bytes_to(home())));
     let before = attack.sent.len();
     // An acknowledgement is enough.
-    let numbers = attack.peer.numbers(Epoch::Handshake);
+    let numbers = attack.peer.numbers(EncryptionLevel::Handshake);
     let payload = crate::coding::ack(&crate::coding::ranges(numbers), None);
-    let datagram = attack.peer.seal(&Packet::new(Epoch::Handshake, &payload));
+    let datagram = attack
+        .peer
+        .seal(&Packet::new(EncryptionLevel::Handshake, &payload));
     assert!(datagram.len() < 100);
     attack.deliver(&datagram);
     attack.wait(Duration::from_millis(500));
@@ -144,7 +146,7 @@ fn an_acknowledged_initial_does_not_validate_the_address() {
     let first = hello(&mut attack, 1200);
     attack.deliver(&first);
     assert!((3537..=3600).contains(&attack.bytes_to(home())));
-    let numbers = attack.peer.numbers(Epoch::Initial);
+    let numbers = attack.peer.numbers(EncryptionLevel::Initial);
     let payload = crate::coding::ack(&crate::coding::ranges(numbers), None);
     let datagram = attack.peer.seal_initial(&payload, 1200);
     attack.deliver(&datagram);
@@ -159,7 +161,7 @@ fn a_token_of_a_retry_validates_the_address() {
         retry: RetryPolicy::Always,
         ..Setup::default()
     });
-    let data = attack.peer.take_crypto(Epoch::Initial);
+    let data = attack.peer.take_crypto(EncryptionLevel::Initial);
     let payload = encode(&[Frame::Crypto(frame::Crypto {
         offset: 0,
         data: &data,
@@ -193,7 +195,10 @@ fn a_blocked_server_is_freed_by_the_clients_probes() {
     server.deliver(&probe);
     assert!(server.bytes_to(home()) > 3600);
     assert!(server.bytes_to(home()) <= 7200);
-    server.send_packet(&Packet::new(Epoch::Handshake, &encode(&[Frame::Ping])));
+    server.send_packet(&Packet::new(
+        EncryptionLevel::Handshake,
+        &encode(&[Frame::Ping]),
+    ));
     server.peer.acknowledges = true;
     server.establish();
 }
@@ -215,7 +220,7 @@ fn clients_probe_until_the_server_is_sure_of_their_address() {
     // The client's first Initial was acknowledged and nothing else came: nothing is in flight.
     let lone = crate::attack::client_victim(Setup::default());
     let mut attack = lone.meet_server();
-    let hello = attack.peer.take_crypto(Epoch::Initial);
+    let hello = attack.peer.take_crypto(EncryptionLevel::Initial);
     let payload = [
         crate::coding::ack(&[0..=0], None),
         encode(&[Frame::Crypto(frame::Crypto {
@@ -227,14 +232,14 @@ fn clients_probe_until_the_server_is_sure_of_their_address() {
     let datagram = attack.peer.seal_initial(&payload, 1200);
     attack.deliver(&datagram);
     attack.peer.acknowledges = false;
-    let before = attack.peer.numbers(Epoch::Handshake).len();
+    let before = attack.peer.numbers(EncryptionLevel::Handshake).len();
     let mut last = attack.sent.len();
     for _ in 0..3 {
         attack.wait(Duration::from_secs(2));
         assert!(attack.sent.len() > last, "the client waits for ever");
         last = attack.sent.len();
     }
-    assert!(attack.peer.numbers(Epoch::Handshake).len() > before);
+    assert!(attack.peer.numbers(EncryptionLevel::Handshake).len() > before);
     attack.peer.acknowledges = true;
     attack.establish();
 }
@@ -386,11 +391,11 @@ fn many_probes_from_many_places_stay_within_their_limits() {
 fn clients_do_not_follow_a_server_that_moves() {
     let mut attack = on(Side::Client);
     attack.from = elsewhere();
-    let number = attack.peer.next_number(Epoch::OneRtt);
+    let number = attack.peer.next_number(EncryptionLevel::OneRtt);
     attack.send_frames(&[Frame::Ping]);
     attack.from = home();
     attack.assert_alive();
-    assert!(!attack.peer.is_acked(Epoch::OneRtt, number));
+    assert!(!attack.peer.is_acked(EncryptionLevel::OneRtt, number));
     assert_eq!(attack.bytes_to(elsewhere()), 0);
 }
 
@@ -400,9 +405,10 @@ fn nobody_moves_before_the_handshake_is_confirmed() {
     let first = hello(&mut attack, 1200);
     attack.deliver(&first);
     attack.from = elsewhere();
-    let probe = attack
-        .peer
-        .seal(&Packet::new(Epoch::Handshake, &encode(&[Frame::Ping])));
+    let probe = attack.peer.seal(&Packet::new(
+        EncryptionLevel::Handshake,
+        &encode(&[Frame::Ping]),
+    ));
     attack.deliver(&probe);
     assert_eq!(attack.bytes_to(elsewhere()), 0);
     attack.from = home();

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use swiftwater_quic::crypto::{ClientCrypto, Epoch, ServerCrypto};
+use swiftwater_quic::crypto::{ClientCrypto, EncryptionLevel, ServerCrypto};
 use swiftwater_quic::wire::{ErrorCode, Frame, VERSION_1, VERSION_2};
 use swiftwater_quic::{
     ClientConfig, Connection, ConnectionError, ConnectionHandle, DatagramMeta, EarlyData, Endpoint,
@@ -365,7 +365,10 @@ pub(crate) fn returning_client(transport: TransportConfig) -> (Attack, impl Fn()
     // Another port, so that its Initial is none of the first connection.
     attack.from.set_port(7777);
     attack.peer = client();
-    assert!(attack.peer.has_keys(Epoch::ZeroRtt), "no ticket was given");
+    assert!(
+        attack.peer.has_keys(EncryptionLevel::ZeroRtt),
+        "no ticket was given"
+    );
     (attack, client)
 }
 
@@ -463,7 +466,7 @@ impl Attack {
 
     /// Sends one 1-RTT packet and lets the victim answer.
     pub(crate) fn send(&mut self, payload: &[u8]) {
-        self.send_packet(&Packet::new(Epoch::OneRtt, payload));
+        self.send_packet(&Packet::new(EncryptionLevel::OneRtt, payload));
     }
 
     /// Sends one packet in a datagram of its own.
@@ -538,8 +541,8 @@ impl Attack {
                 assert_eq!(close.frame_type, Some(frame_type), "{closes:?}");
             }
         }
-        for epoch in Epoch::SPACES {
-            let of = closes.iter().filter(|close| close.epoch == epoch).count();
+        for level in EncryptionLevel::SPACES {
+            let of = closes.iter().filter(|close| close.level == level).count();
             assert!(of <= 1, "told more than once: {closes:?}");
         }
         // The rest of its life is silent.
@@ -560,11 +563,11 @@ impl Attack {
             "{:?}",
             self.victim.reasons()
         );
-        let number = self.peer.next_number(Epoch::OneRtt);
+        let number = self.peer.next_number(EncryptionLevel::OneRtt);
         self.send_frames(&[Frame::Ping]);
         self.pass(Duration::from_millis(50));
         assert!(
-            self.peer.is_acked(Epoch::OneRtt, number),
+            self.peer.is_acked(EncryptionLevel::OneRtt, number),
             "packet {number} was not acknowledged"
         );
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use swiftwater_quic::crypto::Epoch;
+use swiftwater_quic::crypto::EncryptionLevel;
 use swiftwater_quic::wire::frame::{self, types};
 use swiftwater_quic::wire::{ErrorCode, Frame, ResetToken};
 use swiftwater_units::Side;
@@ -209,7 +209,7 @@ fn retired_connection_ids_are_replaced() {
     attack.assert_alive();
     // Datagrams to a retired ID are no longer ours: they are answered with a reset.
     let old = before[1].1;
-    let mut packet = Packet::new(Epoch::OneRtt, &[1; 50]);
+    let mut packet = Packet::new(EncryptionLevel::OneRtt, &[1; 50]);
     packet.dst = Some(old);
     let datagram = attack.peer.seal(&packet);
     attack.deliver(&datagram);
@@ -243,7 +243,7 @@ fn the_connection_id_of_the_packet_itself_cannot_be_retired() {
     let mut attack = on(Side::Server);
     let (sequence, used, _) = attack.peer.issued()[1];
     let payload = encode(&[retire(sequence)]);
-    let mut packet = Packet::new(Epoch::OneRtt, &payload);
+    let mut packet = Packet::new(EncryptionLevel::OneRtt, &payload);
     packet.dst = Some(used);
     attack.send_packet(&packet);
     attack.assert_closed(ErrorCode::PROTOCOL_VIOLATION, RETIRE);

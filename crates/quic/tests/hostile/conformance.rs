@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use swiftwater_quic::crypto::Epoch;
+use swiftwater_quic::crypto::EncryptionLevel;
 use swiftwater_quic::wire::frame;
 use swiftwater_quic::wire::{
     ErrorCode, Frame, PacketType, PartialHeader, TransportParameters, VERSION_1, Writer,
@@ -318,23 +318,25 @@ fn clients_notice_whichever_limit_fell() {
 #[test]
 fn early_data_and_the_rest_share_their_packet_numbers() {
     let mut attack = begun(TransportConfig::default());
-    let number = attack.peer.next_number(Epoch::OneRtt);
+    let number = attack.peer.next_number(EncryptionLevel::OneRtt);
     let early = encode(&[Frame::Stream(frame::Stream {
         id: StreamId::new(Side::Client, Dir::Uni, 0),
         offset: 0,
         data: b"early",
         fin: false,
     })]);
-    let packet = attack.peer.seal(&Packet::new(Epoch::ZeroRtt, &early));
+    let packet = attack
+        .peer
+        .seal(&Packet::new(EncryptionLevel::ZeroRtt, &early));
     attack.deliver(&packet);
     attack.establish();
     // Acknowledged under 1-RTT keys, and never again what a 1-RTT packet may be called.
-    assert!(attack.peer.is_acked(Epoch::OneRtt, number));
+    assert!(attack.peer.is_acked(EncryptionLevel::OneRtt, number));
     let received = |attack: &mut Attack| attack.victim.connection().stats().packets_received;
     let before = received(&mut attack);
     attack.send_packet(&Packet {
         number: Some(number),
-        ..Packet::new(Epoch::OneRtt, &encode(&[Frame::Ping]))
+        ..Packet::new(EncryptionLevel::OneRtt, &encode(&[Frame::Ping]))
     });
     assert_eq!(received(&mut attack), before);
     attack.assert_alive();
@@ -344,17 +346,19 @@ fn early_data_and_the_rest_share_their_packet_numbers() {
 fn a_client_with_early_keys_takes_no_early_data_of_its_server() {
     let mut attack = meet_again(false, |_| {});
     attack.peer.take_early_keys();
-    assert!(attack.peer.has_keys(Epoch::ZeroRtt));
+    assert!(attack.peer.has_keys(EncryptionLevel::ZeroRtt));
     let dropped = |attack: &mut Attack| attack.victim.connection().stats().packets_dropped.get();
     let before = dropped(&mut attack);
     let ping = encode(&[Frame::Ping]);
-    let packet = attack.peer.seal(&Packet::new(Epoch::ZeroRtt, &ping));
+    let packet = attack
+        .peer
+        .seal(&Packet::new(EncryptionLevel::ZeroRtt, &ping));
     attack.deliver(&packet);
     assert_eq!(dropped(&mut attack), before + 1);
     attack.establish();
     let outcome = attack.victim.connection().early_data();
     assert_eq!(outcome, Some(EarlyDataOutcome::Accepted));
-    assert!(!attack.peer.is_acked(Epoch::OneRtt, 0));
+    assert!(!attack.peer.is_acked(EncryptionLevel::OneRtt, 0));
 }
 
 #[test]
@@ -364,18 +368,21 @@ fn acknowledgements_come_when_promised() {
         attack.deliver(&datagram);
     }
     // No time has passed, and no other kind of packet acknowledges them.
-    assert!(attack.peer.is_acked(Epoch::Initial, 0));
+    assert!(attack.peer.is_acked(EncryptionLevel::Initial, 0));
     let ping = encode(&[Frame::Ping]);
-    let number = attack.peer.next_number(Epoch::Handshake);
-    attack.send_packet(&Packet::new(Epoch::Handshake, &ping));
-    assert!(attack.peer.is_acked(Epoch::Handshake, number));
+    let number = attack.peer.next_number(EncryptionLevel::Handshake);
+    attack.send_packet(&Packet::new(EncryptionLevel::Handshake, &ping));
+    assert!(attack.peer.is_acked(EncryptionLevel::Handshake, number));
     for side in [Side::Client, Side::Server] {
         let mut attack = on(side);
         let promised = attack.peer.victims_parameters().max_ack_delay;
-        let number = attack.peer.next_number(Epoch::OneRtt);
+        let number = attack.peer.next_number(EncryptionLevel::OneRtt);
         attack.send(&ping);
         attack.wait(promised);
-        assert!(attack.peer.is_acked(Epoch::OneRtt, number), "{side:?}");
+        assert!(
+            attack.peer.is_acked(EncryptionLevel::OneRtt, number),
+            "{side:?}"
+        );
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use swiftwater_quic::crypto::{Epoch, ServerCrypto};
+use swiftwater_quic::crypto::{EncryptionLevel, ServerCrypto};
 use swiftwater_quic::wire::frame;
 use swiftwater_quic::wire::{ErrorCode, Frame};
 use swiftwater_quic::{ConnectionError, EarlyDataOutcome, Event, StreamEvent, TransportConfig};
@@ -38,7 +38,9 @@ pub(crate) fn begun(transport: TransportConfig) -> Attack {
 
 impl Attack {
     fn send_early(&mut self, payload: &[u8]) {
-        let packet = self.peer.seal(&Packet::new(Epoch::ZeroRtt, payload));
+        let packet = self
+            .peer
+            .seal(&Packet::new(EncryptionLevel::ZeroRtt, payload));
         self.deliver(&packet);
     }
 
@@ -159,9 +161,10 @@ fn early_data_without_a_connection_are_kept_in_bounds() {
     for port in 0..100 {
         attack.from.set_port(10_000 + port);
         for _ in 0..20 {
-            let packet = attack
-                .peer
-                .seal(&Packet::new(Epoch::ZeroRtt, &stream(0, &[1; 1_000])));
+            let packet = attack.peer.seal(&Packet::new(
+                EncryptionLevel::ZeroRtt,
+                &stream(0, &[1; 1_000]),
+            ));
             attack.deliver(&packet);
         }
         let stats = attack.victim.stats();
@@ -188,7 +191,7 @@ fn a_ticket_works_once() {
     let initial = attack.peer.answers().remove(0);
     let early = attack
         .peer
-        .seal(&Packet::new(Epoch::ZeroRtt, &stream(0, b"once")));
+        .seal(&Packet::new(EncryptionLevel::ZeroRtt, &stream(0, b"once")));
     let outcomes = [EarlyDataOutcome::Accepted, EarlyDataOutcome::Rejected];
     for (port, outcome) in (20_000..).zip(outcomes) {
         attack.from.set_port(port);
@@ -259,7 +262,7 @@ fn a_server_must_not_send_early_data() {
     let before = attack.victim.connection().stats().packets_dropped;
     attack.send_packet(&Packet {
         zero_rtt: true,
-        ..Packet::new(Epoch::OneRtt, &encode(&[Frame::Ping]))
+        ..Packet::new(EncryptionLevel::OneRtt, &encode(&[Frame::Ping]))
     });
     let after = attack.victim.connection().stats().packets_dropped;
     assert!(after > before);

@@ -1,7 +1,7 @@
 //! Floods of small things: what a peer can make the victim remember or say is bounded.
 
 use swiftwater_quic::ReadOutcome;
-use swiftwater_quic::crypto::Epoch;
+use swiftwater_quic::crypto::EncryptionLevel;
 use swiftwater_quic::wire::frame::{self, types};
 use swiftwater_quic::wire::{ErrorCode, Frame};
 use swiftwater_units::{Dir, Side, StreamId};
@@ -85,7 +85,9 @@ fn holes_in_packet_numbers_make_no_endless_acknowledgements() {
     let mut attack = on(Side::Server);
     attack.peer.acknowledges = false;
     for n in 0..3000 {
-        attack.peer.set_next_number(Epoch::OneRtt, 1000 + 2 * n);
+        attack
+            .peer
+            .set_next_number(EncryptionLevel::OneRtt, 1000 + 2 * n);
         attack.send_frames(&[Frame::Ping]);
     }
     // A few dozen ranges at most are reported; ACKs stay small.
@@ -103,7 +105,7 @@ fn holes_in_packet_numbers_make_no_endless_acknowledgements() {
     attack.send_packet(&Packet {
         number: Some(1001),
         ..Packet::new(
-            Epoch::OneRtt,
+            EncryptionLevel::OneRtt,
             &encode(&[Frame::PathChallenge { data: [1; 8] }]),
         )
     });

@@ -1,7 +1,7 @@
 //! Frames that are malformed, in the wrong packet, or from the wrong side (RFC 9000, sections 12.4,
 //! 17 and 19).
 
-use swiftwater_quic::crypto::Epoch;
+use swiftwater_quic::crypto::EncryptionLevel;
 use swiftwater_quic::wire::frame::{self, ConnectionClose, types};
 use swiftwater_quic::wire::{ErrorCode, Frame};
 use swiftwater_units::{Dir, PathId, Side, StreamId};
@@ -209,7 +209,9 @@ fn packets_without_frames_are_violations() {
     // During the handshake too.
     let mut attack = server_victim(Setup::default());
     begin(&mut attack);
-    let datagram = attack.peer.seal(&Packet::new(Epoch::Handshake, &[]));
+    let datagram = attack
+        .peer
+        .seal(&Packet::new(EncryptionLevel::Handshake, &[]));
     attack.deliver(&datagram);
     attack.assert_closed(ErrorCode::PROTOCOL_VIOLATION, 0);
 }
@@ -219,7 +221,7 @@ fn begin(attack: &mut Attack) {
     for datagram in attack.peer.answers() {
         attack.deliver(&datagram);
     }
-    assert!(attack.peer.has_keys(Epoch::OneRtt));
+    assert!(attack.peer.has_keys(EncryptionLevel::OneRtt));
     attack.peer.acknowledges = false;
 }
 
@@ -294,7 +296,7 @@ fn frames_that_handshake_packets_must_not_carry() {
     for (payload, frame_type) in late_frames() {
         let mut attack = server_victim(Setup::default());
         begin(&mut attack);
-        attack.send_packet(&Packet::new(Epoch::Handshake, &payload));
+        attack.send_packet(&Packet::new(EncryptionLevel::Handshake, &payload));
         attack.assert_closed(ErrorCode::PROTOCOL_VIOLATION, frame_type);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use swiftwater_quic::crypto::Epoch;
+use swiftwater_quic::crypto::EncryptionLevel;
 use swiftwater_quic::wire::Frame;
 use swiftwater_quic::wire::frame;
 use swiftwater_units::Side;
@@ -23,16 +23,16 @@ fn early_keys_are_gone_once_the_handshake_is_confirmed() {
     for side in SIDES {
         let mut attack = on(side);
         let before = received(&mut attack);
-        for epoch in [Epoch::Initial, Epoch::Handshake] {
-            let number = attack.peer.next_number(epoch);
+        for level in [EncryptionLevel::Initial, EncryptionLevel::Handshake] {
+            let number = attack.peer.next_number(level);
             let ping = encode(&[Frame::Ping]);
-            let datagram = match epoch {
-                Epoch::Initial => attack.peer.seal_initial(&ping, 1200),
-                _ => attack.peer.seal(&Packet::new(epoch, &ping)),
+            let datagram = match level {
+                EncryptionLevel::Initial => attack.peer.seal_initial(&ping, 1200),
+                _ => attack.peer.seal(&Packet::new(level, &ping)),
             };
             attack.deliver(&datagram);
             attack.wait(Duration::from_millis(100));
-            assert!(!attack.peer.is_acked(epoch, number), "{side:?} {epoch:?}");
+            assert!(!attack.peer.is_acked(level, number), "{side:?} {level:?}");
         }
         assert_eq!(received(&mut attack), before, "{side:?}");
         attack.assert_alive();
@@ -48,18 +48,21 @@ fn a_client_sends_no_initial_after_its_first_handshake_packet() {
         attack.deliver(&datagram);
     }
     attack.wait(Duration::from_secs(5));
-    let epochs: Vec<_> = attack
+    let levels: Vec<_> = attack
         .peer
         .packets
         .iter()
-        .map(|packet| packet.epoch)
+        .map(|packet| packet.level)
         .collect();
-    let first = epochs
+    let first = levels
         .iter()
-        .position(|&epoch| epoch == Epoch::Handshake)
+        .position(|&level| level == EncryptionLevel::Handshake)
         .unwrap();
-    assert!(epochs.len() > first + 3, "no probes: {epochs:?}");
-    assert!(!epochs[first..].contains(&Epoch::Initial), "{epochs:?}");
+    assert!(levels.len() > first + 3, "no probes: {levels:?}");
+    assert!(
+        !levels[first..].contains(&EncryptionLevel::Initial),
+        "{levels:?}"
+    );
 }
 
 #[test]
@@ -72,15 +75,18 @@ fn a_server_sends_no_initial_after_a_clients_handshake_packet() {
     }
     // Something under Handshake keys, but not yet the end of the handshake.
     let before = attack.peer.packets.len();
-    assert!(attack.peer.has_keys(Epoch::Handshake));
-    attack.send_packet(&Packet::new(Epoch::Handshake, &encode(&[Frame::Ping])));
+    assert!(attack.peer.has_keys(EncryptionLevel::Handshake));
+    attack.send_packet(&Packet::new(
+        EncryptionLevel::Handshake,
+        &encode(&[Frame::Ping]),
+    ));
     attack.wait(Duration::from_secs(5));
-    let epochs: Vec<_> = attack.peer.packets[before..]
+    let levels: Vec<_> = attack.peer.packets[before..]
         .iter()
-        .map(|packet| packet.epoch)
+        .map(|packet| packet.level)
         .collect();
-    assert!(epochs.len() > 3, "no probes: {epochs:?}");
-    assert!(!epochs.contains(&Epoch::Initial), "{epochs:?}");
+    assert!(levels.len() > 3, "no probes: {levels:?}");
+    assert!(!levels.contains(&EncryptionLevel::Initial), "{levels:?}");
 }
 
 #[test]
@@ -89,52 +95,57 @@ fn a_server_reads_no_application_data_before_the_client_has_finished() {
     for datagram in attack.peer.answers() {
         attack.deliver(&datagram);
     }
-    let finished = attack.peer.take_crypto(Epoch::Handshake);
-    assert!(!finished.is_empty() && attack.peer.has_keys(Epoch::OneRtt));
+    let finished = attack.peer.take_crypto(EncryptionLevel::Handshake);
+    assert!(!finished.is_empty() && attack.peer.has_keys(EncryptionLevel::OneRtt));
     let before = received(&mut attack);
-    let number = attack.peer.next_number(Epoch::OneRtt);
+    let number = attack.peer.next_number(EncryptionLevel::OneRtt);
     attack.send_frames(&[Frame::Ping]);
     attack.wait(Duration::from_millis(100));
     assert_eq!(received(&mut attack), before);
-    assert!(!attack.peer.is_acked(Epoch::OneRtt, number));
+    assert!(!attack.peer.is_acked(EncryptionLevel::OneRtt, number));
     // It was kept, and counts once the handshake is complete.
     let crypto = Frame::Crypto(frame::Crypto {
         offset: 0,
         data: &finished,
     });
-    attack.send_packet(&Packet::new(Epoch::Handshake, &encode(&[crypto])));
+    attack.send_packet(&Packet::new(EncryptionLevel::Handshake, &encode(&[crypto])));
     attack.wait(Duration::from_millis(100));
-    assert!(attack.peer.is_acked(Epoch::OneRtt, number));
+    assert!(attack.peer.is_acked(EncryptionLevel::OneRtt, number));
 }
 
 #[test]
 fn a_client_reads_no_application_data_before_the_server_has_finished() {
     let mut attack = client_victim(Setup::default()).meet_server();
-    let early = attack.peer.take_crypto(Epoch::Initial);
-    let rest = attack.peer.take_crypto(Epoch::Handshake);
-    let send = |attack: &mut Attack, epoch, data: &[u8]| {
+    let early = attack.peer.take_crypto(EncryptionLevel::Initial);
+    let rest = attack.peer.take_crypto(EncryptionLevel::Handshake);
+    let send = |attack: &mut Attack, level, data: &[u8]| {
         let payload = encode(&[Frame::Crypto(frame::Crypto { offset: 0, data })]);
-        let datagram = match epoch {
-            Epoch::Initial => attack.peer.seal_initial(&payload, 1200),
-            epoch => attack.peer.seal(&Packet::new(epoch, &payload)),
+        let datagram = match level {
+            EncryptionLevel::Initial => attack.peer.seal_initial(&payload, 1200),
+            level => attack.peer.seal(&Packet::new(level, &payload)),
         };
         attack.deliver(&datagram);
     };
-    send(&mut attack, Epoch::Initial, &early);
+    send(&mut attack, EncryptionLevel::Initial, &early);
     let (before, number) = (
         received(&mut attack),
-        attack.peer.next_number(Epoch::OneRtt),
+        attack.peer.next_number(EncryptionLevel::OneRtt),
     );
     attack.send_frames(&[Frame::Ping]);
     assert_eq!(received(&mut attack), before);
-    send(&mut attack, Epoch::Handshake, &rest);
+    send(&mut attack, EncryptionLevel::Handshake, &rest);
     attack.wait(Duration::from_millis(100));
-    assert!(attack.peer.is_acked(Epoch::OneRtt, number));
+    assert!(attack.peer.is_acked(EncryptionLevel::OneRtt, number));
 }
 
 /// The last 1-RTT packet of the victim.
 fn newest(attack: &Attack) -> u64 {
-    *attack.peer.numbers(Epoch::OneRtt).iter().max().unwrap()
+    *attack
+        .peer
+        .numbers(EncryptionLevel::OneRtt)
+        .iter()
+        .max()
+        .unwrap()
 }
 
 #[test]

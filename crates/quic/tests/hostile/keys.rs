@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use swiftwater_quic::crypto::Epoch;
+use swiftwater_quic::crypto::EncryptionLevel;
 use swiftwater_quic::wire::{ErrorCode, Frame};
 use swiftwater_units::Side;
 
@@ -38,48 +38,52 @@ fn old_keys_after_new_ones_are_not_accepted() {
     let mut attack = on(Side::Server);
     attack.peer.update_keys();
     attack.assert_alive();
-    let number = attack.peer.next_number(Epoch::OneRtt);
+    let number = attack.peer.next_number(EncryptionLevel::OneRtt);
     attack.send_packet(&Packet {
         generation: Some(0),
-        ..Packet::new(Epoch::OneRtt, &ping())
+        ..Packet::new(EncryptionLevel::OneRtt, &ping())
     });
     attack.assert_alive();
-    assert!(!attack.peer.is_acked(Epoch::OneRtt, number));
+    assert!(!attack.peer.is_acked(EncryptionLevel::OneRtt, number));
 }
 
 #[test]
 fn late_packets_of_the_previous_keys_are_accepted_for_a_while() {
     let mut attack = on(Side::Server);
-    let late = attack.peer.next_number(Epoch::OneRtt);
-    attack.peer.set_next_number(Epoch::OneRtt, late + 2);
+    let late = attack.peer.next_number(EncryptionLevel::OneRtt);
+    attack
+        .peer
+        .set_next_number(EncryptionLevel::OneRtt, late + 2);
     attack.peer.update_keys();
     attack.assert_alive();
     let packet = |number| Packet {
         generation: Some(0),
         number: Some(number),
-        ..Packet::new(Epoch::OneRtt, &[1])
+        ..Packet::new(EncryptionLevel::OneRtt, &[1])
     };
     attack.send_packet(&packet(late));
     attack.assert_alive();
-    assert!(attack.peer.is_acked(Epoch::OneRtt, late));
+    assert!(attack.peer.is_acked(EncryptionLevel::OneRtt, late));
     attack.pass(Duration::from_secs(10));
     attack.send_packet(&packet(late + 1));
     attack.assert_alive();
-    assert!(!attack.peer.is_acked(Epoch::OneRtt, late + 1));
+    assert!(!attack.peer.is_acked(EncryptionLevel::OneRtt, late + 1));
 }
 
 #[test]
 fn newer_keys_on_an_older_number_are_an_error() {
     let mut attack = on(Side::Server);
-    let older = attack.peer.next_number(Epoch::OneRtt);
-    attack.peer.set_next_number(Epoch::OneRtt, older + 1);
+    let older = attack.peer.next_number(EncryptionLevel::OneRtt);
+    attack
+        .peer
+        .set_next_number(EncryptionLevel::OneRtt, older + 1);
     attack.peer.update_keys();
     attack.assert_alive();
     attack.pass(Duration::from_secs(10));
     attack.send_packet(&Packet {
         generation: Some(2),
         number: Some(older),
-        ..Packet::new(Epoch::OneRtt, &ping())
+        ..Packet::new(EncryptionLevel::OneRtt, &ping())
     });
     attack.assert_closed(ErrorCode::KEY_UPDATE_ERROR, 0);
 }
@@ -89,7 +93,7 @@ fn a_flipped_key_phase_alone_updates_nothing() {
     let mut attack = on(Side::Server);
     attack.send_packet(&Packet {
         bits: 0x04,
-        ..Packet::new(Epoch::OneRtt, &ping())
+        ..Packet::new(EncryptionLevel::OneRtt, &ping())
     });
     attack.assert_alive();
     assert_eq!(attack.victim.connection().stats().key_updates, 0);

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use swiftwater_quic::crypto::Epoch;
+use swiftwater_quic::crypto::EncryptionLevel;
 use swiftwater_quic::wire::frame::{self, types};
 use swiftwater_quic::wire::{ErrorCode, Frame};
 use swiftwater_units::{Dir, Side};
@@ -29,7 +29,7 @@ fn answered_server() -> Attack {
     for datagram in attack.peer.answers() {
         attack.deliver(&datagram);
     }
-    assert!(attack.peer.has_keys(Epoch::Handshake));
+    assert!(attack.peer.has_keys(EncryptionLevel::Handshake));
     attack
 }
 
@@ -40,7 +40,7 @@ fn reserved_bits_are_violations() {
             let mut attack = on(side);
             attack.send_packet(&Packet {
                 bits,
-                ..Packet::new(Epoch::OneRtt, &ping())
+                ..Packet::new(EncryptionLevel::OneRtt, &ping())
             });
             attack.assert_closed(ErrorCode::PROTOCOL_VIOLATION, 0);
         }
@@ -49,7 +49,7 @@ fn reserved_bits_are_violations() {
         let mut attack = answered_server();
         attack.send_packet(&Packet {
             bits,
-            ..Packet::new(Epoch::Handshake, &ping())
+            ..Packet::new(EncryptionLevel::Handshake, &ping())
         });
         attack.assert_closed(ErrorCode::PROTOCOL_VIOLATION, 0);
         let mut attack = answered_server();
@@ -57,7 +57,7 @@ fn reserved_bits_are_violations() {
         payload.resize(1200, 0);
         attack.send_packet(&Packet {
             bits,
-            ..Packet::new(Epoch::Initial, &payload)
+            ..Packet::new(EncryptionLevel::Initial, &payload)
         });
         attack.assert_closed(ErrorCode::PROTOCOL_VIOLATION, 0);
     }
@@ -80,15 +80,18 @@ fn packets_without_the_fixed_bit_are_dropped() {
             ..Setup::default()
         });
         assert_eq!(attack.peer.victims_parameters().grease_quic_bit, grease);
-        let number = attack.peer.next_number(Epoch::OneRtt);
+        let number = attack.peer.next_number(EncryptionLevel::OneRtt);
         let payload = ping();
         attack.send_packet(&Packet {
             quic_bit: false,
-            ..Packet::new(Epoch::OneRtt, &payload)
+            ..Packet::new(EncryptionLevel::OneRtt, &payload)
         });
         attack.assert_alive();
         // RFC 9287, section 3: those who say so accept them.
-        assert_eq!(attack.peer.is_acked(Epoch::OneRtt, number), grease);
+        assert_eq!(
+            attack.peer.is_acked(EncryptionLevel::OneRtt, number),
+            grease
+        );
     }
 }
 
@@ -146,7 +149,9 @@ fn repeated_packets_are_processed_once() {
 fn packet_numbers_may_jump() {
     let mut attack = on(Side::Server);
     for shift in [10, 20, 30] {
-        attack.peer.set_next_number(Epoch::OneRtt, 1 << shift);
+        attack
+            .peer
+            .set_next_number(EncryptionLevel::OneRtt, 1 << shift);
         attack.assert_alive();
     }
 }
@@ -155,7 +160,13 @@ fn packet_numbers_may_jump() {
 fn acknowledging_what_was_never_sent_is_a_violation() {
     for side in SIDES {
         let mut attack = on(side);
-        let next = attack.peer.numbers(Epoch::OneRtt).iter().max().unwrap() + 1;
+        let next = attack
+            .peer
+            .numbers(EncryptionLevel::OneRtt)
+            .iter()
+            .max()
+            .unwrap()
+            + 1;
         for number in [next + 1, next + 1000, (1 << 62) - 1] {
             let mut attack = on(side);
             attack.send(&ack(&[number..=number], None));
@@ -164,7 +175,10 @@ fn acknowledging_what_was_never_sent_is_a_violation() {
         attack.assert_alive();
     }
     let mut attack = answered_server();
-    attack.send_packet(&Packet::new(Epoch::Handshake, &ack(&[9..=9], None)));
+    attack.send_packet(&Packet::new(
+        EncryptionLevel::Handshake,
+        &ack(&[9..=9], None),
+    ));
     attack.assert_closed(ErrorCode::PROTOCOL_VIOLATION, types::ACK);
     let mut attack = answered_server();
     let datagram = attack
@@ -200,8 +214,13 @@ fn acknowledging_a_number_that_was_left_out_is_a_violation() {
             );
             attack.wait(Duration::from_millis(5));
             // Claims to have everything, lost or not.
-            let largest = *attack.peer.numbers(Epoch::OneRtt).iter().max().unwrap();
-            let numbers = attack.peer.numbers(Epoch::OneRtt);
+            let largest = *attack
+                .peer
+                .numbers(EncryptionLevel::OneRtt)
+                .iter()
+                .max()
+                .unwrap();
+            let numbers = attack.peer.numbers(EncryptionLevel::OneRtt);
             let gap = (honest..largest).find(|number| !numbers.contains(number));
             attack.send(&ack(&[honest.min(largest)..=largest], None));
             if let Some(gap) = gap {
@@ -226,7 +245,7 @@ fn acknowledging_a_number_that_was_left_out_is_a_violation() {
 #[test]
 fn acknowledging_nothing_new_is_harmless() {
     let mut attack = on(Side::Server);
-    let numbers = attack.peer.numbers(Epoch::OneRtt);
+    let numbers = attack.peer.numbers(EncryptionLevel::OneRtt);
     let largest = *numbers.iter().max().unwrap();
     for _ in 0..100 {
         attack.send(&ack(&[largest..=largest], None));
@@ -245,14 +264,14 @@ fn ecn_counts_are_kept_for_each_packet_number_space() {
     attack.converse();
     assert!(attack.peer.is_complete());
     // All of the client's packets were marked; each space reports its own.
-    for epoch in [Epoch::Handshake, Epoch::OneRtt] {
+    for level in [EncryptionLevel::Handshake, EncryptionLevel::OneRtt] {
         attack.send_frames(&[Frame::Ping]);
         attack.wait(Duration::from_millis(50));
-        let numbers = attack.peer.numbers(epoch);
+        let numbers = attack.peer.numbers(level);
         let counts = [numbers.len() as u64, 0, 0];
         let payload = ack(&ranges(numbers), Some(counts));
-        attack.send_packet(&Packet::new(epoch, &payload));
-        if epoch == Epoch::Handshake {
+        attack.send_packet(&Packet::new(level, &payload));
+        if level == EncryptionLevel::Handshake {
             attack.send_frames(&[Frame::HandshakeDone]);
         }
     }
@@ -273,7 +292,12 @@ fn ecn_counts_that_cannot_be_true_switch_ecn_off() {
         attack.wait(Duration::from_millis(50));
         attack.victim.connection().ping();
         attack.collect();
-        let largest = *attack.peer.numbers(Epoch::OneRtt).iter().max().unwrap();
+        let largest = *attack
+            .peer
+            .numbers(EncryptionLevel::OneRtt)
+            .iter()
+            .max()
+            .unwrap();
         attack.send(&ack(&[largest..=largest], Some(counts)));
         attack.peer.acknowledges = true;
         attack.assert_alive();
@@ -293,7 +317,10 @@ fn handshake_bytes_beyond_the_buffer_are_refused() {
         attack.assert_alive();
     }
     let mut attack = answered_server();
-    attack.send_packet(&Packet::new(Epoch::Handshake, &crypto(1 << 40, b"x")));
+    attack.send_packet(&Packet::new(
+        EncryptionLevel::Handshake,
+        &crypto(1 << 40, b"x"),
+    ));
     attack.assert_closed(ErrorCode::CRYPTO_BUFFER_EXCEEDED, types::CRYPTO);
 }
 
@@ -313,7 +340,7 @@ fn handshake_bytes_in_too_many_pieces_are_refused() {
 fn handshake_bytes_under_the_wrong_keys_are_refused() {
     // New bytes in Initial packets after TLS went on to Handshake.
     let mut attack = answered_server();
-    let offset = attack.peer.crypto_offset(Epoch::Initial);
+    let offset = attack.peer.crypto_offset(EncryptionLevel::Initial);
     let datagram = attack.peer.seal_initial(&crypto(offset, b"more"), 1200);
     attack.deliver(&datagram);
     attack.assert_closed(ErrorCode::PROTOCOL_VIOLATION, types::CRYPTO);
@@ -339,7 +366,7 @@ fn tls_messages_that_are_out_of_place_are_refused() {
             // TLS's KeyUpdate, which QUIC replaces (RFC 9001, section 6): unexpected_message.
             let offset = match side {
                 Side::Server => 0,
-                Side::Client => attack.peer.crypto_offset(Epoch::OneRtt),
+                Side::Client => attack.peer.crypto_offset(EncryptionLevel::OneRtt),
             };
             attack.send(&crypto(offset, &[24, 0, 0, 1, 0]));
             attack.assert_closed(ErrorCode::crypto(10), types::CRYPTO);
@@ -381,7 +408,7 @@ fn early_data_is_dropped() {
     });
     attack.send_packet(&Packet {
         zero_rtt: true,
-        ..Packet::new(Epoch::Handshake, &encode(&[stream]))
+        ..Packet::new(EncryptionLevel::Handshake, &encode(&[stream]))
     });
     attack.establish();
     assert_eq!(attack.victim.connection().accept(Dir::Bi), None);
@@ -391,18 +418,18 @@ fn early_data_is_dropped() {
 fn handshake_packets_from_another_source_are_dropped() {
     let offence = encode(&[Frame::HandshakeDone]);
     // By a client: once it has a valid Initial, whatever long header (section 7.2).
-    for epoch in [Epoch::Initial, Epoch::Handshake] {
+    for level in [EncryptionLevel::Initial, EncryptionLevel::Handshake] {
         let mut attack = client_victim(Setup::default()).meet_server();
-        let hello = attack.peer.take_crypto(Epoch::Initial);
+        let hello = attack.peer.take_crypto(EncryptionLevel::Initial);
         let datagram = attack.peer.seal_initial(&crypto(0, &hello), 1200);
         attack.deliver(&datagram);
         let mut payload = offence.clone();
         payload.resize(1200, 0);
         attack.send_packet(&Packet {
             src: Some(cid(b"stranger")),
-            ..Packet::new(epoch, &payload)
+            ..Packet::new(level, &payload)
         });
-        assert!(attack.victim.reasons().is_empty(), "{epoch:?}");
+        assert!(attack.victim.reasons().is_empty(), "{level:?}");
         attack.establish();
     }
     // By a server.
@@ -411,7 +438,7 @@ fn handshake_packets_from_another_source_are_dropped() {
     payload.resize(1200, 0);
     attack.send_packet(&Packet {
         src: Some(cid(b"stranger")),
-        ..Packet::new(Epoch::Initial, &payload)
+        ..Packet::new(EncryptionLevel::Initial, &payload)
     });
     attack.establish();
 }
@@ -419,19 +446,19 @@ fn handshake_packets_from_another_source_are_dropped() {
 #[test]
 fn initial_packets_of_a_server_carry_no_token() {
     let mut attack = client_victim(Setup::default()).meet_server();
-    let hello = attack.peer.take_crypto(Epoch::Initial);
+    let hello = attack.peer.take_crypto(EncryptionLevel::Initial);
     let payload = crypto(0, &hello);
     let with_token = attack.peer.seal(&Packet {
         token: b"token",
-        ..Packet::new(Epoch::Initial, &payload)
+        ..Packet::new(EncryptionLevel::Initial, &payload)
     });
     attack.deliver(&with_token);
     // Dropped: the client is where it was.
-    assert!(!attack.peer.is_acked(Epoch::Initial, 0));
+    assert!(!attack.peer.is_acked(EncryptionLevel::Initial, 0));
     assert!(attack.victim.reasons().is_empty());
     let datagram = attack.peer.seal_initial(&payload, 1200);
     attack.deliver(&datagram);
-    assert!(attack.peer.is_acked(Epoch::Initial, 1));
+    assert!(attack.peer.is_acked(EncryptionLevel::Initial, 1));
     attack.establish();
 }
 
@@ -439,7 +466,7 @@ fn initial_packets_of_a_server_carry_no_token() {
 fn small_datagrams_start_no_connection() {
     for size in [1199, 1200] {
         let mut attack = server_victim(Setup::default());
-        let hello = attack.peer.take_crypto(Epoch::Initial);
+        let hello = attack.peer.take_crypto(EncryptionLevel::Initial);
         let datagram = attack.peer.seal_initial(&crypto(0, &hello), size);
         assert_eq!(datagram.len(), size);
         attack.deliver(&datagram);
@@ -462,32 +489,36 @@ fn later_initial_packets_in_small_datagrams_are_dropped() {
 fn coalesced_packets_to_different_ids_are_not_mixed() {
     let mut attack = on(Side::Server);
     let other = attack.peer.issued()[0].1;
-    let number = attack.peer.next_number(Epoch::OneRtt);
+    let number = attack.peer.next_number(EncryptionLevel::OneRtt);
     // A Handshake packet (to be dropped: no keys) and behind it a 1-RTT packet to another ID.
-    let handshake = attack.peer.seal(&Packet::new(Epoch::Handshake, &ping()));
+    let handshake = attack
+        .peer
+        .seal(&Packet::new(EncryptionLevel::Handshake, &ping()));
     let short = attack.peer.seal(&Packet {
         dst: Some(other),
-        ..Packet::new(Epoch::OneRtt, &ping())
+        ..Packet::new(EncryptionLevel::OneRtt, &ping())
     });
     attack.deliver(&[handshake.clone(), short].concat());
     attack.assert_alive();
-    assert!(!attack.peer.is_acked(Epoch::OneRtt, number));
+    assert!(!attack.peer.is_acked(EncryptionLevel::OneRtt, number));
     // To the same ID it counts.
-    let number = attack.peer.next_number(Epoch::OneRtt);
+    let number = attack.peer.next_number(EncryptionLevel::OneRtt);
     let short = attack.peer.seal_payload(&ping());
     attack.deliver(&[handshake, short].concat());
     attack.assert_alive();
-    assert!(attack.peer.is_acked(Epoch::OneRtt, number));
+    assert!(attack.peer.is_acked(EncryptionLevel::OneRtt, number));
 }
 
 #[test]
 fn damaged_packets_in_a_datagram_do_not_hide_the_others() {
     let mut attack = on(Side::Server);
-    let mut handshake = attack.peer.seal(&Packet::new(Epoch::Handshake, &ping()));
+    let mut handshake = attack
+        .peer
+        .seal(&Packet::new(EncryptionLevel::Handshake, &ping()));
     *handshake.last_mut().unwrap() ^= 1;
-    let number = attack.peer.next_number(Epoch::OneRtt);
+    let number = attack.peer.next_number(EncryptionLevel::OneRtt);
     let short = attack.peer.seal_payload(&ping());
     attack.deliver(&[handshake, short].concat());
     attack.assert_alive();
-    assert!(attack.peer.is_acked(Epoch::OneRtt, number));
+    assert!(attack.peer.is_acked(EncryptionLevel::OneRtt, number));
 }

@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use swiftwater_quic::crypto::{
-    ClientCrypto, EarlyKeys, Epoch, KeyPair, Keys, NewKeys, PacketKey, Primitives, ServerCrypto,
-    Session,
+    ClientCrypto, EarlyKeys, EncryptionLevel, KeyPair, Keys, NewKeys, PacketKey, Primitives,
+    ServerCrypto, Session,
 };
 use swiftwater_quic::wire::frame::{self, ConnectionClose, FrameIter};
 use swiftwater_quic::wire::{
@@ -29,7 +29,7 @@ use crate::persona::Persona;
 /// One packet to send; everything but the payload has a well-behaved default.
 #[derive(Clone)]
 pub(crate) struct Packet<'a> {
-    pub(crate) epoch: Epoch,
+    pub(crate) level: EncryptionLevel,
     pub(crate) payload: &'a [u8],
     /// Instead of the next packet number.
     pub(crate) number: Option<u64>,
@@ -44,14 +44,14 @@ pub(crate) struct Packet<'a> {
     pub(crate) generation: Option<usize>,
     /// The QUIC bit.
     pub(crate) quic_bit: bool,
-    /// Send as 0-RTT, with the keys of `epoch`.
+    /// Send as 0-RTT, with the keys of `level`.
     pub(crate) zero_rtt: bool,
 }
 
 impl<'a> Packet<'a> {
-    pub(crate) fn new(epoch: Epoch, payload: &'a [u8]) -> Self {
+    pub(crate) fn new(level: EncryptionLevel, payload: &'a [u8]) -> Self {
         Self {
-            epoch,
+            level,
             payload,
             number: None,
             dst: None,
@@ -68,7 +68,7 @@ impl<'a> Packet<'a> {
 /// A packet of the victim that was opened.
 #[derive(Clone, Debug)]
 pub(crate) struct Opened {
-    pub(crate) epoch: Epoch,
+    pub(crate) level: EncryptionLevel,
     pub(crate) number: u64,
     pub(crate) payload: Vec<u8>,
     pub(crate) generation: usize,
@@ -88,14 +88,14 @@ impl Opened {
 /// A CONNECTION_CLOSE of the victim.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Close {
-    pub(crate) epoch: Epoch,
+    pub(crate) level: EncryptionLevel,
     /// Error code.
     pub(crate) code: u64,
     /// Frame type at fault; `None` for an application's close.
     pub(crate) frame_type: Option<u64>,
 }
 
-/// Handshake bytes of one epoch.
+/// Handshake bytes of one encryption level.
 #[derive(Default)]
 struct CryptoBytes {
     arrived: BTreeMap<u64, Vec<u8>>,
@@ -121,7 +121,7 @@ pub(crate) struct RawPeer {
     generations: Vec<KeyPair<dyn PacketKey>>,
     /// Generation used for sending.
     pub(crate) generation: usize,
-    write_epoch: Epoch,
+    write_level: EncryptionLevel,
     crypto: [CryptoBytes; 3],
     next: [u64; 3],
     largest: [Option<u64>; 3],
@@ -197,7 +197,7 @@ impl RawPeer {
             header: None,
             generations: Vec::new(),
             generation: 0,
-            write_epoch: Epoch::Initial,
+            write_level: EncryptionLevel::Initial,
             crypto: Default::default(),
             next: [0; 3],
             largest: [None; 3],
@@ -218,11 +218,11 @@ impl RawPeer {
         !self.session.is_handshaking()
     }
 
-    /// True if packets of `epoch` can be sealed.
-    pub(crate) fn has_keys(&self, epoch: Epoch) -> bool {
-        match epoch {
-            Epoch::OneRtt => self.header.is_some(),
-            Epoch::ZeroRtt => self.zero_rtt.is_some(),
+    /// True if packets of `level` can be sealed.
+    pub(crate) fn has_keys(&self, level: EncryptionLevel) -> bool {
+        match level {
+            EncryptionLevel::OneRtt => self.header.is_some(),
+            EncryptionLevel::ZeroRtt => self.zero_rtt.is_some(),
             early => self.early[early as usize].is_some(),
         }
     }
@@ -251,39 +251,39 @@ impl RawPeer {
         self.zero_rtt = self.session.early_keys();
     }
 
-    /// The packet number that the next packet of `epoch` gets.
-    pub(crate) fn next_number(&self, epoch: Epoch) -> u64 {
-        self.next[epoch as usize]
+    /// The packet number that the next packet of `level` gets.
+    pub(crate) fn next_number(&self, level: EncryptionLevel) -> u64 {
+        self.next[level as usize]
     }
 
     /// Skips packet numbers.
-    pub(crate) fn set_next_number(&mut self, epoch: Epoch, number: u64) {
-        self.next[epoch as usize] = number;
+    pub(crate) fn set_next_number(&mut self, level: EncryptionLevel, number: u64) {
+        self.next[level as usize] = number;
     }
 
-    /// Handshake bytes that wait to be sent in `epoch`, taken: the test sends them, or not.
-    pub(crate) fn take_crypto(&mut self, epoch: Epoch) -> Vec<u8> {
-        let crypto = &mut self.crypto[epoch as usize];
+    /// Handshake bytes that wait to be sent in `level`, taken: the test sends them, or not.
+    pub(crate) fn take_crypto(&mut self, level: EncryptionLevel) -> Vec<u8> {
+        let crypto = &mut self.crypto[level as usize];
         crypto.sent += crypto.to_send.len() as u64;
         std::mem::take(&mut crypto.to_send)
     }
 
-    /// Where the handshake bytes sent in `epoch` end.
-    pub(crate) fn crypto_offset(&self, epoch: Epoch) -> u64 {
-        self.crypto[epoch as usize].sent
+    /// Where the handshake bytes sent in `level` end.
+    pub(crate) fn crypto_offset(&self, level: EncryptionLevel) -> u64 {
+        self.crypto[level as usize].sent
     }
 
     /// Seals one packet.
     pub(crate) fn seal(&mut self, packet: &Packet<'_>) -> Vec<u8> {
-        let epoch = packet.epoch;
-        let space = match epoch {
-            Epoch::ZeroRtt => Epoch::OneRtt as usize,
-            epoch => epoch as usize,
+        let level = packet.level;
+        let space = match level {
+            EncryptionLevel::ZeroRtt => EncryptionLevel::OneRtt as usize,
+            level => level as usize,
         };
         let number = packet.number.unwrap_or(self.next[space]);
         self.next[space] = self.next[space].max(number + 1);
         let generation = packet.generation.unwrap_or(self.generation);
-        if epoch == Epoch::OneRtt {
+        if level == EncryptionLevel::OneRtt {
             self.derive_up_to(generation);
         }
         let (dst, src) = (
@@ -294,23 +294,23 @@ impl RawPeer {
             [] => &self.token,
             token => token,
         };
-        let header = match epoch {
+        let header = match level {
             _ if packet.zero_rtt => Header::ZeroRtt { dst, src },
-            Epoch::ZeroRtt => Header::ZeroRtt { dst, src },
-            Epoch::Initial => Header::Initial { dst, src, token },
-            Epoch::Handshake => Header::Handshake { dst, src },
-            Epoch::OneRtt => Header::OneRtt {
+            EncryptionLevel::ZeroRtt => Header::ZeroRtt { dst, src },
+            EncryptionLevel::Initial => Header::Initial { dst, src, token },
+            EncryptionLevel::Handshake => Header::Handshake { dst, src },
+            EncryptionLevel::OneRtt => Header::OneRtt {
                 dst,
                 spin: false,
                 key_phase: generation % 2 == 1,
             },
         };
-        let (header_key, packet_key) = match epoch {
-            Epoch::OneRtt => (
+        let (header_key, packet_key) = match level {
+            EncryptionLevel::OneRtt => (
                 &self.header.as_ref().unwrap().local,
                 &self.generations[generation].local,
             ),
-            Epoch::ZeroRtt => {
+            EncryptionLevel::ZeroRtt => {
                 let keys = self.zero_rtt.as_ref().unwrap();
                 (&keys.header, &keys.packet)
             }
@@ -328,7 +328,7 @@ impl RawPeer {
         let mut writer = Writer::new(&mut out);
         let layout = header.encode(self.version, truncated, &mut writer);
         writer.bytes(packet.payload);
-        if epoch != Epoch::OneRtt {
+        if level != EncryptionLevel::OneRtt {
             layout.patch_length(&mut out, size - layout.pn_offset);
         }
         out[0] |= packet.bits;
@@ -347,33 +347,33 @@ impl RawPeer {
 
     /// Seals a 1-RTT packet.
     pub(crate) fn seal_payload(&mut self, payload: &[u8]) -> Vec<u8> {
-        self.seal(&Packet::new(Epoch::OneRtt, payload))
+        self.seal(&Packet::new(EncryptionLevel::OneRtt, payload))
     }
 
     /// Seals an Initial packet so that it fills a datagram of `size` bytes.
     pub(crate) fn seal_initial(&mut self, payload: &[u8], size: usize) -> Vec<u8> {
         let mut payload = payload.to_vec();
         let overhead = {
-            let number = self.next_number(Epoch::Initial);
-            let probe = self.seal(&Packet::new(Epoch::Initial, &payload));
-            self.next[Epoch::Initial as usize] = number;
+            let number = self.next_number(EncryptionLevel::Initial);
+            let probe = self.seal(&Packet::new(EncryptionLevel::Initial, &payload));
+            self.next[EncryptionLevel::Initial as usize] = number;
             probe.len()
         };
         payload.resize(payload.len() + size.saturating_sub(overhead), 0);
-        self.seal(&Packet::new(Epoch::Initial, &payload))
+        self.seal(&Packet::new(EncryptionLevel::Initial, &payload))
     }
 
     /// What a well-behaved peer would say now: handshake bytes, acknowledgements, HANDSHAKE_DONE
     /// excepted. One datagram per packet; Initial ones have 1200 bytes.
     pub(crate) fn answers(&mut self) -> Vec<Vec<u8>> {
         let mut datagrams = Vec::new();
-        for epoch in Epoch::SPACES {
-            if !self.has_keys(epoch) {
+        for level in EncryptionLevel::SPACES {
+            if !self.has_keys(level) {
                 continue;
             }
             loop {
-                let mut payload = self.ack_payload(epoch);
-                let crypto = &mut self.crypto[epoch as usize];
+                let mut payload = self.ack_payload(level);
+                let crypto = &mut self.crypto[level as usize];
                 let len = crypto.to_send.len().min(1000);
                 if len > 0 {
                     let data: Vec<u8> = crypto.to_send.drain(..len).collect();
@@ -387,18 +387,18 @@ impl RawPeer {
                 if payload.is_empty() {
                     break;
                 }
-                datagrams.push(match epoch {
-                    Epoch::Initial => self.seal_initial(&payload, 1200),
-                    epoch => self.seal(&Packet::new(epoch, &payload)),
+                datagrams.push(match level {
+                    EncryptionLevel::Initial => self.seal_initial(&payload, 1200),
+                    level => self.seal(&Packet::new(level, &payload)),
                 });
             }
         }
         datagrams
     }
 
-    /// An ACK frame for what arrived in `epoch`, if one is due and wanted.
-    fn ack_payload(&mut self, epoch: Epoch) -> Vec<u8> {
-        let at = epoch as usize;
+    /// An ACK frame for what arrived in `level`, if one is due and wanted.
+    fn ack_payload(&mut self, level: EncryptionLevel) -> Vec<u8> {
+        let at = level as usize;
         if !self.acknowledges || !std::mem::take(&mut self.eliciting[at]) {
             return Vec::new();
         }
@@ -416,13 +416,13 @@ impl RawPeer {
             };
             let (packet, tail) = rest.split_at(header.packet_len);
             rest = tail;
-            let epoch = match header.packet_type {
-                PacketType::Initial => Epoch::Initial,
-                PacketType::Handshake => Epoch::Handshake,
-                PacketType::OneRtt => Epoch::OneRtt,
+            let level = match header.packet_type {
+                PacketType::Initial => EncryptionLevel::Initial,
+                PacketType::Handshake => EncryptionLevel::Handshake,
+                PacketType::OneRtt => EncryptionLevel::OneRtt,
                 _ => continue,
             };
-            match self.open_packet(epoch, &header, packet) {
+            match self.open_packet(level, &header, packet) {
                 Some(opened) => self.on_opened(&header, opened),
                 None => self.unopened += 1,
             }
@@ -431,7 +431,7 @@ impl RawPeer {
 
     fn open_packet(
         &mut self,
-        epoch: Epoch,
+        level: EncryptionLevel,
         header: &PartialHeader,
         packet: &[u8],
     ) -> Option<Opened> {
@@ -439,11 +439,11 @@ impl RawPeer {
         let initial = self
             .primitives
             .initial_keys(header.version, &self.initial_cid, self.side);
-        match epoch {
-            Epoch::Initial => &initial.header.remote,
-            Epoch::Handshake => &self.early[1].as_ref()?.header.remote,
-            Epoch::OneRtt => &self.header.as_ref()?.remote,
-            Epoch::ZeroRtt => return None,
+        match level {
+            EncryptionLevel::Initial => &initial.header.remote,
+            EncryptionLevel::Handshake => &self.early[1].as_ref()?.header.remote,
+            EncryptionLevel::OneRtt => &self.header.as_ref()?.remote,
+            EncryptionLevel::ZeroRtt => return None,
         }
         .decrypt(header.pn_offset, &mut packet);
         let first = PlainFirstByte(packet[0]);
@@ -453,9 +453,9 @@ impl RawPeer {
             .iter()
             .fold(0, |n, &byte| n << 8 | u32::from(byte));
         let number = TruncatedPacketNumber { value, len: pn_len }
-            .expand(self.largest[epoch as usize].map(PacketNumber::new));
-        let generations = match epoch {
-            Epoch::OneRtt => {
+            .expand(self.largest[level as usize].map(PacketNumber::new));
+        let generations = match level {
+            EncryptionLevel::OneRtt => {
                 // One ahead: the victim may have moved on.
                 self.derive_up_to(self.generations.len().max(self.generation + 2) - 1);
                 (0..self.generations.len())
@@ -465,17 +465,17 @@ impl RawPeer {
             _ => vec![0],
         };
         for generation in generations.into_iter().rev() {
-            let key = match epoch {
-                Epoch::Initial => &initial.packet.remote,
-                Epoch::Handshake => &self.early[1].as_ref()?.packet.remote,
-                Epoch::OneRtt => &self.generations[generation].remote,
-                Epoch::ZeroRtt => return None,
+            let key = match level {
+                EncryptionLevel::Initial => &initial.packet.remote,
+                EncryptionLevel::Handshake => &self.early[1].as_ref()?.packet.remote,
+                EncryptionLevel::OneRtt => &self.generations[generation].remote,
+                EncryptionLevel::ZeroRtt => return None,
             };
             let mut plain = payload.to_vec();
             if let Ok(len) = key.decrypt(PathId::ZERO, number, head, &mut plain) {
                 plain.truncate(len);
                 return Some(Opened {
-                    epoch,
+                    level,
                     number: number.get(),
                     payload: plain,
                     generation,
@@ -489,8 +489,8 @@ impl RawPeer {
     }
 
     fn on_opened(&mut self, header: &PartialHeader, opened: Opened) {
-        let at = opened.epoch as usize;
-        if opened.epoch == Epoch::Initial && self.side.is_client() {
+        let at = opened.level as usize;
+        if opened.level == EncryptionLevel::Initial && self.side.is_client() {
             self.dst = header.src_cid;
         }
         self.largest[at] = self.largest[at].max(Some(opened.number));
@@ -503,13 +503,13 @@ impl RawPeer {
                     .insert(crypto.offset, crypto.data.to_vec());
             }
         }
-        let epoch = opened.epoch;
+        let level = opened.level;
         self.packets.push(opened);
-        self.read_crypto(epoch);
+        self.read_crypto(level);
     }
 
-    fn read_crypto(&mut self, epoch: Epoch) {
-        let crypto = &mut self.crypto[epoch as usize];
+    fn read_crypto(&mut self, level: EncryptionLevel) {
+        let crypto = &mut self.crypto[level as usize];
         while let Some((offset, data)) = crypto.arrived.pop_first() {
             if offset > crypto.read {
                 crypto.arrived.insert(offset, data);
@@ -519,7 +519,7 @@ impl RawPeer {
             crypto.read += (data.len() - skip) as u64;
             // The victim behaves; whatever the session says against it is a bug.
             if !data[skip..].is_empty() {
-                self.session.read_handshake(epoch, &data[skip..]).unwrap();
+                self.session.read_handshake(level, &data[skip..]).unwrap();
             }
         }
         self.drain_session();
@@ -527,15 +527,15 @@ impl RawPeer {
 
     fn drain_session(&mut self) {
         loop {
-            let out = &mut self.crypto[self.write_epoch as usize].to_send;
+            let out = &mut self.crypto[self.write_level as usize].to_send;
             let before = out.len();
             let keys = self.session.write_handshake(out);
             let wrote = out.len() > before;
             match keys {
-                Some(NewKeys { epoch, keys }) => {
-                    self.write_epoch = epoch;
-                    match epoch {
-                        Epoch::OneRtt => {
+                Some(NewKeys { level, keys }) => {
+                    self.write_level = level;
+                    match level {
+                        EncryptionLevel::OneRtt => {
                             self.header = Some(keys.header);
                             self.generations.push(keys.packet);
                         }
@@ -593,7 +593,7 @@ impl RawPeer {
                     _ => continue,
                 };
                 closes.push(Close {
-                    epoch: packet.epoch,
+                    level: packet.level,
                     code,
                     frame_type,
                 });
@@ -615,19 +615,19 @@ impl RawPeer {
             .count()
     }
 
-    /// Every packet number that the victim sent in `epoch`.
-    pub(crate) fn numbers(&self, epoch: Epoch) -> Vec<u64> {
+    /// Every packet number that the victim sent in `level`.
+    pub(crate) fn numbers(&self, level: EncryptionLevel) -> Vec<u64> {
         self.packets
             .iter()
-            .filter(|packet| packet.epoch == epoch)
+            .filter(|packet| packet.level == level)
             .map(|packet| packet.number)
             .collect()
     }
 
-    /// True if the victim acknowledged `number` of `epoch`.
-    pub(crate) fn is_acked(&self, epoch: Epoch, number: u64) -> bool {
+    /// True if the victim acknowledged `number` of `level`.
+    pub(crate) fn is_acked(&self, level: EncryptionLevel, number: u64) -> bool {
         self.packets.iter().any(|packet| {
-            packet.epoch == epoch
+            packet.level == level
                 && packet.frames().any(|(_, frame)| match frame {
                     Frame::Ack(ack) => acknowledges(&ack, number),
                     _ => false,

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use swiftwater_quic::crypto::Epoch;
+use swiftwater_quic::crypto::EncryptionLevel;
 use swiftwater_quic::wire::frame;
 use swiftwater_quic::wire::{
     ConnectionId, ErrorCode, Frame, PartialHeader, ResetToken, VERSION_1, Writer,
@@ -92,7 +92,7 @@ fn version_negotiation_after_a_packet_of_the_server_is_ignored() {
     let lone = client_victim(Setup::default());
     let forged = negotiation(&lone.first, &[0x6b33_43cf]);
     let mut attack = lone.meet_server();
-    let hello = attack.peer.take_crypto(Epoch::Initial);
+    let hello = attack.peer.take_crypto(EncryptionLevel::Initial);
     let payload = encode(&[Frame::Crypto(frame::Crypto {
         offset: 0,
         data: &hello,
@@ -184,7 +184,7 @@ fn a_retry_after_a_packet_of_the_server_is_ignored() {
     let lone = client_victim(Setup::default());
     let late = retry(&lone, b"retrycid", b"token");
     let mut attack = lone.meet_server();
-    let hello = attack.peer.take_crypto(Epoch::Initial);
+    let hello = attack.peer.take_crypto(EncryptionLevel::Initial);
     let payload = encode(&[Frame::Crypto(frame::Crypto {
         offset: 0,
         data: &hello,
@@ -239,7 +239,7 @@ fn servers_refuse_tokens_of_a_retry_that_was_not_theirs() {
     payload.resize(1200, 0);
     let datagram = attack.peer.seal(&Packet {
         token: &forged,
-        ..Packet::new(Epoch::Initial, &payload)
+        ..Packet::new(EncryptionLevel::Initial, &payload)
     });
     attack.deliver(&datagram);
     assert!(!attack.victim.has_connection());
@@ -251,7 +251,7 @@ fn servers_refuse_tokens_of_a_retry_that_was_not_theirs() {
     let datagram = attack.peer.seal(&Packet {
         token: &token,
         dst: Some(src),
-        ..Packet::new(Epoch::Initial, &payload)
+        ..Packet::new(EncryptionLevel::Initial, &payload)
     });
     attack.deliver(&datagram);
     assert!(!attack.victim.has_connection());
@@ -435,7 +435,7 @@ fn an_endpoint_without_state_resets_and_never_for_ever() {
         payload.resize(1 + padding, 0);
         let datagram = attack.peer.seal(&Packet {
             dst: Some(old),
-            ..Packet::new(Epoch::OneRtt, &payload)
+            ..Packet::new(EncryptionLevel::OneRtt, &payload)
         });
         attack.victim.receive(attack.now, home(), &datagram);
         let answer = attack.victim.answers.pop().unwrap();

@@ -1,7 +1,7 @@
 //! Version negotiation against peers and strangers that lie about versions (RFC 9368, section 4; RFC
 //! 9369, section 4.1).
 
-use swiftwater_quic::crypto::Epoch;
+use swiftwater_quic::crypto::EncryptionLevel;
 use swiftwater_quic::wire::{
     ErrorCode, Frame, PartialHeader, TransportParameters, VERSION_1, VERSION_2, Writer, frame,
     write_version_negotiation,
@@ -247,11 +247,11 @@ fn once_handshake_bytes_came_the_version_stays() {
     assert_connected(&mut attack, VERSION_1);
     let dropped = attack.victim.connection().stats().packets_dropped;
     attack.peer.version = VERSION_2;
-    for epoch in [Epoch::Initial, Epoch::Handshake] {
+    for level in [EncryptionLevel::Initial, EncryptionLevel::Handshake] {
         let payload = encode(&[Frame::Ping]);
-        let datagram = match epoch {
-            Epoch::Initial => attack.peer.seal_initial(&payload, 1200),
-            epoch => attack.peer.seal(&crate::peer::Packet::new(epoch, &payload)),
+        let datagram = match level {
+            EncryptionLevel::Initial => attack.peer.seal_initial(&payload, 1200),
+            level => attack.peer.seal(&crate::peer::Packet::new(level, &payload)),
         };
         attack.deliver(&datagram);
     }
@@ -397,7 +397,7 @@ fn a_first_message_in_pieces_is_read_before_the_version_is_chosen() {
         versions: vec![VERSION_2, VERSION_1],
         ..Setup::default()
     });
-    let hello = attack.peer.take_crypto(Epoch::Initial);
+    let hello = attack.peer.take_crypto(EncryptionLevel::Initial);
     let (head, tail) = hello.split_at(hello.len() / 2);
     for (offset, data) in [(0, head), (head.len() as u64, tail)] {
         assert!(attack.peer.packets.iter().all(|p| p.version == VERSION_1));

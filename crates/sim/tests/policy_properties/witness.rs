@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use swiftwater_quic::crypto::Epoch;
+use swiftwater_quic::crypto::EncryptionLevel;
 use swiftwater_quic::observe::{Observation, Observer, ObserverFactory, Purpose, SentFrame};
 use swiftwater_quic::policy::{
     AckPolicy, ConfigureError, Hints, Occasion, OutstandingRange, PacketFate, PacketOutcome,
@@ -226,7 +226,7 @@ impl ObserverFactory for Witness {
 impl Observer for Witness {
     fn observe(&mut self, now: Instant, observation: &Observation<'_>) {
         if let Observation::PacketSent {
-            epoch: Epoch::OneRtt,
+            level: EncryptionLevel::OneRtt,
             number,
             frames,
             ..

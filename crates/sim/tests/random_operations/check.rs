@@ -59,7 +59,7 @@ impl World {
         if in_flight <= cwnd + packet {
             watch.ptos_within_window = ptos;
         } else if in_flight > watch.in_flight && !moved {
-            // Two probes a time, in up to two epochs; and the one packet of an episode. The window
+            // Two probes a time, in up to two encryption levels; and the one packet of an episode. The window
             // may have shrunk after the packets left.
             let probes = 4 * (ptos - watch.ptos_within_window);
             assert!(

@@ -1,4 +1,4 @@
-//! The null handshake: who says what in which epoch, as in TLS 1.3's full handshake.
+//! The null handshake: who says what in which encryption level, as in TLS 1.3's full handshake.
 //!
 //! ```text
 //! client                                             server
@@ -21,14 +21,15 @@ use std::sync::Arc;
 
 use swiftwater_quic::EarlyLimits;
 use swiftwater_quic::crypto::{
-    CryptoError, EarlyKeys, Epoch, KeyPair, NewKeys, PacketKey, Session, SessionError, TlsError,
+    CryptoError, EarlyKeys, EncryptionLevel, KeyPair, NewKeys, PacketKey, Session, SessionError,
+    TlsError,
 };
 use swiftwater_units::Side;
 
 use super::keys::Secret;
 use super::messages::{self, ClientHello, EncryptedExtensions, Kind, alert, failure};
 use super::tickets::{Issued, NullTicket};
-use crate::checks::{check_epoch, check_version};
+use crate::checks::{check_level, check_version};
 use crate::outbox::Outbox;
 use crate::sessions::{ServerId, SessionKind, SessionStore, StoredSession};
 
@@ -82,7 +83,7 @@ pub struct NullSession {
     /// From which the next connection's early keys are derived.
     resumption: Option<Secret>,
     expect: Expect,
-    read_epoch: Epoch,
+    read_level: EncryptionLevel,
     /// Handshake bytes that don't make a whole message yet.
     buffer: Vec<u8>,
     outbox: Outbox,
@@ -131,7 +132,7 @@ impl NullSession {
             early_accepted: false,
             resumption: None,
             expect,
-            read_epoch: Epoch::Initial,
+            read_level: EncryptionLevel::Initial,
             buffer: Vec::new(),
             outbox: Outbox::default(),
             transcript: Secret(0),
@@ -171,9 +172,9 @@ impl NullSession {
     }
 
     fn handshake_keys(&mut self) -> NewKeys {
-        self.read_epoch = Epoch::Handshake;
+        self.read_level = EncryptionLevel::Handshake;
         NewKeys {
-            epoch: Epoch::Handshake,
+            level: EncryptionLevel::Handshake,
             keys: self
                 .transcript
                 .derive("handshake", &self.version.to_be_bytes())
@@ -187,7 +188,7 @@ impl NullSession {
             .derive("application", &self.version.to_be_bytes());
         self.application = Some((secret, secret));
         NewKeys {
-            epoch: Epoch::OneRtt,
+            level: EncryptionLevel::OneRtt,
             keys: secret.keys(self.side()),
         }
     }
@@ -376,7 +377,7 @@ impl NullSession {
         }
         self.resumption = Some(self.transcript.derive("resumption", &[]));
         self.expect = Expect::Nothing;
-        self.read_epoch = Epoch::OneRtt;
+        self.read_level = EncryptionLevel::OneRtt;
         Ok(())
     }
 }
@@ -417,15 +418,15 @@ impl fmt::Debug for NullSession {
 }
 
 impl Session for NullSession {
-    fn read_handshake(&mut self, epoch: Epoch, data: &[u8]) -> Result<(), TlsError> {
-        check_epoch(self.read_epoch, epoch)?;
+    fn read_handshake(&mut self, level: EncryptionLevel, data: &[u8]) -> Result<(), TlsError> {
+        check_level(self.read_level, level)?;
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.extend_from_slice(data);
         let mut read = 0;
         while let Some((kind, len)) = messages::first(&buffer[read..])? {
             self.on_message(kind, &buffer[read..read + len])?;
             read += len;
-            if self.read_epoch != epoch && read < buffer.len() {
+            if self.read_level != level && read < buffer.len() {
                 let reason = "handshake bytes behind a change of keys";
                 return Err(failure(alert::UNEXPECTED_MESSAGE, reason));
             }

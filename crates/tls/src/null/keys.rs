@@ -14,7 +14,7 @@ const TAG_LEN: usize = 16;
 /// Most bytes that a packet number takes; samples start behind them (RFC 9001, section 5.4.2).
 const MAX_PACKET_NUMBER_LEN: usize = 4;
 
-/// From which keys are derived: those of an epoch and key phase, or those of one direction.
+/// From which keys are derived: those of an encryption level and key phase, or those of one direction.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Secret(pub(super) u64);
 

@@ -6,10 +6,10 @@
 //! - sizes: 16 bytes of tag on every packet, flights of the handshake as long as those of rustls
 //!   with an Ed25519 certificate of the same length;
 //! - resumption: tickets, handshakes without certificate, early data, tickets that work once;
-//! - order: the same messages in the same epochs, keys at the same moments, ALPN, server name,
+//! - order: the same messages in the same encryption levels, keys at the same moments, ALPN, server name,
 //!   transport parameters, key updates, key limits of AES-GCM;
 //! - detection of damage: a 64-bit checksum over path, number, header and payload, keyed by
-//!   connection, epoch, direction and key phase, so that a changed packet or one of other keys does
+//!   connection, encryption level, direction and key phase, so that a changed packet or one of other keys does
 //!   not open.
 //!
 //! What it leaves out: secrecy, authentication, certificates, randomness. The same inputs give the

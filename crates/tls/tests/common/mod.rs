@@ -13,8 +13,8 @@
 use std::iter;
 
 use swiftwater_quic::crypto::{
-    ClientCrypto, CryptoError, Epoch, HeaderKey, KeyPair, Keys, NewKeys, PacketKey, ServerCrypto,
-    Session, TlsError,
+    ClientCrypto, CryptoError, EncryptionLevel, HeaderKey, KeyPair, Keys, NewKeys, PacketKey,
+    ServerCrypto, Session, TlsError,
 };
 use swiftwater_units::{PacketNumber, PathId};
 use swiftwater_wire::{ConnectionId, VERSION_1};
@@ -37,10 +37,10 @@ pub fn hex(text: &str) -> Vec<u8> {
 pub struct Peer {
     pub session: Box<dyn Session>,
     pub keys: Vec<NewKeys>,
-    /// Bytes to the other side by epoch.
+    /// Bytes to the other side by encryption level.
     pub said: [Vec<u8>; 3],
     heard: [usize; 3],
-    write_epoch: Epoch,
+    write_level: EncryptionLevel,
 }
 
 impl Peer {
@@ -50,7 +50,7 @@ impl Peer {
             keys: Vec::new(),
             said: Default::default(),
             heard: [0; 3],
-            write_epoch: Epoch::Initial,
+            write_level: EncryptionLevel::Initial,
         };
         peer.speak();
         peer
@@ -62,10 +62,10 @@ impl Peer {
             let mut bytes = Vec::new();
             let keys = self.session.write_handshake(&mut bytes);
             let done = bytes.is_empty() && keys.is_none();
-            self.said[self.write_epoch as usize].extend_from_slice(&bytes);
+            self.said[self.write_level as usize].extend_from_slice(&bytes);
             if let Some(keys) = keys {
-                assert_eq!(keys.epoch as usize, self.write_epoch as usize + 1);
-                self.write_epoch = keys.epoch;
+                assert_eq!(keys.level as usize, self.write_level as usize + 1);
+                self.write_level = keys.level;
                 self.keys.push(keys);
             }
             if done {
@@ -74,16 +74,16 @@ impl Peer {
         }
     }
 
-    /// Takes at most `len` bytes of what `other` said, from the lowest epoch that has news; false
+    /// Takes at most `len` bytes of what `other` said, from the lowest encryption level that has news; false
     /// if there are none.
     pub fn listen(&mut self, other: &Self, len: usize) -> Result<bool, TlsError> {
-        for epoch in Epoch::SPACES {
-            let from = self.heard[epoch as usize];
-            let news = &other.said[epoch as usize][from..];
+        for level in EncryptionLevel::SPACES {
+            let from = self.heard[level as usize];
+            let news = &other.said[level as usize][from..];
             if !news.is_empty() {
                 let part = &news[..len.clamp(1, news.len())];
-                self.heard[epoch as usize] += part.len();
-                self.session.read_handshake(epoch, part)?;
+                self.heard[level as usize] += part.len();
+                self.session.read_handshake(level, part)?;
                 self.speak();
                 return Ok(true);
             }
@@ -91,9 +91,9 @@ impl Peer {
         Ok(false)
     }
 
-    pub fn keys(&self, epoch: Epoch) -> &Keys {
-        let found = self.keys.iter().find(|keys| keys.epoch == epoch);
-        &found.expect("keys of this epoch").keys
+    pub fn keys(&self, level: EncryptionLevel) -> &Keys {
+        let found = self.keys.iter().find(|keys| keys.level == level);
+        &found.expect("keys of this level").keys
     }
 }
 
@@ -195,7 +195,10 @@ pub fn assert_phases_agree(client: &mut Peer, server: &mut Peer, updates: usize)
     for _ in 0..updates {
         let ours = client.session.next_packet_keys().unwrap();
         let theirs = server.session.next_packet_keys().unwrap();
-        let (client, server) = (client.keys(Epoch::OneRtt), server.keys(Epoch::OneRtt));
+        let (client, server) = (
+            client.keys(EncryptionLevel::OneRtt),
+            server.keys(EncryptionLevel::OneRtt),
+        );
         assert_packets_agree(&ours, &theirs, &client.header, &server.header);
         assert_packets_agree(&theirs, &ours, &server.header, &client.header);
         for old in &packets {

@@ -2,7 +2,7 @@
 
 use swiftwater_units::Instant;
 
-use crate::path::{Address, Role, SidePath};
+use crate::path::{Address, CandidatePath, Role};
 
 use super::super::Connection;
 use super::super::receive::Origin;
@@ -41,26 +41,26 @@ impl Connection {
             // Once a client is at the preferred address, what comes to the old one is late.
             return;
         }
-        let Some(at) = path.side.find(&from) else {
+        let Some(at) = path.candidates.find(&from) else {
             return self.follow_to_new(now, origin, ours_differs);
         };
-        let Some(side) = path.side.get(at) else {
+        let Some(side) = path.candidates.get(at) else {
             return;
         };
         let proven = side.amplification.is_validated();
         match side.role {
             // The peer is back; or it never left, and the move was a forgery.
-            Role::Left => self.switch_to(now, at, None),
+            Role::Previous => self.switch_to(now, at, None),
             _ if ours_differs && side.validation.is_running() => {
-                if let Some(side) = self.paths.first_mut().path.side.get_mut(at) {
+                if let Some(side) = self.paths.first_mut().path.candidates.get_mut(at) {
                     side.role = Role::Awaited;
                 }
             }
             _ => {
                 self.switch_to(now, at, None);
-                self.check_left();
+                self.probe_previous();
                 if proven {
-                    self.tell_peer_moved(from);
+                    self.emit_peer_moved(from);
                 }
             }
         }
@@ -81,7 +81,7 @@ impl Connection {
         };
         if role == Role::Probed {
             self.switch_to(now, at, None);
-            self.check_left();
+            self.probe_previous();
         }
     }
 
@@ -94,7 +94,7 @@ impl Connection {
         self.add_from_peer(now, origin, Role::Probed, true)
     }
 
-    /// Adds a side path for where a packet came from, and validates it. `None` if there are too
+    /// Adds a candidate path for where a packet came from, and validates it. `None` if there are too
     /// many, or if the peer only probes from there, with another of our connection IDs, but gave none
     /// to answer with.
     fn add_from_peer(
@@ -123,31 +123,31 @@ impl Connection {
         }
         let validated = from.remote == path.address.remote && path.amplification.is_validated();
         let limit = amplification(validated, origin.datagram_len);
-        let at = self.add_side(now, SidePath::new(from, role, cid, limit))?;
-        self.validate_side(at);
+        let at = self.add_candidate(now, CandidatePath::new(from, role, cid, limit))?;
+        self.validate_candidate(at);
         Some(at)
     }
 
     /// A path that the peer has already taken needs a place more than any that it only probed.
     fn make_room(&mut self) {
-        let side = &self.paths.first().path.side;
+        let side = &self.paths.first().path.candidates;
         if side.place().is_err()
             && let Some(probed) = side.in_role(Role::Probed)
         {
-            self.drop_side(probed);
+            self.drop_candidate(probed);
         }
     }
 
     /// Asks on the old path whether the peer really left it (section 9.3.3): if it is still there, it
     /// answers with a packet that brings us back.
-    pub(super) fn check_left(&mut self) {
-        let left = self.paths.first().path.side.in_role(Role::Left);
+    pub(super) fn probe_previous(&mut self) {
+        let left = self.paths.first().path.candidates.in_role(Role::Previous);
         if let Some(at) = left {
-            self.validate_side(at);
+            self.validate_candidate(at);
         }
     }
 
-    fn tell_peer_moved(&mut self, to: Address) {
+    fn emit_peer_moved(&mut self, to: Address) {
         let remote = to.remote;
         let event = super::Event::PeerMoved { remote };
         self.outbox.events.push_back(event);

@@ -1,6 +1,6 @@
 //! Moving to another path (RFC 9000, sections 8.2 and 9): what clients and servers have in common.
 //!
-//! One path is in use; `path::SidePaths` holds those that are probed and the one that was left.
+//! One path is in use; `path::CandidatePaths` holds those that are probed and the one that was left.
 //! `follow` is a server's part, `request` a client's. Here lives what both need: challenges and
 //! responses, the switch from one path to another, and what is to be forgotten on the way.
 //!
@@ -18,14 +18,14 @@ use swiftwater_wire::ErrorCode;
 
 use crate::error::{ConnectionError, TransportError};
 use crate::observe::Observation;
-use crate::path::{Address, Amplification, Answered, Kept, Reach, Role, SidePath};
+use crate::path::{AckedDatagramSize, Address, Amplification, Answered, CandidatePath, Kept, Role};
 
 use super::Connection;
 use super::events::{EndpointEvent, Event};
 use super::receive::Origin;
 
 /// Probe timeouts for which a path that was left is kept: late packets and challenges still come.
-const LINGER_PTOS: u32 = 3;
+const PREVIOUS_PATH_PTOS: u32 = 3;
 
 /// Validations in a row that show a path to be too small, each of two challenges or more: with one in
 /// five datagrams lost, one good path in five hundred fails by chance.
@@ -44,16 +44,16 @@ impl Connection {
         let entry = self.paths.first_mut();
         let rtt = entry.recovery.rtt().smoothed;
         let path = &mut entry.path;
-        if !path.echoes.admit(now, rtt) {
+        if !path.path_response_limit.admit(now, rtt) {
             return self.monitor.dropped(now, "challenges beyond measure");
         }
         if path.address.matches(origin.address) {
             return path.on_challenge(data);
         }
-        let known = path.side.find(origin.address);
+        let known = path.candidates.find(origin.address);
         let at = known.or_else(|| self.add_probed(now, origin));
         let path = &mut self.paths.first_mut().path;
-        match at.and_then(|at| path.side.get_mut(at)) {
+        match at.and_then(|at| path.candidates.get_mut(at)) {
             Some(side) => side.on_challenge(data),
             None => self
                 .monitor
@@ -67,8 +67,8 @@ impl Connection {
         if let Some(answered) = path.validation.on_response(now, data) {
             return self.on_path_validated(now, answered);
         }
-        if let Some((at, answered)) = path.side.on_response(now, data) {
-            self.on_side_validated(now, at, answered);
+        if let Some((at, answered)) = path.candidates.on_response(now, data) {
+            self.on_candidate_validated(now, at, answered);
         }
     }
 
@@ -80,23 +80,24 @@ impl Connection {
         let was_validated = path.amplification.is_validated();
         path.amplification.set_validated();
         if answered.complete {
-            path.side.expire_left(now + pto * LINGER_PTOS);
+            path.candidates
+                .expire_previous(now + pto * PREVIOUS_PATH_PTOS);
         }
         if self.identity.side.is_client() {
             if answered.complete {
-                self.tell_migrated(address);
+                self.emit_migrated(address);
             }
         } else if !was_validated {
             let remote = address.remote;
             self.outbox.events.push_back(Event::PeerMoved { remote });
         }
-        self.tell_validated(now, address, answered);
+        self.emit_validated(now, address, answered);
     }
 
-    /// A side path answered.
-    fn on_side_validated(&mut self, now: Instant, at: usize, answered: Answered) {
+    /// A candidate path answered.
+    fn on_candidate_validated(&mut self, now: Instant, at: usize, answered: Answered) {
         let path = &mut self.paths.first_mut().path;
-        let Some(side) = path.side.get_mut(at) else {
+        let Some(side) = path.candidates.get_mut(at) else {
             return;
         };
         let (address, role) = (side.address, side.role);
@@ -104,7 +105,7 @@ impl Connection {
         if side.role == Role::Probed {
             side.stand_by(now);
         }
-        self.tell_validated(now, address, answered);
+        self.emit_validated(now, address, answered);
         if !answered.complete {
             return;
         }
@@ -112,36 +113,36 @@ impl Connection {
             Role::Chosen | Role::Preferred => self.arrive(now, at, answered.rtt),
             Role::Awaited => {
                 self.switch_to(now, at, Some(answered.rtt));
-                self.check_left();
+                self.probe_previous();
                 let remote = address.remote;
                 self.outbox.events.push_back(Event::PeerMoved { remote });
             }
             // The old path still answers. Whether the new one is real shows by itself.
-            Role::Probed | Role::Left => {}
+            Role::Probed | Role::Previous => {}
         }
     }
 
-    fn tell_validated(&mut self, now: Instant, path: Address, answered: Answered) {
+    fn emit_validated(&mut self, now: Instant, path: Address, answered: Answered) {
         let rtt = answered.rtt;
         self.monitor
             .observe(now, &Observation::PathValidated { path, rtt });
     }
 
-    /// Makes side path `at` the one in use; `rtt` is the time that its validation took, if it is
+    /// Makes candidate path `at` the one in use; `rtt` is the time that its validation took, if it is
     /// known. The path in use so far is kept as the one left if it was validated: only such a one is
     /// worth going back to.
     fn switch_to(&mut self, now: Instant, at: usize, rtt: Option<Duration>) {
-        let linger = self.pto() * LINGER_PTOS;
+        let linger = self.pto() * PREVIOUS_PATH_PTOS;
         let config = &self.identity.config;
         let entry = self.paths.first_mut();
         let path = &mut entry.path;
-        let next = path.side.remove(at);
+        let next = path.candidates.remove(at);
         let cid = next.cid.map(|cid| path.remote_cids.exchange(cid));
         let from = std::mem::replace(&mut path.address, next.address);
         let amplification = std::mem::replace(&mut path.amplification, next.amplification);
         path.validation = next.validation;
-        path.reach = Reach::starting_at(entry.space.ledger.next_number());
-        let mut left = SidePath::new(from, Role::Left, cid, amplification);
+        path.acked_datagram_size = AckedDatagramSize::starting_at(entry.space.ledger.next_number());
+        let mut left = CandidatePath::new(from, Role::Previous, cid, amplification);
         left.responses = std::mem::replace(&mut path.responses, next.responses);
         if let Some(kept) = next.kept {
             entry.recovery.resume(now, kept.recovery);
@@ -166,7 +167,7 @@ impl Connection {
         }
         entry.pacing_until = None;
         let to = path.address;
-        self.keep_left(left);
+        self.keep_previous(left);
         self.monitor.stats.path_changes += 1;
         self.monitor
             .observe(now, &Observation::PathChanged { from, to });
@@ -175,28 +176,28 @@ impl Connection {
     }
 
     /// Keeps the path that was left, in place of an older one.
-    fn keep_left(&mut self, left: SidePath) {
+    fn keep_previous(&mut self, left: CandidatePath) {
         if !left.amplification.is_validated() {
             return self.forget(&left);
         }
         let path = &mut self.paths.first_mut().path;
-        if let Some(older) = path.side.in_role(Role::Left) {
-            let older = path.side.remove(older);
-            path.side.push(left);
+        if let Some(older) = path.candidates.in_role(Role::Previous) {
+            let older = path.candidates.remove(older);
+            path.candidates.push(left);
             self.forget(&older);
         } else {
-            path.side.push(left);
+            path.candidates.push(left);
         }
     }
 
-    /// Gives up side path `at`.
-    fn drop_side(&mut self, at: usize) {
-        let side = self.paths.first_mut().path.side.remove(at);
+    /// Gives up candidate path `at`.
+    fn drop_candidate(&mut self, at: usize) {
+        let side = self.paths.first_mut().path.candidates.remove(at);
         self.forget(&side);
     }
 
     /// Retires the connection ID of a path that is no more (section 9.5).
-    fn forget(&mut self, side: &SidePath) {
+    fn forget(&mut self, side: &CandidatePath) {
         if let Some(cid) = side.cid {
             let cids = &mut self.paths.first_mut().path.remote_cids;
             let outcome = cids.release(cid.sequence);
@@ -204,19 +205,19 @@ impl Connection {
         }
     }
 
-    /// The peer retired connection IDs that side paths use: they get others, or end.
+    /// The peer retired connection IDs that candidate paths use: they get others, or end.
     pub(super) fn replace_retired_cids(&mut self, now: Instant) {
         let mut at = 0;
         loop {
             let path = &mut self.paths.first_mut().path;
-            let Some(side) = path.side.get_mut(at) else {
+            let Some(side) = path.candidates.get_mut(at) else {
                 break;
             };
             let is_lost = |sequence| !path.remote_cids.is_assigned(sequence);
             if side.cid.is_some_and(|cid| is_lost(cid.sequence)) {
                 side.cid = path.remote_cids.assign();
                 // A retreat must stay possible, with the ID in use if there is no other.
-                if side.cid.is_none() && side.role != Role::Left {
+                if side.cid.is_none() && side.role != Role::Previous {
                     self.fail_side(now, at);
                     continue;
                 }
@@ -243,13 +244,14 @@ impl Connection {
         // The path that was left is kept, silent or not, until the peer has shown that it did leave.
         let is_settled = self.paths.first().path.amplification.is_validated();
         let mut at = 0;
-        while let Some(side) = self.paths.first_mut().path.side.get_mut(at) {
-            let failed = side.validation.on_timeout(now) && (side.role != Role::Left || is_settled);
+        while let Some(side) = self.paths.first_mut().path.candidates.get_mut(at) {
+            let failed =
+                side.validation.on_timeout(now) && (side.role != Role::Previous || is_settled);
             let expired = side.expires_at.is_some_and(|expiry| expiry <= now);
             if failed {
                 self.fail_side(now, at);
             } else if expired {
-                self.drop_side(at);
+                self.drop_candidate(at);
             } else {
                 at += 1;
             }
@@ -258,7 +260,7 @@ impl Connection {
 
     /// Side path `at` didn't answer.
     fn fail_side(&mut self, now: Instant, at: usize) {
-        let Some(side) = self.paths.first().path.side.get(at) else {
+        let Some(side) = self.paths.first().path.candidates.get(at) else {
             return;
         };
         let path = side.address;
@@ -268,7 +270,7 @@ impl Connection {
                 .push_back(Event::MigrationFailed { path });
         }
         self.monitor.observe(now, &Observation::PathFailed { path });
-        self.drop_side(at);
+        self.drop_candidate(at);
     }
 
     /// The path in use didn't answer a full challenge: back to the old one, or the end (sections 9.3.2
@@ -278,9 +280,12 @@ impl Connection {
         let address = path.address;
         let is_client = self.identity.side.is_client();
         let is_known = is_client || path.amplification.is_validated();
-        let (is_full, is_alive) = (path.reach.is_full(), path.reach.is_any());
+        let (is_full, is_alive) = (
+            path.acked_datagram_size.is_full(),
+            path.acked_datagram_size.is_any(),
+        );
         let has_patience = path.validation.failures() < FULL_SIZE_VALIDATIONS;
-        let left = path.side.in_role(Role::Left);
+        let left = path.candidates.in_role(Role::Previous);
         self.monitor
             .observe(now, &Observation::PathFailed { path: address });
         if is_client {
@@ -291,8 +296,12 @@ impl Connection {
         }
         if is_known && is_full {
             // Only the answers were lost: what the path must carry, it does.
-            let expiry = now + self.pto() * LINGER_PTOS;
-            self.paths.first_mut().path.side.expire_left(expiry);
+            let expiry = now + self.pto() * PREVIOUS_PATH_PTOS;
+            self.paths
+                .first_mut()
+                .path
+                .candidates
+                .expire_previous(expiry);
         } else if is_known && is_alive && has_patience {
             self.try_full_size_again();
         } else if is_known && !is_alive {
@@ -311,7 +320,8 @@ impl Connection {
     fn try_full_size_again(&mut self) {
         let pto = self.probing_pto();
         let entry = self.paths.first_mut();
-        entry.path.reach = Reach::starting_at(entry.space.ledger.next_number());
+        entry.path.acked_datagram_size =
+            AckedDatagramSize::starting_at(entry.space.ledger.next_number());
         entry.path.validation.start(pto);
         self.ping();
     }
@@ -323,29 +333,29 @@ impl Connection {
         self.fail(now, TransportError::new(ErrorCode::NO_VIABLE_PATH, reason));
     }
 
-    /// Starts the validation of side path `at`.
-    fn validate_side(&mut self, at: usize) {
+    /// Starts the validation of candidate path `at`.
+    fn validate_candidate(&mut self, at: usize) {
         let pto = self.probing_pto();
-        if let Some(side) = self.paths.first_mut().path.side.get_mut(at) {
+        if let Some(side) = self.paths.first_mut().path.candidates.get_mut(at) {
             side.validation.start(pto);
         }
     }
 
-    /// Adds a side path in place of one that nobody waits for; `None` if there are too many.
-    fn add_side(&mut self, now: Instant, side: SidePath) -> Option<usize> {
+    /// Adds a candidate path in place of one that nobody waits for; `None` if there are too many.
+    fn add_candidate(&mut self, now: Instant, side: CandidatePath) -> Option<usize> {
         let path = side.address;
-        match self.paths.first().path.side.place() {
-            Ok(Some(spare)) => self.drop_side(spare),
+        match self.paths.first().path.candidates.place() {
+            Ok(Some(spare)) => self.drop_candidate(spare),
             Ok(None) => {}
             Err(_) => {
                 self.forget(&side);
                 return None;
             }
         }
-        self.paths.first_mut().path.side.push(side);
+        self.paths.first_mut().path.candidates.push(side);
         self.monitor.observe(now, &Observation::PathProbed { path });
         self.sync_reset_tokens();
-        self.paths.first().path.side.find(&path)
+        self.paths.first().path.candidates.find(&path)
     }
 
     /// Tells the endpoint which tokens reset the connection from which addresses, after either may
@@ -357,7 +367,7 @@ impl Connection {
             .map(|token| (path.address.remote, token))
             .into_iter()
             .collect();
-        for side in path.side.iter() {
+        for side in path.candidates.iter() {
             if let Some(token) = side.cid.and_then(|cid| cid.token) {
                 tokens.push((side.address.remote, token));
             }

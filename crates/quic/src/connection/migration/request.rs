@@ -7,7 +7,7 @@ use std::time::Duration;
 use swiftwater_units::Instant;
 
 use crate::error::MigrateError;
-use crate::path::{Address, Amplification, Role, SidePath};
+use crate::path::{Address, Amplification, CandidatePath, Role};
 use crate::transmit::LocalAddress;
 
 use super::super::Connection;
@@ -49,11 +49,11 @@ impl Connection {
         self.abandon_probe(Role::Chosen);
         let preferred = self.abandon_probe(Role::Preferred);
         self.probe(now, address, Role::Chosen)?;
-        if let Some(at) = self.paths.first().path.side.in_role(Role::Chosen) {
+        if let Some(at) = self.paths.first().path.candidates.in_role(Role::Chosen) {
             self.switch_to(now, at, None);
         }
-        if let Some(left) = self.paths.first().path.side.in_role(Role::Left) {
-            self.drop_side(left);
+        if let Some(left) = self.paths.first().path.candidates.in_role(Role::Previous) {
+            self.drop_candidate(left);
         }
         // What was in flight may be lost, and a client that only receives would say nothing: the
         // server must hear of the new address now.
@@ -99,28 +99,28 @@ impl Connection {
     /// Starts to probe a path with a connection ID of its own.
     fn probe(&mut self, now: Instant, address: Address, role: Role) -> Result<(), MigrateError> {
         let path = &mut self.paths.first_mut().path;
-        if let Some(known) = path.side.find(&address) {
+        if let Some(known) = path.candidates.find(&address) {
             // The path that was just left: back there, with another connection ID.
-            self.drop_side(known);
+            self.drop_candidate(known);
         }
         let cids = &mut self.paths.first_mut().path.remote_cids;
         let cid = cids.assign().ok_or(MigrateError::NoConnectionId)?;
         // The server's address is known to be its own; a preferred one only because the server says
         // so. Probing it takes no more than starting a connection does (section 21.5.3).
-        let side = SidePath::new(address, role, Some(cid), Amplification::validated());
+        let side = CandidatePath::new(address, role, Some(cid), Amplification::validated());
         let at = self
-            .add_side(now, side)
+            .add_candidate(now, side)
             .ok_or(MigrateError::NoConnectionId)?;
-        self.validate_side(at);
+        self.validate_candidate(at);
         Ok(())
     }
 
     /// Gives up a path that we are probing; returns the peer's address there.
     fn abandon_probe(&mut self, role: Role) -> Option<SocketAddr> {
-        let side = &self.paths.first().path.side;
+        let side = &self.paths.first().path.candidates;
         let at = side.in_role(role)?;
         let remote = side.get(at)?.address.remote;
-        self.drop_side(at);
+        self.drop_candidate(at);
         Some(remote)
     }
 
@@ -135,10 +135,10 @@ impl Connection {
         }
         // A client that only receives would say nothing: the server follows non-probing packets.
         self.ping();
-        self.tell_migrated(address);
+        self.emit_migrated(address);
     }
 
-    pub(super) fn tell_migrated(&mut self, path: Address) {
+    pub(super) fn emit_migrated(&mut self, path: Address) {
         self.outbox.events.push_back(Event::Migrated { path });
     }
 

@@ -1,9 +1,9 @@
-//! What may be sent now: epochs, acknowledgements, data; within window, pace and amplification
+//! What may be sent now: encryption levels, acknowledgements, data; within window, pace and amplification
 //! limit.
 
 use swiftwater_units::{ByteCount, Instant};
 
-use crate::crypto::Epoch;
+use crate::crypto::EncryptionLevel;
 use crate::policy::{Demand, Occasion};
 use crate::recovery::SendPurpose;
 
@@ -13,23 +13,23 @@ use super::MIN_INITIAL_SIZE;
 /// One packet to build.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::connection) struct Packet {
-    pub(super) epoch: Epoch,
+    pub(super) level: EncryptionLevel,
     /// Ack-eliciting frames may be written.
     pub(super) data: bool,
     /// Only path validation may be written of them: the window is full.
     pub(super) only_validation: bool,
     /// It answers a probe timeout: outside the window, and ack-eliciting whatever there is to say.
     pub(super) probe: bool,
-    /// It is for a side path: a challenge, a response or both, and nothing else.
+    /// It is for a candidate path: a challenge, a response or both, and nothing else.
     pub(super) side: Option<[Option<[u8; 8]>; 2]>,
     /// It tests whether the path carries a packet of its size.
     pub(super) mtu_probe: bool,
 }
 
 impl Packet {
-    fn new(epoch: Epoch, data: bool, probe: bool) -> Self {
+    fn new(level: EncryptionLevel, data: bool, probe: bool) -> Self {
         Self {
-            epoch,
+            level,
             data,
             only_validation: false,
             probe,
@@ -38,11 +38,11 @@ impl Packet {
         }
     }
 
-    /// A packet for a side path, with a challenge, a response or both.
+    /// A packet for a candidate path, with a challenge, a response or both.
     pub(super) fn validation(challenge: Option<[u8; 8]>, response: Option<[u8; 8]>) -> Self {
         Self {
             side: Some([challenge, response]),
-            ..Self::new(Epoch::OneRtt, false, false)
+            ..Self::new(EncryptionLevel::OneRtt, false, false)
         }
     }
 
@@ -50,7 +50,7 @@ impl Packet {
     pub(in crate::connection) fn mtu_probe() -> Self {
         Self {
             mtu_probe: true,
-            ..Self::new(Epoch::OneRtt, true, false)
+            ..Self::new(EncryptionLevel::OneRtt, true, false)
         }
     }
 
@@ -76,7 +76,7 @@ pub(super) struct Plan {
 impl Plan {
     fn nothing() -> Self {
         Self {
-            packets: [Packet::new(Epoch::OneRtt, false, false); 3],
+            packets: [Packet::new(EncryptionLevel::OneRtt, false, false); 3],
             len: 0,
             pads: false,
             budget: 0,
@@ -108,14 +108,15 @@ impl Plan {
 }
 
 impl Connection {
-    /// True if ack-eliciting frames wait in `epoch`.
-    fn has_data(&self, epoch: Epoch) -> bool {
-        let Some(space) = self.space(epoch) else {
+    /// True if ack-eliciting frames wait in `level`.
+    fn has_data(&self, level: EncryptionLevel) -> bool {
+        let Some(space) = self.space(level) else {
             return false;
         };
-        self.handshake.has_pending(epoch)
+        self.handshake.has_pending(level)
             || space.ping
-            || (matches!(epoch, Epoch::OneRtt | Epoch::ZeroRtt) && self.has_application_data())
+            || (matches!(level, EncryptionLevel::OneRtt | EncryptionLevel::ZeroRtt)
+                && self.has_application_data())
     }
 
     /// True if control frames, datagrams or stream bytes wait.
@@ -133,14 +134,16 @@ impl Connection {
         }
     }
 
-    /// Epochs in which packets can be sent now.
-    pub(in crate::connection) fn can_seal(&self, epoch: Epoch) -> bool {
-        let it_is_time = match epoch {
-            Epoch::Initial | Epoch::Handshake => true,
-            Epoch::OneRtt => self.may_send_one_rtt(),
-            Epoch::ZeroRtt => self.identity.side.is_client() && !self.handshake.is_complete(),
+    /// Encryption levels in which packets can be sent now.
+    pub(in crate::connection) fn can_seal(&self, level: EncryptionLevel) -> bool {
+        let it_is_time = match level {
+            EncryptionLevel::Initial | EncryptionLevel::Handshake => true,
+            EncryptionLevel::OneRtt => self.may_send_one_rtt(),
+            EncryptionLevel::ZeroRtt => {
+                self.identity.side.is_client() && !self.handshake.is_complete()
+            }
         };
-        it_is_time && self.handshake.protection_ref().has(epoch) && self.space(epoch).is_some()
+        it_is_time && self.handshake.protection_ref().has(level) && self.space(level).is_some()
     }
 
     /// True if a challenge or a response waits.
@@ -158,34 +161,37 @@ impl Connection {
         }
         plan.budget = usize::try_from(budget).unwrap_or(usize::MAX);
         self.copy_handshake(now, data_may_go && self.has_window(limit));
-        let epochs = self.epochs_in_use();
-        let waiting = |epoch: &Epoch| self.can_seal(*epoch) && self.has_data(*epoch);
-        let wants_data = epochs.iter().any(waiting);
+        let levels = self.levels_in_use();
+        let waiting = |level: &EncryptionLevel| self.can_seal(*level) && self.has_data(*level);
+        let wants_data = levels.iter().any(waiting);
         let may_send_data = data_may_go && self.may_send_data(now, limit, wants_data);
-        for &epoch in epochs {
-            if !self.can_seal(epoch) {
+        for &level in levels {
+            if !self.can_seal(level) {
                 continue;
             }
-            let Some(space) = self.space(epoch) else {
+            let Some(space) = self.space(level) else {
                 continue;
             };
             let probe = space.probes > 0;
-            let full = probe || (may_send_data && self.has_data(epoch));
-            let validation = epoch == Epoch::OneRtt && self.has_validation();
+            let full = probe || (may_send_data && self.has_data(level));
+            let validation = level == EncryptionLevel::OneRtt && self.has_validation();
             let data = full || validation;
             // Acknowledgements of early packets ride along with whatever goes out.
-            let acks = epoch != Epoch::ZeroRtt
+            let acks = level != EncryptionLevel::ZeroRtt
                 && (space.received.ack_is_due(now)
-                    || (plan.len > 0 && epoch != Epoch::OneRtt && space.received.has_unacked()));
+                    || (plan.len > 0
+                        && level != EncryptionLevel::OneRtt
+                        && space.received.has_unacked()));
             if data || acks {
                 let only_validation = validation && !full;
                 plan.push(Packet {
                     only_validation,
-                    ..Packet::new(epoch, data, probe)
+                    ..Packet::new(level, data, probe)
                 });
                 // Initial packets of a client, and ack-eliciting ones of a server, fill a
                 // datagram (RFC 9000, section 14.1).
-                plan.pads |= epoch == Epoch::Initial && (self.identity.side.is_client() || data);
+                plan.pads |=
+                    level == EncryptionLevel::Initial && (self.identity.side.is_client() || data);
             }
         }
         if plan.pads && budget < MIN_INITIAL_SIZE as u64 {

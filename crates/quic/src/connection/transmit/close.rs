@@ -4,7 +4,7 @@ use swiftwater_units::Instant;
 use swiftwater_wire::frame::ConnectionClose;
 use swiftwater_wire::{Frame, Writer};
 
-use crate::crypto::Epoch;
+use crate::crypto::EncryptionLevel;
 use crate::frame_writer::FrameWriter;
 use crate::recovery::DeliverySnapshot;
 use crate::space::SentPacket;
@@ -19,29 +19,30 @@ use super::seal;
 const MAX_REASON: usize = 512;
 
 impl Connection {
-    /// Sends our close, in every epoch that the peer may be able to read.
+    /// Sends our close, in every encryption level that the peer may be able to read.
     pub(super) fn transmit_close(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
         let frame = self.lifecycle.close_to_send()?.clone();
         let path = &self.paths.first().path;
         let budget = usize::try_from(path.amplification.budget()).unwrap_or(usize::MAX);
         let limit = usize::from(path.mtu.current()).min(buf.len()).min(budget);
-        let epochs = Epoch::SPACES.into_iter().filter(|&epoch| {
-            self.handshake.protection_ref().has(epoch)
-                && self.space(epoch).is_some()
-                && (epoch != Epoch::OneRtt || self.handshake.is_complete())
+        let levels = EncryptionLevel::SPACES.into_iter().filter(|&level| {
+            self.handshake.protection_ref().has(level)
+                && self.space(level).is_some()
+                && (level != EncryptionLevel::OneRtt || self.handshake.is_complete())
         });
-        let epochs: Vec<Epoch> = epochs.collect();
+        let levels: Vec<EncryptionLevel> = levels.collect();
         self.lifecycle.on_close_sent();
         let mut size = 0;
-        for (nth, &epoch) in epochs.iter().enumerate() {
-            let is_last = nth + 1 == epochs.len();
-            let pads = is_last && epochs[0] == Epoch::Initial && limit >= MIN_INITIAL_SIZE;
+        for (nth, &level) in levels.iter().enumerate() {
+            let is_last = nth + 1 == levels.len();
+            let pads =
+                is_last && levels[0] == EncryptionLevel::Initial && limit >= MIN_INITIAL_SIZE;
             let pad_to = if pads {
                 MIN_INITIAL_SIZE.saturating_sub(size)
             } else {
                 0
             };
-            size += self.build_close(now, epoch, &frame, pad_to, &mut buf[size..limit]);
+            size += self.build_close(now, level, &frame, pad_to, &mut buf[size..limit]);
         }
         if size == 0 {
             return None;
@@ -62,18 +63,18 @@ impl Connection {
     fn build_close(
         &mut self,
         now: Instant,
-        epoch: Epoch,
+        level: EncryptionLevel,
         frame: &CloseFrame,
         pad_to: usize,
         out: &mut [u8],
     ) -> usize {
         let room = out.len();
-        let tag_len = self.handshake.protection_ref().tag_len(epoch);
+        let tag_len = self.handshake.protection_ref().tag_len(level);
         let mut writer = Writer::new(out);
-        let Some(started) = self.start_packet(epoch, None, &mut writer) else {
+        let Some(started) = self.start_packet(level, None, &mut writer) else {
             return 0;
         };
-        let frame = Self::close_for_epoch(frame, epoch);
+        let frame = Self::close_for_level(frame, level);
         let mut carried = Vec::new();
         let mut frames = FrameWriter::new(&mut writer, room - tag_len, &mut carried)
             .counting(self.frames_sent.as_deref_mut());
@@ -81,7 +82,7 @@ impl Connection {
             return 0;
         }
         seal::pad(&mut writer, pad_to.saturating_sub(tag_len), &started);
-        let size = self.finish_packet(epoch, writer, &started);
+        let size = self.finish_packet(level, writer, &started);
         let sent = SentPacket {
             sent_at: now,
             size: size as u16,
@@ -92,7 +93,7 @@ impl Connection {
             mtu_probe: false,
             snapshot: DeliverySnapshot::default(),
         };
-        self.on_packet_sent(now, epoch, &started, sent, &[]);
+        self.on_packet_sent(now, level, &started, sent, &[]);
         size
     }
 }

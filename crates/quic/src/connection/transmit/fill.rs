@@ -3,7 +3,7 @@
 use swiftwater_units::{Instant, PathId};
 use swiftwater_wire::{Frame, frame};
 
-use crate::crypto::Epoch;
+use crate::crypto::EncryptionLevel;
 use crate::frame_writer::{Carried, FrameWriter};
 use crate::policy::Reinjection;
 
@@ -33,49 +33,55 @@ impl Connection {
             writer.frame(&Frame::Ping);
             return;
         }
-        if packet.epoch != Epoch::ZeroRtt {
+        if packet.level != EncryptionLevel::ZeroRtt {
             self.fill_ack(now, packet, writer);
         }
         if !packet.data {
             return;
         }
-        if packet.epoch == Epoch::OneRtt {
+        if packet.level == EncryptionLevel::OneRtt {
             self.fill_validation(now, writer);
         }
         if packet.only_validation {
             return;
         }
-        if packet.probe && packet.epoch == Epoch::OneRtt && self.policies.ack_asked.may_hurry() {
+        if packet.probe
+            && packet.level == EncryptionLevel::OneRtt
+            && self.policies.ack_asked.may_hurry()
+        {
             writer.frame(&Frame::ImmediateAck);
         }
-        if packet.epoch != Epoch::ZeroRtt {
-            self.handshake.fill(packet.epoch, writer);
+        if packet.level != EncryptionLevel::ZeroRtt {
+            self.handshake.fill(packet.level, writer);
         }
-        if matches!(packet.epoch, Epoch::OneRtt | Epoch::ZeroRtt) {
+        if matches!(
+            packet.level,
+            EncryptionLevel::OneRtt | EncryptionLevel::ZeroRtt
+        ) {
             self.fill_application(writer);
         }
-        let wants_ping = self.space(packet.epoch).is_some_and(|space| space.ping);
+        let wants_ping = self.space(packet.level).is_some_and(|space| space.ping);
         if !writer.is_ack_eliciting() && (packet.probe || wants_ping) {
             writer.frame(&Frame::Ping);
         }
         if writer.is_ack_eliciting()
-            && let Some(space) = self.space_mut(packet.epoch)
+            && let Some(space) = self.space_mut(packet.level)
         {
             space.ping = false;
         }
     }
 
     fn fill_ack(&mut self, now: Instant, packet: &Packet, writer: &mut FrameWriter<'_, '_>) {
-        let epoch = packet.epoch;
+        let level = packet.level;
         let exponent = self.identity.config.ack_delay_exponent;
-        let Some(space) = self.space_mut(epoch) else {
+        let Some(space) = self.space_mut(level) else {
             return;
         };
         // What asks whether the peer is there tells again what has arrived: our last ACK may be what
         // was lost, and the peer backs off while it waits for it. Not in early packets: their ACKs
         // tell no delay, so a late one would pass for a long round trip.
         let asks = packet.data && (packet.probe || space.ping);
-        let repeats = asks && epoch == Epoch::OneRtt;
+        let repeats = asks && level == EncryptionLevel::OneRtt;
         let received = &mut space.received;
         let Some(largest) = received.largest() else {
             return;
@@ -83,8 +89,8 @@ impl Connection {
         if !received.has_unacked() && !repeats {
             return;
         }
-        let delay = match epoch {
-            Epoch::OneRtt => (received.ack_delay(now).as_micros() as u64) >> exponent,
+        let delay = match level {
+            EncryptionLevel::OneRtt => (received.ack_delay(now).as_micros() as u64) >> exponent,
             _ => 0,
         };
         let room = writer.remaining();

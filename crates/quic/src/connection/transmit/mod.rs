@@ -1,4 +1,4 @@
-//! Packets out: a pipeline of `choose` (which path, which epochs, may data go), `fill` (owners
+//! Packets out: a pipeline of `choose` (which path, which encryption levels, may data go), `fill` (owners
 //! append frames) and `seal` (number, protect, ledger).
 
 mod choose;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use swiftwater_units::{Instant, PathId};
 use swiftwater_wire::ErrorCode;
 
-use crate::crypto::Epoch;
+use crate::crypto::EncryptionLevel;
 use crate::error::{ConnectionError, TransportError};
 use crate::observe::{Observation, Owner};
 use crate::policy::{Decision, PathView};
@@ -56,7 +56,7 @@ impl Connection {
             return self.transmit_close(now, buf);
         }
         self.drain_stream_control();
-        self.tell_resets(now);
+        self.emit_resets(now);
         if let Some(transmit) = self.transmit_side_path(now, buf) {
             return Some(transmit);
         }
@@ -99,7 +99,7 @@ impl Connection {
             }
         }
         if size == 0 {
-            self.tell_rest(now);
+            self.emit_rest(now);
             return None;
         }
         let path = &self.paths.get(path).path;
@@ -118,12 +118,12 @@ impl Connection {
     /// remember every packet that answers it. A peer that doesn't hear us can't send that much, and
     /// one that does must acknowledge (RFC 9000, section 13.2.1).
     fn check_neglect(&mut self, now: Instant) {
-        let neglects = |&epoch: &Epoch| {
-            let limit = match epoch {
-                Epoch::OneRtt | Epoch::ZeroRtt => MAX_NEGLECTED,
-                Epoch::Initial | Epoch::Handshake => MAX_NEGLECTED_EARLY,
+        let neglects = |&level: &EncryptionLevel| {
+            let limit = match level {
+                EncryptionLevel::OneRtt | EncryptionLevel::ZeroRtt => MAX_NEGLECTED,
+                EncryptionLevel::Initial | EncryptionLevel::Handshake => MAX_NEGLECTED_EARLY,
             };
-            self.space(epoch)
+            self.space(level)
                 .is_some_and(|space| space.neglected > limit)
         };
         if self.spaces_in_use().iter().any(neglects) {
@@ -141,7 +141,7 @@ impl Connection {
     fn has_used_up_numbers(&self) -> bool {
         self.spaces_in_use()
             .iter()
-            .filter_map(|&epoch| self.space(epoch))
+            .filter_map(|&level| self.space(level))
             .any(|space| space.ledger.is_exhausted())
     }
 
@@ -169,7 +169,7 @@ impl Connection {
                     0
                 },
                 is_last,
-                side_cid: None,
+                candidate_cid: None,
             };
             len += self.build_packet(now, packet, &target, &mut out[len..]);
         }
@@ -181,13 +181,13 @@ impl Connection {
         if !self.handshake.is_confirmed() {
             return None;
         }
-        let at = self.paths.first().path.side.iter().position(|side| {
+        let at = self.paths.first().path.candidates.iter().position(|side| {
             side.wants_to_send() && side.amplification.budget() >= MIN_PACKET_ROOM as u64
         })?;
         let data = self.random_8();
         let path = &mut self.paths.first_mut().path;
         let current = path.remote_cids.current();
-        let side = path.side.get_mut(at)?;
+        let side = path.candidates.get_mut(at)?;
         let address = side.address;
         let budget = usize::try_from(side.amplification.budget()).unwrap_or(usize::MAX);
         let limit = MIN_INITIAL_SIZE.min(budget).min(buf.len());
@@ -200,14 +200,14 @@ impl Connection {
         let target = Target {
             pad_to: limit,
             is_last: true,
-            side_cid: Some(side.cid.map_or(current, |cid| cid.cid)),
+            candidate_cid: Some(side.cid.map_or(current, |cid| cid.cid)),
         };
         let packet = choose::Packet::validation(challenge, response);
         let size = self.build_packet(now, &packet, &target, &mut buf[..limit]);
         if size == 0 {
             return None;
         }
-        if let Some(side) = self.paths.first_mut().path.side.get_mut(at) {
+        if let Some(side) = self.paths.first_mut().path.candidates.get_mut(at) {
             side.amplification.on_sent(size);
         }
         self.monitor.stats.datagrams_sent += 1;

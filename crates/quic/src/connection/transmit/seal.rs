@@ -5,7 +5,7 @@ use std::time::Duration;
 use swiftwater_units::{Instant, PacketNumber, PathId};
 use swiftwater_wire::{ConnectionId, Frame, Header, HeaderLayout, TruncatedPacketNumber, Writer};
 
-use crate::crypto::Epoch;
+use crate::crypto::EncryptionLevel;
 use crate::frame_writer::{Carried, FrameWriter};
 use crate::observe::{Observation, Payload, Purpose, SentFrame};
 use crate::recovery::DeliverySnapshot;
@@ -37,8 +37,8 @@ pub(in crate::connection) struct Target {
     pub(in crate::connection) pad_to: usize,
     /// No packet follows in its datagram.
     pub(in crate::connection) is_last: bool,
-    /// It goes over a side path, to this connection ID.
-    pub(in crate::connection) side_cid: Option<ConnectionId>,
+    /// It goes over a candidate path, to this connection ID.
+    pub(in crate::connection) candidate_cid: Option<ConnectionId>,
 }
 
 /// A header has been written; frames follow.
@@ -57,14 +57,14 @@ impl Connection {
         target: &Target,
         out: &mut [u8],
     ) -> usize {
-        let epoch = packet.epoch;
-        let tag_len = self.handshake.protection_ref().tag_len(epoch);
+        let level = packet.level;
+        let tag_len = self.handshake.protection_ref().tag_len(level);
         let room = out.len();
         let mut writer = Writer::new(&mut out[..room]);
         if room < MIN_PACKET_ROOM {
             return 0;
         }
-        let Some(started) = self.start_packet(epoch, target.side_cid, &mut writer) else {
+        let Some(started) = self.start_packet(level, target.candidate_cid, &mut writer) else {
             return 0;
         };
         let mut carried = std::mem::take(&mut self.scratch.need().carried);
@@ -75,9 +75,9 @@ impl Connection {
         let before = frames.remaining();
         let repeated_before = self.streams.stats().retransmitted_bytes;
         self.fill(now, packet, &mut frames);
-        // What goes over a side path says nothing about this path: its loss is no congestion, it
+        // What goes over a candidate path says nothing about this path: its loss is no congestion, it
         // gives no RTT sample and waits for no probe (RFC 9000, section 9.4).
-        let on_path = target.side_cid.is_none();
+        let on_path = target.candidate_cid.is_none();
         if frames.remaining() == before && target.is_last && target.pad_to > 0 {
             // Nothing fitted, but the datagram has to be filled up by somebody.
             frames.frame(&Frame::Ping);
@@ -96,14 +96,14 @@ impl Connection {
             0
         };
         let padded = pad(&mut writer, goal.saturating_sub(tag_len), &started);
-        let size = self.finish_packet(epoch, writer, &started);
+        let size = self.finish_packet(level, writer, &started);
         let packet_size = size as u16;
         let repeated = self.streams.stats().retransmitted_bytes - repeated_before;
         let in_flight = on_path && (ack_eliciting || padded);
         let marked = on_path && self.paths.first().path.ecn.mark().is_some();
         let entry = self.paths.first_mut();
         if marked {
-            entry.path.ecn.on_marked(epoch);
+            entry.path.ecn.on_marked(level);
         }
         entry.recovery.on_retransmitted(repeated);
         let snapshot = if in_flight {
@@ -123,57 +123,57 @@ impl Connection {
             mtu_probe: packet.mtu_probe,
             snapshot,
         };
-        self.on_packet_sent(now, epoch, &started, sent, &carried);
+        self.on_packet_sent(now, level, &started, sent, &carried);
         self.scratch.need().carried = carried;
         size
     }
 
-    /// Writes the header of the next packet of `epoch`, to the connection ID in use or to that of a
-    /// side path.
+    /// Writes the header of the next packet of `level`, to the connection ID in use or to that of a
+    /// candidate path.
     pub(super) fn start_packet(
         &mut self,
-        epoch: Epoch,
-        side_cid: Option<ConnectionId>,
+        level: EncryptionLevel,
+        candidate_cid: Option<ConnectionId>,
         writer: &mut Writer<'_>,
     ) -> Option<Started> {
-        let space = self.space(epoch)?;
+        let space = self.space(level)?;
         if space.ledger.is_exhausted() {
             return None;
         }
         let number = space.ledger.next_number();
         let mut truncated = TruncatedPacketNumber::encode(number, space.ledger.largest_acked());
-        if epoch == Epoch::OneRtt {
+        if level == EncryptionLevel::OneRtt {
             // The room for data doesn't change with the packets in flight: what is retransmitted
             // fits in a packet as it did before.
             truncated = truncated.at_least(MIN_NUMBER_LEN, number);
         }
         let path = &mut self.paths.first_mut().path;
-        let dst = side_cid.unwrap_or_else(|| path.remote_cids.current());
+        let dst = candidate_cid.unwrap_or_else(|| path.remote_cids.current());
         let src = path.local_cids.first();
-        let header = match epoch {
-            Epoch::Initial => Header::Initial {
+        let header = match level {
+            EncryptionLevel::Initial => Header::Initial {
                 dst,
                 src,
                 token: (self.identity.start.as_deref()).map_or(&[], |start| &start.token),
             },
-            Epoch::Handshake => Header::Handshake { dst, src },
-            Epoch::ZeroRtt => Header::ZeroRtt { dst, src },
-            Epoch::OneRtt => Header::OneRtt {
+            EncryptionLevel::Handshake => Header::Handshake { dst, src },
+            EncryptionLevel::ZeroRtt => Header::ZeroRtt { dst, src },
+            EncryptionLevel::OneRtt => Header::OneRtt {
                 dst,
-                // Side paths don't spin, and leave the wave of the path in use alone.
-                spin: side_cid.is_none()
+                // Candidate paths don't spin, and leave the wave of the path in use alone.
+                spin: candidate_cid.is_none()
                     && path
                         .spin
                         .bit(dst, path.address, || self.random_bits.draw(&self.rng)),
                 key_phase: self.handshake.protection_ref().phase(),
             },
         };
-        let tag_len = self.handshake.protection_ref().tag_len(epoch);
+        let tag_len = self.handshake.protection_ref().tag_len(level);
         if header.size(truncated.len) + tag_len + MIN_SAMPLED >= writer.remaining() {
             return None;
         }
-        let version = match epoch {
-            Epoch::ZeroRtt => self.handshake.original_version(),
+        let version = match level {
+            EncryptionLevel::ZeroRtt => self.handshake.original_version(),
             _ => self.handshake.version(),
         };
         let layout = header.encode(version, truncated, writer);
@@ -183,11 +183,11 @@ impl Connection {
     /// Adds the tag and protects the packet; returns its size.
     pub(super) fn finish_packet(
         &mut self,
-        epoch: Epoch,
+        level: EncryptionLevel,
         mut writer: Writer<'_>,
         started: &Started,
     ) -> usize {
-        let tag_len = self.handshake.protection_ref().tag_len(epoch);
+        let tag_len = self.handshake.protection_ref().tag_len(level);
         writer.reserve(tag_len);
         let packet = writer.filled_mut();
         let layout = &started.layout;
@@ -202,7 +202,7 @@ impl Connection {
             layout.clear_quic_bit(packet);
         }
         self.handshake.protection_awake().seal(
-            epoch,
+            level,
             PathId::ZERO,
             started.number,
             layout.pn_offset,
@@ -225,40 +225,40 @@ impl Connection {
     pub(super) fn on_packet_sent(
         &mut self,
         now: Instant,
-        epoch: Epoch,
+        level: EncryptionLevel,
         started: &Started,
         sent: SentPacket,
         carried: &[Carried],
     ) {
-        if let Some(space) = self.space_mut(epoch) {
+        if let Some(space) = self.space_mut(level) {
             space.ledger.on_sent(sent, carried);
             if sent.ack_eliciting {
                 space.probes = space.probes.saturating_sub(1);
                 space.silent_run = 0;
             } else {
-                self.on_silent_packet_sent(now, epoch);
+                self.on_silent_packet_sent(now, level);
             }
         }
         self.lifecycle.on_sent(now, sent.ack_eliciting);
         self.monitor.stats.packets_sent += 1.into();
         if self.monitor.is_watched() {
-            self.observe_sent(now, epoch, started.number, carried);
+            self.observe_sent(now, level, started.number, carried);
         }
-        self.tell_streams_sent(now, started.number, carried);
-        if epoch == Epoch::OneRtt {
+        self.emit_streams_sent(now, started.number, carried);
+        if level == EncryptionLevel::OneRtt {
             self.maybe_skip_number(now, started.number);
         }
-        if epoch == Epoch::Handshake && self.identity.side.is_client() {
+        if level == EncryptionLevel::Handshake && self.identity.side.is_client() {
             // RFC 9001, section 4.9.1.
-            self.discard(Epoch::Initial);
+            self.discard(EncryptionLevel::Initial);
         }
     }
 
     /// A packet left that asks for no acknowledgement: such packets must not pile up in the ledger.
-    fn on_silent_packet_sent(&mut self, now: Instant, epoch: Epoch) {
+    fn on_silent_packet_sent(&mut self, now: Instant, level: EncryptionLevel) {
         let patience = self.pto() * 3;
         let horizon = now - patience.min(MAX_MEMORY);
-        let Some(space) = self.space_mut(epoch) else {
+        let Some(space) = self.space_mut(level) else {
             return;
         };
         space.silent_run += 1;
@@ -268,9 +268,9 @@ impl Connection {
         }
         space.ledger.forget(horizon);
         // A handshake is short: nothing in it takes long to acknowledge.
-        let overdue = match epoch {
-            Epoch::OneRtt | Epoch::ZeroRtt => now - patience,
-            Epoch::Initial | Epoch::Handshake => now,
+        let overdue = match level {
+            EncryptionLevel::OneRtt | EncryptionLevel::ZeroRtt => now - patience,
+            EncryptionLevel::Initial | EncryptionLevel::Handshake => now,
         };
         if space.ledger.is_stuck(overdue) {
             space.neglected += 1;
@@ -280,7 +280,7 @@ impl Connection {
     }
 
     /// Stream data left: what is under repair has one more copy, and the re-injector hears of it.
-    fn tell_streams_sent(&mut self, now: Instant, number: PacketNumber, carried: &[Carried]) {
+    fn emit_streams_sent(&mut self, now: Instant, number: PacketNumber, carried: &[Carried]) {
         let carrier = Carrier {
             path: PathId::ZERO,
             number,
@@ -306,17 +306,17 @@ impl Connection {
         if fresh > 0 && !self.policies.reinjector.is_inert() {
             self.policies.reinjector.on_new_data(now, fresh.into());
         }
-        self.tell_repairs(now);
+        self.emit_repairs(now);
     }
 
     fn observe_sent(
         &mut self,
         now: Instant,
-        epoch: Epoch,
+        level: EncryptionLevel,
         number: PacketNumber,
         carried: &[Carried],
     ) {
-        let space = self.space(epoch);
+        let space = self.space(level);
         let Some(&sent) = space.and_then(|space| space.ledger.packet(number)) else {
             return;
         };
@@ -326,7 +326,7 @@ impl Connection {
             now,
             &Observation::PacketSent {
                 path: PathId::ZERO,
-                epoch,
+                level,
                 number,
                 size: usize::from(sent.size),
                 ack_eliciting: sent.ack_eliciting,

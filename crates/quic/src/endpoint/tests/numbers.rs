@@ -5,7 +5,7 @@ use swiftwater_units::{Instant, PacketNumber};
 use super::toy::*;
 use crate::config::RetryPolicy;
 use crate::connection::{Connection, EndpointEvent, Event};
-use crate::crypto::Epoch;
+use crate::crypto::EncryptionLevel;
 use crate::error::ConnectionError;
 
 const PING: u8 = 1;
@@ -25,7 +25,7 @@ fn about_to_send(number: PacketNumber) -> Box<Connection> {
     let mut server = server(RetryPolicy::Never);
     let first = numbered_initial(cid(&[1; 8]), cid(&[1, 0xee]), &[], 1200, 0, PING);
     let (_, mut connection) = accepted(route(&mut server, 1, &first));
-    connection.start_numbers_at(Epoch::Initial, number);
+    connection.start_numbers_at(EncryptionLevel::Initial, number);
     ping(&mut connection, 0);
     connection
 }

@@ -14,8 +14,8 @@ use swiftwater_wire::{
 use crate::config::{ClientConfig, EndpointConfig, RetryPolicy, ServerConfig, TransportConfig};
 use crate::connection::Connection;
 use crate::crypto::{
-    ClientCrypto, CryptoError, EndpointKey, Epoch, HeaderKey, KeyPair, Keys, NewKeys, PacketKey,
-    Primitives, ServerCrypto, Session, SessionError, TlsError,
+    ClientCrypto, CryptoError, EncryptionLevel, EndpointKey, HeaderKey, KeyPair, Keys, NewKeys,
+    PacketKey, Primitives, ServerCrypto, Session, SessionError, TlsError,
 };
 use crate::endpoint::{ConnectionHandle, Endpoint, Routed};
 use crate::transmit::{DatagramMeta, SocketId, Transmit};
@@ -119,7 +119,7 @@ impl HeaderKey for Mask {
 struct Silent;
 
 impl Session for Silent {
-    fn read_handshake(&mut self, _: Epoch, _: &[u8]) -> Result<(), TlsError> {
+    fn read_handshake(&mut self, _: EncryptionLevel, _: &[u8]) -> Result<(), TlsError> {
         Ok(())
     }
 

@@ -8,7 +8,7 @@
 use swiftwater_units::{Instant, PathId};
 use swiftwater_wire::{ConnectionId, TransportParameters};
 
-use crate::crypto::Epoch;
+use crate::crypto::EncryptionLevel;
 use crate::observe::{HandshakeStage, LossTimer, LossTrigger, Observation, Owner, TimerChange};
 
 use super::Connection;
@@ -16,19 +16,19 @@ use super::parts::Monitor;
 
 /// What was told last.
 #[derive(Debug, Default)]
-pub(super) struct Told {
-    /// A bit for each epoch with keys.
+pub(super) struct LastReported {
+    /// A bit for each encryption level with keys.
     keys: u8,
     stage: Option<HandshakeStage>,
     peer_parameters: bool,
     remote_cid: Option<ConnectionId>,
     congestion: Option<&'static str>,
-    timer: Option<(LossTimer, Epoch, Instant)>,
+    timer: Option<(LossTimer, EncryptionLevel, Instant)>,
 }
 
 impl Connection {
     /// Tells how the connection begins.
-    pub(super) fn tell_start(
+    pub(super) fn emit_start(
         &mut self,
         now: Instant,
         versions: &[u32],
@@ -53,7 +53,7 @@ impl Connection {
             version: self.handshake.version(),
             versions,
         };
-        self.monitor.told.need().remote_cid = Some(path.remote_cids.current());
+        self.monitor.last_reported.need().remote_cid = Some(path.remote_cids.current());
         self.monitor.observe(now, &started);
         let ours = Observation::Parameters {
             owner: Owner::Local,
@@ -70,19 +70,19 @@ impl Connection {
             initial_window: recovery.cwnd(),
         };
         self.monitor.observe(now, &parameters);
-        self.tell_keys(now);
+        self.emit_keys(now);
         self.observe_metrics(now, PathId::ZERO);
     }
 
     /// Tells what has changed with the datagram that was taken in.
-    pub(super) fn tell_changes(&mut self, now: Instant) {
+    pub(super) fn emit_changes(&mut self, now: Instant) {
         if !self.monitor.is_watched() {
             return;
         }
-        self.tell_keys(now);
-        self.tell_handshake(now);
+        self.emit_keys(now);
+        self.emit_handshake(now);
         let cid = self.paths.first().path.remote_cids.current();
-        if let Some(before) = self.monitor.told.need().remote_cid.replace(cid)
+        if let Some(before) = self.monitor.last_reported.need().remote_cid.replace(cid)
             && before != cid
         {
             self.monitor
@@ -91,42 +91,42 @@ impl Connection {
     }
 
     /// Tells in which state the connection waits for something to happen; there is nothing to send.
-    pub(super) fn tell_rest(&mut self, now: Instant) {
+    pub(super) fn emit_rest(&mut self, now: Instant) {
         self.note_flow(now);
         if !self.monitor.is_watched() {
             return;
         }
-        self.tell_changes(now);
-        self.tell_timer(now);
+        self.emit_changes(now);
+        self.emit_timer(now);
     }
 
-    fn tell_keys(&mut self, now: Instant) {
-        let before = self.monitor.told.need().keys;
-        for epoch in Epoch::ALL {
-            let bit = 1 << epoch as u8;
+    fn emit_keys(&mut self, now: Instant) {
+        let before = self.monitor.last_reported.need().keys;
+        for level in EncryptionLevel::ALL {
+            let bit = 1 << level as u8;
             let (had, has) = (
                 before & bit != 0,
-                self.handshake.protection_ref().has(epoch),
+                self.handshake.protection_ref().has(level),
             );
             if had == has {
                 continue;
             }
-            self.monitor.told.need().keys ^= bit;
+            self.monitor.last_reported.need().keys ^= bit;
             let observation = if has {
-                Observation::KeysInstalled { epoch }
+                Observation::KeysInstalled { level }
             } else {
-                Observation::KeysDiscarded { epoch }
+                Observation::KeysDiscarded { level }
             };
             self.monitor.observe(now, &observation);
         }
     }
 
-    fn tell_handshake(&mut self, now: Instant) {
+    fn emit_handshake(&mut self, now: Instant) {
         let handshake = &self.handshake;
         if let Some(parameters) = handshake.peer_parameters()
-            && !self.monitor.told.need().peer_parameters
+            && !self.monitor.last_reported.need().peer_parameters
         {
-            self.monitor.told.need().peer_parameters = true;
+            self.monitor.last_reported.need().peer_parameters = true;
             let theirs = Observation::Parameters {
                 owner: Owner::Remote,
                 parameters,
@@ -136,46 +136,47 @@ impl Connection {
                 self.monitor.observe(now, &Observation::Alpn { protocol });
             }
         }
-        let started = handshake.protection_ref().has(Epoch::Handshake) || handshake.is_complete();
+        let started =
+            handshake.protection_ref().has(EncryptionLevel::Handshake) || handshake.is_complete();
         let stages = [
             (started, HandshakeStage::Started),
             (handshake.is_complete(), HandshakeStage::Complete),
             (handshake.is_confirmed(), HandshakeStage::Confirmed),
         ];
         for (reached, stage) in stages {
-            if reached && self.monitor.told.need().stage < Some(stage) {
-                self.monitor.told.need().stage = Some(stage);
+            if reached && self.monitor.last_reported.need().stage < Some(stage) {
+                self.monitor.last_reported.need().stage = Some(stage);
                 self.monitor
                     .observe(now, &Observation::HandshakeProgress { stage });
             }
         }
     }
 
-    fn tell_timer(&mut self, now: Instant) {
+    fn emit_timer(&mut self, now: Instant) {
         let timer = self.loss_timer();
-        let told = std::mem::replace(&mut self.monitor.told.need().timer, timer);
+        let told = std::mem::replace(&mut self.monitor.last_reported.need().timer, timer);
         if timer == told {
             return;
         }
         let (shown, change) = match (timer, told) {
-            (Some((timer, epoch, at)), _) => {
-                ((timer, epoch), TimerChange::Set(at.saturating_since(now)))
+            (Some((timer, level, at)), _) => {
+                ((timer, level), TimerChange::Set(at.saturating_since(now)))
             }
-            (None, Some((timer, epoch, _))) => ((timer, epoch), TimerChange::Cancelled),
+            (None, Some((timer, level, _))) => ((timer, level), TimerChange::Cancelled),
             (None, None) => return,
         };
         self.monitor.timer(now, shown, change);
     }
 
     /// The timer that told observers of itself has expired.
-    pub(super) fn tell_expired(&mut self, now: Instant, timer: LossTimer, epoch: Epoch) {
-        if let Some(told) = self.monitor.told.get_mut() {
+    pub(super) fn emit_expired(&mut self, now: Instant, timer: LossTimer, level: EncryptionLevel) {
+        if let Some(told) = self.monitor.last_reported.get_mut() {
             told.timer = None;
         }
         if timer != LossTimer::Probe {
             // A probe timeout has an observation of its own.
             self.monitor
-                .timer(now, (timer, epoch), TimerChange::Expired);
+                .timer(now, (timer, level), TimerChange::Expired);
         }
     }
 
@@ -216,7 +217,7 @@ impl Connection {
         };
         self.monitor.observe(now, &observation);
         let state = snapshot.state;
-        let before = self.monitor.told.need().congestion.replace(state);
+        let before = self.monitor.last_reported.need().congestion.replace(state);
         if before != Some(state) {
             let observation = Observation::CongestionState {
                 path,
@@ -227,10 +228,10 @@ impl Connection {
         }
     }
 
-    /// What showed that packet `number` of `epoch` is lost.
-    pub(super) fn loss_trigger(&self, epoch: Epoch, number: u64) -> LossTrigger {
+    /// What showed that packet `number` of `level` is lost.
+    pub(super) fn loss_trigger(&self, level: EncryptionLevel, number: u64) -> LossTrigger {
         let packets = self.paths.first().recovery.loss_thresholds().packets;
-        let space = self.space(epoch);
+        let space = self.space(level);
         let largest = space.and_then(|space| space.ledger.largest_acked());
         if largest.is_some_and(|largest| number.saturating_add(packets) <= largest.get()) {
             LossTrigger::PacketThreshold
@@ -241,14 +242,19 @@ impl Connection {
 }
 
 impl Monitor {
-    fn timer(&mut self, now: Instant, (timer, epoch): (LossTimer, Epoch), change: TimerChange) {
+    fn timer(
+        &mut self,
+        now: Instant,
+        (timer, level): (LossTimer, EncryptionLevel),
+        change: TimerChange,
+    ) {
         let path = PathId::ZERO;
         self.observe(
             now,
             &Observation::LossTimer {
                 path,
                 timer,
-                epoch,
+                level,
                 change,
             },
         );

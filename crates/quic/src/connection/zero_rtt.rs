@@ -8,12 +8,12 @@
 use swiftwater_units::{Dir, Instant};
 use swiftwater_wire::{ErrorCode, Frame, TransportParameters};
 
-use crate::crypto::{Epoch, Session};
-use crate::early_limits::{self, EarlyLimits};
+use crate::crypto::{EncryptionLevel, Session};
 use crate::error::{ConnectionError, TransportError};
 use crate::frame_writer::{Carried, Fate};
 use crate::handshake::Protection;
 use crate::observe::Observation;
+use crate::zero_rtt_limits::{self, EarlyLimits};
 
 use super::Connection;
 use super::events::Event;
@@ -78,7 +78,9 @@ impl Connection {
     /// Such data can be replayed by whoever records them (RFC 9001, section 9.2): send only what may
     /// happen twice.
     pub fn may_send_early_data(&self) -> bool {
-        self.identity.side.is_client() && self.can_seal(Epoch::ZeroRtt) && self.lifecycle.is_open()
+        self.identity.side.is_client()
+            && self.can_seal(EncryptionLevel::ZeroRtt)
+            && self.lifecycle.is_open()
     }
 
     /// What became of early data; `None` if there were none, and on a client until the server has
@@ -95,10 +97,12 @@ impl Connection {
     /// A client that resumes may use what the server permitted then.
     pub(super) fn offer_early_data(&mut self) {
         let Some(parameters) = self.handshake.remembered_parameters() else {
-            self.handshake.protection().discard(Epoch::ZeroRtt);
+            self.handshake
+                .protection()
+                .discard(EncryptionLevel::ZeroRtt);
             return;
         };
-        let parameters = early_limits::remembered(&parameters);
+        let parameters = zero_rtt_limits::remembered(&parameters);
         self.streams.set_peer_parameters(&parameters);
         self.datagrams
             .set_peer_limit(parameters.max_datagram_frame_size);
@@ -118,7 +122,8 @@ impl Connection {
         now: Instant,
         early: bool,
     ) -> Result<(), TransportError> {
-        if !self.handshake.protection_ref().has(Epoch::OneRtt) || self.early_data.parameters_applied
+        if !self.handshake.protection_ref().has(EncryptionLevel::OneRtt)
+            || self.early_data.parameters_applied
         {
             return Ok(());
         }
@@ -171,7 +176,9 @@ impl Connection {
             return Ok(true);
         };
         // Nothing is protected with them any more (RFC 9001, section 4.9.3).
-        self.handshake.protection().discard(Epoch::ZeroRtt);
+        self.handshake
+            .protection()
+            .discard(EncryptionLevel::ZeroRtt);
         let session = self.handshake.session();
         let accepted = session.and_then(Session::early_data_accepted);
         if accepted == Some(true) && !offered.withdrawn {
@@ -223,7 +230,7 @@ impl Connection {
             }
         }
         self.streams.send_anew();
-        self.tell_repairs(now);
+        self.emit_repairs(now);
         self.drain_stream_control();
         self.datagrams.on_early_data_rejected();
         self.scratch.need().carried = carried;
@@ -251,7 +258,9 @@ impl Connection {
         {
             self.forget_early_data(now);
         }
-        self.handshake.protection().discard(Epoch::ZeroRtt);
+        self.handshake
+            .protection()
+            .discard(EncryptionLevel::ZeroRtt);
     }
 
     fn close_for_lost_early_data(&mut self, now: Instant) {
@@ -268,7 +277,11 @@ impl Connection {
     /// The server goes on with 1-RTT packets: early data that are still on their way come soon or
     /// never (RFC 9001, section 4.9.3).
     pub(super) fn on_first_one_rtt_packet(&mut self, now: Instant) {
-        if self.handshake.protection_ref().has(Epoch::ZeroRtt) {
+        if self
+            .handshake
+            .protection_ref()
+            .has(EncryptionLevel::ZeroRtt)
+        {
             let keep_until = now + Protection::retention(self.pto());
             self.handshake.protection().expire_early_at(keep_until);
         }
@@ -277,7 +290,7 @@ impl Connection {
     /// A Retry: the server has dropped the early data that were sent so far. Packet numbers go on
     /// (RFC 9000, section 17.2.5.3).
     pub(super) fn repeat_early_data(&mut self, now: Instant) {
-        if !self.can_seal(Epoch::ZeroRtt) {
+        if !self.can_seal(EncryptionLevel::ZeroRtt) {
             return;
         }
         let mut numbers = std::mem::take(&mut self.scratch.need().numbers);
@@ -286,9 +299,9 @@ impl Connection {
         let bytes = entry.space.ledger.abandon(&mut numbers);
         entry.recovery.on_discard(bytes);
         for &number in &numbers {
-            self.replay(now, Epoch::ZeroRtt, number, Fate::Lost);
+            self.replay(now, EncryptionLevel::ZeroRtt, number, Fate::Lost);
         }
-        self.tell_repairs(now);
+        self.emit_repairs(now);
         self.scratch.need().numbers = numbers;
     }
 
@@ -299,7 +312,7 @@ impl Connection {
         let tag = self
             .handshake
             .protection_ref()
-            .tag_len(Epoch::ZeroRtt)
+            .tag_len(EncryptionLevel::ZeroRtt)
             .max(16);
         usize::from(path.mtu.current()).saturating_sub(LONG_HEADER + cids + tag)
     }

@@ -88,7 +88,7 @@ fn life(seed: u64, cipher: Cipher, rests: Rests, asked: fn(u64) -> [bool; 2]) ->
                 && asked
                 && (rests == Rests::Always || rests == Rests::Busy && in_flight(connection))
             {
-                connection.rest();
+                connection.release_idle_memory();
                 rested += 1;
             }
         }

@@ -15,14 +15,14 @@ use crate::recovery::PathRecovery;
 use super::cids::RemoteCid;
 use super::{Address, Amplification, Answered, Ecn, Mtu, Validation};
 
-/// Side paths of a connection at most.
-const MAX_SIDE_PATHS: usize = 4;
-/// Echoes that wait on one side path at most; more are dropped, the peer asks again.
+/// Candidate paths of a connection at most.
+const MAX_CANDIDATE_PATHS: usize = 4;
+/// PathResponseLimit that wait on one candidate path at most; more are dropped, the peer asks again.
 const MAX_RESPONSES: usize = 2;
 /// How long a path that the peer probed, and that answered, is kept in case that the peer moves there.
 const STANDBY: Duration = Duration::from_secs(10);
 
-/// Why there is a side path.
+/// Why there is a candidate path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Role {
     /// The application wants to go there once it is validated.
@@ -34,7 +34,7 @@ pub(crate) enum Role {
     /// The peer has moved there; we follow once it is validated.
     Awaited,
     /// The path in use before.
-    Left,
+    Previous,
 }
 
 /// What a path knew when it was left, in case that the move turns out to be a mistake.
@@ -47,7 +47,7 @@ pub(crate) struct Kept {
 
 /// A path besides the one in use.
 #[derive(Debug)]
-pub(crate) struct SidePath {
+pub(crate) struct CandidatePath {
     pub(crate) address: Address,
     pub(crate) role: Role,
     /// The peer's connection ID for it; `None` if it shares that of the path in use, because the
@@ -61,7 +61,7 @@ pub(crate) struct SidePath {
     pub(crate) kept: Option<Box<Kept>>,
 }
 
-impl SidePath {
+impl CandidatePath {
     pub(crate) fn new(
         address: Address,
         role: Role,
@@ -104,18 +104,18 @@ impl SidePath {
     }
 }
 
-/// The side paths of a connection, oldest first.
+/// The candidate paths of a connection, oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct SidePaths {
-    paths: Vec<SidePath>,
+pub(crate) struct CandidatePaths {
+    paths: Vec<CandidatePath>,
 }
 
-impl SidePaths {
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &SidePath> {
+impl CandidatePaths {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &CandidatePath> {
         self.paths.iter()
     }
 
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut SidePath> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut CandidatePath> {
         self.paths.iter_mut()
     }
 
@@ -132,34 +132,34 @@ impl SidePaths {
     }
 
     /// Nobody needs a way back to the path that was left any more: it ends at `expiry`.
-    pub(crate) fn expire_left(&mut self, expiry: Instant) {
-        for side in self.iter_mut().filter(|side| side.role == Role::Left) {
+    pub(crate) fn expire_previous(&mut self, expiry: Instant) {
+        for side in self.iter_mut().filter(|side| side.role == Role::Previous) {
             side.expires_at.get_or_insert(expiry);
         }
     }
 
-    pub(crate) fn get(&self, at: usize) -> Option<&SidePath> {
+    pub(crate) fn get(&self, at: usize) -> Option<&CandidatePath> {
         self.paths.get(at)
     }
 
-    pub(crate) fn get_mut(&mut self, at: usize) -> Option<&mut SidePath> {
+    pub(crate) fn get_mut(&mut self, at: usize) -> Option<&mut CandidatePath> {
         self.paths.get_mut(at)
     }
 
     /// Which path must go before another can be added; `Err` if none may.
     pub(crate) fn place(&self) -> Result<Option<usize>, Full> {
-        if self.paths.len() < MAX_SIDE_PATHS {
+        if self.paths.len() < MAX_CANDIDATE_PATHS {
             return Ok(None);
         }
-        let spare = self.paths.iter().position(SidePath::is_spare);
+        let spare = self.paths.iter().position(CandidatePath::is_spare);
         spare.map(Some).ok_or(Full)
     }
 
-    pub(crate) fn push(&mut self, path: SidePath) {
+    pub(crate) fn push(&mut self, path: CandidatePath) {
         self.paths.push(path);
     }
 
-    pub(crate) fn remove(&mut self, at: usize) -> SidePath {
+    pub(crate) fn remove(&mut self, at: usize) -> CandidatePath {
         self.paths.remove(at)
     }
 
@@ -171,11 +171,11 @@ impl SidePaths {
 
     /// When something is to be done about one of them.
     pub(crate) fn timeout(&self) -> Option<Instant> {
-        let times = |path: &SidePath| [path.validation.timeout(), path.expires_at];
+        let times = |path: &CandidatePath| [path.validation.timeout(), path.expires_at];
         self.paths.iter().flat_map(times).flatten().min()
     }
 }
 
-/// There are as many side paths as there may be.
+/// There are as many candidate paths as there may be.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Full;

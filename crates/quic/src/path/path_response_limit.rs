@@ -15,12 +15,12 @@ const MIN_ROUND: Duration = Duration::from_millis(1);
 
 /// Counts the answers of the current round trip.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Echoes {
+pub(crate) struct PathResponseLimit {
     round_ends: Option<Instant>,
     answered: u8,
 }
 
-impl Echoes {
+impl PathResponseLimit {
     /// A challenge arrived; true if it is to be answered. `rtt` is what a round trip takes.
     pub(crate) fn admit(&mut self, now: Instant, rtt: Duration) -> bool {
         if self.round_ends.is_none_or(|end| end <= now) {

@@ -1,5 +1,7 @@
 //! A quiet connection gives back the memory that only busy ones need.
 
+use crate::idle_memory::IdleMemory as _;
+
 use super::Connection;
 
 impl Connection {
@@ -11,26 +13,26 @@ impl Connection {
     /// While something is in flight nothing else changes. Otherwise sent packets are forgotten, too: that a late
     /// ACK covers packets of ours with nothing but ACKs is no news then, nor that it covers one that was never
     /// sent.
-    pub fn rest(&mut self) {
+    pub fn release_idle_memory(&mut self) {
         for space in self.early.iter_mut().flatten() {
-            space.rest();
+            space.release_idle_memory();
         }
         for entry in self.paths.iter_mut() {
-            entry.path.rest();
+            entry.path.release_idle_memory();
             if self.handshake.is_confirmed() {
-                entry.path.ecn.rest();
+                entry.path.ecn.release_idle_memory();
             }
-            entry.recovery.rest();
-            entry.space.rest();
+            entry.recovery.release_idle_memory();
+            entry.space.release_idle_memory();
         }
-        self.handshake.rest();
-        self.streams.rest();
-        self.control.rest();
-        self.datagrams.rest();
+        self.handshake.release_idle_memory();
+        self.streams.release_idle_memory();
+        self.control.release_idle_memory();
+        self.datagrams.release_idle_memory();
         self.outbox.events.shrink_to_fit();
         self.outbox.endpoint_events.shrink_to_fit();
         self.policies.reinjections.shrink_to_fit();
         self.scratch.give_up();
-        self.rng.rest();
+        self.rng.release_idle_memory();
     }
 }

@@ -3,15 +3,15 @@
 /// A part that many owners hold and few need at a time: made when it is first needed, given up when its
 /// owner rests.
 #[derive(Debug)]
-pub(crate) struct AsNeeded<T>(Option<Box<T>>);
+pub(crate) struct LazyBox<T>(Option<Box<T>>);
 
-impl<T> Default for AsNeeded<T> {
+impl<T> Default for LazyBox<T> {
     fn default() -> Self {
         Self(None)
     }
 }
 
-impl<T: Default> AsNeeded<T> {
+impl<T: Default> LazyBox<T> {
     /// The part, if there is one.
     #[inline]
     pub(crate) fn get(&self) -> Option<&T> {

@@ -9,13 +9,13 @@ use super::mtu::BASE;
 
 /// Acknowledged sizes of one path.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Reach {
+pub(crate) struct AckedDatagramSize {
     /// The first packet that counts; earlier ones speak for another path, or another time.
     first: PacketNumber,
     largest_acked: u16,
 }
 
-impl Reach {
+impl AckedDatagramSize {
     /// Counts from the packet `first` on.
     pub(crate) fn starting_at(first: PacketNumber) -> Self {
         Self {

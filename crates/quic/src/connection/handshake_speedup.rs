@@ -9,7 +9,7 @@ use std::time::Duration;
 use swiftwater_units::Instant;
 
 use crate::config::TransportConfig;
-use crate::crypto::Epoch;
+use crate::crypto::EncryptionLevel;
 
 use super::Connection;
 use super::timers::PROBES;
@@ -21,23 +21,23 @@ const MAX_COPIES: u8 = 3;
 /// one that was answered.
 const FRESH: Duration = Duration::from_millis(10);
 
-/// Epochs of the handshake.
-const EARLY: [Epoch; 2] = [Epoch::Initial, Epoch::Handshake];
+/// Encryption levels of the handshake.
+const EARLY: [EncryptionLevel; 2] = [EncryptionLevel::Initial, EncryptionLevel::Handshake];
 
 /// What may still be repeated.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Haste {
+pub(super) struct HandshakeSpeedup {
     /// Times that data may be repeated before its timeout.
-    early_left: u8,
+    retransmissions_left: u8,
     /// Copies, beyond the first, that the last probe timeout asked for and that did not leave yet,
-    /// by epoch.
+    /// by encryption level.
     copies: [u8; 2],
 }
 
-impl Haste {
+impl HandshakeSpeedup {
     pub(super) fn new(config: &TransportConfig) -> Self {
         Self {
-            early_left: config.handshake_early_retransmissions,
+            retransmissions_left: config.handshake_early_retransmissions,
             copies: [0; 2],
         }
     }
@@ -46,23 +46,23 @@ impl Haste {
 impl Connection {
     /// The peer shows that it misses handshake data: it repeats its own, or uses keys that we can't
     /// have without what got lost.
-    pub(super) fn hasten_handshake(&mut self, now: Instant) {
-        if self.haste.early_left == 0 || self.handshake.is_confirmed() {
+    pub(super) fn speed_up_handshake(&mut self, now: Instant) {
+        if self.handshake_speedup.retransmissions_left == 0 || self.handshake.is_confirmed() {
             return;
         }
-        let is_missed = |connection: &Self, epoch| {
-            let ledger = &connection.space(epoch)?.ledger;
+        let is_missed = |connection: &Self, level| {
+            let ledger = &connection.space(level)?.ledger;
             let sent_at = ledger.last_eliciting_sent_at()?;
             (ledger.eliciting_in_flight() > 0 && sent_at + FRESH <= now).then_some(())
         };
-        let missed = EARLY.map(|epoch| is_missed(self, epoch).is_some());
+        let missed = EARLY.map(|level| is_missed(self, level).is_some());
         if missed == [false; 2] {
             return;
         }
-        self.haste.early_left -= 1;
-        for (epoch, is_missed) in EARLY.into_iter().zip(missed) {
+        self.handshake_speedup.retransmissions_left -= 1;
+        for (level, is_missed) in EARLY.into_iter().zip(missed) {
             if is_missed {
-                self.repeat_oldest(now, epoch, usize::MAX);
+                self.repeat_oldest(now, level, usize::MAX);
             }
         }
     }
@@ -70,25 +70,27 @@ impl Connection {
     /// A probe timeout expired during the handshake.
     pub(super) fn ask_for_copies(&mut self) {
         let copies = self.identity.config.handshake_pto_copies;
-        self.haste.copies = [copies.clamp(1, MAX_COPIES) - 1; 2];
+        self.handshake_speedup.copies = [copies.clamp(1, MAX_COPIES) - 1; 2];
     }
 
     /// Lets the next copy of handshake data wait to be sent, once the one before has left. Copies go
     /// with the probes; those beyond need `has_room` in the window.
     pub(super) fn copy_handshake(&mut self, now: Instant, has_room: bool) {
-        if self.haste.copies == [0; 2] {
+        if self.handshake_speedup.copies == [0; 2] {
             return;
         }
-        for epoch in EARLY {
-            let Some(space) = self.space(epoch) else {
-                self.haste.copies[epoch as usize] = 0;
+        for level in EARLY {
+            let Some(space) = self.space(level) else {
+                self.handshake_speedup.copies[level as usize] = 0;
                 continue;
             };
             let may_go = space.probes > 0 || has_room;
-            if may_go && self.haste.copies[epoch as usize] > 0 && !self.handshake.has_pending(epoch)
+            if may_go
+                && self.handshake_speedup.copies[level as usize] > 0
+                && !self.handshake.has_pending(level)
             {
-                self.haste.copies[epoch as usize] -= 1;
-                self.repeat_oldest(now, epoch, usize::from(PROBES));
+                self.handshake_speedup.copies[level as usize] -= 1;
+                self.repeat_oldest(now, level, usize::from(PROBES));
             }
         }
     }
