@@ -30,6 +30,7 @@ mod config;
 mod connection;
 mod control;
 pub mod crypto;
+mod datagram_size;
 mod datagrams;
 mod defaults;
 mod endpoint;

@@ -111,3 +111,23 @@ pub struct Transmit {
     /// Size of each datagram if there is more than one.
     pub segment_size: Option<usize>,
 }
+
+impl Transmit {
+    /// One datagram of `size` bytes.
+    pub(crate) fn single(
+        path: PathId,
+        address: &PathAddress,
+        ecn: Option<EcnCodepoint>,
+        size: usize,
+    ) -> Self {
+        Self {
+            path,
+            destination: address.remote,
+            source_ip: address.local.ip,
+            socket: address.local.socket,
+            ecn,
+            size,
+            segment_size: None,
+        }
+    }
+}

@@ -9,13 +9,13 @@ use swiftwater_units::{Bandwidth, Dir, Instant, PacketCount, PathId, Side, Strea
 
 use crate::crypto::{CryptoError, EncryptionLevel};
 use crate::error::{ConnectionError, ReadError, SendDatagramError, WriteError};
+use crate::path::PathState;
 use crate::policy::{ConfigureError, Hints, Occasion};
 use crate::streams::{Expiry, Priority, ReadChunk, ReadOutcome, Streams};
 use crate::transmit::PathAddress;
 
 use super::Connection;
 use super::events::{EndpointEvent, Event};
-use super::parts::PathEntry;
 use super::stats::{ConnectionStats, PathStats};
 
 impl Connection {
@@ -25,7 +25,7 @@ impl Connection {
         if events.front().is_some_and(|event| !event.is_final()) {
             return events.pop_front();
         }
-        if !self.outbox.end_told {
+        if !self.outbox.end_polled {
             // What happened on streams before the end is told before it, and nothing after it.
             if let Some(event) = self.streams.poll_event() {
                 return Some(Event::Stream(event));
@@ -35,7 +35,7 @@ impl Connection {
             }
         }
         let last = self.outbox.events.pop_front();
-        self.outbox.end_told |= last.is_some();
+        self.outbox.end_polled |= last.is_some();
         last
     }
 
@@ -150,14 +150,14 @@ impl Connection {
     /// later.
     pub fn set_timer_granularity(&mut self, now: Instant, granularity: Duration) {
         self.paths
-            .first_mut()
+            .primary_mut()
             .recovery
             .set_timer_granularity(now, granularity);
     }
 
     /// Updates the 1-RTT keys as soon as RFC 9001, section 6.1 permits.
     pub fn update_keys(&mut self) {
-        self.handshake.protection().want_update();
+        self.handshake.keys_mut().request_update();
     }
 
     /// Asks the peer to use fresh connection IDs, and uses a fresh one of the peer's.
@@ -165,14 +165,15 @@ impl Connection {
         if !self.handshake.is_complete() || !self.lifecycle.is_open() {
             return;
         }
-        self.paths.first_mut().path.local_cids.retire_all();
+        self.paths.primary_mut().cids.local.retire_all();
         self.issue_cids();
-        self.rotate_remote_cid();
+        let path = self.paths.primary().id;
+        self.rotate_remote_cid(path);
     }
 
     /// Sends a PING.
     pub fn ping(&mut self) {
-        self.paths.first_mut().space.ping = true;
+        self.paths.primary_mut().space.ping = true;
     }
 
     /// The idle timeout that both ends agreed on, once the handshake is complete; `None` if there is none
@@ -198,12 +199,12 @@ impl Connection {
 
     /// The peer's address on the first path.
     pub fn remote(&self) -> SocketAddr {
-        self.paths.first().path.address.remote
+        self.paths.primary().link.address.remote
     }
 
     /// Both ends of the path in use.
     pub fn path_address(&self) -> PathAddress {
-        self.paths.first().path.address
+        self.paths.primary().link.address
     }
 
     /// The negotiated application protocol, once known.
@@ -277,13 +278,12 @@ impl Connection {
         stats.streams_opened = streams.opened;
         stats.streams_opened_by_peer = streams.opened_by_peer;
         stats.flow_blocked = self.monitor.flow_blocked(self.lifecycle.last_packet_at);
-        if let Some(counts) = &self.frames_sent {
+        if let Some(counts) = &self.monitor.frames_sent {
             stats.frames_sent = counts.totals();
         }
-        let eliciting = |level| Some(self.space(level)?.ledger.eliciting_in_flight());
-        let awaiting: u64 = EncryptionLevel::SPACES
-            .into_iter()
-            .filter_map(eliciting)
+        let spaces = self.paths.spaces();
+        let awaiting = spaces
+            .map(|(_, space)| space.ledger.eliciting_in_flight())
             .sum();
         stats.packets_awaiting_acks = PacketCount::new(awaiting);
         stats.datagrams_dropped = self.datagrams.dropped();
@@ -292,9 +292,9 @@ impl Connection {
         stats.reinjector = self.policies.reinjector.report();
         stats.version = self.handshake.version();
         stats.peer_max_ack_delay = self.peer_max_ack_delay();
-        stats.key_updates = self.handshake.protection_ref().generation();
+        stats.key_updates = self.handshake.keys().generation();
         stats.resumed = self.is_resumed();
-        stats.early_data = self.early_data.outcome();
+        stats.early_data = self.establishment.early_data.outcome();
         stats.paths = self.paths.iter().map(path_stats).collect();
         stats
     }
@@ -322,43 +322,40 @@ impl Connection {
             .map(|entry| entry.recovery.controller().snapshot())
     }
 
-    fn path_entry(&self, path: PathId) -> Option<&PathEntry> {
-        self.paths.iter().find(|entry| entry.path.id == path)
+    fn path_entry(&self, path: PathId) -> Option<&PathState> {
+        self.paths.get(path)
     }
 
-    /// Bytes for frames in a full packet with data, as they are sent now.
+    /// Bytes for frames in a full packet with application data.
     pub(super) fn data_room(&self) -> usize {
-        if self.can_seal(EncryptionLevel::ZeroRtt) {
-            self.early_room()
+        let level = if self.can_seal(EncryptionLevel::ZeroRtt) {
+            EncryptionLevel::ZeroRtt
         } else {
-            self.one_rtt_room()
-        }
+            EncryptionLevel::OneRtt
+        };
+        self.frame_room(level)
     }
 
-    /// Bytes for frames in a full 1-RTT packet of the first path.
+    /// Bytes for frames in a full 1-RTT packet.
     pub(super) fn one_rtt_room(&self) -> usize {
-        let path = &self.paths.first().path;
-        // First byte, connection ID, the longest packet number.
-        let header = 1 + path.remote_cids.current().len() + 4;
-        let tag = self
-            .handshake
-            .protection_ref()
-            .tag_len(EncryptionLevel::OneRtt)
-            .max(16);
-        usize::from(path.mtu.current()).saturating_sub(header + tag)
+        self.frame_room(EncryptionLevel::OneRtt)
+    }
+
+    fn frame_room(&self, level: EncryptionLevel) -> usize {
+        let tag_len = self.handshake.keys().tag_len(level);
+        self.paths.primary().frame_room(level, tag_len)
     }
 }
 
-/// What is known of a path.
-fn path_stats(entry: &PathEntry) -> PathStats {
-    let (path, recovery) = (&entry.path, &entry.recovery);
+fn path_stats(path: &PathState) -> PathStats {
+    let recovery = &path.recovery;
     let (rtt, totals) = (recovery.rtt(), recovery.stats());
     let snapshot = recovery.controller().snapshot();
     PathStats {
         id: path.id,
-        remote: path.address.remote,
-        local: path.address.local,
-        validated: path.amplification.is_validated(),
+        remote: path.link.address.remote,
+        local: path.link.address.local,
+        validated: path.link.amplification.is_validated(),
         controller: recovery.controller().name(),
         congestion_state: snapshot.state,
         smoothed_rtt: rtt.smoothed,
@@ -386,14 +383,14 @@ fn path_stats(entry: &PathEntry) -> PathStats {
         congestion_events: totals.congestion_events,
         spurious_events: totals.spurious_events,
         pto_count: totals.pto_count,
-        ecn: path.ecn.is_usable(),
-        ecn_state: path.ecn.state(),
-        ecn_ce: path.ecn.ce_total().into(),
-        max_datagram_size: path.mtu.current(),
-        mtu_state: path.mtu.state(),
-        mtu_probes_sent: path.mtu.totals().probes_sent,
-        mtu_probes_lost: path.mtu.totals().probes_lost,
-        mtu_black_holes: path.mtu.totals().black_holes,
+        ecn: path.link.ecn.is_usable(),
+        ecn_state: path.link.ecn.state(),
+        ecn_ce: path.link.ecn.ce_total().into(),
+        max_datagram_size: path.link.mtu.current(),
+        mtu_state: path.link.mtu.state(),
+        mtu_probes_sent: path.link.mtu.totals().probes_sent,
+        mtu_probes_lost: path.link.mtu.totals().probes_lost,
+        mtu_black_holes: path.link.mtu.totals().black_holes,
     }
 }
 

@@ -7,6 +7,9 @@ use swiftwater_wire::{ErrorCode, Frame};
 use crate::control::{ControlKey, ControlValue};
 use crate::crypto::EncryptionLevel;
 use crate::error::{ConnectionError, TransportError};
+use crate::path::NewCidOutcome;
+
+use crate::space::SpaceId;
 
 use super::Connection;
 use super::events::{EndpointEvent, Event};
@@ -103,7 +106,7 @@ impl Connection {
             | Frame::Ping
             | Frame::DataBlocked { .. }
             | Frame::StreamsBlocked { .. } => Ok(()),
-            Frame::Ack(ack) => self.on_ack(now, level, &ack),
+            Frame::Ack(ack) => self.on_ack(now, SpaceId::of(level, origin.path), &ack),
             Frame::Crypto(crypto) => {
                 let progress = self
                     .handshake
@@ -130,7 +133,7 @@ impl Connection {
             }
             Frame::StreamDataBlocked { id, .. } => self.streams.on_stream_data_blocked(id),
             Frame::NewToken { token } => self.on_new_token(token),
-            Frame::NewConnectionId(new) => self.on_new_connection_id(now, &new),
+            Frame::NewConnectionId(new) => self.on_new_connection_id(now, origin.path, &new),
             Frame::RetireConnectionId { path, sequence } => {
                 self.on_retire_connection_id(path, sequence, origin)
             }
@@ -150,12 +153,14 @@ impl Connection {
             Frame::AckFrequency(wish) => self.policies.ack_granted.on_frame(&wish),
             Frame::ImmediateAck => {
                 self.policies.ack_granted.check_offered()?;
-                self.paths.first_mut().space.received.hurry(now);
+                if let Some(path) = self.paths.get_mut(origin.path) {
+                    path.space.received.hurry(now);
+                }
                 Ok(())
             }
             Frame::Datagram { data } => {
                 if self.datagrams.receive(frame_type, data)? {
-                    self.outbox.events.push_back(Event::DatagramReceived);
+                    self.outbox.event(Event::DatagramReceived);
                 }
                 Ok(())
             }
@@ -172,9 +177,8 @@ impl Connection {
             return Err(violation("NEW_TOKEN from a client"));
         }
         if !self.handshake.keep_token(token) {
-            self.outbox.events.push_back(Event::NewToken {
-                token: token.to_vec(),
-            });
+            let token = token.to_vec();
+            self.outbox.event(Event::NewToken { token });
         }
         Ok(())
     }
@@ -190,6 +194,7 @@ impl Connection {
     fn on_new_connection_id(
         &mut self,
         now: Instant,
+        path: PathId,
         frame: &NewConnectionId,
     ) -> Result<(), TransportError> {
         if frame.path.is_some() {
@@ -198,22 +203,26 @@ impl Connection {
             );
         }
         let retirements = self.control.retirements();
-        let entry = self.paths.first_mut();
-        let outcome = entry.path.remote_cids.on_new(frame, retirements)?;
-        self.apply_cid_outcome(outcome);
+        let Some(owner) = self.paths.get_mut(path) else {
+            return Ok(());
+        };
+        let outcome = owner.cids.remote.on_new(frame, retirements)?;
+        self.apply_cid_outcome(path, outcome);
         self.replace_retired_cids(now);
         Ok(())
     }
 
-    /// Uses another of the peer's connection IDs, if there is a spare one.
-    pub(super) fn rotate_remote_cid(&mut self) {
-        let outcome = self.paths.first_mut().path.remote_cids.rotate();
-        self.apply_cid_outcome(outcome);
+    /// Uses another of the peer's connection IDs on a path, if there is a spare one.
+    pub(super) fn rotate_remote_cid(&mut self, id: PathId) {
+        if let Some(path) = self.paths.get_mut(id) {
+            let outcome = path.cids.remote.rotate();
+            self.apply_cid_outcome(id, outcome);
+        }
     }
 
-    pub(super) fn apply_cid_outcome(&mut self, outcome: crate::path::NewCidOutcome) {
+    pub(super) fn apply_cid_outcome(&mut self, path: PathId, outcome: NewCidOutcome) {
         for sequence in outcome.retire {
-            let key = ControlKey::RetireConnectionId(PathId::ZERO, sequence);
+            let key = ControlKey::RetireConnectionId(path, sequence);
             self.control.set(key, ControlValue::Unit);
         }
         self.sync_reset_tokens();
@@ -228,17 +237,17 @@ impl Connection {
         if path.is_some() {
             return Err(violation("multipath was not negotiated"));
         }
-        let issued = ControlKey::NewConnectionId(PathId::ZERO, sequence);
+        let issued = ControlKey::NewConnectionId(origin.path, sequence);
         if self.control.is_unsent(issued) {
             // It can only be guessed (section 19.16).
             return Err(violation("retired a connection ID that was not sent yet"));
         }
-        let cids = &mut self.paths.first_mut().path.local_cids;
-        if let Some(cid) = cids.on_retired(sequence, &origin.dst_cid)? {
+        let Some(path) = self.paths.get_mut(origin.path) else {
+            return Ok(());
+        };
+        if let Some(cid) = path.cids.local.on_retired(sequence, &origin.dst_cid)? {
             self.control.cancel(issued);
-            self.outbox
-                .endpoint_events
-                .push_back(EndpointEvent::CidRetired(cid));
+            self.outbox.endpoint_event(EndpointEvent::CidRetired(cid));
             self.issue_cids();
         }
         Ok(())
@@ -266,12 +275,7 @@ impl Connection {
     }
 
     /// After we closed, only the peer's close still counts: it ends the exchange.
-    pub(super) fn on_payload_after_close(
-        &mut self,
-        now: Instant,
-        _origin: &Origin<'_>,
-        payload: &[u8],
-    ) {
+    pub(super) fn on_payload_after_close(&mut self, now: Instant, payload: &[u8]) {
         let closes = FrameIter::new(payload)
             .map_while(Result::ok)
             .any(|(_, frame)| matches!(frame, Frame::ConnectionClose(_)));

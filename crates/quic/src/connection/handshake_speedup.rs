@@ -1,7 +1,7 @@
-//! Speeding the handshake up: data repeated before its timeout, and in copies after it (RFC 9002,
-//! sections 6.2.3 and 6.2.4).
+//! Speeding up handshake completion: data repeated before its timeout, and in copies after it (RFC
+//! 9002, sections 6.2.3 and 6.2.4).
 //!
-//! What is repeated waits like any other data: the amplification limit holds always, the congestion
+//! What is repeated is sent like any other data: the anti-amplification limit holds always, the congestion
 //! window unless a probe timeout permits probes.
 
 use std::time::Duration;
@@ -10,27 +10,31 @@ use swiftwater_units::Instant;
 
 use crate::config::TransportConfig;
 use crate::crypto::EncryptionLevel;
+use crate::space::SpaceId;
 
 use super::Connection;
 use super::timers::PROBES;
 
-/// Copies of handshake data that one probe timeout may ask for.
+/// Copies of handshake data that one probe timeout may cause.
 const MAX_COPIES: u8 = 3;
 
-/// What was sent more recently isn't missed: the peer's packets that seem to say so are copies of the
-/// one that was answered.
+/// Data sent more recently are not taken for missing: packets of the peer that seem to say so are copies of
+/// the one that was answered.
 const FRESH: Duration = Duration::from_millis(10);
 
-/// Encryption levels of the handshake.
-const EARLY: [EncryptionLevel; 2] = [EncryptionLevel::Initial, EncryptionLevel::Handshake];
+/// The packet number spaces of the handshake, with their encryption levels.
+const HANDSHAKE: [(SpaceId, EncryptionLevel); 2] = [
+    (SpaceId::Initial, EncryptionLevel::Initial),
+    (SpaceId::Handshake, EncryptionLevel::Handshake),
+];
 
 /// What may still be repeated.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HandshakeSpeedup {
     /// Times that data may be repeated before its timeout.
     retransmissions_left: u8,
-    /// Copies, beyond the first, that the last probe timeout asked for and that did not leave yet,
-    /// by encryption level.
+    /// Copies, beyond the first, that the last probe timeout caused and that did not leave yet, by
+    /// encryption level.
     copies: [u8; 2],
 }
 
@@ -47,50 +51,52 @@ impl Connection {
     /// The peer shows that it misses handshake data: it repeats its own, or uses keys that we can't
     /// have without what got lost.
     pub(super) fn speed_up_handshake(&mut self, now: Instant) {
-        if self.handshake_speedup.retransmissions_left == 0 || self.handshake.is_confirmed() {
+        let speedup = &mut self.establishment.speedup;
+        if speedup.retransmissions_left == 0 || self.handshake.is_confirmed() {
             return;
         }
-        let is_missed = |connection: &Self, level| {
-            let ledger = &connection.space(level)?.ledger;
-            let sent_at = ledger.last_eliciting_sent_at()?;
-            (ledger.eliciting_in_flight() > 0 && sent_at + FRESH <= now).then_some(())
-        };
-        let missed = EARLY.map(|level| is_missed(self, level).is_some());
+        let missed = HANDSHAKE.map(|(id, _)| {
+            let ledger = self.paths.space(id).map(|space| &space.ledger);
+            ledger.is_some_and(|ledger| {
+                let sent_at = ledger.last_eliciting_sent_at();
+                ledger.eliciting_in_flight() > 0 && sent_at.is_some_and(|at| at + FRESH <= now)
+            })
+        });
         if missed == [false; 2] {
             return;
         }
-        self.handshake_speedup.retransmissions_left -= 1;
-        for (level, is_missed) in EARLY.into_iter().zip(missed) {
+        speedup.retransmissions_left -= 1;
+        let (mut fates, buffers) = self.fates(now);
+        for ((id, _), is_missed) in HANDSHAKE.into_iter().zip(missed) {
             if is_missed {
-                self.repeat_oldest(now, level, usize::MAX);
+                fates.repeat_oldest(id, usize::MAX, &mut buffers.loss);
             }
         }
     }
 
     /// A probe timeout expired during the handshake.
-    pub(super) fn ask_for_copies(&mut self) {
+    pub(super) fn request_handshake_copies(&mut self) {
         let copies = self.identity.config.handshake_pto_copies;
-        self.handshake_speedup.copies = [copies.clamp(1, MAX_COPIES) - 1; 2];
+        self.establishment.speedup.copies = [copies.clamp(1, MAX_COPIES) - 1; 2];
     }
 
-    /// Lets the next copy of handshake data wait to be sent, once the one before has left. Copies go
-    /// with the probes; those beyond need `has_room` in the window.
+    /// Queues the next copy of handshake data, once the one before has left. Copies leave with the
+    /// probes; those beyond need `has_room` in the window.
     pub(super) fn copy_handshake(&mut self, now: Instant, has_room: bool) {
-        if self.handshake_speedup.copies == [0; 2] {
+        if self.establishment.speedup.copies == [0; 2] {
             return;
         }
-        for level in EARLY {
-            let Some(space) = self.space(level) else {
-                self.handshake_speedup.copies[level as usize] = 0;
+        for (nth, (id, level)) in HANDSHAKE.into_iter().enumerate() {
+            let copies = &mut self.establishment.speedup.copies[nth];
+            let Some(space) = self.paths.space(id) else {
+                *copies = 0;
                 continue;
             };
             let may_go = space.probes > 0 || has_room;
-            if may_go
-                && self.handshake_speedup.copies[level as usize] > 0
-                && !self.handshake.has_pending(level)
-            {
-                self.handshake_speedup.copies[level as usize] -= 1;
-                self.repeat_oldest(now, level, usize::from(PROBES));
+            if may_go && *copies > 0 && !self.handshake.has_pending(level) {
+                *copies -= 1;
+                let (mut fates, buffers) = self.fates(now);
+                fates.repeat_oldest(id, usize::from(PROBES), &mut buffers.loss);
             }
         }
     }

@@ -1,38 +1,41 @@
-//! A quiet connection gives back the memory that only busy ones need.
+//! An idle connection gives back the memory that only busy ones need.
 
 use crate::idle_memory::IdleMemory as _;
 
 use super::Connection;
 
 impl Connection {
-    /// Gives back all memory that the present state doesn't need: room in queues and rings, and what is
-    /// kept so that no packet allocates. For drivers of many connections, to be called when nothing has
-    /// happened on this one for a while and after [`Connection::poll_transmit`] had nothing to send; what it
-    /// does next allocates anew.
+    /// Gives back all memory that the present state doesn't need: room in queues and rings, keys that can be
+    /// derived again, and buffers that keep packets from allocating. For drivers of many connections, to
+    /// be called when nothing has happened on this one for a while and after
+    /// [`Connection::poll_transmit`] had nothing to send; its next event allocates anew.
     ///
-    /// While something is in flight nothing else changes. Otherwise sent packets are forgotten, too: that a late
-    /// ACK covers packets of ours with nothing but ACKs is no news then, nor that it covers one that was never
-    /// sent.
+    /// While something is in flight nothing else changes. Otherwise sent packets are forgotten, too: a late
+    /// ACK that covers packets of ours with nothing but ACKs is then no news, nor is one that covers
+    /// a packet that was never sent.
     pub fn release_idle_memory(&mut self) {
-        for space in self.early.iter_mut().flatten() {
-            space.release_idle_memory();
-        }
-        for entry in self.paths.iter_mut() {
-            entry.path.release_idle_memory();
-            if self.handshake.is_confirmed() {
-                entry.path.ecn.release_idle_memory();
-            }
-            entry.recovery.release_idle_memory();
-            entry.space.release_idle_memory();
-        }
-        self.handshake.release_idle_memory();
-        self.streams.release_idle_memory();
-        self.control.release_idle_memory();
-        self.datagrams.release_idle_memory();
-        self.outbox.events.shrink_to_fit();
-        self.outbox.endpoint_events.shrink_to_fit();
-        self.policies.reinjections.shrink_to_fit();
-        self.scratch.give_up();
-        self.rng.release_idle_memory();
+        let Self {
+            identity,
+            handshake,
+            establishment: _,
+            paths,
+            streams,
+            control,
+            datagrams,
+            policies,
+            lifecycle: _,
+            outbox,
+            monitor: _,
+            buffers,
+        } = self;
+        identity.random.release_idle_memory();
+        handshake.release_idle_memory();
+        paths.release_idle_memory();
+        streams.release_idle_memory();
+        control.release_idle_memory();
+        datagrams.release_idle_memory();
+        policies.release_idle_memory();
+        outbox.release_idle_memory();
+        buffers.give_up();
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use swiftwater_units::Instant;
+use swiftwater_units::{Instant, PathId};
 use swiftwater_wire::ErrorCode;
 
 use crate::crypto::EncryptionLevel;
@@ -19,7 +19,20 @@ pub(super) enum CloseFrame {
     Application { code: u64, reason: Vec<u8> },
 }
 
-/// We closed; incoming packets are answered with the close again.
+impl CloseFrame {
+    /// The code and reason to send in `level`: what an application says must not travel in packets
+    /// that an observer could read or forge (RFC 9000, section 10.2.3).
+    pub(super) fn for_level(&self, level: EncryptionLevel) -> Self {
+        match (self, level) {
+            (Self::Application { .. }, EncryptionLevel::Initial | EncryptionLevel::Handshake) => {
+                Self::Transport(TransportError::new(ErrorCode::APPLICATION_ERROR, ""))
+            }
+            _ => self.clone(),
+        }
+    }
+}
+
+/// The local end closed; incoming packets are answered with the close again.
 #[derive(Debug)]
 struct Closing {
     frame: CloseFrame,
@@ -36,7 +49,7 @@ struct Closing {
 enum State {
     Open,
     Closing(Box<Closing>),
-    /// The peer closed or vanished; nothing is sent.
+    /// The peer closed, or its silence ended the connection; nothing is sent.
     Draining {
         until: Instant,
     },
@@ -53,8 +66,8 @@ pub(super) struct Lifecycle {
     last_activity: Instant,
     /// Last packet sent or received.
     pub(super) last_packet_at: Instant,
-    /// The driver has been running since then, for all we know.
-    pub(super) awake_since: Instant,
+    /// The driver has been running since then, as far as its calls show.
+    pub(super) running_since: Instant,
     sent_eliciting_since_receive: bool,
     idle_timeout: Option<Duration>,
     /// The interval that the application asked for while it runs, besides the configuration, ms; zero for
@@ -70,7 +83,7 @@ impl Lifecycle {
             started_at: now,
             last_activity: now,
             last_packet_at: now,
-            awake_since: now,
+            running_since: now,
             sent_eliciting_since_receive: false,
             idle_timeout: None,
             keep_alive_millis: 0,
@@ -133,7 +146,7 @@ impl Lifecycle {
         self.reason.as_deref()
     }
 
-    /// When the idle timeout strikes: three PTOs away at least.
+    /// When the idle timeout expires: three PTOs away at least.
     pub(super) fn idle_deadline(&self, pto: Duration) -> Option<Instant> {
         let timeout = self.idle_timeout.filter(|_| self.is_open())?;
         Some(self.last_activity + timeout.max(pto * 3))
@@ -163,7 +176,7 @@ impl Lifecycle {
     }
 
     /// A datagram arrived while closing.
-    fn on_received_closing(&mut self) {
+    pub(super) fn on_received_after_close(&mut self) {
         if let State::Closing(closing) = &mut self.state {
             closing.received += 1;
             if closing.received >= closing.answer_at {
@@ -177,12 +190,30 @@ impl Lifecycle {
 impl Connection {
     /// Three probe timeouts: how long closing and draining last (RFC 9000, section 10.2).
     fn closing_period(&self) -> Duration {
-        self.pto() * 3
+        self.longest_pto() * 3
     }
 
-    /// Probe timeout of path 0 without back-off (RFC 9002, section 6.2.1).
-    pub(super) fn pto(&self) -> Duration {
-        self.paths.first().recovery.pto_base() + self.peer_max_ack_delay()
+    /// The probe timeout of a path without back-off (RFC 9002, section 6.2.1); the longest of all while the
+    /// path is not open.
+    pub(super) fn pto(&self, path: PathId) -> Duration {
+        let path = self.paths.get(path);
+        path.map_or_else(
+            || self.longest_pto(),
+            |path| path.pto(self.peer_max_ack_delay()),
+        )
+    }
+
+    /// The longest probe timeout of all paths, for what concerns the connection as a whole.
+    pub(super) fn longest_pto(&self) -> Duration {
+        let max_ack_delay = self.peer_max_ack_delay();
+        let ptos = self.paths.iter().map(|path| path.pto(max_ack_delay));
+        ptos.max().unwrap_or(max_ack_delay)
+    }
+
+    /// The longest smoothed RTT of all paths.
+    pub(super) fn longest_rtt(&self) -> Duration {
+        let rtts = self.paths.iter().map(|path| path.recovery.rtt().smoothed);
+        rtts.max().unwrap_or_default()
     }
 
     /// The delay that the peer may add to acknowledgements of 1-RTT packets.
@@ -194,7 +225,7 @@ impl Connection {
         self.policies.ack_asked.peer_max_ack_delay(declared)
     }
 
-    /// Closes because of `error`, telling the peer.
+    /// Closes because of `error`, with a CONNECTION_CLOSE.
     pub(super) fn fail(&mut self, now: Instant, error: TransportError) {
         let reason = ConnectionError::Transport(error.clone());
         self.start_closing(now, CloseFrame::Transport(error), reason);
@@ -210,7 +241,7 @@ impl Connection {
         self.start_closing(now, CloseFrame::Transport(error), reason);
     }
 
-    /// Closes for the application, telling the peer.
+    /// Closes for the application, with a CONNECTION_CLOSE.
     pub(super) fn close_for_application(&mut self, now: Instant, code: u64, reason: &[u8]) {
         let frame = CloseFrame::Application {
             code,
@@ -251,7 +282,7 @@ impl Connection {
     }
 
     /// Ends at once and silently, as on an idle timeout.
-    pub(super) fn vanish(&mut self, now: Instant, reason: ConnectionError) {
+    pub(super) fn close_silently(&mut self, now: Instant, reason: ConnectionError) {
         self.set_closed(now, reason);
         self.drain();
     }
@@ -260,12 +291,11 @@ impl Connection {
         if self.lifecycle.reason.is_some() {
             return;
         }
-        self.end_repairs(now);
+        self.abandon_repairs(now);
         self.monitor
             .observe(now, &Observation::Closed { reason: &reason });
-        self.outbox.events.push_back(Event::Closed {
-            reason: reason.clone(),
-        });
+        let closed = reason.clone();
+        self.outbox.event(Event::Closed { reason: closed });
         self.lifecycle.reason = Some(Box::new(reason));
     }
 
@@ -273,27 +303,16 @@ impl Connection {
     pub(super) fn drain(&mut self) {
         if !self.lifecycle.is_drained() {
             self.lifecycle.state = State::Drained;
-            self.outbox.events.push_back(Event::Drained);
-            self.outbox
-                .endpoint_events
-                .push_back(EndpointEvent::Drained);
+            self.outbox.event(Event::Drained);
+            self.outbox.endpoint_event(EndpointEvent::Drained);
         }
     }
 
-    /// A datagram arrived after the end; only a close from the peer still matters.
-    pub(super) fn on_datagram_after_close(&mut self) {
-        self.lifecycle.on_received_closing();
-    }
-
-    /// The code and reason to send in `level`: what an application says must not travel in packets
-    /// that an observer could read or forge (RFC 9000, section 10.2.3).
-    pub(super) fn close_for_level(frame: &CloseFrame, level: EncryptionLevel) -> CloseFrame {
-        match (frame, level) {
-            (
-                CloseFrame::Application { .. },
-                EncryptionLevel::Initial | EncryptionLevel::Handshake,
-            ) => CloseFrame::Transport(TransportError::new(ErrorCode::APPLICATION_ERROR, "")),
-            _ => frame.clone(),
-        }
+    /// The connection closes: data are sent and repaired no more.
+    fn abandon_repairs(&mut self, now: Instant) {
+        self.policies.reinjections.clear();
+        self.streams.abandon_repairs();
+        let (mut fates, _) = self.fates(now);
+        fates.report_repairs();
     }
 }

@@ -1,20 +1,21 @@
-//! What observers hear of states that may change in many places: keys, stages of the handshake, the
-//! peer's connection IDs, the controller's state, the timer of loss detection, flow control.
+//! Observations of state that may change in many places: keys, stages of the handshake, the peer's
+//! connection IDs, the controller's state, the timer of loss detection, flow control.
 //!
-//! Each is compared with what was told last, when a datagram has been taken in and when all that can
-//! be sent was sent. Nothing of this happens while nobody watches, apart from the time for which flow
+//! Each is compared with what was reported last, after a datagram was processed and after all that can
+//! be sent was sent. Without an observer nothing of this is done, apart from the time for which flow
 //! control holds data back, which the statistics count.
 
 use swiftwater_units::{Instant, PathId};
 use swiftwater_wire::{ConnectionId, TransportParameters};
 
 use crate::crypto::EncryptionLevel;
-use crate::observe::{HandshakeStage, LossTimer, LossTrigger, Observation, Owner, TimerChange};
+use crate::observe::{HandshakeStage, LossTimer, Observation, Owner, TimerChange};
+use crate::space::SpaceId;
 
 use super::Connection;
-use super::parts::Monitor;
+use super::monitor::Monitor;
 
-/// What was told last.
+/// What was reported last.
 #[derive(Debug, Default)]
 pub(super) struct LastReported {
     /// A bit for each encryption level with keys.
@@ -23,18 +24,26 @@ pub(super) struct LastReported {
     peer_parameters: bool,
     remote_cid: Option<ConnectionId>,
     congestion: Option<&'static str>,
-    timer: Option<(LossTimer, EncryptionLevel, Instant)>,
+    timer: Option<TimerState>,
+}
+
+/// The timer of loss detection while it runs.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct TimerState {
+    pub(super) timer: LossTimer,
+    pub(super) space: SpaceId,
+    pub(super) expires_at: Instant,
 }
 
 impl Connection {
-    /// Tells how the connection begins.
+    /// Shows the observer how the connection begins.
     pub(super) fn emit_start(
         &mut self,
         now: Instant,
         versions: &[u32],
         parameters: &TransportParameters,
     ) {
-        if !self.monitor.is_watched() {
+        if !self.monitor.is_observed() {
             return;
         }
         self.streams.record_lives();
@@ -43,26 +52,27 @@ impl Connection {
         else {
             return;
         };
-        let path = &self.paths.first().path;
+        let path = self.paths.primary();
+        let path_id = path.id;
         let started = Observation::Started {
             side: self.identity.side,
-            path: path.address,
+            path: path.link.address,
             original_dst_cid,
-            local_cid: path.local_cids.first(),
-            remote_cid: path.remote_cids.current(),
+            local_cid: path.cids.local.first(),
+            remote_cid: path.cids.remote.current(),
             version: self.handshake.version(),
             versions,
         };
-        self.monitor.last_reported.need().remote_cid = Some(path.remote_cids.current());
+        self.monitor.last_reported.need().remote_cid = Some(path.cids.remote.current());
         self.monitor.observe(now, &started);
         let ours = Observation::Parameters {
             owner: Owner::Local,
             parameters,
         };
         self.monitor.observe(now, &ours);
-        let recovery = &self.paths.first().recovery;
+        let recovery = &self.paths.primary().recovery;
         let parameters = Observation::RecoveryParameters {
-            path: PathId::ZERO,
+            path: path_id,
             controller: recovery.controller().name(),
             packet_threshold: recovery.loss_thresholds().packets,
             initial_rtt: self.identity.config.initial_rtt,
@@ -71,17 +81,17 @@ impl Connection {
         };
         self.monitor.observe(now, &parameters);
         self.emit_keys(now);
-        self.observe_metrics(now, PathId::ZERO);
+        self.observe_metrics(now, path_id);
     }
 
-    /// Tells what has changed with the datagram that was taken in.
+    /// Shows the observer what has changed with the datagram that was processed.
     pub(super) fn emit_changes(&mut self, now: Instant) {
-        if !self.monitor.is_watched() {
+        if !self.monitor.is_observed() {
             return;
         }
         self.emit_keys(now);
         self.emit_handshake(now);
-        let cid = self.paths.first().path.remote_cids.current();
+        let cid = self.paths.primary().cids.remote.current();
         if let Some(before) = self.monitor.last_reported.need().remote_cid.replace(cid)
             && before != cid
         {
@@ -90,10 +100,10 @@ impl Connection {
         }
     }
 
-    /// Tells in which state the connection waits for something to happen; there is nothing to send.
-    pub(super) fn emit_rest(&mut self, now: Instant) {
+    /// Shows the observer the state in which the connection waits: there is nothing to send.
+    pub(super) fn emit_idle(&mut self, now: Instant) {
         self.note_flow(now);
-        if !self.monitor.is_watched() {
+        if !self.monitor.is_observed() {
             return;
         }
         self.emit_changes(now);
@@ -104,10 +114,7 @@ impl Connection {
         let before = self.monitor.last_reported.need().keys;
         for level in EncryptionLevel::ALL {
             let bit = 1 << level as u8;
-            let (had, has) = (
-                before & bit != 0,
-                self.handshake.protection_ref().has(level),
-            );
+            let (had, has) = (before & bit != 0, self.handshake.keys().has(level));
             if had == has {
                 continue;
             }
@@ -136,8 +143,7 @@ impl Connection {
                 self.monitor.observe(now, &Observation::Alpn { protocol });
             }
         }
-        let started =
-            handshake.protection_ref().has(EncryptionLevel::Handshake) || handshake.is_complete();
+        let started = handshake.keys().has(EncryptionLevel::Handshake) || handshake.is_complete();
         let stages = [
             (started, HandshakeStage::Started),
             (handshake.is_complete(), HandshakeStage::Complete),
@@ -154,29 +160,34 @@ impl Connection {
 
     fn emit_timer(&mut self, now: Instant) {
         let timer = self.loss_timer();
-        let told = std::mem::replace(&mut self.monitor.last_reported.need().timer, timer);
-        if timer == told {
+        let before = std::mem::replace(&mut self.monitor.last_reported.need().timer, timer);
+        if timer == before {
             return;
         }
-        let (shown, change) = match (timer, told) {
-            (Some((timer, level, at)), _) => {
-                ((timer, level), TimerChange::Set(at.saturating_since(now)))
+        let (shown, change) = match (timer, before) {
+            (Some(state), _) => {
+                let left = state.expires_at.saturating_since(now);
+                (state, TimerChange::Set(left))
             }
-            (None, Some((timer, level, _))) => ((timer, level), TimerChange::Cancelled),
+            (None, Some(state)) => (state, TimerChange::Cancelled),
             (None, None) => return,
         };
-        self.monitor.timer(now, shown, change);
+        if let Some(path) = self.paths.path_for(shown.space) {
+            self.monitor.timer(now, path.id, shown, change);
+        }
     }
 
-    /// The timer that told observers of itself has expired.
-    pub(super) fn emit_expired(&mut self, now: Instant, timer: LossTimer, level: EncryptionLevel) {
-        if let Some(told) = self.monitor.last_reported.get_mut() {
-            told.timer = None;
+    /// The timer that was reported to observers has expired.
+    pub(super) fn emit_expired(&mut self, now: Instant, state: TimerState) {
+        if let Some(reported) = self.monitor.last_reported.get_mut() {
+            reported.timer = None;
         }
-        if timer != LossTimer::Probe {
-            // A probe timeout has an observation of its own.
-            self.monitor
-                .timer(now, (timer, level), TimerChange::Expired);
+        // A probe timeout has an observation of its own.
+        if state.timer != LossTimer::Probe
+            && let Some(path) = self.paths.path_for(state.space)
+        {
+            let expired = TimerChange::Expired;
+            self.monitor.timer(now, path.id, state, expired);
         }
     }
 
@@ -197,10 +208,12 @@ impl Connection {
 
     /// State of recovery, for observers.
     pub(super) fn observe_metrics(&mut self, now: Instant, path: PathId) {
-        if !self.monitor.is_watched() {
+        if !self.monitor.is_observed() {
             return;
         }
-        let recovery = &self.paths.get(path).recovery;
+        let Some(recovery) = self.paths.get(path).map(|path| &path.recovery) else {
+            return;
+        };
         let rtt = recovery.rtt();
         let snapshot = recovery.controller().snapshot();
         let observation = Observation::Metrics {
@@ -228,36 +241,41 @@ impl Connection {
         }
     }
 
-    /// What showed that packet `number` of `level` is lost.
-    pub(super) fn loss_trigger(&self, level: EncryptionLevel, number: u64) -> LossTrigger {
-        let packets = self.paths.first().recovery.loss_thresholds().packets;
-        let space = self.space(level);
-        let largest = space.and_then(|space| space.ledger.largest_acked());
-        if largest.is_some_and(|largest| number.saturating_add(packets) <= largest.get()) {
-            LossTrigger::PacketThreshold
-        } else {
-            LossTrigger::TimeThreshold
+    /// Reports what resets of streams brought about to the re-injector and to the observer, and which
+    /// streams came and went to the observer.
+    pub(super) fn emit_resets(&mut self, now: Instant) {
+        while let Some((id, begins)) = self.streams.poll_life() {
+            let observation = if begins {
+                Observation::StreamOpened { id }
+            } else {
+                Observation::StreamClosed { id }
+            };
+            self.monitor.observe(now, &observation);
+        }
+        while let Some(notice) = self.streams.poll_notice() {
+            let reset = Observation::StreamReset {
+                id: notice.id,
+                cause: notice.cause,
+                code: notice.code,
+                final_size: notice.final_size,
+                reliable_size: notice.reliable_size,
+            };
+            self.monitor.observe(now, &reset);
+            let (mut fates, _) = self.fates(now);
+            fates.report_repairs();
         }
     }
 }
 
 impl Monitor {
-    fn timer(
-        &mut self,
-        now: Instant,
-        (timer, level): (LossTimer, EncryptionLevel),
-        change: TimerChange,
-    ) {
-        let path = PathId::ZERO;
-        self.observe(
-            now,
-            &Observation::LossTimer {
-                path,
-                timer,
-                level,
-                change,
-            },
-        );
+    fn timer(&mut self, now: Instant, path: PathId, state: TimerState, change: TimerChange) {
+        let observation = Observation::LossTimer {
+            path,
+            timer: state.timer,
+            level: state.space.level(),
+            change,
+        };
+        self.observe(now, &observation);
     }
 
     /// Time for which the peer's flow control has held data back until `now`.

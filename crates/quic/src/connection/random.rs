@@ -1,18 +1,57 @@
-//! Random numbers of a connection.
+//! Random numbers of a connection: a generator for what it decides, and bits for what only the wire
+//! shows.
 
 use std::convert::Infallible;
 
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng, TryRng};
 
-/// The generator of a connection. A resting one only remembers where it stands, and goes on from there
-/// when the next number is drawn.
+use crate::idle_memory::IdleMemory;
+
+/// The random numbers of a connection.
+#[derive(Debug)]
+pub(super) struct Random {
+    pub(super) generator: Generator,
+    bits: RandomBits,
+}
+
+impl Random {
+    /// Continues `generator`, which must be on its first stream.
+    pub(super) fn new(generator: ChaCha20Rng) -> Self {
+        Self {
+            generator: Generator::new(generator),
+            bits: RandomBits::default(),
+        }
+    }
+
+    /// A bit for what the wire shows and no decision depends on.
+    pub(super) fn bit(&mut self) -> bool {
+        self.bits.draw(&self.generator)
+    }
+
+    /// Eight unpredictable bytes, as challenges need.
+    pub(super) fn challenge_data(&mut self) -> [u8; 8] {
+        let mut data = [0; 8];
+        self.generator.fill_bytes(&mut data);
+        data
+    }
+}
+
+impl IdleMemory for Random {
+    fn release_idle_memory(&mut self) {
+        let Self { generator, bits: _ } = self;
+        generator.release_idle_memory();
+    }
+}
+
+/// The generator of a connection. While the connection is idle it keeps only its position, and
+/// continues from there when the next number is drawn.
 #[derive(Debug)]
 pub(super) struct Generator {
     seed: [u8; 32],
-    /// Words drawn until it came to rest. Nobody lives to see 2^64.
+    /// Words drawn until the state was given up; 2^64 are never reached.
     drawn: u64,
-    awake: Option<Box<ChaCha20Rng>>,
+    state: Option<Box<ChaCha20Rng>>,
 }
 
 impl Generator {
@@ -21,19 +60,12 @@ impl Generator {
         Self {
             seed: generator.get_seed(),
             drawn: generator.get_word_pos() as u64,
-            awake: Some(Box::new(generator)),
+            state: Some(Box::new(generator)),
         }
     }
 
-    /// Gives back the memory of a generator at work.
-    pub(super) fn release_idle_memory(&mut self) {
-        if let Some(generator) = self.awake.take() {
-            self.drawn = generator.get_word_pos() as u64;
-        }
-    }
-
-    fn wake(&mut self) -> &mut ChaCha20Rng {
-        self.awake.get_or_insert_with(|| {
+    fn state(&mut self) -> &mut ChaCha20Rng {
+        self.state.get_or_insert_with(|| {
             let mut generator = ChaCha20Rng::from_seed(self.seed);
             generator.set_word_pos(self.drawn.into());
             Box::new(generator)
@@ -49,26 +81,39 @@ impl Generator {
     }
 }
 
+impl IdleMemory for Generator {
+    fn release_idle_memory(&mut self) {
+        let Self {
+            seed: _,
+            drawn,
+            state,
+        } = self;
+        if let Some(generator) = state.take() {
+            *drawn = generator.get_word_pos() as u64;
+        }
+    }
+}
+
 impl TryRng for Generator {
     type Error = Infallible;
 
     fn try_next_u32(&mut self) -> Result<u32, Infallible> {
-        self.wake().try_next_u32()
+        self.state().try_next_u32()
     }
 
     fn try_next_u64(&mut self) -> Result<u64, Infallible> {
-        self.wake().try_next_u64()
+        self.state().try_next_u64()
     }
 
     fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), Infallible> {
-        self.wake().try_fill_bytes(out)
+        self.state().try_fill_bytes(out)
     }
 }
 
 /// Unpredictable bits for what the wire shows and no decision depends on. They come from a stream of
 /// their own, so that a connection decides the same with them and without.
 #[derive(Debug, Default)]
-pub(super) struct RandomBits {
+struct RandomBits {
     bits: u64,
     refills: u64,
     left: u8,
@@ -76,7 +121,7 @@ pub(super) struct RandomBits {
 
 impl RandomBits {
     /// The next one, from a stream beside that of `generator`.
-    pub(super) fn draw(&mut self, generator: &Generator) -> bool {
+    fn draw(&mut self, generator: &Generator) -> bool {
         if self.left == 0 {
             let word = u128::from(self.refills) * WORDS_OF_BITS;
             self.bits = generator.beside(BITS_STREAM, word).next_u64();
@@ -100,23 +145,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn resting_skips_and_repeats_nothing() {
+    fn an_idle_generator_skips_and_repeats_nothing() {
         let mut plain = ChaCha20Rng::from_seed([7; 32]);
         plain.next_u32();
-        let mut resting = Generator::new(plain.clone());
+        let mut idle = Generator::new(plain.clone());
         for round in 0..200 {
             let mut bytes = [[0; 21]; 2];
             plain.fill_bytes(&mut bytes[0][..round % 22]);
-            resting.fill_bytes(&mut bytes[1][..round % 22]);
+            idle.fill_bytes(&mut bytes[1][..round % 22]);
             assert_eq!(bytes[0], bytes[1]);
             if round % 3 == 0 {
-                resting.release_idle_memory();
+                idle.release_idle_memory();
             }
-            assert_eq!(plain.next_u32(), resting.next_u32());
+            assert_eq!(plain.next_u32(), idle.next_u32());
             if round % 7 == 0 {
-                resting.release_idle_memory();
+                idle.release_idle_memory();
             }
-            assert_eq!(plain.next_u64(), resting.next_u64());
+            assert_eq!(plain.next_u64(), idle.next_u64());
         }
     }
 }

@@ -5,14 +5,14 @@ use swiftwater_units::Instant;
 use swiftwater_wire::PartialHeader;
 
 use crate::cid::random_cid;
-use crate::crypto::EncryptionLevel;
 use crate::endpoint::FIRST_DST_CID_LEN;
 use crate::error::{ConnectionError, TransportError};
 use crate::handshake::Restart;
 use crate::observe::Observation;
+use crate::space::SpaceId;
 
 use super::Connection;
-use super::parts::Start;
+use super::identity::Start;
 
 impl Connection {
     /// What a client knows of the start, before anything from the server has arrived that counts.
@@ -25,7 +25,7 @@ impl Connection {
 
     /// A Retry: go on with its token and its source connection ID, once.
     pub(super) fn on_retry(&mut self, now: Instant, header: &PartialHeader, packet: &[u8]) {
-        let used = self.paths.first().path.remote_cids.current();
+        let used = self.paths.primary().cids.remote.current();
         let start = self.before_first_packet();
         let original_dst_cid = start.map(|start| start.original_dst_cid);
         let is_good = original_dst_cid.is_some_and(|original_dst_cid| {
@@ -46,23 +46,22 @@ impl Connection {
         }
         self.lifecycle.on_received(now);
         self.handshake.restart(header.src_cid);
-        let path = &mut self.paths.first_mut().path;
-        path.remote_cids.set_handshake_cid(header.src_cid);
+        let path = self.paths.primary_mut();
+        path.cids.remote.set_handshake_cid(header.src_cid);
         self.abandon_first_flight();
         self.repeat_early_data(now);
     }
 
     /// What was sent will not be acknowledged. Packet numbers go on (section 17.2.5.3).
     fn abandon_first_flight(&mut self) {
-        if let Some(space) = &mut self.early[EncryptionLevel::Initial as usize] {
-            let numbers = &mut self.scratch.need().numbers;
-            let bytes = space.ledger.abandon(numbers);
+        let numbers = &mut self.buffers.need().loss.rising;
+        if let Some(detection) = self.paths.loss_detection(SpaceId::Initial) {
+            let bytes = detection.space.ledger.abandon(numbers);
             numbers.clear();
-            let recovery = &mut self.paths.first_mut().recovery;
-            recovery.on_discard(bytes);
-            recovery.reset_pto_count();
-            space.loss_time = None;
-            space.probes = 0;
+            detection.recovery.on_discard(bytes);
+            detection.recovery.reset_pto_count();
+            detection.space.loss_time = None;
+            detection.space.probes = 0;
         }
     }
 
@@ -75,10 +74,10 @@ impl Connection {
         packet: &[u8],
     ) {
         let is_first = self.before_first_packet().is_some();
-        let path = &self.paths.first().path;
+        let path = self.paths.primary();
         let answers_us = is_first
-            && header.src_cid == path.remote_cids.current()
-            && header.dst_cid == path.local_cids.first();
+            && header.src_cid == path.cids.remote.current()
+            && header.dst_cid == path.cids.local.first();
         let restart = if answers_us {
             let offered: Vec<u32> = header.supported_versions(packet).collect();
             let restart = self.handshake.on_version_negotiation(&offered);
@@ -93,7 +92,7 @@ impl Connection {
         };
         match restart {
             Restart::Ignored => self.monitor.dropped(now, "unexpected Version Negotiation"),
-            Restart::Impossible => self.vanish(now, ConnectionError::VersionMismatch),
+            Restart::Impossible => self.close_silently(now, ConnectionError::VersionMismatch),
             Restart::With(version) => {
                 self.monitor
                     .observe(now, &Observation::VersionTried { version });
@@ -110,13 +109,13 @@ impl Connection {
     fn begin_again(&mut self, now: Instant, version: u32) -> Result<(), TransportError> {
         self.lifecycle.on_received(now);
         self.abandon_first_flight();
-        let first_dst = random_cid(&mut self.rng, FIRST_DST_CID_LEN);
+        let first_dst = random_cid(&mut self.identity.random.generator, FIRST_DST_CID_LEN);
         if let Some(start) = &mut self.identity.start {
             start.original_dst_cid = first_dst;
             start.token = Vec::new();
         }
-        let path = &mut self.paths.first_mut().path;
-        path.remote_cids.set_handshake_cid(first_dst);
+        let path = self.paths.primary_mut();
+        path.cids.remote.set_handshake_cid(first_dst);
         self.handshake.restart_in(version, first_dst)?;
         self.withdraw_early_data(now);
         Ok(())

@@ -13,14 +13,12 @@ use crate::error::{ConnectionError, TransportError};
 use crate::frame_writer::{Carried, Fate};
 use crate::handshake::Protection;
 use crate::observe::Observation;
+use crate::space::SpaceId;
 use crate::zero_rtt_limits::{self, EarlyLimits};
 
 use super::Connection;
+use super::buffers::Buffers;
 use super::events::Event;
-
-/// Bytes of a long header without its connection IDs: first byte, version, two lengths, length,
-/// packet number.
-const LONG_HEADER: usize = 1 + 4 + 2 + 2 + 4;
 
 /// What became of early data.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -86,7 +84,7 @@ impl Connection {
     /// What became of early data; `None` if there were none, and on a client until the server has
     /// answered.
     pub fn early_data(&self) -> Option<EarlyDataOutcome> {
-        self.early_data.outcome
+        self.establishment.early_data.outcome
     }
 
     /// True once the peer is known to resume an earlier session.
@@ -97,9 +95,7 @@ impl Connection {
     /// A client that resumes may use what the server permitted then.
     pub(super) fn offer_early_data(&mut self) {
         let Some(parameters) = self.handshake.remembered_parameters() else {
-            self.handshake
-                .protection()
-                .discard(EncryptionLevel::ZeroRtt);
+            self.handshake.keys_mut().discard(EncryptionLevel::ZeroRtt);
             return;
         };
         let parameters = zero_rtt_limits::remembered(&parameters);
@@ -108,12 +104,12 @@ impl Connection {
             .set_peer_limit(parameters.max_datagram_frame_size);
         let session = self.handshake.session();
         let alpn = session.and_then(|session| session.remembered_alpn());
-        self.early_data.offered = Some(Box::new(Offer {
+        self.establishment.early_data.offered = Some(Box::new(Offer {
             parameters,
             alpn: alpn.map(<[u8]>::to_vec),
             withdrawn: false,
         }));
-        self.outbox.events.push_back(Event::EarlyDataReady);
+        self.outbox.event(Event::EarlyDataReady);
     }
 
     /// New keys came: a server learns whether it takes early data, and may send from now on.
@@ -122,8 +118,8 @@ impl Connection {
         now: Instant,
         early: bool,
     ) -> Result<(), TransportError> {
-        if !self.handshake.protection_ref().has(EncryptionLevel::OneRtt)
-            || self.early_data.parameters_applied
+        if !self.handshake.keys().has(EncryptionLevel::OneRtt)
+            || self.establishment.early_data.parameters_applied
         {
             return Ok(());
         }
@@ -133,18 +129,18 @@ impl Connection {
         }
         let start = self.identity.start.as_deref();
         if early || start.is_some_and(|start| start.half_rtt) {
-            self.outbox.events.push_back(Event::EarlyDataReady);
+            self.outbox.event(Event::EarlyDataReady);
         }
         Ok(())
     }
 
     /// Puts the peer's transport parameters to use, once.
     pub(super) fn use_peer_parameters(&mut self) -> Result<(), TransportError> {
-        if self.early_data.parameters_applied {
+        if self.establishment.early_data.parameters_applied {
             return Ok(());
         }
         self.apply_peer_parameters()?;
-        self.early_data.parameters_applied = true;
+        self.establishment.early_data.parameters_applied = true;
         Ok(())
     }
 
@@ -152,18 +148,18 @@ impl Connection {
     /// the handshake, a server may send as soon as it has the keys (RFC 9001, section 5.7).
     pub(super) fn may_send_one_rtt(&self) -> bool {
         self.handshake.is_complete()
-            || (self.identity.side.is_server() && self.early_data.parameters_applied)
+            || (self.identity.side.is_server() && self.establishment.early_data.parameters_applied)
     }
 
     fn settle_early_data(&mut self, now: Instant, outcome: EarlyDataOutcome) {
-        self.early_data.outcome = Some(outcome);
+        self.establishment.early_data.outcome = Some(outcome);
         self.monitor
             .observe(now, &Observation::EarlyData { outcome });
     }
 
     /// A server dropped a packet of early data that it doesn't take.
     pub(super) fn on_early_data_refused(&mut self, now: Instant) {
-        if self.early_data.outcome.is_none() {
+        if self.establishment.early_data.outcome.is_none() {
             self.settle_early_data(now, EarlyDataOutcome::Rejected);
         }
         self.monitor.dropped(now, "early data were rejected");
@@ -172,13 +168,11 @@ impl Connection {
     /// The handshake of a client is complete: what it offered is accepted or not. False if the
     /// connection can't go on.
     pub(super) fn conclude_early_data(&mut self, now: Instant) -> Result<bool, TransportError> {
-        let Some(offered) = self.early_data.offered.take() else {
+        let Some(offered) = self.establishment.early_data.offered.take() else {
             return Ok(true);
         };
         // Nothing is protected with them any more (RFC 9001, section 4.9.3).
-        self.handshake
-            .protection()
-            .discard(EncryptionLevel::ZeroRtt);
+        self.handshake.keys_mut().discard(EncryptionLevel::ZeroRtt);
         let session = self.handshake.session();
         let accepted = session.and_then(Session::early_data_accepted);
         if accepted == Some(true) && !offered.withdrawn {
@@ -192,14 +186,12 @@ impl Connection {
             }
             self.settle_early_data(now, EarlyDataOutcome::Accepted);
             self.outbox
-                .events
-                .push_back(Event::EarlyData(EarlyDataOutcome::Accepted));
+                .event(Event::EarlyData(EarlyDataOutcome::Accepted));
             return Ok(true);
         }
         self.settle_early_data(now, EarlyDataOutcome::Rejected);
         self.outbox
-            .events
-            .push_back(Event::EarlyData(EarlyDataOutcome::Rejected));
+            .event(Event::EarlyData(EarlyDataOutcome::Rejected));
         self.forget_early_data(now);
         if !self.can_send_anew(offered.alpn.as_deref()) {
             self.close_for_lost_early_data(now);
@@ -210,31 +202,30 @@ impl Connection {
 
     /// As if nothing had been sent in 0-RTT packets.
     fn forget_early_data(&mut self, now: Instant) {
-        let mut numbers = std::mem::take(&mut self.scratch.need().numbers);
+        let Buffers { loss, packet } = self.buffers.need();
+        let (numbers, carried) = (&mut loss.rising, &mut packet.carried);
         numbers.clear();
-        let entry = self.paths.first_mut();
-        let bytes = entry.space.ledger.abandon(&mut numbers);
-        entry.recovery.on_discard(bytes);
-        entry.space.loss_time = None;
-        entry.space.probes = 0;
-        let mut carried = std::mem::take(&mut self.scratch.need().carried);
         carried.clear();
-        for &number in &numbers {
-            carried.extend(self.paths.first().space.ledger.carried_by(number));
+        let path = self.paths.primary_mut();
+        let bytes = path.space.ledger.abandon(numbers);
+        path.recovery.on_discard(bytes);
+        path.space.loss_time = None;
+        path.space.probes = 0;
+        for &number in numbers.iter() {
+            carried.extend(path.space.ledger.carried_by(number));
         }
         // No acknowledgement of these packets may ever count.
-        self.paths.first_mut().space.ledger.forget_all();
-        for &frame in &carried {
+        path.space.ledger.forget_all();
+        for &frame in carried.iter() {
             if let Carried::Control { key, version } = frame {
                 self.control.on_frame_fate(key, version, Fate::Lost);
             }
         }
         self.streams.send_anew();
-        self.emit_repairs(now);
+        let (mut fates, _) = self.fates(now);
+        fates.report_repairs();
         self.drain_stream_control();
         self.datagrams.on_early_data_rejected();
-        self.scratch.need().carried = carried;
-        self.scratch.need().numbers = numbers;
     }
 
     /// Early data that were rejected can be sent anew only if they mean the same now (RFC 9001,
@@ -253,14 +244,12 @@ impl Connection {
 
     /// The client begins again in another version, for which it has made no offer.
     pub(super) fn withdraw_early_data(&mut self, now: Instant) {
-        if let Some(offer) = &mut self.early_data.offered
+        if let Some(offer) = &mut self.establishment.early_data.offered
             && !std::mem::replace(&mut offer.withdrawn, true)
         {
             self.forget_early_data(now);
         }
-        self.handshake
-            .protection()
-            .discard(EncryptionLevel::ZeroRtt);
+        self.handshake.keys_mut().discard(EncryptionLevel::ZeroRtt);
     }
 
     fn close_for_lost_early_data(&mut self, now: Instant) {
@@ -277,13 +266,9 @@ impl Connection {
     /// The server goes on with 1-RTT packets: early data that are still on their way come soon or
     /// never (RFC 9001, section 4.9.3).
     pub(super) fn on_first_one_rtt_packet(&mut self, now: Instant) {
-        if self
-            .handshake
-            .protection_ref()
-            .has(EncryptionLevel::ZeroRtt)
-        {
-            let keep_until = now + Protection::retention(self.pto());
-            self.handshake.protection().expire_early_at(keep_until);
+        if self.handshake.keys().has(EncryptionLevel::ZeroRtt) {
+            let keep_until = now + Protection::retention(self.longest_pto());
+            self.handshake.keys_mut().expire_early_at(keep_until);
         }
     }
 
@@ -293,27 +278,8 @@ impl Connection {
         if !self.can_seal(EncryptionLevel::ZeroRtt) {
             return;
         }
-        let mut numbers = std::mem::take(&mut self.scratch.need().numbers);
-        numbers.clear();
-        let entry = self.paths.first_mut();
-        let bytes = entry.space.ledger.abandon(&mut numbers);
-        entry.recovery.on_discard(bytes);
-        for &number in &numbers {
-            self.replay(now, EncryptionLevel::ZeroRtt, number, Fate::Lost);
-        }
-        self.emit_repairs(now);
-        self.scratch.need().numbers = numbers;
-    }
-
-    /// Bytes for frames in a full packet of early data.
-    pub(super) fn early_room(&self) -> usize {
-        let path = &self.paths.first().path;
-        let cids = path.remote_cids.current().len() + path.local_cids.first().len();
-        let tag = self
-            .handshake
-            .protection_ref()
-            .tag_len(EncryptionLevel::ZeroRtt)
-            .max(16);
-        usize::from(path.mtu.current()).saturating_sub(LONG_HEADER + cids + tag)
+        let id = SpaceId::Data(self.paths.primary().id);
+        let (mut fates, buffers) = self.fates(now);
+        fates.replay_all_as_lost(id, &mut buffers.loss);
     }
 }

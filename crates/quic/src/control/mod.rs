@@ -12,6 +12,7 @@ use swiftwater_wire::frame;
 use swiftwater_wire::{ConnectionId, Frame, ResetToken};
 
 use crate::frame_writer::{Carried, Fate, FrameWriter};
+use crate::idle_memory::IdleMemory;
 
 /// Names a value. The order is the order of sending within one packet.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -102,16 +103,22 @@ pub(crate) struct Control {
     next_version: u32,
 }
 
-impl Control {
-    /// Gives back memory that the present values don't need.
-    pub(crate) fn release_idle_memory(&mut self) {
-        if self.slots.is_empty() {
+impl IdleMemory for Control {
+    fn release_idle_memory(&mut self) {
+        let Self {
+            slots,
+            queue,
+            next_version: _,
+        } = self;
+        if slots.is_empty() {
             // An empty map may keep a node.
-            self.slots = BTreeMap::new();
+            *slots = BTreeMap::new();
         }
-        self.queue.shrink_to_fit();
+        queue.shrink_to_fit();
     }
+}
 
+impl Control {
     /// Sets the value to deliver for `key`.
     pub(crate) fn set(&mut self, key: ControlKey, value: ControlValue) {
         self.next_version = self.next_version.wrapping_add(1);

@@ -4,6 +4,7 @@ use swiftwater_wire::{ErrorCode, frame};
 
 use crate::error::TransportError;
 use crate::frame_writer::{Carried, Fate, FrameWriter};
+use crate::idle_memory::IdleMemory;
 use crate::lazy_box::LazyBox;
 use crate::ranges::RangeSet;
 
@@ -35,20 +36,27 @@ struct Buffers {
     have: RangeSet,
 }
 
+impl IdleMemory for CryptoStream {
+    /// Gives the buffers back if nothing is under way.
+    fn release_idle_memory(&mut self) {
+        let Self {
+            base: _,
+            consumed: _,
+            buffers,
+        } = self;
+        let is_busy = |buffers: &Buffers| {
+            !(buffers.sent.is_empty() && buffers.arrived.is_empty() && buffers.have.is_empty())
+        };
+        if !buffers.get().is_some_and(is_busy) {
+            buffers.give_up();
+        }
+    }
+}
+
 impl CryptoStream {
     /// Where the session appends what it wants to send; follow with `queue_written`.
     pub(crate) fn outgoing(&mut self) -> &mut Vec<u8> {
         &mut self.buffers.need().sent
-    }
-
-    /// Gives the memory back if nothing is on its way.
-    pub(crate) fn release_idle_memory(&mut self) {
-        let is_busy = |buffers: &Buffers| {
-            !(buffers.sent.is_empty() && buffers.arrived.is_empty() && buffers.have.is_empty())
-        };
-        if !self.buffers.get().is_some_and(is_busy) {
-            self.buffers.give_up();
-        }
     }
 
     /// Queues everything appended after the first `before` bytes.

@@ -1,35 +1,77 @@
 //! 1-RTT keys: header protection for good, packet protection that changes phase (RFC 9001, section 6).
 //!
-//! The keys of a quiet connection can be given up, for they take more memory than the secrets they are
-//! made of; where they come from again is the handshake's matter.
+//! The keys of an idle connection can be given up, for they take more memory than the secrets that they
+//! are derived from; the handshake derives them again.
 
-use swiftwater_units::{Instant, PacketNumber, PathId};
+use swiftwater_units::{Instant, PacketNumber};
 
-use super::keys::{OpenError, Opened};
+use super::keys::{OpenError, Opened, PacketName};
 use crate::crypto::{ApplicationKeys, CryptoError, HeaderKey, KeyPair, PacketKey};
+use crate::idle_memory::IdleMemory;
 
 /// Packets of each key that are left to the closing period, in which answers get ever rarer.
 const RESERVED_FOR_CLOSING: u64 = 64;
 
+/// Packet numbers of one path that matter to the current key phase: the phase is the connection's, the
+/// numbers are the path's.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct KeyMarks {
+    /// The key phase that they are about, counted in key updates; others have no marks yet.
+    generation: u64,
+    /// Lowest packet number received in that phase; packets below it may belong to the previous one.
+    first_received: Option<PacketNumber>,
+    /// First packet number sent in that phase.
+    first_sent: Option<PacketNumber>,
+}
+
+impl KeyMarks {
+    /// The marks of phase `generation`.
+    fn of(&mut self, generation: u64) -> &mut Self {
+        if self.generation != generation {
+            *self = Self {
+                generation,
+                ..Self::default()
+            };
+        }
+        self
+    }
+}
+
+/// What begins a key phase.
+#[derive(Debug)]
+pub(crate) enum UpdateCause<'a> {
+    /// We initiate the key update.
+    Local,
+    /// The peer did, with packet `number` of the path with these marks.
+    Remote {
+        number: PacketNumber,
+        marks: &'a mut KeyMarks,
+        /// Until then old receive keys are kept.
+        keep_until: Instant,
+    },
+}
+
+/// The receive key of the previous phase.
+struct PreviousKey {
+    key: Box<dyn PacketKey>,
+    /// Some time after the peer's first packet of the current phase.
+    discard_at: Option<Instant>,
+}
+
 /// The keys, and what is remembered of each phase.
 pub(super) struct KeyPhases {
-    /// `None` while they rest.
+    /// `None` while they are given up.
     keys: Option<Box<PhaseKeys>>,
-    /// Receive key of the previous phase, and when to discard it: some time after the peer's first
-    /// packet of the current phase.
-    previous: Option<(Box<dyn PacketKey>, Option<Instant>)>,
+    previous: Option<PreviousKey>,
     phase: bool,
     generation: u64,
-    /// Lowest packet number received in the current phase; packets below it may belong to the
-    /// previous one.
-    first_received: Option<PacketNumber>,
-    /// First packet number sent in the current phase.
-    first_sent: Option<PacketNumber>,
-    /// True once a packet of the current phase was acknowledged.
+    /// A packet of the current phase was received.
+    phase_received: bool,
+    /// A packet of the current phase was acknowledged.
     phase_acked: bool,
     /// Packets protected with the current key.
     sealed: u64,
-    // Known of the keys while they rest, too.
+    // Properties of the keys, while they are given up, too.
     tag_len: usize,
     confidentiality_limit: u64,
     integrity_limit: u64,
@@ -63,8 +105,7 @@ impl KeyPhases {
             previous: None,
             phase: false,
             generation: 0,
-            first_received: None,
-            first_sent: None,
+            phase_received: false,
             phase_acked: false,
             sealed: 0,
         }
@@ -90,20 +131,13 @@ impl KeyPhases {
         self.integrity_limit
     }
 
-    /// Gives up the keys, unless those of the previous phase are still around.
-    pub(super) fn release_idle_memory(&mut self) {
-        if self.previous.is_none() {
-            self.keys = None;
-        }
-    }
-
     /// True if the keys were given up.
-    pub(super) fn are_at_rest(&self) -> bool {
+    pub(super) fn are_released(&self) -> bool {
         self.keys.is_none()
     }
 
     /// Takes keys like those that were given up.
-    pub(super) fn wake(&mut self, keys: ApplicationKeys) {
+    pub(super) fn restore(&mut self, keys: ApplicationKeys) {
         self.keys = Some(keys.into());
     }
 
@@ -112,13 +146,14 @@ impl KeyPhases {
         self.keys.as_ref().map(|keys| &*keys.header.remote)
     }
 
-    /// The keys that protect packet `number`, which counts as sent.
+    /// The keys that protect packet `number` of the path with these marks, which counts as sent.
     pub(super) fn sealing(
         &mut self,
         number: PacketNumber,
+        marks: &mut KeyMarks,
     ) -> Option<(&dyn HeaderKey, &dyn PacketKey)> {
         let keys = self.keys.as_ref()?;
-        self.first_sent.get_or_insert(number);
+        marks.of(self.generation).first_sent.get_or_insert(number);
         self.sealed += 1;
         Some((&*keys.header.local, &*keys.current.local))
     }
@@ -126,28 +161,29 @@ impl KeyPhases {
     #[inline]
     pub(super) fn open(
         &mut self,
-        path: PathId,
-        number: PacketNumber,
+        PacketName { path, number, .. }: PacketName,
+        marks: &mut KeyMarks,
         key_phase: bool,
         header: &[u8],
         payload: &mut [u8],
     ) -> Result<Opened, OpenError> {
         let keys = self.keys.as_ref().ok_or(OpenError::NoKeys)?;
+        let marks = marks.of(self.generation);
         if key_phase == self.phase {
             let Ok(len) = keys.current.remote.decrypt(path, number, header, payload) else {
                 return Err(OpenError::Inauthentic);
             };
-            let phase_confirmed = self.first_received.is_none() && self.previous.is_some();
-            let first = self.first_received.get_or_insert(number);
+            let is_first = !std::mem::replace(&mut self.phase_received, true);
+            let first = marks.first_received.get_or_insert(number);
             *first = (*first).min(number);
             return Ok(Opened {
-                phase_confirmed,
+                phase_confirmed: is_first && self.previous.is_some(),
                 ..Opened::plain(len)
             });
         }
-        let is_old = self.first_received.is_none_or(|first| number < first);
-        if let (true, Some((previous, _))) = (is_old, &self.previous) {
-            let opened = previous.decrypt(path, number, header, payload);
+        let is_old = marks.first_received.is_none_or(|first| number < first);
+        if let (true, Some(previous)) = (is_old, &self.previous) {
+            let opened = previous.key.decrypt(path, number, header, payload);
             return opened
                 .map(Opened::plain)
                 .map_err(|CryptoError| OpenError::Inauthentic);
@@ -158,11 +194,11 @@ impl KeyPhases {
         let Ok(len) = next.remote.decrypt(path, number, header, payload) else {
             return Err(OpenError::Inauthentic);
         };
-        if is_old && self.first_received.is_some() {
+        if is_old && self.phase_received {
             // Newer keys on an older packet number: the peer went back and forth.
             return Err(OpenError::KeyUpdate);
         }
-        if self.first_received.is_some() && self.first_sent.is_none() {
+        if self.phase_received && self.sealed == 0 {
             // It has had no acknowledgement under the current keys, for we have sent nothing under
             // them: a second update must wait for one (RFC 9001, section 6.2).
             return Err(OpenError::KeyUpdate);
@@ -173,17 +209,18 @@ impl KeyPhases {
         })
     }
 
-    /// A packet was acknowledged.
-    pub(super) fn on_acked(&mut self, largest: PacketNumber) {
-        if self.first_sent.is_some_and(|first| largest >= first) {
+    /// A packet of the path with these marks was acknowledged.
+    pub(super) fn on_acked(&mut self, largest: PacketNumber, marks: &KeyMarks) {
+        let is_current = marks.generation == self.generation;
+        if is_current && marks.first_sent.is_some_and(|first| largest >= first) {
             self.phase_acked = true;
         }
     }
 
-    /// True if an update is permitted, and either `wanted` or due after `interval` packets.
-    pub(super) fn update_is_due(&self, wanted: bool, interval: u64) -> bool {
+    /// True if an update is permitted, and either `requested` or due after `interval` packets.
+    pub(super) fn update_is_due(&self, requested: bool, interval: u64) -> bool {
         let limit = interval.min(self.confidentiality_limit / 2);
-        (wanted || self.sealed >= limit)
+        (requested || self.sealed >= limit)
             && self.phase_acked
             && self.previous.is_none()
             && (self.keys.as_ref()).is_none_or(|keys| keys.next.is_some())
@@ -197,13 +234,12 @@ impl KeyPhases {
                 .saturating_sub(RESERVED_FOR_CLOSING)
     }
 
-    /// Moves to the next phase, if there are keys of it; `next` are those of the phase after it. If the
-    /// peer moved first, `received` is its packet and the time until which old receive keys are kept.
-    /// True if the phase changed.
+    /// Moves to the next phase, if there are keys of it; `next` are those of the phase after it. True if
+    /// the phase changed.
     pub(super) fn update(
         &mut self,
         next: Option<KeyPair<dyn PacketKey>>,
-        received: Option<(PacketNumber, Instant)>,
+        cause: UpdateCause<'_>,
     ) -> bool {
         let Some(keys) = &mut self.keys else {
             return false;
@@ -212,25 +248,39 @@ impl KeyPhases {
             return false;
         };
         let old = std::mem::replace(&mut keys.current, new);
-        self.previous = Some((old.remote, received.map(|(_, keep_until)| keep_until)));
         self.phase = !self.phase;
         self.generation += 1;
-        self.first_received = received.map(|(number, _)| number);
-        self.first_sent = None;
         self.phase_acked = false;
         self.sealed = 0;
+        let mut discard_at = None;
+        self.phase_received = match cause {
+            UpdateCause::Local => false,
+            UpdateCause::Remote {
+                number,
+                marks,
+                keep_until,
+            } => {
+                marks.of(self.generation).first_received = Some(number);
+                discard_at = Some(keep_until);
+                true
+            }
+        };
+        self.previous = Some(PreviousKey {
+            key: old.remote,
+            discard_at,
+        });
         true
     }
 
     /// When old receive keys are discarded.
     pub(super) fn previous_expires(&self) -> Option<Instant> {
-        self.previous.as_ref()?.1
+        self.previous.as_ref()?.discard_at
     }
 
     /// The peer followed our update: old receive keys are kept until `keep_until`.
     pub(super) fn confirm(&mut self, keep_until: Instant) {
-        if let Some((_, at)) = &mut self.previous {
-            at.get_or_insert(keep_until);
+        if let Some(previous) = &mut self.previous {
+            previous.discard_at.get_or_insert(keep_until);
         }
     }
 
@@ -238,6 +288,27 @@ impl KeyPhases {
     pub(super) fn expire_previous(&mut self, now: Instant) {
         if self.previous_expires().is_some_and(|at| at <= now) {
             self.previous = None;
+        }
+    }
+}
+
+impl IdleMemory for KeyPhases {
+    /// Gives up the keys, unless the receive key of the previous phase is still kept.
+    fn release_idle_memory(&mut self) {
+        let Self {
+            keys,
+            previous,
+            phase: _,
+            generation: _,
+            phase_received: _,
+            phase_acked: _,
+            sealed: _,
+            tag_len: _,
+            confidentiality_limit: _,
+            integrity_limit: _,
+        } = self;
+        if previous.is_none() {
+            *keys = None;
         }
     }
 }

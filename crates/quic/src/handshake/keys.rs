@@ -1,4 +1,7 @@
 //! Packet protection by encryption level and key phase (RFC 9001, sections 5 and 6).
+//!
+//! `Protection` holds the keys and their state; packets are opened and protected through `ActiveKeys`
+//! only, which exist while no key is given up.
 
 use std::time::Duration;
 
@@ -8,7 +11,8 @@ use crate::crypto::{
     ApplicationKeys, CryptoError, EarlyKeys, EncryptionLevel, HeaderKey, KeyPair, Keys, PacketKey,
 };
 
-use super::key_phases::KeyPhases;
+use super::key_phases::{KeyMarks, KeyPhases, UpdateCause};
+use crate::idle_memory::IdleMemory;
 
 /// A packet was opened.
 #[derive(Clone, Copy, Debug)]
@@ -44,18 +48,35 @@ pub(crate) enum OpenError {
     NoKeys,
 }
 
+/// There are no keys to protect or to open a packet with.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct KeysUnavailable;
+
+/// What names a packet to packet protection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PacketName {
+    pub(crate) level: EncryptionLevel,
+    pub(crate) path: PathId,
+    pub(crate) number: PacketNumber,
+}
+
+/// Keys of early data.
+struct ZeroRttKeys {
+    keys: EarlyKeys,
+    /// When a server discards them.
+    discard_at: Option<Instant>,
+}
+
 /// The keys of a connection.
 pub(crate) struct Protection {
-    // Those of the handshake are for a moment only.
     initial: Option<Box<Keys>>,
     handshake: Option<Box<Keys>>,
     one_rtt: Option<KeyPhases>,
-    /// Keys of early data, and when a server discards them.
-    early: Option<Box<(EarlyKeys, Option<Instant>)>>,
+    zero_rtt: Option<Box<ZeroRttKeys>>,
     /// Packets that failed authentication.
     failed: u64,
     /// The application asked for a key update, perhaps before there were keys to update.
-    update_wanted: bool,
+    update_requested: bool,
 }
 
 impl Protection {
@@ -64,9 +85,9 @@ impl Protection {
             initial: Some(Box::new(initial)),
             handshake: None,
             one_rtt: None,
-            early: None,
+            zero_rtt: None,
             failed: 0,
-            update_wanted: false,
+            update_requested: false,
         }
     }
 
@@ -101,43 +122,36 @@ impl Protection {
         }
     }
 
-    /// Gives up the 1-RTT keys. Nothing can be opened or protected with them before
-    /// [`Protection::wake`].
-    pub(crate) fn release_idle_memory(&mut self) {
-        if let Some(phases) = &mut self.one_rtt {
-            phases.release_idle_memory();
-        }
-    }
-
     /// True if the 1-RTT keys were given up.
-    pub(crate) fn is_at_rest(&self) -> bool {
-        self.one_rtt.as_ref().is_some_and(KeyPhases::are_at_rest)
+    pub(crate) fn are_released(&self) -> bool {
+        self.one_rtt.as_ref().is_some_and(KeyPhases::are_released)
     }
 
-    /// Takes 1-RTT keys like those that were given up. Without any the encryption level is over: no packet may
-    /// leave unprotected.
-    pub(crate) fn wake(&mut self, keys: Option<ApplicationKeys>) {
-        match (&mut self.one_rtt, keys) {
-            (Some(phases), Some(keys)) => phases.wake(keys),
-            _ => self.one_rtt = None,
+    /// Takes 1-RTT keys like those that were given up.
+    pub(crate) fn restore(&mut self, keys: ApplicationKeys) {
+        if let Some(phases) = &mut self.one_rtt {
+            phases.restore(keys);
         }
     }
 
     /// Installs the keys of early data.
     pub(crate) fn install_early(&mut self, keys: EarlyKeys) {
-        self.early = Some(Box::new((keys, None)));
+        self.zero_rtt = Some(Box::new(ZeroRttKeys {
+            keys,
+            discard_at: None,
+        }));
     }
 
     /// Early data may still be on their way until `at`, no longer (RFC 9001, section 4.9.3).
     pub(crate) fn expire_early_at(&mut self, at: Instant) {
-        if let Some(early) = &mut self.early {
-            early.1.get_or_insert(at);
+        if let Some(zero_rtt) = &mut self.zero_rtt {
+            zero_rtt.discard_at.get_or_insert(at);
         }
     }
 
     /// When the keys of early data are discarded.
     pub(crate) fn early_expires(&self) -> Option<Instant> {
-        self.early.as_ref()?.1
+        self.zero_rtt.as_ref()?.discard_at
     }
 
     pub(crate) fn has(&self, level: EncryptionLevel) -> bool {
@@ -145,7 +159,7 @@ impl Protection {
             EncryptionLevel::Initial => self.initial.is_some(),
             EncryptionLevel::Handshake => self.handshake.is_some(),
             EncryptionLevel::OneRtt => self.one_rtt.is_some(),
-            EncryptionLevel::ZeroRtt => self.early.is_some(),
+            EncryptionLevel::ZeroRtt => self.zero_rtt.is_some(),
         }
     }
 
@@ -154,7 +168,7 @@ impl Protection {
             EncryptionLevel::Initial => self.initial = None,
             EncryptionLevel::Handshake => self.handshake = None,
             EncryptionLevel::OneRtt => self.one_rtt = None,
-            EncryptionLevel::ZeroRtt => self.early = None,
+            EncryptionLevel::ZeroRtt => self.zero_rtt = None,
         }
     }
 
@@ -164,7 +178,10 @@ impl Protection {
             EncryptionLevel::Initial => self.initial.as_ref().map(|keys| &*keys.header.remote),
             EncryptionLevel::Handshake => self.handshake.as_ref().map(|keys| &*keys.header.remote),
             EncryptionLevel::OneRtt => self.one_rtt.as_ref()?.remote_header(),
-            EncryptionLevel::ZeroRtt => self.early.as_ref().map(|early| &*early.0.header),
+            EncryptionLevel::ZeroRtt => self
+                .zero_rtt
+                .as_ref()
+                .map(|zero_rtt| &*zero_rtt.keys.header),
         }
     }
 
@@ -174,7 +191,10 @@ impl Protection {
             EncryptionLevel::Initial => self.initial.as_ref().map(|keys| &*keys.packet.local),
             EncryptionLevel::Handshake => self.handshake.as_ref().map(|keys| &*keys.packet.local),
             EncryptionLevel::OneRtt => return self.one_rtt.as_ref().map_or(0, KeyPhases::tag_len),
-            EncryptionLevel::ZeroRtt => self.early.as_ref().map(|early| &*early.0.packet),
+            EncryptionLevel::ZeroRtt => self
+                .zero_rtt
+                .as_ref()
+                .map(|zero_rtt| &*zero_rtt.keys.packet),
         };
         key.map_or(0, PacketKey::tag_len)
     }
@@ -187,52 +207,6 @@ impl Protection {
     /// Number of key updates so far.
     pub(crate) fn generation(&self) -> u64 {
         self.one_rtt.as_ref().map_or(0, KeyPhases::generation)
-    }
-
-    /// Removes header protection in place; false if there are no keys or the packet is too short.
-    pub(crate) fn unprotect_header(
-        &self,
-        level: EncryptionLevel,
-        pn_offset: usize,
-        packet: &mut [u8],
-    ) -> bool {
-        let Some(key) = self.remote_header(level) else {
-            return false;
-        };
-        if packet.len() < pn_offset + 4 + key.sample_len() {
-            return false;
-        }
-        key.decrypt(pn_offset, packet);
-        true
-    }
-
-    /// Opens a packet whose header protection is removed. `key_phase` is its key-phase bit.
-    pub(crate) fn open(
-        &mut self,
-        level: EncryptionLevel,
-        path: PathId,
-        number: PacketNumber,
-        key_phase: bool,
-        header: &[u8],
-        payload: &mut [u8],
-    ) -> Result<Opened, OpenError> {
-        let key = match level {
-            EncryptionLevel::OneRtt => {
-                let keys = self.one_rtt.as_mut().ok_or(OpenError::NoKeys)?;
-                return match keys.open(path, number, key_phase, header, payload) {
-                    Err(OpenError::Inauthentic) => Err(self.on_inauthentic(level)),
-                    opened => opened,
-                };
-            }
-            EncryptionLevel::Initial => self.initial.as_ref().map(|keys| &*keys.packet.remote),
-            EncryptionLevel::ZeroRtt => self.early.as_ref().map(|early| &*early.0.packet),
-            EncryptionLevel::Handshake => self.handshake.as_ref().map(|keys| &*keys.packet.remote),
-        };
-        let key = key.ok_or(OpenError::NoKeys)?;
-        match key.decrypt(path, number, header, payload) {
-            Ok(len) => Ok(Opened::plain(len)),
-            Err(CryptoError) => Err(self.on_inauthentic(level)),
-        }
     }
 
     /// Counts a packet that failed authentication.
@@ -249,7 +223,9 @@ impl Protection {
                 (self.handshake.as_ref()).map(|keys| limit(&*keys.packet.remote))
             }
             EncryptionLevel::OneRtt => self.one_rtt.as_ref().map(KeyPhases::integrity_limit),
-            EncryptionLevel::ZeroRtt => self.early.as_ref().map(|early| limit(&*early.0.packet)),
+            EncryptionLevel::ZeroRtt => {
+                (self.zero_rtt.as_ref()).map(|zero_rtt| limit(&*zero_rtt.keys.packet))
+            }
         };
         if limit.is_some_and(|limit| self.failed >= limit) {
             OpenError::IntegrityLimit
@@ -258,48 +234,24 @@ impl Protection {
         }
     }
 
-    /// Protects a packet in place: payload, then header.
-    pub(crate) fn seal(
-        &mut self,
-        level: EncryptionLevel,
-        path: PathId,
-        number: PacketNumber,
-        pn_offset: usize,
-        header_len: usize,
-        packet: &mut [u8],
-    ) {
-        let keys: Option<(&dyn HeaderKey, &dyn PacketKey)> = match level {
-            EncryptionLevel::Initial => self.initial.as_deref().map(local),
-            EncryptionLevel::Handshake => self.handshake.as_deref().map(local),
-            EncryptionLevel::OneRtt => self.one_rtt.as_mut().and_then(|keys| keys.sealing(number)),
-            EncryptionLevel::ZeroRtt => self
-                .early
-                .as_ref()
-                .map(|early| (&*early.0.header, &*early.0.packet)),
-        };
-        if let Some((header, body)) = keys {
-            body.encrypt(path, number, header_len, packet);
-            header.encrypt(pn_offset, packet);
-        }
-    }
-
-    /// A 1-RTT packet was acknowledged.
-    pub(crate) fn on_acked(&mut self, largest: PacketNumber) {
+    /// A 1-RTT packet of the path with these marks was acknowledged.
+    pub(crate) fn on_acked(&mut self, largest: PacketNumber, marks: &KeyMarks) {
         if let Some(keys) = &mut self.one_rtt {
-            keys.on_acked(largest);
+            keys.on_acked(largest, marks);
         }
     }
 
     /// Asks for a key update at the next opportunity.
-    pub(crate) fn want_update(&mut self) {
-        self.update_wanted = true;
+    pub(crate) fn request_update(&mut self) {
+        self.update_requested = true;
     }
 
     /// True if an update is due (asked for, or more than `interval` packets were sealed) and
     /// permitted: the current phase was acknowledged and the keys of the one before are gone (RFC
     /// 9001, sections 6.1 and 6.5).
     pub(crate) fn update_is_due(&self, interval: u64) -> bool {
-        (self.one_rtt.as_ref()).is_some_and(|keys| keys.update_is_due(self.update_wanted, interval))
+        (self.one_rtt.as_ref())
+            .is_some_and(|keys| keys.update_is_due(self.update_requested, interval))
     }
 
     /// True if the current key may protect no further packet but those that tell of the end.
@@ -307,17 +259,13 @@ impl Protection {
         self.one_rtt.as_ref().is_some_and(KeyPhases::are_exhausted)
     }
 
-    /// Moves to the next phase; `next` are the keys of the phase after it. If the peer moved first,
-    /// `received` is its packet and the time until which old receive keys are kept.
-    pub(crate) fn update(
-        &mut self,
-        next: Option<KeyPair<dyn PacketKey>>,
-        received: Option<(PacketNumber, Instant)>,
-    ) {
+    /// Moves to the next phase; `next` are the keys of the phase after it, `cause` says whose packet
+    /// the first of the phase is.
+    pub(crate) fn update(&mut self, next: Option<KeyPair<dyn PacketKey>>, cause: UpdateCause<'_>) {
         if let Some(keys) = &mut self.one_rtt
-            && keys.update(next, received)
+            && keys.update(next, cause)
         {
-            self.update_wanted = false;
+            self.update_requested = false;
         }
     }
 
@@ -336,7 +284,7 @@ impl Protection {
     /// Discards old receive keys, and those of early data, whose time has come.
     pub(crate) fn expire_previous(&mut self, now: Instant) {
         if self.early_expires().is_some_and(|at| at <= now) {
-            self.early = None;
+            self.zero_rtt = None;
         }
         if let Some(keys) = &mut self.one_rtt {
             keys.expire_previous(now);
@@ -346,6 +294,118 @@ impl Protection {
     /// How long old receive keys are kept after an update: three PTOs (RFC 9001, section 6.5).
     pub(crate) fn retention(pto: Duration) -> Duration {
         pto * 3
+    }
+}
+
+impl IdleMemory for Protection {
+    /// Gives up the 1-RTT keys, until [`Protection::restore`].
+    fn release_idle_memory(&mut self) {
+        let Self {
+            initial: _,
+            handshake: _,
+            one_rtt,
+            zero_rtt: _,
+            failed: _,
+            update_requested: _,
+        } = self;
+        if let Some(phases) = one_rtt {
+            phases.release_idle_memory();
+        }
+    }
+}
+
+/// Keys that can open and protect packets: none of those that the connection has is given up.
+pub(crate) struct ActiveKeys<'a>(&'a mut Protection);
+
+impl<'a> ActiveKeys<'a> {
+    /// `Err` while the 1-RTT keys are given up.
+    pub(super) fn new(protection: &'a mut Protection) -> Result<Self, KeysUnavailable> {
+        if protection.are_released() {
+            return Err(KeysUnavailable);
+        }
+        Ok(Self(protection))
+    }
+
+    /// Removes header protection in place; false if there are no keys or the packet is too short.
+    pub(crate) fn unprotect_header(
+        &self,
+        level: EncryptionLevel,
+        pn_offset: usize,
+        packet: &mut [u8],
+    ) -> bool {
+        let Some(key) = self.0.remote_header(level) else {
+            return false;
+        };
+        if packet.len() < pn_offset + 4 + key.sample_len() {
+            return false;
+        }
+        key.decrypt(pn_offset, packet);
+        true
+    }
+
+    /// Opens a packet whose header protection is removed. `key_phase` is its key-phase bit, `marks` are
+    /// those of its path.
+    pub(crate) fn open(
+        &mut self,
+        name: PacketName,
+        marks: &mut KeyMarks,
+        key_phase: bool,
+        header: &[u8],
+        payload: &mut [u8],
+    ) -> Result<Opened, OpenError> {
+        let protection = &mut *self.0;
+        let key = match name.level {
+            EncryptionLevel::OneRtt => {
+                let keys = protection.one_rtt.as_mut().ok_or(OpenError::NoKeys)?;
+                return match keys.open(name, marks, key_phase, header, payload) {
+                    Err(OpenError::Inauthentic) => Err(protection.on_inauthentic(name.level)),
+                    opened => opened,
+                };
+            }
+            EncryptionLevel::Initial => {
+                (protection.initial.as_ref()).map(|keys| &*keys.packet.remote)
+            }
+            EncryptionLevel::ZeroRtt => {
+                (protection.zero_rtt.as_ref()).map(|zero_rtt| &*zero_rtt.keys.packet)
+            }
+            EncryptionLevel::Handshake => {
+                (protection.handshake.as_ref()).map(|keys| &*keys.packet.remote)
+            }
+        };
+        let key = key.ok_or(OpenError::NoKeys)?;
+        match key.decrypt(name.path, name.number, header, payload) {
+            Ok(len) => Ok(Opened::plain(len)),
+            Err(CryptoError) => Err(protection.on_inauthentic(name.level)),
+        }
+    }
+
+    /// Protects a packet in place: payload, then header.
+    ///
+    /// # Errors
+    ///
+    /// Without keys nothing is protected, and the packet must not be sent.
+    pub(crate) fn seal(
+        &mut self,
+        name: PacketName,
+        marks: &mut KeyMarks,
+        pn_offset: usize,
+        header_len: usize,
+        packet: &mut [u8],
+    ) -> Result<(), KeysUnavailable> {
+        let protection = &mut *self.0;
+        let keys: Option<(&dyn HeaderKey, &dyn PacketKey)> = match name.level {
+            EncryptionLevel::Initial => protection.initial.as_deref().map(local),
+            EncryptionLevel::Handshake => protection.handshake.as_deref().map(local),
+            EncryptionLevel::OneRtt => {
+                (protection.one_rtt.as_mut()).and_then(|keys| keys.sealing(name.number, marks))
+            }
+            EncryptionLevel::ZeroRtt => (protection.zero_rtt.as_ref())
+                .map(|zero_rtt| (&*zero_rtt.keys.header, &*zero_rtt.keys.packet)),
+        };
+        let (header, body) = keys.ok_or(KeysUnavailable)?;
+        body.encrypt(name.path, name.number, header_len, packet);
+        header.encrypt(pn_offset, packet);
+        Ok(())
     }
 }
 

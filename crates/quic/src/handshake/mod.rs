@@ -10,14 +10,15 @@ mod opening;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use keys::{OpenError, Protection};
+pub(crate) use key_phases::{KeyMarks, UpdateCause};
+pub(crate) use keys::{ActiveKeys, KeysUnavailable, OpenError, Opened, PacketName, Protection};
 pub(crate) use negotiation::{Negotiation, Restart};
 pub(crate) use opening::{Crypto, Grease, Opening, reserved_version};
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use swiftwater_units::{Instant, PacketNumber, Side};
+use swiftwater_units::Side;
 use swiftwater_wire::{ConnectionId, ErrorCode, TransportParameters};
 
 use crate::crypto::{
@@ -25,6 +26,7 @@ use crate::crypto::{
 };
 use crate::error::TransportError;
 use crate::frame_writer::{Fate, FrameWriter};
+use crate::idle_memory::IdleMemory;
 
 use self::crypto_stream::CryptoStream;
 
@@ -49,8 +51,8 @@ pub(crate) enum Fit {
     /// It isn't, but the packet may be opened with keys of that version.
     Other,
     /// It may become the connection's.
-    Early,
-    /// The packet is none of ours.
+    NotYet,
+    /// The packet is not of this connection.
     Foreign,
 }
 
@@ -70,16 +72,49 @@ pub(crate) struct Handshake {
     /// Initial keys of a version that isn't the current one: that which the client began with (server),
     /// or one that the server may have chosen (client).
     other_initial: Option<Box<(u32, Keys)>>,
-    /// EncryptionLevel of the bytes that the session writes.
+    /// Encryption level of the bytes that the session writes.
     write_level: EncryptionLevel,
     /// By encryption level, from the first bytes until the encryption level is over.
     streams: [Option<Box<CryptoStream>>; 3],
     protection: Protection,
-    /// The peer's transport parameters, until the connection first rests.
+    /// The peer's transport parameters, until the connection is first idle.
     peer_parameters: Option<Box<TransportParameters>>,
     peer_terms: Option<PeerTerms>,
     complete: bool,
     confirmed: bool,
+}
+
+impl IdleMemory for Handshake {
+    /// Gives up what only the handshake needs, and keys that can be derived again.
+    fn release_idle_memory(&mut self) {
+        let Self {
+            side: _,
+            negotiation: _,
+            opening: _,
+            session,
+            primitives: _,
+            initial_keys_cid: _,
+            initial_version: _,
+            other_initial: _,
+            write_level: _,
+            streams,
+            protection,
+            peer_parameters,
+            peer_terms: _,
+            complete: _,
+            confirmed,
+        } = self;
+        if *confirmed {
+            *peer_parameters = None;
+            let session = session.as_deref();
+            if session.is_some_and(Session::can_remake_keys) {
+                protection.release_idle_memory();
+            }
+        }
+        for stream in streams.iter_mut().flatten() {
+            stream.release_idle_memory();
+        }
+    }
 }
 
 /// What is asked of the peer's transport parameters for packet after packet.
@@ -143,30 +178,35 @@ impl Handshake {
         }
     }
 
-    /// The keys; those of 1-RTT may be at rest.
-    pub(crate) fn protection(&mut self) -> &mut Protection {
+    /// Which keys there are, and their state.
+    pub(crate) fn keys(&self) -> &Protection {
+        &self.protection
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn keys_mut(&mut self) -> &mut Protection {
         &mut self.protection
     }
 
-    /// The keys, ready to open and to protect.
+    /// The keys, ready to open and to protect packets: those that were given up are derived again.
+    ///
+    /// # Errors
+    ///
+    /// The session can't derive them.
     #[inline]
-    pub(crate) fn protection_awake(&mut self) -> &mut Protection {
-        if self.protection.is_at_rest() {
-            self.wake();
+    pub(crate) fn active_keys(&mut self) -> Result<ActiveKeys<'_>, KeysUnavailable> {
+        if self.protection.are_released() {
+            self.restore_keys()?;
         }
-        &mut self.protection
+        ActiveKeys::new(&mut self.protection)
     }
 
     #[cold]
-    fn wake(&mut self) {
+    fn restore_keys(&mut self) -> Result<(), KeysUnavailable> {
         let session = self.session.as_deref();
         let keys = session.and_then(Session::remake_keys);
-        self.protection.wake(keys);
-    }
-
-    /// The keys, to look at.
-    pub(crate) fn protection_ref(&self) -> &Protection {
-        &self.protection
+        self.protection.restore(keys.ok_or(KeysUnavailable)?);
+        Ok(())
     }
 
     /// Keeps a token for the next connection, if there is a place for it.
@@ -194,7 +234,7 @@ impl Handshake {
         self.negotiation.take_settled()
     }
 
-    /// The peer's transport parameters, once its flight has arrived, and until the connection first rests
+    /// The peer's transport parameters, once its flight has arrived, and until the connection is first idle
     /// after the handshake.
     pub(crate) fn peer_parameters(&self) -> Option<&TransportParameters> {
         self.peer_parameters.as_deref()
@@ -203,20 +243,6 @@ impl Handshake {
     /// What matters of them as long as the connection lasts.
     pub(crate) fn peer_terms(&self) -> Option<&PeerTerms> {
         self.peer_terms.as_ref()
-    }
-
-    /// Gives up what only the handshake needs, and keys that can be made again when there is use for them.
-    pub(crate) fn release_idle_memory(&mut self) {
-        if self.confirmed {
-            self.peer_parameters = None;
-            let session = self.session.as_deref();
-            if session.is_some_and(Session::can_remake_keys) {
-                self.protection.release_idle_memory();
-            }
-        }
-        for stream in self.streams.iter_mut().flatten() {
-            stream.release_idle_memory();
-        }
     }
 
     /// The server's transport parameters in the session whose early data we offer; `None` if there
@@ -290,7 +316,7 @@ impl Handshake {
         let was = self.side.is_server() && version == negotiation.original();
         match level {
             EncryptionLevel::Initial if may_become || was => Fit::Other,
-            EncryptionLevel::Handshake if may_become => Fit::Early,
+            EncryptionLevel::Handshake if may_become => Fit::NotYet,
             // They stay with the version that they begin with (RFC 9369, section 4.1).
             EncryptionLevel::ZeroRtt if version == negotiation.original() => Fit::Current,
             _ => Fit::Foreign,
@@ -471,14 +497,17 @@ impl Handshake {
         Ok(())
     }
 
-    /// Rotates the 1-RTT keys to the next phase. If the peer moved first, `received` is its packet and
-    /// the time until which old receive keys are kept. Returns the number of updates so far.
-    pub(crate) fn update_keys(&mut self, received: Option<(PacketNumber, Instant)>) -> u64 {
-        // Keys at rest are made of secrets that the session gives up with the next step.
-        let _ = self.protection_awake();
+    /// Moves the 1-RTT keys to the next phase. Returns the number of key updates so far.
+    ///
+    /// # Errors
+    ///
+    /// Keys that were given up can't be derived again.
+    pub(crate) fn update_keys(&mut self, cause: UpdateCause<'_>) -> Result<u64, KeysUnavailable> {
+        // Keys that were given up are derived from secrets that the session discards with the next step.
+        self.active_keys()?;
         let next = (self.session.as_mut()).and_then(|session| session.next_packet_keys());
-        self.protection.update(next, received);
-        self.protection.generation()
+        self.protection.update(next, cause);
+        Ok(self.protection.generation())
     }
 
     /// Keying material for the application.

@@ -2,10 +2,12 @@
 
 use swiftwater_units::{PacketNumber, PathId};
 
-use super::keys::{OpenError, Protection};
+use super::key_phases::{KeyMarks, UpdateCause};
+use super::keys::{ActiveKeys, KeysUnavailable, OpenError, PacketName, Protection};
 use crate::crypto::{
     ApplicationKeys, CryptoError, EncryptionLevel, HeaderKey, KeyPair, Keys, PacketKey,
 };
+use crate::idle_memory::IdleMemory as _;
 
 /// Opens packets whose last byte is zero, and may be used little.
 struct ShortLived;
@@ -73,73 +75,93 @@ fn keys() -> Keys {
     }
 }
 
-fn protection() -> Protection {
-    let mut protection = Protection::new(keys());
-    protection.install(EncryptionLevel::OneRtt, keys(), Some(packet_keys()));
-    protection
+/// A connection's keys, and the marks of its only path.
+struct Subject {
+    protection: Protection,
+    marks: KeyMarks,
 }
 
-fn seal(protection: &mut Protection, number: u64) {
-    let mut packet = [1; 40];
-    protection.seal(
-        EncryptionLevel::OneRtt,
-        PathId::ZERO,
-        PacketNumber::new(number),
-        1,
-        3,
-        &mut packet,
-    );
-}
+impl Subject {
+    fn new() -> Self {
+        let mut protection = Protection::new(keys());
+        protection.install(EncryptionLevel::OneRtt, keys(), Some(packet_keys()));
+        Self {
+            protection,
+            marks: KeyMarks::default(),
+        }
+    }
 
-fn open(
-    protection: &mut Protection,
-    level: EncryptionLevel,
-    number: u64,
-    last: u8,
-) -> Option<OpenError> {
-    let mut payload = [last; 20];
-    protection
-        .open(
-            level,
-            PathId::ZERO,
-            PacketNumber::new(number),
-            false,
-            &[],
-            &mut payload,
+    fn seal(&mut self, level: EncryptionLevel, number: u64) -> Result<(), KeysUnavailable> {
+        let mut packet = [1; 40];
+        ActiveKeys::new(&mut self.protection)?.seal(
+            name(level, number),
+            &mut self.marks,
+            1,
+            3,
+            &mut packet,
         )
-        .err()
+    }
+
+    fn open(&mut self, level: EncryptionLevel, number: u64, last: u8) -> Option<OpenError> {
+        let mut payload = [last; 20];
+        let keys = ActiveKeys::new(&mut self.protection);
+        let name = name(level, number);
+        keys.map_err(|KeysUnavailable| OpenError::NoKeys)
+            .and_then(|mut keys| keys.open(name, &mut self.marks, false, &[], &mut payload))
+            .err()
+    }
+
+    fn acked(&mut self, number: u64) {
+        self.protection
+            .on_acked(PacketNumber::new(number), &self.marks);
+    }
+
+    fn update(&mut self) {
+        self.protection
+            .update(Some(packet_keys()), UpdateCause::Local);
+    }
 }
+
+fn name(level: EncryptionLevel, number: u64) -> PacketName {
+    PacketName {
+        level,
+        path: PathId::ZERO,
+        number: PacketNumber::new(number),
+    }
+}
+
+const ONE_RTT: EncryptionLevel = EncryptionLevel::OneRtt;
 
 #[test]
 fn an_update_is_due_at_half_the_limit_of_sealed_packets() {
-    let mut protection = protection();
+    let mut subject = Subject::new();
     for number in 0..CONFIDENTIALITY / 2 {
-        assert!(!protection.update_is_due(u64::MAX), "{number}");
-        seal(&mut protection, number);
-        protection.on_acked(PacketNumber::new(number));
+        assert!(!subject.protection.update_is_due(u64::MAX), "{number}");
+        subject.seal(ONE_RTT, number).unwrap();
+        subject.acked(number);
     }
-    assert!(protection.update_is_due(u64::MAX));
-    protection.update(Some(packet_keys()), None);
+    assert!(subject.protection.update_is_due(u64::MAX));
+    subject.update();
     // The count starts anew with new keys.
-    assert!(!protection.update_is_due(u64::MAX) && !protection.is_exhausted());
+    assert!(!subject.protection.update_is_due(u64::MAX) && !subject.protection.is_exhausted());
 }
 
 #[test]
 fn without_an_update_keys_are_exhausted_shortly_before_the_limit() {
-    let mut protection = protection();
-    // Enough for the packets that tell of it.
+    let mut subject = Subject::new();
+    // Enough for the packets that report it.
     for number in 0..CONFIDENTIALITY - 64 {
-        assert!(!protection.is_exhausted(), "{number}");
+        assert!(!subject.protection.is_exhausted(), "{number}");
         // Nothing is acknowledged: no update is permitted.
-        assert!(!protection.update_is_due(u64::MAX), "{number}");
-        seal(&mut protection, number);
+        assert!(!subject.protection.update_is_due(u64::MAX), "{number}");
+        subject.seal(ONE_RTT, number).unwrap();
     }
-    assert!(protection.is_exhausted());
+    assert!(subject.protection.is_exhausted());
 }
 
 #[test]
 fn packets_that_fail_authentication_are_counted_across_all_keys() {
-    let mut protection = protection();
+    let mut subject = Subject::new();
     let levels = [
         EncryptionLevel::Initial,
         EncryptionLevel::OneRtt,
@@ -148,46 +170,57 @@ fn packets_that_fail_authentication_are_counted_across_all_keys() {
     ];
     for (number, level) in (0..).zip(levels) {
         // Those that succeed in between don't count.
-        assert_eq!(open(&mut protection, level, number, 0), None);
-        let failure = open(&mut protection, level, number, 1);
+        assert_eq!(subject.open(level, number, 0), None);
+        let failure = subject.open(level, number, 1);
         assert_eq!(failure, Some(OpenError::Inauthentic), "{number}");
     }
-    let failure = open(&mut protection, EncryptionLevel::OneRtt, 9, 1);
+    let failure = subject.open(ONE_RTT, 9, 1);
     assert_eq!(failure, Some(OpenError::IntegrityLimit));
 }
 
 #[test]
-fn keys_at_rest_neither_open_nor_protect_but_are_known() {
-    let mut protection = protection();
-    let tag_len = protection.tag_len(EncryptionLevel::OneRtt);
-    protection.release_idle_memory();
-    assert!(protection.is_at_rest() && protection.has(EncryptionLevel::OneRtt));
-    assert_eq!(protection.tag_len(EncryptionLevel::OneRtt), tag_len);
-    let opened = open(&mut protection, EncryptionLevel::OneRtt, 0, 0);
-    assert_eq!(opened, Some(OpenError::NoKeys));
+fn keys_that_were_given_up_neither_open_nor_protect() {
+    let mut subject = Subject::new();
+    let tag_len = subject.protection.tag_len(ONE_RTT);
+    subject.protection.release_idle_memory();
+    assert!(subject.protection.are_released() && subject.protection.has(ONE_RTT));
+    assert_eq!(subject.protection.tag_len(ONE_RTT), tag_len);
+    assert_eq!(subject.open(ONE_RTT, 0, 0), Some(OpenError::NoKeys));
+    assert_eq!(subject.seal(ONE_RTT, 0), Err(KeysUnavailable));
 
-    protection.wake(Some(ApplicationKeys {
+    subject.protection.restore(ApplicationKeys {
         current: keys(),
         next: Some(packet_keys()),
-    }));
-    assert!(!protection.is_at_rest());
-    assert_eq!(open(&mut protection, EncryptionLevel::OneRtt, 0, 0), None);
+    });
+    assert!(!subject.protection.are_released());
+    assert_eq!(subject.open(ONE_RTT, 0, 0), None);
+    assert_eq!(subject.seal(ONE_RTT, 0), Ok(()));
+}
+
+#[test]
+fn without_keys_of_its_level_a_packet_is_not_protected() {
+    let mut subject = Subject::new();
+    assert_eq!(
+        subject.seal(EncryptionLevel::Handshake, 0),
+        Err(KeysUnavailable)
+    );
+    assert_eq!(
+        subject.seal(EncryptionLevel::ZeroRtt, 0),
+        Err(KeysUnavailable)
+    );
+    subject.protection.discard(EncryptionLevel::Initial);
+    assert_eq!(
+        subject.seal(EncryptionLevel::Initial, 0),
+        Err(KeysUnavailable)
+    );
 }
 
 #[test]
 fn keys_stay_while_those_of_the_phase_before_do() {
-    let mut protection = protection();
-    seal(&mut protection, 0);
-    protection.on_acked(PacketNumber::new(0));
-    protection.update(Some(packet_keys()), None);
-    protection.release_idle_memory();
-    assert!(!protection.is_at_rest());
-}
-
-#[test]
-fn keys_that_do_not_come_back_end_the_level() {
-    let mut protection = protection();
-    protection.release_idle_memory();
-    protection.wake(None);
-    assert!(!protection.has(EncryptionLevel::OneRtt) && !protection.is_at_rest());
+    let mut subject = Subject::new();
+    subject.seal(ONE_RTT, 0).unwrap();
+    subject.acked(0);
+    subject.update();
+    subject.protection.release_idle_memory();
+    assert!(!subject.protection.are_released());
 }

@@ -1,11 +1,10 @@
-//! What a path was seen to carry lately: the evidence beside path validation for
-//! whether it is of use at all (RFC 9000, section 14.2).
+//! The largest datagram that was acknowledged on a path lately: beside path validation, evidence
+//! whether the path carries datagrams at all, and full-sized ones (RFC 9000, section 14.2).
 
 use swiftwater_units::PacketNumber;
 
+use crate::datagram_size::MIN_MAX_DATAGRAM_SIZE;
 use crate::recovery::AckedPacket;
-
-use super::mtu::BASE;
 
 /// Acknowledged sizes of one path.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,7 +32,7 @@ impl AckedDatagramSize {
 
     /// True if a datagram arrived that is as large as each path must carry.
     pub(crate) fn is_full(&self) -> bool {
-        self.largest_acked >= BASE
+        self.largest_acked >= MIN_MAX_DATAGRAM_SIZE
     }
 
     /// True if anything arrived.

@@ -12,6 +12,8 @@ use swiftwater_units::Instant;
 
 use crate::recovery::PathRecovery;
 
+use crate::datagram_size::MIN_PACKET_ROOM;
+
 use super::cids::RemoteCid;
 use super::{Address, Amplification, Answered, Ecn, Mtu, Validation};
 
@@ -111,7 +113,7 @@ pub(crate) struct CandidatePaths {
 }
 
 impl CandidatePaths {
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &CandidatePath> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &CandidatePath> + Clone {
         self.paths.iter()
     }
 
@@ -167,6 +169,13 @@ impl CandidatePaths {
     pub(crate) fn on_response(&mut self, now: Instant, data: [u8; 8]) -> Option<(usize, Answered)> {
         let mut sides = self.paths.iter_mut().enumerate();
         sides.find_map(|(at, side)| Some((at, side.validation.on_response(now, data)?)))
+    }
+
+    /// The first path that has something to send, and may.
+    pub(crate) fn next_to_send(&self) -> Option<usize> {
+        self.paths.iter().position(|path| {
+            path.wants_to_send() && path.amplification.budget() >= MIN_PACKET_ROOM as u64
+        })
     }
 
     /// When something is to be done about one of them.

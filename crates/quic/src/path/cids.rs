@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use swiftwater_wire::{ConnectionId, ErrorCode, ResetToken, frame};
 
 use crate::error::TransportError;
+use crate::idle_memory::IdleMemory;
 use crate::ranges::RangeSet;
 
 /// Connection IDs that we keep issued at most, whatever the peer would store.
@@ -16,6 +17,30 @@ pub(crate) const PROMISED_LIMITS: RangeInclusive<u64> = 2..=8;
 const MAX_RETIREMENTS_PER_ID: usize = 8;
 /// Ranges of retired sequence numbers that are remembered.
 const MAX_RETIRED_RANGES: usize = 32;
+
+/// The connection IDs of a path, in both directions.
+#[derive(Debug)]
+pub(crate) struct PathCids {
+    pub(crate) local: LocalCids,
+    pub(crate) remote: RemoteCids,
+    /// Our connection ID that the peer used last on the address in use.
+    pub(crate) reached_by: ConnectionId,
+    /// The peer's connection ID in use was seen on another address: the next one that comes replaces it.
+    pub(crate) needs_fresh_remote: bool,
+}
+
+impl IdleMemory for PathCids {
+    fn release_idle_memory(&mut self) {
+        let Self {
+            local,
+            remote,
+            reached_by: _,
+            needs_fresh_remote: _,
+        } = self;
+        local.release_idle_memory();
+        remote.release_idle_memory();
+    }
+}
 
 /// A connection ID that we have just issued.
 #[derive(Clone, Copy, Debug)]
@@ -43,11 +68,6 @@ impl LocalCids {
             retire_prior_to: 0,
             limit: 1,
         }
-    }
-
-    /// Gives back memory that the present ones don't need.
-    pub(crate) fn release_idle_memory(&mut self) {
-        self.active.shrink_to_fit();
     }
 
     /// The ID of a preferred address goes out with the transport parameters, as number 1 (RFC 9000,
@@ -118,9 +138,26 @@ impl LocalCids {
         Ok(self.active.remove(at).map(|(_, cid)| cid))
     }
 
+    /// True if the peer may use `cid`.
+    pub(crate) fn is_active(&self, cid: &ConnectionId) -> bool {
+        self.active.iter().any(|(_, active)| active == cid)
+    }
+
     /// The oldest ID that is not retired; the handshake's until the peer retires it.
     pub(crate) fn first(&self) -> ConnectionId {
         self.active.front().map(|(_, cid)| *cid).unwrap_or_default()
+    }
+}
+
+impl IdleMemory for LocalCids {
+    fn release_idle_memory(&mut self) {
+        let Self {
+            active,
+            next_sequence: _,
+            retire_prior_to: _,
+            limit: _,
+        } = self;
+        active.shrink_to_fit();
     }
 }
 
@@ -169,13 +206,6 @@ impl RemoteCids {
             retire_prior_to: 0,
             limit: limit.clamp(*PROMISED_LIMITS.start(), *PROMISED_LIMITS.end()),
         }
-    }
-
-    /// Gives back memory that the present ones don't need.
-    pub(crate) fn release_idle_memory(&mut self) {
-        self.spare.shrink_to_fit();
-        self.assigned.shrink_to_fit();
-        self.retired.shrink();
     }
 
     /// The ID in use.
@@ -378,5 +408,21 @@ impl RemoteCids {
         }
         self.note_retired(&outcome);
         outcome
+    }
+}
+
+impl IdleMemory for RemoteCids {
+    fn release_idle_memory(&mut self) {
+        let Self {
+            current: _,
+            spare,
+            assigned,
+            retired,
+            retire_prior_to: _,
+            limit: _,
+        } = self;
+        spare.shrink_to_fit();
+        assigned.shrink_to_fit();
+        retired.shrink();
     }
 }

@@ -129,8 +129,8 @@ impl Ecn {
         self.stale = true;
     }
 
-    /// The handshake is over: nothing more is heard of its packets.
-    pub(crate) fn release_idle_memory(&mut self) {
+    /// The handshake is confirmed: no packet of its levels is acknowledged from now on.
+    pub(crate) fn on_handshake_confirmed(&mut self) {
         self.early_marks.give_up();
     }
 

@@ -15,10 +15,11 @@ use std::time::Duration;
 use swiftwater_units::{Instant, PacketNumber};
 
 use crate::config::{MtuDiscovery, TransportConfig};
+use crate::datagram_size::MIN_MAX_DATAGRAM_SIZE;
 use crate::recovery::{AckedPacket, LostRecord};
 
-/// `BASE_PLPMTU`: every path that can speak QUIC carries it (RFC 9000, section 14.1).
-pub(super) const BASE: u16 = 1200;
+/// `BASE_PLPMTU` (RFC 8899, section 5.1.2).
+const BASE: u16 = MIN_MAX_DATAGRAM_SIZE;
 
 /// `MAX_PROBES`: losses in a row after which a size counts as too large (RFC 8899, section 5.1.2).
 const MAX_PROBES: u8 = 3;

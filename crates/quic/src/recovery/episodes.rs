@@ -9,6 +9,8 @@ use std::time::Duration;
 use swiftwater_congestion::EpisodeId;
 use swiftwater_units::Instant;
 
+use crate::idle_memory::IdleMemory;
+
 /// Episodes remembered for refutation; older ones are forgotten first.
 const MAX_TRACKED: usize = 8;
 
@@ -39,6 +41,21 @@ pub(super) struct Episodes {
     tracked: Vec<Tracked>,
 }
 
+impl IdleMemory for Episodes {
+    fn release_idle_memory(&mut self) {
+        let Self {
+            period: _,
+            address_start: _,
+            last: _,
+            recovery_start: _,
+            in_recovery: _,
+            free_packet: _,
+            tracked,
+        } = self;
+        tracked.shrink_to_fit();
+    }
+}
+
 impl Episodes {
     pub(super) fn new() -> Self {
         Self {
@@ -59,11 +76,6 @@ impl Episodes {
         self.address_start = self.period;
         self.close();
         self.tracked.clear();
-    }
-
-    /// Gives back memory that the remembered episodes don't need.
-    pub(super) fn release_idle_memory(&mut self) {
-        self.tracked.shrink_to_fit();
     }
 
     /// What a packet sent now has to carry.

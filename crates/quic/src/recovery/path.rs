@@ -17,6 +17,7 @@ use super::rounds::Rounds;
 use super::rtt::{GRANULARITY, RttEstimator};
 use super::{DeliverySnapshot, LossThresholds, RecoveryStats, SendPurpose};
 use crate::config::TransportConfig;
+use crate::idle_memory::IdleMemory;
 
 /// Largest factor of the probe timeout's back-off.
 const MAX_BACKOFF: f64 = 8.0;
@@ -98,6 +99,8 @@ pub(crate) struct PathRecovery {
     pub(super) rounds: Rounds,
     pub(super) episodes: Episodes,
     pub(super) controller: Box<dyn Controller>,
+    /// The controller's timer doesn't expire before then.
+    controller_not_before: Option<Instant>,
     pub(super) inflight: ByteCount,
     /// When a packet was last sent, acknowledged or declared lost; `None` before the first.
     pub(super) active_at: Option<Instant>,
@@ -131,6 +134,7 @@ impl PathRecovery {
             episodes: Episodes::new(),
             controller: config.controller.build(now, &mut settings.env(rng)),
             settings,
+            controller_not_before: None,
             inflight: ByteCount::ZERO,
             active_at: None,
             pto_count: 0,
@@ -196,12 +200,6 @@ impl PathRecovery {
             ..old
         };
         self.refresh_pacer(now);
-    }
-
-    /// Gives back memory that only sending and losing need.
-    pub(crate) fn release_idle_memory(&mut self) {
-        self.scratch = Vec::new();
-        self.episodes.release_idle_memory();
     }
 
     // --- RTT and timeouts
@@ -449,15 +447,20 @@ impl PathRecovery {
 
     /// When the controller wants to be called next.
     pub(crate) fn next_controller_timer(&self) -> Option<Instant> {
-        self.controller.next_timer()
+        let due = self.controller.next_timer()?;
+        Some(self.controller_not_before.map_or(due, |at| due.max(at)))
     }
 
     /// Calls the controller if the time it asked for has come.
     pub(crate) fn on_controller_timer(&mut self, now: Instant, rng: &mut dyn Rng) {
-        if self.controller.next_timer().is_some_and(|due| due <= now) {
-            self.controller.on_timer(now, &mut self.settings.env(rng));
-            self.refresh_pacer(now);
+        if self.next_controller_timer().is_none_or(|due| due > now) {
+            return;
         }
+        self.controller.on_timer(now, &mut self.settings.env(rng));
+        self.refresh_pacer(now);
+        // A time that is past again would make the driver spin.
+        let is_past = self.controller.next_timer().is_some_and(|due| due <= now);
+        self.controller_not_before = is_past.then(|| now + GRANULARITY);
     }
 
     pub(crate) fn controller(&self) -> &dyn Controller {
@@ -499,6 +502,30 @@ impl PathRecovery {
             self.rtt.pto_base(),
             self.settings.initial_window,
         );
+    }
+}
+
+impl IdleMemory for PathRecovery {
+    fn release_idle_memory(&mut self) {
+        let Self {
+            settings: _,
+            rtt: _,
+            pacer: _,
+            sampler: _,
+            rounds: _,
+            episodes,
+            controller: _,
+            controller_not_before: _,
+            inflight: _,
+            active_at: _,
+            pto_count: _,
+            untold_ecn: _,
+            delivery_rate: _,
+            stats: _,
+            scratch,
+        } = self;
+        episodes.release_idle_memory();
+        *scratch = Vec::new();
     }
 }
 

@@ -13,6 +13,7 @@ use swiftwater_congestion::EpisodeId;
 use swiftwater_units::{ByteCount, Instant, PacketNumber};
 
 use crate::frame_writer::Carried;
+use crate::idle_memory::IdleMemory;
 use crate::ranges::RangeSet;
 use crate::recovery::{AckedPacket, DeliverySnapshot, LossThresholds, LostRecord};
 
@@ -39,11 +40,29 @@ pub(crate) struct SentPacket {
     /// It tests whether the path carries its size: no probe timeout waits for it, and there is
     /// nothing in it to repeat.
     pub(crate) mtu_probe: bool,
+    /// It was sent on the path in use, not on a candidate path: its acknowledgement says how long that
+    /// path takes, and which earlier packets it overtook (RFC 9000, section 9.4).
+    pub(crate) on_path: bool,
     pub(crate) snapshot: DeliverySnapshot,
 }
 
 impl SentPacket {
-    /// True if the peer's silence about it is a reason to ask again.
+    /// A packet on the path in use that asks for no acknowledgement and doesn't count in flight.
+    pub(crate) fn not_in_flight(sent_at: Instant, size: u16) -> Self {
+        Self {
+            sent_at,
+            size,
+            ack_eliciting: false,
+            in_flight: false,
+            ecn_marked: false,
+            retransmission: false,
+            mtu_probe: false,
+            on_path: true,
+            snapshot: DeliverySnapshot::default(),
+        }
+    }
+
+    /// True if a probe timeout runs for it.
     fn is_awaited(&self) -> bool {
         self.ack_eliciting && !self.mtu_probe
     }
@@ -66,14 +85,23 @@ pub(crate) struct AckOutcome {
     pub(crate) acked: Vec<AckedPacket>,
     /// Every newly acknowledged packet number, in the same order.
     pub(crate) numbers: Vec<PacketNumber>,
-    /// The largest newly acknowledged packet: number, send time.
-    pub(crate) largest: Option<(PacketNumber, Instant)>,
+    /// The largest newly acknowledged packet.
+    pub(crate) largest: Option<LargestAcked>,
     /// True if any of them was ack-eliciting.
     pub(crate) ack_eliciting: bool,
     /// Newly acknowledged packets that were sent with an ECT mark.
     pub(crate) ecn_marked: u64,
     /// The frame acknowledged a packet number that was never sent.
     pub(crate) bogus: bool,
+}
+
+/// The largest packet that an ACK frame newly acknowledges.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LargestAcked {
+    pub(crate) number: PacketNumber,
+    pub(crate) sent_at: Instant,
+    /// It was sent on the path in use.
+    pub(crate) on_path: bool,
 }
 
 impl AckOutcome {
@@ -100,6 +128,9 @@ pub(crate) struct Ledger {
     /// Acknowledged, lost or skipped.
     settled: RangeSet,
     largest_acked: Option<PacketNumber>,
+    /// The largest acknowledged packet that was sent on the path in use: only those show that earlier
+    /// packets are late.
+    largest_acked_on_path: Option<PacketNumber>,
     eliciting_in_flight: u64,
     last_eliciting_sent_at: Option<Instant>,
 }
@@ -114,6 +145,7 @@ impl Ledger {
             acked: RangeSet::new(),
             settled: RangeSet::new(),
             largest_acked: None,
+            largest_acked_on_path: None,
             eliciting_in_flight: 0,
             last_eliciting_sent_at: None,
         }
@@ -156,16 +188,7 @@ impl Ledger {
         let number = self.next_number().get();
         let carried_from = self.carried_base + self.carried.len() as u64;
         self.entries.push_back(Entry {
-            packet: SentPacket {
-                sent_at: now,
-                size: 0,
-                ack_eliciting: false,
-                in_flight: false,
-                ecn_marked: false,
-                retransmission: false,
-                mtu_probe: false,
-                snapshot: DeliverySnapshot::default(),
-            },
+            packet: SentPacket::not_in_flight(now, 0),
             state: State::Skipped,
             carried_from,
             carried_len: 0,
@@ -257,8 +280,15 @@ impl Ledger {
                     outcome.numbers.push(number);
                     outcome.ack_eliciting |= packet.ack_eliciting;
                     outcome.ecn_marked += u64::from(packet.ecn_marked);
-                    if outcome.largest.is_none_or(|(largest, _)| number > largest) {
-                        outcome.largest = Some((number, packet.sent_at));
+                    if (outcome.largest).is_none_or(|largest| number > largest.number) {
+                        outcome.largest = Some(LargestAcked {
+                            number,
+                            sent_at: packet.sent_at,
+                            on_path: packet.on_path,
+                        });
+                    }
+                    if packet.on_path {
+                        self.largest_acked_on_path = self.largest_acked_on_path.max(Some(number));
                     }
                     if packet.in_flight {
                         outcome.acked.push(AckedPacket {
@@ -287,7 +317,7 @@ impl Ledger {
         numbers: &mut Vec<PacketNumber>,
         lost: &mut Vec<LostRecord>,
     ) -> Option<Instant> {
-        let largest = self.largest_acked?.get();
+        let largest = self.largest_acked_on_path?.get();
         let mut loss_time = None;
         let first_new = numbers.len();
         'gaps: for gap in self.settled.gaps_in(self.base..largest) {
@@ -474,9 +504,17 @@ impl Ledger {
         })
     }
 
-    /// Gives back memory that the present packets don't need. Where none is in flight or was lost, nothing
-    /// that may still be heard of them matters.
-    pub(crate) fn release_idle_memory(&mut self) {
+    /// Packets remembered.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+}
+
+impl IdleMemory for Ledger {
+    /// Where no packet is in flight or was lost, fates that may still arrive change nothing: all are
+    /// forgotten.
+    fn release_idle_memory(&mut self) {
         let matters = |entry: &Entry| match entry.state {
             State::Outstanding => entry.packet.in_flight,
             State::Lost(_) => true,
@@ -485,16 +523,22 @@ impl Ledger {
         if !self.entries.iter().any(matters) {
             self.forget(Instant::FAR_FUTURE);
         }
-        self.entries.shrink_to_fit();
-        self.carried.shrink_to_fit();
-        self.acked.shrink();
-        self.settled.shrink();
-    }
-
-    /// Packets remembered.
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
+        let Self {
+            entries,
+            base: _,
+            carried,
+            carried_base: _,
+            acked,
+            settled,
+            largest_acked: _,
+            largest_acked_on_path: _,
+            eliciting_in_flight: _,
+            last_eliciting_sent_at: _,
+        } = self;
+        entries.shrink_to_fit();
+        carried.shrink_to_fit();
+        acked.shrink();
+        settled.shrink();
     }
 }
 

@@ -1,14 +1,17 @@
-//! One packet-number space: what arrived in it, what was sent in it (RFC 9000, section 12.3).
+//! Packet number spaces: which packets were received in one and which acknowledgement is due, and
+//! which were sent in it, with what they carried (RFC 9000, section 12.3).
 //!
-//! Initial and Handshake have one each; every path has its own for 1-RTT. A space knows packet
-//! numbers and what packets carried. RTT, windows and timers are the path's (`recovery`), keys are
-//! the handshake's.
+//! RTT, windows and timers belong to the path (`recovery`), keys to the handshake.
 
+mod handshake;
+mod id;
 mod ledger;
 mod received;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use handshake::HandshakeSpaces;
+pub(crate) use id::SpaceId;
 pub(crate) use ledger::{AckOutcome, Ledger, SentPacket};
 pub(crate) use received::{AckTiming, Received};
 
@@ -33,8 +36,8 @@ pub(crate) struct Space {
     /// After this packet number one is left out.
     pub(crate) skip_after: u64,
     /// Packets sent since the last ack-eliciting one.
-    pub(crate) silent_run: u32,
-    /// Packets that ask for no acknowledgement, sent since the oldest one that does was overdue.
+    pub(crate) non_eliciting_run: u32,
+    /// Non-ack-eliciting packets sent since the oldest ack-eliciting one was overdue.
     pub(crate) neglected: u32,
 }
 
@@ -47,7 +50,7 @@ impl Space {
             loss_time: None,
             ping: false,
             skip_after: 0,
-            silent_run: 0,
+            non_eliciting_run: 0,
             neglected: 0,
         }
     }
@@ -62,7 +65,7 @@ impl IdleMemory for Space {
             loss_time: _,
             ping: _,
             skip_after: _,
-            silent_run: _,
+            non_eliciting_run: _,
             neglected: _,
         } = self;
         received.release_idle_memory();

@@ -17,6 +17,7 @@ fn packet(now: Instant) -> SentPacket {
         ecn_marked: false,
         retransmission: false,
         mtu_probe: false,
+        on_path: true,
         snapshot: DeliverySnapshot::default(),
     }
 }

@@ -12,16 +12,16 @@ impl Connection {
     /// A packet came on the path in use: notes which of our connection IDs the peer uses there, to
     /// tell a deliberate change of path from one that the peer doesn't know of.
     pub(in crate::connection) fn note_reached(&mut self, origin: &Origin<'_>) {
-        let path = &mut self.paths.first_mut().path;
-        if path.address.matches(origin.address) {
-            path.reached_by = origin.dst_cid;
+        let path = self.paths.primary_mut();
+        if path.link.address.matches(origin.address) {
+            path.cids.reached_by = origin.dst_cid;
         }
     }
 
     /// True if datagrams from there reach us at an address that we prefer to that of the handshake:
     /// clients may use it whatever `disable_active_migration` says (section 18.2).
     pub(in crate::connection) fn is_at_preferred_address(&self, from: &Address) -> bool {
-        let home = self.identity.first_home;
+        let home = self.identity.first_local;
         home.is_some_and(|home| !from.local.matches(&home))
     }
 
@@ -32,19 +32,19 @@ impl Connection {
             return;
         }
         let from = *origin.address;
-        let path = &self.paths.first().path;
-        let ours_differs = !from.local.matches(&path.address.local);
+        let path = self.paths.primary();
+        let ours_differs = !from.local.matches(&path.link.address.local);
         if ours_differs
-            && self.is_at_preferred_address(&path.address)
+            && self.is_at_preferred_address(&path.link.address)
             && !self.is_at_preferred_address(&from)
         {
             // Once a client is at the preferred address, what comes to the old one is late.
             return;
         }
-        let Some(at) = path.candidates.find(&from) else {
+        let Some(at) = path.link.candidates.find(&from) else {
             return self.follow_to_new(now, origin, ours_differs);
         };
-        let Some(side) = path.candidates.get(at) else {
+        let Some(side) = path.link.candidates.get(at) else {
             return;
         };
         let proven = side.amplification.is_validated();
@@ -52,7 +52,7 @@ impl Connection {
             // The peer is back; or it never left, and the move was a forgery.
             Role::Previous => self.switch_to(now, at, None),
             _ if ours_differs && side.validation.is_running() => {
-                if let Some(side) = self.paths.first_mut().path.candidates.get_mut(at) {
+                if let Some(side) = self.paths.primary_mut().link.candidates.get_mut(at) {
                     side.role = Role::Awaited;
                 }
             }
@@ -104,11 +104,11 @@ impl Connection {
         role: Role,
         is_probe: bool,
     ) -> Option<usize> {
-        let path = &mut self.paths.first_mut().path;
+        let path = self.paths.primary_mut();
         let from = *origin.address;
-        let is_deliberate = origin.dst_cid != path.reached_by;
-        let cid = if is_deliberate || !from.is_same_host(&path.address) {
-            path.remote_cids.assign()
+        let is_deliberate = origin.dst_cid != path.cids.reached_by;
+        let cid = if is_deliberate || !from.is_same_host(&path.link.address) {
+            path.cids.remote.assign()
         } else {
             None
         };
@@ -119,9 +119,10 @@ impl Connection {
             }
             // A peer that has moved without giving any to use there must not be lost over it: a NAT
             // may have moved it just when it changed our ID. The next one that it gives is used.
-            path.owes_fresh_cid = true;
+            path.cids.needs_fresh_remote = true;
         }
-        let validated = from.remote == path.address.remote && path.amplification.is_validated();
+        let validated =
+            from.remote == path.link.address.remote && path.link.amplification.is_validated();
         let limit = amplification(validated, origin.datagram_len);
         let at = self.add_candidate(now, CandidatePath::new(from, role, cid, limit))?;
         self.validate_candidate(at);
@@ -130,7 +131,7 @@ impl Connection {
 
     /// A path that the peer has already taken needs a place more than any that it only probed.
     fn make_room(&mut self) {
-        let side = &self.paths.first().path.candidates;
+        let side = &self.paths.primary().link.candidates;
         if side.place().is_err()
             && let Some(probed) = side.in_role(Role::Probed)
         {
@@ -141,7 +142,7 @@ impl Connection {
     /// Asks on the old path whether the peer really left it (section 9.3.3): if it is still there, it
     /// answers with a packet that brings us back.
     pub(super) fn probe_previous(&mut self) {
-        let left = self.paths.first().path.candidates.in_role(Role::Previous);
+        let left = self.paths.primary().link.candidates.in_role(Role::Previous);
         if let Some(at) = left {
             self.validate_candidate(at);
         }

@@ -18,10 +18,12 @@ use swiftwater_wire::ErrorCode;
 
 use crate::error::{ConnectionError, TransportError};
 use crate::observe::Observation;
-use crate::path::{AckedDatagramSize, Address, Amplification, Answered, CandidatePath, Kept, Role};
+use crate::path::{
+    AckedDatagramSize, Address, Amplification, Answered, CandidatePath, Kept, PathState, Role,
+};
 
 use super::Connection;
-use super::events::{EndpointEvent, Event};
+use super::events::Event;
 use super::receive::Origin;
 
 /// Probe timeouts for which a path that was left is kept: late packets and challenges still come.
@@ -35,25 +37,25 @@ impl Connection {
     /// Probe timeout to validate a new path with: the larger of the present one and that of a path
     /// of which nothing is known (RFC 9000, section 8.2.4).
     fn probing_pto(&self) -> Duration {
-        self.pto().max(self.identity.config.initial_rtt * 3)
+        self.longest_pto().max(self.identity.config.initial_rtt * 3)
     }
 
     /// A PATH_CHALLENGE arrived. It is echoed on the path that it came from, and nowhere else
     /// (section 8.2.2).
     pub(super) fn on_path_challenge(&mut self, now: Instant, data: [u8; 8], origin: &Origin<'_>) {
-        let entry = self.paths.first_mut();
+        let entry = self.paths.primary_mut();
         let rtt = entry.recovery.rtt().smoothed;
-        let path = &mut entry.path;
-        if !path.path_response_limit.admit(now, rtt) {
+        let path = &mut *entry;
+        if !path.link.path_response_limit.admit(now, rtt) {
             return self.monitor.dropped(now, "challenges beyond measure");
         }
-        if path.address.matches(origin.address) {
-            return path.on_challenge(data);
+        if path.link.address.matches(origin.address) {
+            return path.link.on_challenge(data);
         }
-        let known = path.candidates.find(origin.address);
+        let known = path.link.candidates.find(origin.address);
         let at = known.or_else(|| self.add_probed(now, origin));
-        let path = &mut self.paths.first_mut().path;
-        match at.and_then(|at| path.candidates.get_mut(at)) {
+        let path = self.paths.primary_mut();
+        match at.and_then(|at| path.link.candidates.get_mut(at)) {
             Some(side) => side.on_challenge(data),
             None => self
                 .monitor
@@ -63,24 +65,25 @@ impl Connection {
 
     /// A PATH_RESPONSE arrived; which path it came on doesn't matter (section 8.2.3).
     pub(super) fn on_path_response(&mut self, now: Instant, data: [u8; 8]) {
-        let path = &mut self.paths.first_mut().path;
-        if let Some(answered) = path.validation.on_response(now, data) {
+        let path = self.paths.primary_mut();
+        if let Some(answered) = path.link.validation.on_response(now, data) {
             return self.on_path_validated(now, answered);
         }
-        if let Some((at, answered)) = path.candidates.on_response(now, data) {
+        if let Some((at, answered)) = path.link.candidates.on_response(now, data) {
             self.on_candidate_validated(now, at, answered);
         }
     }
 
     /// The path in use answered.
     fn on_path_validated(&mut self, now: Instant, answered: Answered) {
-        let pto = self.pto();
-        let path = &mut self.paths.first_mut().path;
-        let address = path.address;
-        let was_validated = path.amplification.is_validated();
-        path.amplification.set_validated();
+        let pto = self.longest_pto();
+        let path = self.paths.primary_mut();
+        let address = path.link.address;
+        let was_validated = path.link.amplification.is_validated();
+        path.link.amplification.set_validated();
         if answered.complete {
-            path.candidates
+            path.link
+                .candidates
                 .expire_previous(now + pto * PREVIOUS_PATH_PTOS);
         }
         if self.identity.side.is_client() {
@@ -96,8 +99,8 @@ impl Connection {
 
     /// A candidate path answered.
     fn on_candidate_validated(&mut self, now: Instant, at: usize, answered: Answered) {
-        let path = &mut self.paths.first_mut().path;
-        let Some(side) = path.candidates.get_mut(at) else {
+        let path = self.paths.primary_mut();
+        let Some(side) = path.link.candidates.get_mut(at) else {
             return;
         };
         let (address, role) = (side.address, side.role);
@@ -132,47 +135,51 @@ impl Connection {
     /// known. The path in use so far is kept as the one left if it was validated: only such a one is
     /// worth going back to.
     fn switch_to(&mut self, now: Instant, at: usize, rtt: Option<Duration>) {
-        let linger = self.pto() * PREVIOUS_PATH_PTOS;
+        let linger = self.longest_pto() * PREVIOUS_PATH_PTOS;
         let config = &self.identity.config;
-        let entry = self.paths.first_mut();
-        let path = &mut entry.path;
-        let next = path.candidates.remove(at);
-        let cid = next.cid.map(|cid| path.remote_cids.exchange(cid));
-        let from = std::mem::replace(&mut path.address, next.address);
-        let amplification = std::mem::replace(&mut path.amplification, next.amplification);
-        path.validation = next.validation;
-        path.acked_datagram_size = AckedDatagramSize::starting_at(entry.space.ledger.next_number());
+        let entry = self.paths.primary_mut();
+        let next = entry.link.candidates.remove(at);
+        let cid = next.cid.map(|cid| entry.cids.remote.exchange(cid));
+        let from = std::mem::replace(&mut entry.link.address, next.address);
+        let amplification = std::mem::replace(&mut entry.link.amplification, next.amplification);
+        entry.link.validation = next.validation;
+        entry.link.acked_datagram_size =
+            AckedDatagramSize::starting_at(entry.space.ledger.next_number());
         let mut left = CandidatePath::new(from, Role::Previous, cid, amplification);
-        left.responses = std::mem::replace(&mut path.responses, next.responses);
+        left.responses = std::mem::replace(&mut entry.link.responses, next.responses);
         if let Some(kept) = next.kept {
             entry.recovery.resume(now, kept.recovery);
-            let ecn = std::mem::replace(&mut path.ecn, kept.ecn);
-            path.ecn.resume(&ecn);
-            path.mtu.resume(kept.mtu);
+            let ecn = std::mem::replace(&mut entry.link.ecn, kept.ecn);
+            entry.link.ecn.resume(&ecn);
+            entry.link.mtu.resume(kept.mtu);
         } else if !from.is_same_host(&next.address) {
             let initial_rtt = rtt.unwrap_or(config.initial_rtt);
-            let recovery =
-                entry
-                    .recovery
-                    .reset_for_new_path(now, config, initial_rtt, &mut self.rng);
+            let recovery = entry.recovery.reset_for_new_path(
+                now,
+                config,
+                initial_rtt,
+                &mut self.identity.random.generator,
+            );
             let codepoint = entry.recovery.controller().ecn_codepoint();
-            let ecn = path.ecn.restart(config.ecn, codepoint);
-            let mtu = path
+            let ecn = entry.link.ecn.restart(config.ecn, codepoint);
+            let mtu = entry
+                .link
                 .mtu
                 .restart(config.initial_max_datagram_size, next.address.remote.ip());
             left.kept = Some(Box::new(Kept { recovery, ecn, mtu }));
         }
-        if path.amplification.is_validated() {
+        if entry.link.amplification.is_validated() {
             left.expires_at = Some(now + linger);
         }
         entry.pacing_until = None;
-        let to = path.address;
+        let to = entry.link.address;
         self.keep_previous(left);
         self.monitor.stats.path_changes += 1;
         self.monitor
             .observe(now, &Observation::PathChanged { from, to });
         self.sync_reset_tokens();
-        self.sync_mtu(now);
+        let path = self.paths.primary().id;
+        self.sync_mtu(now, path);
     }
 
     /// Keeps the path that was left, in place of an older one.
@@ -180,28 +187,29 @@ impl Connection {
         if !left.amplification.is_validated() {
             return self.forget(&left);
         }
-        let path = &mut self.paths.first_mut().path;
-        if let Some(older) = path.candidates.in_role(Role::Previous) {
-            let older = path.candidates.remove(older);
-            path.candidates.push(left);
+        let path = self.paths.primary_mut();
+        if let Some(older) = path.link.candidates.in_role(Role::Previous) {
+            let older = path.link.candidates.remove(older);
+            path.link.candidates.push(left);
             self.forget(&older);
         } else {
-            path.candidates.push(left);
+            path.link.candidates.push(left);
         }
     }
 
     /// Gives up candidate path `at`.
     fn drop_candidate(&mut self, at: usize) {
-        let side = self.paths.first_mut().path.candidates.remove(at);
+        let side = self.paths.primary_mut().link.candidates.remove(at);
         self.forget(&side);
     }
 
     /// Retires the connection ID of a path that is no more (section 9.5).
     fn forget(&mut self, side: &CandidatePath) {
         if let Some(cid) = side.cid {
-            let cids = &mut self.paths.first_mut().path.remote_cids;
+            let cids = &mut self.paths.primary_mut().cids.remote;
             let outcome = cids.release(cid.sequence);
-            self.apply_cid_outcome(outcome);
+            let path = self.paths.primary().id;
+            self.apply_cid_outcome(path, outcome);
         }
     }
 
@@ -209,13 +217,13 @@ impl Connection {
     pub(super) fn replace_retired_cids(&mut self, now: Instant) {
         let mut at = 0;
         loop {
-            let path = &mut self.paths.first_mut().path;
-            let Some(side) = path.candidates.get_mut(at) else {
+            let path = self.paths.primary_mut();
+            let Some(side) = path.link.candidates.get_mut(at) else {
                 break;
             };
-            let is_lost = |sequence| !path.remote_cids.is_assigned(sequence);
+            let is_lost = |sequence| !path.cids.remote.is_assigned(sequence);
             if side.cid.is_some_and(|cid| is_lost(cid.sequence)) {
-                side.cid = path.remote_cids.assign();
+                side.cid = path.cids.remote.assign();
                 // A retreat must stay possible, with the ID in use if there is no other.
                 if side.cid.is_none() && side.role != Role::Previous {
                     self.fail_side(now, at);
@@ -224,27 +232,28 @@ impl Connection {
             }
             at += 1;
         }
-        let path = &mut self.paths.first_mut().path;
-        if path.owes_fresh_cid && path.remote_cids.has_spare() {
-            path.owes_fresh_cid = false;
-            self.rotate_remote_cid();
+        let path = self.paths.primary_mut();
+        if path.cids.needs_fresh_remote && path.cids.remote.has_spare() {
+            path.cids.needs_fresh_remote = false;
+            let path = path.id;
+            self.rotate_remote_cid(path);
         }
         self.sync_reset_tokens();
     }
 
     /// Acts on deadlines of path validation.
     pub(super) fn on_path_timeouts(&mut self, now: Instant) {
-        let path = &mut self.paths.first_mut().path;
-        if path.validation.on_timeout(now) {
+        let path = self.paths.primary_mut();
+        if path.link.validation.on_timeout(now) {
             self.on_validation_failed(now);
-        } else if path.validation.wants_challenge() {
+        } else if path.link.validation.wants_challenge() {
             // The path may drop marked packets; that must not keep it from being validated.
-            path.ecn.on_probe_timeout();
+            path.link.ecn.on_probe_timeout();
         }
         // The path that was left is kept, silent or not, until the peer has shown that it did leave.
-        let is_settled = self.paths.first().path.amplification.is_validated();
+        let is_settled = self.paths.primary().link.amplification.is_validated();
         let mut at = 0;
-        while let Some(side) = self.paths.first_mut().path.candidates.get_mut(at) {
+        while let Some(side) = self.paths.primary_mut().link.candidates.get_mut(at) {
             let failed =
                 side.validation.on_timeout(now) && (side.role != Role::Previous || is_settled);
             let expired = side.expires_at.is_some_and(|expiry| expiry <= now);
@@ -260,7 +269,7 @@ impl Connection {
 
     /// Side path `at` didn't answer.
     fn fail_side(&mut self, now: Instant, at: usize) {
-        let Some(side) = self.paths.first().path.candidates.get(at) else {
+        let Some(side) = self.paths.primary().link.candidates.get(at) else {
             return;
         };
         let path = side.address;
@@ -276,16 +285,16 @@ impl Connection {
     /// The path in use didn't answer a full challenge: back to the old one, or the end (sections 9.3.2
     /// and 14.2).
     fn on_validation_failed(&mut self, now: Instant) {
-        let path = &self.paths.first().path;
-        let address = path.address;
+        let path = self.paths.primary();
+        let address = path.link.address;
         let is_client = self.identity.side.is_client();
-        let is_known = is_client || path.amplification.is_validated();
+        let is_known = is_client || path.link.amplification.is_validated();
         let (is_full, is_alive) = (
-            path.acked_datagram_size.is_full(),
-            path.acked_datagram_size.is_any(),
+            path.link.acked_datagram_size.is_full(),
+            path.link.acked_datagram_size.is_any(),
         );
-        let has_patience = path.validation.failures() < FULL_SIZE_VALIDATIONS;
-        let left = path.candidates.in_role(Role::Previous);
+        let has_patience = path.link.validation.failures() < FULL_SIZE_VALIDATIONS;
+        let left = path.link.candidates.in_role(Role::Previous);
         self.monitor
             .observe(now, &Observation::PathFailed { path: address });
         if is_client {
@@ -296,10 +305,10 @@ impl Connection {
         }
         if is_known && is_full {
             // Only the answers were lost: what the path must carry, it does.
-            let expiry = now + self.pto() * PREVIOUS_PATH_PTOS;
+            let expiry = now + self.longest_pto() * PREVIOUS_PATH_PTOS;
             self.paths
-                .first_mut()
-                .path
+                .primary_mut()
+                .link
                 .candidates
                 .expire_previous(expiry);
         } else if is_known && is_alive && has_patience {
@@ -311,7 +320,7 @@ impl Connection {
         } else if is_known {
             self.leave_narrow_path(now);
         } else {
-            self.vanish(now, ConnectionError::TimedOut);
+            self.close_silently(now, ConnectionError::TimedOut);
         }
     }
 
@@ -319,10 +328,10 @@ impl Connection {
     /// for something small beside it, so that silence can be told from narrowness.
     fn try_full_size_again(&mut self) {
         let pto = self.probing_pto();
-        let entry = self.paths.first_mut();
-        entry.path.acked_datagram_size =
+        let entry = self.paths.primary_mut();
+        entry.link.acked_datagram_size =
             AckedDatagramSize::starting_at(entry.space.ledger.next_number());
-        entry.path.validation.start(pto);
+        entry.link.validation.start(pto);
         self.ping();
     }
 
@@ -336,7 +345,7 @@ impl Connection {
     /// Starts the validation of candidate path `at`.
     fn validate_candidate(&mut self, at: usize) {
         let pto = self.probing_pto();
-        if let Some(side) = self.paths.first_mut().path.candidates.get_mut(at) {
+        if let Some(side) = self.paths.primary_mut().link.candidates.get_mut(at) {
             side.validation.start(pto);
         }
     }
@@ -344,7 +353,7 @@ impl Connection {
     /// Adds a candidate path in place of one that nobody waits for; `None` if there are too many.
     fn add_candidate(&mut self, now: Instant, side: CandidatePath) -> Option<usize> {
         let path = side.address;
-        match self.paths.first().path.candidates.place() {
+        match self.paths.primary().link.candidates.place() {
             Ok(Some(spare)) => self.drop_candidate(spare),
             Ok(None) => {}
             Err(_) => {
@@ -352,41 +361,17 @@ impl Connection {
                 return None;
             }
         }
-        self.paths.first_mut().path.candidates.push(side);
+        self.paths.primary_mut().link.candidates.push(side);
         self.monitor.observe(now, &Observation::PathProbed { path });
         self.sync_reset_tokens();
-        self.paths.first().path.candidates.find(&path)
+        self.paths.primary().link.candidates.find(&path)
     }
 
-    /// Tells the endpoint which tokens reset the connection from which addresses, after either may
-    /// have changed.
+    /// Gives the endpoint the stateless reset tokens in use and their addresses, after either may have
+    /// changed.
     pub(super) fn sync_reset_tokens(&mut self) {
-        let path = &mut self.paths.first_mut().path;
-        let current = path.remote_cids.token();
-        let mut tokens: Vec<_> = current
-            .map(|token| (path.address.remote, token))
-            .into_iter()
-            .collect();
-        for side in path.candidates.iter() {
-            if let Some(token) = side.cid.and_then(|cid| cid.token) {
-                tokens.push((side.address.remote, token));
-            }
-        }
-        if tokens == path.registered_tokens {
-            return;
-        }
-        let events = &mut self.outbox.endpoint_events;
-        for &(remote, token) in &path.registered_tokens {
-            if !tokens.contains(&(remote, token)) {
-                events.push_back(EndpointEvent::PeerResetTokenRetired { remote, token });
-            }
-        }
-        for &(remote, token) in &tokens {
-            if !path.registered_tokens.contains(&(remote, token)) {
-                events.push_back(EndpointEvent::PeerResetToken { remote, token });
-            }
-        }
-        path.registered_tokens = tokens;
+        let tokens = self.paths.iter().flat_map(PathState::reset_tokens);
+        self.outbox.sync_reset_tokens(tokens);
     }
 }
 

@@ -49,10 +49,10 @@ impl Connection {
         self.abandon_probe(Role::Chosen);
         let preferred = self.abandon_probe(Role::Preferred);
         self.probe(now, address, Role::Chosen)?;
-        if let Some(at) = self.paths.first().path.candidates.in_role(Role::Chosen) {
+        if let Some(at) = self.paths.primary().link.candidates.in_role(Role::Chosen) {
             self.switch_to(now, at, None);
         }
-        if let Some(left) = self.paths.first().path.candidates.in_role(Role::Previous) {
+        if let Some(left) = self.paths.primary().link.candidates.in_role(Role::Previous) {
             self.drop_candidate(left);
         }
         // What was in flight may be lost, and a client that only receives would say nothing: the
@@ -75,35 +75,35 @@ impl Connection {
         if !self.handshake.is_confirmed() {
             return Err(MigrateError::NotConfirmed);
         }
-        let path = &self.paths.first().path;
+        let path = self.paths.primary();
         // The server's wish is about the address that it had in the handshake (section 18.2).
         let is_disabled = self
             .handshake
             .peer_terms()
             .is_some_and(|peer| peer.disable_active_migration);
-        if is_disabled && self.identity.first_remote == path.address.remote {
+        if is_disabled && self.identity.first_remote == path.link.address.remote {
             return Err(MigrateError::Disabled);
         }
-        if path.remote_cids.is_empty() {
+        if path.cids.remote.is_empty() {
             return Err(MigrateError::WithoutConnectionIds);
         }
-        if local == path.address.local {
+        if local == path.link.address.local {
             return Err(MigrateError::SameAddress);
         }
         Ok(Address {
-            remote: path.address.remote,
+            remote: path.link.address.remote,
             local,
         })
     }
 
     /// Starts to probe a path with a connection ID of its own.
     fn probe(&mut self, now: Instant, address: Address, role: Role) -> Result<(), MigrateError> {
-        let path = &mut self.paths.first_mut().path;
-        if let Some(known) = path.candidates.find(&address) {
+        let path = self.paths.primary_mut();
+        if let Some(known) = path.link.candidates.find(&address) {
             // The path that was just left: back there, with another connection ID.
             self.drop_candidate(known);
         }
-        let cids = &mut self.paths.first_mut().path.remote_cids;
+        let cids = &mut self.paths.primary_mut().cids.remote;
         let cid = cids.assign().ok_or(MigrateError::NoConnectionId)?;
         // The server's address is known to be its own; a preferred one only because the server says
         // so. Probing it takes no more than starting a connection does (section 21.5.3).
@@ -117,7 +117,7 @@ impl Connection {
 
     /// Gives up a path that we are probing; returns the peer's address there.
     fn abandon_probe(&mut self, role: Role) -> Option<SocketAddr> {
-        let side = &self.paths.first().path.candidates;
+        let side = &self.paths.primary().link.candidates;
         let at = side.in_role(role)?;
         let remote = side.get(at)?.address.remote;
         self.drop_candidate(at);
@@ -129,7 +129,7 @@ impl Connection {
         self.switch_to(now, at, Some(rtt));
         // Once at the preferred address, the old one is not tried any more, from wherever (section
         // 9.6.3); and what was preferred stays so after a move of our own.
-        let address = self.paths.first().path.address;
+        let address = self.paths.primary().link.address;
         if address.remote != self.identity.first_remote {
             self.abandon_probe(Role::Chosen);
         }
@@ -145,7 +145,7 @@ impl Connection {
     /// The handshake is confirmed: tries the server's preferred address of the family in use
     /// (section 9.6.1).
     pub(in crate::connection) fn probe_preferred_address(&mut self, now: Instant) {
-        let path = &self.paths.first().path;
+        let path = self.paths.primary();
         let wanted = self.identity.side.is_client()
             && self.identity.config.use_preferred_address
             && self.identity.cids.len() > 0;
@@ -154,12 +154,12 @@ impl Connection {
         let Some(preferred) = preferred.filter(|_| wanted) else {
             return;
         };
-        let remote: Option<SocketAddr> = match path.address.remote {
+        let remote: Option<SocketAddr> = match path.link.address.remote {
             SocketAddr::V4(_) => preferred.ipv4.map(Into::into),
             SocketAddr::V6(_) => preferred.ipv6.map(Into::into),
         };
-        let local = path.address.local;
-        let current = path.address.remote;
+        let local = path.link.address.local;
+        let current = path.link.address.remote;
         if let Some(remote) = remote.filter(|&to| to != current && is_plausible(to, current)) {
             // Without a connection ID to spare the client stays where it is.
             let _ = self.probe(now, Address { remote, local }, Role::Preferred);

@@ -1,14 +1,22 @@
 //! What may be sent now: encryption levels, acknowledgements, data; within window, pace and amplification
 //! limit.
 
-use swiftwater_units::{ByteCount, Instant};
+use swiftwater_units::{ByteCount, Instant, PathId};
 
 use crate::crypto::EncryptionLevel;
+use crate::datagram_size::MIN_INITIAL_SIZE;
 use crate::policy::{Demand, Occasion};
 use crate::recovery::SendPurpose;
+use crate::space::{Space, SpaceId};
 
 use super::super::Connection;
-use super::MIN_INITIAL_SIZE;
+
+/// Data of a PATH_CHALLENGE and of a PATH_RESPONSE frame to send.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ValidationFrames {
+    pub(super) challenge: Option<[u8; 8]>,
+    pub(super) response: Option<[u8; 8]>,
+}
 
 /// One packet to build.
 #[derive(Clone, Copy, Debug)]
@@ -20,8 +28,8 @@ pub(in crate::connection) struct Packet {
     pub(super) only_validation: bool,
     /// It answers a probe timeout: outside the window, and ack-eliciting whatever there is to say.
     pub(super) probe: bool,
-    /// It is for a candidate path: a challenge, a response or both, and nothing else.
-    pub(super) side: Option<[Option<[u8; 8]>; 2]>,
+    /// It is for a candidate path, with these frames and nothing else.
+    pub(super) candidate: Option<ValidationFrames>,
     /// It tests whether the path carries a packet of its size.
     pub(super) mtu_probe: bool,
 }
@@ -33,15 +41,15 @@ impl Packet {
             data,
             only_validation: false,
             probe,
-            side: None,
+            candidate: None,
             mtu_probe: false,
         }
     }
 
     /// A packet for a candidate path, with a challenge, a response or both.
-    pub(super) fn validation(challenge: Option<[u8; 8]>, response: Option<[u8; 8]>) -> Self {
+    pub(super) fn validation(frames: ValidationFrames) -> Self {
         Self {
-            side: Some([challenge, response]),
+            candidate: Some(frames),
             ..Self::new(EncryptionLevel::OneRtt, false, false)
         }
     }
@@ -54,7 +62,7 @@ impl Packet {
         }
     }
 
-    /// What recovery must know of why it is sent.
+    /// Its purpose, for recovery.
     pub(super) fn purpose(&self) -> SendPurpose {
         match (self.mtu_probe, self.probe) {
             (true, _) => SendPurpose::MtuProbe,
@@ -109,10 +117,7 @@ impl Plan {
 
 impl Connection {
     /// True if ack-eliciting frames wait in `level`.
-    fn has_data(&self, level: EncryptionLevel) -> bool {
-        let Some(space) = self.space(level) else {
-            return false;
-        };
+    fn has_data(&self, level: EncryptionLevel, space: &Space) -> bool {
         self.handshake.has_pending(level)
             || space.ping
             || (matches!(level, EncryptionLevel::OneRtt | EncryptionLevel::ZeroRtt)
@@ -134,7 +139,7 @@ impl Connection {
         }
     }
 
-    /// Encryption levels in which packets can be sent now.
+    /// True if packets of `level` can be sent now.
     pub(in crate::connection) fn can_seal(&self, level: EncryptionLevel) -> bool {
         let it_is_time = match level {
             EncryptionLevel::Initial | EncryptionLevel::Handshake => true,
@@ -143,115 +148,137 @@ impl Connection {
                 self.identity.side.is_client() && !self.handshake.is_complete()
             }
         };
-        it_is_time && self.handshake.protection_ref().has(level) && self.space(level).is_some()
+        it_is_time && self.handshake.keys().has(level)
     }
 
-    /// True if a challenge or a response waits.
-    fn has_validation(&self) -> bool {
-        let path = &self.paths.first().path;
-        path.validation.wants_challenge() || !path.responses.is_empty()
-    }
-
-    /// The packets of the next datagram of at most `limit` bytes.
-    pub(super) fn choose_packets(&mut self, now: Instant, limit: usize, data_may_go: bool) -> Plan {
-        let mut plan = Plan::nothing();
-        let budget = self.paths.first().path.amplification.budget();
-        if budget == 0 {
-            return plan;
+    /// The encryption levels in which packets may be sent, in the order of the packets of a datagram:
+    /// most of the time there is one.
+    fn levels_in_use(&self) -> &'static [EncryptionLevel] {
+        if self.handshake.is_confirmed() {
+            &[EncryptionLevel::OneRtt]
+        } else {
+            &EncryptionLevel::ALL
         }
+    }
+
+    /// The packets of the next datagram on a path, of at most `limit` bytes.
+    pub(super) fn choose_packets(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        limit: usize,
+        data_may_go: bool,
+    ) -> Plan {
+        let Some(path) = self.paths.get(id) else {
+            return Plan::nothing();
+        };
+        let budget = path.link.amplification.budget();
+        if budget == 0 {
+            return Plan::nothing();
+        }
+        let has_window = path.recovery.has_window_for(limit);
+        self.copy_handshake(now, data_may_go && has_window);
+        let has_data = self.levels_in_use().iter().any(|&level| {
+            let space = self.paths.space(SpaceId::of(level, id));
+            self.can_seal(level) && space.is_some_and(|space| self.has_data(level, space))
+        });
+        let may_send_data = data_may_go && self.may_send_data(now, id, limit, has_data);
+        let mut plan = Plan::nothing();
         plan.budget = usize::try_from(budget).unwrap_or(usize::MAX);
-        self.copy_handshake(now, data_may_go && self.has_window(limit));
-        let levels = self.levels_in_use();
-        let waiting = |level: &EncryptionLevel| self.can_seal(*level) && self.has_data(*level);
-        let wants_data = levels.iter().any(waiting);
-        let may_send_data = data_may_go && self.may_send_data(now, limit, wants_data);
-        for &level in levels {
-            if !self.can_seal(level) {
-                continue;
-            }
-            let Some(space) = self.space(level) else {
-                continue;
-            };
-            let probe = space.probes > 0;
-            let full = probe || (may_send_data && self.has_data(level));
-            let validation = level == EncryptionLevel::OneRtt && self.has_validation();
-            let data = full || validation;
-            // Acknowledgements of early packets ride along with whatever goes out.
-            let acks = level != EncryptionLevel::ZeroRtt
-                && (space.received.ack_is_due(now)
-                    || (plan.len > 0
-                        && level != EncryptionLevel::OneRtt
-                        && space.received.has_unacked()));
-            if data || acks {
-                let only_validation = validation && !full;
-                plan.push(Packet {
-                    only_validation,
-                    ..Packet::new(level, data, probe)
-                });
-                // Initial packets of a client, and ack-eliciting ones of a server, fill a
-                // datagram (RFC 9000, section 14.1).
-                plan.pads |=
-                    level == EncryptionLevel::Initial && (self.identity.side.is_client() || data);
-            }
+        for &level in self.levels_in_use() {
+            self.plan_packet(now, id, level, may_send_data, &mut plan);
         }
         if plan.pads && budget < MIN_INITIAL_SIZE as u64 {
             return Plan::nothing();
         }
         // A new address must carry 1200 bytes (section 8.2.1), as far as the budget permits.
-        plan.pads |= plan.len > 0 && self.has_validation();
+        let path = self.paths.get(id);
+        let validates = path.is_some_and(|path| path.link.has_validation_frames());
+        plan.pads |= plan.len > 0 && validates;
         plan
     }
 
-    /// True if the window has room for `bytes`.
-    fn has_window(&self, bytes: usize) -> bool {
-        self.paths.first().recovery.has_window_for(bytes)
+    /// Adds the packet of `level` to the plan, if there is one to send.
+    fn plan_packet(
+        &self,
+        now: Instant,
+        id: PathId,
+        level: EncryptionLevel,
+        may_send_data: bool,
+        plan: &mut Plan,
+    ) {
+        let space = self.paths.space(SpaceId::of(level, id));
+        let (Some(space), Some(path)) = (space, self.paths.get(id)) else {
+            return;
+        };
+        if !self.can_seal(level) {
+            return;
+        }
+        let probe = space.probes > 0;
+        let full = probe || (may_send_data && self.has_data(level, space));
+        let validation = level == EncryptionLevel::OneRtt && path.link.has_validation_frames();
+        let data = full || validation;
+        // Acknowledgements of handshake packets ride along with whatever goes out.
+        let rides_along = plan.len > 0 && level != EncryptionLevel::OneRtt;
+        let acks = level != EncryptionLevel::ZeroRtt
+            && (space.received.ack_is_due(now) || (rides_along && space.received.has_unacked()));
+        if !data && !acks {
+            return;
+        }
+        plan.push(Packet {
+            only_validation: validation && !full,
+            ..Packet::new(level, data, probe)
+        });
+        // Initial packets of a client, and ack-eliciting ones of a server, fill a datagram (RFC 9000,
+        // section 14.1).
+        plan.pads |= level == EncryptionLevel::Initial && (self.identity.side.is_client() || data);
     }
 
-    /// True if window and pace let a full datagram go. Notes what limits the flow, for congestion
-    /// control.
-    fn may_send_data(&mut self, now: Instant, limit: usize, wants_data: bool) -> bool {
-        let entry = self.paths.first_mut();
-        let has_window = entry.recovery.has_window_for(limit);
-        if !wants_data {
-            entry.pacing_until = None;
-            return has_window && self.use_spare_room(now);
+    /// True if window and pace of a path let a full datagram go. Notes what limits the flow, for
+    /// congestion control.
+    fn may_send_data(&mut self, now: Instant, id: PathId, limit: usize, has_data: bool) -> bool {
+        let Some(path) = self.paths.get_mut(id) else {
+            return false;
+        };
+        path.pacing_until = None;
+        let has_window = path.recovery.has_window_for(limit);
+        if !has_data {
+            return has_window && self.use_spare_room(now, id);
         }
         if !has_window {
-            entry.recovery.on_window_blocked();
-            entry.pacing_until = None;
+            path.recovery.on_window_blocked();
             return false;
         }
-        let release = entry.recovery.pacing_release(now);
+        let release = path.recovery.pacing_release(now);
         if release > now {
-            entry.pacing_until = Some(release);
-            entry
-                .recovery
-                .on_pacer_blocked(now, ByteCount::new(self.streams.pending_bytes()));
+            path.pacing_until = Some(release);
+            let pending = ByteCount::new(self.streams.pending_bytes());
+            path.recovery.on_pacer_blocked(now, pending);
             return false;
         }
-        entry.pacing_until = None;
         true
     }
 
     /// There is nothing to send though the window has room. True if the re-injector has a copy for
     /// it that the pacer lets go.
-    fn use_spare_room(&mut self, now: Instant) -> bool {
+    fn use_spare_room(&mut self, now: Instant, id: PathId) -> bool {
+        let Some(path) = self.paths.get_mut(id) else {
+            return false;
+        };
         // Before any copy leaves: it says nothing about how fast the application could send.
-        let is_flow_limited = self.streams.is_flow_limited();
-        let recovery = &mut self.paths.first_mut().recovery;
-        if is_flow_limited {
-            recovery.set_flow_limited(now);
+        if self.streams.is_flow_limited() {
+            path.recovery.set_flow_limited(now);
         } else {
-            recovery.set_app_limited(now);
+            path.recovery.set_app_limited(now);
         }
         let reinjector = &self.policies.reinjector;
         if reinjector.is_inert() || !reinjector.wants_spare_room() || !self.handshake.is_complete()
         {
             return false;
         }
-        let release = recovery.pacing_release(now);
+        let release = path.recovery.pacing_release(now);
         if release > now {
-            self.paths.first_mut().pacing_until = Some(release);
+            path.pacing_until = Some(release);
             return false;
         }
         self.consult_reinjector(now, Occasion::SpareRoom);

@@ -5,14 +5,16 @@ use swiftwater_wire::frame::ConnectionClose;
 use swiftwater_wire::{Frame, Writer};
 
 use crate::crypto::EncryptionLevel;
+use crate::datagram_size::MIN_INITIAL_SIZE;
 use crate::frame_writer::FrameWriter;
-use crate::recovery::DeliverySnapshot;
-use crate::space::SentPacket;
+use crate::handshake::KeysUnavailable;
+use crate::space::{SentPacket, SpaceId};
 use crate::transmit::Transmit;
 
 use super::super::Connection;
+use super::super::buffers::PacketBuffers;
 use super::super::lifecycle::CloseFrame;
-use super::MIN_INITIAL_SIZE;
+use super::context::Transmission;
 use super::seal;
 
 /// Longest reason that is sent, bytes; the rest is cut off.
@@ -22,16 +24,18 @@ impl Connection {
     /// Sends our close, in every encryption level that the peer may be able to read.
     pub(super) fn transmit_close(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
         let frame = self.lifecycle.close_to_send()?.clone();
-        let path = &self.paths.first().path;
-        let budget = usize::try_from(path.amplification.budget()).unwrap_or(usize::MAX);
-        let limit = usize::from(path.mtu.current()).min(buf.len()).min(budget);
+        let path = self.paths.primary();
+        let (id, link) = (path.id, &path.link);
+        let budget = usize::try_from(link.amplification.budget()).unwrap_or(usize::MAX);
+        let limit = usize::from(link.mtu.current()).min(buf.len()).min(budget);
         let levels = EncryptionLevel::SPACES.into_iter().filter(|&level| {
-            self.handshake.protection_ref().has(level)
-                && self.space(level).is_some()
+            self.handshake.keys().has(level)
+                && self.paths.space(SpaceId::of(level, id)).is_some()
                 && (level != EncryptionLevel::OneRtt || self.handshake.is_complete())
         });
         let levels: Vec<EncryptionLevel> = levels.collect();
         self.lifecycle.on_close_sent();
+        let (mut transmission, buffers) = self.transmission(now, id)?;
         let mut size = 0;
         for (nth, &level) in levels.iter().enumerate() {
             let is_last = nth + 1 == levels.len();
@@ -42,59 +46,50 @@ impl Connection {
             } else {
                 0
             };
-            size += self.build_close(now, level, &frame, pad_to, &mut buf[size..limit]);
+            let frame = frame.for_level(level);
+            let out = &mut buf[size..limit];
+            // A close that can't be protected is not sent: the peer's idle timeout ends it.
+            let built = transmission.build_close(level, &frame, pad_to, out, buffers);
+            size += built.unwrap_or(0);
         }
         if size == 0 {
             return None;
         }
-        self.on_datagram_sent(self.paths.first().path.id, size);
-        let path = &self.paths.first().path;
-        Some(Transmit {
-            path: path.id,
-            destination: path.address.remote,
-            source_ip: path.address.local.ip,
-            socket: path.address.local.socket,
-            ecn: None,
-            size,
-            segment_size: None,
-        })
+        transmission.path.link.on_datagram_sent(size);
+        transmission.monitor.on_datagram_sent(size);
+        let address = transmission.path.link.address;
+        Some(Transmit::single(id, &address, None, size))
     }
+}
 
+impl Transmission<'_> {
     fn build_close(
         &mut self,
-        now: Instant,
         level: EncryptionLevel,
         frame: &CloseFrame,
         pad_to: usize,
         out: &mut [u8],
-    ) -> usize {
+        buffers: &mut PacketBuffers,
+    ) -> Result<usize, KeysUnavailable> {
         let room = out.len();
-        let tag_len = self.handshake.protection_ref().tag_len(level);
+        let tag_len = self.handshake.keys().tag_len(level);
         let mut writer = Writer::new(out);
         let Some(started) = self.start_packet(level, None, &mut writer) else {
-            return 0;
+            return Ok(0);
         };
-        let frame = Self::close_for_level(frame, level);
-        let mut carried = Vec::new();
-        let mut frames = FrameWriter::new(&mut writer, room - tag_len, &mut carried)
-            .counting(self.frames_sent.as_deref_mut());
-        if !frames.frame(&encode_close(&frame)) {
-            return 0;
+        buffers.carried.clear();
+        let mut frames = FrameWriter::new(&mut writer, room - tag_len, &mut buffers.carried)
+            .counting(self.monitor.frames_sent.as_deref_mut());
+        if !frames.frame(&encode_close(frame)) {
+            return Ok(0);
         }
+        // Its fate is of no interest.
+        buffers.carried.clear();
         seal::pad(&mut writer, pad_to.saturating_sub(tag_len), &started);
-        let size = self.finish_packet(level, writer, &started);
-        let sent = SentPacket {
-            sent_at: now,
-            size: size as u16,
-            ack_eliciting: false,
-            in_flight: false,
-            ecn_marked: false,
-            retransmission: false,
-            mtu_probe: false,
-            snapshot: DeliverySnapshot::default(),
-        };
-        self.on_packet_sent(now, level, &started, sent, &[]);
-        size
+        let size = self.finish_packet(level, writer, &started, buffers)?;
+        let sent = SentPacket::not_in_flight(self.now, size as u16);
+        self.on_packet_sent(level, &started, sent, buffers);
+        Ok(size)
     }
 }
 

@@ -1,27 +1,27 @@
 //! Owners append their frames to a packet, in order of urgency.
 
-use swiftwater_units::{Instant, PathId};
 use swiftwater_wire::{Frame, frame};
 
 use crate::crypto::EncryptionLevel;
+use crate::datagram_size::MIN_INITIAL_SIZE;
 use crate::frame_writer::{Carried, FrameWriter};
 use crate::policy::Reinjection;
 
-use super::super::Connection;
-use super::MIN_INITIAL_SIZE;
+use super::super::drain_stream_control;
 use super::choose::Packet;
+use super::context::Transmission;
 
 /// Least room worth starting a stream frame in.
 const MIN_STREAM_ROOM: usize = 32;
 
-impl Connection {
+impl Transmission<'_> {
     /// Fills one packet.
-    pub(super) fn fill(&mut self, now: Instant, packet: &Packet, writer: &mut FrameWriter<'_, '_>) {
-        if let Some([challenge, response]) = packet.side {
-            if let Some(data) = challenge {
+    pub(super) fn fill(&mut self, packet: &Packet, writer: &mut FrameWriter<'_, '_>) {
+        if let Some(frames) = packet.candidate {
+            if let Some(data) = frames.challenge {
                 writer.frame(&Frame::PathChallenge { data });
             }
-            if let Some(data) = response {
+            if let Some(data) = frames.response {
                 writer.frame(&Frame::PathResponse { data });
             }
             return;
@@ -34,13 +34,13 @@ impl Connection {
             return;
         }
         if packet.level != EncryptionLevel::ZeroRtt {
-            self.fill_ack(now, packet, writer);
+            self.fill_ack(packet, writer);
         }
         if !packet.data {
             return;
         }
         if packet.level == EncryptionLevel::OneRtt {
-            self.fill_validation(now, writer);
+            self.fill_validation(writer);
         }
         if packet.only_validation {
             return;
@@ -71,8 +71,8 @@ impl Connection {
         }
     }
 
-    fn fill_ack(&mut self, now: Instant, packet: &Packet, writer: &mut FrameWriter<'_, '_>) {
-        let level = packet.level;
+    fn fill_ack(&mut self, packet: &Packet, writer: &mut FrameWriter<'_, '_>) {
+        let (now, level, path) = (self.now, packet.level, self.path.id);
         let exponent = self.identity.config.ack_delay_exponent;
         let Some(space) = self.space_mut(level) else {
             return;
@@ -104,33 +104,26 @@ impl Connection {
         );
         if written.is_some() {
             received.on_ack_sent();
-            writer.wrote(
-                Carried::Ack {
-                    path: PathId::ZERO,
-                    largest,
-                },
-                false,
-            );
+            writer.wrote(Carried::Ack { path, largest }, false);
         }
     }
 
-    /// Challenges and responses for the path's current address.
-    fn fill_validation(&mut self, now: Instant, writer: &mut FrameWriter<'_, '_>) {
-        if self.paths.first().path.validation.wants_challenge() {
-            let data = self.random_8();
+    /// Challenges and responses for the path's address in use.
+    fn fill_validation(&mut self, writer: &mut FrameWriter<'_, '_>) {
+        let link = &mut self.path.link;
+        if link.validation.wants_challenge() {
+            let data = self.identity.random.challenge_data();
             if writer.frame(&Frame::PathChallenge { data }) {
-                let path = &mut self.paths.first_mut().path;
-                // The datagram is padded as far as the amplification limit permits.
-                let expanded = path.amplification.budget() >= MIN_INITIAL_SIZE as u64;
-                path.validation.on_sent(now, data, expanded);
+                // The datagram is padded as far as the anti-amplification limit permits.
+                let expanded = link.amplification.budget() >= MIN_INITIAL_SIZE as u64;
+                link.validation.on_sent(self.now, data, expanded);
             }
         }
-        let path = &mut self.paths.first_mut().path;
-        while let Some(&data) = path.responses.front() {
+        while let Some(&data) = link.responses.front() {
             if !writer.frame(&Frame::PathResponse { data }) {
                 break;
             }
-            path.responses.pop_front();
+            link.responses.pop_front();
         }
     }
 
@@ -148,7 +141,7 @@ impl Connection {
             self.streams.fill(writer);
         }
         // What was just written may have told streams more to say (blocked frames).
-        self.drain_stream_control();
+        drain_stream_control(self.streams, self.control);
     }
 
     /// Copies that the re-injector asked for, after retransmissions and before new data.

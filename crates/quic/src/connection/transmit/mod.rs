@@ -1,41 +1,37 @@
-//! Packets out: a pipeline of `choose` (which path, which encryption levels, may data go), `fill` (owners
-//! append frames) and `seal` (number, protect, ledger).
+//! Packets out, in three steps: `choose` (which path, which encryption levels, may data go), `fill` (owners
+//! append frames) and `seal` (number, protect, record). The last two work on a `Transmission`, which
+//! borrows what one datagram needs.
 
 mod choose;
 mod close;
+mod context;
 mod fill;
 mod seal;
-
-pub(super) use self::seal::MIN_PACKET_ROOM;
-
-use std::time::Duration;
-
-use swiftwater_units::{Instant, PathId};
-use swiftwater_wire::ErrorCode;
-
-use crate::crypto::EncryptionLevel;
-use crate::error::{ConnectionError, TransportError};
-use crate::observe::{Observation, Owner};
-use crate::policy::{Decision, PathView};
-use crate::transmit::Transmit;
-
-use super::Connection;
-
-use self::choose::Plan;
 
 pub(super) use self::choose::Packet;
 pub(super) use self::seal::Target;
 
-/// Shortest time that a scheduler can make data wait.
-const MIN_WAIT: Duration = Duration::from_millis(1);
+use swiftwater_units::{Instant, PathId};
+use swiftwater_wire::ErrorCode;
+
+use crate::datagram_size::MIN_INITIAL_SIZE;
+use crate::error::{ConnectionError, TransportError};
+use crate::handshake::{KeysUnavailable, UpdateCause};
+use crate::observe::{Observation, Owner};
+use crate::space::SpaceId;
+use crate::transmit::Transmit;
+
+use super::Connection;
+use super::buffers::PacketBuffers;
+use super::receive::keys_unavailable;
+
+use self::choose::{Plan, ValidationFrames};
+use self::context::Transmission;
 
 /// Packets that answer a peer which acknowledges nothing, at most.
 const MAX_NEGLECTED: u32 = 4096;
 /// The same for Initial and Handshake packets.
-const MAX_NEGLECTED_EARLY: u32 = 256;
-
-/// Smallest UDP payload of datagrams that prove a path carries them (RFC 9000, section 14).
-pub(super) const MIN_INITIAL_SIZE: usize = 1200;
+const MAX_NEGLECTED_IN_HANDSHAKE: u32 = 256;
 
 impl Connection {
     /// Writes the next datagrams to send into `buf` and says where they go; `None` if there is
@@ -47,9 +43,9 @@ impl Connection {
         max_segments: usize,
         buf: &mut [u8],
     ) -> Option<Transmit> {
-        if self.has_used_up_numbers() {
+        if self.are_numbers_exhausted() {
             // Not even a close may follow (RFC 9000, section 12.3).
-            self.vanish(now, ConnectionError::PacketNumbersExhausted);
+            self.close_silently(now, ConnectionError::PacketNumbersExhausted);
             return None;
         }
         if !self.lifecycle.is_open() {
@@ -57,7 +53,7 @@ impl Connection {
         }
         self.drain_stream_control();
         self.emit_resets(now);
-        if let Some(transmit) = self.transmit_side_path(now, buf) {
+        if let Some(transmit) = self.transmit_on_candidate(now, buf) {
             return Some(transmit);
         }
         self.update_keys_if_due(now);
@@ -68,65 +64,123 @@ impl Connection {
         if let Some(transmit) = self.transmit_mtu_probe(now, buf) {
             return Some(transmit);
         }
-        let (path, data_may_go) = self.choose_path(now);
-        let ecn = self.paths.get(path).path.ecn.mark();
+        let transmit = self.transmit_data(now, max_segments, buf);
+        if transmit.is_none() {
+            self.emit_idle(now);
+        }
+        transmit
+    }
+
+    /// Datagrams on the path that the scheduler names.
+    fn transmit_data(
+        &mut self,
+        now: Instant,
+        max_segments: usize,
+        buf: &mut [u8],
+    ) -> Option<Transmit> {
+        let (id, data_may_go) = self.choose_path(now);
+        let ecn = self.paths.get(id)?.link.ecn.mark();
         let (mut size, mut segment) = (0, 0);
         for nth in 0..max_segments.max(1) {
             let limit = match nth {
-                0 => self.datagram_limit(path),
+                0 => self.datagram_limit(id),
                 _ => segment,
             };
             let Some(out) = buf.get_mut(size..size + limit) else {
                 break;
             };
-            let plan = self.choose_packets(now, limit, data_may_go);
+            let plan = self.choose_packets(now, id, limit, data_may_go);
             if plan.is_empty() {
                 break;
             }
-            let len = self.build_datagram(now, &plan, out);
+            let len = self.build_datagram(now, id, &plan, out);
             if len == 0 {
                 break;
             }
             size += len;
-            self.on_datagram_sent(path, len);
             if nth == 0 {
                 segment = len;
             }
             // Only full datagrams can be followed by others of the same size, and all of a batch
             // have the same mark.
-            if len < limit || self.paths.get(path).path.ecn.mark() != ecn {
+            if len < limit || self.paths.get(id)?.link.ecn.mark() != ecn {
                 break;
             }
         }
         if size == 0 {
-            self.emit_rest(now);
             return None;
         }
-        let path = &self.paths.get(path).path;
+        let address = self.paths.get(id)?.link.address;
+        let segment_size = (size > segment).then_some(segment);
         Some(Transmit {
-            path: path.id,
-            destination: path.address.remote,
-            source_ip: path.address.local.ip,
-            socket: path.address.local.socket,
-            ecn,
-            size,
-            segment_size: (size > segment).then_some(segment),
+            segment_size,
+            ..Transmit::single(id, &address, ecn, size)
         })
     }
 
-    /// Closes if the peer goes on sending but acknowledges nothing, not even probes: we would have to
-    /// remember every packet that answers it. A peer that doesn't hear us can't send that much, and
+    /// Asks the scheduler: the path of the next packets, and whether they may carry data.
+    /// Acknowledgements are never held back.
+    fn choose_path(&mut self, now: Instant) -> (PathId, bool) {
+        let demand = self.demand();
+        let scheduled = self
+            .policies
+            .schedule(now, &demand, &self.paths, &mut self.monitor);
+        if let (Some(until), Some(path)) =
+            (scheduled.wait_until, self.paths.get_mut(scheduled.path))
+        {
+            let wait = &mut path.pacing_until;
+            *wait = Some(wait.map_or(until, |at| at.min(until)));
+        }
+        (scheduled.path, scheduled.wait_until.is_none())
+    }
+
+    /// Builds one datagram of the planned packets; returns its length, 0 if nothing came of it.
+    fn build_datagram(&mut self, now: Instant, id: PathId, plan: &Plan, out: &mut [u8]) -> usize {
+        let Some((mut transmission, buffers)) = self.transmission(now, id) else {
+            return 0;
+        };
+        match transmission.build_datagram(plan, out, buffers) {
+            Ok(len) => len,
+            Err(KeysUnavailable) => {
+                self.fail(now, keys_unavailable());
+                0
+            }
+        }
+    }
+
+    /// Builds one packet in a datagram of its own; returns its length, 0 if nothing came of it.
+    pub(super) fn build_packet(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        packet: &Packet,
+        target: &Target,
+        out: &mut [u8],
+    ) -> usize {
+        let Some((mut transmission, buffers)) = self.transmission(now, id) else {
+            return 0;
+        };
+        match transmission.build_packet(packet, target, out, buffers) {
+            Ok(len) => len,
+            Err(KeysUnavailable) => {
+                self.fail(now, keys_unavailable());
+                0
+            }
+        }
+    }
+
+    /// Closes if the peer goes on sending but acknowledges nothing, not even probes: every packet that
+    /// answers it would have to be remembered. A peer that receives nothing can't send that much, and
     /// one that does must acknowledge (RFC 9000, section 13.2.1).
     fn check_neglect(&mut self, now: Instant) {
-        let neglects = |&level: &EncryptionLevel| {
-            let limit = match level {
-                EncryptionLevel::OneRtt | EncryptionLevel::ZeroRtt => MAX_NEGLECTED,
-                EncryptionLevel::Initial | EncryptionLevel::Handshake => MAX_NEGLECTED_EARLY,
+        let is_neglected = self.paths.spaces().any(|(id, space)| {
+            let limit = match id {
+                SpaceId::Data(_) => MAX_NEGLECTED,
+                SpaceId::Initial | SpaceId::Handshake => MAX_NEGLECTED_IN_HANDSHAKE,
             };
-            self.space(level)
-                .is_some_and(|space| space.neglected > limit)
-        };
-        if self.spaces_in_use().iter().any(neglects) {
+            space.neglected > limit
+        });
+        if is_neglected {
             self.fail(
                 now,
                 TransportError::new(
@@ -137,26 +191,87 @@ impl Connection {
         }
     }
 
-    /// True if a packet-number space has no number left.
-    fn has_used_up_numbers(&self) -> bool {
-        self.spaces_in_use()
-            .iter()
-            .filter_map(|&level| self.space(level))
-            .any(|space| space.ledger.is_exhausted())
+    /// True if a packet number space has no number left.
+    fn are_numbers_exhausted(&self) -> bool {
+        let mut spaces = self.paths.spaces();
+        spaces.any(|(_, space)| space.ledger.is_exhausted())
     }
 
-    pub(super) fn on_datagram_sent(&mut self, path: PathId, len: usize) {
-        self.monitor.stats.datagrams_sent += 1;
-        self.monitor.stats.bytes_sent += (len as u64).into();
-        let path = &mut self.paths.get_mut(path).path;
-        path.amplification.on_sent(len);
-        if path.ecn.mark().is_some() {
-            path.ecn.on_sent();
+    /// Challenges and responses on candidate paths, each in a datagram of its own.
+    fn transmit_on_candidate(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
+        if !self.handshake.is_confirmed() {
+            return None;
         }
+        let may_send = |path: &crate::path::PathState| path.link.candidates.next_to_send();
+        let (id, at) = (self.paths.iter()).find_map(|path| Some((path.id, may_send(path)?)))?;
+        let data = self.identity.random.challenge_data();
+        let path = self.paths.get_mut(id)?;
+        let current = path.cids.remote.current();
+        let candidate = path.link.candidates.get_mut(at)?;
+        let address = candidate.address;
+        let budget = usize::try_from(candidate.amplification.budget()).unwrap_or(usize::MAX);
+        let limit = MIN_INITIAL_SIZE.min(budget).min(buf.len());
+        let frames = ValidationFrames {
+            challenge: candidate.validation.wants_challenge().then_some(data),
+            response: candidate.responses.pop_front(),
+        };
+        if frames.challenge.is_some() {
+            let expanded = limit >= MIN_INITIAL_SIZE;
+            candidate.validation.on_sent(now, data, expanded);
+        }
+        let target = Target {
+            pad_to: limit,
+            is_last: true,
+            candidate_cid: Some(candidate.cid.map_or(current, |cid| cid.cid)),
+        };
+        let packet = Packet::validation(frames);
+        let size = self.build_packet(now, id, &packet, &target, &mut buf[..limit]);
+        if size == 0 {
+            return None;
+        }
+        let path = self.paths.get_mut(id)?;
+        if let Some(candidate) = path.link.candidates.get_mut(at) {
+            candidate.amplification.on_sent(size);
+        }
+        self.monitor.on_datagram_sent(size);
+        Some(Transmit::single(id, &address, None, size))
     }
 
+    /// Closes if the key may protect nothing more, else initiates a key update if one is due and permitted (RFC 9001, section 6.1).
+    fn update_keys_if_due(&mut self, now: Instant) {
+        if self.handshake.keys().is_exhausted() {
+            return self.fail(
+                now,
+                TransportError::new(
+                    ErrorCode::AEAD_LIMIT_REACHED,
+                    "the key may protect no more packets and could not be updated",
+                ),
+            );
+        }
+        let interval = self.identity.config.key_update_interval;
+        if !self.handshake.is_confirmed() || !self.handshake.keys().update_is_due(interval) {
+            return;
+        }
+        let Ok(generation) = self.handshake.update_keys(UpdateCause::Local) else {
+            return self.fail(now, keys_unavailable());
+        };
+        let initiator = Owner::Local;
+        let observation = Observation::KeyUpdated {
+            generation,
+            initiator,
+        };
+        self.monitor.observe(now, &observation);
+    }
+}
+
+impl Transmission<'_> {
     /// Builds one datagram of the planned packets; returns its length, 0 if nothing came of it.
-    fn build_datagram(&mut self, now: Instant, plan: &Plan, out: &mut [u8]) -> usize {
+    fn build_datagram(
+        &mut self,
+        plan: &Plan,
+        out: &mut [u8],
+        buffers: &mut PacketBuffers,
+    ) -> Result<usize, KeysUnavailable> {
         let permitted = out.len().min(plan.budget());
         let out = &mut out[..permitted];
         let mut len = 0;
@@ -171,126 +286,12 @@ impl Connection {
                 is_last,
                 candidate_cid: None,
             };
-            len += self.build_packet(now, packet, &target, &mut out[len..]);
+            len += self.build_packet(packet, &target, &mut out[len..], buffers)?;
         }
-        len
-    }
-
-    /// Challenges and echoes on paths besides the one in use, each in a datagram of its own.
-    fn transmit_side_path(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
-        if !self.handshake.is_confirmed() {
-            return None;
+        if len > 0 {
+            self.path.link.on_datagram_sent(len);
+            self.monitor.on_datagram_sent(len);
         }
-        let at = self.paths.first().path.candidates.iter().position(|side| {
-            side.wants_to_send() && side.amplification.budget() >= MIN_PACKET_ROOM as u64
-        })?;
-        let data = self.random_8();
-        let path = &mut self.paths.first_mut().path;
-        let current = path.remote_cids.current();
-        let side = path.candidates.get_mut(at)?;
-        let address = side.address;
-        let budget = usize::try_from(side.amplification.budget()).unwrap_or(usize::MAX);
-        let limit = MIN_INITIAL_SIZE.min(budget).min(buf.len());
-        let challenge = side.validation.wants_challenge().then_some(data);
-        let response = side.responses.pop_front();
-        if challenge.is_some() {
-            let expanded = limit >= MIN_INITIAL_SIZE;
-            side.validation.on_sent(now, data, expanded);
-        }
-        let target = Target {
-            pad_to: limit,
-            is_last: true,
-            candidate_cid: Some(side.cid.map_or(current, |cid| cid.cid)),
-        };
-        let packet = choose::Packet::validation(challenge, response);
-        let size = self.build_packet(now, &packet, &target, &mut buf[..limit]);
-        if size == 0 {
-            return None;
-        }
-        if let Some(side) = self.paths.first_mut().path.candidates.get_mut(at) {
-            side.amplification.on_sent(size);
-        }
-        self.monitor.stats.datagrams_sent += 1;
-        self.monitor.stats.bytes_sent += (size as u64).into();
-        Some(Transmit {
-            path: PathId::ZERO,
-            destination: address.remote,
-            source_ip: address.local.ip,
-            socket: address.local.socket,
-            ecn: None,
-            size,
-            segment_size: None,
-        })
-    }
-
-    /// Closes if the key may protect nothing more, else initiates a key update if one is due and permitted (RFC 9001, section 6.1).
-    fn update_keys_if_due(&mut self, now: Instant) {
-        if self.handshake.protection_ref().is_exhausted() {
-            return self.fail(
-                now,
-                TransportError::new(
-                    ErrorCode::AEAD_LIMIT_REACHED,
-                    "the key may protect no more packets and could not be updated",
-                ),
-            );
-        }
-        let interval = self.identity.config.key_update_interval;
-        if self.handshake.is_confirmed() && self.handshake.protection_ref().update_is_due(interval)
-        {
-            let generation = self.handshake.update_keys(None);
-            let observation = Observation::KeyUpdated {
-                generation,
-                initiator: Owner::Local,
-            };
-            self.monitor.observe(now, &observation);
-        }
-    }
-
-    /// Makes the scheduler's view of the paths current.
-    pub(super) fn refresh_path_views(&mut self, now: Instant) {
-        let mut views = std::mem::take(&mut self.scratch.need().views);
-        views.clear();
-        views.extend(self.paths.iter().map(|entry| {
-            let rtt = entry.recovery.rtt();
-            PathView {
-                id: entry.path.id,
-                smoothed_rtt: rtt.smoothed,
-                min_rtt: rtt.min,
-                rtt_var: rtt.var,
-                cwnd: entry.recovery.cwnd(),
-                bytes_in_flight: entry.recovery.bytes_in_flight(),
-                pacing_release: entry.pacing_until.unwrap_or(now),
-                validated: entry.path.amplification.is_validated(),
-                backup: false,
-            }
-        }));
-        self.scratch.need().views = views;
-    }
-
-    /// Asks the scheduler and validates its answer: the path of the next packets, and whether they
-    /// may carry data. Acknowledgements never wait.
-    fn choose_path(&mut self, now: Instant) -> (PathId, bool) {
-        self.refresh_path_views(now);
-        let demand = self.demand();
-        match self
-            .policies
-            .scheduler
-            .choose(now, &self.scratch.need().views, &demand)
-        {
-            Decision::Path(id) if self.scratch.need().views.iter().any(|view| view.id == id) => {
-                (id, true)
-            }
-            Decision::Path(_) => {
-                self.monitor.stats.invalid_decisions += 1;
-                (self.paths.first().path.id, true)
-            }
-            Decision::Wait(until) => {
-                // A wait that is over already would spin.
-                let until = until.max(now + MIN_WAIT);
-                let wait = &mut self.paths.first_mut().pacing_until;
-                *wait = Some(wait.map_or(until, |at| at.min(until)));
-                (self.paths.first().path.id, false)
-            }
-        }
+        Ok(len)
     }
 }

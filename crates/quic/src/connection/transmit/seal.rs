@@ -1,33 +1,35 @@
-//! Header, padding, protection and ledger entry of one packet.
+//! One packet: header, frames, padding, protection and ledger entry.
 
 use std::time::Duration;
 
-use swiftwater_units::{Instant, PacketNumber, PathId};
+use rand_core::Rng;
+use swiftwater_units::PacketNumber;
 use swiftwater_wire::{ConnectionId, Frame, Header, HeaderLayout, TruncatedPacketNumber, Writer};
 
 use crate::crypto::EncryptionLevel;
+use crate::datagram_size::MIN_PACKET_ROOM;
 use crate::frame_writer::{Carried, FrameWriter};
+use crate::handshake::{KeysUnavailable, PacketName};
 use crate::observe::{Observation, Payload, Purpose, SentFrame};
 use crate::recovery::DeliverySnapshot;
 use crate::space::SentPacket;
 use crate::streams::Carrier;
 
-use super::super::Connection;
+use super::super::buffers::PacketBuffers;
+use super::super::fates::report_repairs;
 use super::choose::Packet;
+use super::context::Transmission;
 
 /// Bytes of packet number and payload that header protection needs (RFC 9001, section 5.4.2).
 const MIN_SAMPLED: usize = 4;
 
-/// Least room worth starting a packet in: headers, tag, and a short ACK frame.
-pub(in crate::connection) const MIN_PACKET_ROOM: usize = 64;
-
 /// Shortest packet number of 1-RTT packets, bytes; enough for 32,768 packets in flight.
 const MIN_NUMBER_LEN: usize = 2;
 
-/// Packets in a row that ask for no acknowledgement, at most.
-const MAX_SILENT_RUN: u32 = 100;
+/// Non-ack-eliciting packets in a row, at most.
+const MAX_NON_ELICITING_RUN: u32 = 100;
 
-/// Longest that a packet which asks for no acknowledgement is remembered, in case that it gets one.
+/// Longest that a non-ack-eliciting packet is remembered, in case that it is acknowledged.
 const MAX_MEMORY: Duration = Duration::from_secs(3);
 
 /// How a packet must end up.
@@ -37,7 +39,7 @@ pub(in crate::connection) struct Target {
     pub(in crate::connection) pad_to: usize,
     /// No packet follows in its datagram.
     pub(in crate::connection) is_last: bool,
-    /// It goes over a candidate path, to this connection ID.
+    /// It is sent on a candidate path, to this connection ID.
     pub(in crate::connection) candidate_cid: Option<ConnectionId>,
 }
 
@@ -47,47 +49,45 @@ pub(super) struct Started {
     pub(super) number: PacketNumber,
 }
 
-impl Connection {
+impl Transmission<'_> {
     /// Builds, protects and records one packet in `out`; returns its size, 0 if it had nothing to
     /// carry.
-    pub(in crate::connection) fn build_packet(
+    ///
+    /// # Errors
+    ///
+    /// There are no keys to protect it with: nothing may be sent.
+    pub(super) fn build_packet(
         &mut self,
-        now: Instant,
         packet: &Packet,
         target: &Target,
         out: &mut [u8],
-    ) -> usize {
+        buffers: &mut PacketBuffers,
+    ) -> Result<usize, KeysUnavailable> {
         let level = packet.level;
-        let tag_len = self.handshake.protection_ref().tag_len(level);
+        let tag_len = self.handshake.keys().tag_len(level);
         let room = out.len();
-        let mut writer = Writer::new(&mut out[..room]);
         if room < MIN_PACKET_ROOM {
-            return 0;
+            return Ok(0);
         }
+        let mut writer = Writer::new(out);
         let Some(started) = self.start_packet(level, target.candidate_cid, &mut writer) else {
-            return 0;
+            return Ok(0);
         };
-        let mut carried = std::mem::take(&mut self.scratch.need().carried);
-        carried.clear();
-        let mut counts = std::mem::take(&mut self.frames_sent);
-        let mut frames = FrameWriter::new(&mut writer, room - tag_len, &mut carried)
+        let repeated_before = self.streams.stats().retransmitted_bytes;
+        let mut counts = std::mem::take(&mut self.monitor.frames_sent);
+        buffers.carried.clear();
+        let mut frames = FrameWriter::new(&mut writer, room - tag_len, &mut buffers.carried)
             .counting(counts.as_deref_mut());
         let before = frames.remaining();
-        let repeated_before = self.streams.stats().retransmitted_bytes;
-        self.fill(now, packet, &mut frames);
-        // What goes over a candidate path says nothing about this path: its loss is no congestion, it
-        // gives no RTT sample and waits for no probe (RFC 9000, section 9.4).
-        let on_path = target.candidate_cid.is_none();
+        self.fill(packet, &mut frames);
         if frames.remaining() == before && target.is_last && target.pad_to > 0 {
-            // Nothing fitted, but the datagram has to be filled up by somebody.
+            // Nothing fitted, but the datagram has to be filled up.
             frames.frame(&Frame::Ping);
         }
-        let ack_eliciting = frames.is_ack_eliciting() && on_path;
-        let is_empty = frames.remaining() == before;
-        self.frames_sent = counts;
+        let (is_empty, ack_eliciting) = (frames.remaining() == before, frames.is_ack_eliciting());
+        self.monitor.frames_sent = counts;
         if is_empty {
-            self.scratch.need().carried = carried;
-            return 0;
+            return Ok(0);
         }
         let size = writer.written() + tag_len;
         let goal = if target.is_last || size + MIN_PACKET_ROOM > target.pad_to {
@@ -96,36 +96,54 @@ impl Connection {
             0
         };
         let padded = pad(&mut writer, goal.saturating_sub(tag_len), &started);
-        let size = self.finish_packet(level, writer, &started);
-        let packet_size = size as u16;
+        let size = self.finish_packet(level, writer, &started, buffers)?;
         let repeated = self.streams.stats().retransmitted_bytes - repeated_before;
-        let in_flight = on_path && (ack_eliciting || padded);
-        let marked = on_path && self.paths.first().path.ecn.mark().is_some();
-        let entry = self.paths.first_mut();
-        if marked {
-            entry.path.ecn.on_marked(level);
+        let written = WrittenPacket {
+            size: size as u16,
+            ack_eliciting,
+            padded,
+            repeated,
+        };
+        let sent = self.count_sent(packet, target, &written);
+        self.on_packet_sent(level, &started, sent, buffers);
+        Ok(size)
+    }
+
+    /// Counts a packet for congestion control and ECN; returns its record.
+    fn count_sent(
+        &mut self,
+        packet: &Packet,
+        target: &Target,
+        written: &WrittenPacket,
+    ) -> SentPacket {
+        // What is sent on a candidate path says nothing about this path: its loss is no congestion, it
+        // gives no RTT sample and no probe timeout runs for it (RFC 9000, section 9.4).
+        let on_path = target.candidate_cid.is_none();
+        let ack_eliciting = written.ack_eliciting && on_path;
+        let in_flight = on_path && (ack_eliciting || written.padded);
+        let (link, recovery) = (&mut self.path.link, &mut self.path.recovery);
+        let ecn_marked = on_path && link.ecn.mark().is_some();
+        if ecn_marked {
+            link.ecn.on_marked(packet.level);
         }
-        entry.recovery.on_retransmitted(repeated);
+        recovery.on_retransmitted(written.repeated);
         let snapshot = if in_flight {
-            entry
-                .recovery
-                .on_sent(now, packet_size, packet.purpose(), &mut self.rng)
+            let rng = &mut self.identity.random.generator;
+            recovery.on_sent(self.now, written.size, packet.purpose(), rng)
         } else {
             DeliverySnapshot::default()
         };
-        let sent = SentPacket {
-            sent_at: now,
-            size: packet_size,
+        SentPacket {
+            sent_at: self.now,
+            size: written.size,
             ack_eliciting,
             in_flight,
-            ecn_marked: marked,
-            retransmission: repeated > 0,
+            ecn_marked,
+            retransmission: written.repeated > 0,
             mtu_probe: packet.mtu_probe,
+            on_path,
             snapshot,
-        };
-        self.on_packet_sent(now, level, &started, sent, &carried);
-        self.scratch.need().carried = carried;
-        size
+        }
     }
 
     /// Writes the header of the next packet of `level`, to the connection ID in use or to that of a
@@ -147,9 +165,9 @@ impl Connection {
             // fits in a packet as it did before.
             truncated = truncated.at_least(MIN_NUMBER_LEN, number);
         }
-        let path = &mut self.paths.first_mut().path;
-        let dst = candidate_cid.unwrap_or_else(|| path.remote_cids.current());
-        let src = path.local_cids.first();
+        let cids = &self.path.cids;
+        let dst = candidate_cid.unwrap_or_else(|| cids.remote.current());
+        let src = cids.local.first();
         let header = match level {
             EncryptionLevel::Initial => Header::Initial {
                 dst,
@@ -160,15 +178,15 @@ impl Connection {
             EncryptionLevel::ZeroRtt => Header::ZeroRtt { dst, src },
             EncryptionLevel::OneRtt => Header::OneRtt {
                 dst,
-                // Candidate paths don't spin, and leave the wave of the path in use alone.
-                spin: candidate_cid.is_none()
-                    && path
-                        .spin
-                        .bit(dst, path.address, || self.random_bits.draw(&self.rng)),
-                key_phase: self.handshake.protection_ref().phase(),
+                // Candidate paths don't spin, and leave the spin bit of the path in use alone.
+                spin: candidate_cid.is_none() && {
+                    let (link, random) = (&mut self.path.link, &mut self.identity.random);
+                    link.spin.bit(dst, link.address, || random.bit())
+                },
+                key_phase: self.handshake.keys().phase(),
             },
         };
-        let tag_len = self.handshake.protection_ref().tag_len(level);
+        let tag_len = self.handshake.keys().tag_len(level);
         if header.size(truncated.len) + tag_len + MIN_SAMPLED >= writer.remaining() {
             return None;
         }
@@ -186,30 +204,31 @@ impl Connection {
         level: EncryptionLevel,
         mut writer: Writer<'_>,
         started: &Started,
-    ) -> usize {
-        let tag_len = self.handshake.protection_ref().tag_len(level);
+        buffers: &mut PacketBuffers,
+    ) -> Result<usize, KeysUnavailable> {
+        let tag_len = self.handshake.keys().tag_len(level);
         writer.reserve(tag_len);
         let packet = writer.filled_mut();
         let layout = &started.layout;
         let size = packet.len();
-        if self.monitor.is_watched() {
+        if self.monitor.is_observed() {
             let plain = &packet[layout.header_len..size - tag_len];
-            self.scratch.need().payload.clear();
-            self.scratch.need().payload.extend_from_slice(plain);
+            buffers.payload.clear();
+            buffers.payload.extend_from_slice(plain);
         }
         layout.patch_length(packet, size - layout.pn_offset);
         if self.clears_quic_bit() {
             layout.clear_quic_bit(packet);
         }
-        self.handshake.protection_awake().seal(
+        let name = PacketName {
             level,
-            PathId::ZERO,
-            started.number,
-            layout.pn_offset,
-            layout.header_len,
-            packet,
-        );
-        size
+            path: self.path.id,
+            number: started.number,
+        };
+        let (marks, header_len) = (&mut self.path.key_marks, layout.header_len);
+        let mut keys = self.handshake.active_keys()?;
+        keys.seal(name, marks, layout.pn_offset, header_len, packet)?;
+        Ok(size)
     }
 
     /// True if the next packet's QUIC bit is to be 0: every other one by chance, if both ends agreed
@@ -217,36 +236,35 @@ impl Connection {
     fn clears_quic_bit(&mut self) -> bool {
         let peer = self.handshake.peer_terms();
         let agreed = self.identity.grease && peer.is_some_and(|peer| peer.grease_quic_bit);
-        agreed && self.random_bits.draw(&self.rng)
+        agreed && self.identity.random.bit()
     }
 
     /// Records a sealed packet.
     #[inline]
     pub(super) fn on_packet_sent(
         &mut self,
-        now: Instant,
         level: EncryptionLevel,
         started: &Started,
         sent: SentPacket,
-        carried: &[Carried],
+        buffers: &mut PacketBuffers,
     ) {
         if let Some(space) = self.space_mut(level) {
-            space.ledger.on_sent(sent, carried);
+            space.ledger.on_sent(sent, &buffers.carried);
             if sent.ack_eliciting {
                 space.probes = space.probes.saturating_sub(1);
-                space.silent_run = 0;
+                space.non_eliciting_run = 0;
             } else {
-                self.on_silent_packet_sent(now, level);
+                self.on_non_eliciting_sent(level);
             }
         }
-        self.lifecycle.on_sent(now, sent.ack_eliciting);
+        self.lifecycle.on_sent(self.now, sent.ack_eliciting);
         self.monitor.stats.packets_sent += 1.into();
-        if self.monitor.is_watched() {
-            self.observe_sent(now, level, started.number, carried);
+        if self.monitor.is_observed() {
+            self.observe_sent(level, started.number, buffers);
         }
-        self.emit_streams_sent(now, started.number, carried);
+        self.on_streams_sent(started.number, &buffers.carried);
         if level == EncryptionLevel::OneRtt {
-            self.maybe_skip_number(now, started.number);
+            self.maybe_skip_number(started.number);
         }
         if level == EncryptionLevel::Handshake && self.identity.side.is_client() {
             // RFC 9001, section 4.9.1.
@@ -254,22 +272,23 @@ impl Connection {
         }
     }
 
-    /// A packet left that asks for no acknowledgement: such packets must not pile up in the ledger.
-    fn on_silent_packet_sent(&mut self, now: Instant, level: EncryptionLevel) {
-        let patience = self.pto() * 3;
-        let horizon = now - patience.min(MAX_MEMORY);
+    /// A non-ack-eliciting packet left: such packets must not pile up in the ledger.
+    fn on_non_eliciting_sent(&mut self, level: EncryptionLevel) {
+        let (now, longest_delay) = (self.now, self.path.pto(self.max_ack_delay) * 3);
+        let horizon = now - longest_delay.min(MAX_MEMORY);
         let Some(space) = self.space_mut(level) else {
             return;
         };
-        space.silent_run += 1;
-        if space.silent_run >= MAX_SILENT_RUN {
-            // The peer acknowledges our ACKs only if something asks it to (RFC 9000, section 13.2.4).
+        space.non_eliciting_run += 1;
+        if space.non_eliciting_run >= MAX_NON_ELICITING_RUN {
+            // The peer acknowledges our ACKs only with something that elicits an ACK (RFC 9000, section
+            // 13.2.4).
             space.ping = true;
         }
         space.ledger.forget(horizon);
         // A handshake is short: nothing in it takes long to acknowledge.
         let overdue = match level {
-            EncryptionLevel::OneRtt | EncryptionLevel::ZeroRtt => now - patience,
+            EncryptionLevel::OneRtt | EncryptionLevel::ZeroRtt => now - longest_delay,
             EncryptionLevel::Initial | EncryptionLevel::Handshake => now,
         };
         if space.ledger.is_stuck(overdue) {
@@ -279,14 +298,14 @@ impl Connection {
         }
     }
 
-    /// Stream data left: what is under repair has one more copy, and the re-injector hears of it.
-    fn emit_streams_sent(&mut self, now: Instant, number: PacketNumber, carried: &[Carried]) {
+    /// Stream data left: data under repair have one more copy, which is reported to the re-injector.
+    fn on_streams_sent(&mut self, number: PacketNumber, carried: &[Carried]) {
         let carrier = Carrier {
-            path: PathId::ZERO,
+            path: self.path.id,
             number,
-            sent_at: now,
+            sent_at: self.now,
         };
-        let mut fresh = 0;
+        let mut new_bytes = 0;
         for carried in carried {
             if let &Carried::Stream {
                 id,
@@ -297,60 +316,68 @@ impl Connection {
             } = carried
             {
                 if purpose == Purpose::New {
-                    fresh += u64::from(len);
+                    new_bytes += u64::from(len);
                 }
                 self.streams
                     .on_frame_sent(&carrier, id, offset, len, purpose);
             }
         }
-        if fresh > 0 && !self.policies.reinjector.is_inert() {
-            self.policies.reinjector.on_new_data(now, fresh.into());
+        let reinjector = &mut self.policies.reinjector;
+        if new_bytes > 0 && !reinjector.is_inert() {
+            reinjector.on_new_data(self.now, new_bytes.into());
         }
-        self.emit_repairs(now);
+        report_repairs(self.now, self.streams, self.policies, self.monitor);
     }
 
     fn observe_sent(
         &mut self,
-        now: Instant,
         level: EncryptionLevel,
         number: PacketNumber,
-        carried: &[Carried],
+        buffers: &mut PacketBuffers,
     ) {
         let space = self.space(level);
         let Some(&sent) = space.and_then(|space| space.ledger.packet(number)) else {
             return;
         };
-        let mut frames = std::mem::take(&mut self.scratch.need().frames);
-        frames.extend(carried.iter().map(sent_frame));
-        self.monitor.observe(
-            now,
-            &Observation::PacketSent {
-                path: PathId::ZERO,
-                level,
-                number,
-                size: usize::from(sent.size),
-                ack_eliciting: sent.ack_eliciting,
-                frames: &frames,
-                payload: Payload::new(&self.scratch.need().payload),
-                mtu_probe: sent.mtu_probe,
-            },
-        );
-        frames.clear();
-        self.scratch.need().frames = frames;
+        buffers.frames.clear();
+        buffers
+            .frames
+            .extend(buffers.carried.iter().map(sent_frame));
+        let observation = Observation::PacketSent {
+            path: self.path.id,
+            level,
+            number,
+            size: usize::from(sent.size),
+            ack_eliciting: sent.ack_eliciting,
+            frames: &buffers.frames,
+            payload: Payload::new(&buffers.payload),
+            mtu_probe: sent.mtu_probe,
+        };
+        self.monitor.observe(self.now, &observation);
     }
 
     /// Leaves out a packet number now and then: a peer that acknowledges it lies (RFC 9000, section
     /// 21.4). The distance doubles with the numbers used, so the cost vanishes.
-    fn maybe_skip_number(&mut self, now: Instant, number: PacketNumber) {
-        use rand_core::Rng;
+    fn maybe_skip_number(&mut self, number: PacketNumber) {
         let n = number.get();
-        let space = &mut self.paths.first_mut().space;
+        let space = &mut self.path.space;
         if n < space.skip_after {
             return;
         }
-        space.ledger.skip_number(now);
-        space.skip_after = n + 256 + n / 2 + u64::from(self.rng.next_u32() % 256);
+        space.ledger.skip_number(self.now);
+        let random = self.identity.random.generator.next_u32();
+        space.skip_after = n + 256 + n / 2 + u64::from(random % 256);
     }
+}
+
+/// What was written of a packet.
+struct WrittenPacket {
+    /// Bytes.
+    size: u16,
+    ack_eliciting: bool,
+    padded: bool,
+    /// Stream bytes that were sent before.
+    repeated: u64,
 }
 
 /// What observers see of a frame.

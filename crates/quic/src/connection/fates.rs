@@ -1,0 +1,271 @@
+//! Fates of packets: what each carried is replayed to its owner as acknowledged, lost or repeated by a
+//! probe. This is the only mechanism of retransmission (RFC 9000, section 13.3).
+
+use swiftwater_units::{Instant, PacketNumber};
+
+use crate::control::{Control, ControlKey};
+use crate::frame_writer::{Carried, Fate};
+use crate::handshake::Handshake;
+use crate::observe::{LossTrigger, Observation};
+use crate::path::{LossFacts, PathSet};
+use crate::policy::Occasion;
+use crate::recovery::LostRecord;
+use crate::space::SpaceId;
+use crate::streams::{Carrier, RepairEvent, StreamRun, Streams, Verdict};
+
+use super::Connection;
+use super::buffers::Buffers;
+use super::monitor::Monitor;
+use super::policy_host::PolicyHost;
+
+/// The owners of what packets carry, borrowed for one event.
+pub(super) struct Fates<'a> {
+    pub(super) now: Instant,
+    pub(super) paths: &'a mut PathSet,
+    pub(super) handshake: &'a mut Handshake,
+    pub(super) streams: &'a mut Streams,
+    pub(super) control: &'a mut Control,
+    pub(super) policies: &'a mut PolicyHost,
+    pub(super) monitor: &'a mut Monitor,
+    /// The connection is neither closing nor draining.
+    pub(super) is_open: bool,
+}
+
+impl Connection {
+    /// The owners of what packets carry, and the buffers beside them.
+    pub(super) fn fates(&mut self, now: Instant) -> (Fates<'_>, &mut Buffers) {
+        let fates = Fates {
+            now,
+            paths: &mut self.paths,
+            handshake: &mut self.handshake,
+            streams: &mut self.streams,
+            control: &mut self.control,
+            policies: &mut self.policies,
+            monitor: &mut self.monitor,
+            is_open: self.lifecycle.is_open(),
+        };
+        (fates, self.buffers.need())
+    }
+}
+
+impl Fates<'_> {
+    /// Replays what an ACK frame or the loss timer brought about in space `id`.
+    pub(super) fn replay_facts(&mut self, id: SpaceId, facts: &mut LossFacts) {
+        self.replay_acks(id, facts);
+        self.replay_losses(id, facts);
+        if let SpaceId::Data(path) = id
+            && let Some(path) = self.paths.get(path)
+        {
+            self.policies
+                .on_outcomes(self.now, path, facts, self.monitor);
+        }
+        self.report_repairs();
+    }
+
+    /// Newly acknowledged packets. While data are under repair, in the order in which the packets
+    /// left: of several copies the first that arrived counts.
+    fn replay_acks(&mut self, id: SpaceId, facts: &mut LossFacts) {
+        let mut run = None;
+        if self.streams.has_no_repairs() {
+            for &number in &facts.acked.numbers {
+                self.replay_into(&mut run, id, number, Fate::Acked);
+            }
+        } else {
+            facts.rising.extend_from_slice(&facts.acked.numbers);
+            facts.rising.sort_unstable();
+            for number in facts.rising.drain(..) {
+                self.replay_into(&mut run, id, number, Fate::Acked);
+            }
+        }
+        self.streams.on_run_fate(run);
+    }
+
+    fn replay_losses(&mut self, id: SpaceId, facts: &LossFacts) {
+        if facts.lost_numbers.is_empty() {
+            return;
+        }
+        for &number in &facts.lost_numbers {
+            self.replay(id, number, Fate::Lost);
+        }
+        if self.monitor.is_observed() {
+            for record in &facts.lost {
+                self.observe_loss(id, record, self.loss_trigger(id, record.number));
+            }
+        }
+        self.consult_reinjector(Occasion::LossRetransmitted);
+    }
+
+    /// Shows the observer a lost packet.
+    pub(super) fn observe_loss(&mut self, id: SpaceId, record: &LostRecord, trigger: LossTrigger) {
+        let Some(path) = self.paths.path_for(id) else {
+            return;
+        };
+        let observation = Observation::PacketLost {
+            path: path.id,
+            level: id.level(),
+            number: record.number,
+            size: record.size.into(),
+            trigger,
+        };
+        self.monitor.observe(self.now, &observation);
+    }
+
+    /// What showed that packet `number` is lost.
+    fn loss_trigger(&self, id: SpaceId, number: PacketNumber) -> LossTrigger {
+        let path = self.paths.path_for(id);
+        let threshold = path.map_or(0, |path| path.recovery.loss_thresholds().packets);
+        let largest = (self.paths.space(id)).and_then(|space| space.ledger.largest_acked());
+        let reached = number.get().saturating_add(threshold);
+        if largest.is_some_and(|largest| reached <= largest.get()) {
+            LossTrigger::PacketThreshold
+        } else {
+            LossTrigger::TimeThreshold
+        }
+    }
+
+    /// Asks the re-injector for copies.
+    pub(super) fn consult_reinjector(&mut self, occasion: Occasion) {
+        if self.is_open {
+            self.policies
+                .consult_reinjector(self.now, occasion, self.paths, self.monitor);
+        }
+    }
+
+    /// Replays the fate of one packet to the owners of what it carried.
+    pub(super) fn replay(&mut self, id: SpaceId, number: PacketNumber, fate: Fate) {
+        let mut run = None;
+        self.replay_into(&mut run, id, number, fate);
+        self.streams.on_run_fate(run);
+    }
+
+    /// The same, but the stream bytes that it carried may wait in `run` for those of the next packet.
+    fn replay_into(
+        &mut self,
+        run: &mut Option<StreamRun>,
+        id: SpaceId,
+        number: PacketNumber,
+        fate: Fate,
+    ) {
+        let path = self.paths.path_for(id).map(|path| path.id);
+        let (Some(path), Some(space)) = (path, self.paths.space_mut(id)) else {
+            return;
+        };
+        let Some(packet) = space.ledger.packet(number) else {
+            return;
+        };
+        let carrier = Carrier {
+            path,
+            number,
+            sent_at: packet.sent_at,
+        };
+        let verdict = Verdict {
+            now: self.now,
+            carrier,
+            fate,
+            newest_only: self.policies.reinjector.watches_newest(),
+        };
+        let received = &mut space.received;
+        for carried in space.ledger.carried_by(number) {
+            match carried {
+                Carried::Ack { largest, .. } => {
+                    if fate == Fate::Acked {
+                        received.on_ack_acked(largest);
+                    }
+                }
+                Carried::Crypto { offset, len } => {
+                    self.handshake.on_frame_fate(id.level(), offset, len, fate);
+                }
+                Carried::Stream {
+                    id,
+                    offset,
+                    len,
+                    fin,
+                    ..
+                } => {
+                    let range = offset..offset + u64::from(len);
+                    self.streams.gather_fate(run, &verdict, id, range, fin);
+                }
+                Carried::Control { key, version } => {
+                    self.streams.on_run_fate(run.take());
+                    if self.control.on_frame_fate(key, version, fate) {
+                        match key {
+                            ControlKey::AckFrequency => self.policies.ack_asked.on_acked(),
+                            key => self.streams.on_control_acked(key),
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sends again what the oldest packets in flight carried, without declaring them lost: a probe that
+    /// repeats data is worth more than a PING (RFC 9002, section 6.2.4).
+    pub(super) fn repeat_oldest(&mut self, id: SpaceId, packets: usize, facts: &mut LossFacts) {
+        let numbers = &mut facts.rising;
+        numbers.clear();
+        if let Some(space) = self.paths.space(id) {
+            numbers.extend(space.ledger.oldest_outstanding().take(packets));
+        }
+        for &number in numbers.iter() {
+            self.replay(id, number, Fate::Probed);
+        }
+        self.report_repairs();
+    }
+
+    /// Takes everything in flight in a space out of flight as lost, as after a Retry.
+    pub(super) fn replay_all_as_lost(&mut self, id: SpaceId, facts: &mut LossFacts) {
+        let Some(detection) = self.paths.loss_detection(id) else {
+            return;
+        };
+        let numbers = &mut facts.rising;
+        numbers.clear();
+        let bytes = detection.space.ledger.abandon(numbers);
+        detection.recovery.on_discard(bytes);
+        for &number in numbers.iter() {
+            self.replay(id, number, Fate::Lost);
+        }
+        self.report_repairs();
+    }
+
+    /// Reports what happened to data under repair to the re-injector and to the observer.
+    pub(super) fn report_repairs(&mut self) {
+        report_repairs(self.now, self.streams, self.policies, self.monitor);
+    }
+}
+
+/// Reports what happened to data under repair to the re-injector and to the observer.
+pub(super) fn report_repairs(
+    now: Instant,
+    streams: &mut Streams,
+    policies: &mut PolicyHost,
+    monitor: &mut Monitor,
+) {
+    while let Some(event) = streams.poll_repair() {
+        match event {
+            RepairEvent::Policy(event) => policies.reinjector.on_repair(now, &event),
+            RepairEvent::Lost {
+                datum,
+                detection_time,
+                cause,
+            } => monitor.observe(
+                now,
+                &Observation::DataLost {
+                    datum,
+                    detection_time,
+                    cause,
+                },
+            ),
+            RepairEvent::Recovered(recovery) => monitor.observe(
+                now,
+                &Observation::DataRecovered {
+                    datum: recovery.datum,
+                    by: recovery.by,
+                    recovery_latency: recovery.latency,
+                    detection_time: recovery.detection_time,
+                    retransmissions: recovery.retransmissions,
+                    replicas: recovery.replicas,
+                },
+            ),
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What steps of the TLS handshake bring about: keys, the peer's transport parameters, completion and
+//! confirmation (RFC 9000, section 7; RFC 9001, section 4).
+
+use swiftwater_units::Instant;
+use swiftwater_wire::{ErrorCode, TransportParameters};
+
+use crate::control::{ControlKey, ControlValue};
+use crate::crypto::EncryptionLevel;
+use crate::error::TransportError;
+use crate::handshake::Progress;
+use crate::observe::Observation;
+use crate::space::SpaceId;
+
+use super::Connection;
+use super::events::{EndpointEvent, Event};
+use super::identity::{Identity, Start};
+
+impl Connection {
+    /// A client starts its TLS session.
+    pub(super) fn start_handshake(&mut self, now: Instant) {
+        match self.handshake.start() {
+            Ok(progress) if progress.early_keys => self.offer_early_data(),
+            Ok(_) => {}
+            Err(error) => self.fail(now, error),
+        }
+    }
+
+    /// Acts on what a step of the handshake brought about.
+    pub(super) fn on_progress(
+        &mut self,
+        now: Instant,
+        progress: Progress,
+    ) -> Result<(), TransportError> {
+        if let Some(version) = self.handshake.take_settled_version() {
+            let original = self.handshake.original_version();
+            self.monitor
+                .observe(now, &Observation::VersionChosen { original, version });
+        }
+        if progress.new_keys && self.identity.side.is_server() {
+            self.on_server_keys(now, progress.early_keys)?;
+        }
+        if progress.completed {
+            self.on_handshake_complete(now)?;
+        }
+        if progress.new_keys || progress.completed {
+            self.establishment.buffered.on_new_keys();
+        }
+        Ok(())
+    }
+
+    fn on_handshake_complete(&mut self, now: Instant) -> Result<(), TransportError> {
+        if !self.conclude_early_data(now)? {
+            return Ok(());
+        }
+        self.use_peer_parameters()?;
+        let path = self.paths.primary().id;
+        if let Some(rate) = self.identity.config.receive_rate {
+            // The first sample comes with the very datagram that completes the handshake. Credit for
+            // the assumed round trip would be many times too much.
+            let rtt = self.paths.primary().recovery.rtt().smoothed;
+            self.streams.on_rtt(now, rtt);
+            self.streams.set_receive_rate(now, Some(rate));
+        }
+        self.sync_mtu(now, path);
+        self.monitor.stats.handshake_duration = Some(now - self.lifecycle.started_at());
+        self.outbox.event(Event::Connected);
+        if self.identity.side.is_server() {
+            self.control
+                .set(ControlKey::HandshakeDone, ControlValue::Unit);
+            self.issue_address_token(now);
+            self.on_handshake_confirmed(now);
+        }
+        self.issue_cids();
+        Ok(())
+    }
+
+    /// A server gives its client a token for later connections from its address (RFC 9000, section
+    /// 8.1.3).
+    fn issue_address_token(&mut self, now: Instant) {
+        let start = self.identity.start.as_deref();
+        let lifetime = start.and_then(|start| start.address_token_lifetime);
+        if lifetime.is_none_or(|lifetime| lifetime.is_zero()) {
+            return;
+        }
+        let token = crate::endpoint::issue_address_token(
+            &*self.identity.key,
+            &mut self.identity.random.generator,
+            now,
+            self.handshake.version(),
+            self.paths.primary().link.address.remote.ip(),
+        );
+        self.control
+            .set(ControlKey::NewToken, ControlValue::Token(token));
+    }
+
+    pub(super) fn on_handshake_confirmed(&mut self, now: Instant) {
+        if self.handshake.is_confirmed() {
+            return;
+        }
+        self.handshake.confirm();
+        self.monitor.stats.confirmed_after = Some(now - self.lifecycle.started_at());
+        self.discard(EncryptionLevel::Initial);
+        self.discard(EncryptionLevel::Handshake);
+        self.paths.primary_mut().link.ecn.on_handshake_confirmed();
+        self.identity.start = None;
+        self.outbox.endpoint_event(EndpointEvent::HandshakeDone);
+        self.outbox.event(Event::Confirmed);
+        self.probe_preferred_address(now);
+    }
+
+    /// Puts the peer's transport parameters to use once they are verified.
+    pub(super) fn apply_peer_parameters(&mut self) -> Result<(), TransportError> {
+        let (Some(peer), Some(start)) = (self.handshake.peer_parameters(), &self.identity.start)
+        else {
+            return Ok(());
+        };
+        verify_connection_ids(&self.identity, start, peer)?;
+        self.streams.set_peer_parameters(peer);
+        self.datagrams.set_peer_limit(peer.max_datagram_frame_size);
+        self.policies.ack_asked.set_peer_min(peer.min_ack_delay);
+        self.lifecycle.set_idle_timeout(
+            self.identity.config.max_idle_timeout,
+            Some(peer.max_idle_timeout),
+        );
+        let path = self.paths.primary_mut();
+        path.cids.local.set_limit(peer.active_connection_id_limit);
+        if let Some(token) = peer.stateless_reset_token {
+            path.cids.remote.set_handshake_token(token);
+        }
+        if let Some(preferred) = &peer.preferred_address {
+            let (cid, token) = (preferred.cid, preferred.reset_token);
+            path.cids.remote.add_preferred(cid, token);
+        }
+        path.link.mtu.set_peer_limit(peer.max_udp_payload_size);
+        self.sync_reset_tokens();
+        Ok(())
+    }
+
+    /// Issues connection IDs until the peer has as many as it stores, on every path.
+    pub(super) fn issue_cids(&mut self) {
+        let identity = &mut self.identity;
+        if !identity.cids.is_unlinkable() {
+            return;
+        }
+        for path in self.paths.iter_mut() {
+            while path.cids.local.wants_more() {
+                let cid = identity.cids.generate(&mut identity.random.generator);
+                let issued = path.cids.local.issue(cid);
+                let value = ControlValue::ConnectionId {
+                    cid,
+                    reset_token: identity.key.reset_token(&cid),
+                    retire_prior_to: issued.retire_prior_to,
+                };
+                self.control
+                    .set(ControlKey::NewConnectionId(path.id, issued.sequence), value);
+                self.outbox.endpoint_event(EndpointEvent::CidIssued(cid));
+            }
+        }
+    }
+
+    /// Forgets the keys and the space of an encryption level of the handshake (RFC 9001, section 4.9).
+    pub(super) fn discard(&mut self, level: EncryptionLevel) {
+        if self.paths.discard(SpaceId::of(level, super::INITIAL_PATH)) {
+            self.handshake.discard(level);
+        }
+    }
+}
+
+/// Checks the connection IDs that the peer's transport parameters repeat (RFC 9000, section 7.3).
+fn verify_connection_ids(
+    identity: &Identity,
+    start: &Start,
+    peer: &TransportParameters,
+) -> Result<(), TransportError> {
+    let bad = |reason: &str| {
+        let code = ErrorCode::TRANSPORT_PARAMETER_ERROR;
+        Err(TransportError::new(code, reason.to_owned()))
+    };
+    if peer.initial_source_connection_id.is_none()
+        || peer.initial_source_connection_id != identity.peer_handshake_cid
+    {
+        return bad("initial_source_connection_id is not the one that was used");
+    }
+    if identity.side.is_server() {
+        return Ok(());
+    }
+    if peer.original_destination_connection_id != Some(start.original_dst_cid) {
+        return bad("original_destination_connection_id is not the one that was used");
+    }
+    if peer.retry_source_connection_id != start.retry_src_cid {
+        return bad("retry_source_connection_id is not the one that was used");
+    }
+    let uses_cids = (identity.peer_handshake_cid).is_some_and(|cid| !cid.is_empty());
+    if peer.preferred_address.is_some() && !uses_cids {
+        // RFC 9000, section 18.2.
+        return bad("preferred_address from a server without connection IDs");
+    }
+    Ok(())
+}

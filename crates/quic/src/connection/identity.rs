@@ -1,0 +1,56 @@
+//! What a connection is from its start: its side and settings, the keys and generators that the
+//! endpoint gave it, and what the handshake has to verify.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use swiftwater_units::Side;
+use swiftwater_wire::ConnectionId;
+
+use crate::cid::CidSource;
+use crate::config::TransportConfig;
+use crate::crypto::EndpointKey;
+use crate::transmit::LocalAddress;
+
+use super::random::Random;
+
+/// Side, settings, and what the endpoint gave.
+pub(super) struct Identity {
+    pub(super) side: Side,
+    pub(super) config: Arc<TransportConfig>,
+    pub(super) key: Arc<dyn EndpointKey>,
+    pub(super) cids: CidSource,
+    pub(super) random: Random,
+    /// Source connection ID of the peer's first packet.
+    pub(super) peer_handshake_cid: Option<ConnectionId>,
+    /// The peer's address in the handshake.
+    pub(super) first_remote: SocketAddr,
+    /// Our address in the handshake, if we declared a preferred address (server).
+    pub(super) first_local: Option<LocalAddress>,
+    /// `None` once the handshake is confirmed.
+    pub(super) start: Option<Box<Start>>,
+    /// The QUIC bit is greased, if the peer agrees (RFC 9287).
+    pub(super) grease: bool,
+}
+
+/// What is needed of the start until the handshake is confirmed.
+pub(super) struct Start {
+    pub(super) original_dst_cid: ConnectionId,
+    /// Source connection ID of the Retry that was sent (server) or followed (client).
+    pub(super) retry_src_cid: Option<ConnectionId>,
+    /// Token for our Initial packets.
+    pub(super) token: Vec<u8>,
+    pub(super) address_token_lifetime: Option<Duration>,
+    /// The application may send before the client's last handshake message (server).
+    pub(super) half_rtt: bool,
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity")
+            .field("side", &self.side)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,277 @@
+//! Where policies are hosted: scheduler, re-injector and acknowledgement policy, with the views they are
+//! given, and what their answers are held against.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::Duration;
+
+use swiftwater_units::{Instant, PathId};
+
+use crate::ack_frequency::{Asked, Granted, offered};
+use crate::config::TransportConfig;
+use crate::frame_writer::Carried;
+use crate::idle_memory::IdleMemory;
+use crate::lazy_box::LazyBox;
+use crate::observe::Observation;
+use crate::path::{LossFacts, PathSet, PathState};
+use crate::policy::{
+    AckPolicy, Decision, Demand, Hints, Occasion, OutstandingRange, PacketFate, PacketOutcome,
+    PathView, Reinjection, Reinjector, Scheduler,
+};
+
+use super::monitor::Monitor;
+
+/// Copies that may wait to be sent; a re-injector that asks for more is ahead of what can leave.
+const MAX_REINJECTIONS: usize = 4096;
+
+/// Least time between two calls that a policy asks for by its deadlines: one in the past would make the
+/// driver spin.
+const MIN_WAIT: Duration = Duration::from_millis(1);
+
+/// The policies of a connection.
+pub(super) struct PolicyHost {
+    scheduler: Box<dyn Scheduler>,
+    pub(super) reinjector: Box<dyn Reinjector>,
+    pub(super) ack: Box<dyn AckPolicy>,
+    /// How often the peer asks to be acknowledged.
+    pub(super) ack_granted: Granted,
+    /// How often we ask to be acknowledged.
+    pub(super) ack_asked: Asked,
+    pub(super) hints: LazyBox<Hints>,
+    /// Copies that the re-injector asked for, not sent yet.
+    pub(super) reinjections: VecDeque<Reinjection>,
+    /// The re-injector is not called by its deadline before then.
+    reinjector_not_before: Option<Instant>,
+    /// Decisions of the re-injector that the observer was shown.
+    decisions_seen: u64,
+    buffers: LazyBox<PolicyBuffers>,
+}
+
+/// Buffers that keep their capacity between calls.
+#[derive(Debug, Default)]
+struct PolicyBuffers {
+    views: Vec<PathView>,
+    reinjections: Vec<Reinjection>,
+    outcomes: Vec<PacketOutcome>,
+}
+
+impl PolicyHost {
+    pub(super) fn new(config: &TransportConfig) -> Self {
+        Self {
+            scheduler: config.policies.scheduler(),
+            reinjector: config.policies.reinjector(),
+            ack: config.policies.ack_policy(config.ack_eliciting_threshold),
+            ack_granted: Granted::new(offered(config)),
+            ack_asked: Asked::default(),
+            hints: LazyBox::default(),
+            reinjections: VecDeque::new(),
+            reinjector_not_before: None,
+            decisions_seen: 0,
+            buffers: LazyBox::default(),
+        }
+    }
+
+    /// Asks the scheduler which path sends next. A decision for a path that is not open counts as
+    /// invalid, and the primary path is taken.
+    pub(super) fn schedule(
+        &mut self,
+        now: Instant,
+        demand: &Demand,
+        paths: &PathSet,
+        monitor: &mut Monitor,
+    ) -> Scheduled {
+        let views = refreshed(&mut self.buffers.need().views, now, paths);
+        match self.scheduler.choose(now, views, demand) {
+            Decision::Path(id) if views.iter().any(|view| view.id == id) => Scheduled {
+                path: id,
+                wait_until: None,
+            },
+            Decision::Path(_) => {
+                monitor.stats.invalid_decisions += 1;
+                Scheduled {
+                    path: paths.primary().id,
+                    wait_until: None,
+                }
+            }
+            Decision::Wait(until) => Scheduled {
+                path: paths.primary().id,
+                wait_until: Some(until.max(now + MIN_WAIT)),
+            },
+        }
+    }
+
+    /// Reports the fates of a path's 1-RTT packets to the re-injector.
+    pub(super) fn on_outcomes(
+        &mut self,
+        now: Instant,
+        path: &PathState,
+        facts: &LossFacts,
+        monitor: &mut Monitor,
+    ) {
+        let (acked, lost) = (&facts.acked.acked, &facts.lost);
+        if self.reinjector.is_inert() || (acked.is_empty() && lost.is_empty()) {
+            return;
+        }
+        let outcomes = &mut self.buffers.need().outcomes;
+        outcomes.clear();
+        let record = |number, sent_at, size, fate| {
+            let packet = path.space.ledger.packet(number);
+            PacketOutcome {
+                path: path.id,
+                number,
+                sent_at,
+                size,
+                repeated: packet.is_some_and(|packet| packet.retransmission),
+                fate,
+            }
+        };
+        outcomes.extend(acked.iter().map(|packet| {
+            let fate = match packet.lost_in {
+                None => PacketFate::Acked,
+                Some(_) => PacketFate::Spurious,
+            };
+            record(packet.number, packet.sent_at, packet.size, fate)
+        }));
+        outcomes
+            .extend((lost.iter()).map(|packet| {
+                record(packet.number, packet.sent_at, packet.size, PacketFate::Lost)
+            }));
+        outcomes.sort_unstable_by_key(|outcome| outcome.number);
+        self.reinjector.on_outcomes(now, outcomes, &path.view(now));
+        self.observe_redundancy(now, monitor);
+    }
+
+    /// Shows the observer a change of the re-injector's state.
+    fn observe_redundancy(&mut self, now: Instant, monitor: &mut Monitor) {
+        if !monitor.is_observed() {
+            return;
+        }
+        let report = self.reinjector.report();
+        if report.decisions != self.decisions_seen {
+            self.decisions_seen = report.decisions;
+            let report = &report;
+            monitor.observe(now, &Observation::Redundancy { report });
+        }
+    }
+
+    /// Asks the re-injector what to send a second time.
+    pub(super) fn consult_reinjector(
+        &mut self,
+        now: Instant,
+        occasion: Occasion,
+        paths: &PathSet,
+        monitor: &mut Monitor,
+    ) {
+        let is_asked_for = matches!(occasion, Occasion::SpareRoom | Occasion::Timer);
+        let is_of_interest = is_asked_for || self.reinjector.wants(occasion);
+        if self.reinjector.is_inert() || !is_of_interest {
+            return;
+        }
+        let PolicyBuffers {
+            views,
+            reinjections: asked,
+            ..
+        } = self.buffers.need();
+        let views = refreshed(views, now, paths);
+        asked.clear();
+        let mut outstanding = paths.iter().flat_map(outstanding_ranges);
+        let none = Hints::default();
+        let hints = self.hints.get().unwrap_or(&none);
+        self.reinjector
+            .reinject(now, occasion, &mut outstanding, views, hints, asked);
+        // A policy that asks for nonsense or without end harms only itself.
+        let room = MAX_REINJECTIONS.saturating_sub(self.reinjections.len());
+        let is_valid = |copy: &Reinjection| copy.offset.checked_add(copy.len.into()).is_some();
+        let (before, count) = (self.reinjections.len(), asked.len());
+        self.reinjections
+            .extend(asked.drain(..).filter(is_valid).take(room));
+        let taken = self.reinjections.len() - before;
+        monitor.stats.invalid_decisions += (count - taken) as u64;
+    }
+
+    /// When the re-injector asks to be called.
+    pub(super) fn reinjector_deadline(&self) -> Option<Instant> {
+        let deadline = self.reinjector.next_deadline()?;
+        Some(
+            self.reinjector_not_before
+                .map_or(deadline, |at| deadline.max(at)),
+        )
+    }
+
+    /// Calls the re-injector if its deadline has come.
+    pub(super) fn on_timeout(&mut self, now: Instant, paths: &PathSet, monitor: &mut Monitor) {
+        if self.reinjector_deadline().is_none_or(|at| at > now) {
+            return;
+        }
+        self.consult_reinjector(now, Occasion::Timer, paths, monitor);
+        let is_past = self.reinjector.next_deadline().is_some_and(|at| at <= now);
+        self.reinjector_not_before = is_past.then(|| now + MIN_WAIT);
+    }
+}
+
+/// What the scheduler decided.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scheduled {
+    /// The path of the next packets.
+    pub(super) path: PathId,
+    /// Until then it may carry acknowledgements only.
+    pub(super) wait_until: Option<Instant>,
+}
+
+/// The views of all paths.
+fn refreshed<'a>(views: &'a mut Vec<PathView>, now: Instant, paths: &PathSet) -> &'a [PathView] {
+    views.clear();
+    views.extend(paths.iter().map(|path| path.view(now)));
+    views
+}
+
+/// The stream ranges that are in flight on a path, oldest first.
+fn outstanding_ranges(path: &PathState) -> impl Iterator<Item = OutstandingRange> {
+    (path.space.ledger.outstanding()).filter_map(|(packet, sent, carried)| match carried {
+        Carried::Stream {
+            id,
+            offset,
+            len,
+            fin,
+            ..
+        } => Some(OutstandingRange {
+            path: path.id,
+            packet,
+            sent_at: sent.sent_at,
+            stream: id,
+            offset,
+            len,
+            fin,
+            retransmission: sent.retransmission,
+        }),
+        _ => None,
+    })
+}
+
+impl IdleMemory for PolicyHost {
+    fn release_idle_memory(&mut self) {
+        let Self {
+            scheduler: _,
+            reinjector: _,
+            ack: _,
+            ack_granted: _,
+            ack_asked: _,
+            hints: _,
+            reinjections,
+            reinjector_not_before: _,
+            decisions_seen: _,
+            buffers,
+        } = self;
+        reinjections.shrink_to_fit();
+        buffers.give_up();
+    }
+}
+
+impl fmt::Debug for PolicyHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PolicyHost")
+            .field("reinjector", &self.reinjector)
+            .field("hints", &self.hints)
+            .finish_non_exhaustive()
+    }
+}

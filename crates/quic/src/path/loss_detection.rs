@@ -1,0 +1,187 @@
+//! Loss detection in one packet number space: acknowledgements and the loss timer, what they mean for
+//! the recovery of the path, and the facts that result (RFC 9002, sections 5 to 7 and appendix A).
+//!
+//! What lost and acknowledged packets carried is the connection's to route.
+
+use std::time::Duration;
+
+use rand_core::Rng;
+use swiftwater_congestion::{EcnCounts, LossCause};
+use swiftwater_units::{Instant, PacketNumber};
+use swiftwater_wire::frame::Ack;
+
+use crate::recovery::{LostRecord, PathRecovery};
+use crate::space::{AckOutcome, Space, SpaceId};
+
+use super::Link;
+
+/// A space, with the recovery and the network path that its packets use.
+#[derive(Debug)]
+pub(crate) struct LossDetection<'a> {
+    pub(crate) id: SpaceId,
+    pub(crate) space: &'a mut Space,
+    pub(crate) recovery: &'a mut PathRecovery,
+    pub(crate) link: &'a mut Link,
+}
+
+/// What the connection adds to an ACK frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AckContext {
+    pub(crate) now: Instant,
+    /// The peer's delay as far as it counts (RFC 9002, section 5.3).
+    pub(crate) ack_delay: Duration,
+    /// Packets sent before give no RTT sample: the driver did not run since then.
+    pub(crate) running_since: Instant,
+    /// The delay that the peer may add to acknowledgements.
+    pub(crate) max_ack_delay: Duration,
+    /// An acknowledgement ends the back-off of the probe timeout (RFC 9002, section 6.2.1).
+    pub(crate) resets_pto: bool,
+}
+
+/// What acknowledgements and losses brought about. The vectors keep their capacity.
+#[derive(Debug, Default)]
+pub(crate) struct LossFacts {
+    /// What is newly acknowledged.
+    pub(crate) acked: AckOutcome,
+    /// Numbers of newly lost packets.
+    pub(crate) lost_numbers: Vec<PacketNumber>,
+    /// Those of them that counted in flight, MTU probes left out.
+    pub(crate) lost: Vec<LostRecord>,
+    /// Lost MTU probes, which are no sign of congestion (RFC 9000, section 14.4).
+    pub(crate) lost_mtu_probes: Vec<LostRecord>,
+    /// Packet numbers in the order of sending; room for the caller.
+    pub(crate) rising: Vec<PacketNumber>,
+}
+
+impl LossFacts {
+    fn clear(&mut self) {
+        self.acked.clear();
+        self.lost_numbers.clear();
+        self.lost.clear();
+        self.lost_mtu_probes.clear();
+        self.rising.clear();
+    }
+}
+
+/// The frame acknowledged a packet number that was never sent.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct NeverSent;
+
+impl LossDetection<'_> {
+    /// An ACK frame arrived: RTT sample, ECN, losses, congestion control, datagram size. True if packets are newly
+    /// acknowledged.
+    pub(crate) fn on_ack(
+        &mut self,
+        context: &AckContext,
+        ack: &Ack<'_>,
+        facts: &mut LossFacts,
+        rng: &mut dyn Rng,
+    ) -> Result<bool, NeverSent> {
+        facts.clear();
+        let previous_largest = self.space.ledger.largest_acked();
+        let largest = PacketNumber::new(ack.largest);
+        let ledger = &mut self.space.ledger;
+        ledger.on_ack(largest, ack.ranges(), &mut facts.acked);
+        if facts.acked.bogus {
+            return Err(NeverSent);
+        }
+        let Some(newly_largest) = facts.acked.largest else {
+            return Ok(false);
+        };
+        // Only the largest acknowledged packet gives a sample of the path that it was sent on (RFC
+        // 9002, section 5.1; RFC 9000, section 9.4).
+        let is_sample = newly_largest.number == largest
+            && newly_largest.on_path
+            && facts.acked.ack_eliciting
+            && newly_largest.sent_at >= context.running_since;
+        if is_sample {
+            self.recovery
+                .on_rtt_sample(context.now, newly_largest.sent_at, context.ack_delay);
+        }
+        // Counts in reordered ACKs look like falling ones: only those of a new largest are valid.
+        let ecn = if previous_largest.is_none_or(|previous| largest > previous) {
+            let (level, marked) = (self.id.level(), facts.acked.ecn_marked);
+            self.link.ecn.on_ack(level, marked, ack.ecn)
+        } else {
+            EcnCounts::default()
+        };
+        let persistent = self.detect(context.now, context.max_ack_delay, facts);
+        self.set_mtu_probes_aside(context.now, facts, rng);
+        let (acked, lost) = (&facts.acked.acked, &facts.lost);
+        let episode = self
+            .recovery
+            .on_ack_batch(context.now, acked, lost, persistent, ecn, rng);
+        if let Some(episode) = episode {
+            self.space.ledger.set_episode(&facts.lost_numbers, episode);
+        }
+        self.update_datagram_size(context.now, facts);
+        if context.resets_pto {
+            self.recovery.reset_pto_count();
+        }
+        Ok(true)
+    }
+
+    /// The loss timer expired (RFC 9002, section 6.1.2).
+    pub(crate) fn on_loss_timeout(
+        &mut self,
+        now: Instant,
+        max_ack_delay: Duration,
+        facts: &mut LossFacts,
+        rng: &mut dyn Rng,
+    ) {
+        facts.clear();
+        let persistent = self.detect(now, max_ack_delay, facts);
+        self.set_mtu_probes_aside(now, facts, rng);
+        let episode = self
+            .recovery
+            .on_losses(now, &facts.lost, LossCause::Time, persistent, rng);
+        if let Some(episode) = episode {
+            self.space.ledger.set_episode(&facts.lost_numbers, episode);
+        }
+        self.update_datagram_size(now, facts);
+    }
+
+    /// Runs loss detection on the ledger; true if it shows persistent congestion.
+    fn detect(&mut self, now: Instant, max_ack_delay: Duration, facts: &mut LossFacts) -> bool {
+        let thresholds = self.recovery.loss_thresholds();
+        let first_sample = self.recovery.first_rtt_sample_at();
+        let period = self.recovery.persistent_congestion_duration(max_ack_delay);
+        let ledger = &mut self.space.ledger;
+        let (numbers, lost) = (&mut facts.lost_numbers, &mut facts.lost);
+        self.space.loss_time = ledger.detect_lost(now, thresholds, numbers, lost);
+        first_sample.is_some_and(|since| ledger.is_persistent(numbers, since, period))
+    }
+
+    /// Takes lost MTU probes off the list of lost packets: they leave flight, and their loss is no sign
+    /// of congestion (RFC 9000, section 14.4).
+    fn set_mtu_probes_aside(&mut self, now: Instant, facts: &mut LossFacts, rng: &mut dyn Rng) {
+        if !self.id.is_data() {
+            return;
+        }
+        // One at a time is in flight, so two are rare.
+        let ledger = &self.space.ledger;
+        while let Some(at) = (facts.lost.iter()).position(|lost| ledger.is_mtu_probe(lost.number)) {
+            let record = facts.lost.remove(at);
+            self.link.mtu.on_probe_lost(now, record.number);
+            self.recovery
+                .on_losses(now, &[record], LossCause::Abandoned, false, rng);
+            facts.lost_mtu_probes.push(record);
+        }
+    }
+
+    /// What fates of 1-RTT packets, MTU probes set aside, say about the size of datagrams.
+    fn update_datagram_size(&mut self, now: Instant, facts: &LossFacts) {
+        if !self.id.is_data() {
+            return;
+        }
+        let (mtu, ledger) = (&mut self.link.mtu, &self.space.ledger);
+        if !facts.acked.numbers.is_empty() {
+            let acked = &facts.acked;
+            mtu.on_acked(now, &acked.numbers, &acked.acked);
+            self.link.acked_datagram_size.on_acked(&acked.acked);
+        }
+        mtu.on_lost(now, &facts.lost, |number, size| {
+            ledger.has_acked_after(number, size)
+        });
+    }
+}

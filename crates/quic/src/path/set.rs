@@ -1,0 +1,169 @@
+//! The paths of a connection by identifier, and all packet number spaces: those of the paths, and
+//! those of the handshake, whose packets travel on the initial path (RFC 9000, section 12.3).
+
+use swiftwater_units::PathId;
+use swiftwater_wire::ConnectionId;
+
+use crate::idle_memory::IdleMemory;
+use crate::space::{HandshakeSpaces, Space, SpaceId};
+
+use super::{LossDetection, PathState};
+
+/// The only owner that iterates over paths. A look-up fails for a path that is not open.
+#[derive(Debug)]
+pub(crate) struct PathSet {
+    handshake_spaces: HandshakeSpaces,
+    /// The path with the smallest identifier; a connection has at least one path.
+    primary: PathState,
+    /// Further paths, sorted by identifier.
+    others: Vec<PathState>,
+}
+
+impl PathSet {
+    /// One path, with the packet number spaces of a connection that starts.
+    pub(crate) fn new(initial: PathState) -> Self {
+        Self {
+            handshake_spaces: HandshakeSpaces::new(),
+            primary: initial,
+            others: Vec::new(),
+        }
+    }
+
+    /// The path that calls without a path mean: the one with the smallest identifier.
+    pub(crate) fn primary(&self) -> &PathState {
+        &self.primary
+    }
+
+    pub(crate) fn primary_mut(&mut self) -> &mut PathState {
+        &mut self.primary
+    }
+
+    pub(crate) fn get(&self, id: PathId) -> Option<&PathState> {
+        self.iter().find(|path| path.id == id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: PathId) -> Option<&mut PathState> {
+        self.iter_mut().find(|path| path.id == id)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &PathState> + Clone {
+        std::iter::once(&self.primary).chain(&self.others)
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut PathState> {
+        std::iter::once(&mut self.primary).chain(&mut self.others)
+    }
+
+    /// The path that a packet to `cid` belongs to: connection IDs are issued for one path each. With one
+    /// path every packet is its own, those of the handshake among them, which clients send to
+    /// connection IDs of their choice.
+    pub(crate) fn path_of(&self, cid: &ConnectionId) -> PathId {
+        let mut others = self.others.iter();
+        let owner = others.find(|path| path.cids.local.is_active(cid));
+        owner.map_or(self.primary.id, |path| path.id)
+    }
+
+    /// The path whose recovery counts the packets of a space.
+    pub(crate) fn path_for(&self, id: SpaceId) -> Option<&PathState> {
+        match id {
+            SpaceId::Initial | SpaceId::Handshake => Some(&self.primary),
+            SpaceId::Data(path) => self.get(path),
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn path_for_mut(&mut self, id: SpaceId) -> Option<&mut PathState> {
+        match id {
+            SpaceId::Initial | SpaceId::Handshake => Some(&mut self.primary),
+            SpaceId::Data(path) => self.get_mut(path),
+        }
+    }
+
+    /// The spaces in use, with their identifiers: Initial, Handshake, then those of the paths.
+    pub(crate) fn spaces(&self) -> impl Iterator<Item = (SpaceId, &Space)> {
+        let data = self
+            .iter()
+            .map(|path| (SpaceId::Data(path.id), &path.space));
+        self.handshake_spaces.iter().chain(data)
+    }
+
+    pub(crate) fn space(&self, id: SpaceId) -> Option<&Space> {
+        match id {
+            SpaceId::Data(path) => self.get(path).map(|path| &path.space),
+            id => self.handshake_spaces.get(id),
+        }
+    }
+
+    pub(crate) fn space_mut(&mut self, id: SpaceId) -> Option<&mut Space> {
+        match id {
+            SpaceId::Data(path) => self.get_mut(path).map(|path| &mut path.space),
+            id => self.handshake_spaces.get_mut(id),
+        }
+    }
+
+    /// A path, and the spaces of the handshake beside it.
+    pub(crate) fn with_handshake_spaces(
+        &mut self,
+        id: PathId,
+    ) -> Option<(&mut PathState, &mut HandshakeSpaces)> {
+        let paths = std::iter::once(&mut self.primary).chain(&mut self.others);
+        let path = { paths }.find(|path| path.id == id)?;
+        Some((path, &mut self.handshake_spaces))
+    }
+
+    /// Ends the space of an encryption level that is over (RFC 9001, section 4.9): what is in flight in
+    /// it leaves flight. False if it was over before.
+    pub(crate) fn discard(&mut self, id: SpaceId) -> bool {
+        discard_space(id, &mut self.handshake_spaces, &mut self.primary)
+    }
+
+    /// Loss recovery of one packet number space.
+    pub(crate) fn loss_detection(&mut self, id: SpaceId) -> Option<LossDetection<'_>> {
+        let (space, recovery, link) = match id {
+            SpaceId::Data(path) => {
+                let path = self.get_mut(path)?;
+                (&mut path.space, &mut path.recovery, &mut path.link)
+            }
+            id => {
+                let space = self.handshake_spaces.get_mut(id)?;
+                (space, &mut self.primary.recovery, &mut self.primary.link)
+            }
+        };
+        Some(LossDetection {
+            id,
+            space,
+            recovery,
+            link,
+        })
+    }
+}
+
+/// Ends a space of the handshake: what is in flight in it leaves flight. False if it was over before.
+pub(crate) fn discard_space(
+    id: SpaceId,
+    spaces: &mut HandshakeSpaces,
+    path: &mut PathState,
+) -> bool {
+    let Some(mut space) = spaces.take(id) else {
+        return false;
+    };
+    let bytes = space.ledger.abandon(&mut Vec::new());
+    path.recovery.on_discard(bytes);
+    path.recovery.reset_pto_count();
+    true
+}
+
+impl IdleMemory for PathSet {
+    fn release_idle_memory(&mut self) {
+        let Self {
+            handshake_spaces,
+            primary,
+            others,
+        } = self;
+        handshake_spaces.release_idle_memory();
+        primary.release_idle_memory();
+        for path in others {
+            path.release_idle_memory();
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! One path as an owner: its network addresses and their state, the connection IDs of both
+//! directions, its application data packet number space, and its loss recovery and congestion
+//! control (RFC 9000, sections 5.1, 8, 9 and 12.3; RFC 9002).
+//!
+//! It never touches streams: it returns facts, which the connection hands to the owners of what was
+//! sent.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use swiftwater_units::{Instant, PathId};
+
+use swiftwater_wire::ResetToken;
+
+use crate::crypto::EncryptionLevel;
+use crate::handshake::KeyMarks;
+use crate::idle_memory::IdleMemory;
+use crate::policy::PathView;
+use crate::recovery::PathRecovery;
+use crate::space::Space;
+
+use super::{Link, PathCids};
+
+/// Longest packet number on the wire, bytes (RFC 9000, section 17.1).
+const MAX_PACKET_NUMBER_LEN: usize = 4;
+
+/// Bytes of a long header without its connection IDs: first byte, version, two lengths, length,
+/// packet number.
+const LONG_HEADER: usize = 1 + 4 + 2 + 2 + MAX_PACKET_NUMBER_LEN;
+
+/// Bytes that the cipher suites of TLS 1.3 add; assumed while there are no keys yet.
+const USUAL_TAG_LEN: usize = 16;
+
+/// A path.
+#[derive(Debug)]
+pub(crate) struct PathState {
+    pub(crate) id: PathId,
+    pub(crate) link: Link,
+    pub(crate) cids: PathCids,
+    pub(crate) space: Space,
+    /// Packet numbers of `space` that matter to the key phase.
+    pub(crate) key_marks: KeyMarks,
+    pub(crate) recovery: PathRecovery,
+    /// The pacer or the scheduler holds data back until then.
+    pub(crate) pacing_until: Option<Instant>,
+}
+
+impl PathState {
+    /// The probe timeout of 1-RTT packets, without back-off (RFC 9002, section 6.2.1).
+    pub(crate) fn pto(&self, max_ack_delay: Duration) -> Duration {
+        self.recovery.pto_base() + max_ack_delay
+    }
+
+    /// Bytes for frames in a full packet of `level` with application data, whatever its packet number.
+    pub(crate) fn frame_room(&self, level: EncryptionLevel, tag_len: usize) -> usize {
+        let remote = self.cids.remote.current().len();
+        let header = match level {
+            EncryptionLevel::OneRtt => 1 + remote + MAX_PACKET_NUMBER_LEN,
+            _ => LONG_HEADER + remote + self.cids.local.first().len(),
+        };
+        let tag_len = tag_len.max(USUAL_TAG_LEN);
+        usize::from(self.link.mtu.current()).saturating_sub(header + tag_len)
+    }
+
+    /// When something is to be done on this path, loss detection and acknowledgements left out.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let deadlines = [
+            self.pacing_until,
+            self.link.validation.timeout(),
+            self.link.mtu.timeout(),
+            self.link.candidates.timeout(),
+            self.recovery.next_controller_timer(),
+        ];
+        deadlines.into_iter().flatten().min()
+    }
+
+    /// The size of the MTU probe to send now, with `waiting` bytes of data to send and `room` bytes to build
+    /// it in; `None` for none.
+    pub(crate) fn mtu_probe_to_send(
+        &mut self,
+        now: Instant,
+        waiting: u64,
+        room: usize,
+    ) -> Option<u16> {
+        let link = &mut self.link;
+        let current = link.mtu.current();
+        if waiting < u64::from(current)
+            || self.space.probes > 0
+            || !link.amplification.is_validated()
+            || link.validation.is_running()
+        {
+            return None;
+        }
+        let size = link.mtu.probe_to_send(now)?;
+        let len = usize::from(size);
+        // With room for a full packet after it: a lost probe alone must not close the window.
+        let may_go = len <= room
+            && self.recovery.has_room_for(len + usize::from(current))
+            && self.recovery.pacing_release(now) <= now;
+        may_go.then_some(size)
+    }
+
+    /// The peer's stateless reset tokens in use, with the addresses that they are valid from.
+    pub(crate) fn reset_tokens(&self) -> impl Iterator<Item = (SocketAddr, ResetToken)> + Clone {
+        let (link, current) = (&self.link, self.cids.remote.token());
+        let current = current.map(|token| (link.address.remote, token));
+        let candidates = link.candidates.iter().filter_map(|candidate| {
+            let token = candidate.cid.and_then(|cid| cid.token)?;
+            Some((candidate.address.remote, token))
+        });
+        current.into_iter().chain(candidates)
+    }
+
+    /// What policies see of the path.
+    pub(crate) fn view(&self, now: Instant) -> PathView {
+        let rtt = self.recovery.rtt();
+        PathView {
+            id: self.id,
+            smoothed_rtt: rtt.smoothed,
+            min_rtt: rtt.min,
+            rtt_var: rtt.var,
+            cwnd: self.recovery.cwnd(),
+            bytes_in_flight: self.recovery.bytes_in_flight(),
+            pacing_release: self.pacing_until.unwrap_or(now),
+            validated: self.link.amplification.is_validated(),
+            backup: false,
+        }
+    }
+}
+
+impl IdleMemory for PathState {
+    fn release_idle_memory(&mut self) {
+        let Self {
+            id: _,
+            link,
+            cids,
+            space,
+            key_marks: _,
+            recovery,
+            pacing_until: _,
+        } = self;
+        link.release_idle_memory();
+        cids.release_idle_memory();
+        space.release_idle_memory();
+        recovery.release_idle_memory();
+    }
+}
