@@ -135,7 +135,7 @@ fn a_server_without_tls_1_3_is_understood_and_its_lack_of_quic_remembered() {
     assert_eq!(get(&[]), "QUIC failed");
     let known: Value = serde_json::from_slice(&fs::read(&memory).unwrap()).unwrap();
     assert_eq!(known[0]["failures"], 1, "{known}");
-    assert_eq!(get(&[]), "QUIC failed on this network not long ago");
+    assert_eq!(get(&[]), "QUIC failed recently on this network");
     assert_eq!(get(&["--no-state"]), "QUIC failed");
     // Nonsense is no memory.
     fs::write(&memory, "[{]").unwrap();

@@ -1,6 +1,6 @@
-//! Alternative services (RFC 7838) as far as they are HTTP/3: the field's value, and what is
-//! remembered of it. `persist` is not supported: nothing is kept across networks on purpose, the
-//! memory of failures takes care of alternatives that don't work.
+//! Alternative services (RFC 7838) for HTTP/3: the parser of the field value and the cache of
+//! advertised alternatives. `persist` is not supported: no alternative is kept on purpose across
+//! networks, and the record of QUIC failures covers alternatives that don't work.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use super::origin::Origin;
 
 /// Freshness without `ma` (RFC 7838, section 3.1).
 const DEFAULT_MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
-/// Longest freshness that is believed.
+/// Longest freshness that is accepted; longer ones are cut to it.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-/// Origins that are remembered; the one that is stale first gives way.
+/// Capacity of the cache, origins; the entry that expires first is evicted.
 const ORIGINS: usize = 1024;
-/// Length of a field value that is looked at, bytes.
+/// Longest field value that is parsed, bytes.
 const MAX_VALUE: usize = 4096;
 
-/// Where HTTP/3 is.
+/// Where the origin offers HTTP/3.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Alternative {
     /// `None` for the origin's own host.
@@ -30,12 +30,12 @@ pub(super) struct Alternative {
 }
 
 impl Alternative {
-    /// Its host.
+    /// Host of the alternative.
     pub(super) fn host_of<'a>(&'a self, origin: &'a Origin) -> &'a str {
         self.host.as_deref().unwrap_or(origin.host())
     }
 
-    /// What Alt-Used says of it (section 5).
+    /// The value of Alt-Used for it (section 5).
     pub(super) fn used(&self, origin: &Origin) -> Option<HeaderValue> {
         let (host, port) = (self.host_of(origin), self.port);
         let value = if host.contains(':') {
@@ -47,16 +47,17 @@ impl Alternative {
     }
 }
 
-/// What a field says.
+/// Effect of a field value.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Advert {
-    /// Forget all alternatives.
+    /// Clear all alternatives (`clear`).
     Clear,
-    /// These replace what was known: the first of HTTP/3, and for how long; `None` if there is none.
+    /// The value replaces all earlier alternatives: the first one for HTTP/3 and its freshness;
+    /// `None` if it lists none.
     Http3(Option<(Alternative, Duration)>),
 }
 
-/// Reads one value of the field. `None` if it is malformed, which changes nothing.
+/// Parses a field value. `None` if it is malformed; the cache then stays as it is.
 pub(super) fn parse(value: &str) -> Option<Advert> {
     let value = value.trim_matches([' ', '\t']);
     if value.len() > MAX_VALUE {
@@ -97,7 +98,7 @@ fn alternative(authority: &str) -> Option<Alternative> {
     Some(Alternative { host, port })
 }
 
-/// Parts between `separator`, which doesn't count inside quotes; empty ones left out.
+/// Splits at `separator` outside quoted strings; empty parts are left out.
 fn split(value: &str, separator: char) -> Vec<&str> {
     let (mut quoted, mut escaped) = (false, false);
     let parts = value.split(|c: char| {
@@ -127,14 +128,14 @@ fn unquote(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// What origins said, while it is fresh.
+/// Cache of alternatives by origin, while they are fresh.
 #[derive(Debug, Default)]
 pub(super) struct AltSvcCache {
     origins: HashMap<Origin, (Alternative, Instant)>,
 }
 
 impl AltSvcCache {
-    /// Learns from the head of a response of `origin`, which must have come protected.
+    /// Records the Alt-Svc field of a response of `origin`, which must have come over TLS or QUIC.
     pub(super) fn learn(&mut self, origin: &Origin, headers: &HeaderMap, now: Instant) {
         let values: Vec<&str> = headers
             .get_all(ALT_SVC)
@@ -161,13 +162,13 @@ impl AltSvcCache {
         }
     }
 
-    /// Where `origin` speaks HTTP/3, as far as known.
+    /// The fresh HTTP/3 alternative of `origin`, if there is one.
     pub(super) fn get(&self, origin: &Origin, now: Instant) -> Option<Alternative> {
         let (alternative, until) = self.origins.get(origin)?;
         (now < *until).then(|| alternative.clone())
     }
 
-    /// Forgets the alternative of `origin`.
+    /// Removes the alternative of `origin`.
     pub(super) fn forget(&mut self, origin: &Origin) {
         self.origins.remove(origin);
     }

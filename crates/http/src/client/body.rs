@@ -1,4 +1,4 @@
-//! The content of a response, whichever protocol brings it.
+//! The content of a response, the same type for every HTTP version.
 
 use std::fmt;
 use std::future::Future;
@@ -21,7 +21,7 @@ use super::timeouts::Phase;
 use super::upload::Upload;
 use crate::udp::RecvBody;
 
-/// Where the content comes from.
+/// Source of the content.
 pub(super) enum Source {
     Http3(RecvBody),
     Tcp(Incoming),
@@ -36,12 +36,13 @@ impl Source {
     }
 }
 
-/// The content of a response. Dropped before its end, it tells the server to stop.
+/// The content of a response. Dropping it before its end asks the server to stop sending
+/// (STOP_SENDING, RST_STREAM, or closing of an HTTP/1.1 connection).
 pub struct ClientBody {
     /// `None` once it is over.
     source: Option<Source>,
     idle: Duration,
-    /// Runs while content is waited for.
+    /// Idle timer, running while content is awaited.
     sleep: Option<Pin<Box<Sleep>>>,
     recorder: Recorder,
     release: Option<Release>,
@@ -63,14 +64,14 @@ impl ClientBody {
         }
     }
 
-    /// Ends at once what has no content, so that its connection is free.
+    /// Completes a response without content at once, which releases its connection.
     pub(super) async fn settle(&mut self) {
         if self.source.as_ref().is_some_and(Source::is_end_stream) {
             std::future::poll_fn(|cx| self.poll_over(cx)).await;
         }
     }
 
-    /// After the end: gives an HTTP/1.1 connection back before anybody hears of the end.
+    /// After the end: gives an HTTP/1.1 connection back before the end is reported.
     fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Some(release) = &mut self.release {
             ready!(release.poll(cx));
@@ -129,7 +130,7 @@ impl Body for ClientBody {
         }
     }
 
-    /// False until the end was read, so that readers go so far.
+    /// False until the end was read, so that callers read to the end.
     fn is_end_stream(&self) -> bool {
         self.source.is_none()
     }
@@ -151,12 +152,12 @@ impl fmt::Debug for ClientBody {
     }
 }
 
-/// An HTTP/1.1 connection that goes back to the pool after the response.
+/// An HTTP/1.1 connection that is returned to the pool after the response.
 pub(super) struct Release {
     pub(super) pool: Arc<Pool>,
     pub(super) origin: Origin,
     pub(super) upload: Upload,
-    /// `None` once it was given back.
+    /// `None` once it was returned.
     pub(super) link: Option<TcpLink>,
 }
 
@@ -169,7 +170,7 @@ impl Release {
         else {
             return Poll::Ready(());
         };
-        // A response that ends before its request leaves a connection that is not worth waiting for.
+        // A response that ends before its request: the HTTP/1.1 connection is closed, not returned.
         if self.upload.is_over()
             && ready!(sender.poll_ready(cx)).is_ok()
             && let Some(link) = self.link.take()

@@ -1,5 +1,5 @@
-//! Where QUIC did not work: by network and origin, with exponential back-off. And what tells networks
-//! apart.
+//! Record of QUIC failures by network and origin, with exponential back-off, and the identification
+//! of networks.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -9,10 +9,10 @@ use tokio::time::Instant;
 
 use super::origin::Origin;
 
-/// Pairs of network and origin that are remembered; those whose time is over first give way.
+/// Capacity of the record, pairs of network and origin; expired pairs are evicted first.
 const CAPACITY: usize = 1024;
 
-/// How long QUIC is left alone after it failed.
+/// How long QUIC is not attempted after a failure.
 #[derive(Clone, Copy, Debug)]
 pub struct BackOff {
     /// After the first failure; default 5 minutes.
@@ -30,19 +30,19 @@ impl Default for BackOff {
     }
 }
 
-/// What tells one attachment to the Internet from another: the local addresses that lead there.
+/// Identifies one attachment to the Internet: the local addresses of its default routes.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Network {
     /// The IPv4 address of this host.
     pub v4: Option<Ipv4Addr>,
-    /// The first 64 bits of its IPv6 address: hosts change the rest themselves (RFC 8981).
+    /// The first 64 bits of its IPv6 address: hosts change the other 64 bits themselves (RFC 8981).
     pub v6: Option<u64>,
 }
 
 impl Network {
-    /// The network that this host is in now, by its default routes. Sends nothing.
+    /// The network that this host is attached to now, by its default routes. Sends nothing.
     pub fn current() -> Self {
-        // Addresses for documentation (RFC 5737, RFC 3849): only the route to them is asked for.
+        // Addresses for documentation (RFC 5737, RFC 3849): only the route to them is looked up.
         let v4 = route_to((Ipv4Addr::new(192, 0, 2, 1), 443).into());
         let v6 = route_to((Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1), 443).into());
         Self {
@@ -68,27 +68,28 @@ fn route_to(remote: SocketAddr) -> Option<IpAddr> {
     Some(socket.local_addr().ok()?.ip())
 }
 
-/// One pair's past.
+/// Failures of one pair.
 #[derive(Clone, Copy, Debug)]
 struct Past {
     failures: u32,
     until: Instant,
 }
 
-/// That QUIC to an origin failed where TCP worked, for another client or another run.
+/// A QUIC failure to an origin where TCP worked, in a form that can be stored and given to another
+/// client.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct KnownFailure {
-    /// Where this host was attached.
+    /// The network of the attempt.
     pub network: Network,
     /// The origin.
     pub origin: Origin,
-    /// Failures in a row.
+    /// Consecutive failures.
     pub failures: u32,
-    /// When QUIC may be tried again.
+    /// When QUIC may be attempted again.
     pub until: SystemTime,
 }
 
-/// The memory of failures.
+/// The record of failures.
 #[derive(Debug, Default)]
 pub(super) struct Broken {
     back_off: BackOff,
@@ -103,8 +104,8 @@ impl Broken {
         }
     }
 
-    /// Takes over what another one knew, whose times are on the clock that now says `clock`. Of what may be
-    /// tried again already, the number of failures still counts.
+    /// Imports the exported entries of another record, whose times are on the clock that now shows `clock`.
+    /// An expired entry contributes its number of failures only.
     pub(super) fn import(
         &mut self,
         known: impl IntoIterator<Item = KnownFailure>,
@@ -112,7 +113,7 @@ impl Broken {
         clock: SystemTime,
     ) {
         for failure in known.into_iter().take(CAPACITY) {
-            // A clock that was set back must not make it longer.
+            // A clock that was set back must not make the pause longer.
             let left = failure.until.duration_since(clock).unwrap_or_default();
             let past = Past {
                 failures: failure.failures,
@@ -122,7 +123,7 @@ impl Broken {
         }
     }
 
-    /// What it knows.
+    /// Exports the record.
     pub(super) fn export(&self, now: Instant, clock: SystemTime) -> Vec<KnownFailure> {
         let known = self.pairs.iter().map(|((network, origin), past)| {
             let left = past.until.saturating_duration_since(now);
@@ -139,14 +140,13 @@ impl Broken {
         known
     }
 
-    /// True while QUIC to `origin` is to be left alone in `network`.
+    /// True while QUIC to `origin` is not to be attempted in `network`.
     pub(super) fn is_broken(&self, network: Network, origin: &Origin, now: Instant) -> bool {
         let past = self.pairs.get(&(network, origin.clone()));
         past.is_some_and(|past| now < past.until)
     }
 
-    /// QUIC failed where TCP worked. Each failure doubles the time, if the one before was not followed
-    /// by success.
+    /// Records that QUIC failed where TCP worked. Each consecutive failure doubles the pause.
     pub(super) fn failed(&mut self, network: Network, origin: &Origin, now: Instant) {
         let key = (network, origin.clone());
         let failures = self.pairs.get(&key).map_or(0, |past| past.failures);
@@ -165,7 +165,7 @@ impl Broken {
         self.pairs.insert(key, past);
     }
 
-    /// QUIC worked.
+    /// Records that QUIC worked: the failures are erased.
     pub(super) fn worked(&mut self, network: Network, origin: &Origin) {
         if !self.pairs.is_empty() {
             self.pairs.remove(&(network, origin.clone()));

@@ -1,4 +1,4 @@
-//! What a client is made from.
+//! Configuration of a client.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -21,18 +21,18 @@ use super::timeouts::Timeouts;
 use crate::h3;
 use crate::tcp::{ALPN_HTTP2, ALPN_HTTP11};
 
-/// Between the beginnings of attempts to connect (RFC 8305, section 5).
+/// Default interval between the starts of connection attempts (RFC 8305, section 5).
 const STAGGER: Duration = Duration::from_millis(250);
 
-/// A client can't be made like that.
+/// Why a client can't be built.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum BuildError {
     /// Neither QUIC nor TLS over TCP was configured.
     #[error("the client has neither QUIC nor TLS over TCP")]
     NoTransport,
-    /// The policy permits HTTP/3 only, and there is no QUIC.
-    #[error("the policy wants HTTP/3, and the client has no QUIC")]
+    /// The policy permits HTTP/3 only, and no QUIC endpoint was configured.
+    #[error("the policy requires HTTP/3, and the client has no QUIC endpoint")]
     NoQuic,
 }
 
@@ -101,7 +101,7 @@ impl Builder {
         self
     }
 
-    /// How hosts are looked up. Default: [`SystemResolver`].
+    /// Resolver of host names. Default: [`SystemResolver`].
     #[must_use]
     pub fn resolver(mut self, resolver: impl Resolver + 'static) -> Self {
         self.resolver = Arc::new(resolver);
@@ -115,14 +115,15 @@ impl Builder {
         self
     }
 
-    /// What tells networks apart, for the memory of QUIC's failures. Default: [`Network::current`].
+    /// How networks are identified in the record of QUIC failures. Default: [`Network::current`].
     #[must_use]
     pub fn network(mut self, network: impl Fn() -> Network + Send + Sync + 'static) -> Self {
         self.network = Arc::new(network);
         self
     }
 
-    /// Which protocols requests may use, unless they say otherwise. Default: [`Policy::Race`].
+    /// Which protocols requests may use, unless the request sets its own policy. Default:
+    /// [`Policy::Race`].
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
@@ -136,52 +137,53 @@ impl Builder {
         self
     }
 
-    /// Whether requests with safe methods and no content go out as early data where a session permits
-    /// it. An attacker can have them processed more than once (RFC 8470), and so can TCP when it wins
-    /// the race. Default: false.
+    /// Whether requests with safe methods and no content are sent as early data (0-RTT) where the
+    /// session permits it. An attacker can replay them (RFC 8470), and they are also sent twice if
+    /// TCP wins the race. Default: false.
     #[must_use]
     pub fn early_data(mut self, permit: bool) -> Self {
         self.early_data = permit;
         self
     }
 
-    /// Between the beginnings of attempts to connect. Default: 250 ms (RFC 8305, section 5).
+    /// Interval between the starts of connection attempts. Default: 250 ms (RFC 8305, section 5).
     #[must_use]
     pub fn stagger(mut self, stagger: Duration) -> Self {
         self.stagger = stagger;
         self
     }
 
-    /// Limits of the phases of requests.
+    /// Time limits of the phases of requests.
     #[must_use]
     pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
         self.timeouts = timeouts;
         self
     }
 
-    /// How long QUIC is left alone where it failed.
+    /// How long QUIC is not attempted after it failed.
     #[must_use]
     pub fn back_off(mut self, back_off: BackOff) -> Self {
         self.back_off = back_off;
         self
     }
 
-    /// Where QUIC failed for an earlier client, as [`HttpClient::known_failures`] says it. Default: nothing.
+    /// QUIC failures that an earlier client exported ([`HttpClient::known_failures`]). Default: none.
     #[must_use]
     pub fn known_failures(mut self, known: Vec<KnownFailure>) -> Self {
         self.known_failures = known;
         self
     }
 
-    /// Configuration of HTTP/3 connections; `remembered` is replaced by what the client remembers.
+    /// Configuration of HTTP/3 connections; `remembered` is replaced by the settings that the
+    /// client has stored.
     #[must_use]
     pub fn http3(mut self, config: h3::Config) -> Self {
         self.http3 = config;
         self
     }
 
-    /// Idle HTTP/1.1 connections that are kept: how many per origin (default 6), and how long each
-    /// (default 90 s).
+    /// Idle HTTP/1.1 connections that are kept: at most so many per origin (default 6), each for so
+    /// long (default 90 s).
     #[must_use]
     pub fn idle_http1(mut self, per_origin: usize, time: Duration) -> Self {
         self.idle_per_origin = per_origin;
@@ -189,7 +191,7 @@ impl Builder {
         self
     }
 
-    /// The client.
+    /// Builds the client.
     pub fn build(self) -> Result<HttpClient, BuildError> {
         if self.quic.is_none() && self.tls.is_none() {
             return Err(BuildError::NoTransport);

@@ -1,5 +1,6 @@
-//! Runs a race: opens what the plan says, takes the first that stands, and cancels the others. Only
-//! QUIC that TCP overtook goes on for a while, to learn whether it works here.
+//! Runs a race of connection attempts (RFC 8305): starts the attempts of the plan, returns the
+//! first connection that is established, and cancels the others. QUIC attempts that TCP overtook
+//! continue for a while, to find out whether QUIC works on this network.
 
 use std::future::pending;
 use std::net::SocketAddr;
@@ -18,41 +19,41 @@ use crate::web::body::Body;
 type QuicTasks = JoinSet<(SocketAddr, Result<QuicOpened, AttemptCause>)>;
 type TcpTasks = JoinSet<(SocketAddr, Result<TcpOpened, AttemptCause>)>;
 
-/// A race and what its attempts need.
+/// A race and what its attempts need: endpoint, TLS configuration, addresses.
 pub(super) struct Contest<'a> {
     pub(super) race: Race,
-    /// There if the race has candidates of QUIC.
+    /// Present if the race has QUIC candidates.
     pub(super) quic: Option<QuicPlan>,
     pub(super) tcp: TcpPlan,
     /// For the first attempt of QUIC.
     pub(super) early: Option<Request<Body>>,
-    /// Where a connection over TCP may stand already.
+    /// The pool, which may already hold an open connection over TCP.
     pub(super) pool: &'a Pool,
 }
 
-/// What won.
+/// Winner of a race.
 pub(super) enum Won {
     Quic(QuicOpened),
     Tcp(TcpOpened),
-    /// A connection that stood when TCP's turn came.
+    /// A connection from the pool, found when a TCP attempt was due.
     Standing(TcpLink),
 }
 
-/// The end of a race.
+/// Outcome of a race.
 pub(super) struct Outcome {
     pub(super) won: Won,
     pub(super) attempts: u32,
-    /// At least one attempt over QUIC failed, and none is left.
+    /// At least one QUIC attempt failed, and none is left.
     pub(super) quic_failed: bool,
-    /// QUIC that TCP overtook.
+    /// QUIC attempts that TCP overtook.
     pub(super) unfinished: Option<Unfinished>,
 }
 
-/// Attempts over QUIC that go on after the race.
+/// QUIC attempts that continue after the race.
 pub(super) struct Unfinished(QuicTasks);
 
 impl Unfinished {
-    /// The first connection, if any comes.
+    /// Waits for the first connection, if any attempt succeeds.
     pub(super) async fn finish(mut self) -> Option<QuicOpened> {
         while let Some(done) = self.0.join_next().await {
             if let Ok((_, Ok(opened))) = done {
@@ -101,7 +102,7 @@ impl Contest<'_> {
         }
     }
 
-    /// Begins an attempt, unless it isn't needed.
+    /// Starts an attempt, unless the pool has a connection by now.
     fn begin(&mut self, candidate: Candidate, running: &mut Running) -> Option<TcpLink> {
         let address = candidate.address;
         match candidate.transport {
@@ -139,7 +140,7 @@ impl Contest<'_> {
             Ok((address, Err(cause))) => (address, cause),
             Err(_) => (([0, 0, 0, 0], 0).into(), AttemptCause::GivenUp),
         };
-        tracing::debug!(?transport, %address, %cause, "an attempt to connect failed");
+        tracing::debug!(?transport, %address, %cause, "a connection attempt failed");
         self.race.failed(Instant::now(), transport);
         errors.push(AttemptError {
             transport,

@@ -1,4 +1,4 @@
-//! The content of a response as a whole, in memory, with a limit.
+//! Collects the content of a response in memory, up to a limit.
 
 use std::future::Future;
 
@@ -11,28 +11,28 @@ use thiserror::Error;
 use super::body::ClientBody;
 use super::error::Error;
 
-/// The most content that [`ResponseExt`] takes without being told how much: 16 MiB.
+/// Limit that [`ResponseExt`] applies where none is given: 16 MiB.
 pub const DEFAULT_CONTENT_LIMIT: usize = 16 << 20;
 
-/// Content could not be had as a whole.
+/// Why content could not be collected.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ContentError {
     /// There is more content than this many bytes.
     #[error("the content is longer than {0} bytes")]
     TooLong(usize),
-    /// It broke off.
+    /// The content ended before it was complete.
     #[error(transparent)]
     Broken(#[from] Error),
     /// It is not UTF-8.
     #[error("the content is not UTF-8: {0}")]
     Text(#[from] std::string::FromUtf8Error),
-    /// It is not JSON, or not of the type asked for.
-    #[error("the content is not the JSON that was expected: {0}")]
+    /// It is not JSON, or not of the requested type.
+    #[error("the content is not the expected JSON: {0}")]
     Json(#[from] serde_json::Error),
 }
 
-/// The whole content of a response. What is longer than a limit is an error, and is read no further.
+/// Collects the whole content of a response. Content beyond the limit is an error and is not read.
 pub trait ResponseExt: Sized + private::Sealed {
     /// At most `limit` bytes.
     fn bytes_within(self, limit: usize)
@@ -43,10 +43,10 @@ pub trait ResponseExt: Sized + private::Sealed {
         self.bytes_within(DEFAULT_CONTENT_LIMIT)
     }
 
-    /// Text in UTF-8, at most [`DEFAULT_CONTENT_LIMIT`] bytes; the `charset` of Content-Type is not looked at.
+    /// Text in UTF-8, at most [`DEFAULT_CONTENT_LIMIT`] bytes; the `charset` of Content-Type is ignored.
     fn text(self) -> impl Future<Output = Result<String, ContentError>> + Send;
 
-    /// JSON (RFC 8259), at most [`DEFAULT_CONTENT_LIMIT`] bytes; Content-Type is not looked at.
+    /// JSON (RFC 8259), at most [`DEFAULT_CONTENT_LIMIT`] bytes; Content-Type is ignored.
     fn json<T: DeserializeOwned>(self) -> impl Future<Output = Result<T, ContentError>> + Send;
 }
 
@@ -55,7 +55,7 @@ impl ResponseExt for Response<ClientBody> {
         let mut body = self.into_body();
         let mut content = BytesMut::new();
         while let Some(frame) = body.frame().await {
-            // What comes behind the content is nobody's here.
+            // Bytes after the end of the content belong to no response.
             let Ok(data) = frame?.into_data() else {
                 continue;
             };
@@ -77,7 +77,7 @@ impl ResponseExt for Response<ClientBody> {
 }
 
 mod private {
-    /// Only responses of this client have content of this kind.
+    /// Only responses of this client have this type of content.
     pub trait Sealed {}
 
     impl Sealed for http::Response<super::ClientBody> {}

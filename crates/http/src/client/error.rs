@@ -1,4 +1,4 @@
-//! Why there is no response, or no more of it.
+//! Errors of requests: why there is no response, or no more of its content.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,37 +12,37 @@ use super::why::Why;
 use crate::h3::BodyError;
 use crate::udp::ClientError;
 
-/// A request failed, or the content of its response.
+/// Why a request failed, or the content of its response.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The URI of the request names no origin that can be asked.
-    #[error("the URI can't be asked for: {0}")]
+    /// The request's URI names no origin (scheme, host, port) that the client can connect to.
+    #[error("the URI can't be requested: {0}")]
     InvalidUri(&'static str),
-    /// CONNECT makes tunnels, not requests.
+    /// CONNECT requests are not sent by this client.
     #[error("CONNECT is not sent by this client")]
     Connect,
-    /// The host could not be looked up.
+    /// The lookup of the host failed.
     #[error("looking up {host}: {source}")]
     Resolve {
         /// The host.
         host: String,
-        /// What the resolver said.
+        /// The resolver's error.
         source: io::Error,
     },
     /// The host has no address.
     #[error("{0} has no address")]
     NoAddress(String),
-    /// The policy asks for HTTP/3, which is impossible here.
+    /// The policy requires HTTP/3, which is impossible here.
     #[error("HTTP/3 is impossible: {0}")]
     Http3Impossible(Why),
     /// The client was built without TLS over TCP, and the request needs it.
     #[error("the client has no TLS configuration for TCP")]
     NoTls,
-    /// No attempt to connect succeeded; at least one was made.
+    /// No connection attempt succeeded; at least one was made.
     #[error("no connection: {}", list(.0))]
     Unreachable(Vec<AttemptError>),
-    /// A phase took too long.
+    /// A phase exceeded its time limit.
     #[error("timed out: {0}")]
     Timeout(Phase),
     /// A value to be sent can't be written as JSON.
@@ -59,48 +59,48 @@ pub enum Error {
     Tcp(#[from] hyper::Error),
 }
 
-/// One attempt to connect failed.
+/// One failed connection attempt.
 #[derive(Debug, Error)]
 #[error("{transport:?} to {address}: {cause}")]
 pub struct AttemptError {
-    /// What it connected with.
+    /// Protocol of the attempt.
     pub transport: Transport,
-    /// Where to; the proxy's address if there is one.
+    /// Address of the attempt; the proxy's if there is one.
     pub address: SocketAddr,
     /// Why it failed.
     pub cause: AttemptCause,
 }
 
-/// Why an attempt to connect failed.
+/// Why a connection attempt failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum AttemptCause {
-    /// TCP or TLS failed; or nobody listens at the UDP port, as the host or a firewall says by ICMP.
+    /// TCP or TLS failed; or the UDP port is unreachable, as reported by ICMP.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// QUIC could not begin.
+    /// The QUIC connection could not be created.
     #[error(transparent)]
     QuicConnect(#[from] ConnectError),
-    /// QUIC failed.
+    /// The QUIC connection failed.
     #[error(transparent)]
     Quic(#[from] ConnectionError),
-    /// The server speaks QUIC, but not HTTP/3.
+    /// The server supports QUIC but did not choose the ALPN name `h3`.
     #[error("the server did not choose h3")]
     NotHttp3,
-    /// The host is no name that certificates have.
+    /// The host is not a name that a certificate can hold.
     #[error("the host is not a valid server name")]
     ServerName,
-    /// The proxy refused the tunnel, or failed.
+    /// The proxy refused the tunnel, or the connection to it failed.
     #[error("the proxy answered {0}")]
     Proxy(http::StatusCode),
-    /// HTTP could not begin on the connection.
+    /// HTTP could not start on the connection.
     #[error("{}", with_sources(.0))]
     Http(#[from] hyper::Error),
-    /// A phase took too long.
+    /// The attempt exceeded its time limit.
     #[error("timed out: {0}")]
     Timeout(Phase),
     /// The attempt's task ended without a result.
-    #[error("the attempt was given up")]
+    #[error("the attempt was cancelled")]
     GivenUp,
 }
 
@@ -109,7 +109,7 @@ fn list(errors: &[AttemptError]) -> String {
     errors.join("; ")
 }
 
-/// hyper's errors say little without their sources.
+/// The messages of hyper's errors omit their causes, so the sources are appended.
 fn with_sources(error: &hyper::Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);

@@ -1,4 +1,4 @@
-//! One request over one connection, and what its failure means.
+//! One request and its response over one connection, and the classification of failures.
 
 use std::error::Error as _;
 use std::future::Future;
@@ -30,33 +30,33 @@ use crate::web::body::Body;
 /// RFC 7838, section 5.
 const ALT_USED: HeaderName = HeaderName::from_static("alt-used");
 
-/// A connection that a request may use.
+/// A connection that a request may use: one of HTTP/3, HTTP/2 or HTTP/1.1.
 pub(super) enum Link {
     Http3(Http3Link, Option<EarlyResponse>),
     Tcp(TcpLink),
 }
 
 impl Link {
-    /// The request is under way as early data.
+    /// The request is already on its way as early data (0-RTT).
     pub(super) fn is_early(&self) -> bool {
         matches!(self, Self::Http3(_, Some(_)))
     }
 }
 
-/// A response's head came.
+/// The response's head was received.
 pub(super) struct Answer {
     pub(super) response: Response<Source>,
     pub(super) protocol: Protocol,
     pub(super) quic: Option<QuicShare>,
     pub(super) rtt: Option<Duration>,
     pub(super) release: Option<Release>,
-    /// It answers early data.
+    /// It answers a request sent as early data.
     pub(super) early: bool,
-    /// An alternative service gave it.
+    /// It came from an alternative service.
     pub(super) alternative: bool,
 }
 
-/// No response came.
+/// No response was received.
 pub(super) struct Failure {
     pub(super) fate: Fate,
     pub(super) error: Error,
@@ -80,13 +80,13 @@ fn http3_fate(error: &ClientError) -> Fate {
         ClientError::Connection(ConnectionError::Reset | ConnectionError::TimedOut) => {
             Fate::ConnectionGone
         }
-        // What can't be sent here can't be sent elsewhere.
+        // A request that can't be encoded here can't be encoded for another connection.
         _ => Fate::Unknown,
     }
 }
 
-/// True if the server says that it did nothing with the stream (RFC 9113, section 8.7). GOAWAY says it
-/// too, but its last stream is not told here.
+/// True if the server states that it did not process the stream (RFC 9113, section 8.7). GOAWAY states
+/// it too, but hyper does not expose its last stream identifier.
 fn is_refused(error: &hyper::Error) -> bool {
     let mut source = error.source();
     while let Some(error) = source {
@@ -100,13 +100,13 @@ fn is_refused(error: &hyper::Error) -> bool {
     false
 }
 
-/// A request as the loop of attempts knows it.
+/// A request as the retry loop sees it.
 pub(super) struct Outgoing<'a> {
     pub(super) head: &'a request::Parts,
     pub(super) upload: &'a Upload,
     pub(super) origin: &'a Origin,
     pub(super) pool: &'a Arc<Pool>,
-    /// Patience for the response's head.
+    /// Time limit for the response's head.
     pub(super) limit: Duration,
 }
 
@@ -119,7 +119,7 @@ impl Outgoing<'_> {
         }
     }
 
-    /// The request, for HTTP/3.
+    /// The request in its HTTP/3 form.
     pub(super) fn http3_request(&self, alternative: Option<&HeaderValue>) -> Request<Body> {
         let mut head = self.head.clone();
         head.version = Version::HTTP_3;
@@ -198,10 +198,11 @@ impl Outgoing<'_> {
         head.version = Version::HTTP_11;
         if !head.headers.contains_key(HOST) {
             let authority = head.uri.authority().map_or("", |it| it.as_str());
-            // Credentials of URIs are not sent (RFC 9110, section 4.2.4).
+            // User information of URIs is not sent (RFC 9110, section 4.2.4).
             let host = authority.rsplit('@').next().unwrap_or_default();
             let host = HeaderValue::from_str(host);
-            let host = host.map_err(|_| Error::InvalidUri("the authority is no field value"))?;
+            let host =
+                host.map_err(|_| Error::InvalidUri("the authority is not a valid field value"))?;
             head.headers.insert(HOST, host);
         }
         let target = head.uri.path_and_query().map_or("/", |path| path.as_str());
@@ -230,7 +231,7 @@ impl Outgoing<'_> {
         response.map_err(of_try_send)
     }
 
-    /// `work`, unless the server takes and says nothing for too long.
+    /// Runs `work`, unless the server neither takes nor sends anything for too long.
     async fn patiently<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure> {
         let mut work = std::pin::pin!(work);
         let begun = Instant::now();

@@ -1,5 +1,5 @@
-//! One opening of a connection at a time per origin and policy: what comes meanwhile waits, and finds
-//! the connection standing.
+//! Serialises connection attempts: one at a time per origin and policy. Other requests wait for it
+//! and then find the connection open.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -9,14 +9,14 @@ use super::policy::Policy;
 
 type Key = (Origin, Policy);
 
-/// The gates that somebody holds or waits for.
+/// The gates in use.
 #[derive(Default)]
 pub(super) struct Gates {
     gates: Mutex<HashMap<Key, Weak<tokio::sync::Mutex<()>>>>,
 }
 
 impl Gates {
-    /// The gate of `origin` under `policy`. It lives as long as somebody has it.
+    /// The gate of `origin` under `policy`. It is removed when its last user drops it.
     pub(super) fn of(&self, origin: &Origin, policy: Policy) -> Arc<tokio::sync::Mutex<()>> {
         let mut gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (origin.clone(), policy);

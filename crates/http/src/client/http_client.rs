@@ -1,4 +1,4 @@
-//! The client as its users hold it: from a request to its response.
+//! The public client: sends a request, retries where permitted, and returns the response.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,31 +24,31 @@ use super::upload::Upload;
 use super::why::Chosen;
 use crate::web::body::{Body, BoxError};
 
-/// A client of HTTP/3, HTTP/2 and HTTP/1.1 that keeps its connections. Clones are handles of the same;
-/// with the last, and the last content of a response, the connections end.
+/// A client of HTTP/3, HTTP/2 and HTTP/1.1 that keeps its connections open. Clones share one client;
+/// its connections are closed once the last clone and the last response content are dropped.
 #[derive(Clone)]
 pub struct HttpClient {
     state: Arc<State>,
 }
 
-/// The parts of a request that stay the same however often it is sent.
+/// The parts of a request that stay the same when it is sent again.
 struct Job<'a> {
     outgoing: Outgoing<'a>,
     policy: Policy,
     measurements: Measurements,
 }
 
-/// How far a request has come.
+/// Progress of a request.
 #[derive(Default)]
 struct Progress {
     attempts: u32,
     sent: u32,
-    /// No more early data.
+    /// Early data must not be used any more.
     patient: bool,
 }
 
 impl HttpClient {
-    /// A client to be configured.
+    /// Starts the configuration of a client.
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -59,16 +59,16 @@ impl HttpClient {
         }
     }
 
-    /// Sends `request` and waits for the head of the response, which comes with its content still to
-    /// be read. Dropping the future cancels the request.
+    /// Sends `request` and returns when the head of the response was received; its content is read
+    /// from the response's body. Dropping the future cancels the request.
     ///
     /// The request's URI is absolute, `https` or `http`. Its extensions may hold a [`Policy`] for it
-    /// alone, and [`Measurements`] to be used. Those of the response hold [`Chosen`] and
+    /// alone, and [`Measurements`] to be filled in. The response's extensions hold [`Chosen`] and
     /// [`Measurements`].
     ///
-    /// A request is sent again only if nothing of its content was read and it is certain that it was not
-    /// processed; or if its method is idempotent and the server turns out to have lost the connection, which
-    /// had carried requests before (RFC 9110, section 9.2.2). Redirects, cookies and content codings are left to layers above.
+    /// A request is sent again only if none of its content was read and it was certainly not processed; or if its method is
+    /// idempotent and a reused connection turns out to be gone (RFC 9110, section 9.2.2). Redirects, cookies and content
+    /// codings are left to layers above.
     pub async fn send<B>(&self, request: Request<B>) -> Result<Response<ClientBody>, Error>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -118,7 +118,7 @@ impl HttpClient {
         }
     }
 
-    /// Sends it once. `None` if it is to be sent again.
+    /// Sends the request once. `None` if it is to be sent again.
     async fn attempt(
         &self,
         job: &Job<'_>,
@@ -146,7 +146,7 @@ impl HttpClient {
         let answer = match outgoing.send(link).await {
             Ok(answer) => answer,
             Err(Failure { fate, error }) if again(fate) => {
-                tracing::debug!(%error, "a request is sent again");
+                tracing::debug!(%error, "sending a request again");
                 return Ok(None);
             }
             Err(failure) => return Err(failure.error),
@@ -174,7 +174,7 @@ impl HttpClient {
         Ok(Some(self.finish(answer, chosen, &job.measurements).await))
     }
 
-    /// Takes from a response what later requests can use.
+    /// Records from a response what later requests use: Alt-Svc, settings, failures.
     fn learn(&self, origin: &Origin, answer: &Answer) {
         if origin.is_https() {
             let now = tokio::time::Instant::now();
@@ -204,31 +204,32 @@ impl HttpClient {
         Response::from_parts(head, body)
     }
 
-    /// The QUIC connection of the standing HTTP/3 connection to `origin`, if there is one: for what is
-    /// not HTTP's, such as moving to another address. Requests may go elsewhere at any time.
+    /// The QUIC connection under the open HTTP/3 connection to `origin`, if there is one: for
+    /// operations of the transport, such as migration to another address. Later requests may use
+    /// another connection at any time.
     pub fn http3_connection(&self, origin: &Origin) -> Option<Connection> {
         let sender = self.state.pool.http3_sender(origin)?;
         Some(sender.connection().clone())
     }
 
-    /// What the pool holds.
+    /// Counters of the connection pool.
     pub fn pool_stats(&self) -> PoolStats {
         self.state.pool.stats()
     }
 
-    /// True while QUIC to `origin` is left alone on the present network because it failed.
+    /// True while QUIC to `origin` is not attempted on the present network because it failed.
     pub fn is_http3_broken(&self, origin: &Origin) -> bool {
         self.state.is_broken(origin)
     }
 
-    /// Where QUIC failed and TCP worked, to be kept for a later client
-    /// ([`Builder::known_failures`]). Attempts that are under way count as nothing.
+    /// The record of QUIC failures, to be stored for a later client ([`Builder::known_failures`]).
+    /// Attempts in progress are not included.
     pub fn known_failures(&self) -> Vec<KnownFailure> {
         let broken = lock(&self.state.broken);
         broken.export(tokio::time::Instant::now(), SystemTime::now())
     }
 
-    /// Uses none of the standing connections any more; requests under way finish.
+    /// Stops the use of all open connections for new requests; requests in progress complete.
     pub fn close_idle(&self) {
         self.state.pool.clear();
     }

@@ -1,4 +1,4 @@
-//! What was measured of one request: what a chooser of protocols learns from.
+//! Measurements of one request: times, bytes, round-trip time, loss.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,49 +9,49 @@ use tokio::time::Instant;
 use crate::h3;
 use crate::udp::SendRequest;
 
-/// How a request ended.
+/// Outcome of a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum End {
-    /// The response came to its end.
+    /// The response was received completely.
     Complete,
-    /// The response's content broke off.
+    /// The response's content ended before it was complete.
     Broken,
-    /// Nobody wanted the rest of the content.
+    /// The caller dropped the response before its end.
     Abandoned,
 }
 
-/// What is known of a request so far.
+/// Measurements of a request so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Snapshot {
-    /// The lookup of the host; `None` if a connection stood.
+    /// Duration of the host's lookup; `None` on an open connection.
     pub resolve: Option<Duration>,
-    /// TCP's handshake; `None` for QUIC and if a connection stood.
+    /// Duration of TCP's handshake; `None` for QUIC and on an open connection.
     pub connect: Option<Duration>,
-    /// The handshake of TLS after TCP's (the proxy's answer included), or of QUIC; `None` without
-    /// protection and if a connection stood.
+    /// Duration of the TLS handshake over TCP (the proxy's answer included), or of QUIC's
+    /// handshake; `None` without TLS and on an open connection.
     pub handshake: Option<Duration>,
-    /// From the beginning to the head of the request being handed to a connection, the last time it was
-    /// sent; `None` before. Early data count from the beginning of their connection's handshake.
+    /// From the start to the handover of the request's head to a connection, the last time it was sent;
+    /// `None` before. Early data count from the start of the handshake.
     pub sent: Option<Duration>,
-    /// From the beginning to the head of the response.
+    /// From the start to the head of the response.
     pub first_byte: Option<Duration>,
-    /// From the beginning to the end of the response, whatever the end was.
+    /// From the start to the end of the response, whatever its outcome.
     pub completion: Option<Duration>,
     /// Bytes of content received.
     pub received: u64,
-    /// Round-trip time: QUIC's smoothed one at the end; with TCP that of the connection's handshake.
-    /// `None` if the transport doesn't know, as behind a proxy.
+    /// Round-trip time: QUIC's `smoothed_rtt` at the end; with TCP that of the connection's
+    /// handshake. `None` if it was not measured, as behind a proxy.
     pub rtt: Option<Duration>,
-    /// Of the stream bytes that this end sent on the connection during the request, the share that was
-    /// sent again, 0 to 1. `None` with TCP, and if nothing was sent.
+    /// Share of retransmitted bytes among the stream bytes that this end sent on the connection during
+    /// the request, 0 to 1. `None` with TCP, and if nothing was sent.
     pub retransmitted: Option<f64>,
-    /// How it ended; `None` while it hasn't.
+    /// Outcome; `None` while the response is incomplete.
     pub end: Option<End>,
 }
 
-/// A handle of a request's measurements, in the extensions of its response. Put into the extensions of
-/// a request, it is used for that one, so that failures are measured too.
+/// A handle of a request's measurements, in the extensions of its response. A handle put into the
+/// extensions of a request is used for that request, so that failures are measured too.
 #[derive(Clone, Debug)]
 pub struct Measurements {
     begun: Instant,
@@ -65,7 +65,7 @@ impl Default for Measurements {
 }
 
 impl Measurements {
-    /// Measurements of a request that begins now.
+    /// Measurements of a request that starts now.
     pub fn new() -> Self {
         Self {
             begun: Instant::now(),
@@ -73,16 +73,16 @@ impl Measurements {
         }
     }
 
-    /// What is known so far.
+    /// A snapshot of the measurements.
     pub fn snapshot(&self) -> Snapshot {
         *self.now.borrow()
     }
 
-    /// Waits until the response ended. For ever if there is none.
+    /// Waits for the end of the response. Pending for ever if there is none.
     pub async fn ended(&self) -> Snapshot {
         let mut changes = self.now.subscribe();
         let ended = changes.wait_for(|snapshot| snapshot.end.is_some()).await;
-        // The sender lives in `self`.
+        // The sender is owned by `self`, so the channel is open.
         ended.map_or_else(|_| self.snapshot(), |snapshot| *snapshot)
     }
 
@@ -90,7 +90,7 @@ impl Measurements {
         self.now.send_modify(change);
     }
 
-    /// The head of the request is about to leave; `early` if it left with its connection's handshake.
+    /// Records that the head of the request is sent; `early` if it was sent as early data.
     pub(super) fn leaves(&self, early: bool) {
         let elapsed = self.begun.elapsed();
         self.note(|snapshot| {
@@ -105,7 +105,7 @@ impl Measurements {
     }
 }
 
-/// Watches the response's content for [`Measurements`].
+/// Body wrapper that updates [`Measurements`] as content is read.
 pub(super) struct Recorder {
     measurements: Measurements,
     quic: Option<QuicShare>,
@@ -127,7 +127,7 @@ impl Recorder {
         self.received += bytes as u64;
     }
 
-    /// The end; the first counts.
+    /// Records the outcome; only the first call has an effect.
     pub(super) fn end(&mut self, end: End) {
         if std::mem::replace(&mut self.over, true) {
             return;
@@ -153,7 +153,7 @@ impl Drop for Recorder {
     }
 }
 
-/// The counters of a QUIC connection since a request began.
+/// Counters of a QUIC connection at the start of a request.
 pub(super) struct QuicShare {
     sender: SendRequest,
     sent: u64,
@@ -170,7 +170,7 @@ impl QuicShare {
         }
     }
 
-    /// Counts from the connection's own beginning.
+    /// Counts from the start of the connection.
     pub(super) fn of_all(sender: &SendRequest) -> Self {
         Self {
             sender: sender.clone(),
@@ -179,7 +179,7 @@ impl QuicShare {
         }
     }
 
-    /// The server's settings, if they came.
+    /// The server's settings, if they were received.
     pub(super) fn peer_settings(&self) -> Option<h3::Settings> {
         self.sender.peer_settings()
     }

@@ -1,15 +1,18 @@
-//! A client that keeps connections and chooses among HTTP/3, HTTP/2 and HTTP/1.1.
+//! HTTP client over HTTP/3, HTTP/2 and HTTP/1.1 with a connection pool and a choice of protocol for
+//! each request.
 //!
-//! - [`HttpClient`], [`Builder`]: requests in, responses out, on the types of `http`.
+//! - [`HttpClient`], [`Builder`]: send requests and return responses, with the types of crate
+//!   `http`.
 //! - [`ResponseExt`]: the content of a response as bytes, text or JSON.
-//! - [`Policy`], [`Chosen`], [`Why`]: which protocols may be used, which one was, and the reason.
+//! - [`Policy`], [`Chosen`], [`Why`]: the protocols that may be used, the one that was used, and
+//!   the reason.
 //! - [`Measurements`]: times, round trips and losses of each request.
-//! - [`Resolver`]: lookups, with what HTTPS records say (RFC 9460).
-//! - [`Proxies`], [`Timeouts`], [`BackOff`], [`Network`]: the surroundings.
+//! - [`Resolver`]: lookups, including HTTPS records (RFC 9460).
+//! - [`Proxies`], [`Timeouts`], [`BackOff`], [`Network`]: environment and limits.
 //!
-//! QUIC and TCP race as in RFC 8305, QUIC first. Alt-Svc (RFC 7838) is remembered, and so is where QUIC
-//! did not work. What decides (`policy`, `race`, `alt_svc`, `broken`, `retry`) does no I/O and is given
-//! the time. Single connections live in [`crate::udp`] and in hyper.
+//! QUIC and TCP race as in RFC 8305, QUIC first. Alt-Svc (RFC 7838) is cached, and failures of QUIC are
+//! recorded. The modules that decide (`policy`, `race`, `alt_svc`, `broken`, `retry`) do no I/O and
+//! take the time as an argument. Single connections are implemented by [`crate::udp`] and by hyper.
 
 mod alt_svc;
 mod body;

@@ -1,4 +1,4 @@
-//! Origins (RFC 9110, section 4.3.1): what connections, hints and failures are remembered by.
+//! Origins (RFC 9110, section 4.3.1): the key of pooled connections, hints and QUIC failures.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -43,7 +43,7 @@ impl Origin {
         })
     }
 
-    /// Whether TLS or QUIC protects it.
+    /// Whether TLS or QUIC is used.
     pub fn is_https(&self) -> bool {
         self.https
     }
@@ -58,12 +58,12 @@ impl Origin {
         self.port
     }
 
-    /// The host as an address, if it is one.
+    /// The host as an IP address, if it is one.
     pub fn address(&self) -> Option<IpAddr> {
         self.host.parse().ok()
     }
 
-    /// `host:port` as an authority, with the brackets of IPv6.
+    /// `host:port` as an authority; IPv6 addresses in brackets.
     pub(super) fn authority(&self) -> String {
         if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)

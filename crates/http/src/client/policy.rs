@@ -1,40 +1,41 @@
-//! Which protocols a request may use, and the decision that follows from what is known.
+//! Protocol selection for one request: a pure function of the policy and the state known at that
+//! time.
 
 use super::why::{Hint, Why};
 
 /// Which protocols may carry requests. Set for a client, or for one request by its extensions.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Policy {
-    /// HTTP/3 or an error; tried without a hint and whatever happened before.
+    /// HTTP/3 or an error; attempted without a hint and regardless of earlier failures.
     Http3Only,
-    /// HTTP/3 even without a hint, unless it failed not long ago. TCP only once QUIC has failed.
+    /// HTTP/3 even without a hint, unless it failed recently. TCP only once QUIC has failed.
     PreferHttp3,
-    /// HTTP/3 where something says that the origin speaks it, with TCP starting a little later; what
-    /// connects first is used.
+    /// HTTP/3 where a hint exists, with TCP starting a little later; the connection that is
+    /// established first is used.
     #[default]
     Race,
     /// HTTP/2 or HTTP/1.1.
     NoHttp3,
 }
 
-/// What is known when a request is to be sent.
+/// Inputs of the decision when a request is to be sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Facts {
     /// The URI is `https`.
     pub(super) https: bool,
     /// The client has a QUIC endpoint.
     pub(super) quic: bool,
-    /// A proxy stands between.
+    /// The origin is reached through a proxy.
     pub(super) proxied: bool,
-    /// QUIC failed on this network.
+    /// QUIC failed recently on this network.
     pub(super) broken: bool,
-    /// A QUIC handshake of an earlier request goes on.
+    /// A QUIC handshake of an earlier request is in progress.
     pub(super) pending: bool,
-    /// What says that the origin speaks HTTP/3.
+    /// The hint that the origin offers HTTP/3.
     pub(super) hint: Option<Hint>,
 }
 
-/// When TCP may start beside QUIC.
+/// When TCP may start relative to QUIC.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Tcp {
     Never,
@@ -42,7 +43,7 @@ pub(super) enum Tcp {
     AfterDelay,
 }
 
-/// What to do.
+/// The decision.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Decision {
     Http3 {
@@ -50,11 +51,11 @@ pub(super) enum Decision {
         tcp: Tcp,
     },
     Tcp(Why),
-    /// The policy wants HTTP/3, which this forbids.
+    /// The policy requires HTTP/3, which is impossible for this reason.
     Impossible(Why),
 }
 
-/// Applies `policy` to what is known.
+/// Applies `policy` to the inputs.
 pub(super) fn decide(policy: Policy, facts: Facts) -> Decision {
     if policy == Policy::NoHttp3 {
         return Decision::Tcp(Why::Policy);
@@ -81,7 +82,7 @@ pub(super) fn decide(policy: Policy, facts: Facts) -> Decision {
         (None, _) => return Decision::Tcp(Why::NoHint),
         (Some(hint), _) => hint,
     };
-    // A connection that stands proves that the memory is out of date.
+    // An open connection proves that the record of failures is out of date.
     if hint != Hint::Connected {
         if facts.broken {
             return Decision::Tcp(Why::QuicBroken);

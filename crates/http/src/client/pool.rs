@@ -1,4 +1,5 @@
-//! Connections that stand: per origin one of HTTP/3, one of HTTP/2, and some idle ones of HTTP/1.1.
+//! Pool of open connections: per origin one of HTTP/3, one of HTTP/2, and some idle ones of
+//! HTTP/1.1.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,10 +12,10 @@ use super::quic::Http3Link;
 use super::tcp::{TcpLink, TcpSender};
 use crate::udp::SendRequest;
 
-/// Origins with connections; beyond it those not used for longest lose theirs.
+/// Origins with connections; beyond it the least recently used origin's connections are dropped.
 const ORIGINS: usize = 1024;
 
-/// What a pool holds, and has done.
+/// Gauges and counters of a pool.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct PoolStats {
     /// HTTP/3 connections.
@@ -23,9 +24,9 @@ pub struct PoolStats {
     pub http2: usize,
     /// Idle HTTP/1.1 connections.
     pub idle_http1: usize,
-    /// Connections that were opened so far.
+    /// Connections opened so far.
     pub opened: u64,
-    /// Times that a standing connection was used again.
+    /// Times that an open connection was used again.
     pub reused: u64,
 }
 
@@ -34,7 +35,7 @@ struct Slot {
     http3: Option<Http3Link>,
     http2: Option<TcpLink>,
     http1: Vec<(TcpLink, Instant)>,
-    /// The origin's TCP side spoke HTTP/1.1 last.
+    /// The origin's server chose HTTP/1.1 on the last TCP connection.
     speaks_http1: bool,
     used: Option<Instant>,
 }
@@ -79,7 +80,7 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The HTTP/3 connection of `origin`, if it takes requests.
+    /// The HTTP/3 connection of `origin`, if it accepts requests.
     pub(super) fn http3(&self, origin: &Origin) -> Option<Http3Link> {
         let mut state = self.lock();
         let slot = state.slots.get_mut(origin)?;
@@ -94,14 +95,14 @@ impl Pool {
         self.http3_sender(origin).is_some()
     }
 
-    /// The same connection, to be looked at: that is no use of it.
+    /// The same connection for inspection: it does not count as reuse.
     pub(super) fn http3_sender(&self, origin: &Origin) -> Option<SendRequest> {
         let state = self.lock();
         let link = state.slots.get(origin)?.http3.as_ref()?;
         (!link.sender.is_closed()).then(|| link.sender.clone())
     }
 
-    /// A connection over TCP: that of HTTP/2, or the HTTP/1.1 one that became idle last.
+    /// A connection over TCP: that of HTTP/2, or the HTTP/1.1 connection that became idle last.
     pub(super) fn tcp(&self, origin: &Origin) -> Option<TcpLink> {
         let now = Instant::now();
         let mut state = self.lock();
@@ -125,21 +126,21 @@ impl Pool {
             .is_some_and(|slot| slot.speaks_http1)
     }
 
-    /// Keeps a new HTTP/3 connection. One that was there goes on for its requests.
+    /// Stores a new HTTP/3 connection. A connection that it replaces completes its requests.
     pub(super) fn add_http3(&self, origin: &Origin, link: Http3Link) {
         let mut state = self.lock();
         state.opened += 1;
         self.slot(&mut state, origin).http3 = Some(link);
     }
 
-    /// Hands no requests to the HTTP/3 connection of `origin` any more.
+    /// Stops the use of the HTTP/3 connection of `origin` for new requests.
     pub(super) fn drop_http3(&self, origin: &Origin) {
         if let Some(slot) = self.lock().slots.get_mut(origin) {
             slot.http3 = None;
         }
     }
 
-    /// Counts a new connection over TCP, and keeps it if it can be shared.
+    /// Counts a new connection over TCP, and stores it if it can be shared.
     pub(super) fn add_tcp(&self, origin: &Origin, link: &TcpLink) {
         let mut state = self.lock();
         state.opened += 1;
@@ -150,7 +151,7 @@ impl Pool {
         }
     }
 
-    /// Keeps an idle HTTP/1.1 connection, if there is room.
+    /// Stores an idle HTTP/1.1 connection if there is room.
     pub(super) fn put_http1(&self, origin: &Origin, link: TcpLink) {
         let now = Instant::now();
         let mut state = self.lock();
@@ -178,7 +179,7 @@ impl Pool {
         stats
     }
 
-    /// Lets go of all connections; those with requests go on until these are done.
+    /// Drops all connections; those with requests in progress complete them.
     pub(super) fn clear(&self) {
         self.lock().slots.clear();
     }

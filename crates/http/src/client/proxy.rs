@@ -1,5 +1,5 @@
-//! Proxies of the TCP side: which one an origin is reached through, as the usual environment variables
-//! say it, and the tunnel through it (RFC 9110, section 9.3.6). Only `http` proxies are understood.
+//! Proxies of the TCP side: selection by origin from the usual environment variables, and the CONNECT
+//! tunnel (RFC 9110, section 9.3.6). Only `http` proxies are supported.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use super::origin::Origin;
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[error("the proxy {name} is not an http:// URI with a host")]
 pub struct ProxyError {
-    /// The variable that names it.
+    /// The environment variable with the address.
     pub name: &'static str,
 }
 
-/// A proxy, and what it wants to know.
+/// A proxy and its credentials.
 #[derive(Clone, Eq, PartialEq)]
 pub(super) struct Proxy {
     pub(super) origin: Origin,
@@ -39,15 +39,15 @@ impl fmt::Debug for Proxy {
     }
 }
 
-/// The origins that an entry of `NO_PROXY` means.
+/// The origins that an entry of `NO_PROXY` matches.
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum Exception {
     All,
-    /// The name or address, and names below it; at one port or all.
+    /// The name or address, and its subdomains; at one port or all.
     Host(String, Option<u16>),
 }
 
-/// Which origins are reached through which proxy. The default uses none.
+/// The proxy of each origin. The default uses none.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Proxies {
     https: Option<Arc<Proxy>>,
@@ -61,10 +61,10 @@ impl Proxies {
         Self::default()
     }
 
-    /// What the environment says: `HTTPS_PROXY`, `http_proxy` (in lower case only, because servers'
-    /// CGI programs see request fields in upper case), `ALL_PROXY`, `NO_PROXY`; the others in lower
-    /// case too, which comes first. `NO_PROXY` knows names, addresses and ports, but no ranges of
-    /// addresses.
+    /// Reads the environment: `HTTPS_PROXY`, `http_proxy` (in lower case only, because servers' CGI
+    /// programs see request fields in upper case), `ALL_PROXY`, `NO_PROXY`; the others in lower
+    /// case too, and lower case takes precedence. `NO_PROXY` supports names, addresses and ports,
+    /// but no address ranges.
     pub fn from_env() -> Result<Self, ProxyError> {
         Self::from_variables(|name| std::env::var(name).ok())
     }
@@ -157,7 +157,7 @@ fn exception(entry: &str) -> Option<Exception> {
         return None;
     }
     let (host, port) = match entry.rsplit_once(':') {
-        // More colons are an IPv6 address, which has its port behind brackets.
+        // More than one colon: an IPv6 address, whose port follows the brackets.
         Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
             (host, port.parse().ok())
         }
@@ -186,7 +186,7 @@ fn base64(bytes: &[u8]) -> String {
     out
 }
 
-/// Asks the proxy at the other end of `stream` for a tunnel to `origin`.
+/// Requests a tunnel to `origin` from the proxy at the other end of `stream`.
 pub(super) async fn tunnel(
     stream: TcpStream,
     proxy: &Proxy,

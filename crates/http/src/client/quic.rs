@@ -1,4 +1,4 @@
-//! One attempt over QUIC, with the request as early data if the session permits it.
+//! One QUIC connection attempt, with the request as early data (0-RTT) if the session permits it.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -28,11 +28,11 @@ pub(super) struct QuicSide {
 #[derive(Clone)]
 pub(super) struct Http3Link {
     pub(super) sender: SendRequest,
-    /// The alternative service that it leads to, for Alt-Used (RFC 7838, section 5).
+    /// The alternative service that it is connected to, for Alt-Used (RFC 7838, section 5).
     pub(super) alternative: Option<HeaderValue>,
 }
 
-/// The response to a request that went out as early data.
+/// The response to a request sent as early data.
 pub(super) type EarlyResponse =
     Pin<Box<dyn Future<Output = Result<Response<RecvBody>, ClientError>> + Send>>;
 
@@ -43,18 +43,18 @@ pub(super) struct QuicOpened {
     pub(super) early: Option<EarlyResponse>,
 }
 
-/// What an attempt needs to know.
+/// Inputs of an attempt.
 #[derive(Clone)]
 pub(super) struct QuicPlan {
     pub(super) side: QuicSide,
-    /// Whom the server must prove to be.
+    /// The name that the server's certificate must match.
     pub(super) host: String,
     pub(super) http3: h3::Config,
     pub(super) limit: Duration,
 }
 
-/// Connects to `address`. `early` is sent at once if that is permitted, otherwise dropped. Fails at once if the
-/// host or a firewall says that nobody listens there.
+/// Connects to `address`. `early` is sent as early data if that is permitted, otherwise dropped. Fails at once
+/// if ICMP reports that the port is unreachable.
 pub(super) async fn open(
     plan: QuicPlan,
     address: SocketAddr,
@@ -88,7 +88,7 @@ async fn attempt(
     if let Some(request) = early {
         match connecting.into_early() {
             Ok(connection) => match try_early(connection, &plan, request, begun).await {
-                // What was lost can be asked again, after a handshake.
+                // A rejected request is sent again after the handshake.
                 Err(AttemptCause::Quic(ConnectionError::EarlyDataLost)) => connecting = connect()?,
                 done => return done,
             },
@@ -115,7 +115,7 @@ async fn try_early(
         let sender = sender.clone();
         Box::pin(async move { sender.send(request).await })
     };
-    // The response is polled first: that sends the request.
+    // The response is polled first, because polling it sends the request.
     tokio::select! {
         biased;
         done = &mut response => {

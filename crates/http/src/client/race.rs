@@ -1,5 +1,6 @@
 //! The plan of a race over addresses and protocols (RFC 8305; the protocols as in
-//! draft-ietf-happy-happyeyeballs-v3): who starts when. It opens nothing and reads no clock.
+//! draft-ietf-happy-happyeyeballs-v3): the order and the start times of the attempts. No I/O, no
+//! clock.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -9,15 +10,15 @@ use tokio::time::Instant;
 
 use super::policy::Tcp;
 
-/// Addresses of each protocol that are tried; what the DNS says beyond is left out.
+/// Addresses tried with each protocol; further ones of the DNS are not used.
 const MAX_ADDRESSES: usize = 8;
 
-/// What an attempt connects with.
+/// Transport of an attempt.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Transport {
     /// UDP.
     Quic,
-    /// TCP, and TLS where the origin wants it.
+    /// TCP, and TLS for `https`.
     Tcp,
 }
 
@@ -28,7 +29,7 @@ pub(super) struct Candidate {
     pub(super) address: SocketAddr,
 }
 
-/// A race under way.
+/// State of a race.
 #[derive(Debug)]
 pub(super) struct Race {
     waiting: VecDeque<Candidate>,
@@ -41,9 +42,9 @@ pub(super) struct Race {
 }
 
 impl Race {
-    /// A race that begins at `now`. Families of addresses alternate, beginning with that of the first
-    /// (RFC 8305, section 4). With [`Tcp::AfterDelay`] each address is tried by QUIC and then by TCP;
-    /// otherwise all of QUIC comes before TCP.
+    /// A race that starts at `now`. Address families alternate, starting with that of the first
+    /// address (RFC 8305, section 4). With [`Tcp::AfterDelay`] each address is tried by QUIC and then
+    /// by TCP; otherwise all of QUIC comes before TCP.
     pub(super) fn new(
         quic: &[SocketAddr],
         tcp: &[SocketAddr],
@@ -79,7 +80,7 @@ impl Race {
         }
     }
 
-    /// The attempt that is due at `now`, if any; it counts as running.
+    /// The attempt that is due at `now`, if any; it is counted as running.
     pub(super) fn start(&mut self, now: Instant) -> Option<Candidate> {
         if self.is_held_back() || now < self.next {
             return None;
@@ -91,36 +92,36 @@ impl Race {
         Some(candidate)
     }
 
-    /// When to ask again, if nothing fails before.
+    /// When the next attempt is due, if none fails before.
     pub(super) fn wake_at(&self) -> Option<Instant> {
         let waits = !self.waiting.is_empty() && !self.is_held_back();
         waits.then_some(self.next)
     }
 
-    /// A running attempt failed: the next needs to wait no longer.
+    /// Records that a running attempt failed: the next one is due at once.
     pub(super) fn failed(&mut self, now: Instant, transport: Transport) {
         let running = self.running(transport);
         *running = running.saturating_sub(1);
         self.next = now;
     }
 
-    /// Nothing runs and nothing waits: the race is lost.
+    /// True if no attempt runs or waits: the race is lost.
     pub(super) fn is_over(&self) -> bool {
         self.waiting.is_empty() && self.running_quic == 0 && self.running_tcp == 0
     }
 
-    /// QUIC has attempts that run.
+    /// True if QUIC attempts are running.
     pub(super) fn quic_runs(&self) -> bool {
         self.running_quic > 0
     }
 
-    /// QUIC has neither attempts that run nor any left to begin.
+    /// True if no QUIC attempt is running or waiting.
     pub(super) fn quic_is_over(&self) -> bool {
         let mut waiting = self.waiting.iter();
         !self.quic_runs() && !waiting.any(|candidate| candidate.transport == Transport::Quic)
     }
 
-    /// Attempts begun so far.
+    /// Attempts started so far.
     pub(super) fn started(&self) -> u32 {
         self.started
     }
@@ -142,7 +143,7 @@ impl Race {
     }
 }
 
-/// The addresses with their families in turn, each family in its given order.
+/// The addresses with alternating families, each family in its given order.
 fn interleave(addresses: &[SocketAddr]) -> impl Iterator<Item = SocketAddr> {
     let first_is_v6 = addresses.first().is_some_and(SocketAddr::is_ipv6);
     let of = |v6: bool| {

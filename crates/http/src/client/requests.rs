@@ -1,4 +1,4 @@
-//! Requests of the usual kinds in one call each; everything else is [`HttpClient::send`].
+//! Convenience methods for the usual requests; for everything else see [`HttpClient::send`].
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, Request, Response, Uri};
@@ -14,7 +14,7 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 impl HttpClient {
     /// GET. The content is read with [`ResponseExt`](super::ResponseExt), or frame by frame.
     ///
-    /// The status is not looked at: a response of 404 is a response.
+    /// The status is not interpreted: a response of 404 is a response.
     pub async fn get(&self, uri: impl TryInto<Uri>) -> Result<Response<ClientBody>, Error> {
         self.ask(Method::GET, uri, Body::empty()).await
     }
@@ -48,7 +48,7 @@ impl HttpClient {
     }
 
     /// POST of `value` as JSON, with that Content-Type. Fails with [`Error::Json`] if it can't be written as
-    /// JSON, such as a map whose keys are no strings.
+    /// JSON, such as a map whose keys are not strings.
     pub async fn post_json<T: Serialize + ?Sized>(
         &self,
         uri: impl TryInto<Uri>,
@@ -66,7 +66,7 @@ impl HttpClient {
         uri: impl TryInto<Uri>,
         body: Body,
     ) -> Result<Response<ClientBody>, Error> {
-        // Nothing of the generic argument is held across a wait.
+        // No value of the generic type is held across an await point.
         let request = request(method, uri, body)?;
         self.send(request).await
     }
@@ -76,6 +76,6 @@ fn request(method: Method, uri: impl TryInto<Uri>, body: Body) -> Result<Request
     let uri = uri.try_into();
     let mut request = Request::new(body);
     *request.method_mut() = method;
-    *request.uri_mut() = uri.map_err(|_| Error::InvalidUri("it is malformed"))?;
+    *request.uri_mut() = uri.map_err(|_| Error::InvalidUri("the URI is malformed"))?;
     Ok(request)
 }

@@ -1,29 +1,30 @@
-//! When a request is sent again: only if it is certain that the server did nothing with it or that twice is
-//! as good as once, and if its content is still there to be sent.
+//! Decides whether a request is sent again: only if the server certainly did not process it or its method
+//! is idempotent, and if its content is still complete.
 
-/// Times that a request is sent at most.
+/// Most times that a request is sent.
 const MAX_SENT: u32 = 4;
 
-/// How sending a request failed, or what was answered instead.
+/// Why a request must be sent again, or why sending it failed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Fate {
-    /// The server certainly did nothing with it: it was never sent, or the server says so (RFC 9114,
-    /// section 4.1.1; RFC 9113, section 8.7).
+    /// The server certainly did not process it: it was never sent, or the server states so (RFC
+    /// 9114, section 4.1.1; RFC 9113, section 8.7).
     Unprocessed,
-    /// It was early data, and the answer is 425 (RFC 8470, section 5.2).
+    /// It was sent as early data, and the response is 425 (RFC 8470, section 5.2).
     TooEarly,
-    /// An alternative service answered 421: the origin itself may do better (RFC 7838, section 6).
+    /// An alternative service answered 421 (Misdirected Request): the origin itself may be able to
+    /// answer (RFC 7838, section 6).
     Misdirected,
-    /// The connection is gone: the server reset it, having lost its state, or is silent. It may have done
-    /// something with the request.
+    /// The connection is gone: the server reset it, having lost its state, or does not answer. It may
+    /// have processed the request.
     ConnectionGone,
     /// Anything else.
     Unknown,
 }
 
-/// Whether to send it again. `sent` counts the times so far; `whole` says that the content can be sent
-/// from its beginning, `stale` that the method is idempotent and the connection an older one: then that it is
-/// gone says nothing against a new one (RFC 9110, section 9.2.2).
+/// Whether to send it again. `sent` counts the times so far; with `whole` the content can be sent from its
+/// beginning; with `stale` the method is idempotent and the connection was reused, so its loss does not
+/// predict the failure of a new one (RFC 9110, section 9.2.2).
 pub(super) fn again(fate: Fate, whole: bool, stale: bool, sent: u32) -> bool {
     let permitted = match fate {
         Fate::Unprocessed | Fate::TooEarly | Fate::Misdirected => true,

@@ -1,4 +1,4 @@
-//! Where a connection may go: lookups, and the addresses of each protocol.
+//! Resolution of an origin to a decision and the addresses of each protocol.
 
 use std::net::SocketAddr;
 
@@ -13,14 +13,14 @@ use super::state::{Situation, State, lock};
 use super::timeouts::{Phase, within};
 use super::why::Why;
 
-/// The decision for one request, with addresses.
+/// The protocol decision for one request, with addresses.
 pub(super) struct Route {
     pub(super) why: Why,
     pub(super) mode: Tcp,
     pub(super) quic: Vec<SocketAddr>,
     /// The proxy's, if there is one.
     pub(super) tcp: Vec<SocketAddr>,
-    /// The alternative service that QUIC leads to (RFC 7838, section 5).
+    /// The alternative service that QUIC connects to (RFC 7838, section 5).
     pub(super) alt_used: Option<HeaderValue>,
 }
 
@@ -29,7 +29,7 @@ impl State {
     pub(super) async fn route(&self, situation: &Situation<'_>) -> Result<Route, Error> {
         let origin = situation.origin;
         let (resolved, decision) = if let Some(proxy) = &situation.proxy {
-            // The proxy looks up the origin.
+            // The proxy resolves the origin's name itself.
             let (host, port) = (proxy.origin.host(), proxy.origin.port());
             let resolved = self.resolve(host, port).await?;
             (resolved, self.decide(situation, None))
@@ -103,7 +103,7 @@ impl State {
                 if let Ok(elsewhere) = self.resolve(host, *port).await {
                     return of(&elsewhere, *port);
                 }
-                // Later requests do without it.
+                // Later requests work without it.
                 lock(&self.alternatives).forget(situation.origin);
                 Vec::new()
             }
@@ -112,7 +112,8 @@ impl State {
         }
     }
 
-    /// Whether the endpoint's socket has the right family: what it can't reach says nothing of QUIC.
+    /// Keeps addresses of the family of the endpoint's socket: an unreachable family is not a
+    /// failure of QUIC.
     fn quic_reaches(&self, address: SocketAddr) -> bool {
         let local = self.quic.as_ref().map(|quic| quic.endpoint.local_addr());
         local.is_some_and(|local| {

@@ -1,4 +1,4 @@
-//! What a client has and remembers, and how a request gets its connection from it.
+//! Shared state of a client, and the selection of a connection for a request.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,10 +28,10 @@ use super::why::{Hint, Why};
 use crate::h3;
 use crate::web::body::Body;
 
-/// Origins whose settings are remembered for early data.
+/// Capacity of the store of server settings for early data, origins.
 const SETTINGS: usize = 1024;
 
-/// The parts of a client.
+/// The components of a client.
 pub(super) struct State {
     pub(super) quic: Option<QuicSide>,
     pub(super) tls: Option<Arc<rustls::ClientConfig>>,
@@ -48,7 +48,7 @@ pub(super) struct State {
     pub(super) gates: Gates,
     pub(super) alternatives: Mutex<AltSvcCache>,
     pub(super) broken: Mutex<Broken>,
-    /// Origins with a QUIC handshake that TCP overtook.
+    /// Origins with a QUIC handshake in progress that TCP overtook.
     pub(super) pending: Mutex<HashSet<Origin>>,
     pub(super) settings: Mutex<HashMap<Origin, h3::Settings>>,
 }
@@ -61,7 +61,7 @@ pub(super) struct Selected {
     pub(super) reused: bool,
 }
 
-/// What is known before a lookup.
+/// Inputs known before a lookup.
 pub(super) struct Situation<'a> {
     pub(super) origin: &'a Origin,
     pub(super) policy: Policy,
@@ -74,8 +74,8 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl State {
-    /// A connection to `origin`, standing or new. `early` is the request for HTTP/3, given a value for
-    /// Alt-Used, if it may go out as early data.
+    /// A connection to `origin`, from the pool or new. `early` builds the HTTP/3 request from a value
+    /// for Alt-Used; present if the request may be sent as early data.
     pub(super) async fn select(
         self: &Arc<Self>,
         origin: &Origin,
@@ -94,18 +94,18 @@ impl State {
         }
         let gate = self.gates.of(origin, policy);
         let turn = gate.lock().await;
-        // What was waited for may stand now.
+        // The awaited connection may be in the pool now.
         if let Some(selected) = self.standing(&situation)? {
             return Ok(selected);
         }
         if self.pool.speaks_http1(origin) && !self.may_use_http3(&situation) {
-            // Such connections can't be shared, so there is nothing to wait for.
+            // HTTP/1.1 connections can't be shared, so waiting for one is useless.
             drop(turn);
         }
         self.open(&situation, early, measurements).await
     }
 
-    /// A connection that stands and is what the policy wants now.
+    /// An open connection that the policy permits now.
     fn standing(&self, situation: &Situation<'_>) -> Result<Option<Selected>, Error> {
         let origin = situation.origin;
         let (link, why) = match self.decide(situation, None) {
@@ -128,7 +128,7 @@ impl State {
         matches!(self.decide(situation, None), Decision::Http3 { .. })
     }
 
-    /// Applies the policy. `resolved` is what a lookup said, if there was one.
+    /// Applies the policy. `resolved` is the result of the lookup, if there was one.
     pub(super) fn decide(
         &self,
         situation: &Situation<'_>,
@@ -145,7 +145,7 @@ impl State {
         } else {
             self.assume_http3.then_some(Hint::Assumed)
         };
-        // Without a need for it, the network isn't looked at.
+        // The network is only identified where it matters.
         let tries = hint.is_some() || situation.policy == Policy::PreferHttp3;
         let facts = Facts {
             https: origin.is_https(),
@@ -163,7 +163,7 @@ impl State {
         lock(&self.broken).is_broken(network, origin, Instant::now())
     }
 
-    /// Looks up and connects.
+    /// Looks up the host and connects.
     async fn open(
         self: &Arc<Self>,
         situation: &Situation<'_>,
@@ -195,7 +195,7 @@ impl State {
         Ok(self.settle(origin, outcome, route, measurements))
     }
 
-    /// Keeps what a race brought and learns from it.
+    /// Stores the connection of a race and records the outcome of QUIC.
     fn settle(
         self: &Arc<Self>,
         origin: &Origin,
@@ -206,7 +206,7 @@ impl State {
         let Route { why, alt_used, .. } = route;
         let over_tcp = match (why, &outcome.unfinished) {
             (_, Some(_)) => Why::QuicSlower,
-            // It may also have had nowhere to go.
+            // There may also have been no address for QUIC.
             (Why::Hinted(_), None) => Why::QuicFailed,
             (why, None) => why,
         };
@@ -242,7 +242,7 @@ impl State {
         }
     }
 
-    /// Takes an HTTP/3 connection into the pool.
+    /// Adds an HTTP/3 connection to the pool.
     fn adopt(
         &self,
         origin: &Origin,
@@ -259,8 +259,8 @@ impl State {
         (link, opened.early)
     }
 
-    /// Waits, apart from any request, for QUIC that TCP overtook: it becomes the connection of later
-    /// requests, or is left alone for a while.
+    /// Waits, independently of any request, for QUIC attempts that TCP overtook: a success is added
+    /// to the pool for later requests, a failure is recorded.
     fn watch(
         self: &Arc<Self>,
         origin: &Origin,
@@ -273,7 +273,7 @@ impl State {
         tokio::spawn(async move {
             let opened = unfinished.finish().await;
             if let Some(opened) = opened {
-                // Its early request went over TCP instead.
+                // Its early request was sent over TCP instead.
                 state.adopt(&origin, opened, alt_used);
             } else {
                 lock(&state.broken).failed(network, &origin, Instant::now());
@@ -294,11 +294,11 @@ impl State {
         }
     }
 
-    /// Keeps the settings of a server for early data on the next connection.
+    /// Stores the settings of a server for early data on the next connection.
     pub(super) fn remember_settings(&self, origin: &Origin, settings: h3::Settings) {
         let mut all = lock(&self.settings);
         if all.len() >= SETTINGS && !all.contains_key(origin) {
-            // Early data without them keep to the defaults.
+            // Without stored settings, early data use the defaults.
             all.clear();
         }
         all.insert(origin.clone(), settings);

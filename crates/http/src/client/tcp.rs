@@ -1,4 +1,4 @@
-//! One attempt over TCP: the connection, the proxy's tunnel, TLS, and hyper on top.
+//! One TCP connection attempt: TCP, the proxy's tunnel, TLS, and hyper on top.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ use super::timeouts::{Phase, Timeouts};
 use crate::tcp::ALPN_HTTP2;
 use crate::web::body::Body;
 
-/// What requests are handed to.
+/// hyper's handle to which requests are given.
 pub(super) enum TcpSender {
     Http1(http1::SendRequest<Body>),
     Http2(http2::SendRequest<Body>),
@@ -29,7 +29,7 @@ pub(super) enum TcpSender {
 /// A connection over TCP.
 pub(super) struct TcpLink {
     pub(super) sender: TcpSender,
-    /// What its handshake says of the round-trip time; `None` behind a proxy.
+    /// Round-trip time measured by its handshake; `None` behind a proxy.
     pub(super) rtt: Option<Duration>,
 }
 
@@ -41,7 +41,7 @@ impl TcpLink {
         }
     }
 
-    /// Another handle, if several requests may share the connection and it takes more.
+    /// Another handle, if the connection can be shared and accepts more requests.
     pub(super) fn share(&self) -> Option<Self> {
         match &self.sender {
             TcpSender::Http2(sender) if !sender.is_closed() => Some(Self {
@@ -60,12 +60,12 @@ pub(super) struct TcpOpened {
     pub(super) handshake: Option<Duration>,
 }
 
-/// What an attempt needs to know.
+/// Inputs of an attempt.
 #[derive(Clone)]
 pub(super) struct TcpPlan {
     pub(super) origin: Origin,
     pub(super) proxy: Option<Arc<Proxy>>,
-    /// `None` only if the origin needs none.
+    /// `None` only for `http` origins.
     pub(super) tls: Option<Arc<rustls::ClientConfig>>,
     pub(super) timeouts: Timeouts,
 }

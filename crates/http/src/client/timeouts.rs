@@ -1,4 +1,4 @@
-//! How long each phase of a request may take.
+//! Time limits of the phases of a request.
 
 use std::fmt;
 use std::future::Future;
@@ -8,25 +8,25 @@ use tokio::time::timeout;
 
 use super::error::Error;
 
-/// Limits of the phases of a request. Each ends with [`Error::Timeout`], or with the failure of one
-/// attempt to connect.
+/// Time limits of the phases of a request. An exceeded limit is [`Error::Timeout`], or the failure
+/// of one connection attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
     /// A lookup. Default: 5 s.
     pub resolve: Duration,
-    /// TCP's handshake with one address, that with the proxy included. Default: 10 s.
+    /// TCP's handshake with one address, to a proxy as well. Default: 10 s.
     pub connect: Duration,
     /// TLS's and the proxy's handshake on one TCP connection. Default: 10 s.
     pub handshake: Duration,
-    /// QUIC's handshake with one address. An attempt that TCP overtook goes on until then, to learn
-    /// whether QUIC works. Default: 5 s.
+    /// QUIC's handshake with one address. An attempt that TCP overtook continues until then, to
+    /// find out whether QUIC works. Default: 5 s.
     pub quic: Duration,
-    /// From the last content of the request that was taken to the head of the response.
-    /// Default: 30 s.
+    /// From the last content of the request that the connection accepted to the head of the
+    /// response. Default: 30 s.
     pub head: Duration,
-    /// Without content of the response while it is waited for. Default: 30 s.
+    /// Between two reads of content while the response is incomplete. Default: 30 s.
     pub body: Duration,
-    /// All of it up to the head of the response. Default: none.
+    /// From the start to the head of the response. Default: none.
     pub total: Option<Duration>,
 }
 
@@ -44,7 +44,7 @@ impl Default for Timeouts {
     }
 }
 
-/// A phase of a request that has its limit in [`Timeouts`].
+/// A phase of a request with a limit in [`Timeouts`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Phase {
@@ -71,14 +71,14 @@ impl fmt::Display for Phase {
             Self::Connect => "connecting over TCP",
             Self::Handshake => "the handshake of TLS or the proxy",
             Self::Quic => "the QUIC handshake",
-            Self::Head => "waiting for the response",
+            Self::Head => "waiting for the head of the response",
             Self::Body => "waiting for content of the response",
             Self::Total => "the request as a whole",
         })
     }
 }
 
-/// `work`, if it ends within `limit`.
+/// Runs `work` with a time limit.
 pub(super) async fn within<T>(
     limit: Duration,
     phase: Phase,

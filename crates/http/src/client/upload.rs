@@ -1,4 +1,4 @@
-//! The content of a request, which can be taken back as long as nothing of it was read.
+//! The content of a request, which can be sent again as long as none of it was read.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::web::body::{Body, BoxError};
 
-/// A request's content. Clones are handles of the same.
+/// A request's content. Clones share it.
 #[derive(Clone)]
 pub(super) struct Upload {
     state: Arc<Mutex<State>>,
@@ -19,19 +19,19 @@ pub(super) struct Upload {
 
 struct State {
     body: Body,
-    /// There was no content from the beginning.
+    /// The request has no content.
     empty: bool,
     touched: bool,
     ended: bool,
-    /// When something was taken last, or lent.
+    /// When content was last read, or given to a connection.
     last: Instant,
-    /// Only the last that it was lent to may read.
+    /// Only the connection that got it last may read.
     lease: u64,
 }
 
-/// A connection reads content that was given to another meanwhile.
+/// A connection reads content that was given to another connection.
 #[derive(Debug, Error)]
-#[error("the request is sent elsewhere")]
+#[error("the request is sent on another connection")]
 struct TakenBack;
 
 impl Upload {
@@ -54,7 +54,7 @@ impl Upload {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The content for a connection to send. Whoever had it before gets nothing more.
+    /// The content for a connection to send. An earlier connection gets nothing more.
     pub(super) fn lend(&self) -> Body {
         let mut state = self.lock();
         state.lease += 1;
@@ -68,29 +68,29 @@ impl Upload {
         })
     }
 
-    /// There is no content.
+    /// True if there is no content.
     pub(super) fn is_empty(&self) -> bool {
         self.lock().empty
     }
 
-    /// It can be sent from its beginning.
+    /// True if it can be sent from its beginning.
     pub(super) fn is_whole(&self) -> bool {
         let state = self.lock();
         state.empty || !state.touched
     }
 
-    /// Its end was read.
+    /// True if its end was read.
     pub(super) fn is_over(&self) -> bool {
         self.lock().ended
     }
 
-    /// When a connection last took something of it.
+    /// When a connection last read some of it.
     pub(super) fn last_taken(&self) -> Instant {
         self.lock().last
     }
 }
 
-/// The content in the hands of a connection.
+/// The content as one connection reads it.
 struct Lent {
     upload: Upload,
     lease: u64,

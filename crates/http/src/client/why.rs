@@ -1,8 +1,8 @@
-//! Which protocol carried a request, and the reason.
+//! The protocol that carried a request, and the reason for it.
 
 use std::fmt;
 
-/// A version of HTTP and what it runs on.
+/// An HTTP version and its transport.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Protocol {
@@ -24,7 +24,7 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// What said that an origin speaks HTTP/3.
+/// The hint that an origin offers HTTP/3.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Hint {
@@ -32,9 +32,9 @@ pub enum Hint {
     AltSvc,
     /// An HTTPS record of the DNS (RFC 9460).
     HttpsRecord,
-    /// Nobody: the policy tries without.
+    /// None: the policy attempts HTTP/3 without a hint.
     Assumed,
-    /// An HTTP/3 connection to it stands.
+    /// An open HTTP/3 connection.
     Connected,
 }
 
@@ -44,34 +44,34 @@ impl fmt::Display for Hint {
             Self::AltSvc => "an Alt-Svc field named it",
             Self::HttpsRecord => "an HTTPS record named it",
             Self::Assumed => "the policy tries it without a hint",
-            Self::Connected => "a connection stands",
+            Self::Connected => "a connection is open",
         })
     }
 }
 
-/// Why a response came by the protocol that it came by.
+/// Why a response came over its protocol.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Why {
     /// The policy permits nothing else.
     Policy,
-    /// HTTP/3 was known and connected first.
+    /// There was a hint of HTTP/3, and it connected first.
     Hinted(Hint),
-    /// TCP: nothing says that the origin speaks HTTP/3.
+    /// TCP: no hint that the origin offers HTTP/3.
     NoHint,
     /// TCP: the client was built without QUIC.
     NoQuic,
-    /// TCP: `http` URIs have no HTTP/3.
+    /// TCP: HTTP/3 is not defined for `http` URIs.
     PlainText,
-    /// TCP: a proxy stands between, which QUIC doesn't pass.
+    /// TCP: a proxy is used, which does not carry QUIC.
     Proxy,
     /// TCP: QUIC failed before TCP did.
     QuicFailed,
-    /// TCP: it connected while QUIC was still trying.
+    /// TCP: it connected while the QUIC handshake was in progress.
     QuicSlower,
-    /// TCP: an earlier request's QUIC handshake is still under way.
+    /// TCP: an earlier request's QUIC handshake is still in progress.
     QuicPending,
-    /// TCP: QUIC failed on this network not long ago.
+    /// TCP: QUIC failed recently on this network.
     QuicBroken,
 }
 
@@ -80,33 +80,33 @@ impl fmt::Display for Why {
         f.write_str(match self {
             Self::Policy => "the policy permits nothing else",
             Self::Hinted(hint) => return write!(f, "HTTP/3 connected first: {hint}"),
-            Self::NoHint => "nothing says that the origin speaks HTTP/3",
+            Self::NoHint => "no hint that the origin offers HTTP/3",
             Self::NoQuic => "the client has no QUIC",
-            Self::PlainText => "http URIs have no HTTP/3",
-            Self::Proxy => "a proxy stands between, which QUIC does not pass",
+            Self::PlainText => "HTTP/3 is not defined for http URIs",
+            Self::Proxy => "a proxy is used, which does not carry QUIC",
             Self::QuicFailed => "QUIC failed",
             Self::QuicSlower => "TCP connected before QUIC did",
-            Self::QuicPending => "QUIC is still trying to connect",
-            Self::QuicBroken => "QUIC failed on this network not long ago",
+            Self::QuicPending => "a QUIC handshake is still in progress",
+            Self::QuicBroken => "QUIC failed recently on this network",
         })
     }
 }
 
-/// How a response came about, in its extensions.
+/// How a response was obtained, in its extensions.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Chosen {
-    /// What carried it.
+    /// The protocol of the response.
     pub protocol: Protocol,
     /// The reason.
     pub why: Why,
-    /// Connection attempts that were begun for the request, over all addresses and protocols; 0 if a
-    /// connection stood.
+    /// Connection attempts made for the request, over all addresses and protocols; 0 on an open
+    /// connection.
     pub attempts: u32,
-    /// Times that the request was sent; more than 1 only after answers that prove that it was not
-    /// processed, or after 425.
+    /// Times that the request was sent; more than 1 only after evidence that it was not processed,
+    /// or after 425.
     pub sent: u32,
     /// The connection had carried requests before.
     pub reused: bool,
-    /// The request went out as early data (RFC 8470).
+    /// The request was sent as early data (RFC 8470).
     pub early: bool,
 }

@@ -1,4 +1,4 @@
-//! How often a peer may do something that costs us: a token bucket.
+//! Token bucket that limits how often a peer may cause work for this end.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use swiftwater_units::Instant;
 
 const SECOND: u64 = Duration::from_secs(1).as_nanos() as u64;
 
-/// Permits `burst` at once, and `per_second` more each second.
+/// Permits a burst of `burst`, and `per_second` more each second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
     burst: u64,
     per_second: u64,
-    /// What is left, in 1/`SECOND`.
+    /// Tokens left, in 1/`SECOND`.
     left: u64,
     filled: Option<Instant>,
 }
@@ -27,7 +27,7 @@ impl Budget {
         }
     }
 
-    /// Spends one; false if none is left.
+    /// Takes one token; false if none is left.
     pub(crate) fn spend(&mut self, now: Instant) -> bool {
         let last = *self.filled.get_or_insert(now);
         if let Some(passed) = now.checked_since(last) {

@@ -1,5 +1,5 @@
 //! The Capsule Protocol (RFC 9297, section 3): messages on the data stream of an extended CONNECT
-//! request. Applications put what they read of the request's content through a [`CapsuleReader`].
+//! request. Applications pass the request's content through a [`CapsuleReader`].
 
 use bytes::{Buf, Bytes};
 use thiserror::Error;
@@ -10,16 +10,16 @@ use super::stream_type::{PartialInt, put_int};
 pub mod capsule_type {
     /// An HTTP datagram (RFC 9297, section 3.5).
     pub const DATAGRAM: u64 = 0x00;
-    /// A WebTransport session is over (draft-ietf-webtrans-http3, section 5).
+    /// Ends a WebTransport session (draft-ietf-webtrans-http3, section 5).
     pub const CLOSE_WEBTRANSPORT_SESSION: u64 = 0x2843;
-    /// A WebTransport session should end soon (draft-ietf-webtrans-http3, section 4.7).
+    /// Asks for the end of a WebTransport session (draft-ietf-webtrans-http3, section 4.7).
     pub const DRAIN_WEBTRANSPORT_SESSION: u64 = 0x78ae;
 }
 
 /// One capsule.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Capsule {
-    /// Its type; unknown ones are to be ignored.
+    /// Its type; unknown types are ignored.
     pub capsule_type: u64,
     /// Its value.
     pub value: Bytes,
@@ -34,7 +34,7 @@ impl Capsule {
         }
     }
 
-    /// Appends the capsule as it is sent.
+    /// Appends the encoded capsule.
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_int(out, self.capsule_type);
         put_int(out, self.value.len() as u64);
@@ -55,7 +55,7 @@ enum Place {
     Skip(u64),
 }
 
-/// Takes a data stream apart into capsules, whatever the pieces in which it comes.
+/// Incremental parser that splits a data stream into capsules, however it is fragmented.
 #[derive(Debug)]
 pub struct CapsuleReader {
     place: Place,
@@ -67,8 +67,8 @@ pub struct CapsuleReader {
 }
 
 impl CapsuleReader {
-    /// A reader that keeps values of up to `max_value` bytes; longer ones are passed over, as RFC 9297
-    /// permits for datagrams (section 3.5) and demands for unknown capsules.
+    /// A reader that keeps values of up to `max_value` bytes; longer ones are skipped, as RFC 9297
+    /// permits for datagrams (section 3.5) and requires for unknown capsules.
     pub fn new(max_value: u64) -> Self {
         Self {
             place: Place::Type,
@@ -80,17 +80,17 @@ impl CapsuleReader {
         }
     }
 
-    /// The type of the last capsule that was passed over for its length.
+    /// The type of the last capsule that was skipped for its length.
     pub fn passed_over(&self) -> Option<u64> {
         self.passed_over
     }
 
-    /// Capsules that were passed over for their length.
+    /// Capsules skipped for their length.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// The next capsule, whose bytes are taken off `data`; `None` if it takes more bytes.
+    /// The next capsule, whose bytes are consumed from `data`; `None` if it needs more bytes.
     pub fn next(&mut self, data: &mut Bytes) -> Option<Capsule> {
         loop {
             match self.place {
@@ -139,7 +139,7 @@ impl CapsuleReader {
         }
     }
 
-    /// To be called at the end of the data stream.
+    /// Must be called at the end of the data stream.
     pub fn finish(&self) -> Result<(), TruncatedCapsule> {
         let between = matches!(self.place, Place::Type) && !self.int.is_partial();
         between.then_some(()).ok_or(TruncatedCapsule)

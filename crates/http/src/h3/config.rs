@@ -1,4 +1,4 @@
-//! What an end of HTTP/3 is configured with.
+//! Configuration of one HTTP/3 connection.
 
 use swiftwater_units::Side;
 
@@ -8,31 +8,32 @@ use super::settings::Settings;
 /// Configuration of one connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Config {
-    /// What the peer may make us keep or do.
+    /// Limits on state and work that the peer can cause.
     pub limits: Limits,
-    /// Table that our QPACK decoder keeps for the peer's encoder, bytes; 0 for none. Default 4096.
+    /// Capacity of the dynamic table of this end's QPACK decoder, bytes; 0 for none. Default 4096.
     pub qpack_decoder_table: u64,
-    /// Field sections of the peer that may wait for that table at once. Default 16.
+    /// Streams of the peer that may be blocked on that table at once. Default 16.
     pub qpack_blocked_streams: u64,
-    /// Table that our QPACK encoder uses at most of what the peer offers, bytes; 0 for none. Default
-    /// 4096.
+    /// Largest capacity of the dynamic table that this end's QPACK encoder uses, within what the
+    /// peer allows, bytes; 0 for none. Default 4096.
     pub qpack_encoder_table: u64,
-    /// Our field sections that may wait for that table at once, at most, of what the peer permits;
-    /// 0 never makes a request wait for another stream. Default 16.
+    /// Most streams of this end that may be blocked on that table at once, within what the peer
+    /// allows; with 0 no request ever waits for another stream. Default 16.
     pub qpack_encoder_blocked: u64,
     /// Accept extended CONNECT (RFC 9220); servers only. Default true.
     pub enable_connect_protocol: bool,
-    /// Offer HTTP datagrams (RFC 9297). The transport must accept DATAGRAM frames then. Default true.
+    /// Offer HTTP datagrams (RFC 9297). Requires that the transport accepts DATAGRAM frames. Default
+    /// true.
     pub datagrams: bool,
-    /// WebTransport sessions that a client may have at once. 0 (default) offers none; others need
-    /// `datagrams` and `enable_connect_protocol`. On a client anything but 0 lets it ask for sessions,
-    /// as many as the server takes.
+    /// WebTransport sessions that a client may have at once. 0 (default) offers none; other values
+    /// require `datagrams` and `enable_connect_protocol`. On a client any value but 0 permits requests
+    /// for sessions, as many as the server accepts.
     pub webtransport_sessions: u64,
-    /// Seed of reserved values sent now and then so that peers stay ready for new ones; `None` sends
-    /// none. Default `None`: drivers should draw one.
+    /// Seed of reserved values (greasing), sent so that peers keep accepting unknown values; `None`
+    /// sends none. Default `None`: drivers should set a random one.
     pub grease: Option<u64>,
-    /// The server's settings of an earlier connection ([`Settings::to_bytes`]), which early data keep
-    /// to (RFC 9114, section 7.2.4.2); clients only.
+    /// The server's settings of an earlier connection ([`Settings::to_bytes`]), which apply to early
+    /// data (RFC 9114, section 7.2.4.2); clients only.
     pub remembered: Option<Settings>,
 }
 
@@ -54,7 +55,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// What we tell the peer.
+    /// The settings sent to the peer.
     pub(crate) fn settings(&self, side: Side) -> Settings {
         Settings {
             qpack_max_table_capacity: self.qpack_decoder_table,

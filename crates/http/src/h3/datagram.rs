@@ -1,5 +1,5 @@
-//! HTTP datagrams in QUIC DATAGRAM frames (RFC 9297, section 2.1), and those that wait for their
-//! request.
+//! HTTP datagrams in QUIC DATAGRAM frames (RFC 9297, section 2.1), and the buffer of those received
+//! before their request.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use super::stream_type::{PartialInt, put_int};
 /// The largest quarter stream ID: that of the largest stream identifier.
 const MAX_QUARTER: u64 = (1 << 60) - 1;
 
-/// The transport's payload for a datagram of the request of stream `id`.
+/// Encodes a datagram of the request of stream `id` as the payload of a DATAGRAM frame.
 pub(crate) fn encode(id: StreamId, payload: &[u8]) -> Bytes {
     let mut out = Vec::with_capacity(8 + payload.len());
     put_int(&mut out, id.get() / 4);
@@ -21,13 +21,13 @@ pub(crate) fn encode(id: StreamId, payload: &[u8]) -> Bytes {
     out.into()
 }
 
-/// The request's stream and the payload of what the transport received.
+/// Decodes a DATAGRAM frame's payload to the request's stream and the HTTP datagram's payload.
 pub(crate) fn decode(mut data: Bytes) -> Result<(StreamId, Bytes), Fault> {
     let error = |reason| Fault::connection(Code::DATAGRAM_ERROR, reason);
     let mut rest = &data[..];
     let quarter = PartialInt::default()
         .take(&mut rest)
-        .ok_or(error("a datagram without a stream"))?;
+        .ok_or(error("a datagram without a quarter stream ID"))?;
     if quarter > MAX_QUARTER {
         return Err(error("a datagram for a stream that can't exist"));
     }
@@ -36,14 +36,14 @@ pub(crate) fn decode(mut data: Bytes) -> Result<(StreamId, Bytes), Fault> {
     Ok((StreamId::from_wire(quarter * 4), data))
 }
 
-/// Datagrams that came before their request.
+/// Datagrams received before their request.
 #[derive(Debug, Default)]
 pub(crate) struct EarlyDatagrams {
     waiting: VecDeque<(StreamId, Bytes)>,
 }
 
 impl EarlyDatagrams {
-    /// Keeps a datagram unless `limit` are kept already; false if it was dropped.
+    /// Buffers a datagram unless `limit` are buffered already; false if it was dropped.
     pub(crate) fn keep(&mut self, id: StreamId, payload: Bytes, limit: usize) -> bool {
         let room = self.waiting.len() < limit;
         if room {
@@ -52,7 +52,7 @@ impl EarlyDatagrams {
         room
     }
 
-    /// Those of a request that came now, in order.
+    /// Removes the datagrams of a request that was received now, in order.
     pub(crate) fn take(&mut self, id: StreamId) -> Vec<Bytes> {
         let mut taken = Vec::new();
         self.waiting.retain(|(each, payload)| {

@@ -1,19 +1,19 @@
-//! Errors: faults of the peer, inside the engine, and what calls on the engine fail with.
+//! Error types: protocol violations of the peer, and failures of calls of the engine.
 
 use swiftwater_quic::{ConnectionError, ReadError, WriteError};
 use thiserror::Error;
 
 use super::code::Code;
 
-/// What the peer did wrong, and how far it reaches (RFC 9114, section 8).
+/// A protocol violation of the peer, and its scope (RFC 9114, section 8).
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 #[error("{code}: {reason}")]
 pub struct Fault {
-    /// The code that the peer is told.
+    /// The error code sent to the peer.
     pub code: Code,
-    /// For people.
+    /// The reason phrase.
     pub reason: &'static str,
-    /// True if it ends the connection, false if only the stream.
+    /// True for a connection error, false for a stream error.
     pub ends_connection: bool,
 }
 
@@ -40,7 +40,7 @@ impl Fault {
     }
 }
 
-/// A message's head or trailers can't be sent as they are.
+/// Why a message's head or trailers can't be sent.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum HeadError {
@@ -56,7 +56,7 @@ pub enum HeadError {
     /// 101 does not exist in HTTP/3 (RFC 9114, section 4.5).
     #[error("HTTP/3 has no 101 (Switching Protocols)")]
     SwitchingProtocols,
-    /// The stream can't end with an informational response.
+    /// An informational response can't end the stream.
     #[error("a 1xx response can't be the last")]
     InformationalEnd,
     /// Larger than the peer accepts (RFC 9114, section 4.2.2).
@@ -69,28 +69,29 @@ pub enum HeadError {
     },
 }
 
-/// A request could not be begun.
+/// Why a request could not be sent.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// The handshake has not come far enough; an event tells.
+    /// The handshake has not progressed far enough; an event reports when it has.
     #[error("the connection is not ready for requests yet")]
     NotReady,
-    /// The server permits no more requests at once;
+    /// The server's stream limit is reached;
     /// [`Event::RequestsAvailable`](super::Event::RequestsAvailable) follows.
     #[error("the server permits no more requests for now")]
     Blocked,
-    /// One end is shutting down: use another connection.
+    /// The connection is shutting down: use another one.
     #[error("the connection takes no more requests")]
     GoingAway,
-    /// The server does not understand extended CONNECT (RFC 9220), or its SETTINGS have not come.
+    /// The server does not support extended CONNECT (RFC 9220), or its SETTINGS were not received
+    /// yet.
     #[error("the server does not support extended CONNECT")]
     ConnectProtocolUnsupported,
-    /// The server takes no WebTransport sessions, its SETTINGS have not come, or our own
-    /// configuration names none.
+    /// The server supports no WebTransport sessions, its SETTINGS were not received yet, or this
+    /// end's configuration permits none.
     #[error("the server does not support WebTransport")]
     WebTransportUnsupported,
-    /// As many WebTransport sessions are open as the server takes.
+    /// The server's limit of WebTransport sessions is reached.
     #[error("the server takes no more WebTransport sessions for now")]
     TooManySessions,
     /// Only clients send requests.
@@ -99,28 +100,28 @@ pub enum RequestError {
     /// The head can't be sent.
     #[error(transparent)]
     Head(#[from] HeadError),
-    /// The connection is gone.
+    /// The connection is closed.
     #[error(transparent)]
     ConnectionLost(#[from] ConnectionError),
 }
 
-/// Nothing more can be sent on a message's stream, or not this.
+/// Why data can't be sent on a message's stream.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum SendError {
-    /// The peer wants no more of it.
+    /// The peer sent STOP_SENDING.
     #[error("the peer stopped reading with {0}")]
     Stopped(Code),
     /// The stream was finished or reset, or never existed.
     #[error("the stream is closed for sending")]
     Closed,
-    /// Out of order: content before the head, a second head, trailers twice, and so on.
-    #[error("not at this point of the message")]
+    /// Out of order, such as content before the head, a second head, or trailers twice.
+    #[error("not permitted at this point of the message")]
     OutOfOrder,
     /// The head or trailers can't be sent.
     #[error(transparent)]
     Head(#[from] HeadError),
-    /// The connection is gone.
+    /// The connection is closed.
     #[error(transparent)]
     ConnectionLost(#[from] ConnectionError),
 }
@@ -135,20 +136,20 @@ impl From<WriteError> for SendError {
     }
 }
 
-/// A message's content can't be read to its end.
+/// Why a message's content can't be read to its end.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum BodyError {
-    /// The peer gave up sending it.
+    /// The peer reset the stream.
     #[error("the peer reset the stream with {0}")]
     Reset(Code),
-    /// The message was at fault and its stream was reset, or even the connection was closed.
+    /// The message was malformed and its stream was reset, or the connection was closed.
     #[error(transparent)]
     Fault(#[from] Fault),
     /// It was read to its end or stopped, or never existed.
     #[error("the stream is closed for reading")]
     Closed,
-    /// The connection is gone.
+    /// The connection is closed.
     #[error(transparent)]
     ConnectionLost(#[from] ConnectionError),
 }
@@ -163,32 +164,32 @@ impl From<ReadError> for BodyError {
     }
 }
 
-/// A stream of a WebTransport session could not be opened.
+/// Why a stream of a WebTransport session could not be opened.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// The request is no session, or it is over.
+    /// The request is not a session, or it has ended.
     #[error("no such session")]
     NoSession,
-    /// The peer permits no more streams, or no data on them, for now.
+    /// The peer's limit of streams, or of data on them, is reached.
     #[error("the peer permits no more streams for now")]
     Blocked,
-    /// The connection is gone.
+    /// The connection is closed.
     #[error(transparent)]
     ConnectionLost(#[from] ConnectionError),
 }
 
-/// An HTTP datagram was not accepted for sending.
+/// Why an HTTP datagram was not accepted for sending.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum DatagramError {
-    /// Not both ends have said that they understand HTTP datagrams (RFC 9297, section 2.1.1).
+    /// HTTP datagrams were not negotiated by both ends (RFC 9297, section 2.1.1).
     #[error("HTTP datagrams were not negotiated")]
     NotNegotiated,
-    /// The request is over or never existed.
+    /// The request has ended or never existed.
     #[error("no such request")]
     Closed,
-    /// The transport does not take it: too large, or its queue is full.
+    /// The transport did not accept it: it is too large, or the queue is full.
     #[error(transparent)]
     Transport(#[from] swiftwater_quic::SendDatagramError),
 }

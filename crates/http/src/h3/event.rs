@@ -1,4 +1,4 @@
-//! What the engine tells its driver.
+//! Events that the engine reports to its driver.
 
 use bytes::Bytes;
 use http::{request, response};
@@ -9,28 +9,28 @@ use super::code::Code;
 use super::priority::Priority;
 use super::settings::Settings;
 
-/// Something that happened on an HTTP/3 connection. Of a request, nothing is told any more after
-/// [`Event::Reset`] or once both its directions are over.
+/// Something that happened on an HTTP/3 connection. For a request, no event follows
+/// [`Event::Reset`] or the completion of both directions.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// Requests can be sent (client only). Told once, as early as resumption permits.
+    /// Requests can be sent (client only). Reported once, as early as resumption permits.
     Ready,
-    /// The peer's settings came, once.
+    /// The peer's settings were received. Reported once.
     Settings(Settings),
-    /// A request came (server only).
+    /// A request's head was received (server only).
     Request {
         /// Its stream.
         id: StreamId,
         /// Method, URI and fields; [`Protocol`](super::Protocol) in its extensions if it is an
         /// extended CONNECT.
         head: Box<request::Parts>,
-        /// It came as early data and may be a replay (RFC 8470).
+        /// It was received as early data and may be a replay (RFC 8470).
         early: bool,
         /// True if it is known to have neither content nor trailers.
         end: bool,
     },
-    /// A final response came (client only).
+    /// A final response's head was received (client only).
     Response {
         /// Its stream.
         id: StreamId,
@@ -39,7 +39,7 @@ pub enum Event {
         /// True if it is known to have neither content nor trailers.
         end: bool,
     },
-    /// An informational response (1xx) came; others follow (client only).
+    /// An informational response (1xx) was received; others follow (client only).
     Informational {
         /// Its stream.
         id: StreamId,
@@ -51,31 +51,31 @@ pub enum Event {
         /// The stream.
         id: StreamId,
     },
-    /// There is room to write after a write had to wait.
+    /// Content can be written after a write was blocked.
     Writable {
         /// The stream.
         id: StreamId,
     },
-    /// The peer has received all that we sent of the message, the end included.
+    /// The peer has acknowledged all of this end's message, including its end.
     Finished {
         /// The stream.
         id: StreamId,
     },
-    /// The peer wants no more of what we send; what it sends may still be read.
+    /// The peer sent STOP_SENDING; its own message may still be read.
     Stopped {
         /// The stream.
         id: StreamId,
-        /// Why.
+        /// The error code.
         code: Code,
     },
-    /// The request is over before its time: the peer reset it, it was at fault, or a GOAWAY left it
-    /// out. What is still to be written goes nowhere.
+    /// The request ended early: the peer reset it, it was malformed, or a GOAWAY excluded it.
+    /// Further writes have no effect.
     Reset {
         /// The stream.
         id: StreamId,
-        /// Why.
+        /// The cause.
         code: Code,
-        /// True if the server did nothing with the request, so that it can be sent again, on another
+        /// True if the server did not process the request, so that it can be sent again on another
         /// connection (RFC 9114, sections 4.1.1 and 5.2). Always false on a server.
         unprocessed: bool,
     },
@@ -90,37 +90,37 @@ pub enum Event {
         /// The new priority.
         priority: Priority,
     },
-    /// The peer takes or sends no more requests: on a client, none of stream `id` or above was or will
-    /// be processed (RFC 9114, section 5.2).
+    /// The peer sent GOAWAY: on a client, requests of stream `id` and above were not and will not be
+    /// processed (RFC 9114, section 5.2).
     GoAway {
-        /// The first stream left out; on a server a push ID, without meaning here.
+        /// The first excluded stream; on a server a push ID, which has no effect.
         id: u64,
     },
-    /// A datagram of a request came (RFC 9297).
+    /// An HTTP datagram of a request was received (RFC 9297).
     Datagram {
         /// The request's stream.
         id: StreamId,
         /// Its payload.
         payload: Bytes,
     },
-    /// There is room for datagrams again.
+    /// Datagrams can be sent again after the queue was full.
     DatagramsUnblocked,
-    /// The client opened a stream of a WebTransport session (server only). From here on the stream is
-    /// the application's.
+    /// The client opened a stream of a WebTransport session (server only). The stream belongs to the
+    /// application from here on.
     SessionStream {
         /// The session: the stream of its CONNECT request.
         session: StreamId,
         /// The new stream.
         id: StreamId,
-        /// Bidirectional, or from the peer only.
+        /// Bidirectional or unidirectional.
         dir: Dir,
     },
-    /// After [`Connection::shutdown`](super::Connection::shutdown) the last request is over; the
-    /// connection closes.
+    /// After [`Connection::shutdown`](super::Connection::shutdown): the last request is complete
+    /// and the connection closes.
     ShutdownComplete,
-    /// The connection is over, and all requests with it. The last event.
+    /// The connection and all its requests are closed. The last event.
     Closed {
-        /// Why.
+        /// The cause.
         reason: ConnectionError,
     },
 }

@@ -1,8 +1,8 @@
-//! The decoder: the peer's sections and encoder stream in, fields and our decoder stream out (RFC 9204,
-//! section 2.2).
+//! The decoder: turns the peer's sections and encoder stream into fields, and produces decoder
+//! instructions (RFC 9204, section 2.2).
 //!
-//! Parts: `section` decodes one section whose insertions are there, `held` keeps those that wait,
-//! `feedback` collects what the peer's encoder has to hear.
+//! Parts: `section` decodes one section whose insertions were received, `held` stores blocked
+//! sections, `feedback` collects the instructions for the peer's encoder.
 
 mod feedback;
 mod held;
@@ -21,15 +21,15 @@ use super::static_table;
 use super::string::Literal;
 use super::table::{Entry, Table};
 
-/// What we allow the peer's encoder. The first two are what our SETTINGS announce.
+/// Limits on the peer's encoder. The first two are announced in SETTINGS.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct DecoderConfig {
     /// `SETTINGS_QPACK_MAX_TABLE_CAPACITY`, bytes (RFC 9204, section 3.2.3). 0: no dynamic table.
     pub max_table_capacity: u64,
-    /// `SETTINGS_QPACK_BLOCKED_STREAMS` (section 2.1.2). 0: sections never wait for insertions.
+    /// `SETTINGS_QPACK_BLOCKED_STREAMS` (section 2.1.2). 0: sections are never blocked.
     pub max_blocked_streams: u64,
-    /// Bytes of a section, once decoded, in the measure of `SETTINGS_MAX_FIELD_SECTION_SIZE` (RFC 9114,
-    /// section 4.2.2). The encoded section may not have more either.
+    /// Bytes of a section, once decoded, counted as by `SETTINGS_MAX_FIELD_SECTION_SIZE` (RFC 9114,
+    /// section 4.2.2). The limit also applies to the encoded section.
     pub max_field_section_size: u64,
     /// Fields in a section.
     pub max_fields: usize,
@@ -47,15 +47,15 @@ impl Default for DecoderConfig {
     }
 }
 
-/// What became of a section.
+/// Result of decoding a section.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Decoded {
     /// Its fields, in order. Values may share the section's memory.
     Fields(Vec<Field>),
-    /// It refers to insertions that have not arrived; [`Decoder::poll_unblocked`] will return it. Until then
-    /// its stream should not be read further (RFC 9204, section 2.2.1).
+    /// It is blocked: it refers to insertions not yet received; [`Decoder::poll_unblocked`] will return it.
+    /// Until then its stream should not be read further (RFC 9204, section 2.2.1).
     Blocked,
-    /// It exceeds a limit. Nothing of it is kept, and later sections can be decoded.
+    /// It exceeds a limit and was discarded; later sections can be decoded.
     TooLarge(Excess),
 }
 
@@ -73,22 +73,22 @@ pub enum Excess {
 pub struct DecoderStats {
     /// Sections that were handed to [`Decoder::decode`].
     pub sections: u64,
-    /// Of these, those that had to wait.
+    /// Of these, those that were blocked.
     pub blocked: u64,
     /// Entries that the peer inserted, duplicates included.
     pub inserted: u64,
-    /// Bytes of the dynamic table now, as section 3.2.1 counts them.
+    /// Size of the dynamic table now, bytes (section 3.2.1).
     pub table_size: u64,
 }
 
-/// Decodes what the peer's encoder sends.
+/// Decodes the sections of one peer.
 #[derive(Debug)]
 pub struct Decoder {
     config: DecoderConfig,
     table: Table<()>,
     held: Held,
     feedback: Feedback,
-    /// The start of an encoder instruction.
+    /// An incomplete encoder instruction.
     partial: Vec<u8>,
     scratch: Vec<u8>,
     sections: u64,
@@ -110,11 +110,11 @@ impl Decoder {
         }
     }
 
-    /// Decodes the field section `block` of `stream`. Sections of a stream come in their order; behind one
-    /// that is blocked the next ones wait too.
+    /// Decodes the field section `block` of `stream`. Sections of a stream come in their order; those
+    /// behind a blocked one are blocked too.
     ///
-    /// Memory of the result: at most [`DecoderConfig::max_fields`] fields, whose bytes belong to the tables
-    /// or to at most `8 / 5` of the block's length. Time: linear in the block's length.
+    /// Memory of the result: at most [`DecoderConfig::max_fields`] fields, whose bytes are shared with the
+    /// tables or take at most `8 / 5` of the block's length. Time: linear in the block's length.
     pub fn decode(&mut self, stream: u64, block: &Bytes) -> Result<Decoded, QpackError> {
         self.feedback.check()?;
         self.sections += 1;
@@ -140,7 +140,7 @@ impl Decoder {
         self.finish(stream, section)
     }
 
-    /// Takes bytes of the peer's encoder stream, in any pieces.
+    /// Processes bytes of the peer's encoder stream, however fragmented.
     pub fn on_encoder_stream(&mut self, data: &[u8]) -> Result<(), QpackError> {
         self.feedback.check()?;
         let mut partial = std::mem::take(&mut self.partial);
@@ -153,14 +153,14 @@ impl Decoder {
         result.map_err(QpackError::EncoderStream)
     }
 
-    /// The next section that waited and need not wait any more: its stream, and what became of it.
+    /// The next section that is no longer blocked: its stream, and its result.
     pub fn poll_unblocked(&mut self) -> Option<(u64, Result<Decoded, QpackError>)> {
         let (stream, section) = self.held.pop(self.table.inserted())?;
         Some((stream, self.finish(stream, section)))
     }
 
     /// `stream` was reset by the peer, or we stopped reading it, before all of its sections were decoded
-    /// (RFC 9204, section 2.2.2.2): forgets what it holds and tells the peer's encoder.
+    /// (RFC 9204, section 2.2.2.2): discards them and emits Stream Cancellation.
     pub fn cancel_stream(&mut self, stream: u64) {
         self.held.remove(stream);
         if self.config.max_table_capacity > 0 {
@@ -168,7 +168,7 @@ impl Decoder {
         }
     }
 
-    /// Bytes for our decoder stream, all that there are.
+    /// All bytes pending for the decoder stream.
     pub fn poll_instructions(&mut self) -> Option<Bytes> {
         self.feedback.poll(self.table.inserted())
     }
@@ -183,7 +183,7 @@ impl Decoder {
         }
     }
 
-    /// Whether an encoded section is small enough to look at.
+    /// Whether an encoded section is within the limit.
     fn fits(&self, block: &Bytes) -> bool {
         block.len() as u64 <= self.config.max_field_section_size
     }
@@ -196,7 +196,7 @@ impl Decoder {
                 .decode(&lines, &mut self.scratch)
                 .map_err(QpackError::DecompressionFailed)?,
         };
-        // A section that is too large was processed as well: its references are over.
+        // A section that is too large counts as processed: its references end.
         if required > 0 {
             self.feedback.acknowledge(stream, required);
         }
@@ -239,7 +239,8 @@ impl Decoder {
             .ok_or(Fault::DynamicIndex)
     }
 
-    /// A string in memory of its own, so that an entry holds on to no more than it counts.
+    /// A copy of a string with its own memory, so that an entry keeps no more memory than it
+    /// counts.
     fn own(&mut self, text: Literal<'_>) -> Result<Bytes, Fault> {
         self.scratch.clear();
         text.decode_into(&mut self.scratch)?;

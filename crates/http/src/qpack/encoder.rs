@@ -1,8 +1,9 @@
-//! The encoder: fields in, our sections and encoder stream out, the peer's decoder stream in (RFC 9204,
-//! section 2.1).
+//! The encoder: turns fields into sections and encoder instructions, and processes the peer's decoder
+//! stream (RFC 9204, section 2.1).
 //!
-//! Parts: `policy` decides what is worth an entry and what a risk, `entries` is the table with everything
-//! that keeps its evictions and references legal, `outstanding` remembers which sections refer to what.
+//! Parts: `policy` decides which fields are inserted and which references may block a stream, `entries`
+//! is the table with the rules for eviction and references, `outstanding` records the references of
+//! unacknowledged sections.
 
 mod entries;
 mod outstanding;
@@ -20,23 +21,24 @@ use super::line::{self, Reference};
 use super::prefix::Prefix;
 use super::static_table::{self, Match};
 
-/// What we wish for, within what the peer allows.
+/// Configuration, within what the peer allows.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct EncoderConfig {
-    /// Capacity of the dynamic table at most, bytes. 0: static table only.
+    /// Largest capacity of the dynamic table, bytes. 0: static table only.
     pub max_table_capacity: u64,
-    /// Streams that may wait at the peer for an insertion, at most. 0: only acknowledged entries are
-    /// referred to, at the price of a longer start.
+    /// Most streams that may be blocked at the peer. 0: only acknowledged entries are referred to,
+    /// at the price of a longer start.
     pub max_blocked_streams: u64,
-    /// References to entries that the peer has not yet acknowledged, at most; 8 bytes each. Beyond, sections
-    /// do without the dynamic table.
+    /// References to entries that the peer has not yet acknowledged, at most; 8 bytes each. Beyond it,
+    /// sections do not use the dynamic table.
     pub max_references: usize,
-    /// Whether strings are Huffman-coded when that makes them shorter. Off saves time, not bytes.
+    /// Whether strings are Huffman-coded when that makes them shorter. Switching it off saves CPU
+    /// time at the cost of bytes.
     pub huffman: bool,
 }
 
 impl Default for EncoderConfig {
-    /// A table of 4 KiB, 16 streams at risk, 8192 references, Huffman coding.
+    /// A table of 4 KiB, 16 streams that may be blocked, 8192 references, Huffman coding.
     fn default() -> Self {
         Self {
             max_table_capacity: 4096,
@@ -87,27 +89,28 @@ pub struct Encoder {
     entries: Entries,
     policy: Policy,
     outstanding: Outstanding,
-    /// Instructions that nobody polled yet.
+    /// Instructions not yet polled.
     instructions: Vec<u8>,
-    /// Bytes of instructions that may still be written.
+    /// Bytes of instructions that the encoder stream accepts now.
     credit: u64,
-    /// The start of a decoder instruction.
+    /// An incomplete decoder instruction.
     partial: Vec<u8>,
-    /// Lines of the section under work, and an instruction under work.
+    /// Field lines of the current section, and the current instruction.
     lines: Vec<u8>,
     draft: Vec<u8>,
     stats: EncoderStats,
 }
 
-/// The section under work.
+/// The section being encoded.
 #[derive(Debug)]
 struct Work {
     base: u64,
     required: u64,
     references: Vec<u64>,
-    /// References that may still be made.
+    /// References that the limit still permits.
     room: usize,
-    /// Whether the stream may, and whether it does, depend on insertions that may not have arrived.
+    /// Whether the stream may be blocked, and whether it depends on insertions that may not have
+    /// arrived.
     may_risk: bool,
     at_risk: bool,
 }
@@ -130,9 +133,9 @@ impl Encoder {
         }
     }
 
-    /// Takes over `SETTINGS_QPACK_MAX_TABLE_CAPACITY` and `SETTINGS_QPACK_BLOCKED_STREAMS` of the peer:
-    /// those of an earlier connection for early data, then those of this one. Fails if a capacity that was
-    /// in use changes (RFC 9204, section 3.2.3).
+    /// Applies `SETTINGS_QPACK_MAX_TABLE_CAPACITY` and `SETTINGS_QPACK_BLOCKED_STREAMS` of the peer: the
+    /// remembered ones for early data, then those received on this connection. Fails if a capacity in use
+    /// changes (RFC 9204, section 3.2.3).
     pub fn set_peer_limits(
         &mut self,
         max_table_capacity: u64,
@@ -150,13 +153,13 @@ impl Encoder {
         Ok(())
     }
 
-    /// Bytes that the encoder stream can take now. The encoder writes no instruction that does not fit
-    /// (RFC 9204, section 2.1.3), and counts down itself. Unlimited until this is called.
+    /// Bytes that the encoder stream accepts now. The encoder writes no instruction that does not fit
+    /// (RFC 9204, section 2.1.3), and subtracts what it writes. Unlimited until this is called.
     pub const fn set_stream_credit(&mut self, bytes: u64) {
         self.credit = bytes.saturating_sub(self.instructions.len() as u64);
     }
 
-    /// Appends the field section of `fields` to `block`, which has to be sent on `stream`; sections of one
+    /// Appends the field section of `fields` to `block`, which must be sent on `stream`; sections of one
     /// stream in the order of the calls.
     pub fn encode(&mut self, stream: u64, fields: &[Field], block: &mut Vec<u8>) {
         let allowed = self
@@ -194,8 +197,8 @@ impl Encoder {
         }
     }
 
-    /// Bytes for our encoder stream, all that there are. They must be sent, in order, even if the sections
-    /// that they were made for are not.
+    /// All bytes pending for the encoder stream. They must be sent, in order, even if the sections that
+    /// need them are not.
     pub fn poll_instructions(&mut self) -> Option<Bytes> {
         if self.instructions.is_empty() {
             return None;
@@ -203,7 +206,7 @@ impl Encoder {
         Some(std::mem::take(&mut self.instructions).into())
     }
 
-    /// Takes bytes of the peer's decoder stream, in any pieces.
+    /// Processes bytes of the peer's decoder stream, however fragmented.
     pub fn on_decoder_stream(&mut self, data: &[u8]) -> Result<(), QpackError> {
         let mut partial = std::mem::take(&mut self.partial);
         let result = instruction::read_all(&mut partial, data, |reader| {
@@ -215,7 +218,7 @@ impl Encoder {
         result.map_err(QpackError::DecoderStream)
     }
 
-    /// Forgets the sections of `stream`, of which not a single byte was sent and none will be.
+    /// Forgets the sections of `stream`, of which no byte was sent and none will be.
     ///
     /// A stream that was reset after its sections were handed over needs no call: the peer may have read
     /// them, so that their references last until its decoder acknowledges or cancels (RFC 9204, sections
@@ -239,7 +242,7 @@ impl Encoder {
                 self.entries.release(&section.references);
                 self.learn(section.required);
             }
-            // No error without sections: the decoder may not have known whether there were any.
+            // No error without sections: the decoder may send it without knowing of any.
             DecoderInstruction::Cancel(stream) => self.release_stream(stream),
             DecoderInstruction::Increment(count) => {
                 let known = self.entries.known() + count;
@@ -252,7 +255,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// The peer has received so many insertions, or more.
+    /// The peer has received at least so many insertions.
     fn learn(&mut self, known: u64) {
         if known > self.entries.known() {
             self.entries.set_known(known);
@@ -266,7 +269,7 @@ impl Encoder {
         }
     }
 
-    /// Capacity that we use once we insert something.
+    /// Capacity set before the first insertion.
     fn capacity(&self) -> u64 {
         self.peer.table_capacity.min(self.config.max_table_capacity)
     }
@@ -319,7 +322,7 @@ impl Encoder {
         }
     }
 
-    /// The entry to refer to for a field, found, duplicated or inserted. `None` if it has to be a literal.
+    /// The entry to refer to for a field: found, duplicated or inserted. `None` if it must be a literal.
     fn entry_for(
         &mut self,
         field: &Field,
@@ -347,7 +350,7 @@ impl Encoder {
         Some(found).filter(|&entry| self.may_refer(entry, literal_len, work))
     }
 
-    /// Whether a section may refer to an entry, which saves so many bytes.
+    /// Whether a section may refer to an entry that saves so many bytes.
     fn may_refer(&self, absolute: u64, saved: usize, work: &Work) -> bool {
         let arrived = absolute < self.entries.known();
         work.references.len() < work.room

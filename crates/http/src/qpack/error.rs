@@ -1,20 +1,21 @@
-//! What can be wrong with a peer's sections and instructions, and the codes to close with.
+//! Errors in a peer's sections and instructions, and their error codes.
 
 use thiserror::Error;
 
-/// Why the connection has to be closed (RFC 9204, section 6).
+/// Connection error of QPACK (RFC 9204, section 6).
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 pub enum QpackError {
     /// A field section cannot be decoded.
     #[error("field section: {0}")]
     DecompressionFailed(Fault),
-    /// The peer's encoder stream breaks the rules.
+    /// The peer's encoder stream is invalid.
     #[error("encoder stream: {0}")]
     EncoderStream(Fault),
-    /// The peer's decoder stream, or what its settings say about its decoder, breaks the rules.
+    /// The peer's decoder stream, or its settings for its decoder, are invalid.
     #[error("decoder stream: {0}")]
     DecoderStream(Fault),
-    /// The peer causes decoder instructions, but lets none of them leave (RFC 9204, section 7.3).
+    /// The peer causes decoder instructions but gives no flow control credit to send them (RFC
+    /// 9204, section 7.3).
     #[error("too many decoder instructions wait to be sent")]
     ExcessiveLoad,
 }
@@ -32,7 +33,7 @@ impl QpackError {
     }
 }
 
-/// What exactly is wrong.
+/// The cause.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -53,7 +54,7 @@ pub enum Fault {
     /// (RFC 9204, section 2.2.3).
     #[error("an index does not refer to an entry of the dynamic table")]
     DynamicIndex,
-    /// A Required Insert Count that no encoder can mean (RFC 9204, section 4.5.1.1).
+    /// A Required Insert Count that no encoder can produce (RFC 9204, section 4.5.1.1).
     #[error("the required insert count is impossible")]
     RequiredInsertCount,
     /// A negative Base (RFC 9204, section 4.5.1.2).
@@ -62,7 +63,7 @@ pub enum Fault {
     /// More streams are blocked than allowed (RFC 9204, section 2.1.2).
     #[error("more streams are blocked than allowed")]
     TooManyBlocked,
-    /// More sections follow a blocked one on its stream than are held.
+    /// Too many sections are queued behind a blocked one on its stream.
     #[error("too many sections wait on one blocked stream")]
     TooManyHeld,
     /// A capacity above the maximum (RFC 9204, section 4.3.1).

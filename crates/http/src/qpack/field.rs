@@ -1,15 +1,14 @@
-//! A field line, and how large the specifications say it is.
+//! Field lines and their size as defined by the RFCs.
 
 use bytes::Bytes;
 
-/// What an entry or a field line counts beyond its bytes (RFC 9204, section 3.2.1; RFC 9114, section
-/// 4.2.2).
+/// Overhead of an entry or a field line, bytes (RFC 9204, section 3.2.1; RFC 9114, section 4.2.2).
 pub(super) const OVERHEAD: u64 = 32;
 
-/// One field line. Names are bytes as on the wire, lower-case in HTTP; no meaning is given to them here.
+/// One field line. Names are bytes as on the wire, lower-case in HTTP; they are not interpreted here.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Field {
-    /// The name, pseudo-headers with their colon.
+    /// The name; pseudo-headers with their colon.
     pub name: Bytes,
     /// The value.
     pub value: Bytes,
@@ -36,7 +35,7 @@ impl Field {
         }
     }
 
-    /// Bytes of name and value plus 32: the measure of `SETTINGS_MAX_FIELD_SECTION_SIZE` (RFC 9114,
+    /// Bytes of name and value plus 32, as counted by `SETTINGS_MAX_FIELD_SECTION_SIZE` (RFC 9114,
     /// section 4.2.2) and of table entries (RFC 9204, section 3.2.1).
     pub fn size(&self) -> u64 {
         size(&self.name, &self.value)

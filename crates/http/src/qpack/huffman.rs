@@ -1,8 +1,8 @@
 //! The Huffman code for strings (RFC 7541, section 5.2 and appendix B).
 //!
 //! The code is canonical: codes of one length follow each other in the order of their symbols, and longer
-//! codes continue where shorter ones end. So the lengths are the whole table; all else is computed from
-//! them by the compiler.
+//! codes continue where shorter ones end. So the lengths define the whole table; everything else is
+//! computed from them at compile time.
 
 use super::error::Fault;
 
@@ -10,7 +10,7 @@ use super::error::Fault;
 const SYMBOLS: usize = 257;
 const END: usize = 256;
 const LONGEST: usize = 30;
-/// Codes up to this length are found by one look-up: all of the letters and digits.
+/// Codes up to this length are decoded with one look-up: those of all letters and digits.
 const DIRECT: u32 = 9;
 
 /// Bits of each symbol's code.
@@ -105,15 +105,15 @@ pub(super) fn encoded_len(text: &[u8]) -> usize {
     bits.div_ceil(8)
 }
 
-/// Bytes that `len` encoded bytes stand for at the least: with the longest codes.
+/// Least number of bytes that `len` encoded bytes decode to: with the longest codes.
 pub(super) const fn min_decoded_len(len: u64) -> u64 {
-    // Rounded down before the multiplication, which no length overflows then.
+    // Division before multiplication, so that no length overflows.
     len.saturating_sub(1) / LONGEST as u64 * 8
 }
 
 /// Appends `text`, encoded.
 pub(super) fn encode(text: &[u8], out: &mut Vec<u8>) {
-    // Bits that wait, right-aligned; fewer than 8 between symbols.
+    // Pending bits, right-aligned; fewer than 8 between symbols.
     let mut bits = 0_u64;
     let mut count = 0;
     for &byte in text {
@@ -132,10 +132,10 @@ pub(super) fn encode(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends what `code` stands for: at most 8 bytes for 5.
+/// Appends the text of `code`: at most 8 bytes for 5.
 pub(super) fn decode(code: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     out.reserve(code.len() * 8 / 5);
-    // Bits that wait, left-aligned, zeros behind them.
+    // Pending bits, left-aligned, followed by zeros.
     let mut bits = 0_u64;
     let mut count = 0_u32;
     let mut rest = code.iter();
@@ -171,11 +171,11 @@ fn next(bits: u64) -> Result<(u8, u32), Fault> {
             return Ok((symbol, length as u32));
         }
     }
-    // Only the end symbol's code is left, and ones beyond it.
+    // Only the code of the end symbol and longer runs of ones are left.
     Err(Fault::Huffman)
 }
 
-/// The last `count` bits: fewer than 8, and all ones.
+/// The last `count` bits must be fewer than 8, and all ones.
 fn check_padding(bits: u64, count: u32) -> Result<(), Fault> {
     if count < 8 && bits.leading_ones() >= count {
         Ok(())

@@ -1,12 +1,11 @@
-//! Encoder and decoder instructions (RFC 9204, sections 4.3 and 4.4), and how streams of them are read
-//! whatever the pieces they come in.
+//! Encoder and decoder instructions (RFC 9204, sections 4.3 and 4.4), and their incremental parser.
 
 use super::error::Fault;
 use super::field::OVERHEAD;
 use super::integer::{self, ReadError, Reader};
 use super::string::{self, Literal};
 
-/// Where a name comes from in an insertion.
+/// Source of a name in a received insertion.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum NameSource<'a> {
     /// Index in the static table.
@@ -30,8 +29,8 @@ pub(super) enum EncoderInstruction<'a> {
 }
 
 impl<'a> EncoderInstruction<'a> {
-    /// Reads one for a table of this capacity. Strings that fit in no entry are refused before they are
-    /// complete, so that little is ever kept of an unfinished instruction.
+    /// Reads one for a table of this capacity. Strings that fit in no entry are rejected before they
+    /// are complete, which bounds the buffer for an incomplete instruction.
     pub(super) fn read(reader: &mut Reader<'a>, capacity: u64) -> Result<Self, ReadError> {
         let max = capacity.saturating_sub(OVERHEAD);
         let first = reader.peek()?;
@@ -56,7 +55,7 @@ impl<'a> EncoderInstruction<'a> {
     }
 }
 
-/// Where a name comes from in an insertion that is written.
+/// Source of a name in an insertion to be written.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum NameFor<'a> {
     Static(u64),
@@ -87,11 +86,11 @@ pub(super) fn write_duplicate(relative: u64, out: &mut Vec<u8>) {
 /// An instruction on the decoder stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum DecoderInstruction {
-    /// The earliest section of this stream that was not acknowledged is.
+    /// Section Acknowledgment: the earliest unacknowledged section of this stream is acknowledged.
     Acknowledge(u64),
-    /// No section of this stream will be read.
+    /// Stream Cancellation: no section of this stream will be decoded.
     Cancel(u64),
-    /// So many more insertions have arrived.
+    /// Insert Count Increment: so many more insertions have arrived.
     Increment(u64),
 }
 
@@ -116,8 +115,8 @@ impl DecoderInstruction {
     }
 }
 
-/// Reads as many instructions as `partial` and then `data` hold with `one`, which reads and obeys one. What
-/// is left of the last goes to `partial`.
+/// Processes all complete instructions in `partial` followed by `data` with `one`, which reads and executes
+/// one. An incomplete last instruction is kept in `partial`.
 pub(super) fn read_all(
     partial: &mut Vec<u8>,
     data: &[u8],

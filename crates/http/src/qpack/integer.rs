@@ -1,27 +1,27 @@
-//! Prefixed integers (RFC 7541, section 5.1; RFC 9204, section 4.1.1), and the reader of everything that is
-//! made of them.
+//! Prefixed integers (RFC 7541, section 5.1; RFC 9204, section 4.1.1), and the reader on which all parsers
+//! of QPACK are built.
 //!
-//! Values go up to 2^62 - 1. Nine bytes after the prefix hold any such value; more are refused even if they
-//! only add zeros, so that no integer is long for nothing.
+//! Values go up to 2^62 - 1. Nine bytes after the prefix hold any such value; longer encodings are rejected
+//! even if they only add zeros.
 
 use super::error::Fault;
 
-/// The largest integer that is read.
+/// The largest integer that is accepted.
 pub(super) const MAX: u64 = (1 << 62) - 1;
-/// Bytes after the prefix at most.
+/// Most bytes after the prefix.
 const MAX_CONTINUATION: u32 = 9;
 
-/// Why nothing could be read.
+/// Why a value could not be read.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum ReadError {
-    /// The bytes end early: on a stream, more may come.
+    /// The bytes end early: on a stream, more may follow.
     End,
-    /// No more bytes can make it right.
+    /// Invalid, whatever bytes follow.
     Fault(Fault),
 }
 
 impl ReadError {
-    /// What is wrong when no more bytes will come.
+    /// The error if no more bytes follow.
     pub(super) const fn at_end(self) -> Fault {
         match self {
             Self::End => Fault::Truncated,
@@ -57,7 +57,7 @@ impl<'a> Reader<'a> {
         self.position == self.bytes.len()
     }
 
-    /// The next byte, which stays: its high bits say what it starts.
+    /// The next byte, which is not consumed: its high bits determine the type.
     pub(super) fn peek(&self) -> Result<u8, ReadError> {
         self.bytes.get(self.position).copied().ok_or(ReadError::End)
     }

@@ -1,15 +1,15 @@
 //! QPACK (RFC 9204): compression of field sections for HTTP/3, sans-I/O.
 //!
-//! An [`Encoder`] turns lists of [`Field`]s into encoded field sections and instructions for the peer's
-//! table; a [`Decoder`] does the reverse. Neither knows streams: the caller carries the sections in HEADERS
-//! frames, and moves the bytes of the encoder stream and of the decoder stream (their type bytes are its own
-//! affair).
+//! An [`Encoder`] encodes lists of [`Field`]s to encoded field sections and instructions for the peer's
+//! table; a [`Decoder`] does the reverse. Streams are outside of this module: the caller carries the
+//! sections in HEADERS frames, and moves the bytes of the encoder stream and of the decoder stream (without
+//! their stream types).
 //!
 //! Contract: after any call, drain `poll_instructions` when its stream has room; after
 //! [`Decoder::on_encoder_stream`] drain [`Decoder::poll_unblocked`]. An error of either type ends the
 //! connection with [`QpackError::code`].
 //!
-//! What the peer can make grow, and its bound:
+//! State that the peer can make grow, and its bound:
 //!
 //! | what | bound | beyond |
 //! |---|---|---|
@@ -17,10 +17,10 @@
 //! | sections held while blocked | [`DecoderConfig::max_blocked_streams`] streams, a few sections each | `QPACK_DECOMPRESSION_FAILED` |
 //! | bytes of one section, encoded and decoded | [`DecoderConfig::max_field_section_size`] | [`Decoded::TooLarge`] |
 //! | fields of one section | [`DecoderConfig::max_fields`] | [`Decoded::TooLarge`] |
-//! | a started encoder instruction | what an entry of the table's capacity needs | `QPACK_ENCODER_STREAM_ERROR` |
-//! | decoder instructions that nobody polls | 64 KiB | `H3_EXCESSIVE_LOAD` |
-//! | encoder instructions that nobody polls | the table's capacity, for entries stay until acknowledged | no insertion |
-//! | references without acknowledgement | [`EncoderConfig::max_references`] | no dynamic references |
+//! | an incomplete encoder instruction | size of an entry of the table's capacity | `QPACK_ENCODER_STREAM_ERROR` |
+//! | decoder instructions not polled | 64 KiB | `H3_EXCESSIVE_LOAD` |
+//! | encoder instructions not polled | the table's capacity, because entries stay until acknowledged | no insertion |
+//! | unacknowledged references | [`EncoderConfig::max_references`] | no dynamic references |
 //!
 //! Not here: the meaning of fields, pseudo-headers, HTTP frames (`h3`).
 

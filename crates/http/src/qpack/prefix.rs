@@ -1,4 +1,4 @@
-//! What stands before a field section's lines: Required Insert Count and Base (RFC 9204, section 4.5.1).
+//! The prefix of an encoded field section: Required Insert Count and Base (RFC 9204, section 4.5.1).
 
 use super::error::Fault;
 use super::field::OVERHEAD;
@@ -7,14 +7,15 @@ use super::integer::{self, ReadError, Reader};
 /// The prefix of one section.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Prefix {
-    /// Insertions that must have arrived before the section can be decoded; 0 without dynamic references.
+    /// Insertions that must have been received before the section can be decoded; 0 without dynamic
+    /// references.
     pub(super) required: u64,
     /// The insert count that relative indices start from.
     pub(super) base: u64,
 }
 
 impl Prefix {
-    /// Appends the prefix. `max_capacity` is what the decoder's settings allow.
+    /// Appends the prefix. `max_capacity` is the limit of the decoder's settings.
     pub(super) fn write(self, max_capacity: u64, out: &mut Vec<u8>) {
         if self.required == 0 {
             out.extend_from_slice(&[0, 0]);
@@ -54,7 +55,7 @@ const fn full_range(max_capacity: u64) -> u64 {
     2 * (max_capacity / OVERHEAD)
 }
 
-/// The count that `encoded` means: the one within half a range of `inserted`.
+/// Decodes the count `encoded` to the value within half a range of `inserted`.
 fn required(encoded: u64, max_capacity: u64, inserted: u64) -> Result<u64, Fault> {
     if encoded == 0 {
         return Ok(0);
@@ -105,7 +106,7 @@ mod tests {
         let wrong = Err(Fault::RequiredInsertCount);
         assert_eq!(read(&[1, 0], 0, 0), wrong, "no table");
         assert_eq!(read(&[7, 0], 100, 10), wrong, "beyond the range");
-        assert_eq!(read(&[1, 0], 100, 0), wrong, "zero in disguise");
+        assert_eq!(read(&[1, 0], 100, 0), wrong, "encodes zero");
         assert_eq!(read(&[6, 0], 100, 0), wrong, "5 with 0 inserted, 3 at most");
         assert_eq!(
             read(&[4, 0x83], 100, 10),
@@ -128,7 +129,7 @@ mod tests {
             place in any::<prop::sample::Index>(),
             base in 0..2_000_000_u64,
         ) {
-            // An encoder refers to live entries, a decoder lags or leads by a table at most.
+            // An encoder refers to live entries; a decoder is at most one table behind or ahead.
             let entries = max_capacity / 32;
             let lowest = inserted.saturating_sub(entries) + 1;
             let required = lowest + place.index((inserted + entries - lowest + 1) as usize) as u64;

@@ -139,7 +139,7 @@ const fn less(a: &str, b: &str) -> bool {
     a.len() < b.len()
 }
 
-/// What the table has for a field.
+/// Result of a look-up in the static table.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Match {
     /// Name and value are those of this entry.

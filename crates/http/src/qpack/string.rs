@@ -14,7 +14,7 @@ pub(super) struct Literal<'a> {
 }
 
 impl Literal<'_> {
-    /// Appends what the string says.
+    /// Appends the decoded string.
     pub(super) fn decode_into(self, out: &mut Vec<u8>) -> Result<(), Fault> {
         if self.huffman {
             huffman::decode(self.bytes, out)
@@ -25,8 +25,8 @@ impl Literal<'_> {
     }
 }
 
-/// Reads a string whose flag and length take the low `bits` (2 to 8) of the next byte. A string that says
-/// more than `max` bytes is refused with `EntryTooLarge` before its bytes are there.
+/// Reads a string whose flag and length take the low `bits` (2 to 8) of the next byte. A string that
+/// decodes to more than `max` bytes is rejected with `EntryTooLarge` before its bytes were received.
 pub(super) fn read<'a>(
     reader: &mut Reader<'a>,
     bits: u32,

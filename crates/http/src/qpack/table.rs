@@ -1,6 +1,6 @@
 //! The dynamic table (RFC 9204, section 3.2): entries by absolute index, first in, first out.
 //!
-//! Which entries may be evicted is the encoder's affair; the table only keeps count.
+//! The encoder decides which entries may be evicted; the table only tracks their number and size.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::field;
 
-/// An entry, with what its owner notes about it.
+/// An entry, with a value attached by the table's owner.
 #[derive(Clone, Debug)]
 pub(super) struct Entry<T> {
     pub(super) name: Bytes,
@@ -17,7 +17,7 @@ pub(super) struct Entry<T> {
 }
 
 impl<T> Entry<T> {
-    /// Bytes that it counts (section 3.2.1).
+    /// Its size (section 3.2.1), bytes.
     pub(super) fn size(&self) -> u64 {
         field::size(&self.name, &self.value)
     }
@@ -76,12 +76,12 @@ impl<T> Table<T> {
         self.entries.get_mut(usize::try_from(place).ok()?)
     }
 
-    /// Changes the capacity. The caller evicts until [`Self::overfull`] says no.
+    /// Changes the capacity. The caller evicts until [`Self::overfull`] returns false.
     pub(super) const fn set_capacity(&mut self, capacity: u64) {
         self.capacity = capacity;
     }
 
-    /// Whether entries must go before `more` bytes fit.
+    /// Whether entries must be evicted before `more` bytes fit.
     pub(super) const fn overfull(&self, more: u64) -> bool {
         self.size.saturating_add(more) > self.capacity
     }
@@ -93,7 +93,7 @@ impl<T> Table<T> {
         Some(entry)
     }
 
-    /// Adds an entry, for which the caller has made room. Its absolute index.
+    /// Adds an entry; the caller has made room. Returns its absolute index.
     pub(super) fn push(&mut self, entry: Entry<T>) -> u64 {
         debug_assert!(!self.overfull(entry.size()));
         self.size += entry.size();

@@ -1,7 +1,7 @@
-//! What happens on one connection, and when that is reason to end it or one of its responses: no request
-//! for too long, a response that is not taken, too many requests abandoned. hyper has no limits for these.
+//! Activity of one connection and the limits on it: idle time, responses that the client does not read,
+//! abandoned requests. hyper has no limits for these.
 //!
-//! Requests report through their [`Exchange`]; the task of the connection asks.
+//! Requests report through their [`Exchange`]; the connection's task evaluates the limits.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -14,12 +14,12 @@ use super::exchange::{Exchange, Standing};
 use super::limits::Limits;
 use super::metered::Meter;
 
-/// Why a connection should end.
+/// Why a connection must end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Expiry {
-    /// No request for the idle time.
+    /// Idle timeout: no request for too long.
     Idle,
-    /// The client takes nothing of a response that can't be given up alone.
+    /// The client does not read a response that can't be reset alone.
     Stalled,
     /// The client abandons requests faster than the limits grant.
     Abused,
@@ -29,11 +29,11 @@ pub(super) enum Expiry {
 struct State {
     /// Requests so far.
     requests: u64,
-    /// Requests between their head and the moment when all of their response is written.
+    /// Requests between their head and the last written byte of their response.
     open: BTreeMap<u64, Weak<Exchange>>,
-    /// The last time a request came or went.
+    /// The last time a request started or ended.
     changed: Instant,
-    /// The request that was begun last, until the task of its stream has taken it.
+    /// The request that was started last, until the task of its stream has taken it.
     begun: Weak<Exchange>,
     abandoned: u32,
     abandon_start: Instant,
@@ -68,7 +68,7 @@ impl Activity {
         })
     }
 
-    /// Notes the begin of a request.
+    /// Records the start of a request.
     pub(super) fn begin(self: &Arc<Self>) -> Arc<Exchange> {
         let mut state = self.lock();
         let number = state.requests;
@@ -80,12 +80,12 @@ impl Activity {
         exchange
     }
 
-    /// The request that was begun last, once.
+    /// Returns the request that was started last, once.
     pub(super) fn take_begun(&self) -> Option<Arc<Exchange>> {
         std::mem::take(&mut self.lock().begun).upgrade()
     }
 
-    /// Notes that nothing of request `number` is left. Requests that were not `complete` count as abandoned.
+    /// Records the end of request `number`. A request that is not `complete` counts as abandoned.
     pub(super) fn end(&self, number: u64, complete: bool) {
         let mut state = self.lock();
         state.open.remove(&number);
@@ -105,22 +105,23 @@ impl Activity {
         }
     }
 
-    /// Bytes that the socket has taken so far.
+    /// Bytes written to the socket so far.
     pub(super) fn sent(&self) -> u64 {
         self.meter.sent.load(Ordering::Relaxed)
     }
 
-    /// Counts idle time from now on.
+    /// Restarts the idle time.
     pub(super) fn start(&self) {
         self.lock().changed = Instant::now();
     }
 
-    /// Requests that began so far.
+    /// Requests started so far.
     pub(super) fn requests(&self) -> u64 {
         self.lock().requests
     }
 
-    /// Waits until the connection should end; gives up responses meanwhile that are not taken.
+    /// Waits until the connection must end; meanwhile resets responses that the client does not
+    /// read.
     pub(super) async fn expired(&self) -> Expiry {
         loop {
             let look = match self.judge() {
@@ -134,13 +135,13 @@ impl Activity {
         }
     }
 
-    /// Why the connection should end now; if it should not, when to look again. Requests come and
-    /// go without waking anybody, so that a look is never far away.
+    /// Why the connection must end now; otherwise when to check again. Requests start and end
+    /// without waking this task, so the interval between checks is short.
     fn judge(&self) -> Result<Expiry, Instant> {
         let limits = &self.limits;
         let now = Instant::now();
         let mut look = now + limits.idle_timeout.min(limits.send_timeout) / 2;
-        // The last reference to an exchange must not go while the state is locked.
+        // The last reference to an exchange must not be dropped while the state is locked.
         let open: Vec<Arc<Exchange>> = {
             let state = self.lock();
             if state.abused {

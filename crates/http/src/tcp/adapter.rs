@@ -1,5 +1,4 @@
-//! Between hyper and a tower service: what every request gets on its way in, every response on its
-//! way out.
+//! Adapter between hyper and a tower service: additions to every request and every response.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -23,7 +22,7 @@ use crate::web::response_budget::{BudgetedBody, ConnectionBudget, PieceSize, bus
 use crate::web::service::WebService;
 use crate::web::timed_body::TimedBody;
 
-/// The body of a response as hyper sees it: the service's, or a short text of ours.
+/// The body of a response as hyper sees it: the service's, or a short text of the server.
 pub(super) type OutgoingBody<B> = TrackedBody<BudgetedBody<Either<B, Body>>>;
 
 /// A tower service for the requests of one connection.
@@ -81,10 +80,11 @@ impl<S: WebService> Adapter<S> {
         }
     }
 
-    /// Wraps the body, and notes what the service may want to know.
+    /// Wraps the body, and adds the extensions for the service.
     fn prepare(&self, request: Request<Incoming>, exchange: &Exchange) -> Request<Body> {
         let limits = &self.limits;
-        // Reading would tell the client to send what nobody wants (RFC 9110, section 10.1.1).
+        // Reading would send 100 (Continue) for content that is not needed (RFC 9110, section
+        // 10.1.1).
         let asks = request.version() < Version::HTTP_2 && request.headers().contains_key(EXPECT);
         let linger = Linger {
             bytes: limits.linger_bytes,
@@ -105,7 +105,7 @@ impl<S: WebService> Adapter<S> {
         request
     }
 
-    /// What is refused before the service sees it.
+    /// Requests rejected before the service.
     fn admit(&self, request: &mut Request<Body>) -> Result<(), Box<Response<Body>>> {
         if request.headers().len() > self.limits.header_count {
             let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
@@ -115,7 +115,7 @@ impl<S: WebService> Adapter<S> {
             let text = error.to_string();
             return Err(Box::new(text_response(StatusCode::BAD_REQUEST, &text)));
         }
-        // The host of the target counts, whatever the field says (RFC 9112, section 3.2.2).
+        // The host of the target takes precedence over the field (RFC 9112, section 3.2.2).
         if let Some(authority) = request.uri().authority()
             && let Ok(value) = HeaderValue::from_str(authority.as_str())
             && request.version() < Version::HTTP_2
@@ -131,7 +131,7 @@ impl<S: WebService> Adapter<S> {
     }
 }
 
-/// Whether the content is coded in no way but chunked (RFC 9112, section 6.1).
+/// Whether the only transfer coding is chunked (RFC 9112, section 6.1).
 fn is_understood(headers: &HeaderMap) -> bool {
     headers.get_all(TRANSFER_ENCODING).iter().all(|value| {
         let value = value.as_bytes().trim_ascii();

@@ -1,5 +1,5 @@
-//! The certificates that servers show, replaceable while they run. One [`Certificates`] may stand
-//! behind several TLS configurations, of TCP and QUIC alike.
+//! Server certificates that can be replaced at run time. One [`Certificates`] may be used by
+//! several TLS configurations, of TCP and QUIC.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -15,23 +15,23 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CertificateError {
-    /// The text holds no certificate, or no private key, or a damaged one.
+    /// The text has no certificate, or no private key, or a damaged one.
     #[error("PEM: {0}")]
     Pem(pem::Error),
     /// The chain has no certificate.
     #[error("no certificate was given")]
     Empty,
-    /// The key is of an unknown kind or does not belong to the certificate.
+    /// The key is of an unsupported type or does not belong to the certificate.
     #[error("certificate and key: {0}")]
     Key(#[from] rustls::Error),
 }
 
-/// One or more certificate chains with their private keys, which can be replaced at any time.
-/// Handshakes that begin afterwards see the new ones; connections that stand keep theirs.
+/// One or more certificate chains with their private keys, which can be replaced at any time. Later
+/// handshakes use the new ones; open connections are not affected.
 ///
-/// Of several, a client gets the first that is valid for the name it asks for (RFC 6066, section 3),
-/// and the first of all if none is or if it names none. Each handshake looks through them in their
-/// order: meant for dozens, not thousands.
+/// Of several, the first that is valid for the client's server name is sent (RFC 6066, section 3),
+/// and the first of all if none is valid or the client sends no name. Each handshake searches them
+/// linearly: intended for dozens, not thousands.
 #[derive(Debug)]
 pub struct Certificates {
     current: RwLock<Arc<[Arc<CertifiedKey>]>>,
@@ -51,7 +51,7 @@ impl Certificates {
         Self::from_pems([(chain, key)])
     }
 
-    /// Several chains with their keys, from PEM texts; one at least.
+    /// Several chains with their keys, from PEM texts; at least one.
     pub fn from_pems<'a>(
         pairs: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
     ) -> Result<Self, CertificateError> {
@@ -64,7 +64,7 @@ impl Certificates {
         }
     }
 
-    /// Shows another certificate from now on. After an error the old ones stay.
+    /// Replaces the certificates by one chain. After an error the old ones stay.
     pub fn replace(
         &self,
         chain: Vec<CertificateDer<'static>>,
@@ -79,7 +79,8 @@ impl Certificates {
         self.replace_from_pems([(chain, key)])
     }
 
-    /// Shows these from now on, as [`from_pems`](Self::from_pems). After an error the old ones stay.
+    /// Replaces the certificates, as [`from_pems`](Self::from_pems). After an error the old ones
+    /// stay.
     pub fn replace_from_pems<'a>(
         &self,
         pairs: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
@@ -88,7 +89,7 @@ impl Certificates {
         Ok(())
     }
 
-    /// Shows what `other` shows, from now on.
+    /// Takes over the certificates of `other`.
     pub fn replace_with(&self, other: &Self) {
         let next = other.get();
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = next;
@@ -117,7 +118,7 @@ impl ResolvesServerCert for Certificates {
     }
 }
 
-/// Whether the certificate has `name`, as clients judge it.
+/// Whether the certificate is valid for `name`, by the rules of clients.
 fn is_valid_for(key: &CertifiedKey, name: &ServerName<'_>) -> bool {
     let Some(certificate) = key.cert.first() else {
         return false;

@@ -1,4 +1,4 @@
-//! One connection: TLS handshake, choice of the version, requests until either side ends it.
+//! One connection: TLS handshake, choice of the HTTP version, requests until either end closes it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -29,10 +29,10 @@ use crate::web::body::BoxError;
 use crate::web::connection_info::{ConnectionInfo, Transport};
 use crate::web::service::WebService;
 
-/// hyper's least buffer for the head of a request.
+/// hyper's smallest buffer for the head of a request.
 const MIN_HEADER_BUFFER: usize = 8192;
 
-/// Why a connection ended otherwise than in good order.
+/// Why a connection did not end normally.
 #[derive(Debug, Error)]
 pub(super) enum ConnectionError {
     #[error("socket: {0}")]
@@ -45,22 +45,22 @@ pub(super) enum ConnectionError {
     HandshakeTimeout,
     #[error("{0}")]
     Http(BoxError),
-    #[error("the client took nothing of a response")]
+    #[error("the client did not read a response")]
     Stalled,
     #[error("the client abandoned too many requests")]
     Abused,
-    #[error("the client did not let the connection end")]
+    #[error("the client did not let the connection close")]
     Lingering,
 }
 
-/// What all connections of a server share.
+/// State shared by all connections of a server.
 #[derive(Debug)]
 pub(super) struct Shared<S> {
     pub(super) service: S,
     pub(super) tls: Option<Arc<ServerConfig>>,
     pub(super) limits: Arc<Limits>,
     pub(super) observer: Option<Observer>,
-    /// Turns true when connections should end after the requests under way.
+    /// Becomes true when connections must end after the requests in progress.
     pub(super) draining: watch::Receiver<bool>,
 }
 
@@ -75,7 +75,7 @@ impl ConnectionError {
     }
 }
 
-/// What becomes known of a connection while it is served.
+/// Facts about a connection, collected while it is served.
 struct Record {
     begin: Instant,
     meter: Arc<Meter>,
@@ -157,7 +157,7 @@ where
     exchange(stream, record, shared).await
 }
 
-/// Requests and responses over a stream that is ready for them.
+/// Requests and responses over an established stream.
 async fn exchange<I, S>(
     stream: I,
     record: &Record,
@@ -204,7 +204,7 @@ where
     }
 }
 
-/// Sleeps until `deadline`; for ever if there is none.
+/// Sleeps until `deadline`; pending for ever if there is none.
 async fn sleep_until_some(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => sleep_until(deadline).await,
@@ -212,7 +212,8 @@ async fn sleep_until_some(deadline: Option<Instant>) {
     }
 }
 
-/// hyper with our limits, bound to the version that ALPN named. Without ALPN the first bytes tell.
+/// hyper with the server's limits, for the version chosen by ALPN. Without ALPN the first bytes
+/// determine it.
 fn builder(
     limits: &Limits,
     alpn: Option<&[u8]>,
@@ -226,8 +227,8 @@ fn builder(
         .header_read_timeout(limits.header_timeout)
         .max_buf_size(header_size as usize);
     if limits.header_count != 100 {
-        // A limit other than hyper's own costs an allocation per request. One field more than
-        // ours, so that the adapter says so, alike for both versions.
+        // A limit other than hyper's default costs an allocation per request. One field more than
+        // the server's limit, so that the adapter answers alike for both versions.
         http1.max_headers(limits.header_count.saturating_add(1));
     }
     builder

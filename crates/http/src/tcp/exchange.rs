@@ -1,5 +1,5 @@
 //! One request and its response, from the head of the request to the last byte that is written: how much of
-//! the response waits for the client, and since when.
+//! the response is unread by the client, and since when.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,29 +15,29 @@ use tokio::time::Instant;
 
 use super::activity::Activity;
 
-/// Bytes of content up to which a response may end while some of it is still to be written. The end of
-/// longer ones waits, so that their stream can be reset until then.
+/// Bytes of content up to which a response may end while some of it is unwritten. The end of longer
+/// ones is delayed until then, so that their stream can be reset.
 const ENDS_AT_ONCE: usize = 16 * 1024;
 
 #[derive(Debug)]
 struct Progress {
-    /// Bytes of content that were handed out and are not written yet.
+    /// Bytes of content handed out and not written yet.
     outstanding: usize,
-    /// A piece was handed out and the next was not asked for yet.
+    /// A piece was handed out and the next was not polled yet.
     held: bool,
-    /// The service has nothing to hand out.
+    /// The service has no data at present.
     idle: bool,
-    /// When the response began to wait for the client, or the client took something.
+    /// When the response started to wait for the client, or the client last read something.
     since: Instant,
-    /// Bytes that the socket had taken by then.
+    /// Bytes written to the socket by then.
     sent: u64,
-    /// The body waits until everything is written.
+    /// The body waits until all content is written.
     flushed: Option<Waker>,
 }
 
 impl Progress {
-    /// Notes that a piece moved on, if the socket has taken bytes since the last one did: what moves between
-    /// the buffers above it, the client has not taken. `sent` is what the socket has taken in all.
+    /// Records progress if bytes were written to the socket since the last record: moves between the buffers
+    /// above the socket are not progress of the client. `sent` is the total written to the socket.
     fn moved(&mut self, sent: u64) {
         if sent != self.sent {
             self.sent = sent;
@@ -46,24 +46,24 @@ impl Progress {
     }
 }
 
-/// How a response stands with its client.
+/// State of a response with respect to its client.
 pub(super) enum Standing {
     /// The response does not wait for the client.
     Moving,
-    /// It does, and may until then.
+    /// It waits, and may until then.
     Waits(Instant),
     /// It has waited for too long.
     Stalled,
 }
 
-/// One request and its response. Gone before it was complete, it counts as abandoned.
+/// One request and its response. Dropped before it is complete, it counts as abandoned.
 #[derive(Debug)]
 pub(super) struct Exchange {
     activity: Arc<Activity>,
     number: u64,
     progress: Mutex<Progress>,
     complete: AtomicBool,
-    /// A task of its own writes the response: the stream can be reset.
+    /// A separate task writes the response: the stream can be reset.
     has_stream: AtomicBool,
     given_up: Notify,
     /// Closed when the exchange is over.
@@ -90,12 +90,12 @@ impl Exchange {
         }
     }
 
-    /// Something that closes when the exchange is over.
+    /// A future that completes when the exchange is over.
     pub(super) fn end(&self) -> watch::Receiver<()> {
         self.over.subscribe()
     }
 
-    /// Runs the task of the stream of this exchange until it is done or given up. Dropping it resets the
+    /// Runs the task of the stream of this exchange until it ends or is reset. Dropping it resets the
     /// stream.
     pub(super) async fn run(self: Arc<Self>, stream: impl Future<Output = ()>) {
         self.has_stream.store(true, Ordering::Relaxed);
@@ -103,24 +103,24 @@ impl Exchange {
             biased;
             () = stream => {}
             () = self.given_up.notified() => {
-                tracing::debug!("a response is given up: the client takes nothing of it");
+                tracing::debug!("resetting a response: the client does not read it");
             }
         }
         self.has_stream.store(false, Ordering::Relaxed);
     }
 
-    /// Gives up the response alone; false if it can't be.
+    /// Resets the response alone; false if that is not possible.
     pub(super) fn give_up(&self) -> bool {
         let can = self.has_stream.load(Ordering::Relaxed);
         if can {
-            // It is the server that breaks it off.
+            // The server breaks it off, not the client.
             self.complete();
             self.given_up.notify_one();
         }
         can
     }
 
-    /// How the response stands at `now`, if it may wait for `patience`.
+    /// State of the response at `now`, if it may wait for `patience`.
     pub(super) fn standing(&self, now: Instant, patience: Duration) -> Standing {
         let progress = self.lock();
         if progress.outstanding == 0 && !progress.held {
@@ -138,7 +138,7 @@ impl Exchange {
         self.complete.store(true, Ordering::Relaxed);
     }
 
-    /// The next piece is asked for.
+    /// The next piece is polled.
     fn asked(&self) {
         let sent = self.activity.sent();
         let mut progress = self.lock();
@@ -147,7 +147,7 @@ impl Exchange {
         }
     }
 
-    /// The service has no piece yet.
+    /// The service has no piece at present.
     fn idle(&self) {
         self.lock().idle = true;
     }
@@ -186,7 +186,7 @@ impl Exchange {
         }
     }
 
-    /// Ready when all that was handed out is written.
+    /// Ready when everything handed out is written.
     fn poll_flushed(&self, cx: &Context<'_>) -> Poll<()> {
         let mut progress = self.lock();
         if progress.outstanding == 0 {
@@ -208,7 +208,7 @@ impl Drop for Exchange {
     }
 }
 
-/// A piece of content that reports when it is written.
+/// A piece of content that reports when it is written or dropped.
 #[derive(Debug)]
 pub(super) struct Piece {
     bytes: Bytes,
@@ -244,7 +244,7 @@ pin_project! {
         inner: B,
         exchange: Arc<Exchange>,
         bytes: usize,
-        // The end came and waits until everything before it is written: the trailers, if there are any.
+        // The end, or trailers, delayed until everything before it is written.
         ending: Option<Option<Frame<Piece>>>,
     }
 }
@@ -262,7 +262,7 @@ impl<B: Body> TrackedBody<B> {
         }
     }
 
-    /// Whether the end has to wait until everything is written.
+    /// Whether the end must be delayed until everything is written.
     fn ends_late(&self) -> bool {
         self.bytes > ENDS_AT_ONCE && self.exchange.has_stream.load(Ordering::Relaxed)
     }

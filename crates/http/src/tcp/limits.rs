@@ -1,4 +1,4 @@
-//! What one server grants its clients.
+//! Limits of one server on its clients.
 
 use std::time::Duration;
 
@@ -7,68 +7,67 @@ use crate::web::response_budget::ResponseBudget;
 use crate::web::shared_limit::SharedLimit;
 use crate::web::timed_body::Pace;
 
-/// What a [`TcpServer`](super::TcpServer) grants its clients: the cap of everything that they can
-/// make grow, and of every wait.
+/// Limits of a [`TcpServer`](super::TcpServer) on all state that clients can cause, and on every
+/// wait.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Connections at once, at least 1. Further ones wait in the backlog of the operating system.
-    /// Default: 10 000.
+    /// Simultaneous connections, at least 1. Further ones wait in the backlog of the operating
+    /// system. Default: 10 000.
     pub connections: usize,
-    /// Clients share `connections` by their addresses ([`SharedLimit`]): beyond its share a client's new
-    /// connections are closed at once. Not for servers behind a proxy, whose clients all have its address.
-    /// Default: false; servers of the façade crate have it on.
+    /// Clients share `connections` by their addresses ([`SharedLimit`]): beyond a client's share its new
+    /// connections are closed at once. Not suitable behind a proxy, where all clients have the proxy's
+    /// address. Default: false; servers of the façade crate enable it.
     pub share_by_address: bool,
     /// Time for the TLS handshake. Default: 10 s.
     pub handshake_timeout: Duration,
-    /// Bytes of the head of a request, at least 8192, which is hyper's least. HTTP/1.1 counts the
-    /// text, HTTP/2 as its SETTINGS_MAX_HEADER_LIST_SIZE does (RFC 9113, section 6.5.2).
-    /// Default: 32 KiB.
+    /// Bytes of the head of a request, at least 8192, which is hyper's minimum. HTTP/1.1 counts the
+    /// text, HTTP/2 as its SETTINGS_MAX_HEADER_LIST_SIZE does (RFC 9113, section 6.5.2). Default:
+    /// 32 KiB.
     pub header_size: u32,
     /// Fields in the head of a request; more are answered with 431. Default: 100.
     pub header_count: usize,
-    /// Time for the head of an HTTP/1.1 request, counted from the end of the previous one: it
-    /// bounds idle connections too. Default: 15 s.
+    /// Time for the head of an HTTP/1.1 request, counted from the end of the previous one: it also
+    /// bounds idle connections. Default: 15 s.
     pub header_timeout: Duration,
-    /// How fast bodies of requests must come while the service reads them. Default: a gap of at
-    /// most 30 s, and 500 bytes per second after 10 s.
+    /// Minimum rate of request bodies while the service reads them. Default: a gap of at most 30 s,
+    /// and 500 bytes per second after 10 s.
     pub body_pace: Pace,
-    /// How long a connection may be without a request: before its first, between requests.
-    /// Then it is closed in good order. Default: 60 s.
+    /// How long a connection may be without a request: before its first, between requests. Then it
+    /// is closed gracefully. Default: 60 s.
     pub idle_timeout: Duration,
-    /// How long a client may take nothing of a response, whatever else it does. Then the response is broken
-    /// off, at the latest after one and a half times this: HTTP/2 resets the stream, HTTP/1.1 ends the
-    /// connection; so does HTTP/2 for what is left of a response whose end is written already.
-    /// Default: 30 s.
+    /// How long a client may leave a response unread, whatever else it does. Then the response is aborted,
+    /// at the latest after 1.5 times this: HTTP/2 resets the stream, HTTP/1.1 ends the connection; HTTP/2
+    /// also ends it if the end of the response was already written. Default: 30 s.
     pub send_timeout: Duration,
-    /// HTTP/2 streams at once, per connection. Default: 128.
+    /// Concurrent HTTP/2 streams per connection. Default: 128.
     pub concurrent_streams: u32,
-    /// Bytes of request bodies that one HTTP/2 connection may have unread, 65 535 at least
-    /// (RFC 9113, section 6.9.2). Default: 1 MiB.
+    /// Receive window of an HTTP/2 connection for request bodies, bytes, at least 65 535 (RFC 9113,
+    /// section 6.9.2). Default: 1 MiB.
     pub connection_window: u32,
     /// Bytes of response that are buffered per HTTP/2 stream. Default: 64 KiB.
     pub send_buffer: usize,
-    /// What all responses together may keep in memory for clients that have not taken it: a budget that
-    /// several servers can share. Default: one of
-    /// [256 MiB](crate::web::response_budget::ResponseBudget::DEFAULT_BYTES) for each server.
+    /// Memory of all responses for content that clients have not read yet: a budget that several
+    /// servers can share. Default: one of [256
+    /// MiB](crate::web::response_budget::ResponseBudget::DEFAULT_BYTES) for each server.
     pub response_budget: ResponseBudget,
-    /// How long a request may go on after its response is over, when the service did not read its body to
-    /// the end. What comes meanwhile is discarded, so that clients that are still sending get to read the
+    /// How long a request may continue after its response is complete, if the service did not read its
+    /// body to the end. The rest is discarded, so that a client that is still sending can read the
     /// response. Then HTTP/2 resets the stream (RFC 9113, section 8.1), HTTP/1.1 ends the connection.
     /// Zero: at once. Default: 2 s.
     pub linger_time: Duration,
-    /// Bytes of such a body that are discarded at most; more are not read, and flow control holds the client
-    /// back. Default: 16 MiB.
+    /// Most bytes of such a body that are discarded; beyond it the body is not read, and flow control stops
+    /// the client. Default: 16 MiB.
     pub linger_bytes: usize,
-    /// HTTP/2 asks a silent client whether it is there after this time, and cuts it off when no
-    /// answer comes in the same time again. Default: 20 s.
+    /// HTTP/2 sends PING to a silent client after this time, and closes the connection if no answer
+    /// arrives within the same time again. Default: 20 s.
     pub ping_interval: Duration,
-    /// HTTP/2 streams that a client may reset before they were taken up. One more ends the
+    /// HTTP/2 streams that a client may reset before they were processed. One more ends the
     /// connection with ENHANCE_YOUR_CALM. Default: 20.
     pub pending_resets: usize,
     /// Requests that a client may abandon within [`abandon_window`](Self::abandon_window): by
-    /// resetting streams that were taken up already. One more ends the connection. Default: 200.
+    /// resetting streams in progress. One more ends the connection. Default: 200.
     pub abandoned: u32,
-    /// The period for which abandoned requests count together. Default: 10 s.
+    /// The period over which abandoned requests are counted. Default: 10 s.
     pub abandon_window: Duration,
 }
 

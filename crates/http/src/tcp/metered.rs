@@ -1,4 +1,4 @@
-//! A socket whose bytes are counted.
+//! A socket wrapper that counts bytes.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What passed.
+/// Bytes read and written.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     pub(super) sent: AtomicU64,

@@ -1,12 +1,12 @@
 //! HTTP/1.1 (RFC 9112) and HTTP/2 (RFC 9113) over TLS and TCP: hyper with limits, certificates that
-//! can be replaced, and an orderly end.
+//! can be replaced, and graceful shutdown.
 //!
 //! - [`TcpServer`], [`RunningServer`]: a socket and a tower service; draining.
-//! - [`Limits`]: the cap of everything that clients can make grow, and of every wait.
+//! - [`Limits`]: bounds on all state that clients can cause, and on every wait.
 //! - [`Certificates`], [`server_config`]: TLS.
-//! - [`ConnectionEnd`]: what is known of a connection that is over.
+//! - [`ConnectionEnd`]: facts about a closed connection.
 //!
-//! What services do lives in [`crate::web`]; HTTP/3 in [`crate::h3`].
+//! Services are in [`crate::web`]; HTTP/3 is in [`crate::h3`].
 
 mod activity;
 mod adapter;

@@ -1,4 +1,4 @@
-//! What a server tells about its connections when they are over: for logs and counts.
+//! Report of a server about each closed connection, for logs and counters.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,24 +9,24 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// In good order.
+    /// Normally.
     Orderly,
     /// The TLS handshake failed, for this reason.
     HandshakeFailed(String),
     /// The TLS handshake took too long.
     HandshakeTimeout,
-    /// The socket or the syntax of HTTP broke, or a limit was exceeded: this is why.
+    /// The socket or the syntax of HTTP failed, or a limit was exceeded, for this reason.
     Broken(String),
 }
 
-/// A connection that is over.
+/// A closed connection.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ConnectionEnd {
     /// The address of the client.
     pub peer: SocketAddr,
     /// The application protocol that TLS agreed on (RFC 7301), as on the wire; `None` without TLS,
-    /// if the client named none, and if the handshake failed.
+    /// if the client offered none, and if the handshake failed.
     pub alpn: Option<Arc<[u8]>>,
     /// Requests whose head arrived.
     pub requests: u64,
@@ -40,7 +40,7 @@ pub struct ConnectionEnd {
     pub outcome: Outcome,
 }
 
-/// Who is told.
+/// Receiver of the reports.
 #[derive(Clone)]
 pub(super) struct Observer(pub(super) Arc<dyn Fn(&ConnectionEnd) + Send + Sync>);
 

@@ -1,4 +1,4 @@
-//! Clients that speak HTTP without TLS to a port for TLS: they are told so, in plain text.
+//! Plain HTTP on a port for TLS: answered with 400 in plain text.
 
 use std::io;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use tokio::time::timeout;
 
 const ANSWER: &str = "400 Bad Request: the plain HTTP request was sent to an HTTPS port\n";
 
-/// Whether the first byte of `stream` begins a request of HTTP/1.1, or the preface of HTTP/2. Records of TLS
-/// begin with the number of their type, 22 (RFC 8446, section 5.1); methods are letters.
+/// Whether the first byte of `stream` starts a request of HTTP/1.1, or the preface of HTTP/2. Records of TLS
+/// start with their content type, 22 (RFC 8446, section 5.1); methods are letters.
 pub(super) async fn is_spoken(stream: &TcpStream) -> io::Result<bool> {
     let mut first = [0];
     let length = stream.peek(&mut first).await?;
     Ok(length == 1 && first[0].is_ascii_uppercase())
 }
 
-/// Answers 400 and ends `stream`; discards at most `bytes` of what comes for at most `time`, so that the
-/// client reads the answer before it sees its connection reset.
+/// Answers 400 and ends `stream`; discards at most `bytes` of further data for at most `time`, so that
+/// the client reads the answer before its connection is reset.
 pub(super) async fn refuse<S>(stream: &mut S, bytes: usize, time: Duration) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -33,7 +33,7 @@ where
     stream.write_all(response.as_bytes()).await?;
     stream.shutdown().await?;
     let mut rest = stream.take(bytes as u64);
-    // A client that goes on for longer is cut off.
+    // A client that continues for longer is disconnected.
     let _ = timeout(time, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await;
     Ok(())
 }

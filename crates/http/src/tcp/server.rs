@@ -1,4 +1,4 @@
-//! The server: accepts connections, counts them, ends them in good order.
+//! The TCP server: accepts connections, counts them, drains them.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,13 +21,13 @@ use crate::web::descriptors::are_exhausted;
 use crate::web::service::WebService;
 use crate::web::shared_limit::{SharedLimit, SharedPermit};
 
-/// How long to leave `accept` alone when the process has run out of descriptors.
+/// Pause before the next `accept` when the process has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// HTTP/1.1 and HTTP/2 on one TCP socket, for any tower service.
 ///
 /// Every request carries a [`ConnectionInfo`](crate::web::connection_info::ConnectionInfo) in its
-/// extensions. A service that fails is answered for with 500.
+/// extensions. If the service fails, the response is 500.
 #[derive(Debug, Clone, Default)]
 pub struct TcpServer {
     tls: Option<Arc<ServerConfig>>,
@@ -36,8 +36,7 @@ pub struct TcpServer {
 }
 
 impl TcpServer {
-    /// A server without TLS. HTTP/2 needs clients that know they will find it (RFC 9113, section
-    /// 3.3).
+    /// A server without TLS. HTTP/2 requires clients with prior knowledge (RFC 9113, section 3.3).
     pub fn plain() -> Self {
         Self::default()
     }
@@ -51,15 +50,15 @@ impl TcpServer {
         }
     }
 
-    /// Grants `limits` instead of the defaults.
+    /// Sets the limits instead of the defaults.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Tells `observer` of every connection that is over, those included whose handshake failed. Those
-    /// that the server cuts off when it stops are not told of.
+    /// Reports every closed connection to `observer`, including those whose handshake failed.
+    /// Connections cut when the server stops are not reported.
     #[must_use]
     pub fn observe(mut self, observer: impl Fn(&ConnectionEnd) + Send + Sync + 'static) -> Self {
         self.observer = Some(Observer(Arc::new(observer)));
@@ -99,52 +98,52 @@ impl TcpServer {
     }
 }
 
-/// A server at work. Dropped, it stops at once and cuts its connections.
+/// A running server. Dropping it stops it at once and cuts its connections.
 #[derive(Debug)]
 pub struct RunningServer {
     local: SocketAddr,
     drain: watch::Sender<bool>,
     count: Arc<AtomicUsize>,
-    /// Accepts until draining begins, then gives the connections that are left.
+    /// Accepts until draining starts, then returns the remaining connections.
     task: JoinHandle<JoinSet<()>>,
 }
 
-/// How many connections a server has.
+/// Observes the number of connections of a server.
 #[derive(Debug, Clone)]
 pub struct ConnectionCount(Arc<AtomicUsize>);
 
 impl ConnectionCount {
-    /// Connections at this moment, those in their handshake included.
+    /// Connections at present, including those in their handshake.
     pub fn get(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// How draining went.
+/// Result of draining.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drained {
-    /// Connections that were still busy at the deadline, and were cut.
+    /// Connections that were still busy at the deadline and were cut.
     pub cut: usize,
 }
 
 impl RunningServer {
-    /// The address that the server listens at.
+    /// The address that the server listens on.
     pub fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
-    /// Connections at this moment, those in their handshake included.
+    /// Connections at present, including those in their handshake.
     pub fn connections(&self) -> usize {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// The same count, for as long as anybody wants to know it.
+    /// A handle to the same count that may outlive this one.
     pub fn counter(&self) -> ConnectionCount {
         ConnectionCount(Arc::clone(&self.count))
     }
 
-    /// Accepts nothing more, lets requests under way finish for at most `deadline`, then cuts what
-    /// is left. HTTP/1.1 clients see `Connection: close`, HTTP/2 clients GOAWAY.
+    /// Stops accepting, lets requests in progress complete for at most `deadline`, then cuts the
+    /// remaining connections. HTTP/1.1 clients get `Connection: close`, HTTP/2 clients GOAWAY.
     pub async fn drain(mut self, deadline: Duration) -> Drained {
         let deadline = Instant::now() + deadline;
         self.drain.send_replace(true);
@@ -161,7 +160,7 @@ impl RunningServer {
 
 impl Drop for RunningServer {
     fn drop(&mut self) {
-        // The connections belong to the task and end with it.
+        // The connections are owned by the task and end with it.
         self.task.abort();
     }
 }
@@ -169,7 +168,7 @@ impl Drop for RunningServer {
 struct Acceptor<S> {
     listener: TcpListener,
     slots: Arc<Semaphore>,
-    /// By addresses of clients.
+    /// By client address.
     shares: Option<SharedLimit>,
     count: Arc<AtomicUsize>,
     shared: Arc<Shared<S>>,
@@ -203,11 +202,11 @@ where
                 Ok((stream, peer)) => match self.share(peer) {
                     Ok(share) => return (stream, peer, Place(permit, share)),
                     // Closes it.
-                    Err(error) => tracing::debug!(%peer, ?error, "a connection is refused"),
+                    Err(error) => tracing::debug!(%peer, ?error, "a connection was refused"),
                 },
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
-                    // That is logged where descriptors are watched.
+                    // Logged by the module for descriptors.
                     if !are_exhausted(&error) {
                         tracing::warn!(%error, "connections can't be accepted");
                     }
@@ -217,7 +216,7 @@ where
         }
     }
 
-    /// The share of `peer` in the connections, if they are shared.
+    /// The permit of `peer` for a connection, if connections are shared.
     fn share(&self, peer: SocketAddr) -> Result<Option<SharedPermit>, ShareError> {
         let shares = self.shares.as_ref();
         shares
@@ -243,7 +242,7 @@ where
     }
 }
 
-/// Whether `accept` failed for a client that is gone, rather than for the server.
+/// Whether `accept` failed because the client is gone, rather than because of the server.
 fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -254,13 +253,13 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     )
 }
 
-/// The place of one connection among all, and in its client's share.
+/// The permits of one connection: among all, and of its client's share.
 struct Place(
     #[expect(dead_code, reason = "held until the connection ends")] OwnedSemaphorePermit,
     #[expect(dead_code, reason = "held until the connection ends")] Option<SharedPermit>,
 );
 
-/// A connection that is counted while this lives.
+/// A connection that is counted as long as this exists.
 struct Counted {
     count: Arc<AtomicUsize>,
     _place: Place,

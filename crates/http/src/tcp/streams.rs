@@ -1,9 +1,9 @@
-//! The tasks of HTTP/2 streams: each writes one response, and can be ended without the others.
+//! The tasks of HTTP/2 streams: each writes one response and can be aborted separately.
 //!
-//! They run in the task of their connection, not beside it on other threads: what a stream has ready
-//! together, the head of a response and its content, leaves together. A client that stops sending as soon as
-//! it sees the head of an early answer, as curl does, makes its request malformed by that (RFC 9113, section
-//! 8.1.1), which resets the stream: content that were still to come would be lost.
+//! They run in the task of their connection, not on other threads: head and content of a response that are
+//! ready together are sent together. A client that stops sending as soon as it sees the head of an early
+//! answer, as curl does, thereby makes its request malformed (RFC 9113, section 8.1.1), which resets the
+//! stream: content sent later would be lost.
 
 use std::convert::Infallible;
 use std::future::{Future, pending};
@@ -19,23 +19,23 @@ use super::activity::Activity;
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Takes the tasks of one connection's streams. hyper gives the task of a request right after it has called
-/// the service with it.
+/// Receives the tasks of one connection's streams. hyper submits the task of a request right after it has
+/// called the service with it.
 #[derive(Debug, Clone)]
 pub(super) struct StreamExecutor {
     activity: Arc<Activity>,
-    /// As many at most as the connection has streams.
+    /// At most as many as the connection has streams.
     begun: UnboundedSender<Task>,
 }
 
 /// The tasks of one connection's streams.
 pub(super) struct StreamTasks {
     begun: UnboundedReceiver<Task>,
-    /// A service that panics ends its stream alone.
+    /// A service that panics ends its stream only.
     running: FuturesUnordered<CatchUnwind<AssertUnwindSafe<Task>>>,
 }
 
-/// An executor, and what runs its tasks.
+/// An executor, and the runner of its tasks.
 pub(super) fn stream_tasks(activity: &Arc<Activity>) -> (StreamExecutor, StreamTasks) {
     let (sender, begun) = unbounded_channel();
     let executor = StreamExecutor {
@@ -58,13 +58,13 @@ where
             Some(exchange) => Box::pin(exchange.run(future)),
             None => Box::pin(future),
         };
-        // Fails once the connection is over.
+        // Fails once the connection has ended.
         let _ = self.begun.send(task);
     }
 }
 
 impl StreamTasks {
-    /// Runs the tasks for as long as it is polled.
+    /// Runs the tasks as long as it is polled.
     pub(super) async fn run(&mut self) -> Infallible {
         loop {
             tokio::select! {

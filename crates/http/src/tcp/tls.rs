@@ -1,5 +1,5 @@
-//! The TLS configuration of servers for HTTP over TCP: TLS 1.3 (RFC 8446), TLS 1.2 (RFC 5246) if it
-//! is asked for, HTTP/2 before HTTP/1.1 (RFC 7301), no early data.
+//! The TLS configuration of servers for HTTP over TCP: TLS 1.3 (RFC 8446), TLS 1.2 (RFC 5246) on
+//! request, HTTP/2 before HTTP/1.1 (RFC 7301), no early data.
 
 use std::sync::Arc;
 
@@ -14,18 +14,18 @@ pub const ALPN_HTTP2: &[u8] = b"h2";
 /// The ALPN name of HTTP/1.1 (RFC 7301, section 6).
 pub const ALPN_HTTP11: &[u8] = b"http/1.1";
 
-/// The oldest version of TLS that is spoken.
+/// The oldest accepted version of TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MinTls {
     /// TLS 1.2 (RFC 5246) beside TLS 1.3, with suites that have forward secrecy and authenticate what
-    /// they encrypt, as HTTP/2 demands (RFC 9113, section 9.2.2). There are no others here.
+    /// they encrypt, as HTTP/2 requires (RFC 9113, section 9.2.2). No other suites are offered.
     Tls12,
     /// TLS 1.3 (RFC 8446) alone.
     #[default]
     Tls13,
 }
 
-/// The versions that are spoken, the best first.
+/// The accepted versions, the preferred first.
 static FROM_TLS12: [&SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
 
 impl MinTls {
@@ -37,7 +37,7 @@ impl MinTls {
     }
 }
 
-/// A configuration that shows `certificates` and offers HTTP/2 and HTTP/1.1, over TLS 1.3 alone.
+/// A configuration that uses `certificates` and offers HTTP/2 and HTTP/1.1, over TLS 1.3 alone.
 ///
 /// Errors mean that the cryptographic library lacks TLS 1.3.
 pub fn server_config(
@@ -46,7 +46,7 @@ pub fn server_config(
     server_config_from(certificates, MinTls::Tls13)
 }
 
-/// The same for clients that speak `oldest` or a newer version.
+/// The same for clients of version `oldest` or newer.
 pub fn server_config_from(
     certificates: Arc<dyn ResolvesServerCert>,
     oldest: MinTls,

@@ -1,8 +1,8 @@
-//! What becomes of the body of a request that the service has not read to its end.
+//! Handling of request bodies that the service has not read to the end.
 //!
-//! The response is complete then, but the client is still sending. HTTP/2 would reset the stream at once
-//! (RFC 9113, section 8.1), HTTP/1.1 close the connection: clients that are busy with sending may find the
-//! reset before they read the response, and lose it. So the rest is read and discarded for a while.
+//! The response is complete, but the client is still sending. HTTP/2 would reset the stream at once (RFC
+//! 9113, section 8.1), HTTP/1.1 close the connection: a client that is sending may receive the reset
+//! before it has read the response, and lose it. So the rest is read and discarded for a limited time.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -15,20 +15,21 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-/// How much of bodies is discarded.
+/// Limits on discarding.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Linger {
     pub(super) bytes: usize,
     pub(super) time: Duration,
 }
 
-/// The body of a request. Dropped before its end, the rest is discarded once the response is over.
+/// The body of a request. If dropped before its end, the rest is discarded once the response is
+/// complete.
 #[derive(Debug)]
 pub(super) struct RequestBody {
-    /// None: the end was read, or the body broke.
+    /// `None`: the end was read, or the body failed.
     inner: Option<Incoming>,
     linger: Linger,
-    /// Closes when the response is over.
+    /// Closes when the response is complete.
     response: watch::Receiver<()>,
 }
 
@@ -80,7 +81,7 @@ impl Drop for RequestBody {
         let (Some(body), Ok(runtime)) = (self.inner.take(), Handle::try_current()) else {
             return;
         };
-        // Ends with the connection at the latest: then the body fails.
+        // Ends with the connection at the latest, when the body fails.
         runtime.spawn(discard(body, self.linger, self.response.clone()));
     }
 }
@@ -99,6 +100,6 @@ async fn discard(mut body: Incoming, linger: Linger, mut response: watch::Receiv
             Ok(None | Some(Err(_))) | Err(_) => return,
         }
     }
-    // Flow control holds the client back.
+    // Flow control stops the client.
     sleep_until(deadline).await;
 }

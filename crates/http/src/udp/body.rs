@@ -1,4 +1,4 @@
-//! The content of a message as it comes: what services and users of the client read.
+//! Received content of a message, read by services and by users of the client.
 
 use std::fmt;
 use std::pin::Pin;
@@ -13,16 +13,16 @@ use http_body::{Body, Frame, SizeHint};
 use super::exchange::Exchange;
 use crate::h3::{self, BodyError, Code};
 
-/// The content of a request or response that comes over HTTP/3, and its trailers.
+/// The content of a request or response received over HTTP/3, and its trailers.
 ///
-/// What is not read stays in flow control: the peer stops sending when its window is full. Dropped
-/// before its end, it tells the peer to stop.
+/// Unread content counts against flow control: the peer stops sending when the window is full.
+/// Dropping the body before its end sends STOP_SENDING.
 pub struct RecvBody {
     /// `None` once it is over.
     exchange: Option<Arc<Exchange>>,
-    /// What a Content-Length promised and has not come yet.
+    /// Remaining bytes announced by Content-Length.
     remaining: Option<u64>,
-    /// Code of STOP_SENDING if the rest isn't wanted.
+    /// Code of STOP_SENDING if the rest isn't needed.
     unwanted: Code,
 }
 

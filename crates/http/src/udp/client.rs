@@ -1,4 +1,4 @@
-//! Sending requests over one HTTP/3 connection.
+//! Client handle of one HTTP/3 connection.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -17,19 +17,19 @@ use super::webtransport::SessionLimits;
 use crate::h3::{self, Code, RequestError};
 use crate::web::body::{Body, BoxError};
 
-/// A request got no response.
+/// Why a request got no response.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// It could not be begun. The server knows nothing of it.
+    /// It was never sent.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// The server did nothing with it: it may be sent again on another connection, whatever its
+    /// The server did not process it: it may be sent again on another connection, whatever its
     /// method (RFC 9114, sections 4.1.1 and 5.2).
     #[error("the server did not process the request ({0})")]
     Unprocessed(Code),
-    /// The server gave up, perhaps after doing something.
-    #[error("the server gave up the request with {0}")]
+    /// The server reset the request, perhaps after processing some of it.
+    #[error("the server reset the request with {0}")]
     Reset(Code),
     /// The connection ended first.
     #[error(transparent)]
@@ -37,32 +37,32 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// True if the server has certainly done nothing with the request.
+    /// True if the server has certainly not processed the request.
     pub fn is_unprocessed(&self) -> bool {
         matches!(self, Self::Request(_) | Self::Unprocessed(_))
     }
 }
 
-/// A client's end of an HTTP/3 connection. Clones are handles of the same; when the last is gone,
-/// bodies of responses included, the connection closes.
+/// A client's end of an HTTP/3 connection. Clones share the connection, which is closed when the
+/// last clone and the last response body are dropped.
 #[derive(Clone)]
 pub struct SendRequest {
     pub(super) http3: Http3,
 }
 
 impl SendRequest {
-    /// Speaks HTTP/3 on `connection`, a client's whose ALPN is `h3`. Requests may be sent at once,
-    /// as early data too if the connection permits any.
+    /// Starts HTTP/3 on `connection`, a client connection with the ALPN name `h3`. Requests may be
+    /// sent at once, as early data if the connection permits it.
     pub fn new(connection: Connection, config: h3::Config) -> Self {
         let engine = h3::Connection::client(config);
         let http3 = Http3::new(connection, engine, SessionLimits::default());
         Self { http3 }
     }
 
-    /// Sends `request` and waits for the head of the response, which comes with its content still to
-    /// be read. The request's own content goes on being sent meanwhile, by a task of the runtime.
+    /// Sends `request` and returns when the head of the response was received; its content is read
+    /// from the body. The request's own content is sent by a task of the runtime.
     ///
-    /// Waits while the server permits no more requests. Dropping the future cancels the request.
+    /// Waits while the server's stream limit is reached. Dropping the future cancels the request.
     pub async fn send<B>(&self, request: Request<B>) -> Result<Response<RecvBody>, ClientError>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -98,7 +98,7 @@ impl SendRequest {
         }
     }
 
-    /// Sends a request's head, which may ask for a WebTransport session that somebody will hold.
+    /// Sends a request's head, which may request a WebTransport session.
     pub(super) async fn begin(
         &self,
         head: &http::request::Parts,
@@ -126,18 +126,18 @@ impl SendRequest {
         .await
     }
 
-    /// True if the connection takes no more requests: it ended, or the server is going away.
+    /// True if the connection accepts no more requests: it ended, or the server sent GOAWAY.
     pub fn is_closed(&self) -> bool {
         self.http3
             .state(|state| state.going_away || state.ended.is_some())
     }
 
-    /// Requests under way.
+    /// Requests in progress.
     pub fn open_requests(&self) -> usize {
         self.http3.state(|state| state.engine.open_requests())
     }
 
-    /// The server's settings, once they came: to be kept beside the session for early data.
+    /// The server's settings, once received: to be stored with the TLS session for early data.
     pub fn peer_settings(&self) -> Option<h3::Settings> {
         self.http3
             .state(|state| state.engine.peer_settings().copied())
@@ -148,17 +148,17 @@ impl SendRequest {
         self.http3.quic().stats()
     }
 
-    /// The QUIC connection, for what is not HTTP's.
+    /// The QUIC connection, for operations of the transport.
     pub fn connection(&self) -> &Connection {
         self.http3.quic()
     }
 
-    /// Sends no more requests, lets those under way finish, then closes.
+    /// Sends no more requests, lets those in progress complete, then closes.
     pub fn shutdown(&self) {
         self.http3.shutdown();
     }
 
-    /// Closes at once; requests under way are lost.
+    /// Closes at once; requests in progress are lost.
     pub fn close(&self) {
         self.http3.close(Code::NO_ERROR, "");
     }
@@ -172,7 +172,7 @@ impl std::fmt::Debug for SendRequest {
     }
 }
 
-/// Cancels a request whose caller has gone before the response came.
+/// Cancels a request whose caller was dropped before the response was received.
 pub(super) struct Cancelled(pub(super) Option<Arc<Exchange>>);
 
 impl Cancelled {

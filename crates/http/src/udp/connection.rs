@@ -1,4 +1,4 @@
-//! A handle of one connection that speaks HTTP/3.
+//! Handle of one HTTP/3 connection.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -11,8 +11,8 @@ use super::hosted::{End, Hosted, Incoming, State};
 use super::webtransport::SessionLimits;
 use crate::h3::{self, Code};
 
-/// The QUIC connection and the engine on it. Clones are handles of the same; with the last the
-/// connection closes.
+/// The QUIC connection and the engine on it. Clones share the connection, which is closed with the
+/// last clone.
 #[derive(Clone)]
 pub(super) struct Http3 {
     connection: Connection,
@@ -20,7 +20,7 @@ pub(super) struct Http3 {
 }
 
 impl Http3 {
-    /// Lets `engine` run on `connection`.
+    /// Attaches `engine` to `connection`.
     pub(super) fn new(
         connection: Connection,
         engine: h3::Connection,
@@ -35,7 +35,7 @@ impl Http3 {
         &self.connection
     }
 
-    /// Runs `act` on the engine and its connection, and wakes whom it concerns.
+    /// Runs `act` on the engine and its connection, and wakes the tasks concerned.
     pub(super) fn with<R>(
         &self,
         act: impl FnOnce(Instant, &mut quic::Connection, &mut State) -> R,
@@ -43,7 +43,7 @@ impl Http3 {
         self.with_wakers(|now, quic, state, _| act(now, quic, state))
     }
 
-    /// As [`Http3::with`], for what wakes others itself.
+    /// As [`Http3::with`], for actions that wake tasks themselves.
     pub(super) fn with_wakers<R>(
         &self,
         act: impl FnOnce(Instant, &mut quic::Connection, &mut State, &mut Vec<Waker>) -> R,
@@ -61,8 +61,8 @@ impl Http3 {
         result
     }
 
-    /// Looks at what tasks share, or leaves something there. Unlike [`with`](Self::with) it doesn't wake
-    /// the connection's worker.
+    /// Accesses the state shared by tasks. Unlike [`with`](Self::with) it doesn't wake the connection's
+    /// worker.
     pub(super) fn state<R>(&self, look: impl FnOnce(&mut State) -> R) -> R {
         look(&mut self.hosted.lock())
     }
@@ -83,7 +83,7 @@ impl Http3 {
         .await
     }
 
-    /// Ready once the peer's settings are known, or never will be.
+    /// Ready once the peer's settings were received, or never will be.
     pub(super) fn poll_settings(&self, cx: &Context<'_>) -> Poll<Result<(), ConnectionError>> {
         let mut state = self.hosted.lock();
         if let Some(end) = &state.ended {
@@ -101,7 +101,7 @@ impl Http3 {
         self.hosted.lock().ended.clone()
     }
 
-    /// Lets requests under way finish, takes no others, then closes.
+    /// Lets requests in progress complete, accepts no others, then closes.
     pub(super) fn shutdown(&self) {
         self.with_wakers(|now, quic, state, wakers| {
             state.engine.shutdown(now, quic);

@@ -1,4 +1,4 @@
-//! Sending a body as the content of a message, no faster than the peer takes it.
+//! Sends a body as the content of a message, at the rate at which the peer accepts it.
 
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,26 +13,26 @@ use super::exchange::Exchange;
 use crate::h3::{Code, SendError};
 use crate::web::body::{Body, BoxError};
 
-/// Bytes per second and request under way that a peer must take of a connection, for responses that wait for
-/// others to be excused: what senders of content must reach, too.
+/// Least rate in bytes per second and request in progress at which a peer must read a connection so that
+/// responses waiting for others don't count as stalled; the same rate as required of senders of content.
 pub(super) const LEAST_RATE: f64 = 500.0;
 
-/// Content could not be sent to its end.
+/// Why content could not be sent to its end.
 #[derive(Debug, Error)]
 pub(super) enum ContentError {
-    /// The peer wants no more, or is gone.
+    /// The peer sent STOP_SENDING, or the connection ended.
     #[error(transparent)]
     Send(#[from] SendError),
-    /// Where it comes from failed.
+    /// The body failed.
     #[error("the content's source failed: {0}")]
     Source(BoxError),
-    /// The peer took nothing for so long.
-    #[error("the peer took nothing of it for {0:?}")]
+    /// The peer did not read anything for so long.
+    #[error("the peer did not read any of it for {0:?}")]
     Stalled(Duration),
 }
 
 impl ContentError {
-    /// The code that the peer is told (RFC 9114, section 8.1).
+    /// The error code sent to the peer (RFC 9114, section 8.1).
     fn code(&self) -> Code {
         match self {
             Self::Send(_) | Self::Stalled(_) => Code::REQUEST_CANCELLED,
@@ -41,13 +41,14 @@ impl ContentError {
     }
 }
 
-/// Sends `body` and the end. A message that can't be completed is reset.
+/// Sends `body` and the end of the stream. A message that can't be completed is reset.
 pub(super) async fn send(
     exchange: &Exchange,
     body: Body,
     patience: Option<Duration>,
 ) -> Result<(), ContentError> {
-    // If this future is dropped midway, the peer must not take what it has for the whole.
+    // If this future is dropped midway, the stream is reset, so that the peer does not treat the
+    // message as complete.
     let mut unfinished = Unfinished(Some(exchange));
     let sent = send_all(exchange, body, patience).await;
     unfinished.0 = None;
@@ -65,7 +66,7 @@ async fn send_all(
     let mut begun = false;
     loop {
         if std::mem::replace(&mut begun, true) {
-            // A piece that can't go yet would only take memory.
+            // A piece that can't be sent yet would only take memory.
             let room = std::future::poll_fn(|cx| exchange.poll_room(cx));
             match patience {
                 Some(patience) => in_time(exchange, patience, room, || false).await?,
@@ -79,7 +80,8 @@ async fn send_all(
         let frame = frame.map_err(ContentError::Source)?;
         match frame.into_data() {
             Ok(data) => {
-                // With the end at once there is one packet less, and one turn of the worker.
+                // Sending the end with the last piece saves one packet and one wake-up of the
+                // worker.
                 let last = body.is_end_stream();
                 write(exchange, data, last, patience).await?;
                 if last {
@@ -122,11 +124,11 @@ pub(super) async fn write(
     .await
 }
 
-/// What `sending` comes to, unless the peer takes nothing of the response for `patience`, and half of that
-/// again at most; `progressed` tells whether it took something since it was last asked.
+/// The result of `sending`, unless the peer reads nothing of the response for `patience` (at most 1.5
+/// times that); `progressed` returns whether it has read something since the previous call.
 ///
-/// A response that waits for others of its connection, while the peer takes those at some pace and would take
-/// this one, is not counted as stalled: a page of many files on a slow path comes one file after another.
+/// A response that waits for others of its connection, while the peer reads those at a sufficient rate, does
+/// not count as stalled: on a slow path the files of a page are sent one after another.
 async fn in_time(
     exchange: &Exchange,
     patience: Duration,
@@ -146,7 +148,7 @@ async fn in_time(
         let taken = before.map_or(0, |before| intake.acknowledged.saturating_sub(before));
         let least = intake.requests as f64 * step.as_secs_f64() * LEAST_RATE;
         let waits_its_turn = !intake.is_held_back && taken as f64 >= least;
-        // In the first step it is not measured.
+        // The rate is not measured in the first step.
         quiet_steps = if progressed() || waits_its_turn {
             0
         } else {
@@ -158,7 +160,7 @@ async fn in_time(
     }
 }
 
-/// A message whose sending has begun.
+/// A message being sent.
 struct Unfinished<'a>(Option<&'a Exchange>);
 
 impl Drop for Unfinished<'_> {

@@ -1,4 +1,5 @@
-//! The Date field of responses (RFC 9110, section 6.6.1), written once a second instead of for each.
+//! The Date field of responses (RFC 9110, section 6.6.1), formatted once a second instead of once
+//! per response.
 
 use std::cell::RefCell;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -6,11 +7,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use http::HeaderValue;
 
 thread_local! {
-    /// The last one and its second, counted from the Unix epoch.
+    /// The last value and its second since the Unix epoch.
     static LAST: RefCell<Option<(u64, HeaderValue)>> = const { RefCell::new(None) };
 }
 
-/// The present time as the field has it; `None` if the clock is before 1970.
+/// The present time in the field's format; `None` if the clock is before 1970.
 pub(super) fn date() -> Option<HeaderValue> {
     let now = SystemTime::now();
     let second = now.duration_since(UNIX_EPOCH).ok()?.as_secs();

@@ -1,4 +1,4 @@
-//! One request and its response, as tasks hold them.
+//! One request and its response, as used by tasks.
 
 use std::task::{Context, Poll};
 
@@ -11,24 +11,25 @@ use super::connection::Http3;
 use super::hosted::{Answer, Broken, Held, State};
 use crate::h3::{Body, BodyError, Code, SendError};
 
-/// A request's stream. When the last holder is gone, nothing that happens there is noted any more.
+/// A request's stream. After the last holder is dropped, events of the stream are no longer
+/// recorded.
 pub(super) struct Exchange {
     pub(super) http3: Http3,
     pub(super) id: StreamId,
 }
 
-/// How the peer takes what is sent.
+/// Progress of the peer in reading what is sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Intake {
     /// Bytes acknowledged on the connection so far.
     pub(super) acknowledged: u64,
-    /// Requests under way on it.
+    /// Requests in progress on it.
     pub(super) requests: u64,
-    /// The peer wants nothing more of this stream for now.
+    /// Flow control blocks this stream at present.
     pub(super) is_held_back: bool,
 }
 
-/// What came of waiting for a response.
+/// Result of waiting for a response.
 pub(super) enum Outcome {
     Answer(Answer),
     Broken(Broken),
@@ -53,7 +54,7 @@ impl Exchange {
                     self.held(state, |held| held.reader = Some(cx.waker().clone()));
                     Poll::Pending
                 }
-                // The engine has forgotten what was reset.
+                // A stream that was reset is already removed from the engine.
                 Err(BodyError::Closed) => Poll::Ready(Err(self.explain(state))),
                 other => Poll::Ready(other),
             }
@@ -71,7 +72,7 @@ impl Exchange {
         broken.map_or(BodyError::Closed, |broken| BodyError::Reset(broken.code))
     }
 
-    /// Gives the transport some of `data`; ready once all of it is taken, and the end too if it is the
+    /// Writes `data` to the transport; ready once all of it is accepted, and the end too if it is the
     /// `last`.
     pub(super) fn poll_write(
         &self,
@@ -94,7 +95,7 @@ impl Exchange {
         })
     }
 
-    /// Ready once the transport takes content.
+    /// Ready once the transport accepts content.
     pub(super) fn poll_room(&self, cx: &Context<'_>) -> Poll<Result<(), SendError>> {
         self.http3.with(|_, quic, state| {
             if state.engine.has_room(quic, self.id)? {
@@ -105,7 +106,7 @@ impl Exchange {
         })
     }
 
-    /// How the peer takes what is sent.
+    /// Progress of the peer in reading what is sent.
     pub(super) fn intake(&self) -> Intake {
         self.http3.with(|_, quic, state| {
             let path = quic.stats().paths.into_iter().next();
@@ -135,25 +136,25 @@ impl Exchange {
             .with(|now, quic, state| state.engine.respond(now, quic, self.id, head, end))
     }
 
-    /// Gives up our message.
+    /// Resets this end's message.
     pub(super) fn reset(&self, code: Code) {
         self.http3
             .with(|now, quic, state| state.engine.reset(now, quic, self.id, code));
     }
 
-    /// Reads no more of the peer's.
+    /// Stops reading the peer's message.
     pub(super) fn stop(&self, code: Code) {
         self.http3
             .with(|now, quic, state| state.engine.stop(now, quic, self.id, code));
     }
 
-    /// Gives up both.
+    /// Cancels both directions.
     pub(super) fn cancel(&self, code: Code) {
         self.http3
             .with(|now, quic, state| state.engine.cancel(now, quic, self.id, code));
     }
 
-    /// Waits until the peer has no use for the exchange any more.
+    /// Waits until the peer no longer needs the exchange.
     pub(super) async fn abandoned(&self) {
         std::future::poll_fn(|cx| {
             self.http3.state(|state| {
@@ -172,7 +173,7 @@ impl Exchange {
         .await;
     }
 
-    /// The code with which the peer gave up the exchange or its interest in it.
+    /// The code with which the peer reset or stopped the exchange.
     pub(super) fn given_up_with(&self) -> Option<Code> {
         self.http3.with(|_, _, state| {
             self.held(state, |held| {

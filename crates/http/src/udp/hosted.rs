@@ -1,4 +1,4 @@
-//! The engine of one connection, as its worker runs it, and the tasks that wait for it.
+//! The engine of one connection inside its worker, and the tasks that wait for it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,36 +12,36 @@ use swiftwater_units::{Instant, StreamId};
 use super::webtransport::{SessionLimits, Table};
 use crate::h3::{self, Code, Event, Fault};
 
-/// A request that came.
+/// A received request.
 pub(super) struct Incoming {
     pub(super) id: StreamId,
     pub(super) head: Box<request::Parts>,
     pub(super) early: bool,
     /// It has no content.
     pub(super) end: bool,
-    /// It asks for a WebTransport session.
+    /// It requests a WebTransport session.
     pub(super) is_session: bool,
 }
 
-/// A response whose head came.
+/// A response whose head was received.
 pub(super) struct Answer {
     pub(super) head: Box<response::Parts>,
     pub(super) end: bool,
 }
 
-/// How a request ended before its time.
+/// How a request ended early.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Broken {
     pub(super) code: Code,
     pub(super) unprocessed: bool,
 }
 
-/// A request that tasks hold: what they wait for and what came for them.
+/// A request held by tasks: their wakers and its results.
 #[derive(Default)]
 pub(super) struct Held {
     pub(super) reader: Option<Waker>,
     pub(super) writer: Option<Waker>,
-    /// Waits for the head of the response, or for the end.
+    /// Waits for the head of the response, or for the early end.
     pub(super) watcher: Option<Waker>,
     pub(super) answer: Option<Answer>,
     pub(super) broken: Option<Broken>,
@@ -56,32 +56,32 @@ impl Held {
     }
 }
 
-/// What the lock protects.
+/// State protected by the lock.
 pub(super) struct State {
     pub(super) engine: h3::Connection,
     pub(super) held: BTreeMap<StreamId, Held>,
-    /// Requests that nobody has taken up yet; as many as the transport permits streams.
+    /// Requests not yet accepted; as many as the transport permits streams.
     pub(super) incoming: VecDeque<Incoming>,
     pub(super) acceptor: Option<Waker>,
-    /// Who waits to send a request.
+    /// Tasks that wait to send a request.
     pub(super) openers: Vec<Waker>,
     pub(super) ended: Option<End>,
-    /// The peer takes no more requests.
+    /// The peer accepts no more requests.
     pub(super) going_away: bool,
     /// WebTransport sessions.
     pub(super) sessions: Table,
 }
 
-/// Why there will be nothing more on the connection.
+/// Why no more events will follow on the connection.
 #[derive(Clone, Debug)]
 pub(super) struct End {
     pub(super) reason: quic::ConnectionError,
-    /// What the peer did wrong, if that was why.
+    /// The peer's protocol violation, if that was the cause.
     pub(super) fault: Option<Fault>,
 }
 
 impl State {
-    /// Hands on what the engine has to tell.
+    /// Dispatches the engine's events.
     pub(super) fn take_events(&mut self, quic: &mut quic::Connection, wakers: &mut Vec<Waker>) {
         while let Some(event) = self.engine.poll_event() {
             self.take_event(quic, event, wakers);
@@ -161,7 +161,7 @@ impl State {
         }
     }
 
-    /// Events of requests that nobody holds any more concern nobody.
+    /// Events of requests without a holder are ignored.
     fn with_held(&mut self, id: StreamId, act: impl FnOnce(&mut Held)) {
         if let Some(held) = self.held.get_mut(&id) {
             act(held);
@@ -169,7 +169,7 @@ impl State {
     }
 }
 
-/// What the worker calls.
+/// Called by the worker.
 pub(super) struct Hosted {
     state: Mutex<State>,
 }

@@ -1,4 +1,4 @@
-//! How connections without requests end.
+//! Idle timeout of server connections, and their end.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use super::connection::Http3;
 use super::content::LEAST_RATE;
 use crate::h3::Code;
 
-/// The time for which a server's connection has had no request.
+/// The time during which a server's connection has had no request.
 pub(super) struct Idle {
     timeout: Duration,
     sleep: Pin<Box<Sleep>>,
-    /// Bytes that the client had not acknowledged when the timeout last expired.
+    /// Bytes that the client had not acknowledged at the previous expiry.
     unacknowledged: Option<u64>,
 }
 
@@ -33,7 +33,7 @@ impl Idle {
     }
 
     fn wait(&mut self) {
-        // Beyond some thirty years the clock can't say.
+        // The clock can't represent more than some thirty years.
         let until = Instant::now().checked_add(self.timeout);
         if let Some(until) = until {
             self.sleep.as_mut().reset(until);
@@ -45,8 +45,8 @@ impl Idle {
         self.sleep.as_mut().await;
     }
 
-    /// Lets the connection end: gracefully, and at once if the client has taken next to nothing of the last
-    /// responses since this was called before.
+    /// Ends the connection: gracefully, or at once if the client has acknowledged almost nothing of the
+    /// last responses since the previous call.
     pub(super) fn end(&mut self, http3: &Http3) {
         let unacknowledged = http3.quic().stats().send_buffered.get();
         match self.unacknowledged.replace(unacknowledged) {

@@ -1,10 +1,9 @@
-//! HTTP/3 on real connections, those of `swiftwater-net`: a server for tower services, a client, and
+//! HTTP/3 on connections of `swiftwater-net`: a server for tower services, a client, and
 //! WebTransport sessions for both ([`webtransport`]).
 //!
 //! The engine ([`h3`](crate::h3)) runs inside the worker of its QUIC connection; tasks of requests
 //! call it directly, under the connection's lock. Content is read from and written to the transport
-//! only as the other side of the service asks for it, so flow control reaches from the peer to the
-//! service and back.
+//! only on demand, so flow control acts from the peer to the service and back.
 
 mod body;
 mod client;

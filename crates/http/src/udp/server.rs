@@ -1,4 +1,4 @@
-//! Serving tower services over HTTP/3.
+//! HTTP/3 server for tower services.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -29,29 +29,29 @@ use crate::web::response_budget::{ConnectionBudget, PieceSize, ResponseBudget, b
 use crate::web::service::WebService;
 use crate::web::timed_body::{Pace, TimedBody};
 
-/// What all requests are told of ALPN.
+/// The ALPN name in the connection information of all requests.
 static ALPN: LazyLock<Arc<[u8]>> = LazyLock::new(|| Arc::from(ALPN_HTTP3));
 
-/// Why serving a connection ended otherwise than in good order.
+/// Why serving a connection did not end normally.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// The client and the server agreed on something else than `h3`.
-    #[error("the client does not want HTTP/3")]
+    /// Client and server negotiated another protocol than `h3`.
+    #[error("the connection was not negotiated for HTTP/3")]
     NotHttp3,
-    /// The client broke the protocol.
-    #[error("the client broke the protocol: {0}")]
+    /// The client violated the protocol.
+    #[error("the client violated the protocol: {0}")]
     Fault(#[from] Fault),
     /// The QUIC connection failed.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
 }
 
-/// HTTP/3 for any tower service, connection by connection: whoever accepts QUIC connections hands
-/// over those with the ALPN name `h3`.
+/// HTTP/3 for any tower service, one connection at a time: the caller accepts QUIC connections and
+/// passes those with the ALPN name `h3`.
 ///
 /// Every request carries a [`ConnectionInfo`] in its extensions, and [`EarlyData`] if it may be a
-/// replay. A service that fails is answered for with 500; one that panics loses only its request.
+/// replay. If the service fails, the response is 500; if it panics, only that request is lost.
 #[derive(Clone, Debug)]
 pub struct H3Server {
     config: h3::Config,
@@ -61,7 +61,7 @@ pub struct H3Server {
     budget: ResponseBudget,
     session_limits: SessionLimits,
     draining: watch::Receiver<bool>,
-    /// Keeps the default `draining` open.
+    /// The sender that keeps the default `draining` channel open.
     drain: Arc<watch::Sender<bool>>,
     open: Arc<AtomicUsize>,
 }
@@ -93,15 +93,15 @@ impl H3Server {
         }
     }
 
-    /// How fast the content of requests must come while the service reads it. Default: a gap of at
-    /// most 30 s, and 500 bytes per second after 10 s.
+    /// Minimum rate of request content while the service reads it. Default: a gap of at most 30 s,
+    /// and 500 bytes per second after 10 s.
     #[must_use]
     pub fn body_pace(mut self, pace: Pace) -> Self {
         self.pace = pace;
         self
     }
 
-    /// How long a client may take nothing of a response; then the response is reset. Default: 30 s.
+    /// How long a client may leave a response unread; then the response is reset. Default: 30 s.
     #[must_use]
     pub fn send_timeout(mut self, timeout: Duration) -> Self {
         self.send_timeout = timeout;
@@ -109,8 +109,8 @@ impl H3Server {
     }
 
     /// How long a connection may be without a request; then it is closed as by [`H3Server::drain`], whatever
-    /// else the client sends: PINGs alone keep no connection open. Default: 60 s. A client that falls
-    /// silent goes sooner, by the transport's idle timeout
+    /// else the client sends: PINGs alone do not keep a connection open. Default: 60 s. A client that sends
+    /// nothing is dropped sooner, by the transport's idle timeout
     /// ([`max_idle_timeout`](swiftwater_net::quic::TransportConfig::max_idle_timeout)).
     #[must_use]
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
@@ -118,8 +118,8 @@ impl H3Server {
         self
     }
 
-    /// What responses may take of memory until clients have acknowledged them, over all connections; further
-    /// requests are answered with 503. Servers of one process share a budget. Default: one of its own, of
+    /// Memory of responses until clients have acknowledged them, over all connections; further requests are
+    /// answered with 503. Servers of one process share a budget. Default: a separate one of
     /// [`ResponseBudget::DEFAULT_BYTES`].
     #[must_use]
     pub fn response_budget(mut self, budget: ResponseBudget) -> Self {
@@ -127,42 +127,42 @@ impl H3Server {
         self
     }
 
-    /// Takes up to `sessions` WebTransport sessions at once on each connection; more are refused with
-    /// H3_REQUEST_REJECTED. Default: what the configuration says
-    /// ([`webtransport_sessions`](h3::Config::webtransport_sessions)), and that is none. Services find
-    /// a [`SessionRequest`](super::webtransport::SessionRequest) in the extensions of requests for one.
+    /// Accepts up to `sessions` concurrent WebTransport sessions on each connection; more are rejected
+    /// with H3_REQUEST_REJECTED. Default: the configuration's
+    /// ([`webtransport_sessions`](h3::Config::webtransport_sessions)), which is none. Services find a
+    /// [`SessionRequest`](super::webtransport::SessionRequest) in the extensions of requests for one.
     #[must_use]
     pub fn webtransport(mut self, sessions: u64) -> Self {
         self.config.webtransport_sessions = sessions;
         self
     }
 
-    /// What a WebTransport session may keep until its service takes it.
+    /// Limits on what a WebTransport session buffers until its service reads it.
     #[must_use]
     pub fn session_limits(mut self, limits: SessionLimits) -> Self {
         self.session_limits = limits;
         self
     }
 
-    /// Lets all connections end after the requests under way: clients see GOAWAY (RFC 9114, section
-    /// 5.2). Connections handed over afterwards end at once.
+    /// Ends all connections after the requests in progress: clients get GOAWAY (RFC 9114, section
+    /// 5.2). Connections passed afterwards end at once.
     pub fn drain(&self) {
         self.drain.send_replace(true);
     }
 
-    /// Connections at this moment.
+    /// Connections at present.
     pub fn connections(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }
 
     /// Serves `connection` to its end.
     ///
-    /// Dropping the future closes the connection, and ends the requests under way.
+    /// Dropping the future closes the connection and ends the requests in progress.
     pub async fn serve<S>(&self, connection: Connection, service: S) -> Result<(), ServeError>
     where
         S: WebService,
     {
-        // Early data can't be for anything but what the session was made with.
+        // Early data always use the ALPN protocol of their session.
         if connection.alpn().is_some_and(|alpn| alpn != ALPN_HTTP3) {
             connection.close(Code::VERSION_FALLBACK.0, b"");
             return Err(ServeError::NotHttp3);
@@ -210,7 +210,7 @@ impl H3Server {
     }
 }
 
-/// What a connection's end means.
+/// The result for a connection's end.
 fn conclude(reason: ConnectionError, fault: Option<Fault>) -> Result<(), ServeError> {
     if let Some(fault) = fault {
         return Err(fault.into());
@@ -238,7 +238,7 @@ async fn answer<S>(
     S: WebService,
 {
     let exchange = Arc::new(exchange);
-    // A service that panics, or a server that stops, leaves a request without an answer.
+    // A service that panics, or a server that stops, leaves the request without a response.
     let unanswered = Unanswered(Some(Arc::clone(&exchange)));
     let is_head = incoming.head.method == Method::HEAD;
     let (mut request, asked) = prepare(&server, &exchange, incoming);
@@ -248,7 +248,7 @@ async fn answer<S>(
     let response = if budget.check(client).is_ok() {
         tokio::select! {
             response = serve_request(service, request) => response,
-            // Nobody waits for the answer any more.
+            // The caller for this response is gone.
             () = exchange.abandoned() => return,
         }
     } else {
@@ -276,7 +276,7 @@ async fn answer<S>(
     }
 }
 
-/// What the service says, or that it failed.
+/// The service's response, or 500 if it failed.
 async fn serve_request<S>(service: S, request: Request<Body>) -> Response<Body>
 where
     S: WebService,
@@ -291,7 +291,7 @@ where
     )
 }
 
-/// The request as the service sees it, and what there is to do if it asks for a WebTransport session.
+/// The request as the service sees it, and the offer if it requests a WebTransport session.
 fn prepare(
     server: &H3Server,
     exchange: &Arc<Exchange>,
@@ -330,7 +330,7 @@ fn prepare(
     (Request::from_parts(*head, body), None)
 }
 
-/// The service takes the WebTransport session that the request asks for.
+/// The service accepts the WebTransport session.
 async fn accept(
     server: &H3Server,
     exchange: &Exchange,
@@ -377,7 +377,7 @@ fn is_bare(status: StatusCode) -> bool {
     matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
-/// Adds what servers say unasked: the date, and the length if it is known.
+/// Adds the fields that servers generate: the date, and the length if it is known.
 fn complete<B: http_body::Body>(
     headers: &mut HeaderMap,
     status: StatusCode,
@@ -402,7 +402,7 @@ fn add_date(headers: &mut HeaderMap) {
     }
 }
 
-/// A request that has no answer yet.
+/// A request without a response so far.
 struct Unanswered(Option<Arc<Exchange>>);
 
 impl Drop for Unanswered {
@@ -413,7 +413,7 @@ impl Drop for Unanswered {
     }
 }
 
-/// A place in the count of connections.
+/// A counted connection.
 struct Counted(Arc<AtomicUsize>);
 
 impl Counted {

@@ -1,5 +1,5 @@
-//! One record per request: through `tracing` with the target `access`, or to a function of the
-//! server's own that writes text or JSON.
+//! One record per request: through `tracing` with the target `access`, or to a function given by
+//! the server that writes text or JSON.
 
 use std::fmt;
 use std::future::Future;
@@ -19,19 +19,19 @@ use super::early_data::is_early;
 use super::host::host;
 use super::observed_body::{Ending, ObservedBody};
 
-/// One request that is over.
+/// A completed request.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Record {
     /// The method.
     pub method: Method,
-    /// The path, with the query if [`AccessLogLayer::with_query`] asked for it; as the client wrote it.
+    /// The path, with the query if [`AccessLogLayer::with_query`] asked for it; as sent by the client.
     pub target: String,
-    /// The host that was asked for, with its port if the client wrote one.
+    /// The requested host, with its port if the client sent one.
     pub host: Option<String>,
     /// The version of HTTP.
     pub version: Version,
-    /// The address of the client, if the server told it ([`ConnectionInfo`]).
+    /// The address of the client, if the server provides it ([`ConnectionInfo`]).
     pub peer: Option<SocketAddr>,
     /// Whether the request may be a replay ([`early_data`](super::early_data)).
     pub early: bool,
@@ -46,7 +46,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// A request of which nothing else is known yet: for servers that answer without this layer.
+    /// A request of which only this is known: for servers that answer without this layer.
     pub fn new(method: Method, target: String, version: Version) -> Self {
         Self {
             method,
@@ -68,7 +68,7 @@ impl Record {
     }
 }
 
-/// Where records go.
+/// Destination of the records.
 #[derive(Clone)]
 struct Sink(Arc<dyn Fn(&Record) + Send + Sync>);
 
@@ -102,8 +102,7 @@ fn trace(record: &Record) {
 /// Logs each request when its response has ended: method, path, version, peer, status, bytes of
 /// content, time from head to end in microseconds, and how it ended.
 ///
-/// Queries often hold secrets, so they are left out unless [`with_query`](Self::with_query) asks
-/// for them.
+/// Queries often hold secrets, so they are left out unless [`with_query`](Self::with_query) is set.
 #[derive(Debug, Clone, Default)]
 pub struct AccessLogLayer {
     query: bool,
@@ -111,8 +110,8 @@ pub struct AccessLogLayer {
 }
 
 impl AccessLogLayer {
-    /// Hands each request to `sink` instead of `tracing`. It is called on the threads that serve, so it
-    /// must not block.
+    /// Hands each request to `sink` instead of `tracing`. It is called on serving threads, so it must
+    /// not block.
     pub fn to(sink: impl Fn(&Record) + Send + Sync + 'static) -> Self {
         Self {
             query: false,
@@ -187,7 +186,7 @@ fn target(uri: &Uri, query: bool) -> String {
     }
 }
 
-/// What a line will say. Dropped unwritten, it says that there was no response.
+/// The record in progress. If dropped before it is written, it reports that there was no response.
 #[derive(Debug)]
 struct Line {
     record: Record,
@@ -214,11 +213,11 @@ impl Drop for Line {
     }
 }
 
-/// The line of a response that is on its way; written when its body ends.
+/// The record of a response in progress; written when its body ends.
 type LogLine = Box<dyn FnOnce(u64, Ending) + Send>;
 
 pin_project! {
-    /// The answer of an [`AccessLog`].
+    /// Response future of an [`AccessLog`].
     #[derive(Debug)]
     pub struct AccessLogFuture<F> {
         #[pin]

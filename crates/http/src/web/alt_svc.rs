@@ -1,5 +1,5 @@
-//! Telling clients of HTTP/1.1 and HTTP/2 that the same service answers over HTTP/3 (RFC 7838;
-//! RFC 9114, section 3.1.1).
+//! Layer that advertises HTTP/3 to clients of HTTP/1.1 and HTTP/2 (RFC 7838; RFC 9114, section
+//! 3.1.1).
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,12 +19,12 @@ pub struct AltSvcLayer {
 }
 
 impl AltSvcLayer {
-    /// HTTP/3 is at UDP `port` of the same host; clients may remember that for `max_age`, counted
-    /// in whole seconds.
+    /// HTTP/3 is at UDP `port` of the same host; clients may cache that for `max_age`, in whole
+    /// seconds.
     pub fn new(port: u16, max_age: Duration) -> Self {
         let value = format!("h3=\":{port}\"; ma={}", max_age.as_secs());
         Self {
-            // Digits and what the line above shows: always a valid value.
+            // Only digits and the literal above: always a valid value.
             value: HeaderValue::from_str(&value)
                 .unwrap_or_else(|_| HeaderValue::from_static("clear")),
         }
@@ -71,7 +71,7 @@ where
 }
 
 pin_project! {
-    /// The answer of an [`AltSvc`].
+    /// Response future of an [`AltSvc`].
     #[derive(Debug)]
     pub struct AltSvcFuture<F> {
         #[pin]

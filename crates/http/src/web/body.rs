@@ -1,5 +1,5 @@
-//! The body type that services of this module answer with when a message comes from more than one
-//! source, and short plain-text answers.
+//! The body type of services whose messages come from more than one source, and short plain-text
+//! responses.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -12,11 +12,10 @@ use http_body::{Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full};
 
-/// What a body of unknown type may fail with.
+/// Error of a body of unknown type.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// A body whose type is not known beforehand: what servers hand to services, and services may
-/// answer with.
+/// A body of erased type: servers pass it to services, and services may answer with it.
 #[derive(Debug)]
 pub struct Body(UnsyncBoxBody<Bytes, BoxError>);
 
@@ -35,7 +34,7 @@ impl Body {
         Self::new(Empty::new())
     }
 
-    /// A body that is in memory already.
+    /// A body that is already in memory.
     pub fn full(content: impl Into<Bytes>) -> Self {
         Self::new(Full::new(content.into()))
     }
@@ -97,7 +96,7 @@ impl http_body::Body for Body {
     }
 }
 
-/// A short answer in plain text: the status code and `text`.
+/// A short response in plain text: the status code and `text`.
 pub fn text_response(status: StatusCode, text: &str) -> Response<Body> {
     let line = status_line(status, text);
     let length = line.len();
@@ -112,7 +111,7 @@ pub fn text_response(status: StatusCode, text: &str) -> Response<Body> {
     response
 }
 
-/// The content of a short answer, one line: `404 Not Found: no such file`.
+/// The content of a short response, one line: `404 Not Found: no such file`.
 pub(crate) fn status_line(status: StatusCode, text: &str) -> String {
     let reason = status.canonical_reason().unwrap_or_default();
     if text.is_empty() {

@@ -1,5 +1,5 @@
-//! Negotiated compression of responses: `tower_http`'s layer for those that `admission` lets pass, and
-//! entity tags that stay true.
+//! Negotiated compression of responses: `tower_http`'s layer for those that `admission` selects, and
+//! weakened entity tags.
 
 mod admission;
 mod permitted_body;
@@ -23,29 +23,29 @@ pub use permitted_body::PermittedBody;
 use super::shared_limit::SharedLimit;
 use admission::{Admission, Admitted, OnlyAdmitted};
 
-/// Bodies shorter than this hardly get shorter.
+/// Shorter bodies are not compressed: the gain is small.
 pub const MIN_SIZE: u64 = 860;
 
-/// Bodies longer than this are sent as they are unless [`Compress::max_size`] says otherwise: 16 MiB.
+/// Bodies longer than this are not compressed unless [`Compress::max_size`] is set: 16 MiB.
 pub const MAX_SIZE: u64 = 16 << 20;
 
-/// What a place of [`Compress::budget`] stands for: content of this many bytes that is being compressed.
+/// Unit of [`Compress::budget`]: content of this many bytes that is being compressed.
 pub const PLACE_SIZE: u64 = 64 << 10;
 
-/// Places that a response of unknown length takes.
+/// Units taken by a response of unknown length.
 pub const PLACES_OF_UNKNOWN: usize = 16;
 
-/// Compresses responses with br, zstd or gzip, as the client prefers (RFC 9110, section 12.5.3),
-/// where that pays: whole ones, of at least [`MIN_SIZE`] bytes or of unknown length, whose type is text of
-/// some kind and that `Cache-Control: no-transform` does not forbid to touch. `text/event-stream` is left
-/// alone: compression would hold events back.
+/// Compresses responses with br, zstd or gzip, as the client prefers (RFC 9110, section 12.5.3), where
+/// that pays: whole ones, of at least [`MIN_SIZE`] bytes or of unknown length, whose type is text of some
+/// kind and without `Cache-Control: no-transform`. `text/event-stream` is not compressed: compression
+/// would delay events.
 ///
-/// Compression takes far more time than asking for it, so it is bounded: responses larger than
-/// [`max_size`](Self::max_size) are not compressed, and of the others only as many at once as the
-/// [`budget`](Self::budget) has places for; the rest is sent as it is.
+/// Compression costs far more CPU time than a request for it, so it is bounded: responses larger
+/// than [`max_size`](Self::max_size) are not compressed, and of the others only as many at once as
+/// the [`budget`](Self::budget) has units for; the rest is sent uncompressed.
 ///
-/// Strong entity tags of compressed responses become weak, since the bytes are no longer those the tag
-/// stood for (RFC 9110, section 8.8.3.3).
+/// Strong entity tags of compressed responses become weak, because the bytes differ from those that
+/// the tag identifies (RFC 9110, section 8.8.3.3).
 #[derive(Debug, Clone)]
 pub struct Compress {
     level: CompressionLevel,
@@ -64,7 +64,7 @@ impl Default for Compress {
 }
 
 impl Compress {
-    /// Compresses harder than the default, which is the fastest of each algorithm.
+    /// Uses a higher compression level than the default, which is the fastest of each algorithm.
     #[must_use]
     pub fn level(mut self, level: CompressionLevel) -> Self {
         self.level = level;
@@ -78,8 +78,8 @@ impl Compress {
         self
     }
 
-    /// What is compressed at once: a place for each [`PLACE_SIZE`] bytes of content, or
-    /// [`PLACES_OF_UNKNOWN`] where the length is not known. Default: 1,024 places, 64 MiB, for this layer
+    /// Limit of concurrent compression: one unit for each [`PLACE_SIZE`] bytes of content, or
+    /// [`PLACES_OF_UNKNOWN`] where the length is not known. Default: 1,024 units, 64 MiB, for this layer
     /// and its clones.
     #[must_use]
     pub fn budget(mut self, budget: SharedLimit) -> Self {
@@ -87,7 +87,7 @@ impl Compress {
         self
     }
 
-    /// A budget as the default has one.
+    /// The default budget.
     pub fn default_budget() -> SharedLimit {
         SharedLimit::new(1024)
     }
@@ -107,7 +107,7 @@ impl<S> Layer<S> for Compress {
     }
 }
 
-/// Whether compressing a response pays and is permitted, and how long its content is, if known.
+/// Whether compressing a response is permitted and useful, and the length of its content, if known.
 fn is_worthwhile<B: Body>(response: &Response<B>, max_size: u64, length: Option<u64>) -> bool {
     let headers = response.headers();
     response.status() != StatusCode::PARTIAL_CONTENT
@@ -118,7 +118,7 @@ fn is_worthwhile<B: Body>(response: &Response<B>, max_size: u64, length: Option<
         && !forbids_transformation(headers)
 }
 
-/// The length of a response's content. That of HEAD is only in its head.
+/// The length of a response's content; for HEAD it is only in the head.
 fn content_length<B: Body>(response: &Response<B>, head: bool) -> Option<u64> {
     let of_body = response.body().size_hint().exact().filter(|_| !head);
     let field = || {
@@ -133,7 +133,8 @@ fn content_length<B: Body>(response: &Response<B>, head: bool) -> Option<u64> {
     of_body.or_else(field)
 }
 
-/// Names types whose content is text, or close to it. What is unknown is taken for compressed.
+/// Lists types whose content is text or similar. Unknown types are assumed to be compressed
+/// already.
 fn is_compressible(headers: &HeaderMap) -> bool {
     let Some(content_type) = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()) else {
         return false;
@@ -213,7 +214,7 @@ impl<S: fmt::Debug> fmt::Debug for Compressed<S> {
 }
 
 pin_project! {
-    /// The answer of a [`Compressed`] service.
+    /// Response future of a [`Compressed`] service.
     pub struct CompressFuture<F> {
         #[pin]
         inner: F,
@@ -230,8 +231,8 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut response = ready!(self.project().inner.poll(cx))?;
         let admitted = response.extensions_mut().remove::<Admitted>();
-        // Compression takes the length away; a body that came coded mostly has one, and keeps its
-        // tag.
+        // Compression removes the length; a body that was already coded mostly has one, and keeps
+        // its tag.
         let headers = response.headers_mut();
         if headers.contains_key(CONTENT_ENCODING) && !headers.contains_key(CONTENT_LENGTH) {
             weaken(headers);

@@ -1,23 +1,23 @@
-//! What is known of the connection that a request came by. Servers put it into the extensions of
-//! every request; the access log, the proxy's `Forwarded` and services read it there.
+//! Facts about the connection that a request was received on. Servers put them into the extensions
+//! of every request; the access log, the proxy's `Forwarded` and services read it there.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// How bytes travel below HTTP.
+/// Transport below HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Transport {
-    /// TCP without protection.
+    /// TCP without TLS.
     Tcp,
     /// TLS over TCP.
     Tls,
-    /// QUIC, which is always protected.
+    /// QUIC, which is always encrypted.
     Quic,
 }
 
 impl Transport {
-    /// The scheme of URIs that are reached this way: `http` or `https`.
+    /// The scheme of URIs for this transport: `http` or `https`.
     pub fn scheme(self) -> &'static str {
         match self {
             Self::Tcp => "http",
@@ -26,18 +26,19 @@ impl Transport {
     }
 }
 
-/// The connection that a request came by, in the extensions of the request.
+/// The connection that a request was received on, in the extensions of the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectionInfo {
-    /// The address of the client, as the socket says. With QUIC it may change between requests.
+    /// The address of the client, as reported by the socket. With QUIC it may change between
+    /// requests.
     pub peer: SocketAddr,
-    /// The address that the client reached.
+    /// The local address of the connection.
     pub local: SocketAddr,
-    /// How bytes travel below HTTP.
+    /// Transport below HTTP.
     pub protocol: Transport,
     /// The application protocol that TLS agreed on (RFC 7301), as on the wire: `h3`, `h2`,
-    /// `http/1.1`. None without TLS, or when the client named none.
+    /// `http/1.1`. `None` without TLS, or if the client offered none.
     pub alpn: Option<Arc<[u8]>>,
-    /// The name that the client asked TLS for (RFC 6066, section 3), if any.
+    /// The server name of the client's TLS handshake (RFC 6066, section 3), if any.
     pub server_name: Option<Arc<str>>,
 }

@@ -1,16 +1,15 @@
-//! What happens when the process or the system has no file descriptor left: one line a minute, whoever
-//! runs into it.
+//! Exhaustion of file descriptors of the process or the system: logged at most once a minute.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often it is said.
+/// Interval between two log lines.
 const INTERVAL: Duration = Duration::from_secs(60);
 
 static SAID: Mutex<Option<Instant>> = Mutex::new(None);
 
-/// Whether a call failed for want of a file descriptor (EMFILE, ENFILE). If it did, that is logged at
+/// Whether a call failed for lack of a file descriptor (EMFILE, ENFILE). If it did, that is logged at
 /// error level, once a minute for the whole process.
 pub fn are_exhausted(error: &io::Error) -> bool {
     if !is_exhaustion(error) {

@@ -1,7 +1,8 @@
-//! Requests that came in early data, which an attacker may have recorded and sent again (RFC 8470).
+//! Requests received as early data (0-RTT), which an attacker may have recorded and replayed (RFC
+//! 8470).
 //!
-//! Servers mark such requests with [`EarlyData`]; [`EarlyDataLayer`] keeps those with unsafe methods
-//! from services that don't know.
+//! Servers mark such requests with [`EarlyData`]; [`EarlyDataLayer`] rejects those with unsafe
+//! methods before services that don't handle replays.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,22 +14,22 @@ use tower::{Layer, Service};
 
 use super::body::{Body, text_response};
 
-/// The field by which an intermediary says that it forwards what came in early data (RFC 8470,
+/// The field by which an intermediary marks requests that it received as early data (RFC 8470,
 /// section 5.1).
 pub const EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
 
-/// In the extensions of a request: at least a part of it came in early data, and the handshake was
-/// not complete when it was handed out.
+/// In the extensions of a request: at least a part of it was received as early data, and the
+/// handshake was not complete when it was passed to the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EarlyData;
 
-/// Whether a request may be a replay: it came in early data here, or the intermediary before this
-/// server says so.
+/// Whether a request may be a replay: it was received as early data here, or by the intermediary
+/// before this server.
 pub fn is_early<B>(request: &Request<B>) -> bool {
     request.extensions().get::<EarlyData>().is_some() || says_early(request.headers())
 }
 
-/// Whether `Early-Data: 1` is among `headers`. Other values mean nothing.
+/// Whether `Early-Data: 1` is among `headers`. Other values are ignored.
 pub(super) fn says_early(headers: &HeaderMap) -> bool {
     headers
         .get_all(EARLY_DATA)
@@ -79,10 +80,10 @@ where
 }
 
 pin_project! {
-    /// The answer of an [`EarlyDataGuard`].
+    /// Response future of an [`EarlyDataGuard`].
     #[derive(Debug)]
     pub struct EarlyDataFuture<F> {
-        // None: the request must wait for the handshake.
+        // `None`: the request must wait for the handshake.
         #[pin]
         inner: Option<F>,
     }

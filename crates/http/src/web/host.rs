@@ -1,4 +1,4 @@
-//! Which host a request is for (RFC 9110, section 7.2), and whether it says so properly.
+//! The host of a request (RFC 9110, section 7.2), and its validation.
 
 use std::net::Ipv6Addr;
 
@@ -7,7 +7,7 @@ use http::uri::Authority;
 use http::{HeaderValue, Request, Version};
 use thiserror::Error;
 
-/// The host that `request` is for, as the client wrote it, with its port if there is one: the
+/// The host that `request` is for, as sent by the client, with its port if there is one: the
 /// authority of the target, else the field `Host`. `None` if neither is there, or if `Host` is not
 /// text.
 pub fn host<B>(request: &Request<B>) -> Option<&str> {
@@ -17,35 +17,35 @@ pub fn host<B>(request: &Request<B>) -> Option<&str> {
     }
 }
 
-/// The name or address in a `host` of that kind: without port, in lower case, without the dot at the
-/// end that makes names absolute. IPv6 addresses keep their brackets. `None` if it is no host, as with
-/// user information before it or an empty label in it.
+/// The name or address in such a `host`: without port, in lower case, without the dot at the end that
+/// makes names absolute. IPv6 addresses keep their brackets. `None` if it is invalid, as with user
+/// information before it or an empty label in it.
 pub fn host_name(host: &str) -> Option<String> {
     let name = split(host)?;
     let name = name.strip_suffix('.').unwrap_or(name);
     Some(name.to_ascii_lowercase())
 }
 
-/// Why the host of a request is not clear. Such requests are to be answered with 400.
+/// Why the host of a request is invalid. Such requests must be answered with 400.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// Neither the target nor a field names one.
+    /// Neither the target nor a field has one.
     #[error("no host")]
     Missing,
     /// There are several `Host` fields.
     #[error("several hosts")]
     Several,
-    /// It is not the name or address of a host, perhaps with a port.
+    /// It is not a name or address with an optional port.
     #[error("not a host")]
     Invalid,
-    /// `Host` says otherwise than `:authority`.
+    /// `Host` differs from `:authority`.
     #[error("two different hosts")]
     Different,
 }
 
-/// Whether `request` names its host as it must: HTTP/1.1 in one `Host` field, whatever the form of its target
-/// (RFC 9112, section 3.2), HTTP/2 and HTTP/3 in `:authority`, in `Host`, or alike in both (RFC 9113,
+/// Whether `request` has its host as required: HTTP/1.1 in one `Host` field, whatever the form of its target
+/// (RFC 9112, section 3.2), HTTP/2 and HTTP/3 in `:authority`, in `Host`, or the same in both (RFC 9113,
 /// section 8.3.1; RFC 9114, section 4.3.1).
 pub fn check<B>(request: &Request<B>) -> Result<(), HostError> {
     let mut fields = request.headers().get_all(HOST).iter();

@@ -1,4 +1,4 @@
-//! Counting requests through the `metrics` crate, and showing the counts to Prometheus.
+//! Request metrics through the `metrics` crate, and their rendering for Prometheus.
 //!
 //! | metric | kind | labels |
 //! |---|---|---|
@@ -8,7 +8,7 @@
 //! | `swiftwater_http_response_body_bytes_total` | counter | version |
 //! | `swiftwater_http_responses_abandoned_total` | counter | version |
 //!
-//! Labels take few values whatever clients send: unknown methods count as `other`.
+//! The number of label values is bounded whatever clients send: unknown methods count as `other`.
 
 use std::convert::Infallible;
 use std::future::{Future, Ready, ready};
@@ -38,7 +38,7 @@ const BUCKETS: [f64; 14] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 20.0, 60.0,
 ];
 
-/// A recorder that renders for Prometheus, with buckets for the durations. It counts once it is
+/// A recorder that renders for Prometheus, with buckets for the durations. It records once
 /// installed: `metrics::set_global_recorder` for the process.
 pub fn prometheus() -> Result<metrics_exporter_prometheus::PrometheusRecorder, BuildError> {
     let duration = Matcher::Full(DURATION.to_owned());
@@ -46,7 +46,7 @@ pub fn prometheus() -> Result<metrics_exporter_prometheus::PrometheusRecorder, B
     Ok(builder.build_recorder())
 }
 
-/// Counts the requests that pass.
+/// Counts requests.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MetricsLayer;
 
@@ -86,7 +86,7 @@ where
     }
 }
 
-/// A request between its head and the end of its response.
+/// A request before the end of its response.
 #[derive(Debug)]
 struct Flight {
     method: &'static str,
@@ -132,7 +132,7 @@ impl Drop for Flight {
 type OnEnd = Box<dyn FnOnce(u64, Ending) + Send>;
 
 pin_project! {
-    /// The answer of a [`Counted`] service.
+    /// Response future of a [`Counted`] service.
     #[derive(Debug)]
     pub struct CountedFuture<F> {
         #[pin]
@@ -164,8 +164,8 @@ where
     }
 }
 
-/// Renders the counts in the text format of Prometheus. Mount it where scrapers look, usually at
-/// `/metrics`; it does not look at the path.
+/// Renders the counts in the text format of Prometheus. Mount it at the path that is scraped,
+/// usually `/metrics`; it ignores the request's path.
 #[derive(Debug, Clone)]
 pub struct PrometheusService {
     handle: PrometheusHandle,
@@ -194,7 +194,7 @@ impl<B> Service<Request<B>> for PrometheusService {
             response.headers_mut().insert(ALLOW, allow);
             return ready(Ok(response));
         }
-        // Histograms keep raw samples until this.
+        // Histograms keep raw samples until upkeep runs.
         self.handle.run_upkeep();
         let mut response = Response::new(Body::full(self.handle.render()));
         let format = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");

@@ -1,19 +1,19 @@
-//! What a web server does above the versions of HTTP, as tower services and layers: each takes
-//! `http::Request` and gives `http::Response`, whichever version carries them.
+//! Version-independent parts of a web server as tower services and layers: each takes
+//! `http::Request` and returns `http::Response`.
 //!
 //! - [`files`]: a directory, with conditional requests and ranges.
-//! - [`request_path`]: what a path means, to whoever routes or answers it.
+//! - [`request_path`]: decoding of paths, for routing and for services.
 //! - [`proxy`]: one upstream behind this server.
-//! - [`compression`], [`alt_svc`], [`early_data`]: layers that change messages.
-//! - [`access_log`], [`metrics`]: layers that watch them.
-//! - [`body`], [`timed_body`], [`observed_body`]: bodies of unknown type, an end to bodies that come
-//!   too slowly, bodies that tell what became of them.
-//! - [`service`]: what servers take. [`shared_limit`]: what its clients share. [`response_budget`]: the memory
-//!   that responses on their way take. [`descriptors`]: when there are none left.
-//! - [`connection_info`], [`host`](mod@host): what is known of the connection that a request came by, and
-//!   which host it is for.
+//! - [`compression`], [`alt_svc`], [`early_data`]: layers that modify messages.
+//! - [`access_log`], [`metrics`]: layers that record them.
+//! - [`body`], [`timed_body`], [`observed_body`]: bodies of erased type, with a minimum rate, and
+//!   with a report of their end.
+//! - [`service`]: the service type of servers. [`shared_limit`]: limits shared by clients.
+//!   [`response_budget`]: memory of responses in progress. [`descriptors`]: exhaustion of file descriptors.
+//! - [`connection_info`], [`host`](mod@host): the connection that a request was received on, and its
+//!   host.
 //!
-//! Connections, TLS and the syntax of HTTP live elsewhere: [`crate::tcp`], [`crate::h3`].
+//! Connections, TLS and the syntax of HTTP are elsewhere: [`crate::tcp`], [`crate::h3`].
 
 pub mod access_log;
 pub mod alt_svc;

@@ -1,5 +1,4 @@
-//! A body that tells what became of it: how many bytes it gave and how it ended. The access log and
-//! the metrics hang on it.
+//! A body that reports its bytes and how it ended. Used by the access log and the metrics.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,16 +10,16 @@ use pin_project_lite::pin_project;
 /// How a body ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ending {
-    /// Everything was handed out.
+    /// Everything was read.
     Complete,
     /// The body failed.
     Failed,
-    /// Nobody wanted the rest: the peer went away.
+    /// The body was dropped before its end: the peer went away.
     Abandoned,
 }
 
 impl Ending {
-    /// The word for it in logs.
+    /// The name used in logs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Complete => "complete",
@@ -31,8 +30,8 @@ impl Ending {
 }
 
 pin_project! {
-    /// A body that reports to `report` once, when it ends or is dropped: the bytes it gave, and how
-    /// it ended.
+    /// A body that reports to `report` once, when it ends or is dropped: its bytes, and how it
+    /// ended.
     #[derive(Debug)]
     pub struct ObservedBody<B, F: FnOnce(u64, Ending)>  {
         #[pin]
@@ -42,7 +41,7 @@ pin_project! {
 }
 
 impl<B: Body, F: FnOnce(u64, Ending)> ObservedBody<B, F> {
-    /// `inner`, watched.
+    /// Wraps `inner`.
     pub fn new(inner: B, report: F) -> Self {
         let mut report = Report {
             report: Some(report),
@@ -91,7 +90,8 @@ impl<B: Body, F: FnOnce(u64, Ending)> Body for ObservedBody<B, F> {
             Poll::Ready(Some(Err(_))) => this.report.send(Ending::Failed),
             Poll::Ready(Some(Ok(frame))) => {
                 this.report.bytes += frame.data_ref().map_or(0, Buf::remaining) as u64;
-                // Nothing comes after trailers, and nobody may ask (RFC 9110, section 6.5).
+                // Nothing follows trailers, and the body must not be polled again (RFC 9110,
+                // section 6.5).
                 if frame.is_trailers() || this.inner.is_end_stream() {
                     this.report.send(Ending::Complete);
                 }

@@ -1,15 +1,15 @@
-//! What the path of a request means, whoever answers it: percent-decoded (RFC 3986, section 2.1), without
-//! empty segments and dot segments. Routing and files both start from here, so that no spelling of a path
-//! is routed as one thing and served as another.
+//! The decoded path of a request: percent-decoded (RFC 3986, section 2.1), without empty segments and dot
+//! segments. Routing and file service both use it, so that routing and service never interpret a path
+//! differently.
 //!
-//! Touches no file system; what a segment may name there is decided by [`files`](super::files).
+//! No file system access; [`files`](super::files) decides what a segment may name there.
 
 use std::borrow::Cow;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 use thiserror::Error;
 
-/// What is escaped when a segment is written into a URI: all but the unreserved characters of
+/// Characters escaped when a segment is written into a URI: all but the unreserved characters of
 /// RFC 3986, section 2.3.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
@@ -17,7 +17,7 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 
-/// Why the path of a request has no meaning.
+/// Why the path of a request is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum RequestPathError {
     /// The target of the request has no absolute path.
@@ -28,7 +28,7 @@ pub enum RequestPathError {
     Upwards,
 }
 
-/// The meaning of a path: decoded segments, none of which is empty, `.` or `..`.
+/// A decoded path: segments, none of which is empty, `.` or `..`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestPath<'a> {
     sent: &'a str,
@@ -39,7 +39,7 @@ pub struct RequestPath<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Segment<'a> {
     decoded: Cow<'a, [u8]>,
-    /// What follows the segment in the path as it was sent.
+    /// The rest of the path after the segment, as received.
     rest: &'a str,
 }
 
@@ -86,7 +86,7 @@ impl<'a> RequestPath<'a> {
         self.directory
     }
 
-    /// Whether other programs may read the path as another one: a decoded segment holds a slash, a
+    /// Whether other programs may interpret the path differently: a decoded segment has a slash, a
     /// backslash or NUL, or is a dot segment with parameters, such as `..;x`, which some servers resolve.
     pub fn is_ambiguous(&self) -> bool {
         self.segments().any(|segment| {
@@ -97,7 +97,7 @@ impl<'a> RequestPath<'a> {
     }
 
     /// What follows `prefix`, an absolute path without escapes, if this is `prefix` or below it: the rest
-    /// of the path as it was sent, which begins with a slash or is empty.
+    /// of the path as received, which starts with a slash or is empty.
     pub fn strip_prefix(&self, prefix: &str) -> Option<&'a str> {
         let mut rest = self.sent;
         let mut segments = self.segments.iter();
@@ -111,7 +111,7 @@ impl<'a> RequestPath<'a> {
         Some(rest)
     }
 
-    /// The path as it is commonly written: each segment encoded where it must be, one slash between them.
+    /// The canonical spelling of the path: each segment encoded where necessary, separated by one slash.
     pub fn canonical(&self) -> String {
         let mut path = String::new();
         for segment in &self.segments {
@@ -125,7 +125,7 @@ impl<'a> RequestPath<'a> {
     }
 }
 
-/// `segment` as it stands in a URI.
+/// `segment` as written in a URI.
 pub(super) fn encode_segment(segment: &[u8]) -> String {
     percent_encode(segment, SEGMENT).to_string()
 }

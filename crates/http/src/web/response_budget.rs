@@ -1,11 +1,11 @@
-//! How much of responses a process keeps in memory for clients that have not taken it yet: one budget for
-//! all connections of all versions of HTTP, shared by the addresses of clients.
+//! Memory budget of a process for response content that clients have not acknowledged or read yet: one
+//! budget for all connections of all HTTP versions, shared by client addresses.
 //!
 //! A [`BudgetedBody`] charges each piece of content from the moment it is handed out until the last reference
-//! to its bytes is dropped, wherever they are kept below: send buffers of HTTP/2, hyper's write queue,
-//! streams of QUIC until they are acknowledged. One more piece is charged for sources that read ahead.
-//! Heads of messages, state of connections and of TLS, buffers of sockets in the kernel, and what sources
-//! keep besides (encoders, connections to upstreams) are not covered; other limits bound those.
+//! to its bytes is dropped, whichever layer holds them: send buffers of HTTP/2, hyper's write queue, streams
+//! of QUIC until they are acknowledged. One more piece is charged for sources that read ahead. Heads of
+//! messages, state of connections and of TLS, buffers of sockets in the kernel, and other state of sources
+//! (encoders, connections to upstreams) are not counted; other limits bound those.
 
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -23,26 +23,26 @@ use swiftwater_quic::ShareError;
 use super::body::{Body, text_response};
 use super::shared_limit::{SharedLimit, SharedPermit};
 
-/// The smallest piece that sources are asked for, and the first of each response, in bytes.
+/// The smallest piece requested from sources, and the first of each response, in bytes.
 pub const MIN_PIECE: usize = 16 * 1024;
 
-/// The largest piece that sources are asked for, in bytes.
+/// The largest piece requested from sources, in bytes.
 pub const MAX_PIECE: usize = 64 * 1024;
 
 /// Bytes of pieces that all responses of one connection share: with more responses at once, pieces are
 /// smaller.
 const CONNECTION_PIECES: usize = 512 * 1024;
 
-/// What every response is charged as long as it lasts, unless it is shorter: a piece that is handed out and
-/// one that is read ahead. With it a response can always go on.
+/// Charge of every response while it is in progress, unless it is shorter: a piece that is handed out and
+/// one that is read ahead. With it a response can always continue.
 const FLOOR: usize = 2 * MIN_PIECE;
 
-/// The bytes of responses that a process may keep. Cheap to clone; clones are the same budget, for all
-/// servers of a process to share.
+/// The bytes of responses that a process may hold. Cheap to clone; clones share the budget, so all
+/// servers of a process can use one.
 ///
 /// When it is used up, or a client's share of it ([`SharedLimit`] has the rule), new responses are refused.
-/// Responses under way go on with one piece of [`MIN_PIECE`] at a time. Sources that give larger pieces than
-/// they are asked for exceed the budget by these, one for each response at most.
+/// Responses in progress continue with one piece of [`MIN_PIECE`] at a time. Sources that return larger
+/// pieces than requested exceed the budget by these, one for each response at most.
 #[derive(Clone, Debug)]
 pub struct ResponseBudget {
     limit: SharedLimit,
@@ -59,17 +59,17 @@ impl ResponseBudget {
         }
     }
 
-    /// Bytes that are charged now.
+    /// Bytes charged at present.
     pub fn held(&self) -> usize {
         self.limit.held()
     }
 
-    /// All bytes.
+    /// Capacity, bytes.
     pub fn capacity(&self) -> usize {
         self.limit.capacity()
     }
 
-    /// The budget as one connection draws on it.
+    /// The budget for one connection.
     pub fn connection(&self) -> ConnectionBudget {
         ConnectionBudget {
             limit: self.limit.clone(),
@@ -84,23 +84,23 @@ impl Default for ResponseBudget {
     }
 }
 
-/// A [`ResponseBudget`] as one connection draws on it. Clones are the same connection.
+/// A [`ResponseBudget`] for one connection. Clones are for the same connection.
 #[derive(Clone, Debug)]
 pub struct ConnectionBudget {
     limit: SharedLimit,
-    /// Responses under way on the connection.
+    /// Responses in progress on the connection.
     open: Arc<AtomicUsize>,
 }
 
 impl ConnectionBudget {
-    /// Whether `client` may have another response, to be asked before the service is: a request that is
-    /// refused then has had no effect. [`busy`] is the answer to one.
+    /// Whether `client` may have another response. Call it before the service: a request refused then
+    /// has had no effect. [`busy`] is the response.
     pub fn check(&self, client: IpAddr) -> Result<(), ShareError> {
         self.limit.try_acquire(client, FLOOR).map(drop)
     }
 
-    /// Charges `client` for `response` until its content is gone; refused if the budget or the client's
-    /// share is used up. `pieces` is what was put into the extensions of the request.
+    /// Charges `client` for `response` until its content is dropped; refused if the budget or the
+    /// client's share is used up. `pieces` is the extension of the request.
     pub fn admit<B: HttpBody>(
         &self,
         client: IpAddr,
@@ -135,7 +135,7 @@ impl ConnectionBudget {
     }
 }
 
-/// Bytes that are still to come of `body`, at most.
+/// Most remaining bytes of `body`.
 fn remaining<B: HttpBody>(body: &B) -> usize {
     if body.is_end_stream() {
         return 0;
@@ -146,20 +146,20 @@ fn remaining<B: HttpBody>(body: &B) -> usize {
     })
 }
 
-/// The answer to a request for whose response there is no memory: 503 (Service Unavailable), to be tried
-/// again after a second.
+/// The response to a request for which there is no memory: 503 (Service Unavailable), to be retried
+/// after a second.
 pub fn busy() -> Response<Body> {
-    let text = "too much is on its way to clients";
+    let text = "the server's memory for responses is in use";
     let mut response = text_response(StatusCode::SERVICE_UNAVAILABLE, text);
     let soon = HeaderValue::from_static("1");
     response.headers_mut().insert(RETRY_AFTER, soon);
     response
 }
 
-/// How large the pieces of a response should be, in the extensions of its request. A source that reads as
-/// it likes, from a file for instance, reads [`bytes`](Self::bytes) at most and asks anew before each piece:
-/// they grow while the client takes them and the budget permits it. A source that reads ahead begins with it
-/// when its second piece is asked for, not before, so that a client that takes nothing costs one piece.
+/// Size of the pieces of a response, in the extensions of its request. A source that can choose its piece
+/// size, a file for instance, reads at most [`bytes`](Self::bytes) and queries it before each piece: it
+/// grows while the client reads and the budget permits it. A source that reads ahead starts to when its
+/// second piece is polled, so that a client that reads nothing costs one piece.
 #[derive(Clone, Debug)]
 pub struct PieceSize(Arc<AtomicUsize>);
 
@@ -169,7 +169,7 @@ impl PieceSize {
         Self(Arc::new(AtomicUsize::new(MIN_PIECE)))
     }
 
-    /// Bytes that the next piece should have at most: between [`MIN_PIECE`] and [`MAX_PIECE`].
+    /// Most bytes of the next piece: between [`MIN_PIECE`] and [`MAX_PIECE`].
     pub fn bytes(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
@@ -181,7 +181,7 @@ impl Default for PieceSize {
     }
 }
 
-/// What one response is charged with.
+/// The charge of one response.
 #[derive(Debug)]
 struct Account {
     state: Mutex<Charge>,
@@ -191,7 +191,7 @@ struct Account {
 #[derive(Debug)]
 struct Charge {
     permit: SharedPermit,
-    /// Bytes that were handed out and are still kept somewhere.
+    /// Bytes handed out and not dropped yet.
     outstanding: usize,
     /// Bytes that the source may have read ahead.
     ahead: usize,
@@ -200,7 +200,7 @@ struct Charge {
 }
 
 impl Account {
-    /// Charges `bytes` more, and `ahead` for what comes next; both are charged or none.
+    /// Charges `bytes` more, and `ahead` for the next piece; both are charged or none.
     fn grow(&self, bytes: usize, ahead: usize) -> bool {
         let mut charge = self.lock();
         let outstanding = charge.outstanding + bytes;
@@ -213,7 +213,7 @@ impl Account {
         true
     }
 
-    /// Notes `bytes` that are handed out whether they can be charged or not.
+    /// Records `bytes` that are handed out whether they can be charged or not.
     fn exceed(&self, bytes: usize) {
         let mut charge = self.lock();
         charge.outstanding += bytes;
@@ -225,7 +225,7 @@ impl Account {
         charge.outstanding -= bytes;
         let wanted = (charge.outstanding + charge.ahead).max(self.floor);
         if wanted < charge.permit.places() {
-            // Giving back does not fail.
+            // Returning bytes can't fail.
             let _ = charge.permit.resize(wanted);
         }
         let waiting = (charge.outstanding == 0).then(|| charge.waiting.take());
@@ -269,7 +269,7 @@ impl Drop for ChargedPiece {
     }
 }
 
-/// The account of a response, and what its pieces depend on.
+/// The account of a response, and the inputs of its piece size.
 #[derive(Debug)]
 struct Charged {
     account: Arc<Account>,
@@ -279,7 +279,7 @@ struct Charged {
 
 impl Charged {
     /// Charges for a piece of `bytes` with `left` to come; false if it must wait until those before it are
-    /// gone. Settles how large the next may be.
+    /// gone. Determines the size of the next piece.
     fn poll_charge(&self, bytes: usize, left: usize, cx: &Context<'_>) -> Poll<()> {
         let open = self.open.load(Ordering::Relaxed).max(1);
         let fair = (CONNECTION_PIECES / open).clamp(MIN_PIECE, MAX_PIECE);
@@ -311,20 +311,20 @@ impl Drop for Charged {
 }
 
 pin_project! {
-    /// The body of a response that is charged to a [`ResponseBudget`]: its pieces as long as they are kept.
+    /// The body of a response that is charged to a [`ResponseBudget`]: its pieces until they are dropped.
     #[derive(Debug)]
     pub struct BudgetedBody<B> {
         #[pin]
         inner: B,
-        // None: nothing is charged.
+        // `None`: nothing is charged.
         charged: Option<Charged>,
-        // A piece that waits until those before it are gone.
+        // A piece that waits until the earlier ones are dropped.
         held_back: Option<Bytes>,
     }
 }
 
 impl<B> BudgetedBody<B> {
-    /// `inner`, charged to nobody: for short answers of a server itself.
+    /// `inner`, not charged: for short responses of a server itself.
     pub fn free(inner: B) -> Self {
         Self {
             inner,

@@ -1,4 +1,4 @@
-//! What servers answer requests with, in one word.
+//! The service type of servers, as one trait.
 
 use std::future::Future;
 
@@ -9,8 +9,8 @@ use tower::Service;
 use super::body::{Body, BoxError};
 
 /// A tower service that servers of this crate can serve: of requests with a [`Body`], with responses
-/// whatever their content, cloned for each connection or request. Never implemented by hand: every
-/// such service is one, a router of axum for instance. Servers over TCP want it to be `Sync`, too.
+/// whatever their content, cloned for each connection or request. Never implemented directly: every
+/// such service implements it, a router of axum for instance. Servers over TCP also require `Sync`.
 pub trait WebService:
     Service<
         Request<Body>,
@@ -23,9 +23,9 @@ pub trait WebService:
 {
     /// The content of responses.
     type Content: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static;
-    /// What the service fails with; clients see 500.
+    /// The error of the service; clients get 500.
     type Failure: Into<BoxError>;
-    /// A response on its way.
+    /// The response future.
     type Answering: Future<Output = Result<Response<Self::Content>, Self::Failure>> + Send + 'static;
 }
 

@@ -1,5 +1,5 @@
-//! Something that a process has a limited number of, shared by its clients: open files, upstream
-//! connections, compressions at once, buffered bytes.
+//! A limited resource of a process, shared by its clients: open files, upstream connections,
+//! concurrent compressions, buffered bytes.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,22 +7,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use swiftwater_quic::{AddressShares, ShareError};
 
-/// A limit that all clients of a process share, so that none can take what the others need
-/// ([`AddressShares`] has the rule). Cheap to clone; clones are the same limit.
+/// A limit that all clients of a process share, so that no client can exhaust it for the others
+/// ([`AddressShares`] has the rule). Cheap to clone; clones share the limit.
 #[derive(Clone, Debug)]
 pub struct SharedLimit {
     shares: Arc<Mutex<AddressShares>>,
 }
 
 impl SharedLimit {
-    /// `capacity` places in all.
+    /// A limit of `capacity` units.
     pub fn new(capacity: usize) -> Self {
         Self {
             shares: Arc::new(Mutex::new(AddressShares::new(capacity))),
         }
     }
 
-    /// `places` for `client` until the permit is dropped.
+    /// Takes `places` units for `client` until the permit is dropped.
     pub fn try_acquire(&self, client: IpAddr, places: usize) -> Result<SharedPermit, ShareError> {
         self.lock().acquire(client, places)?;
         Ok(SharedPermit {
@@ -32,12 +32,12 @@ impl SharedLimit {
         })
     }
 
-    /// Places in use.
+    /// Units in use.
     pub fn held(&self) -> usize {
         self.lock().held()
     }
 
-    /// All places.
+    /// Capacity in units.
     pub fn capacity(&self) -> usize {
         self.lock().capacity()
     }
@@ -47,7 +47,7 @@ impl SharedLimit {
     }
 }
 
-/// Places that a client holds; dropping it gives them back.
+/// Units held by a client; dropping it returns them.
 pub struct SharedPermit {
     limit: SharedLimit,
     client: IpAddr,
@@ -55,13 +55,12 @@ pub struct SharedPermit {
 }
 
 impl SharedPermit {
-    /// How many.
+    /// Number of units.
     pub fn places(&self) -> usize {
         self.places
     }
 
-    /// Asks for more of the same limit, or gives some back, so that there are `places`. On an error nothing
-    /// changes.
+    /// Takes more units or returns some, so that `places` are held. On an error nothing changes.
     pub fn resize(&mut self, places: usize) -> Result<(), ShareError> {
         let mut shares = self.limit.lock();
         if places > self.places {

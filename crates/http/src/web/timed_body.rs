@@ -1,7 +1,6 @@
-//! A body that must keep coming: an end to peers that send slowly on purpose, or not at all.
+//! A body with a minimum rate: it fails if the peer sends too slowly, or not at all.
 //!
-//! Only the time spent waiting for the sender counts. A reader that takes its time costs the sender
-//! nothing.
+//! Only the time spent waiting for the sender counts, not the time of a slow reader.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -14,14 +13,14 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::body::BoxError;
 
-/// How fast a body must come.
+/// The minimum rate of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
     /// The longest wait for the next piece.
     pub gap: Duration,
     /// Bytes per second, averaged from the start over the time spent waiting; 0 for any.
     pub minimum_rate: u64,
-    /// Waiting that the minimum rate does not count.
+    /// Waiting time before the minimum rate applies.
     pub grace: Duration,
 }
 
@@ -40,7 +39,7 @@ impl Pace {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TimedBodyError {
-    /// The sender kept the reader waiting longer than its [`Pace`] allows.
+    /// The sender was slower than its [`Pace`] allows.
     #[error("the body came too slowly")]
     TooSlow,
     /// The body itself failed.
@@ -56,13 +55,13 @@ pub struct TimedBody<B> {
     received: u64,
     /// The time spent waiting, without the current wait.
     waited: Duration,
-    /// The current wait: its begin, and its end at the latest.
+    /// The current wait: its start and its latest end.
     waiting: Option<(Instant, Pin<Box<Sleep>>)>,
     failed: bool,
 }
 
 impl<B> TimedBody<B> {
-    /// `inner`, held to `pace` from the first time it is read.
+    /// `inner`, with the limits of `pace` from the first read on.
     pub fn new(inner: B, pace: Pace) -> Self {
         Self {
             inner,
@@ -74,7 +73,7 @@ impl<B> TimedBody<B> {
         }
     }
 
-    /// How long the next wait may last.
+    /// Longest duration of the next wait.
     fn patience(&self) -> Duration {
         if self.pace.minimum_rate == 0 {
             return self.pace.gap;

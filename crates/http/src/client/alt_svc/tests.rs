@@ -84,7 +84,7 @@ fn the_cache_follows_freshness_age_and_clear() {
     assert_eq!(cache.get(&a, end), None);
     assert_eq!(cache.get(&origin("b"), now), None);
 
-    // Without the field, or with one that can't be read, nothing changes.
+    // Without the field, or with a malformed one, the cache stays as it is.
     cache.learn(&a, &headers(&[("alt-svc", "?")]), now);
     cache.learn(&a, &HeaderMap::new(), now);
     assert_eq!(cache.get(&a, now), Some(own(1)));

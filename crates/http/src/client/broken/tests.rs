@@ -79,21 +79,21 @@ fn what_is_known_can_be_carried_to_another_run() {
     assert_eq!(known.len(), 1);
     assert_eq!((known[0].failures, known[0].until), (2, clock + 2 * MINUTE));
 
-    // A minute later, in a process whose clock for intervals began anew.
+    // A minute later, in a process with another monotonic clock.
     let later = now + 500 * MINUTE;
     let mut next = Broken::new(memory.back_off);
     next.import(known.clone(), later, clock + MINUTE);
     assert!(next.is_broken(here, &a, later + MINUTE / 2));
     assert!(!next.is_broken(here, &a, later + MINUTE));
-    // The third failure counts as the third.
+    // The third failure gets the third pause.
     next.failed(here, &a, later + MINUTE);
     assert!(next.is_broken(here, &a, later + 4 * MINUTE));
-    // What is over stays over, and is exported as that.
+    // An expired entry stays expired, and is exported as expired.
     let mut last = Broken::new(memory.back_off);
     last.import(known.clone(), later, clock + 60 * MINUTE);
     assert!(!last.is_broken(here, &a, later));
     assert!(last.export(later, clock + 60 * MINUTE)[0].until <= clock + 60 * MINUTE);
-    // A clock that was set back does not make it longer than the longest pause.
+    // A clock that was set back does not make the pause longer than the longest pause.
     last.import(known, later, SystemTime::UNIX_EPOCH);
     assert!(!last.is_broken(here, &a, later + memory.back_off.longest));
 }

@@ -10,7 +10,7 @@ fn v6(last: u16) -> SocketAddr {
     ([0x2001, 0xdb8, 0, 0, 0, 0, 0, last], 443).into()
 }
 
-/// Lets the race run with nothing succeeding or failing: when what starts, in steps.
+/// Runs the race with no attempt succeeding or failing: which attempt starts when, in steps.
 fn schedule(mut race: Race, begin: Instant) -> Vec<(u32, Transport, SocketAddr)> {
     let mut starts = Vec::new();
     let mut now = begin;

@@ -15,7 +15,7 @@ async fn content_can_be_lent_again_until_it_was_read() {
     let mut first = upload.lend();
     let mut second = upload.lend();
     assert!(upload.is_whole() && !upload.is_empty());
-    // The first is out of date, and takes nothing.
+    // The first handle is out of date and reads nothing.
     assert!(first.frame().await.unwrap().is_err());
     assert!(upload.is_whole());
     let frame = second.frame().await.unwrap().unwrap();

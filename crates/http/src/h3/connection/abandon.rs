@@ -1,5 +1,5 @@
-//! Requests that end before their time (RFC 9114, section 4.1.1): reset or stopped by either end, at
-//! fault, or refused.
+//! Requests that end early by RESET_STREAM, STOP_SENDING, a malformed message or refusal (RFC 9114,
+//! section 4.1.1).
 
 use swiftwater_quic as quic;
 use swiftwater_units::{Instant, StreamId};
@@ -12,7 +12,7 @@ use crate::h3::event::Event;
 use crate::h3::receiving::Progress;
 
 impl Connection {
-    /// Reading a request stream failed: it, or the connection, is over.
+    /// Reading a request stream failed: the stream or the connection is closed.
     pub(super) fn on_read_error(
         &mut self,
         now: Instant,
@@ -48,7 +48,7 @@ impl Connection {
         }
     }
 
-    /// The peer wants no more of what we send.
+    /// The peer sent STOP_SENDING for this end's message.
     pub(super) fn on_stopped(
         &mut self,
         now: Instant,
@@ -73,7 +73,8 @@ impl Connection {
         self.forget_if_over(quic, id);
     }
 
-    /// A client gave up a request that we had not answered: cheap for it, so it must be rare.
+    /// A client cancelled a request that was not answered yet: cheap for the client, so its rate is
+    /// limited.
     fn count_cancelled(&mut self, now: Instant, quic: &mut quic::Connection, id: StreamId) {
         let Some(request) = self.requests.get(id) else {
             return;
@@ -87,7 +88,7 @@ impl Connection {
         }
     }
 
-    /// True if a server's answer is complete and on its way.
+    /// True if a server's response is complete and being sent.
     fn is_answered(&self, id: StreamId) -> bool {
         let request = self.requests.get(id);
         self.side.is_server()
@@ -95,8 +96,8 @@ impl Connection {
                 .is_some_and(|request| request.sending.is_complete() && !request.sending.is_over())
     }
 
-    /// The client gave up the rest of a request that is answered already: the answer may still be
-    /// wanted.
+    /// The client cancelled the rest of a request that was already answered: the response may still
+    /// be needed.
     fn end_reading(&mut self, quic: &mut quic::Connection, id: StreamId, code: Code) {
         self.stop_reading(quic, id, code);
         let Some(request) = self.requests.get_mut(id) else {
@@ -111,8 +112,8 @@ impl Connection {
         }
     }
 
-    /// Gives up a request, tells the peer `ours`, and tells the application `code` if it knows of the
-    /// request.
+    /// Cancels a request with code `ours`, and reports `code` to the application if the request was
+    /// reported before.
     pub(super) fn end_with(
         &mut self,
         quic: &mut quic::Connection,
@@ -132,7 +133,7 @@ impl Connection {
         }
     }
 
-    /// Gives up both directions of a request with `code` and forgets it.
+    /// Cancels both directions of a request with `code` and removes it.
     pub(super) fn abandon(&mut self, quic: &mut quic::Connection, id: StreamId, code: Code) {
         self.stop_reading(quic, id, code);
         let Some(mut request) = self.requests.remove(id) else {
@@ -147,7 +148,7 @@ impl Connection {
         self.on_request_gone(quic, id, &request);
     }
 
-    /// Wants no more of what the peer sends.
+    /// Sends STOP_SENDING for the peer's message.
     pub(super) fn stop_reading(&mut self, quic: &mut quic::Connection, id: StreamId, code: Code) {
         let Some(request) = self.requests.get_mut(id) else {
             return;
@@ -162,7 +163,7 @@ impl Connection {
         self.requests.head_came(id);
     }
 
-    /// Forgets a request that is over at both ends.
+    /// Removes a request that is complete in both directions.
     pub(super) fn forget_if_over(&mut self, quic: &mut quic::Connection, id: StreamId) {
         if let Some(request) = self.requests.remove_if_over(id) {
             self.on_request_gone(quic, id, &request);

@@ -1,5 +1,5 @@
-//! QPACK on this connection (RFC 9204): field sections through the encoder and the decoder, and
-//! their instructions to and from the streams.
+//! QPACK on this connection (RFC 9204): passes field sections through the encoder and the decoder,
+//! and their instructions to and from the streams.
 
 use bytes::Bytes;
 use swiftwater_quic as quic;
@@ -37,9 +37,9 @@ impl Compression {
                 max_field_section_size: limits.max_field_section_size,
                 max_fields: limits.max_fields,
             }),
-            // Early data keep to what is remembered (RFC 9114, section 7.2.4.2). The table is used
-            // only once the settings are here: if the early data are rejected, they are sent anew to
-            // a server that may keep none.
+            // Early data obey the remembered settings (RFC 9114, section 7.2.4.2). The table is used
+            // only once the settings were received: rejected early data are sent again to a server
+            // that may allow no table.
             peer_max_section: config
                 .remembered
                 .and_then(|settings| settings.max_field_section_size),
@@ -57,7 +57,7 @@ impl Compression {
             .map_err(fault)
     }
 
-    /// The field section of a message on stream `id`.
+    /// Encodes the field section of a message on stream `id`.
     pub(super) fn encode(&mut self, id: StreamId, fields: &[Field]) -> Result<Vec<u8>, HeadError> {
         self.check_size(fields)?;
         let mut section = Vec::with_capacity(128);
@@ -65,7 +65,7 @@ impl Compression {
         Ok(section)
     }
 
-    /// Fails if the peer accepts no section of this size (RFC 9114, section 4.2.2).
+    /// Fails if the section exceeds the peer's limit (RFC 9114, section 4.2.2).
     pub(super) fn check_size(&self, fields: &[Field]) -> Result<(), HeadError> {
         let size = section_size(fields);
         match self.peer_max_section {
@@ -82,13 +82,14 @@ impl Compression {
         self.encoder.on_decoder_stream(data).map_err(fault)
     }
 
-    /// No section of stream `id` is awaited any more, although some may have been sent.
+    /// Cancels the sections of stream `id` that are not decoded yet, although some may have been
+    /// sent.
     pub(super) fn abandon_reading(&mut self, id: StreamId) {
         self.decoder.cancel_stream(id.get());
     }
 }
 
-/// QPACK's errors end the connection (RFC 9204, section 6).
+/// Errors of QPACK are connection errors (RFC 9204, section 6).
 fn fault(error: QpackError) -> Fault {
     let code = Code(error.code());
     let reason = code.name().unwrap_or("field compression failed");
@@ -96,7 +97,7 @@ fn fault(error: QpackError) -> Fault {
 }
 
 impl Connection {
-    /// The peer's encoder changed our decoder's table.
+    /// The peer's encoder stream changed the decoder's table.
     pub(super) fn on_encoder_bytes(
         &mut self,
         now: Instant,
@@ -112,7 +113,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Hands the instructions of both directions to their streams.
+    /// Moves the instructions of both directions to their streams.
     pub(super) fn send_instructions(&mut self, now: Instant, quic: &mut quic::Connection) {
         while let Some(bytes) = self.compression.encoder.poll_instructions() {
             self.own.encoder.out().extend_from_slice(&bytes);
@@ -121,8 +122,8 @@ impl Connection {
             self.own.decoder.out().extend_from_slice(&bytes);
         }
         self.flush_own_streams(now, quic);
-        // While instructions wait for the peer's credit, sections do without new ones: they might
-        // never be decoded (RFC 9204, section 2.1.3).
+        // While instructions are blocked by flow control, sections use no new insertions: they
+        // might never be decoded (RFC 9204, section 2.1.3).
         let credit = if self.own.encoder.is_idle() {
             u64::MAX
         } else {

@@ -1,5 +1,5 @@
-//! The peer's control stream (RFC 9114, sections 6.2.1 and 7.2): SETTINGS first and once, then what
-//! may follow.
+//! The peer's control stream (RFC 9114, sections 6.2.1 and 7.2): SETTINGS first and once, then the
+//! frames that may follow.
 
 use swiftwater_quic as quic;
 use swiftwater_units::{Instant, Side};
@@ -13,23 +13,23 @@ use crate::h3::frame::{FrameParser, FrameType, Token};
 use crate::h3::priority;
 use crate::h3::settings::Settings;
 
-/// Bytes of the longest integer: what frames of one integer may have.
+/// Largest encoding of a variable-length integer: the payload of frames of one integer.
 const MAX_INT: u64 = 8;
 
-/// Takes frames off the control stream.
+/// Parser of the control stream.
 #[derive(Debug, Default)]
 pub(super) struct ControlReader {
     parser: FrameParser,
-    /// The frame at hand, if its payload matters.
+    /// The frame in progress, if its payload is used.
     frame: Option<FrameType>,
     payload: Vec<u8>,
     settings_seen: bool,
-    /// The largest MAX_PUSH_ID so far.
+    /// The largest MAX_PUSH_ID received.
     max_push: Option<u64>,
 }
 
 impl ControlReader {
-    /// Whether a frame may be here, and whether its payload matters.
+    /// Whether a frame is permitted here, and whether its payload is used.
     fn begin(
         &mut self,
         side: Side,
@@ -43,7 +43,9 @@ impl ControlReader {
             return Err(Fault::connection(Code::MISSING_SETTINGS, reason));
         }
         let longest = match frame_type {
-            FrameType::Settings if self.settings_seen => return unexpected("SETTINGS twice"),
+            FrameType::Settings if self.settings_seen => {
+                return unexpected("a second SETTINGS frame");
+            }
             FrameType::MaxPushId if side.is_client() => {
                 return unexpected("MAX_PUSH_ID of a server");
             }
@@ -59,7 +61,7 @@ impl ControlReader {
             FrameType::Unknown(_) | FrameType::WebTransportStream => return Ok(()),
             FrameType::Http2(_) => return unexpected("a frame of HTTP/2"),
             FrameType::Data | FrameType::Headers | FrameType::PushPromise => {
-                return unexpected("a frame that control streams don't have");
+                return unexpected("a frame that is not permitted on a control stream");
             }
         };
         if len > longest {
@@ -68,14 +70,17 @@ impl ControlReader {
             } else {
                 Code::EXCESSIVE_LOAD
             };
-            return Err(Fault::connection(code, "a frame that is too long"));
+            return Err(Fault::connection(
+                code,
+                "a frame that exceeds the length limit",
+            ));
         }
         self.settings_seen |= frame_type == FrameType::Settings;
         self.frame = Some(frame_type);
         Ok(())
     }
 
-    /// The next frame that matters, with its payload.
+    /// The next frame whose payload is used, with its payload.
     fn next(
         &mut self,
         side: Side,
@@ -100,14 +105,14 @@ impl ControlReader {
     }
 }
 
-/// The one integer of a payload.
+/// The single integer of a payload.
 fn int(payload: &[u8]) -> Result<u64, Fault> {
     let mut reader = Reader::new(payload);
     match reader.varint() {
         Ok(n) if reader.is_empty() => Ok(n),
         _ => Err(Fault::connection(
             Code::FRAME_ERROR,
-            "a frame that is not one integer",
+            "a frame whose payload is not one integer",
         )),
     }
 }
@@ -127,7 +132,7 @@ impl Connection {
                 FrameType::MaxPushId => self.on_max_push_id(int(&payload)?)?,
                 FrameType::CancelPush => {
                     int(&payload)?;
-                    // No push was ever permitted or promised (RFC 9114, section 7.2.3).
+                    // This end has permitted and promised no push (RFC 9114, section 7.2.3).
                     let reason = "CANCEL_PUSH for a push that does not exist";
                     return Err(Fault::connection(Code::ID_ERROR, reason));
                 }
@@ -148,8 +153,8 @@ impl Connection {
 
     fn on_settings(&mut self, quic: &mut quic::Connection, payload: &[u8]) -> Result<(), Fault> {
         let settings = Settings::parse(payload)?;
-        // A peer without DATAGRAM frames can't have datagrams (RFC 9297, section 2.1.1). Before the
-        // handshake is complete, its transport parameters may not be known.
+        // A peer that does not accept DATAGRAM frames can't use HTTP datagrams (RFC 9297, section
+        // 2.1.1). Before the handshake is complete, its transport parameters may be unknown.
         if settings.h3_datagram && !quic.is_handshaking() && quic.max_datagram_size().is_none() {
             let reason = "HTTP datagrams without DATAGRAM frames";
             return Err(Fault::connection(Code::SETTINGS_ERROR, reason));
@@ -164,7 +169,7 @@ impl Connection {
     fn on_max_push_id(&mut self, id: u64) -> Result<(), Fault> {
         // RFC 9114, section 7.2.7.
         if self.peer.control.max_push.is_some_and(|max| id < max) {
-            return Err(Fault::connection(Code::ID_ERROR, "MAX_PUSH_ID went down"));
+            return Err(Fault::connection(Code::ID_ERROR, "MAX_PUSH_ID decreased"));
         }
         self.peer.control.max_push = Some(id);
         Ok(())

@@ -30,8 +30,8 @@ impl Connection {
         Ok(())
     }
 
-    /// The largest payload of a datagram of the request of stream `id` now; `None` if datagrams can't
-    /// be sent.
+    /// The largest payload of a datagram of the request of stream `id` at present; `None` if
+    /// datagrams can't be sent.
     pub fn max_datagram_size(&self, quic: &quic::Connection, id: StreamId) -> Option<usize> {
         if !self.datagrams_negotiated() {
             return None;
@@ -40,8 +40,8 @@ impl Connection {
         quic.max_datagram_size()?.checked_sub(prefix)
     }
 
-    /// True if both ends understand HTTP datagrams. A client may rely on remembered settings in early
-    /// data (RFC 9297, section 2.1.1).
+    /// True if both ends have negotiated HTTP datagrams. A client may use remembered settings in
+    /// early data (RFC 9297, section 2.1.1).
     fn datagrams_negotiated(&self) -> bool {
         self.config.datagrams && self.server_settings().h3_datagram
     }
@@ -61,7 +61,7 @@ impl Connection {
         }
     }
 
-    /// False for a request that the client isn't permitted to make yet (RFC 9297, section 2.1).
+    /// False for a request that exceeds the client's stream limit (RFC 9297, section 2.1).
     fn can_exist(&self, quic: &quic::Connection, id: StreamId) -> bool {
         self.side.is_client() || id.index() < quic.permitted_streams(Dir::Bi)
     }
@@ -73,7 +73,7 @@ impl Connection {
                 self.told.stats.datagrams_received += 1;
                 self.tell(Event::Datagram { id, payload });
             }
-            // The request may be on its way.
+            // The request may still arrive.
             None | Some((false, _))
                 if self.side.is_server()
                     && self.config.datagrams

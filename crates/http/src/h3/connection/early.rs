@@ -1,5 +1,6 @@
-//! Settings and early data (RFC 9114, section 7.2.4.2): what a client may rely on before the
-//! server's settings are here, and that they keep the promise.
+//! Settings for early data (RFC 9114, section 7.2.4.2): the remembered settings that a client uses
+//! before it receives the server's, and the check that the server's settings are compatible with
+//! them.
 
 use swiftwater_quic as quic;
 use swiftwater_quic::EarlyDataOutcome;
@@ -11,20 +12,20 @@ use crate::h3::error::Fault;
 use crate::h3::settings::Settings;
 
 impl Connection {
-    /// The peer's settings as far as they can be relied on now.
+    /// The peer's settings as far as they may be used at present.
     pub(super) fn server_settings(&self) -> Settings {
         let remembered = self.config.remembered.filter(|_| self.side.is_client());
         self.peer.settings.or(remembered).unwrap_or_default()
     }
 
-    /// The server took the early data, or not.
+    /// The server accepted or rejected the early data.
     pub(super) fn on_early_data(&mut self, outcome: EarlyDataOutcome) {
         if outcome == EarlyDataOutcome::Rejected {
             self.config.remembered = None;
         }
     }
 
-    /// A server that took early data must keep to the settings that they relied on.
+    /// A server that accepted early data must not reduce the settings that they were sent under.
     pub(super) fn check_remembered(
         &self,
         quic: &quic::Connection,
@@ -41,8 +42,8 @@ impl Connection {
         }
     }
 
-    /// The handshake is complete, so the peer's transport parameters are known: settings that came
-    /// with early data can be checked against them.
+    /// The handshake is complete, so the peer's transport parameters are available: settings
+    /// received before can be checked against them.
     pub(super) fn on_connected(&mut self, now: Instant, quic: &mut quic::Connection) {
         let datagrams = self
             .peer

@@ -1,5 +1,5 @@
-//! Request streams as they come in: heads become events, and what is wrong with them is dealt with
-//! (RFC 9114, sections 4.1 and 4.1.2).
+//! Reception of request streams: reports heads as events and treats malformed ones (RFC 9114,
+//! sections 4.1 and 4.1.2).
 
 use http::{Response, StatusCode};
 use swiftwater_quic as quic;
@@ -19,7 +19,7 @@ use crate::qpack::{Decoded, Field};
 
 impl Connection {
     pub(super) fn accept_requests(&mut self, now: Instant, quic: &mut quic::Connection) {
-        // A closed connection accepts nothing more: what is still to be answered could not be.
+        // A closed connection accepts no further requests: they could not be answered.
         while self.told.fault.is_none()
             && quic.close_reason().is_none()
             && let Some(id) = quic.accept(Dir::Bi)
@@ -43,7 +43,7 @@ impl Connection {
             let request = Request::received(self.offers_sessions());
             self.requests.insert(id, request);
             self.read_head(now, quic, id);
-            // Most heads come at once.
+            // Most heads arrive in one piece.
             if let Some(timeout) = self.config.limits.head_timeout
                 && self.requests.get(id).is_some_and(Request::awaits_head)
             {
@@ -54,7 +54,7 @@ impl Connection {
 
     pub(super) fn on_readable(&mut self, now: Instant, quic: &mut quic::Connection, id: StreamId) {
         let Some(request) = self.requests.get(id) else {
-            // Perhaps a server's stream that has not said yet what it is.
+            // Possibly a server's stream whose type was not received yet.
             return self.read_peer_stream(now, quic, id);
         };
         match request.receiving.progress {
@@ -66,8 +66,8 @@ impl Connection {
         }
     }
 
-    /// Reads until the final head is there or more must come. Each turn takes bytes off the stream,
-    /// ends the request or returns.
+    /// Reads until the final head is complete or more data are needed. Each iteration consumes
+    /// bytes, ends the request or returns.
     fn read_head(&mut self, now: Instant, quic: &mut quic::Connection, id: StreamId) {
         while self.told.fault.is_none()
             && let Some(request) = self.requests.get_mut(id)
@@ -88,7 +88,7 @@ impl Connection {
                     let result = self.on_session_stream(quic, session, id);
                     self.check(now, quic, result);
                 }
-                // On a closed connection the request stays as it is until that is reported.
+                // On a closed connection the request keeps its state until the end is reported.
                 Ok(Pulled::Blocked | Pulled::Content(_) | Pulled::End)
                 | Err(BodyError::Closed | BodyError::ConnectionLost(_)) => return,
                 Err(error) => self.on_read_error(now, quic, id, &error),
@@ -96,7 +96,7 @@ impl Connection {
         }
     }
 
-    /// A section that waited for the QPACK table is there.
+    /// A section that was blocked on the QPACK table is decoded.
     pub(super) fn on_unblocked(
         &mut self,
         now: Instant,
@@ -121,7 +121,7 @@ impl Connection {
         }
     }
 
-    /// A head was decoded, or has to wait.
+    /// A head was decoded, or is blocked.
     fn on_head(
         &mut self,
         now: Instant,
@@ -165,7 +165,7 @@ impl Connection {
         request.is_connect = head.method == http::Method::CONNECT;
         let protocol = head.extensions.get::<Protocol>();
         if protocol.is_some() && !self.config.enable_connect_protocol {
-            return Err(Fault::malformed(":protocol was not offered").into());
+            return Err(Fault::malformed(":protocol without negotiated extended CONNECT").into());
         }
         let is_session = self.config.offers_sessions() && is_session(&head);
         request.receiving.is_tunnel = request.is_connect;
@@ -234,7 +234,7 @@ impl Connection {
         }
     }
 
-    /// Trailers were decoded, or have to wait.
+    /// Trailers were decoded, or are blocked.
     pub(super) fn on_trailers(&mut self, id: StreamId, decoded: Decoded) -> Result<(), BodyError> {
         let request = self.requests.get_mut(id).ok_or(BodyError::Closed)?;
         self.told.stats.sections_received += 1;
@@ -253,7 +253,7 @@ impl Connection {
         Ok(())
     }
 
-    /// A head is larger than our limits. A server says so; a client can only give up (RFC 9114,
+    /// A head exceeds the limits. A server answers 431; a client cancels the request (RFC 9114,
     /// section 4.2.2).
     fn on_too_large(&mut self, now: Instant, quic: &mut quic::Connection, id: StreamId) {
         self.told.stats.sections_too_large += 1;
@@ -268,7 +268,7 @@ impl Connection {
         let Some(request) = self.requests.get_mut(id) else {
             return;
         };
-        // Nothing can be said to a peer that accepts not even this.
+        // A peer that does not accept even this response gets none.
         let sent = response_to_fields(&head)
             .and_then(|fields| self.compression.encode(id, &fields))
             .is_ok_and(|section| {
@@ -281,7 +281,7 @@ impl Connection {
         }
     }
 
-    /// Requests whose heads take too long are refused: nothing was done with them.
+    /// Rejects requests whose heads take too long: they were not processed.
     pub(super) fn refuse_slow_heads(&mut self, now: Instant, quic: &mut quic::Connection) {
         while let Some(id) = self.requests.pop_late(now) {
             self.told.stats.requests_rejected += 1;
@@ -290,7 +290,7 @@ impl Connection {
     }
 }
 
-/// Wants nothing of a stream that is no request of ours.
+/// Stops and resets a stream that belongs to no request.
 pub(super) fn refuse(quic: &mut quic::Connection, id: StreamId, code: Code) {
     let _ = quic.recv_stream(id).stop(code.0);
     let _ = quic.send_stream(id).reset(code.0);

@@ -1,4 +1,4 @@
-//! The connection stays for as long as requests are under way, however long an answer takes (RFC 9114,
+//! Keeps the connection open while requests are in progress, however long a response takes (RFC 9114,
 //! section 5.1).
 
 use std::time::Duration;
@@ -7,13 +7,13 @@ use swiftwater_quic as quic;
 
 use super::Connection;
 
-/// Time between PINGs, at most: common NATs forget UDP flows after 30 s of silence (RFC 4787 asks for
-/// two minutes, in section 4.3).
+/// Longest time between PINGs: common NATs remove UDP bindings after 30 s of silence (RFC 4787,
+/// section 4.3, requires two minutes).
 const LONGEST_INTERVAL: Duration = Duration::from_secs(15);
 
 impl Connection {
-    /// Has the transport send PINGs while there are requests, and no longer. The interval is half the idle
-    /// timeout, so that one may get lost.
+    /// Makes the transport send PINGs while there are requests, and only then. The interval is half the
+    /// idle timeout, so that one PING may be lost.
     pub(super) fn keep_alive(&self, quic: &mut quic::Connection) {
         let wanted = self.requests.len() > 0;
         let interval = quic

@@ -1,4 +1,4 @@
-//! What applications call to send and to read messages (RFC 9114, section 4).
+//! Application interface for sending and reading messages (RFC 9114, section 4).
 
 use bytes::Bytes;
 use http::{HeaderMap, request, response};
@@ -15,24 +15,23 @@ use crate::h3::priority::Priority;
 use crate::h3::receiving::{Progress, Pulled};
 use crate::h3::webtransport;
 
-/// The next part of a message, as [`Connection::read_body`] brings it.
+/// The next part of a message, as returned by [`Connection::read_body`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Body {
     /// Content, at least one byte.
     Data(Bytes),
     /// The trailers; only the end follows.
     Trailers(HeaderMap),
-    /// The message is complete. Told once.
+    /// The message is complete. Returned once.
     End,
-    /// Nothing yet; [`Event::Readable`] follows.
+    /// No data at present; [`Event::Readable`] follows.
     Blocked,
 }
 
 impl Connection {
-    /// Sends a request's head, and ends the request if `end`. The Host field, if there is one, takes
-    /// the place of the URI's authority; fields that only mean something to HTTP/1 are left out; a
-    /// Priority field counts for the request's own content too. [`Protocol`] in the extensions makes
-    /// an extended CONNECT.
+    /// Sends a request's head, and ends the request if `end`. A Host field replaces the URI's
+    /// authority; connection-specific fields of HTTP/1 are left out; a Priority field also applies
+    /// to the request's own content. [`Protocol`] in the extensions makes an extended CONNECT.
     pub fn send_request(
         &mut self,
         now: Instant,
@@ -57,12 +56,12 @@ impl Connection {
         let _ = quic
             .send_stream(id)
             .set_priority(request.priority.for_transport());
-        // A stream that was opened now can be written; only its connection may be over.
+        // A stream opened just now is writable; only its connection may be closed.
         let _ = request.sending.head(quic, id, &section, true);
         if end {
             let _ = request.sending.end(quic, id);
         }
-        // Nothing is read before the server answers: makes the transport tell when it does.
+        // Nothing is read before the server answers: this makes the transport report when it does.
         let _ = quic.recv_stream(id).read_chunk();
         self.requests.insert(id, request);
         self.told.stats.requests += 1;
@@ -98,8 +97,9 @@ impl Connection {
     }
 
     /// Sends a response's head, and ends the response if `end`. Any number of informational ones
-    /// (1xx) may go before the final one. Which responses have no content (to HEAD, 204, 304) is for
-    /// the caller to know; a client that gets some finds the message malformed.
+    /// (1xx) may go before the final one. Which responses have no content (to HEAD, 204, 304) is the
+    /// caller's responsibility; a client that receives content in one treats the message as
+    /// malformed.
     pub fn respond(
         &mut self,
         now: Instant,
@@ -125,9 +125,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes content off the front of `data` and returns how many bytes. Less than all means that the
-    /// transport is full, and [`Event::Writable`] follows. At most 1 KiB beyond what the transport
-    /// takes is kept here.
+    /// Consumes content from the front of `data` and returns how many bytes. A smaller number than
+    /// the length means that the transport's buffer is full, and [`Event::Writable`] follows. At most
+    /// 1 KiB beyond the transport's buffer is kept here.
     pub fn write_data(
         &mut self,
         quic: &mut quic::Connection,
@@ -140,8 +140,8 @@ impl Connection {
         Ok(taken)
     }
 
-    /// True if [`Connection::write_data`] would take something now; otherwise [`Event::Writable`] follows.
-    /// For senders that don't want to have content at hand before it can go.
+    /// True if [`Connection::write_data`] would accept content now; otherwise [`Event::Writable`] follows.
+    /// For senders that produce content only when it can be sent.
     pub fn has_room(
         &mut self,
         quic: &mut quic::Connection,
@@ -167,14 +167,14 @@ impl Connection {
         Ok(())
     }
 
-    /// Ends our message. A server that has no use for the rest of the request may follow with
+    /// Ends our message. A server that does not need the rest of the request may follow with
     /// [`Connection::stop`] and H3_NO_ERROR (RFC 9114, section 4.1).
     pub fn finish(&mut self, quic: &mut quic::Connection, id: StreamId) -> Result<(), SendError> {
         let request = self.requests.get_mut(id).ok_or(SendError::Closed)?;
         request.sending.end(quic, id)
     }
 
-    /// Gives up our message with `code`; the peer's can still be read.
+    /// Resets this end's message with `code`; the peer's can still be read.
     pub fn reset(&mut self, now: Instant, quic: &mut quic::Connection, id: StreamId, code: Code) {
         let Some(request) = self.requests.get_mut(id) else {
             return;
@@ -187,25 +187,25 @@ impl Connection {
         self.wrap_up(now, quic);
     }
 
-    /// Reads no more of the peer's message, and asks it with `code` to send no more.
+    /// Stops reading the peer's message (STOP_SENDING with `code`).
     pub fn stop(&mut self, now: Instant, quic: &mut quic::Connection, id: StreamId, code: Code) {
         self.stop_reading(quic, id, code);
         self.forget_if_over(quic, id);
         self.wrap_up(now, quic);
     }
 
-    /// Gives up a request in both directions: [`Code::REQUEST_CANCELLED`] by a client that wants no
-    /// answer any more or a server that has begun to process it, [`Code::REQUEST_REJECTED`] by a
-    /// server that has not (RFC 9114, section 4.1.1).
+    /// Cancels a request in both directions: [`Code::REQUEST_CANCELLED`] by a client that no longer
+    /// needs the response or a server that has begun to process the request,
+    /// [`Code::REQUEST_REJECTED`] by a server that has not (RFC 9114, section 4.1.1).
     pub fn cancel(&mut self, now: Instant, quic: &mut quic::Connection, id: StreamId, code: Code) {
         self.abandon(quic, id, code);
         self.wrap_up(now, quic);
     }
 
-    /// The next part of the peer's message. Content is taken off the transport only here, so a peer
-    /// whose message nobody reads is held back by flow control. For the same reason a
-    /// reset is noticed only once what came before it was read; a peer that gives up the whole request
-    /// also stops our message, which is told at once.
+    /// The next part of the peer's message. Content is read from the transport only here, so flow
+    /// control limits a peer whose message is not read. For the same reason a reset is reported only
+    /// once the data before it were read; a peer that cancels the whole request also stops this end's
+    /// message, which is reported at once.
     pub fn read_body(
         &mut self,
         now: Instant,
@@ -229,7 +229,7 @@ impl Connection {
             let request = self.requests.get_mut(id).ok_or(BodyError::Closed)?;
             match &mut request.receiving.progress {
                 Progress::Over => return Err(BodyError::Closed),
-                // After the end nothing more comes that they could wait for.
+                // After the end no data follow, so no event is needed.
                 Progress::Head | Progress::HeadBlocked | Progress::TrailersBlocked
                     if self.told.closed =>
                 {
@@ -272,14 +272,14 @@ impl Connection {
         let Some(request) = self.requests.get_mut(id) else {
             return;
         };
-        // A failure is told by other events.
+        // A failure is reported by other events.
         let _ = request.sending.flush(quic, id);
         if request.sending.take_wish() && request.told {
             self.tell(Event::Writable { id });
         }
     }
 
-    /// The peer has all of our message.
+    /// The peer acknowledged all of this end's message.
     pub(super) fn on_finished(&mut self, now: Instant, quic: &mut quic::Connection, id: StreamId) {
         let Some(request) = self.requests.get_mut(id) else {
             return;

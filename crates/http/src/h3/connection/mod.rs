@@ -1,8 +1,9 @@
-//! The engine: one end's HTTP/3 on one QUIC connection (RFC 9114).
+//! The engine: HTTP/3 at one end of one QUIC connection (RFC 9114).
 //!
-//! The connection owns its parts and moves facts between them: `setup` opens our streams, `peer`
-//! reads the other end's, `incoming` turns request streams into messages, `messages` is what
-//! applications call, `shutdown` knows GOAWAY. Bytes stay with the transport until they are wanted.
+//! The connection owns its parts and moves facts between them: `setup` opens the unidirectional
+//! streams of this end, `peer` reads those of the other end, `incoming` turns request streams into
+//! messages, `messages` is the application's interface, `shutdown` handles GOAWAY. Bytes stay in
+//! the transport's buffers until they are read.
 
 mod abandon;
 mod compression;
@@ -44,7 +45,7 @@ use super::priority::Priority;
 use super::settings::Settings;
 use super::stats::Stats;
 
-/// One end's HTTP/3 on one QUIC connection, sans-I/O.
+/// HTTP/3 at one end of one QUIC connection, sans-I/O.
 ///
 /// # Contract
 ///
@@ -54,8 +55,8 @@ use super::stats::Stats;
 /// connection needs after a change. Events are edge-triggered: `Readable` and `Writable` follow a
 /// read or write that had to wait.
 ///
-/// A request takes memory until the peer's message was read to its end or stopped, and ours was
-/// acknowledged, reset or stopped.
+/// A request takes memory until the peer's message was read to its end or stopped, and this end's
+/// was acknowledged, reset or stopped.
 #[derive(Debug)]
 pub struct Connection {
     side: Side,
@@ -66,41 +67,41 @@ pub struct Connection {
     compression: Compression,
     shutdown: Shutdown,
     budgets: Budgets,
-    /// PRIORITY_UPDATE frames that came before their request.
+    /// PRIORITY_UPDATE frames received before their request.
     priorities: BTreeMap<StreamId, Priority>,
     early_datagrams: EarlyDatagrams,
     sessions: Sessions,
     told: Told,
 }
 
-/// What a peer may do only so often.
+/// Rate limits of costly actions of the peer.
 #[derive(Debug)]
 struct Budgets {
     cancelled: Budget,
     unknown_streams: Budget,
 }
 
-/// What was and will be told.
+/// Events not yet polled.
 #[derive(Debug, Default)]
 struct Told {
     events: VecDeque<Event>,
     stats: Stats,
     ready: bool,
-    /// The QUIC connection's end was seen.
+    /// The end of the QUIC connection was processed.
     closed: bool,
-    /// Why we closed the connection.
+    /// Why this end closed the connection.
     fault: Option<Fault>,
-    /// The server refused a request for want of credit.
+    /// A request was refused by the stream limit, so its increase must be reported.
     wants_requests: bool,
 }
 
 impl Connection {
-    /// A client's end.
+    /// The client's end of a connection.
     pub fn client(config: Config) -> Self {
         Self::new(Side::Client, config)
     }
 
-    /// A server's end.
+    /// The server's end of a connection.
     pub fn server(config: Config) -> Self {
         Self::new(Side::Server, config)
     }
@@ -130,7 +131,7 @@ impl Connection {
         }
     }
 
-    /// Takes note of an event of the QUIC connection.
+    /// Processes an event of the QUIC connection.
     pub fn on_event(&mut self, now: Instant, quic: &mut quic::Connection, event: &quic::Event) {
         if self.told.closed {
             return;
@@ -186,7 +187,7 @@ impl Connection {
         self.told.events.pop_front()
     }
 
-    /// When [`Connection::on_timeout`] wants to be called, if at all.
+    /// When [`Connection::on_timeout`] must be called, if at all.
     pub fn timeout(&self) -> Option<Instant> {
         if self.told.closed || self.told.fault.is_some() {
             return None;
@@ -196,7 +197,7 @@ impl Connection {
         heads.into_iter().chain(goaway).min()
     }
 
-    /// Does what is due by `now`.
+    /// Performs what is due by `now`.
     pub fn on_timeout(&mut self, now: Instant, quic: &mut quic::Connection) {
         if self.told.closed || self.told.fault.is_some() {
             return;
@@ -206,17 +207,17 @@ impl Connection {
         self.wrap_up(now, quic);
     }
 
-    /// Closes the connection with `code` and a reason for people; requests end where they are.
+    /// Closes the connection with `code` and a reason phrase; requests end in their present state.
     pub fn close(&mut self, now: Instant, quic: &mut quic::Connection, code: Code, reason: &str) {
         quic.close(now, code.0, reason.as_bytes());
     }
 
-    /// The peer's settings, once they came.
+    /// The peer's settings, once received.
     pub fn peer_settings(&self) -> Option<&Settings> {
         self.peer.settings.as_ref()
     }
 
-    /// What the peer did wrong, if that is why the connection ended.
+    /// The protocol violation of the peer that closed the connection, if that is the cause.
     pub fn fault(&self) -> Option<Fault> {
         self.told.fault
     }
@@ -226,25 +227,25 @@ impl Connection {
         self.told.stats
     }
 
-    /// Requests under way.
+    /// Requests in progress.
     pub fn open_requests(&self) -> usize {
         self.requests.len()
     }
 
-    /// Which end this is.
+    /// The role of this end.
     pub fn side(&self) -> Side {
         self.side
     }
 
-    /// The end of the connection is the last event: whoever still reads what came before it learns what is
-    /// wrong there from what it reads.
+    /// The end of the connection is the last event: readers of data received before get the error from
+    /// their reads.
     fn tell(&mut self, event: Event) {
         if !self.told.closed {
             self.told.events.push_back(event);
         }
     }
 
-    /// After every input: instructions leave, and a shutdown that is complete closes.
+    /// After every input: sends instructions, and closes a connection whose shutdown is complete.
     fn wrap_up(&mut self, now: Instant, quic: &mut quic::Connection) {
         if self.told.closed || self.told.fault.is_some() {
             return;
@@ -254,7 +255,7 @@ impl Connection {
         self.keep_alive(quic);
     }
 
-    /// The peer broke the protocol: closes the connection.
+    /// The peer violated the protocol: closes the connection.
     fn fail(&mut self, now: Instant, quic: &mut quic::Connection, fault: Fault) {
         if self.told.fault.is_none() {
             self.told.fault = Some(fault);
@@ -262,7 +263,7 @@ impl Connection {
         }
     }
 
-    /// Acts on a fault that may be of the connection only.
+    /// Acts on a fault that may be a connection error.
     fn check(&mut self, now: Instant, quic: &mut quic::Connection, result: Result<(), Fault>) {
         if let Err(fault) = result {
             self.fail(now, quic, fault);

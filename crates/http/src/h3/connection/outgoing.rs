@@ -1,9 +1,9 @@
-//! Our control and QPACK streams: what waits on them for the peer's credit.
+//! The control and QPACK streams of this end, and their data that are blocked by flow control.
 
 use swiftwater_quic::{Connection, WriteError};
 use swiftwater_units::StreamId;
 
-/// A stream of ours that lives as long as the connection.
+/// A critical stream of this end, open as long as the connection.
 #[derive(Debug, Default)]
 pub(super) struct OwnStream {
     id: Option<StreamId>,
@@ -11,7 +11,7 @@ pub(super) struct OwnStream {
 }
 
 impl OwnStream {
-    /// Begins the stream, which now has an identifier.
+    /// Assigns the stream its identifier.
     pub(super) fn open(&mut self, id: StreamId) {
         self.id = Some(id);
     }
@@ -20,17 +20,17 @@ impl OwnStream {
         self.id.is_some()
     }
 
-    /// True if nothing waits.
+    /// True if no data wait.
     pub(super) fn is_idle(&self) -> bool {
         self.is_open() && self.waiting.is_empty()
     }
 
-    /// What is to be sent goes here.
+    /// Buffer for data to send.
     pub(super) fn out(&mut self) -> &mut Vec<u8> {
         &mut self.waiting
     }
 
-    /// Gives the transport what it takes.
+    /// Writes to the transport what it accepts.
     fn flush(&mut self, quic: &mut Connection) -> Result<(), WriteError> {
         let Some(id) = self.id else { return Ok(()) };
         while !self.waiting.is_empty() {
@@ -55,7 +55,7 @@ pub(super) struct OwnStreams {
 }
 
 impl OwnStreams {
-    /// Those that are not open yet, in the order of opening.
+    /// Streams not open yet, in the order of opening.
     pub(super) fn unopened(&mut self) -> Option<&mut OwnStream> {
         let mut all = [&mut self.control, &mut self.encoder, &mut self.decoder].into_iter();
         all.find(|stream| !stream.is_open())
@@ -68,14 +68,14 @@ impl OwnStreams {
             .any(|stream| stream.id == Some(id))
     }
 
-    /// Gives the transport what it takes of all.
+    /// Writes to the transport what it accepts of each stream.
     pub(super) fn flush(&mut self, quic: &mut Connection) -> Result<(), WriteError> {
         self.control.flush(quic)?;
         self.encoder.flush(quic)?;
         self.decoder.flush(quic)
     }
 
-    /// Bytes that wait on the fullest.
+    /// Bytes waiting on the stream with most of them.
     pub(super) fn backlog(&self) -> usize {
         let all = [&self.control, &self.encoder, &self.decoder];
         all.iter()

@@ -1,5 +1,5 @@
-//! The peer's unidirectional streams (RFC 9114, section 6.2; RFC 9204, section 4.2): which is which,
-//! and where their bytes go.
+//! The peer's unidirectional streams (RFC 9114, section 6.2; RFC 9204, section 4.2): their types and
+//! the dispatch of their bytes.
 
 use std::collections::BTreeMap;
 
@@ -16,21 +16,21 @@ use crate::h3::frame::FrameType;
 use crate::h3::settings::Settings;
 use crate::h3::stream_type::{PartialInt, StreamType};
 
-/// What a stream of the peer is.
+/// State of a stream of the peer.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
-    /// Its type has not come yet.
+    /// Its type was not received yet.
     Untyped(PartialInt),
-    /// The signal of a bidirectional stream has not come yet.
+    /// The signal value of a bidirectional stream was not received yet.
     Signal(PartialInt),
-    /// The session's number has not come yet.
+    /// The session's identifier was not received yet.
     Session(PartialInt),
     Control,
     Encoder,
     Decoder,
 }
 
-/// The peer's streams that are read here, and what came on them.
+/// The peer's streams that the engine reads, and their parsers.
 #[derive(Debug, Default)]
 pub(super) struct PeerStreams {
     streams: BTreeMap<StreamId, Kind>,
@@ -39,7 +39,7 @@ pub(super) struct PeerStreams {
     pub(super) settings: Option<Settings>,
 }
 
-/// Streams of which there may be one.
+/// Types that may occur once.
 #[derive(Debug, Default)]
 struct Seen {
     control: bool,
@@ -48,7 +48,7 @@ struct Seen {
 }
 
 impl PeerStreams {
-    /// Notes that a stream is `kind`; each of these comes once.
+    /// Records the type of a stream; each of these may occur once.
     fn begin(&mut self, id: StreamId, kind: Kind) -> Result<(), Fault> {
         let seen = match kind {
             Kind::Control => &mut self.seen.control,
@@ -68,12 +68,12 @@ impl PeerStreams {
     }
 }
 
-/// What was read of a stream.
+/// Result of reading a stream.
 enum Read {
-    /// A part of it; there may be more.
+    /// Some bytes; there may be more.
     Some(Bytes),
     Blocked,
-    /// It ended, one way or the other.
+    /// The stream ended, by FIN or reset.
     Ended,
     Lost,
 }
@@ -105,7 +105,7 @@ impl Connection {
         }
     }
 
-    /// A server opened a bidirectional stream, which can only be one of a WebTransport session.
+    /// A server opened a bidirectional stream, which is only permitted for a WebTransport session.
     pub(super) fn expect_session_stream(
         &mut self,
         now: Instant,
@@ -117,7 +117,7 @@ impl Connection {
         self.read_peer_stream(now, quic, id);
     }
 
-    /// Reads what there is of a stream of the peer.
+    /// Reads the available data of a stream of the peer.
     pub(super) fn read_peer_stream(
         &mut self,
         now: Instant,
@@ -143,7 +143,7 @@ impl Connection {
         }
     }
 
-    /// True if there may be more to read.
+    /// True if more data may be available.
     fn read_critical(
         &mut self,
         now: Instant,
@@ -168,8 +168,8 @@ impl Connection {
         }
     }
 
-    /// Reads the integer that a stream's meaning hangs on, one byte at a time: what follows it may not
-    /// be ours to read. `None` if it has not come or never will; then the stream may be gone.
+    /// Reads the type integer of a stream, one byte at a time: the bytes after it may belong to the
+    /// application. `None` if it is incomplete or never completes; the stream may then be gone.
     fn read_int(
         &mut self,
         quic: &mut quic::Connection,
@@ -188,7 +188,7 @@ impl Connection {
                     self.peer.streams.insert(id, keep(int));
                     return None;
                 }
-                // Ending before the type came is no error (RFC 9114, section 6.2).
+                // The end of a stream before its type is no error (RFC 9114, section 6.2).
                 Read::Ended | Read::Lost => {
                     self.peer.streams.remove(&id);
                     return None;
@@ -216,8 +216,8 @@ impl Connection {
                 return Err(Fault::connection(Code::STREAM_CREATION_ERROR, reason));
             }
             StreamType::Push => {
-                // We permit none (RFC 9114, section 4.6).
-                let reason = "a push although none is permitted";
+                // This end permits no pushes (RFC 9114, section 4.6).
+                let reason = "a push stream although no push is permitted";
                 return Err(Fault::connection(Code::ID_ERROR, reason));
             }
             StreamType::WebTransport if self.offers_sessions() => {
@@ -231,7 +231,7 @@ impl Connection {
         Ok(true)
     }
 
-    /// A stream of a type that we don't know is of no use (RFC 9114, section 6.2).
+    /// A stream of an unknown type is stopped (RFC 9114, section 6.2).
     fn refuse_unknown(
         &mut self,
         now: Instant,

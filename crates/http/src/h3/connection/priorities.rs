@@ -1,4 +1,4 @@
-//! Who goes first (RFC 9218): the client's wishes, and the server's decisions.
+//! Priorities of requests (RFC 9218): those that a client signals and those that a server applies.
 
 use swiftwater_quic as quic;
 use swiftwater_units::{Dir, Instant, Side, StreamId};
@@ -10,9 +10,9 @@ use crate::h3::event::Event;
 use crate::h3::priority::{self, Priority};
 
 impl Connection {
-    /// Sets a request's priority. A client tells the server (PRIORITY_UPDATE) and sends the request's
-    /// content accordingly; a server's choice is for the response, and from then on the client's
-    /// wishes don't change it.
+    /// Sets a request's priority. A client sends PRIORITY_UPDATE and applies the priority to the
+    /// request's content; a server applies it to the response, and from then on ignores the client's
+    /// signals for this request.
     pub fn set_priority(
         &mut self,
         now: Instant,
@@ -22,7 +22,7 @@ impl Connection {
     ) -> Result<(), SendError> {
         let request = self.requests.get_mut(id).ok_or(SendError::Closed)?;
         request.priority = priority;
-        // Fails only where nothing is left to be sent.
+        // Fails only where nothing is left to send.
         let _ = quic.send_stream(id).set_priority(priority.for_transport());
         if self.side.is_client() {
             priority::put_update(self.own.control.out(), id.get(), priority);
@@ -33,7 +33,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The priority of a request as it is applied, `None` if there is no such request.
+    /// The priority that applies to a request; `None` if there is no such request.
     pub fn priority(&self, id: StreamId) -> Option<Priority> {
         self.requests.get(id).map(|request| request.priority)
     }
@@ -47,7 +47,7 @@ impl Connection {
         self.told.stats.priority_updates += 1;
         let id = StreamId::from_wire(id);
         if id.dir() != Dir::Bi || id.initiator() != Side::Client {
-            let reason = "PRIORITY_UPDATE for a stream that is no request";
+            let reason = "PRIORITY_UPDATE for a stream that is not a request";
             return Err(Fault::connection(Code::ID_ERROR, reason));
         }
         if id.index() >= quic.permitted_streams(Dir::Bi) {
@@ -62,7 +62,7 @@ impl Connection {
             return Ok(());
         }
         let room = self.priorities.len() < self.config.limits.max_early_priorities;
-        // A stream that came before and is gone needs none.
+        // A request that is already complete needs no priority.
         let awaited = told.is_some() || !self.shutdown.has_come(id);
         if awaited && (room || self.priorities.contains_key(&id)) {
             self.priorities.insert(id, priority);
@@ -70,7 +70,7 @@ impl Connection {
         Ok(())
     }
 
-    /// A client's wish, of the request's head or a PRIORITY_UPDATE.
+    /// A client's signal, in the request's head or in a PRIORITY_UPDATE.
     fn apply_priority(&mut self, quic: &mut quic::Connection, id: StreamId, priority: Priority) {
         if let Some(request) = self.requests.get_mut(id)
             && !request.own_priority
@@ -80,7 +80,7 @@ impl Connection {
         }
     }
 
-    /// The head of a request came: a PRIORITY_UPDATE that came before it counts for more than its
+    /// The head of a request was received: an earlier PRIORITY_UPDATE takes precedence over its
     /// Priority field (RFC 9218, section 7).
     pub(super) fn begin_priority(
         &mut self,

@@ -1,4 +1,4 @@
-//! The requests under way, each a bidirectional stream of the client's.
+//! The requests in progress, each on a client-initiated bidirectional stream.
 
 use std::collections::BTreeMap;
 
@@ -15,15 +15,15 @@ pub(super) struct Request {
     pub(super) receiving: Receiving,
     pub(super) sending: Sending,
     pub(super) priority: Priority,
-    /// We chose the priority ourselves: the client's wishes don't count any more.
+    /// The application has set the priority: signals of the client are ignored.
     pub(super) own_priority: bool,
-    /// The application knows of it.
+    /// The request was reported to the application.
     pub(super) told: bool,
-    /// A part of it came as early data.
+    /// A part of it was received as early data.
     pub(super) early: bool,
-    /// It asks for, or is, a tunnel: its content is no message's.
+    /// It requests, or is, a CONNECT tunnel: its DATA frames carry no message content.
     pub(super) is_connect: bool,
-    /// It asks for a WebTransport session.
+    /// It requests a WebTransport session.
     pub(super) is_session: bool,
 }
 
@@ -54,7 +54,7 @@ impl Request {
         }
     }
 
-    /// The head is not complete, or not decoded.
+    /// The head is incomplete, or not decoded.
     pub(super) fn awaits_head(&self) -> bool {
         matches!(
             self.receiving.progress,
@@ -67,12 +67,12 @@ impl Request {
     }
 }
 
-/// All of them, and which heads are awaited.
+/// All requests, and the deadlines of incomplete heads.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     open: BTreeMap<StreamId, Request>,
-    /// When the heads of requests must be complete. Requests come in the order of their identifiers,
-    /// so the first entry is the one that is due first.
+    /// Deadlines of the heads of requests. Requests come in the order of their identifiers, so the
+    /// first entry is the one that is due first.
     awaited: BTreeMap<StreamId, Instant>,
 }
 
@@ -98,7 +98,7 @@ impl Requests {
         self.open.remove(&id)
     }
 
-    /// Forgets the request if nothing is left to be done for it.
+    /// Removes the request if it is complete in both directions.
     pub(super) fn remove_if_over(&mut self, id: StreamId) -> Option<Request> {
         if self.get(id)?.is_over() {
             return self.remove(id);
@@ -106,8 +106,9 @@ impl Requests {
         None
     }
 
-    /// The connection is over. What came of a response before that can still be read, but for trailers
-    /// that wait for the QPACK table: nothing fills it any more. Requests can't be answered any more.
+    /// The connection is closed. Data of responses received before can still be read, except trailers
+    /// that are blocked on the QPACK table, which gets no further insertions. Requests can't be
+    /// answered any more.
     pub(super) fn end(&mut self, side: Side) {
         self.awaited.clear();
         self.open.retain(|_, request| {
@@ -134,7 +135,7 @@ impl Requests {
         self.awaited.first_key_value().map(|(_, &until)| until)
     }
 
-    /// A request whose head is late.
+    /// A request whose head is overdue.
     pub(super) fn pop_late(&mut self, now: Instant) -> Option<StreamId> {
         let (&id, &until) = self.awaited.first_key_value()?;
         if until > now {

@@ -1,9 +1,9 @@
-//! Streams of WebTransport sessions (draft-ietf-webtrans-http3, sections 4.2 to 4.6): which session a
-//! stream belongs to, and streams that come before their session. A session is a CONNECT request of
-//! the client's; streams of it may come from either end.
+//! Streams of WebTransport sessions (draft-ietf-webtrans-http3, sections 4.2 to 4.6): the association
+//! of streams with sessions, and streams that arrive before their session. A session is a CONNECT
+//! request of the client; either end may open its streams.
 //!
-//! What runs on the streams is the application's affair, and so is resetting those of a session that
-//! ended.
+//! The content of the streams, and resetting those of a session that ended, are the application's
+//! responsibility.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ use crate::h3::stream_type::{StreamType, put_int};
 /// Streams of sessions.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
-    /// Streams whose session has not come yet: session, stream.
+    /// Streams that wait for their session: session, stream.
     waiting: VecDeque<(StreamId, StreamId)>,
     open: u64,
 }
@@ -33,7 +33,7 @@ impl Connection {
         self.config.offers_sessions()
     }
 
-    /// A stream of session `session` came; its beginning was read.
+    /// A stream of session `session` was opened; its header was read.
     pub(super) fn on_session_stream(
         &mut self,
         quic: &mut quic::Connection,
@@ -42,7 +42,7 @@ impl Connection {
     ) -> Result<(), Fault> {
         let session = StreamId::from_wire(session);
         if session.dir() != Dir::Bi || session.initiator() != Side::Client {
-            let reason = "a session that is no request";
+            let reason = "a session identifier that is not a request stream";
             return Err(Fault::connection(Code::ID_ERROR, reason));
         }
         match self.requests.get(session) {
@@ -54,7 +54,7 @@ impl Connection {
                 });
             }
             Some(request) if request.told => reject(quic, id, Code::WEBTRANSPORT_SESSION_GONE),
-            // A client knows of its sessions before the server does.
+            // A client creates its sessions, so an unknown session has ended.
             None if self.side.is_client() || self.shutdown.has_come(session) => {
                 reject(quic, id, Code::WEBTRANSPORT_SESSION_GONE);
             }
@@ -66,14 +66,14 @@ impl Connection {
         Ok(())
     }
 
-    /// A request for a session came; false if there are as many as we offered.
+    /// A request for a session was received; false if the limit of sessions is reached.
     pub(super) fn admit_session(&mut self) -> bool {
         let room = self.sessions.open < self.config.webtransport_sessions;
         self.sessions.open += u64::from(room);
         room
     }
 
-    /// A request for a session is about to be sent: fails if the server takes no more.
+    /// A request for a session is about to be sent: fails if the server's limit is reached.
     pub(super) fn check_session(&self) -> Result<(), RequestError> {
         let permitted = self.server_settings().webtransport_sessions;
         if permitted == 0 || !self.config.offers_sessions() {
@@ -90,15 +90,15 @@ impl Connection {
         self.sessions.open += 1;
     }
 
-    /// True if the request of stream `id` asks for, or is, a WebTransport session.
+    /// True if the request of stream `id` requests, or is, a WebTransport session.
     pub fn is_session(&self, id: StreamId) -> bool {
         let request = self.requests.get(id);
         request.is_some_and(|request| request.is_session)
     }
 
     /// Opens a stream of session `session`, a CONNECT request that was accepted. The bytes returned
-    /// say what the stream is and must be the first that are written to it; otherwise it is the
-    /// application's from here on.
+    /// are the header of the stream and must be written first; the stream then belongs to the
+    /// application.
     pub fn begin_session_stream(
         &mut self,
         quic: &mut quic::Connection,
@@ -133,12 +133,12 @@ impl Connection {
         if quic.send_stream(id).write(&signal) == Ok(signal.len()) {
             return Ok(id);
         }
-        // Without credit for even these few bytes the stream can't say what it is.
+        // Without flow control credit for this header the stream can't be identified.
         reject(quic, id, Code::WEBTRANSPORT_SESSION_GONE);
         Err(SessionError::Blocked)
     }
 
-    /// The session came: so did its streams.
+    /// The session's request was received: its waiting streams are reported.
     pub(super) fn release_session_streams(&mut self, session: StreamId) {
         let mut released = Vec::new();
         self.sessions.waiting.retain(|&(each, id)| {
@@ -156,7 +156,7 @@ impl Connection {
         }
     }
 
-    /// A request is over: streams that wait for it have no session.
+    /// A request is complete: streams that wait for it have no session.
     pub(super) fn on_request_gone(
         &mut self,
         quic: &mut quic::Connection,
@@ -174,7 +174,7 @@ impl Connection {
     }
 }
 
-/// Wants nothing of a stream, whichever of its directions there are.
+/// Stops and resets a stream in the directions that it has.
 fn reject(quic: &mut quic::Connection, id: StreamId, code: Code) {
     let _ = quic.recv_stream(id).stop(code.0);
     let _ = quic.send_stream(id).reset(code.0);

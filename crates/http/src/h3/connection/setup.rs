@@ -1,5 +1,5 @@
-//! The beginning: our streams and settings (RFC 9114, sections 3.2, 6.2 and 7.2.4), and values of no
-//! meaning that keep peers ready for new ones (sections 6.2.3, 7.2.4.1 and 7.2.8).
+//! Start of the connection: the unidirectional streams and SETTINGS of this end (RFC 9114, sections
+//! 3.2, 6.2 and 7.2.4), and reserved values (greasing; sections 6.2.3, 7.2.4.1 and 7.2.8).
 
 use swiftwater_quic as quic;
 use swiftwater_units::{Dir, Instant, StreamId};
@@ -13,7 +13,7 @@ use crate::h3::grease::Grease;
 use crate::h3::stream_type::{StreamType, put_int};
 
 impl Connection {
-    /// Data can be sent.
+    /// Data can be sent: 0-RTT or 1-RTT keys are available.
     pub(super) fn on_ready(&mut self, now: Instant, quic: &mut quic::Connection) {
         if self.told.ready {
             return;
@@ -26,7 +26,7 @@ impl Connection {
         }
     }
 
-    /// What our streams begin with.
+    /// First bytes of the streams of this end.
     fn write_preamble(&mut self) {
         let grease = self.config.grease.map(Grease::new);
         let mut settings = self.config.settings(self.side).to_bytes();
@@ -45,7 +45,7 @@ impl Connection {
         put_int(self.own.decoder.out(), StreamType::QpackDecoder.to_wire());
     }
 
-    /// Opens those of our streams for which the peer gives credit now.
+    /// Opens those streams of this end that the peer's stream limit permits now.
     pub(super) fn open_own_streams(&mut self, now: Instant, quic: &mut quic::Connection) {
         if !self.told.ready {
             return;
@@ -55,7 +55,7 @@ impl Connection {
                 return;
             };
             stream.open(id);
-            // Everything else depends on them.
+            // All other streams depend on the critical ones.
             let _ = quic
                 .send_stream(id)
                 .set_priority(quic::Priority::new(0, true));
@@ -79,11 +79,11 @@ impl Connection {
         put_int(&mut bytes, grease.stream_type());
         bytes.extend_from_slice(&grease.payload());
         let mut stream = quic.send_stream(id);
-        // Nothing depends on how much of it arrives.
+        // This stream may arrive in part: nothing depends on it.
         let _ = stream.write(&bytes).and_then(|_| stream.finish());
     }
 
-    /// Gives the transport what waits on our control and QPACK streams.
+    /// Writes to the transport the waiting data of the control and QPACK streams.
     pub(super) fn flush_own_streams(&mut self, now: Instant, quic: &mut quic::Connection) {
         let _ = self.own.flush(quic);
         if self.own.backlog() > self.config.limits.max_control_backlog {
@@ -92,8 +92,8 @@ impl Connection {
         }
     }
 
-    /// True if the peer may not stop reading `id`: then it is a connection error (RFC 9114, section
-    /// 6.2.1).
+    /// True if `id` is a critical stream: STOP_SENDING for it is a connection error (RFC 9114,
+    /// section 6.2.1).
     pub(super) fn is_critical(&self, id: StreamId) -> bool {
         self.own.owns(id)
     }

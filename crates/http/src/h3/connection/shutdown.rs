@@ -1,9 +1,10 @@
 //! GOAWAY and graceful shutdown (RFC 9114, section 5.2).
 //!
-//! A server first says that it is going away, then, a round trip later, which requests it still took;
-//! requests that were on their way meanwhile are served. It closes when all are done, and not before
-//! the last word had time to arrive: a client has to know which requests it can send elsewhere. A
-//! client asks for no more and closes when its requests are done.
+//! A server first sends a GOAWAY with the largest identifier, then, a round trip later, one with the
+//! first request that it did not accept; requests in transit meanwhile are served. It closes the
+//! connection when all requests are complete, and not before the last GOAWAY had time to arrive,
+//! because it determines which requests a client can send on another connection. A client sends no
+//! further requests and closes when its own are complete.
 
 use std::time::Duration;
 
@@ -16,24 +17,25 @@ use crate::h3::error::Fault;
 use crate::h3::event::Event;
 use crate::h3::frame::{FrameType, put_int_frame};
 
-/// The largest identifier of a request: what a server says that does not know yet which is the last.
+/// The largest identifier of a request: content of the first GOAWAY, before the last request is
+/// determined.
 const LAST_REQUEST: u64 = (1 << 62) - 4;
 
-/// Round trip assumed before one was measured (RFC 9002, section 6.2.2).
+/// Round-trip time assumed before the first sample (RFC 9002, section 6.2.2).
 const INITIAL_RTT: Duration = Duration::from_millis(333);
 
-/// How long peers hold back acknowledgements unless they say otherwise (RFC 9000, section 18.2).
+/// Default of max_ack_delay (RFC 9000, section 18.2).
 const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
 
 fn round_trip(quic: &quic::Connection) -> Duration {
     quic.smoothed_rtt(PathId::new(0)).unwrap_or(INITIAL_RTT)
 }
 
-/// How far going away has come, at both ends.
+/// State of the shutdown, in both directions.
 #[derive(Debug, Default)]
 pub(super) struct Shutdown {
     ours: Ours,
-    /// What the peer's GOAWAY said last.
+    /// Identifier in the peer's last GOAWAY.
     peer: Option<u64>,
     /// The first stream that the client has not opened yet (server only).
     next: Option<StreamId>,
@@ -43,16 +45,16 @@ pub(super) struct Shutdown {
 enum Ours {
     #[default]
     Open,
-    /// The first GOAWAY was sent; the last follows at this time.
+    /// The first GOAWAY was sent; the second follows at this time.
     Announced(Instant),
-    /// Nothing more is accepted from stream `end` on, and the connection stays until `until`.
+    /// No request from stream `end` on is accepted, and the connection stays open until `until`.
     Final { end: StreamId, until: Instant },
-    /// All is done.
+    /// Complete.
     Complete,
 }
 
 impl Shutdown {
-    /// Notes that a request came; false if it came after the last that is taken.
+    /// Records a request; false if it is beyond the last accepted one.
     pub(super) fn admit(&mut self, id: StreamId) -> bool {
         match self.ours {
             Ours::Final { end, .. } if id >= end => return false,
@@ -65,12 +67,12 @@ impl Shutdown {
         true
     }
 
-    /// True if the request of stream `id` has come already.
+    /// True if the request of stream `id` was received already.
     pub(super) fn has_come(&self, id: StreamId) -> bool {
         self.next.is_some_and(|next| id < next)
     }
 
-    /// When the last GOAWAY is due, or an idle connection may close.
+    /// When the second GOAWAY is due, or an idle connection may close.
     pub(super) fn deadline(&self, idle: bool) -> Option<Instant> {
         match self.ours {
             Ours::Announced(at) => Some(at),
@@ -86,8 +88,9 @@ impl Shutdown {
 }
 
 impl Connection {
-    /// Ends the connection gracefully: no new requests, those under way are completed, and then it is
-    /// closed with H3_NO_ERROR ([`Event::ShutdownComplete`]). Calling it again changes nothing.
+    /// Ends the connection gracefully: no new requests are accepted, those in progress are completed,
+    /// and then it is closed with H3_NO_ERROR ([`Event::ShutdownComplete`]). Further calls have no
+    /// effect.
     pub fn shutdown(&mut self, now: Instant, quic: &mut quic::Connection) {
         if self.shutdown.ours != Ours::Open {
             return;
@@ -97,20 +100,20 @@ impl Connection {
             return;
         }
         if self.side.is_client() {
-            // The number is of pushes, of which there are none.
+            // A client's GOAWAY has a push ID; there are no pushes.
             put_int_frame(self.own.control.out(), FrameType::GoAway, 0);
             let end = StreamId::new(Side::Client, Dir::Bi, 0);
             self.shutdown.ours = Ours::Final { end, until: now };
         } else {
             put_int_frame(self.own.control.out(), FrameType::GoAway, LAST_REQUEST);
             let rtt = round_trip(quic);
-            // A quarter more, so that requests sent before the GOAWAY was read are here.
+            // 1.25 round trips, so that requests sent before the GOAWAY was received have arrived.
             self.shutdown.ours = Ours::Announced(now + rtt + rtt / 4);
         }
         self.wrap_up(now, quic);
     }
 
-    /// The requests of clients that did not know yet have come by now.
+    /// Requests sent before the client received the first GOAWAY have arrived by now.
     pub(super) fn send_final_goaway(&mut self, now: Instant, quic: &mut quic::Connection) {
         match self.shutdown.ours {
             Ours::Announced(at) if at <= now => {}
@@ -121,13 +124,13 @@ impl Connection {
             .next
             .unwrap_or(StreamId::new(Side::Client, Dir::Bi, 0));
         put_int_frame(self.own.control.out(), FrameType::GoAway, end.get());
-        // Time for it to be lost and sent again.
+        // Time for its loss and retransmission.
         let until = now + 3 * (round_trip(quic) + MAX_ACK_DELAY);
         self.shutdown.ours = Ours::Final { end, until };
         self.flush_own_streams(now, quic);
     }
 
-    /// Closes once the last request is done.
+    /// Closes once the last request is complete.
     pub(super) fn finish_shutdown(&mut self, now: Instant, quic: &mut quic::Connection) {
         let Ours::Final { until, .. } = self.shutdown.ours else {
             return;
@@ -147,12 +150,12 @@ impl Connection {
     ) -> Result<(), Fault> {
         let error = |reason| Err(Fault::connection(Code::ID_ERROR, reason));
         if self.shutdown.peer.is_some_and(|earlier| id > earlier) {
-            return error("GOAWAY went up");
+            return error("GOAWAY identifier increased");
         }
         let first = StreamId::from_wire(id);
         let names_request = first.dir() == Dir::Bi && first.initiator() == Side::Client;
         if self.side.is_client() && !names_request {
-            return error("GOAWAY for a stream that is no request");
+            return error("GOAWAY identifier is not a request stream");
         }
         self.shutdown.peer = Some(id);
         self.tell(Event::GoAway { id });

@@ -1,24 +1,24 @@
-//! What the peer's encoder has to hear (RFC 9204, section 2.2.2): acknowledgements and cancellations as they
-//! come, insertions in one increment each time that somebody asks.
+//! Decoder instructions for the peer's encoder (RFC 9204, section 2.2.2): acknowledgements and cancellations
+//! as they occur, insertions in one increment per poll.
 
 use bytes::Bytes;
 
 use crate::qpack::error::QpackError;
 use crate::qpack::instruction::DecoderInstruction;
 
-/// Bytes of instructions that wait at most. With 2 to 9 bytes each, only a peer that gives the decoder
-/// stream no credit for thousands of requests gets here.
+/// Most bytes of pending instructions. With 2 to 9 bytes each, only a peer that gives the decoder
+/// stream no credit for thousands of requests reaches it.
 const MAX_WAITING: usize = 64 << 10;
 
 #[derive(Debug, Default)]
 pub(super) struct Feedback {
     waiting: Vec<u8>,
-    /// Insertions that the peer knows of, or will once it has read what waits: the Known Received Count.
+    /// The Known Received Count: insertions that the pending and sent instructions acknowledge.
     known: u64,
 }
 
 impl Feedback {
-    /// Fails once too much waits.
+    /// Fails if too many bytes are pending.
     pub(super) const fn check(&self) -> Result<(), QpackError> {
         if self.waiting.len() > MAX_WAITING {
             Err(QpackError::ExcessiveLoad)
@@ -27,7 +27,7 @@ impl Feedback {
         }
     }
 
-    /// Adds an instruction; not beyond the limit, where the next check fails anyway.
+    /// Adds an instruction, except beyond the limit, where the next check fails.
     pub(super) fn push(&mut self, instruction: DecoderInstruction) {
         if self.waiting.len() <= MAX_WAITING {
             instruction.write(&mut self.waiting);
@@ -40,7 +40,8 @@ impl Feedback {
         self.known = self.known.max(required);
     }
 
-    /// All that waits, and what the acknowledgements left unsaid of the `inserted` insertions.
+    /// All pending instructions, and an increment for those of the `inserted` insertions not
+    /// acknowledged otherwise.
     pub(super) fn poll(&mut self, inserted: u64) -> Option<Bytes> {
         if inserted > self.known {
             self.push(DecoderInstruction::Increment(inserted - self.known));

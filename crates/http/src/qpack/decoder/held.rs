@@ -1,4 +1,4 @@
-//! Sections that wait for insertions (RFC 9204, section 2.2.1).
+//! Blocked sections (RFC 9204, section 2.2.1).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::qpack::error::Fault;
 use crate::qpack::prefix::Prefix;
 
-/// Sections that one stream may have waiting. A caller that stops reading a blocked stream needs one.
+/// Blocked sections permitted per stream. A caller that stops reading a blocked stream needs one.
 const MAX_ON_STREAM: usize = 8;
 
 /// A section whose prefix was read.
@@ -18,7 +18,7 @@ pub(super) struct Section {
     pub(super) lines: Option<Bytes>,
 }
 
-/// The blocked streams and what they hold, at least one section each.
+/// The blocked streams and their sections, at least one each.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     streams: BTreeMap<u64, VecDeque<Section>>,
@@ -29,7 +29,7 @@ impl Held {
         self.streams.contains_key(&stream)
     }
 
-    /// Keeps a section behind those that its stream holds already.
+    /// Stores a section behind the others of its stream.
     pub(super) fn push(
         &mut self,
         stream: u64,
@@ -43,13 +43,13 @@ impl Held {
         if sections.len() >= MAX_ON_STREAM {
             return Err(Fault::TooManyHeld);
         }
-        // A copy, lest a whole receive buffer wait with it.
+        // A copy, so that the section does not keep a whole receive buffer.
         section.lines = section.lines.map(|lines| Bytes::copy_from_slice(&lines));
         sections.push_back(section);
         Ok(())
     }
 
-    /// A section that `inserted` insertions suffice for, of the lowest stream that has one.
+    /// A section that `inserted` insertions unblock, of the lowest such stream.
     pub(super) fn pop(&mut self, inserted: u64) -> Option<(u64, Section)> {
         let ready = |sections: &VecDeque<Section>| {
             let first = sections.front();

@@ -1,4 +1,4 @@
-//! Decoding one section whose insertions have all arrived (RFC 9204, section 4.5).
+//! Decoding of one section whose insertions were all received (RFC 9204, section 4.5).
 
 use bytes::{Bytes, BytesMut};
 
@@ -12,7 +12,7 @@ use crate::qpack::static_table;
 use crate::qpack::string::Literal;
 use crate::qpack::table::Table;
 
-/// What decoding needs and collects.
+/// Inputs and outputs of decoding.
 pub(super) struct Work<'a> {
     table: &'a Table<()>,
     prefix: Prefix,
@@ -33,7 +33,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The fields of `lines`, or the limit at which it stopped.
+    /// The fields of `lines`, or the limit that they exceed.
     pub(super) fn decode(mut self, lines: &Bytes, scratch: &mut Vec<u8>) -> Result<Decoded, Fault> {
         let mut fields = Vec::new();
         let mut reader = Reader::new(lines);
@@ -115,7 +115,7 @@ impl<'a> Work<'a> {
         scratch.clear();
         literal.decode_into(scratch)?;
         if self.text.capacity() < scratch.len() {
-            // As a rule this is the only time: what Huffman strings save is less than half.
+            // Usually the only growth: Huffman coding saves less than half.
             self.text.reserve(scratch.len().max(lines.len() * 8 / 5));
         }
         self.text.extend_from_slice(scratch);

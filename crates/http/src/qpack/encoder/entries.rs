@@ -1,9 +1,9 @@
-//! The encoder's table: finding entries, and keeping evictions and references legal (RFC 9204, section
+//! The encoder's dynamic table: look-up, references and eviction by the rules (RFC 9204, section
 //! 2.1.1).
 //!
 //! Entries are found by hash and then compared, so that the maps hold no strings. The hash has fixed keys:
-//! the same fields give the same bytes in every run. Of two fields with one hash the older is not found any
-//! more, which costs bytes and nothing else.
+//! the same fields give the same bytes in every run. If two fields have the same hash, the older is no
+//! longer found, which only costs bytes.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -11,11 +11,11 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use crate::qpack::field::Field;
 use crate::qpack::table::{Entry, Table};
 
-/// The oldest part of a full table to which no reference is made, so that it can be evicted soon: one part
-/// in so many of the capacity (section 2.1.1.1).
+/// Draining part of a full table: the oldest entries, one part in so many of the capacity, get no new
+/// references, so that they can be evicted soon (section 2.1.1.1).
 const DRAINING_SHARE: u64 = 16;
-/// But in small tables at least these bytes, the size of a usual entry or two: less, and the oldest entry
-/// would be referred to until nothing can be inserted any more.
+/// Lower bound of the draining part in small tables, bytes, about one or two entries: with less, the
+/// oldest entry would be referred to until nothing can be inserted any more.
 const MIN_DRAINING: u64 = 96;
 
 /// Hashes of a field.
@@ -36,13 +36,13 @@ impl Hashes {
     }
 }
 
-/// What is noted about an entry.
+/// Record of an entry.
 #[derive(Clone, Debug)]
 struct Note {
     hashes: Hashes,
     /// References in sections that are not acknowledged.
     references: u32,
-    /// Whether its field came again after it was inserted.
+    /// Whether its field occurred again after it was inserted.
     used: bool,
 }
 
@@ -94,7 +94,7 @@ impl Entries {
         self.table.get(absolute).is_some()
     }
 
-    /// Whether an entry is too near to its eviction for new references.
+    /// Whether an entry is in the draining part, so that it gets no new references.
     pub(super) const fn draining(&self, absolute: u64) -> bool {
         absolute < self.draining_end
     }
@@ -113,7 +113,7 @@ impl Entries {
         (entry.name == name).then_some(absolute)
     }
 
-    /// Whether the newest entry with this name exists and its field never came again.
+    /// Whether the newest entry with this name exists and its field never occurred again.
     pub(super) fn newest_of_name_unused(&self, name: &[u8], hashes: Hashes) -> bool {
         self.find_name(name, hashes)
             .and_then(|absolute| self.table.get(absolute))
@@ -142,7 +142,7 @@ impl Entries {
         }
     }
 
-    /// Evicts what has to go before an entry of `size` fits in a table of `capacity`; nothing, and `false`,
+    /// Evicts entries until one of `size` fits in a table of `capacity`; evicts nothing and returns `false`
     /// if the rules forbid one of these evictions.
     pub(super) fn make_room(&mut self, size: u64, capacity: u64) -> bool {
         if size > capacity {
@@ -182,7 +182,7 @@ impl Entries {
         }
     }
 
-    /// Adds the newest entry, for which room was made. Its absolute index.
+    /// Adds the newest entry; the caller has made room. Returns its absolute index.
     pub(super) fn push(&mut self, field: &Field, hashes: Hashes) -> u64 {
         let absolute = self.table.push(Entry {
             name: own(&field.name),
@@ -199,7 +199,7 @@ impl Entries {
         absolute
     }
 
-    /// Moves the draining end up until the share that can be free soon is large enough.
+    /// Advances the end of the draining part to its required size.
     fn drain(&mut self) {
         let capacity = self.table.capacity();
         let wanted = (capacity / DRAINING_SHARE).max(MIN_DRAINING.min(capacity / 4));
@@ -214,7 +214,7 @@ impl Entries {
     }
 }
 
-/// A copy in memory of its own: a field may be a slice of a large buffer.
+/// A copy with its own memory: a field may be a slice of a large buffer.
 fn own(bytes: &bytes::Bytes) -> bytes::Bytes {
     bytes::Bytes::copy_from_slice(bytes)
 }

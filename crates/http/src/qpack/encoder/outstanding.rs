@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// What has to be remembered of a section.
+/// Record of an unacknowledged section.
 #[derive(Debug)]
 pub(super) struct Section {
     /// Its Required Insert Count, above 0.
@@ -15,27 +15,27 @@ pub(super) struct Section {
 pub(super) struct Outstanding {
     streams: BTreeMap<u64, VecDeque<Section>>,
     references: usize,
-    /// Streams that may be blocked at the peer, with the insertions that end this.
+    /// Streams that may be blocked at the peer, with the insert count that unblocks each.
     at_risk: BTreeMap<u64, u64>,
 }
 
 impl Outstanding {
-    /// References that may be added, with `max` in all.
+    /// References that may be added under a limit of `max`.
     pub(super) const fn room(&self, max: usize) -> usize {
         max.saturating_sub(self.references)
     }
 
-    /// Whether sections of a stream may be blocked already.
+    /// Whether a stream may be blocked already.
     pub(super) fn at_risk(&self, stream: u64) -> bool {
         self.at_risk.contains_key(&stream)
     }
 
-    /// Whether sections of a stream may risk being blocked, with `max` streams in all.
+    /// Whether a stream may become blocked under a limit of `max` streams.
     pub(super) fn may_risk(&self, stream: u64, max: u64) -> bool {
         self.at_risk(stream) || (self.at_risk.len() as u64) < max
     }
 
-    /// Adds a section, given the insertions that are known to have arrived.
+    /// Adds a section, given the Known Received Count.
     pub(super) fn add(&mut self, stream: u64, section: Section, known: u64) {
         self.references += section.references.len();
         if section.required > known {
@@ -64,7 +64,7 @@ impl Outstanding {
         sections
     }
 
-    /// So many insertions are known to have arrived.
+    /// The Known Received Count reached this value.
     pub(super) fn on_known(&mut self, known: u64) {
         self.at_risk.retain(|_, required| *required > known);
     }

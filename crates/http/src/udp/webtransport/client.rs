@@ -1,4 +1,4 @@
-//! How a client asks for a session.
+//! Client side of the WebTransport session request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use crate::h3::Protocol;
 use crate::udp::client::{Cancelled, SendRequest};
 use crate::udp::exchange::{Exchange, Outcome};
 
-/// How long a server may take nothing of what ends a session, or not answer it.
+/// How long a server may leave the end of a session unread, or unanswered.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The value of `:protocol` that all drafts of servers know.
+/// The value of `:protocol` that servers of all drafts accept.
 const PROTOCOL: &str = "webtransport";
 
 impl SendRequest {
-    /// Asks the server for a WebTransport session; `request` says where and carries fields such as
-    /// Origin, its method counts for nothing. Yields the session and the head of the response.
+    /// Requests a WebTransport session; `request` has its URI and fields such as Origin, its method
+    /// is ignored. Returns the session and the head of the response.
     ///
-    /// Waits until the server's SETTINGS are here. The connection's configuration must name
+    /// Waits for the server's SETTINGS. The connection's configuration must set
     /// [`webtransport_sessions`](crate::h3::Config::webtransport_sessions). The session is served by a
     /// task of the runtime; dropping the future cancels the request.
     pub async fn open_session(
@@ -54,7 +54,7 @@ impl SendRequest {
         Ok((session, *answer.head))
     }
 
-    /// Waits until it is known what the server supports.
+    /// Waits until the server's settings are known.
     async fn settings_came(&self) -> Result<(), OpenSessionError> {
         std::future::poll_fn(|cx| self.http3.poll_settings(cx))
             .await

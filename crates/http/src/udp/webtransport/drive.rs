@@ -1,5 +1,5 @@
-//! The task at a session's request: capsules in both directions (draft-ietf-webtrans-http3, sections
-//! 4.7 and 5), and the end.
+//! The task of a session's CONNECT request: capsules in both directions (draft-ietf-webtrans-http3,
+//! sections 4.7 and 5), and the end.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -15,32 +15,32 @@ use crate::h3::{Body, BodyError, Code};
 use crate::udp::content;
 use crate::udp::exchange::Exchange;
 
-/// Bytes of a capsule that is read, at most; longer ones are passed over.
+/// Largest capsule that is read, bytes; longer ones are skipped.
 const MAX_CAPSULE: u64 = 16 << 10;
 
-/// What happens next at a session's request.
+/// Next event of a session's request.
 enum Step {
     /// A part of the peer's data stream.
     Read(Result<Body, BodyError>),
-    /// The peer wants no more of ours.
+    /// The peer sent STOP_SENDING for this end's data stream.
     Abandoned,
     Order(Order),
 }
 
-/// How a session comes to its end.
+/// How a session ends.
 enum Ending {
-    /// The peer said so.
+    /// The peer closed it.
     ByPeer(SessionEnd),
-    /// We did.
+    /// This end closed it.
     ByUs(u32, String),
-    /// The request is over, in whichever way.
+    /// The request ended otherwise.
     Gone(SessionEnd),
-    /// The peer broke the rules: the request is given up with this code.
+    /// The peer violated the protocol: the request is reset with this code.
     Fault(Code),
 }
 
-/// Stays with a session's request until both are over. A peer that doesn't take or send an end for so
-/// long as `patience` is given up.
+/// Serves a session's request until both have ended. If the peer neither reads nor sends the end
+/// within `patience`, the request is reset.
 pub(super) async fn drive(exchange: &Exchange, patience: Duration) {
     let driven = Driven(exchange);
     match run(exchange, patience).await {
@@ -71,7 +71,7 @@ pub(super) async fn drive(exchange: &Exchange, patience: Duration) {
 async fn run(exchange: &Exchange, patience: Duration) -> Ending {
     let mut reader = CapsuleReader::new(MAX_CAPSULE);
     loop {
-        // Reading comes first: a peer that closes the session may stop ours right after.
+        // Reading comes first: a peer that closes the session may send STOP_SENDING right after.
         let step = tokio::select! {
             biased;
             read = std::future::poll_fn(|cx| exchange.poll_read(cx)) => Step::Read(read),
@@ -84,7 +84,7 @@ async fn run(exchange: &Exchange, patience: Duration) -> Ending {
             Step::Read(Ok(Body::End)) if reader.finish().is_err() => {
                 Some(Ending::Fault(Code::MESSAGE_ERROR))
             }
-            // No word of goodbye: as code 0 without a reason.
+            // An end without a capsule counts as code 0 without a reason.
             Step::Read(Ok(Body::End)) => Some(Ending::ByPeer(SessionEnd::Closed {
                 code: 0,
                 reason: String::new(),
@@ -103,12 +103,12 @@ async fn run(exchange: &Exchange, patience: Duration) -> Ending {
     }
 }
 
-/// Acts on the peer's capsules.
+/// Processes the peer's capsules.
 fn on_data(exchange: &Exchange, reader: &mut CapsuleReader, mut data: Bytes) -> Option<Ending> {
     while let Some(capsule) = reader.next(&mut data) {
         match capsule.capsule_type {
             capsule_type::CLOSE_WEBTRANSPORT_SESSION => {
-                // Nothing may follow, and what can't be understood is malformed.
+                // Data after the closing capsule, or data that can't be parsed, are malformed.
                 return Some(match closed_session(&capsule) {
                     Some((code, reason)) if data.is_empty() => {
                         Ending::ByPeer(SessionEnd::Closed { code, reason })
@@ -134,7 +134,7 @@ fn on_data(exchange: &Exchange, reader: &mut CapsuleReader, mut data: Bytes) -> 
     passed_over.then_some(Ending::Fault(Code::MESSAGE_ERROR))
 }
 
-/// What the handles want done.
+/// Performs the requests of the handles.
 fn poll_order(exchange: &Exchange, cx: &Context<'_>) -> Poll<Order> {
     exchange.http3.with(|_, _, state| {
         let Some(live) = state.sessions.session(exchange.id) else {
@@ -156,8 +156,8 @@ async fn tell(exchange: &Exchange, capsule: &Capsule, patience: Duration) -> boo
     sent.is_ok()
 }
 
-/// The session is over; the peer's end of the data stream follows, and nothing else if the peer has
-/// closed the session (`closed`).
+/// The session has ended; only the end of the peer's data stream may follow if the peer closed the
+/// session (`closed`).
 async fn await_end(exchange: &Exchange, patience: Duration, closed: bool) {
     let ended = timeout(patience, async {
         loop {
@@ -183,7 +183,7 @@ fn why(exchange: &Exchange, error: &BodyError) -> SessionEnd {
     }
 }
 
-/// What the engine has told of the request's end.
+/// The engine's report of the request's end.
 fn abandoned(exchange: &Exchange) -> SessionEnd {
     if let Some(end) = exchange.http3.end() {
         return end.reason.into();
@@ -192,7 +192,7 @@ fn abandoned(exchange: &Exchange) -> SessionEnd {
     SessionEnd::Broken(code.unwrap_or(Code::REQUEST_CANCELLED))
 }
 
-/// The task at a session's request. When it goes, the session is over.
+/// The task of a session's request. Dropping it ends the session.
 struct Driven<'a>(&'a Exchange);
 
 impl Driven<'_> {
@@ -206,7 +206,7 @@ impl Driven<'_> {
 
 impl Drop for Driven<'_> {
     fn drop(&mut self) {
-        // The task was cut short, perhaps.
+        // The task may have been aborted.
         self.end(SessionEnd::ClosedHere);
         let Self(exchange) = self;
         exchange.http3.with(|_, _, state| {

@@ -1,4 +1,4 @@
-//! How sessions and their streams end, and what calls on them fail with.
+//! Errors of sessions and their streams, and of calls on them.
 
 use std::io;
 
@@ -9,22 +9,22 @@ use thiserror::Error;
 use crate::h3::webtransport::application_code;
 use crate::h3::{Code, RequestError};
 
-/// Why a session is over.
+/// Why a session ended.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum SessionEnd {
-    /// The peer closed it; code 0 and no reason if it gave none.
+    /// The peer closed it; code 0 and no reason by default.
     #[error("the peer closed the session with code {code}: {reason}")]
     Closed {
         /// The application's code.
         code: u32,
-        /// For people; at most 1024 bytes.
+        /// The reason, at most 1024 bytes.
         reason: String,
     },
     /// This end closed it.
     #[error("this end closed the session")]
     ClosedHere,
-    /// Its request was reset or stopped, or what came on it was no session's.
+    /// Its request was reset or stopped, or received data that are not a session's.
     #[error("the session's request ended with {0}")]
     Broken(Code),
     /// The connection is gone.
@@ -32,60 +32,59 @@ pub enum SessionEnd {
     ConnectionLost(#[from] ConnectionError),
 }
 
-/// A request for a session came to nothing: the service answered otherwise than with 2xx, or the
-/// request was over before.
+/// A request for a session failed: the response's status was not 2xx, or the request ended before.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 #[error("the session was not accepted")]
 pub struct SessionRefused;
 
-/// A client got no session.
+/// Why a client got no session.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum OpenSessionError {
-    /// The request could not be begun. The server knows nothing of it.
+    /// The request was never sent.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// The server answered otherwise than with 2xx.
+    /// The response's status was not 2xx.
     #[error("the server refused the session with {0}")]
     Refused(StatusCode),
-    /// The server gave up the request.
-    #[error("the server gave up the request with {0}")]
+    /// The server reset the request.
+    #[error("the server reset the request with {0}")]
     Reset(Code),
     /// The connection ended first.
     #[error(transparent)]
     ConnectionLost(#[from] ConnectionError),
 }
 
-/// A stream can't be read further.
+/// Why a stream can't be read further.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The peer gave up sending it; [`application_code`] tells the application's code.
+    /// The peer reset it; [`application_code`] converts to the application's code.
     #[error("the peer reset the stream with {0}")]
     Reset(Code),
     /// It was read to its end or stopped.
     #[error("the stream is closed for reading")]
     Closed,
-    /// The session is over, and its streams with it.
-    #[error("the session of the stream is over")]
+    /// The session has ended, and its streams with it.
+    #[error("the session of the stream has ended")]
     SessionOver,
     /// The connection is gone.
     #[error(transparent)]
     ConnectionLost(#[from] ConnectionError),
 }
 
-/// Nothing more can be written to a stream.
+/// Why a stream can't be written.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The peer wants no more of it; [`application_code`] tells the application's code.
+    /// The peer sent STOP_SENDING; [`application_code`] converts to the application's code.
     #[error("the peer stopped reading with {0}")]
     Stopped(Code),
     /// It was finished or reset.
     #[error("the stream is closed for writing")]
     Closed,
-    /// The session is over, and its streams with it.
-    #[error("the session of the stream is over")]
+    /// The session has ended, and its streams with it.
+    #[error("the session of the stream has ended")]
     SessionOver,
     /// The connection is gone.
     #[error(transparent)]
@@ -112,13 +111,13 @@ impl WriteError {
     }
 }
 
-/// [`RecvStream::read_to_end`](super::RecvStream::read_to_end) failed.
+/// Why [`RecvStream::read_to_end`](super::RecvStream::read_to_end) failed.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum ReadToEndError {
     /// Reading failed.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The stream is longer than the caller allowed. What was read is lost.
+    /// The stream is longer than the caller's limit. What was read is lost.
     #[error("the stream is longer than {limit} bytes")]
     TooLong {
         /// The caller's limit.

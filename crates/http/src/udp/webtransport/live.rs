@@ -1,4 +1,4 @@
-//! One session as it stands: what waits for its application, and who waits for it.
+//! State of one open session: what its application has not read yet, and the tasks that wait.
 
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -9,10 +9,10 @@ use swiftwater_units::{Dir, StreamId};
 use super::error::SessionEnd;
 use super::limits::SessionLimits;
 
-/// What keeping a datagram costs beside its bytes.
+/// Memory of a datagram in addition to its bytes.
 const DATAGRAM_OVERHEAD: usize = 64;
 
-/// What the task at the session's request is to do next.
+/// Pending actions of the task at the session's request.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Order {
     /// Ask the peer to end the session soon.
@@ -21,32 +21,32 @@ pub(super) enum Order {
     Close(u32, String),
 }
 
-/// A session that the application holds, or has not answered yet.
+/// A session that the application has a handle of, or has not answered yet.
 #[derive(Debug, Default)]
 pub(super) struct Live {
-    /// Streams that nobody has accepted yet.
+    /// Streams not yet accepted by the application.
     waiting: [VecDeque<StreamId>; 2],
     pub(super) acceptors: [Vec<Waker>; 2],
     datagrams: VecDeque<Bytes>,
     datagram_bytes: usize,
-    /// Datagrams that made room for newer ones.
+    /// Datagrams dropped to make room for newer ones.
     pub(super) datagrams_dropped: u64,
     pub(super) datagram_readers: Vec<Waker>,
     pub(super) end: Option<SessionEnd>,
     pub(super) end_waiters: Vec<Waker>,
-    /// One of the ends wants the session to end soon.
+    /// One of the ends has asked for the end of the session.
     pub(super) draining: bool,
     pub(super) drain_waiters: Vec<Waker>,
     pub(super) orders: VecDeque<Order>,
     pub(super) driver: Option<Waker>,
     /// A handle of it exists.
     pub(super) is_held: bool,
-    /// A task is at its request.
+    /// A task serves its request.
     pub(super) is_driven: bool,
 }
 
 impl Live {
-    /// A stream of the peer came; false if there is no room for it.
+    /// Adds a stream of the peer; false if there is no room for it.
     pub(super) fn push_stream(&mut self, id: StreamId, limits: &SessionLimits) -> bool {
         let waiting: usize = self.waiting.iter().map(VecDeque::len).sum();
         let room = waiting < limits.max_waiting_streams;
@@ -61,7 +61,7 @@ impl Live {
         self.waiting[dir as usize].pop_front()
     }
 
-    /// A datagram came; the oldest make room for it.
+    /// Adds a datagram; the oldest are dropped to make room.
     pub(super) fn push_datagram(&mut self, payload: Bytes, limits: &SessionLimits) {
         self.datagram_bytes += payload.len() + DATAGRAM_OVERHEAD;
         self.datagrams.push_back(payload);
@@ -78,8 +78,8 @@ impl Live {
         Some(payload)
     }
 
-    /// Notes why the session is over, unless that is known; what waits is forgotten and everybody
-    /// hears of it.
+    /// Records why the session ended, unless it is recorded; clears the buffers and wakes all
+    /// waiting tasks.
     pub(super) fn finish(&mut self, end: SessionEnd, wakers: &mut Vec<Waker>) {
         self.end.get_or_insert(end);
         self.waiting = Default::default();
@@ -94,13 +94,13 @@ impl Live {
         wakers.extend(self.driver.take());
     }
 
-    /// One of the ends wants the session to end soon.
+    /// One of the ends has asked for the end of the session.
     pub(super) fn drain(&mut self, wakers: &mut Vec<Waker>) {
         self.draining = true;
         wakers.append(&mut self.drain_waiters);
     }
 
-    /// Gives the task at the request something to do.
+    /// Gives an action to the task of the request.
     pub(super) fn order(&mut self, order: Order, wakers: &mut Vec<Waker>) {
         if !self.orders.contains(&order) {
             self.orders.push_back(order);
@@ -109,7 +109,7 @@ impl Live {
     }
 }
 
-/// Notes that the task of `waker` waits.
+/// Stores the waker of a waiting task.
 pub(super) fn remember(waiting: &mut Vec<Waker>, waker: &Waker) {
     if !waiting.iter().any(|each| each.will_wake(waker)) {
         waiting.push(waker.clone());

@@ -1,10 +1,9 @@
 //! WebTransport sessions for applications (draft-ietf-webtrans-http3): streams and datagrams of a
 //! session, at either end of an HTTP/3 connection.
 //!
-//! - [`SessionRequest`]: what a service finds in the extensions of a request for a session. Answering
-//!   with 2xx accepts it.
-//! - [`SendRequest::open_session`](super::SendRequest::open_session): how a client asks for one.
-//! - [`Session`], [`SendStream`], [`RecvStream`]: what both ends have then.
+//! - [`SessionRequest`]: in the extensions of a request for a session. Answering with 2xx accepts it.
+//! - [`SendRequest::open_session`](super::SendRequest::open_session): requests one at a client.
+//! - [`Session`], [`SendStream`], [`RecvStream`]: the handles at both ends.
 //!
 //! ```no_run
 //! use http::{Request, Response, StatusCode};
@@ -31,9 +30,8 @@
 //! }
 //! ```
 //!
-//! Which stream belongs to which session is the engine's affair ([`h3`](crate::h3)), as are the caps on
-//! sessions and on streams that come before them; what waits for the application is capped by
-//! [`SessionLimits`].
+//! The engine ([`h3`](crate::h3)) associates streams with sessions, and limits sessions and the streams
+//! received before them; [`SessionLimits`] limits what is buffered for the application.
 
 mod client;
 mod drive;

@@ -15,21 +15,21 @@ use super::error::{ReadError, ReadToEndError};
 use super::session::{Held, keep};
 use crate::h3::webtransport::stream_code;
 
-/// Bytes of the largest chunk.
+/// Size of the largest chunk, bytes.
 const MAX_CHUNK: usize = 64 * 1024;
 
 /// The receiving half of a stream of a [`Session`](super::Session).
 ///
-/// What is not read stays in flow control: the peer stops sending when its window is full. Dropping
-/// the handle before the end tells the peer to stop, as [`RecvStream::stop`] with code 0 does.
+/// Unread data count against flow control: the peer stops sending when the window is full. Dropping
+/// the handle before the end sends STOP_SENDING, as [`RecvStream::stop`] with code 0 does.
 pub struct RecvStream {
     session: Arc<Held>,
     id: StreamId,
-    /// How reading ended, once it has.
+    /// How reading ended, if it has.
     ended: Option<Result<(), ReadError>>,
 }
 
-/// What a look at the stream brought.
+/// Result of one attempt to read.
 enum Found<T> {
     Data(T),
     Nothing,
@@ -75,7 +75,7 @@ impl RecvStream {
         Ok(data)
     }
 
-    /// Tells the peer, with the application's `code`, that nothing more will be read.
+    /// Sends STOP_SENDING with the application's `code`.
     pub fn stop(&mut self, code: u32) -> Result<(), ReadError> {
         if let Some(ended) = &self.ended {
             return Err(ended.clone().err().unwrap_or(ReadError::Closed));
@@ -134,7 +134,7 @@ impl RecvStream {
         })
     }
 
-    /// Reads with `read`, or leaves a waker if there is nothing yet.
+    /// Reads with `read`, or registers a waker if there are no data.
     fn poll_with<T>(
         &mut self,
         cx: &Context<'_>,
@@ -169,7 +169,7 @@ impl RecvStream {
     }
 }
 
-/// Why a half that the table doesn't know any more can't be read.
+/// Why a half that is no longer in the table can't be read.
 fn over(quic: &quic::Connection) -> ReadError {
     match quic.close_reason() {
         Some(reason) => reason.clone().into(),
@@ -192,7 +192,7 @@ impl AsyncRead for RecvStream {
 impl Drop for RecvStream {
     fn drop(&mut self) {
         if self.ended.is_none() {
-            // Over already, perhaps: then there is nothing to stop.
+            // If it has ended, there is nothing to stop.
             let _ = self.give_up(0);
         } else {
             let id = self.id;

@@ -1,4 +1,4 @@
-//! Requests for sessions, as services see them, and what becomes of them.
+//! Requests for sessions on the server, and their acceptance.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,26 +13,27 @@ use super::session::Session;
 use crate::h3::SendError;
 use crate::udp::exchange::Exchange;
 
-/// How clients of draft 2 say which drafts they speak, and how servers choose
+/// Fields of draft 2 by which clients list the drafts that they support and servers choose one
 /// (draft-ietf-webtrans-http3-02, section 3.3).
 const DRAFT_02: HeaderName = HeaderName::from_static("sec-webtransport-http3-draft02");
 const DRAFT: HeaderName = HeaderName::from_static("sec-webtransport-http3-draft");
 
-/// In the extensions of a request that asks for a WebTransport session, which axum handlers find with
-/// `Extension<SessionRequest>`. The request's path says what for, its Origin field who asks.
+/// In the extensions of a request for a WebTransport session; axum handlers extract it with
+/// `Extension<SessionRequest>`. The request's path names the resource, its Origin field the origin of
+/// the client's code.
 ///
-/// A service accepts by answering with 2xx, whose body counts for nothing, and gets the session from
-/// [`SessionRequest::session`], in a task of its own: it is there once the response was sent. Any other
-/// answer refuses. If nobody takes the session, it is closed at once.
+/// A service accepts by answering with 2xx, whose body is ignored, and gets the session from
+/// [`SessionRequest::session`], in a separate task: it is available once the response was sent. Any
+/// other status refuses. A session that is not taken is closed at once.
 ///
-/// Clones are handles of the same.
+/// Clones share the request.
 #[derive(Clone)]
 pub struct SessionRequest {
     session: Arc<Mutex<Option<oneshot::Receiver<Session>>>>,
 }
 
 impl SessionRequest {
-    /// Waits until the service has accepted, and yields the session; only once, to the first who asks.
+    /// Waits until the service has accepted, and returns the session; only to the first call.
     pub async fn session(&self) -> Result<Session, SessionRefused> {
         let session = {
             let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,8 +49,8 @@ impl fmt::Debug for SessionRequest {
     }
 }
 
-/// A request for a session that nobody has accepted yet. If that never happens, what waits for the
-/// session is refused.
+/// A request for a session that is not accepted yet. If it is dropped, the streams that wait for
+/// the session are refused.
 pub(super) struct Undecided(Option<Arc<Exchange>>);
 
 impl Undecided {
@@ -76,16 +77,16 @@ impl Drop for Undecided {
     }
 }
 
-/// A request for a session that has no answer yet.
+/// A request for a session without an answer so far.
 pub(in crate::udp) struct Asked {
     undecided: Undecided,
     session: oneshot::Sender<Session>,
-    /// The client speaks draft 2.
+    /// The client uses draft 2.
     is_draft02: bool,
 }
 
 impl Asked {
-    /// What the service is handed, and what stays here.
+    /// The part for the service, and the part for the server.
     pub(in crate::udp) fn new(
         exchange: &Arc<Exchange>,
         headers: &HeaderMap,
@@ -103,8 +104,8 @@ impl Asked {
     }
 }
 
-/// Accepts: sends the head of the response, hands out the session and stays with its request until the
-/// end. `begun` is called once the request has its answer.
+/// Accepts: sends the head of the response, hands out the session and serves its request until the
+/// end. `begun` is called once the response was sent.
 pub(in crate::udp) async fn establish(
     exchange: &Exchange,
     asked: Asked,
@@ -118,7 +119,7 @@ pub(in crate::udp) async fn establish(
     }
     exchange.respond(&head, false)?;
     begun();
-    // If nobody wants it, it is closed as the handle goes.
+    // If it is not taken, it is closed when the handle is dropped.
     let _ = asked.session.send(asked.undecided.accept(exchange));
     drive(exchange, patience).await;
     Ok(())

@@ -19,15 +19,15 @@ use crate::h3::webtransport::stream_code;
 
 /// The sending half of a stream of a [`Session`](super::Session).
 ///
-/// Dropping it finishes the stream, as [`SendStream::finish`] does; use [`SendStream::reset`] to tell
-/// the peer that the data is incomplete. It keeps its session open; if it is the last handle that
-/// does, dropping it ends the session and what is not yet delivered is lost.
+/// Dropping it finishes the stream, as [`SendStream::finish`] does; use [`SendStream::reset`] to
+/// signal that the data are incomplete. It keeps its session open; if it is the last handle, dropping
+/// it ends the session and undelivered data are lost.
 pub struct SendStream {
     session: Arc<Held>,
     id: StreamId,
-    /// Finished or reset by us: dropping does nothing more.
+    /// Finished or reset by this end: dropping does nothing more.
     ended: bool,
-    /// The peer can't know yet what the stream is.
+    /// The stream's header is not written yet.
     untold: bool,
 }
 
@@ -41,14 +41,14 @@ impl SendStream {
         }
     }
 
-    /// A stream whose first bytes, which say what it is, are still to be written.
+    /// A stream whose header is still to be written.
     pub(super) fn untold(session: Arc<Held>, id: StreamId) -> Self {
         let mut stream = Self::new(session, id);
         stream.untold = true;
         stream
     }
 
-    /// They are written.
+    /// The header is written.
     pub(super) fn told(&mut self) {
         self.untold = false;
     }
@@ -59,8 +59,8 @@ impl SendStream {
     }
 
     /// Writes some of `data` and returns how much, at least one byte unless `data` is empty. Waits
-    /// while flow control or the send buffer have no room. Dropping the future loses nothing: what it
-    /// did not return was not written.
+    /// while flow control or the send buffer is full. Dropping the future loses nothing: what it did
+    /// not return was not written.
     pub async fn write(&mut self, data: &[u8]) -> Result<usize, WriteError> {
         std::future::poll_fn(|cx| self.poll_write_some(cx, data)).await
     }
@@ -86,16 +86,16 @@ impl SendStream {
         Ok(())
     }
 
-    /// Says that nothing follows. What was written is delivered in the background, as long as the
-    /// session lives; [`SendStream::stopped`] waits for it.
+    /// Finishes the stream. What was written is delivered in the background, as long as the session
+    /// is open; [`SendStream::stopped`] waits for it.
     pub fn finish(&mut self) -> Result<(), WriteError> {
         self.act(|mut stream| stream.finish())?;
         self.ended = true;
         Ok(())
     }
 
-    /// Abandons the stream with the application's `code`: what the peer has not read yet it may never
-    /// read.
+    /// Resets the stream with the application's `code`: data that the peer has not read may never be
+    /// delivered.
     pub fn reset(&mut self, code: u32) -> Result<(), WriteError> {
         let id = self.id;
         self.session.http3.with(|_, quic, state| {
@@ -110,14 +110,14 @@ impl SendStream {
         Ok(())
     }
 
-    /// Says how urgent this stream's data is among that of other streams of the connection.
+    /// Sets the priority of this stream's data relative to other streams of the connection.
     pub fn set_priority(&mut self, priority: Priority) -> Result<(), WriteError> {
         self.act(|mut stream| stream.set_priority(priority))
     }
 
     /// Waits until the peer has acknowledged everything, the end included (`None`), or has stopped
-    /// reading (its code; [`application_code`](crate::h3::webtransport::application_code) tells the
-    /// application's). Without [`SendStream::finish`] the first can't happen.
+    /// reading (its code; [`application_code`](crate::h3::webtransport::application_code) converts
+    /// it). Without [`SendStream::finish`] the first can't happen.
     pub async fn stopped(&mut self) -> Result<Option<Code>, WriteError> {
         std::future::poll_fn(|cx| {
             let id = self.id;
@@ -163,7 +163,7 @@ impl SendStream {
         self.poll_with(cx, |mut stream| stream.write(data))
     }
 
-    /// One try to write; zero bytes mean that there was no room.
+    /// One attempt to write; zero bytes mean that there was no room.
     fn poll_with(
         &mut self,
         cx: &Context<'_>,
@@ -184,7 +184,7 @@ impl SendStream {
     }
 }
 
-/// Why a half that the table doesn't know any more can't be written.
+/// Why a half that is no longer in the table can't be written.
 fn over(quic: &quic::Connection) -> WriteError {
     match quic.close_reason() {
         Some(reason) => reason.clone().into(),
@@ -202,7 +202,7 @@ impl AsyncWrite for SendStream {
         written.map_err(io::Error::from)
     }
 
-    /// Nothing to do: what was written is on its way.
+    /// Nothing to do: what was written is being delivered.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
@@ -229,7 +229,7 @@ impl Drop for SendStream {
             } else {
                 match quic.send_stream(id).finish() {
                     Ok(()) => return,
-                    // The peer wants nothing more of it; the stream ends the way it asked for.
+                    // The peer has stopped the stream; it ends with the peer's code.
                     Err(quic::WriteError::Stopped(code)) => code,
                     Err(_) => stream_code(0).0,
                 }

@@ -17,25 +17,25 @@ use crate::h3::{DatagramError, SessionError};
 use crate::udp::connection::Http3;
 use crate::udp::hosted::State;
 
-/// A WebTransport session. Clones are handles of the same; streams are handles too. When the last is
-/// gone, the session is closed with code 0.
+/// A WebTransport session. Clones share the session; streams are handles too. When the last is
+/// dropped, the session is closed with code 0.
 ///
-/// When a session ends, at whichever end, its streams end with it: what was not delivered by then is
-/// lost. [`SendStream::stopped`] tells when the peer has everything.
+/// When a session ends, at whichever end, its streams end with it: undelivered data are lost.
+/// [`SendStream::stopped`] completes when the peer has acknowledged everything.
 #[derive(Clone)]
 pub struct Session {
     pub(super) held: Arc<Held>,
 }
 
-/// What the handles share.
+/// State shared by the handles.
 pub(super) struct Held {
     pub(super) http3: Http3,
     pub(super) id: StreamId,
 }
 
 impl Session {
-    /// The handle of the session at the request of stream `id`, which the table knows; the caller sees
-    /// to it that [`drive`](super::drive::drive) runs.
+    /// The handle of the session at the request of stream `id`, which is in the table; the caller
+    /// ensures that [`drive`](super::drive::drive) runs.
     pub(super) fn new(http3: Http3, id: StreamId) -> Self {
         http3.with(|_, _, state| {
             if let Some(live) = state.sessions.session(id) {
@@ -80,25 +80,25 @@ impl Session {
         })
     }
 
-    /// Opens a bidirectional stream; waits while the peer permits no more.
+    /// Opens a bidirectional stream; waits while the peer's stream limit is reached.
     pub async fn open_bi(&self) -> Result<(SendStream, RecvStream), SessionEnd> {
         let (send, recv) = self.open(Dir::Bi).await?;
         let recv = recv.unwrap_or_else(|| RecvStream::new(Arc::clone(&self.held), send.id()));
         Ok((send, recv))
     }
 
-    /// Opens a unidirectional stream; waits while the peer permits no more.
+    /// Opens a unidirectional stream; waits while the peer's stream limit is reached.
     pub async fn open_uni(&self) -> Result<SendStream, SessionEnd> {
         Ok(self.open(Dir::Uni).await?.0)
     }
 
     async fn open(&self, dir: Dir) -> Result<(SendStream, Option<RecvStream>), SessionEnd> {
         let (id, signal) = std::future::poll_fn(|cx| self.poll_open(cx, dir)).await?;
-        // If this future is dropped before the stream has said what it is, it is reset.
+        // If this future is dropped before the header is written, the stream is reset.
         let mut send = SendStream::untold(Arc::clone(&self.held), id);
         let recv = (dir == Dir::Bi).then(|| RecvStream::new(Arc::clone(&self.held), id));
         match send.write_chunk(signal).await {
-            // That the peer does not want it is for whoever writes to find out.
+            // Whether the peer stops it is reported to the writer.
             Ok(()) | Err(WriteError::Stopped(_) | WriteError::Closed) => {
                 send.told();
                 Ok((send, recv))
@@ -126,7 +126,7 @@ impl Session {
                     Poll::Pending
                 }
                 Err(SessionError::ConnectionLost(reason)) => Poll::Ready(Err(reason.into())),
-                // The request ended, and the session's task is about to see it.
+                // The request has ended, and the session's task will see it.
                 Err(SessionError::NoSession) => {
                     let live = state.sessions.session(session);
                     if let Some(live) = live {
@@ -139,7 +139,7 @@ impl Session {
         })
     }
 
-    /// Sends a datagram, unreliably; waits while too many wait to be sent.
+    /// Sends a datagram, unreliably; waits while the queue is full.
     pub async fn send_datagram(&self, payload: &[u8]) -> Result<(), DatagramError> {
         std::future::poll_fn(|cx| {
             self.held
@@ -155,7 +155,7 @@ impl Session {
         .await
     }
 
-    /// Sends a datagram, unreliably, or fails at once if too many wait to be sent.
+    /// Sends a datagram, unreliably, or fails at once if the queue is full.
     pub fn try_send_datagram(&self, payload: &[u8]) -> Result<(), DatagramError> {
         let http3 = &self.held.http3;
         http3.with(|_, quic, state| self.send_now(quic, state, payload))
@@ -173,7 +173,7 @@ impl Session {
         state.engine.send_datagram(quic, self.held.id, payload)
     }
 
-    /// The largest payload of a datagram now, bytes; `None` if datagrams can't be sent.
+    /// The largest payload of a datagram at present, bytes; `None` if datagrams can't be sent.
     pub fn max_datagram_size(&self) -> Option<usize> {
         let session = self.held.id;
         let http3 = &self.held.http3;
@@ -203,7 +203,7 @@ impl Session {
         })
     }
 
-    /// Asks the peer to end the session soon.
+    /// Asks the peer to end the session soon (WT_DRAIN_SESSION).
     pub fn drain(&self) {
         let session = self.held.id;
         self.held.http3.with_wakers(|_, _, state, wakers| {
@@ -213,8 +213,8 @@ impl Session {
         });
     }
 
-    /// Waits until the session should end soon: the peer asks for it, or the connection goes away at
-    /// either end. Also ready once the session is over.
+    /// Waits until the session should end soon: the peer asks for it, or either end shuts the
+    /// connection down. Also ready once the session has ended.
     pub async fn draining(&self) {
         std::future::poll_fn(|cx| {
             let session = self.held.id;
@@ -231,8 +231,8 @@ impl Session {
         .await;
     }
 
-    /// Ends the session with the application's code and a reason for people, cut to 1024 bytes. Its
-    /// streams end at once. Calling it again changes nothing.
+    /// Ends the session with the application's code and a reason, cut to 1024 bytes. Its streams
+    /// end at once. Further calls have no effect.
     pub fn close(&self, code: u32, reason: &str) {
         self.held.close(code, reason);
     }
@@ -253,14 +253,14 @@ impl Session {
         .await
     }
 
-    /// Why the session is over.
+    /// Why the session ended.
     fn end(&self) -> SessionEnd {
         let session = self.held.id;
         let end = self.held.http3.with(|_, _, state| end_of(state, session));
         end.unwrap_or(SessionEnd::ClosedHere)
     }
 
-    /// Looks at the session while it lasts.
+    /// Accesses the session while it is open.
     fn poll_live<T>(&self, look: impl FnOnce(&mut Live) -> Poll<T>) -> Poll<Result<T, SessionEnd>> {
         let session = self.held.id;
         self.held.http3.with(|_, _, state| {
@@ -314,7 +314,7 @@ impl fmt::Debug for Session {
     }
 }
 
-/// Notes that the task of `waker` waits, where one task does.
+/// Stores the waker of a waiting task, where only one task waits.
 pub(super) fn keep(slot: &mut Option<Waker>, waker: &Waker) {
     match slot {
         Some(old) => old.clone_from(waker),

@@ -1,5 +1,5 @@
-//! The sessions of one connection and their streams, under the lock of the engine: what the engine's
-//! and the transport's events mean for them.
+//! The sessions of one connection and their streams, under the lock of the engine: and the effect of
+//! events of the engine and the transport on them.
 
 use std::collections::BTreeMap;
 use std::task::Waker;
@@ -23,11 +23,11 @@ pub(super) struct Receiving {
 /// How the sending of a stream ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum SendEnd {
-    /// The peer has everything.
+    /// The peer has acknowledged everything.
     Acknowledged,
     /// The peer stopped reading.
     Stopped(Code),
-    /// It was reset here.
+    /// This end reset it.
     Reset,
 }
 
@@ -38,8 +38,8 @@ pub(super) struct Sending {
     pub(super) writer: Option<Waker>,
     pub(super) end_waiter: Option<Waker>,
     pub(super) end: Option<SendEnd>,
-    /// The application has it. What it has written may still be on its way when it has not any more,
-    /// and is given up with the session all the same.
+    /// The application has a handle. After it is dropped, written data may still be in delivery;
+    /// they are lost if the session ends.
     pub(super) is_held: bool,
 }
 
@@ -50,11 +50,11 @@ pub(in crate::udp) struct Table {
     sessions: BTreeMap<StreamId, Live>,
     receiving: BTreeMap<StreamId, Receiving>,
     sending: BTreeMap<StreamId, Sending>,
-    /// Who waits for the peer to permit more streams.
+    /// Tasks that wait for the peer's stream limit.
     pub(super) openers: [Vec<Waker>; 2],
-    /// Who waits for room for datagrams.
+    /// Tasks that wait for room in the datagram queue.
     pub(super) datagram_writers: Vec<Waker>,
-    /// No session should last.
+    /// All sessions should end.
     draining: bool,
 }
 
@@ -71,7 +71,7 @@ impl Table {
         }
     }
 
-    /// A request for a session came or was sent.
+    /// A request for a session was received or sent.
     pub(in crate::udp) fn begin(&mut self, session: StreamId) {
         let live = self.sessions.entry(session).or_default();
         if self.draining {
@@ -84,7 +84,7 @@ impl Table {
         self.sessions.get_mut(&session)
     }
 
-    /// Forgets a session of which neither handle nor task is left.
+    /// Removes a session that has neither handle nor task.
     pub(super) fn forget(&mut self, session: StreamId) {
         let gone = |live: &Live| !live.is_held && !live.is_driven;
         if self.sessions.get(&session).is_some_and(gone) {
@@ -114,13 +114,13 @@ impl Table {
         }
     }
 
-    /// A half that can be read exists from now on.
+    /// Adds a half that can be read.
     pub(super) fn begin_receiving(&mut self, session: StreamId, id: StreamId) {
         let reader = None;
         self.receiving.insert(id, Receiving { session, reader });
     }
 
-    /// A half that can be written exists from now on.
+    /// Adds a half that can be written.
     pub(super) fn begin_sending(&mut self, session: StreamId, id: StreamId) {
         let sending = Sending {
             session,
@@ -132,23 +132,23 @@ impl Table {
         self.sending.insert(id, sending);
     }
 
-    /// `None` once the session is over.
+    /// `None` once the session has ended.
     pub(super) fn receiving(&mut self, id: StreamId) -> Option<&mut Receiving> {
         self.receiving.get_mut(&id)
     }
 
-    /// `None` once the session is over.
+    /// `None` once the session has ended.
     pub(super) fn sending(&mut self, id: StreamId) -> Option<&mut Sending> {
         self.sending.get_mut(&id)
     }
 
-    /// The application has let go of a half; true if the session still lasted.
+    /// The application dropped a half; true if the session was still open.
     pub(super) fn release_receiving(&mut self, id: StreamId) -> bool {
         self.receiving.remove(&id).is_some()
     }
 
-    /// The application has let go of a half, which stays while what it wrote is on its way; true if
-    /// the session still lasted.
+    /// The application dropped a half, which stays until its data are delivered; true if the
+    /// session was still open.
     pub(super) fn release_sending(&mut self, id: StreamId) -> bool {
         let Some(sending) = self.sending.get_mut(&id) else {
             return false;
@@ -160,12 +160,12 @@ impl Table {
         true
     }
 
-    /// Nothing of a half is on its way any more.
+    /// All data of a half are delivered or lost.
     pub(super) fn forget_sending(&mut self, id: StreamId) {
         self.sending.remove(&id);
     }
 
-    /// Something happened on a stream, perhaps one of a session.
+    /// An event on a stream, which may belong to a session.
     pub(in crate::udp) fn on_stream_event(&mut self, event: StreamEvent, wakers: &mut Vec<Waker>) {
         match event {
             StreamEvent::Readable { id } => {
@@ -197,7 +197,7 @@ impl Table {
         }
     }
 
-    /// A datagram of a request came, perhaps of a session.
+    /// A datagram of a request was received, which may belong to a session.
     pub(in crate::udp) fn on_datagram(
         &mut self,
         session: StreamId,
@@ -215,8 +215,8 @@ impl Table {
         wakers.append(&mut self.datagram_writers);
     }
 
-    /// The connection is ending: so should its sessions. `tell` sends the peers a capsule; the peer
-    /// that said so itself needs none.
+    /// The connection is shutting down, so its sessions should end. With `tell` a capsule is sent
+    /// to the peers; not needed if the peer started the shutdown.
     pub(in crate::udp) fn drain(&mut self, tell: bool, wakers: &mut Vec<Waker>) {
         self.draining |= tell;
         for live in self.sessions.values_mut() {
@@ -227,7 +227,7 @@ impl Table {
         }
     }
 
-    /// A session is over: its streams are reset, as the draft's section 6 says.
+    /// A session has ended: its streams are reset (section 6 of the draft).
     pub(super) fn end(
         &mut self,
         quic: &mut quic::Connection,
@@ -263,7 +263,7 @@ impl Table {
         wakers.append(&mut self.datagram_writers);
     }
 
-    /// The connection is over, and all sessions with it.
+    /// The connection has ended, and all sessions with it.
     pub(in crate::udp) fn on_closed(&mut self, reason: &ConnectionError, wakers: &mut Vec<Waker>) {
         for live in self.sessions.values_mut() {
             live.finish(SessionEnd::ConnectionLost(reason.clone()), wakers);
@@ -282,7 +282,7 @@ impl Table {
     }
 }
 
-/// Wants nothing of a stream, whichever of its directions there are.
+/// Stops and resets a stream in the directions that it has.
 fn give_up(quic: &mut quic::Connection, id: StreamId, code: Code) {
     let _ = quic.recv_stream(id).stop(code.0);
     let _ = quic.send_stream(id).reset(code.0);

@@ -1,4 +1,4 @@
-//! Which responses are compressed: those where it pays, as long as the budget has places.
+//! Selection of the responses to compress, within the budget.
 
 use std::future::Future;
 use std::net::{IpAddr, Ipv6Addr};
@@ -18,10 +18,10 @@ use crate::web::connection_info::ConnectionInfo;
 use crate::web::files::encodings::accepted;
 use crate::web::shared_limit::{SharedLimit, SharedPermit};
 
-/// In the extensions of a response that is to be compressed: its places in the budget.
+/// In the extensions of a response that is to be compressed: its units of the budget.
 #[derive(Clone, Debug)]
 pub(super) struct Admitted(
-    #[allow(dead_code, reason = "dropping it gives the places back")] Arc<SharedPermit>,
+    #[allow(dead_code, reason = "dropping it returns the units")] Arc<SharedPermit>,
 );
 
 /// Compresses what is [`Admitted`].
@@ -34,7 +34,7 @@ impl Predicate for OnlyAdmitted {
     }
 }
 
-/// A service whose responses are marked if they are to be compressed.
+/// A service that marks the responses to compress.
 #[derive(Clone, Debug)]
 pub struct Admission<S> {
     inner: S,
@@ -85,7 +85,7 @@ where
     }
 }
 
-/// What is known of a request when its response comes.
+/// Facts about a request that are needed when its response is available.
 #[derive(Debug)]
 struct Asked {
     client: IpAddr,
@@ -106,8 +106,7 @@ impl Asked {
             return;
         }
         if self.head {
-            // As the head of a GET would be (RFC 9110, section 9.3.2), without what only compressing it
-            // would tell.
+            // The head of a GET (RFC 9110, section 9.3.2), except fields that depend on compression.
             let headers = response.headers_mut();
             headers.remove(CONTENT_LENGTH);
             headers.remove(ACCEPT_RANGES);
@@ -123,7 +122,7 @@ impl Asked {
     }
 }
 
-/// Says that the response depends on `Accept-Encoding`.
+/// Adds `Accept-Encoding` to Vary.
 fn vary(headers: &mut HeaderMap) {
     let names = |value: &HeaderValue| {
         let value = value.to_str().unwrap_or_default().to_ascii_lowercase();
@@ -135,7 +134,7 @@ fn vary(headers: &mut HeaderMap) {
 }
 
 pin_project! {
-    /// The answer of an [`Admission`].
+    /// Response future of an [`Admission`].
     #[derive(Debug)]
     pub struct AdmissionFuture<F> {
         #[pin]

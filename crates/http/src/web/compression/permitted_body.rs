@@ -1,4 +1,4 @@
-//! A body that gives its places in the budget back when it has ended.
+//! A body that returns its units to the budget when it has ended.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

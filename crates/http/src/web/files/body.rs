@@ -1,11 +1,11 @@
-//! The content of an answer: pieces of text and ranges of one file, read in chunks away from the
-//! async threads. At most two chunks are in memory: one that is being sent, one read ahead. Reading ahead begins
-//! when the second chunk is asked for, so that a client that takes nothing costs one chunk.
+//! The content of a response: pieces of text and ranges of one file, read in chunks on blocking threads. At most
+//! two chunks are in memory: one that is being sent, one read ahead. Reading ahead starts when the second chunk
+//! is polled, so that a client that reads nothing costs one chunk.
 //!
-//! Each chunk is checked against what the headers promised. A file that got shorter, or whose time
-//! changed at the same length, ends the body with an error, so that the client sees a broken message
-//! instead of a mixture under one entity tag. A file that grew is taken for one that is appended to,
-//! such as a log: its first bytes are served as promised.
+//! Each chunk is checked against the headers. A file that got shorter, or whose time changed at the
+//! same length, ends the body with an error, so that the client gets an incomplete message instead
+//! of a mixture under one entity tag. A file that grew is assumed to be appended to, such as a log:
+//! its first bytes are served as announced.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -24,18 +24,18 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use crate::web::response_budget::PieceSize;
 use crate::web::shared_limit::SharedPermit;
 
-/// A body that is no longer than this is read before its headers are sent, and holds no open file. It
-/// costs no second trip to the blocking threads.
+/// A body that is no longer than this is read before its headers are sent, and keeps no open file. It
+/// saves a second switch to the blocking threads.
 const READ_AT_ONCE: u64 = 16 * 1024;
 
 /// Why the content of a file could not be sent to its end.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FileBodyError {
-    /// The file is shorter now than the headers said.
-    #[error("the file got shorter while it was served")]
+    /// The file is shorter than announced in the headers.
+    #[error("the file was truncated while it was served")]
     Truncated,
-    /// The file's modification time is no longer the one behind the entity tag.
+    /// The file's modification time differs from that of the entity tag.
     #[error("the file changed while it was served")]
     Changed,
     /// The file system failed.
@@ -43,17 +43,17 @@ pub enum FileBodyError {
     Io(#[from] io::Error),
 }
 
-/// The file behind a body, as it was when the headers were written.
+/// The file of a body, as it was when the headers were written.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) file: File,
     pub(super) length: u64,
     pub(super) modified: Option<SystemTime>,
-    /// Bytes read at once, at most.
+    /// Most bytes read at once.
     pub(super) chunk: usize,
-    /// How many of them the connection has room for.
+    /// Size of pieces for which the connection has memory.
     pub(super) pieces: Option<PieceSize>,
-    /// The place among open files, given back when the file is closed.
+    /// The permit for an open file, returned when the file is closed.
     pub(super) _permit: Option<SharedPermit>,
 }
 
@@ -64,8 +64,8 @@ impl Source {
         self.chunk.min(permitted) as u64
     }
 
-    /// Reads `length` bytes at `start`. A body has at most one read under way, so that the position
-    /// of the file has one user.
+    /// Reads `length` bytes at `start`. A body has at most one read in progress, so the position of
+    /// the file has one user.
     fn read(&self, start: u64, length: usize) -> Result<Bytes, FileBodyError> {
         let mut file = &self.file;
         file.seek(SeekFrom::Start(start))?;
@@ -93,7 +93,7 @@ enum Piece {
 
 type Reading = JoinHandle<Result<Bytes, FileBodyError>>;
 
-/// The body of an answer of [`FileService`](super::FileService).
+/// The body of a response of [`FileService`](super::FileService).
 #[derive(Debug, Default)]
 pub struct FileBody {
     source: Option<Arc<Source>>,
@@ -117,7 +117,7 @@ impl FileBody {
         body
     }
 
-    /// A body over `source`, still without pieces.
+    /// A body of `source`, without pieces so far.
     pub(super) fn of(source: Source) -> Self {
         Self {
             source: Some(Arc::new(source)),
@@ -141,13 +141,13 @@ impl FileBody {
         }
     }
 
-    /// Bytes that are still to come.
+    /// Remaining bytes.
     pub(super) fn remaining(&self) -> u64 {
         self.remaining
     }
 
-    /// Reads the content now if it is a single small piece, and closes the file. Blocks. If that fails,
-    /// it fails again when the content is sent, and ends the response there.
+    /// Reads the content now if it is a single small piece, and closes the file. Blocks. A failure
+    /// recurs when the content is sent, and ends the response there.
     pub(super) fn read_small(&mut self) {
         if self.pieces.len() > 1 || self.remaining > READ_AT_ONCE {
             return;

@@ -1,19 +1,19 @@
-//! Which content codings a client takes (RFC 9110, section 12.5.3), for files that lie beside the
-//! original in coded form.
+//! Content codings that a client accepts (RFC 9110, section 12.5.3), for precompressed files next
+//! to the original.
 
 use http::HeaderMap;
 use http::header::ACCEPT_ENCODING;
 
-/// A content coding that a file may lie in beside its original.
+/// A content coding of precompressed files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::web) struct Coding {
     /// The name of the coding in `Content-Encoding`.
     pub(in crate::web) name: &'static str,
-    /// What its files append to the name of the original.
+    /// The suffix of its files after the name of the original.
     pub(in crate::web) suffix: &'static str,
 }
 
-/// The codings that are looked for, best first.
+/// The supported codings, the preferred first.
 pub(super) const CODINGS: [Coding; 3] = [
     Coding {
         name: "br",
@@ -29,8 +29,8 @@ pub(super) const CODINGS: [Coding; 3] = [
     },
 ];
 
-/// The codings among [`CODINGS`] that the client accepts, the preferred first; among equals, ours
-/// first.
+/// The codings among [`CODINGS`] that the client accepts, the preferred first; with equal weights
+/// in this order.
 pub(in crate::web) fn accepted(headers: &HeaderMap) -> Vec<Coding> {
     let mut weighed: Vec<(u16, Coding)> = CODINGS
         .into_iter()
@@ -41,7 +41,7 @@ pub(in crate::web) fn accepted(headers: &HeaderMap) -> Vec<Coding> {
     weighed.into_iter().map(|(_, coding)| coding).collect()
 }
 
-/// The weight of `name` in thousandths: what its own entry says, else what `*` says, else zero.
+/// The weight of `name` in thousandths: that of its entry, else that of `*`, else zero.
 fn weight(headers: &HeaderMap, name: &str) -> u16 {
     let mut any = 0;
     for entry in headers

@@ -1,4 +1,4 @@
-//! Why a request for a file is not answered with the file.
+//! Why a request for a file fails.
 
 use std::io;
 
@@ -8,30 +8,30 @@ use thiserror::Error;
 use super::path::PathError;
 use crate::web::descriptors::are_exhausted;
 
-/// Why a request for a file failed. [`status`](Self::status) is what the client is told; the reason
-/// itself goes to the log.
+/// Why a request for a file failed. [`status`](Self::status) is the client's response; the reason
+/// itself is logged.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FileError {
     /// The method is neither GET nor HEAD.
     #[error("files are read with GET and HEAD")]
     Method,
-    /// The path of the request names no file at all.
+    /// The path of the request names no file.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// Nothing of this name, or nothing that has content, such as a socket.
+    /// No file of this name, or one without content, such as a socket.
     #[error("no such file")]
     NotFound,
     /// A directory without an index, and listings are off.
     #[error("directories are not listed")]
     Directory,
     /// A symbolic link leads out of the root.
-    #[error("the file lies outside")]
+    #[error("the file is outside of the root")]
     Outside,
     /// The operating system denies access.
     #[error("access is denied")]
     Denied,
-    /// Too many files are open, by this client or by all.
+    /// The limit of open files is reached, for this client or for all.
     #[error("too many files are being sent")]
     Busy,
     /// The file system failed.
@@ -40,7 +40,7 @@ pub enum FileError {
 }
 
 impl FileError {
-    /// The status code that the client is answered with. Hidden files look like missing ones.
+    /// The status code of the response. Hidden files are answered like missing ones.
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
@@ -72,7 +72,7 @@ impl From<io::Error> for FileError {
     }
 }
 
-/// Whether something is there that can't be read: a socket or FIFO, or links that lead in circles.
+/// Whether a file exists but can't be read: a socket or FIFO, or a cycle of links.
 fn has_no_content(error: &io::Error) -> bool {
     #[cfg(unix)]
     {

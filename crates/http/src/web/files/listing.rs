@@ -1,5 +1,6 @@
-//! Directory listings: a plain HTML page of links, with sizes and dates. Blocks, but for
-//! [`ListingCache`], which keeps pages for a moment, since making one costs far more than asking for it.
+//! Directory listings: a plain HTML page of links, with sizes and dates. Blocks, except
+//! [`ListingCache`], which caches pages for a short time, because generating one costs far more than a
+//! request for it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,13 +15,13 @@ use super::error::FileError;
 use super::tree::Tree;
 use crate::web::request_path::encode_segment;
 
-/// How long a page is shown again before another is made.
+/// How long a page is cached.
 const LIFETIME: Duration = Duration::from_secs(1);
 
-/// Pages kept at once.
+/// Capacity of the cache, pages.
 const MAX_PAGES: usize = 32;
 
-/// A line of a listing.
+/// An entry of a listing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     /// Sorted first: directories come before files.
@@ -30,25 +31,25 @@ struct Entry {
     modified: Option<SystemTime>,
 }
 
-/// What a directory holds.
+/// The entries of a directory.
 #[derive(Debug)]
 struct Entries {
     /// Directories first, by name.
     shown: Vec<Entry>,
-    /// Whether there are more than may be shown.
+    /// Whether there are more entries than the limit.
     more: bool,
 }
 
-/// How directories are listed.
+/// Options of listings.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ListingOptions {
     /// Whether names with a leading dot are shown.
     pub(super) hidden: bool,
-    /// Entries that are read and shown.
+    /// Most entries that are read and shown.
     pub(super) most: usize,
 }
 
-/// Makes the page of the directory at `relative`, which is at `uri` for clients.
+/// Generates the page of the directory at `relative`, whose URI is `uri`.
 pub(super) fn make(
     tree: &Tree,
     relative: &Path,
@@ -59,7 +60,8 @@ pub(super) fn make(
     Ok(render(uri, &entries, options.most).into())
 }
 
-/// Names that are not UTF-8 can't be asked for and are left out, as are links that lead nowhere or out.
+/// Names that are not UTF-8 can't be requested and are left out, as are links to nothing or out of the
+/// root.
 fn read_entries(
     tree: &Tree,
     relative: &Path,
@@ -81,7 +83,7 @@ fn read_entries(
             break;
         }
         read += 1;
-        // Looked up below the root: the directory may have become another one since.
+        // Looked up below the root: the directory may have been replaced since.
         let Ok(metadata) = tree.metadata(&relative.join(&name)) else {
             continue;
         };
@@ -166,23 +168,24 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// Pages made within the last second, by directory.
+/// Pages generated within the last second, by directory.
 #[derive(Debug, Default)]
 pub(super) struct ListingCache {
     pages: Mutex<BTreeMap<PathBuf, (Instant, Bytes)>>,
-    /// Held while a page is made: one at a time, and who waits finds it made.
+    /// Locked while a page is generated: one at a time, and waiting requests then find it in the
+    /// cache.
     pub(super) turn: tokio::sync::Mutex<()>,
 }
 
 impl ListingCache {
-    /// The page of `directory`, if there is one that is young enough.
+    /// The cached page of `directory`, if it is fresh.
     pub(super) fn get(&self, directory: &Path) -> Option<Bytes> {
         let pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         let (made, page) = pages.get(directory)?;
         (made.elapsed() < LIFETIME).then(|| page.clone())
     }
 
-    /// Keeps `page`, and gives up those that are too old, or the oldest where there are too many.
+    /// Stores `page`, and removes expired ones, or the oldest ones beyond the capacity.
     pub(super) fn keep(&self, directory: PathBuf, page: Bytes) {
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         pages.retain(|_, (made, _)| made.elapsed() < LIFETIME);

@@ -1,5 +1,5 @@
-//! From a path below the root to an open file: index pages, coded copies, the page of an application.
-//! Blocks; what is opened is decided by [`Tree`].
+//! Resolves a path below the root to an open file: index pages, precompressed copies, the fallback
+//! page. Blocks; [`Tree`] opens the files.
 
 use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
@@ -20,35 +20,35 @@ pub(super) struct Site {
     pub(super) options: FileOptions,
 }
 
-/// What a path leads to.
+/// Result of resolving a path.
 #[derive(Debug)]
 pub(super) enum Located {
     File(OpenFile),
-    /// A directory that was asked for without its slash.
+    /// A directory requested without its final slash.
     Redirect,
     /// A directory to be listed.
     Listing,
 }
 
-/// A file that is open, and what is known of it.
+/// An open file and its metadata.
 #[derive(Debug)]
 pub(super) struct OpenFile {
     pub(super) file: File,
     pub(super) length: u64,
     pub(super) modified: Option<SystemTime>,
-    /// The name that tells the type of the content: the original's, if this is a coded copy.
+    /// The name that determines the media type: the original's, if this is a precompressed copy.
     pub(super) name: PathBuf,
     pub(super) coding: Option<Coding>,
-    /// Whether another `Accept-Encoding` could give another answer.
+    /// Whether the response depends on `Accept-Encoding`.
     pub(super) negotiated: bool,
-    /// The place among open files.
+    /// The permit for the open file.
     pub(super) permit: Option<SharedPermit>,
-    /// How much of it is read at once.
+    /// Size of the pieces in which it is read.
     pub(super) pieces: Option<PieceSize>,
 }
 
 impl Site {
-    /// Finds what `path` names. `codings` are those the client accepts.
+    /// Resolves `path`. `codings` are those that the client accepts.
     pub(super) fn locate(&self, path: &SitePath, codings: &[Coding]) -> Result<Located, FileError> {
         match self.locate_exactly(path, codings) {
             Err(FileError::NotFound) if self.falls_back(path) => {
@@ -59,8 +59,8 @@ impl Site {
         }
     }
 
-    /// Whether the fallback of a single-page application stands for `path`: the names of its views
-    /// have no extension, so that a missing script stays an error.
+    /// Whether the fallback of a single-page application applies to `path`: the paths of its views
+    /// have no extension, so that a missing script remains an error.
     fn falls_back(&self, path: &SitePath) -> bool {
         self.options.spa_fallback.is_some() && !path.name().is_some_and(|name| name.contains('.'))
     }
@@ -78,7 +78,7 @@ impl Site {
         }
     }
 
-    /// What stands for a directory.
+    /// The index page or the listing of a directory.
     fn directory(&self, target: &Path, codings: &[Coding]) -> Result<Located, FileError> {
         if let Some(index) = &self.options.index {
             match self.open(&target.join(index), codings) {
@@ -93,7 +93,7 @@ impl Site {
         }
     }
 
-    /// Opens the file `target`, or a coded copy beside it.
+    /// Opens the file `target`, or a precompressed copy of it.
     pub(super) fn open(&self, target: &Path, codings: &[Coding]) -> Result<OpenFile, FileError> {
         match self.tree.open(target)? {
             Opened::File(file, metadata) => Ok(self.with_copies(target, file, &metadata, codings)),
@@ -101,7 +101,7 @@ impl Site {
         }
     }
 
-    /// A coded copy of `file`, or itself.
+    /// A precompressed copy of `file`, or itself.
     fn with_copies(
         &self,
         target: &Path,

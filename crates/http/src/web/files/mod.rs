@@ -3,13 +3,13 @@
 //!
 //! `tower_http::services::ServeDir` covers a part of this: it has no entity tags, hence no `If-Match`,
 //! `If-None-Match` and `If-Range`, answers requests for several ranges with 416, and follows symbolic
-//! links out of its root. What a server must not be without is here; the pieces that exist
-//! (`httpdate`, `mime_guess`, `percent-encoding`) come from their crates.
+//! links out of its root. The required features are implemented here; existing parts (`httpdate`,
+//! `mime_guess`, `percent-encoding`) come from their crates.
 //!
 //! - `path`: from the target of a request to a path below the root; no file system.
 //! - `locate`, `tree`: from that path to an open file; block, and so run on the blocking threads.
-//! - `validators`, `ranges`, `encodings`: what request headers mean; no I/O.
-//! - `respond`, `listing`: status, headers and body of the answer.
+//! - `validators`, `ranges`, `encodings`: evaluation of request headers; no I/O.
+//! - `respond`, `listing`: status, headers and body of the response.
 //! - `body`: content in chunks.
 
 mod body;
@@ -52,12 +52,13 @@ use tree::Tree;
 use super::connection_info::ConnectionInfo;
 use super::shared_limit::SharedPermit;
 
-/// Serves the files of a directory. Cheap to clone; knows nothing of HTTP versions.
+/// Serves the files of a directory. Cheap to clone; independent of the HTTP version.
 ///
-/// Bodies of requests are dropped unread. Failures become answers: the service itself never fails.
+/// Bodies of requests are dropped unread. Failures become responses: the service itself never
+/// fails.
 ///
-/// A file is opened before its headers are sent, since they say what it holds, and stays open until its
-/// content is sent, so that all of it is of one file; small ones are read and closed at once.
+/// A file is opened before its headers are sent, because they depend on it, and stays open until its
+/// content is sent, so that all content is of one file; small ones are read and closed at once.
 /// [`FileOptions::open_files`] bounds how many are open.
 #[derive(Debug, Clone)]
 pub struct FileService {
@@ -65,16 +66,16 @@ pub struct FileService {
     listings: Arc<ListingCache>,
 }
 
-/// What is left to do for an answer after the file system was asked.
+/// Remaining steps after the file system was accessed.
 enum Step {
     Answered(Response<FileBody>),
-    /// A directory is to be listed.
+    /// A directory listing is needed.
     List(SitePath),
 }
 
 impl FileService {
-    /// Serves what lies below `root`, which must be a directory. Symbolic links on the way to the
-    /// root are resolved once, now. The page of a single-page application must be there.
+    /// Serves the files below `root`, which must be a directory. Symbolic links on the way to the
+    /// root are resolved once, now. The page of a single-page application must exist.
     pub fn new(root: impl AsRef<Path>, options: FileOptions) -> Result<Self, RootError> {
         let path = root.as_ref();
         let unreachable = |error| RootError::Unreachable {
@@ -126,7 +127,7 @@ impl FileService {
         }
     }
 
-    /// A place among open files for the client of `request`.
+    /// A permit for an open file for the client of `request`.
     fn permit(&self, request: &request::Parts) -> Result<Option<SharedPermit>, FileError> {
         let Some(limit) = &self.site.options.open_files else {
             return Ok(None);
@@ -137,7 +138,7 @@ impl FileService {
         permit.map(Some).map_err(|_| FileError::Busy)
     }
 
-    /// The page of a directory, made at most once a second.
+    /// The listing of a directory, generated at most once a second.
     async fn listing(&self, path: SitePath) -> Result<Bytes, FileError> {
         let directory = path.to_relative();
         if let Some(page) = self.listings.get(&directory) {
@@ -162,7 +163,7 @@ impl FileService {
     }
 }
 
-/// Asks the file system, away from the threads that serve.
+/// Accesses the file system on a blocking thread.
 async fn off_thread<T: Send + 'static>(
     ask: impl FnOnce() -> Result<T, FileError> + Send + 'static,
 ) -> Result<T, FileError> {
@@ -171,7 +172,7 @@ async fn off_thread<T: Send + 'static>(
         .map_err(|error| FileError::Io(std::io::Error::other(error)))?
 }
 
-/// Finds what `path` names, and answers with it. Blocks.
+/// Resolves `path` and answers the request. Blocks.
 fn look_up(
     site: &Site,
     request: &request::Parts,

@@ -1,4 +1,4 @@
-//! How a directory is served, and why it can't be.
+//! Options of a served directory, and why it can't be served.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,22 +9,20 @@ use thiserror::Error;
 use super::error::FileError;
 use crate::web::shared_limit::SharedLimit;
 
-/// How a directory is served. The defaults show files and index pages, nothing else.
+/// Options of a served directory. By default files and index pages are served, nothing else.
 #[derive(Debug, Clone)]
 pub struct FileOptions {
-    /// The file that stands for its directory. Default: `index.html`.
+    /// The index page of directories. Default: `index.html`.
     pub index: Option<String>,
     /// Whether directories without an index are listed. Default: no.
     pub listing: bool,
-    /// Entries of a directory that a listing shows at most; it says so if there are more. Default:
-    /// 10,000.
+    /// Most entries of a listing; if there are more, it says so. Default: 10,000.
     pub listing_entries: usize,
     /// Files that may be open for responses at once, shared by the clients of all services with this
     /// limit; requests beyond are answered with 503. Default: none.
     pub open_files: Option<SharedLimit>,
-    /// The file, relative to the root, that is served with status 200 where nothing is found and
-    /// the last segment of the path has no extension: the page of a single-page application.
-    /// Default: none.
+    /// The file, relative to the root, that is served with status 200 for missing files whose last
+    /// path segment has no extension: the page of a single-page application. Default: none.
     pub spa_fallback: Option<PathBuf>,
     /// Whether `x.br`, `x.zst` and `x.gz` are served for `x` to clients that accept the coding,
     /// unless they are older than `x`. Default: no.
@@ -69,10 +67,10 @@ pub enum RootError {
     Unreachable {
         /// The directory, as given.
         path: PathBuf,
-        /// What the file system said.
+        /// The error of the file system.
         error: io::Error,
     },
-    /// The path names something else than a directory.
+    /// The path is not a directory.
     #[error("{path} is not a directory")]
     NotADirectory {
         /// The path, as given.
@@ -85,7 +83,7 @@ pub enum RootError {
         page: PathBuf,
         /// The directory, as given.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         error: FileError,
     },
 }

@@ -1,5 +1,5 @@
-//! From the meaning of a request's path to a path below the root: the refusal of whatever could name
-//! something else. Touches no file system.
+//! Converts a request path to a path below the root, and rejects paths that could name something
+//! outside. No file system access.
 
 use std::path::PathBuf;
 
@@ -11,13 +11,13 @@ use crate::web::request_path::{RequestPath, RequestPathError, encode_segment};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PathError {
-    /// The path has no meaning at all.
+    /// The path is invalid.
     #[error(transparent)]
     Meaningless(#[from] RequestPathError),
-    /// Decoded, a segment holds a separator or NUL.
-    #[error("a segment of the path holds a separator or NUL")]
+    /// A decoded segment has a separator or NUL.
+    #[error("a segment of the path contains a separator or NUL")]
     Separator,
-    /// Decoded, a segment is not UTF-8.
+    /// A decoded segment is not UTF-8.
     #[error("the path is not UTF-8")]
     NotUtf8,
     /// A segment begins with a dot, and hidden files are not served.
@@ -34,7 +34,7 @@ pub struct SitePath {
 
 impl SitePath {
     /// Reads the path of a request target, as [`RequestPath::parse`] does. Unless `hidden`, segments with
-    /// a leading dot are refused, except a first segment `.well-known` (RFC 8615).
+    /// a leading dot are rejected, except a first segment `.well-known` (RFC 8615).
     pub fn parse(path: &str, hidden: bool) -> Result<Self, PathError> {
         let path = RequestPath::parse(path)?;
         let mut segments = Vec::new();
@@ -70,8 +70,8 @@ impl SitePath {
         self.segments.iter().collect()
     }
 
-    /// The absolute path of this as a directory, as it stands in a URI. It begins with exactly one
-    /// slash, so that no one can make it name another host.
+    /// The absolute path of this directory, as used in a URI. It starts with exactly one slash, so
+    /// that it can't name another host.
     pub fn directory_uri(&self) -> String {
         let mut uri = String::from("/");
         for segment in &self.segments {

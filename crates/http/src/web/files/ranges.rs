@@ -1,4 +1,4 @@
-//! Which bytes a `Range` field asks for (RFC 9110, section 14). Pure functions of the field and the
+//! Evaluation of the `Range` field (RFC 9110, section 14): pure functions of the field and the
 //! length.
 //!
 //! `http-range-header` is not used: it calls a suffix that is longer than the file an error, where
@@ -7,17 +7,17 @@
 
 use std::ops::Range;
 
-/// More ranges than this in one field, and the field is ignored (RFC 9110, section 14.2, on
-/// requests that ask for many small ranges).
+/// A field with more ranges than this is ignored (RFC 9110, section 14.2, on requests that ask for
+/// many small ranges).
 pub const MAX_RANGES: usize = 32;
 
-/// Ranges closer than this are joined: the headers of another part would cost about as much.
+/// Ranges closer than this are joined: the headers of another part would be about as long.
 const JOIN_GAP: u64 = 80;
 
-/// What a `Range` field means for content of a given length.
+/// Result of evaluating a `Range` field for content of a given length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
-    /// The field does not apply or is malformed: everything is sent, with status 200.
+    /// The field does not apply or is malformed: the whole content is sent, with status 200.
     Whole,
     /// No range overlaps the content: status 416.
     Unsatisfiable,
@@ -52,7 +52,7 @@ pub fn select(field: &str, length: u64) -> Selection {
         return Selection::Whole;
     }
     if parts.is_empty() {
-        // A suffix of an empty file is satisfiable, yet no Content-Range could say so.
+        // A suffix of an empty file is satisfiable, but no Content-Range can describe it.
         let suffix = length == 0 && set.split(',').any(|spec| is_satisfiable_suffix(trim(spec)));
         return if suffix {
             Selection::Whole
@@ -63,7 +63,7 @@ pub fn select(field: &str, length: u64) -> Selection {
     Selection::Parts(join(parts))
 }
 
-/// One range of the set: None if malformed, `Some(None)` if it lies beyond the end.
+/// One range of the set: `None` if malformed, `Some(None)` if it is beyond the end.
 #[allow(
     clippy::option_option,
     reason = "malformed and absent are different answers"
@@ -88,7 +88,7 @@ fn parse_spec(spec: &str, length: u64) -> Option<Option<Range<u64>>> {
     Some((first < length).then_some(first..end))
 }
 
-/// A position or length. Numbers that do not fit are larger than any file.
+/// A position or length. Numbers that do not fit exceed any file.
 fn parse_position(digits: &str) -> Option<u64> {
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
@@ -106,7 +106,7 @@ fn trim(text: &str) -> &str {
     text.trim_matches([' ', '\t'])
 }
 
-/// Joins ranges if any two overlap or nearly touch; leaves them alone otherwise.
+/// Joins ranges if any two overlap or nearly touch; leaves them unchanged otherwise.
 fn join(parts: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let mut sorted = parts.clone();
     sorted.sort_by_key(|range| range.start);

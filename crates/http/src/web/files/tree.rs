@@ -1,10 +1,10 @@
-//! Opening what lies below a directory, and nothing else, even while others move, replace and link what
-//! is there. Blocks.
+//! Opens files below a directory, and nothing else, even while other processes move, replace and link
+//! files there. Blocks.
 //!
-//! On Linux the kernel resolves a path and opens what it leads to in one step, and refuses to leave the
-//! directory on the way (`openat2` with `RESOLVE_BENEATH`, since 5.6). Where that call is missing, a path is resolved,
-//! compared with the directory and opened in three steps: whoever may write below the directory could swap
-//! a link in between.
+//! On Linux the kernel resolves a path and opens what it leads to in one step, and does not leave the directory
+//! (`openat2` with `RESOLVE_BENEATH`, since 5.6). Where that call is missing, a path is resolved, compared with the
+//! directory and opened in three steps: a process with write access below the directory could exchange a link in
+//! between.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 
 use super::error::FileError;
 
-/// A directory and what lies below it.
+/// A directory and the files below it.
 #[derive(Debug)]
 pub(super) struct Tree {
     /// Absolute, free of symbolic links.
     root: PathBuf,
-    /// Whether symbolic links may lead out.
+    /// Whether symbolic links may lead out of it.
     follow: bool,
     /// Whether the kernel confines lookups.
     #[cfg(target_os = "linux")]
@@ -25,8 +25,8 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// What lies below `root`, which must be free of symbolic links; with `follow`, what its links lead to
-    /// as well.
+    /// The tree below `root`, whose path must be free of symbolic links; with `follow`, including the
+    /// targets of its links.
     pub(super) fn new(root: PathBuf, follow: bool) -> Self {
         Self {
             #[cfg(target_os = "linux")]
@@ -36,13 +36,13 @@ impl Tree {
         }
     }
 
-    /// Opens the file at `relative`, or says that it is a directory.
+    /// Opens the file at `relative`, or reports that it is a directory.
     pub(super) fn open(&self, relative: &Path) -> Result<Opened, FileError> {
         #[cfg(target_os = "linux")]
         if self.confined {
             return match kernel::open(&self.root, relative, kernel::Access::Read) {
                 Ok((file, metadata)) => Opened::of(file, metadata),
-                // A directory that may not be read may have files that may.
+                // A directory without read permission may have readable files.
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                     if self.metadata(relative)?.is_dir() {
                         Ok(Opened::Directory)
@@ -55,7 +55,7 @@ impl Tree {
             };
         }
         let path = self.resolve(relative)?;
-        // Before opening: devices may do something when they are opened.
+        // Checked before opening: opening a device may have side effects.
         let metadata = fs::metadata(&path)?;
         if metadata.is_dir() {
             return Ok(Opened::Directory);
@@ -68,7 +68,7 @@ impl Tree {
         Opened::of(file, metadata)
     }
 
-    /// What is known of the file or directory at `relative`.
+    /// Metadata of the file or directory at `relative`.
     pub(super) fn metadata(&self, relative: &Path) -> Result<Metadata, FileError> {
         #[cfg(target_os = "linux")]
         if self.confined {
@@ -80,7 +80,7 @@ impl Tree {
         Ok(fs::metadata(self.resolve(relative)?)?)
     }
 
-    /// Where `relative` is, for reading names; they are checked one by one.
+    /// The absolute path of `relative`, for reading names; each is checked separately.
     pub(super) fn resolve(&self, relative: &Path) -> Result<PathBuf, FileError> {
         let resolved = fs::canonicalize(self.root.join(relative))?;
         if self.follow || resolved.starts_with(&self.root) {
@@ -91,7 +91,7 @@ impl Tree {
     }
 }
 
-/// What was found.
+/// Result of opening.
 #[derive(Debug)]
 pub(super) enum Opened {
     /// A regular file.
@@ -111,7 +111,8 @@ impl Opened {
     }
 }
 
-/// Opens for reading. What is a FIFO meanwhile must not keep the thread until somebody writes.
+/// Opens for reading. Non-blocking, because a FIFO put in its place would block the thread until it
+/// is opened for writing.
 fn open_without_waiting(path: &Path) -> io::Result<File> {
     let mut options = fs::OpenOptions::new();
     options.read(true);
@@ -124,7 +125,7 @@ fn open_without_waiting(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Lookups that the kernel keeps below a directory.
+/// Lookups that the kernel confines to a directory.
 #[cfg(target_os = "linux")]
 mod kernel {
     use std::fs::{self, File, Metadata};
@@ -135,7 +136,7 @@ mod kernel {
     use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
     use rustix::io::Errno;
 
-    /// What a file is opened for.
+    /// Purpose of opening.
     #[derive(Clone, Copy)]
     pub(super) enum Access {
         Read,
@@ -143,10 +144,10 @@ mod kernel {
         None,
     }
 
-    /// Lookups repeated when something was renamed meanwhile.
+    /// How often a lookup is repeated when a rename interfered.
     const ATTEMPTS: usize = 8;
 
-    /// Whether the kernel has the call, and nothing forbids it.
+    /// Whether the kernel has the call and permits it.
     pub(super) fn confines(root: &Path) -> bool {
         let directory = open_root(root);
         directory.is_ok_and(|directory| beneath(&directory, Path::new("."), Access::None).is_ok())
@@ -163,10 +164,11 @@ mod kernel {
         relative: &Path,
         access: Access,
     ) -> io::Result<(File, Metadata)> {
-        // Each time: the directory may have been replaced by another of its name.
+        // Opened each time: the directory may have been replaced by another of its name.
         let directory = open_root(root)?;
         let opened = match beneath(&directory, relative, access) {
-            // The kernel refuses absolute links even if they lead back, and ways through the parent.
+            // The kernel rejects absolute links even if they lead back, and paths through the
+            // parent.
             Err(error) if leads_out(&error) => {
                 let resolved = fs::canonicalize(root.join(relative))?;
                 let inside = resolved.strip_prefix(root).map_err(|_| error)?;

@@ -2,8 +2,8 @@
 //! 8.8 and 13). Takes the time as an argument.
 //!
 //! The entity tag is made of modification time, in nanoseconds, and size: strong as nginx's, finer
-//! in time. Two changes within one tick of the file system's clock that keep the size can't be told
-//! apart; who replaces files by renaming never meets that.
+//! in time. Two changes within one tick of the file system's clock that keep the size can't be
+//! distinguished; replacing files by renaming avoids that.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,25 +12,25 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, Method};
 
-/// A modification time that is this recent may see another change within its second, so that its
-/// date is no strong validator (RFC 9110, section 8.8.2.2).
+/// After a modification this recent, another may follow within the same second, so the date is not
+/// a strong validator (RFC 9110, section 8.8.2.2).
 const DATE_IS_STRONG_AFTER: Duration = Duration::from_secs(2);
 
-/// What tells one state of a file from another.
+/// Validators of one state of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Validators {
     etag: String,
     modified: Option<SystemTime>,
 }
 
-/// What the preconditions of a request say.
+/// Result of evaluating the preconditions of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Answer as if there were none.
     Proceed,
     /// The client has this state already: 304.
     NotModified,
-    /// The client wanted another state: 412.
+    /// A precondition failed: 412.
     Failed,
 }
 
@@ -93,7 +93,7 @@ impl Validators {
         Verdict::Proceed
     }
 
-    /// The `Range` field, if there is exactly one and `If-Range` lets it apply (RFC 9110, section
+    /// The `Range` field, if there is exactly one and `If-Range` permits it (RFC 9110, section
     /// 13.1.5).
     pub fn applicable_range<'a>(&self, headers: &'a HeaderMap, now: SystemTime) -> Option<&'a str> {
         let mut fields = headers.get_all(RANGE).iter();
@@ -141,14 +141,14 @@ impl Validators {
 /// How entity tags are compared (RFC 9110, section 8.8.3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Comparison {
-    /// Weak tags equal nothing.
+    /// Weak tags never match.
     Strong,
     /// Whether a tag is weak does not matter.
     Weak,
 }
 
-/// Whether `etag`, which is strong, is in a list of entity tags, or the list is `*`. Commas may
-/// stand inside tags. What follows a malformed member is not read.
+/// Whether `etag`, which is strong, is in a list of entity tags, or the list is `*`. Tags may
+/// contain commas. Members after a malformed one are ignored.
 fn list_matches(list: &str, etag: &str, comparison: Comparison) -> bool {
     let mut rest = list.trim();
     if rest == "*" {
@@ -185,7 +185,7 @@ fn date(headers: &HeaderMap, name: &http::HeaderName) -> Option<SystemTime> {
     httpdate::parse_http_date(text).ok()
 }
 
-/// `time` without the fraction that HTTP dates can't carry.
+/// `time` without the fraction of a second, which HTTP dates can't express.
 fn whole_seconds(time: SystemTime) -> SystemTime {
     match time.duration_since(UNIX_EPOCH) {
         Ok(since) => UNIX_EPOCH + Duration::from_secs(since.as_secs()),

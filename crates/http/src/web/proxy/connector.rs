@@ -1,4 +1,4 @@
-//! Connections to the upstream that know whether they were of use already: only on those may a
+//! Connections to the upstream that record whether they were used before: only on reused ones may a
 //! failure mean that the upstream had closed them while they were idle.
 
 use std::future::Future;

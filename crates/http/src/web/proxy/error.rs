@@ -1,4 +1,4 @@
-//! Why a request could not be forwarded, or its response not be fetched.
+//! Why a request could not be forwarded, or its response not be received.
 
 use std::error::Error;
 use std::io;
@@ -7,19 +7,19 @@ use http::StatusCode;
 use hyper_util::client::legacy;
 use thiserror::Error;
 
-/// Why the proxy answers itself. [`status`](Self::status) is what the client is told; the cause
-/// goes to the log.
+/// Why the proxy answers itself. [`status`](Self::status) is the client's response; the cause is
+/// logged.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ProxyError {
     /// The target of the request has no path that could be forwarded, or could leave the prefix of
-    /// the upstream, or behind a route might mean another one.
+    /// the upstream, or could escape its route.
     #[error("the target can't be forwarded")]
     Target,
     /// CONNECT, or an upgrade such as WebSocket's: the proxy forwards messages, not tunnels.
     #[error("tunnels and upgrades are not supported")]
     Tunnel,
-    /// TRACE, which would show what the proxy adds (RFC 9110, section 9.3.8).
+    /// TRACE, which would reveal the fields that the proxy adds (RFC 9110, section 9.3.8).
     #[error("TRACE is not supported")]
     Trace,
     /// `Content-Length` is not one number (RFC 9110, section 8.6).
@@ -28,8 +28,8 @@ pub enum ProxyError {
     /// An expectation other than `100-continue`.
     #[error("the expectation is unknown")]
     Expectation,
-    /// As many requests are under way as the options allow: all of them, or the client's share.
-    #[error("too many requests are under way")]
+    /// The limit of requests in progress is reached: of all, or of the client's share.
+    #[error("too many requests are in progress")]
     Busy,
     /// The upstream can't be reached.
     #[error("the upstream can't be reached")]
@@ -40,10 +40,10 @@ pub enum ProxyError {
     /// The head of the response took too long.
     #[error("the upstream does not answer in time")]
     HeadTimeout,
-    /// The upstream closed the connection, or does not speak HTTP/1.1 properly.
+    /// The upstream closed the connection, or violated HTTP/1.1.
     #[error("the upstream did not answer properly")]
     Upstream(#[source] legacy::Error),
-    /// The body of the request broke before the response began.
+    /// The body of the request failed before the response started.
     #[error("the body of the request broke off")]
     Body,
     /// The body of the request came too slowly.
@@ -52,7 +52,7 @@ pub enum ProxyError {
 }
 
 impl ProxyError {
-    /// The status code that the client is answered with.
+    /// The status code of the response.
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Target | Self::ContentLength | Self::Body => StatusCode::BAD_REQUEST,
@@ -66,7 +66,7 @@ impl ProxyError {
     }
 }
 
-/// The innermost errors of the client, sorted.
+/// The innermost errors of the HTTP client, classified.
 impl From<legacy::Error> for ProxyError {
     fn from(error: legacy::Error) -> Self {
         if !error.is_connect() {
@@ -85,8 +85,8 @@ impl From<legacy::Error> for ProxyError {
     }
 }
 
-/// Whether a connection ended before a response began, as one does that the upstream closed while
-/// it was idle.
+/// Whether a connection ended before a response began, as when the upstream closed it while it was
+/// idle.
 pub(super) fn ended_early(error: &legacy::Error) -> bool {
     has_cause(error, |cause| {
         if let Some(error) = cause.downcast_ref::<hyper::Error>() {

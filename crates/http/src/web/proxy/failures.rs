@@ -1,5 +1,5 @@
-//! What operators read when an upstream fails: the upstream and the reason in plain text, at most once a
-//! second for each upstream, with the number of those left out.
+//! Log lines about upstream failures: the upstream and the reason in plain text, at most once a second
+//! for each upstream, with the number of those omitted.
 
 use std::error::Error;
 use std::sync::{Mutex, PoisonError};
@@ -22,7 +22,7 @@ struct Recent {
 }
 
 impl Failures {
-    /// Reports that `upstream` failed with `error`, by which `what` happened.
+    /// Reports that `upstream` failed with `error`, with the effect `what`.
     pub(super) fn report(&self, upstream: &Upstream, what: &str, error: &(dyn Error + 'static)) {
         let left_out = {
             let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -45,7 +45,7 @@ impl Failures {
     }
 }
 
-/// `error` with its causes, as one line; what a cause repeats is left out.
+/// `error` with its causes, as one line; repeated text is left out.
 fn reason(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,4 +1,4 @@
-//! What a proxy does to header fields: those of one connection go, traces of the proxy are added
+//! Header fields at a proxy: connection-specific ones are removed, those of the proxy are added
 //! (RFC 9110, section 7.6; RFC 7239).
 
 use std::fmt::Write;
@@ -17,7 +17,7 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// Fields of one connection, whether `Connection` lists them or not. `Trailer` is not among them:
+/// Connection-specific fields, whether `Connection` lists them or not. `Trailer` is not among them:
 /// trailers are forwarded.
 const HOP_BY_HOP: [HeaderName; 8] = [
     CONNECTION,
@@ -30,8 +30,7 @@ const HOP_BY_HOP: [HeaderName; 8] = [
     UPGRADE,
 ];
 
-/// Removes the fields of one connection, and those that `Connection` names (RFC 9110, section
-/// 7.6.1).
+/// Removes connection-specific fields, and those that `Connection` names (RFC 9110, section 7.6.1).
 pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) {
     let listed: Vec<HeaderName> = tokens(headers, &CONNECTION)
         .filter_map(|token| token.parse().ok())
@@ -85,9 +84,9 @@ pub(super) fn join_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// Removes what must not reach an upstream from clients: `Proxy`, which CGI programs take for the setting of
-/// their own proxy, and fields with underscores that CGI and WSGI can't tell from another one that is there
-/// or that this proxy decides on.
+/// Removes what must not reach an upstream from clients: `Proxy`, which CGI programs interpret as their own
+/// proxy setting, and fields with underscores that CGI and WSGI can't distinguish from another field of the
+/// request or from one that this proxy sets.
 pub(super) fn remove_misleading(headers: &mut HeaderMap) {
     headers.remove("proxy");
     let misleading: Vec<HeaderName> = headers
@@ -104,15 +103,15 @@ pub(super) fn remove_misleading(headers: &mut HeaderMap) {
     }
 }
 
-/// Whether clients have no say in field `name`, in lower case.
+/// Whether field `name`, in lower case, is not accepted from clients.
 fn is_decided_here(name: &str) -> bool {
     is_trusted_only(name)
         || HOP_BY_HOP.iter().any(|field| field == name)
         || matches!(name, "content-length" | "early-data" | "proxy")
 }
 
-/// Whether field `name`, in lower case, is for proxies before this one alone to set: it says who the client
-/// is, or what it asked for.
+/// Whether field `name`, in lower case, may only be set by trusted proxies: it identifies the client or the
+/// original request.
 fn is_trusted_only(name: &str) -> bool {
     name.starts_with("x-forwarded-")
         || matches!(
@@ -122,7 +121,7 @@ fn is_trusted_only(name: &str) -> bool {
 }
 
 /// Makes `Content-Length` one decimal number without leading zeros (RFC 9110, section 8.6); false if it is
-/// none, or several that differ.
+/// not a number, or several that differ.
 pub(super) fn unify_content_length(headers: &mut HeaderMap) -> bool {
     let mut length: Option<u64> = None;
     for value in headers.get_all(CONTENT_LENGTH) {
@@ -146,9 +145,9 @@ pub(super) fn unify_content_length(headers: &mut HeaderMap) -> bool {
     true
 }
 
-/// Removes what a response of the upstream says about its own connection or origin: a length that the
-/// transfer coding overrides (RFC 9112, section 6.3), fields of one connection, alternatives to the origin
-/// (RFC 7838), which are not those of the public one.
+/// Removes fields of a response that apply to the upstream's own connection or origin: a length that the
+/// transfer coding overrides (RFC 9112, section 6.3), connection-specific fields, and alternative services
+/// (RFC 7838), which are not those of the public origin.
 pub(super) fn clean_response(headers: &mut HeaderMap) {
     if headers.contains_key(TRANSFER_ENCODING) {
         headers.remove(CONTENT_LENGTH);
@@ -157,15 +156,15 @@ pub(super) fn clean_response(headers: &mut HeaderMap) {
     headers.remove(ALT_SVC);
 }
 
-/// The address that the proxy before this one saw: the last in `X-Forwarded-For`.
+/// The client address that the previous proxy recorded: the last in `X-Forwarded-For`.
 pub(super) fn forwarded_for(headers: &HeaderMap) -> Option<IpAddr> {
     let value = headers.get_all(X_FORWARDED_FOR).iter().next_back()?;
     let last = value.to_str().ok()?.rsplit(',').next()?;
     last.trim().parse().ok()
 }
 
-/// Says for whom, for which host and by which scheme the request was made. What the request says
-/// already is kept only if it is trusted.
+/// Adds the client, the host and the scheme of the request. Values already present are kept only if
+/// they are trusted.
 pub(super) fn add_forwarded(
     headers: &mut HeaderMap,
     connection: Option<&ConnectionInfo>,
@@ -195,7 +194,7 @@ pub(super) fn add_forwarded(
     }
 }
 
-/// One element of `Forwarded` (RFC 7239, section 4); none if nothing is known.
+/// One element of `Forwarded` (RFC 7239, section 4); `None` if nothing is known.
 fn forwarded_element(
     peer: Option<IpAddr>,
     host: Option<&Authority>,

@@ -1,4 +1,5 @@
-//! `Location` of responses: what names the upstream itself, clients could not reach.
+//! Rewriting of `Location` in responses: a location on the upstream itself is not reachable by
+//! clients.
 
 use http::header::LOCATION;
 use http::uri::{Authority, Scheme};
@@ -6,18 +7,18 @@ use http::{HeaderMap, HeaderValue, Uri};
 
 use super::options::Upstream;
 
-/// Where clients find what the upstream has.
+/// Where clients reach the upstream's resources.
 #[derive(Debug, Clone)]
 pub(super) struct Public {
-    /// The host that the client asked for.
+    /// The host of the client's request.
     pub(super) host: Option<Authority>,
-    /// The scheme that it asked by; `None` if it is not known.
+    /// The scheme of the client's request; `None` if it is unknown.
     pub(super) scheme: Option<&'static str>,
 }
 
 /// Turns a `Location` on the upstream's own origin, or on the public one, into a path on the public one: that
-/// is right whatever name clients use, and layers that know what is before the path can add it. The prefix
-/// of the upstream goes.
+/// is correct whatever host name clients use, and layers with a path prefix can add it. The prefix of the
+/// upstream is removed.
 pub(super) fn correct(headers: &mut HeaderMap, upstream: &Upstream, public: &Public) {
     let location = headers.get(LOCATION).and_then(|value| value.to_str().ok());
     let Some(path) = location.and_then(|location| own_path(location, upstream, public)) else {
@@ -28,9 +29,10 @@ pub(super) fn correct(headers: &mut HeaderMap, upstream: &Upstream, public: &Pub
     }
 }
 
-/// The path, query and fragment of `location` as clients see them; `None` if it should stay as it is.
+/// The path, query and fragment of `location` as clients see them; `None` if it is to be left
+/// unchanged.
 fn own_path(location: &str, upstream: &Upstream, public: &Public) -> Option<String> {
-    // Two slashes begin another host; without any, the reference is relative already.
+    // Two slashes start another host; without any, the reference is relative already.
     if location.starts_with('/') && !location.starts_with("//") {
         return without_prefix(location, &upstream.prefix).map(str::to_owned);
     }
@@ -46,7 +48,7 @@ fn own_path(location: &str, upstream: &Upstream, public: &Public) -> Option<Stri
         return None;
     }
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    // A path that begins with two slashes would be read as a host.
+    // A path that starts with two slashes would be parsed as a host.
     if path.starts_with("//") {
         return None;
     }
@@ -62,7 +64,7 @@ fn own_path(location: &str, upstream: &Upstream, public: &Public) -> Option<Stri
     })
 }
 
-/// Whether `uri` is where the client is. With another scheme it may be elsewhere, unless it names the port.
+/// Whether `uri` has the client's origin. With another scheme the port may differ, unless it is explicit.
 fn is_public(uri: &Uri, public: &Public) -> bool {
     let (Some(authority), Some(host)) = (uri.authority(), &public.host) else {
         return false;
@@ -75,7 +77,7 @@ fn is_public(uri: &Uri, public: &Public) -> bool {
         && (same_scheme || authority.port_u16().is_some())
 }
 
-/// Whether two authorities are the same under `scheme`, whether they name its default port or not.
+/// Whether two authorities are the same under `scheme`, with an explicit or implicit default port.
 fn same_origin(one: &Authority, other: &Authority, scheme: &str) -> bool {
     let default = if scheme == "https" { 443 } else { 80 };
     let port = |authority: &Authority| authority.port_u16().unwrap_or(default);
@@ -90,7 +92,7 @@ fn without_prefix<'a>(path: &'a str, prefix: &str) -> Option<&'a str> {
     let rest = path.strip_prefix(prefix)?;
     match rest.as_bytes().first() {
         None => Some("/"),
-        // Two slashes would begin a host.
+        // Two slashes would start a host.
         Some(b'/') if !rest.starts_with("//") => Some(rest),
         _ => None,
     }

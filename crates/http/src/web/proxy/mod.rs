@@ -1,14 +1,14 @@
 //! A reverse proxy to one upstream, as a tower service (RFC 9110, sections 3.7 and 7.6).
 //!
 //! Bodies stream both ways at once; trailers pass. Connections to the upstream (HTTP/1.1 without
-//! TLS) are kept and used again. A request is sent twice only if it has no body, its method is
+//! TLS) are pooled and reused. A request is sent twice only if it has no body, its method is
 //! idempotent and the connection had been used before: then the upstream most likely had closed it
 //! while it was idle (RFC 9110, section 9.2.2).
 //!
-//! - `options`: where requests go, and how.
+//! - `options`: configuration.
 //! - `rewrite`, `fields`, `location`: heads of requests and responses; no I/O.
-//! - `failures`: what the log says of an upstream that fails.
-//! - `upload`: bodies of requests, and their wait for 100 (Continue).
+//! - `failures`: log lines about upstream failures.
+//! - `upload`: request bodies, and waiting for 100 (Continue).
 //! - `connector`: connections to the upstream.
 
 mod connector;
@@ -50,12 +50,12 @@ use super::connection_info::ConnectionInfo;
 use super::shared_limit::{SharedLimit, SharedPermit};
 use super::timed_body::{Pace, TimedBody, TimedBodyError};
 
-/// hyper's least buffer for the head of a response.
+/// hyper's smallest buffer for the head of a response.
 const MIN_HEADER_BUFFER: usize = 8192;
 
 /// Forwards requests to an upstream. Cheap to clone; clones share their connections.
 ///
-/// Failures become answers, as [`ProxyError::status`] says: the service itself never fails.
+/// Failures become responses, as [`ProxyError::status`] says: the service itself never fails.
 #[derive(Debug, Clone)]
 pub struct Proxy {
     shared: Arc<Shared>,
@@ -105,7 +105,7 @@ impl Shared {
         let public = head.public.clone();
         let mut response = self.exchange(head, body).await?;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            // Nobody asked for it.
+            // `Date` is added only by servers.
             return Err(ProxyError::Tunnel);
         }
         rewrite::response(&mut response, &self.upstream, &self.options, &public);
@@ -119,7 +119,7 @@ impl Shared {
         }))
     }
 
-    /// Whose share of the slots a request takes.
+    /// The client whose share of the slots a request uses.
     fn client_of(&self, request: &Request<Body>) -> IpAddr {
         let forwarded = || fields::forwarded_for(request.headers());
         let forwarded = self.options.trust_forwarded.then(forwarded).flatten();
@@ -127,7 +127,7 @@ impl Shared {
             let connection = request.extensions().get::<ConnectionInfo>();
             connection.map(|connection| connection.peer.ip())
         };
-        // Servers that tell nothing of the connection have one client.
+        // Without connection information all requests count as one client's.
         forwarded
             .or_else(peer)
             .unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
@@ -150,7 +150,7 @@ impl Shared {
         response
     }
 
-    /// Sends the request; a second time if nothing speaks against it.
+    /// Sends the request; a second time if it may be retried.
     async fn exchange(&self, head: Outgoing, body: Body) -> Result<Response<Incoming>, ProxyError> {
         let progress = Progress::new();
         let empty = body.is_end_stream();
@@ -196,7 +196,7 @@ impl Shared {
         }
     }
 
-    /// Waits until the upstream has had its time for the head of the response.
+    /// Waits until the upstream's time for the head of the response is over.
     async fn head_is_late(&self, progress: &Progress) {
         loop {
             let last = progress.last();
@@ -241,7 +241,7 @@ where
     }
 }
 
-/// The body of a response; the request counts as under way until it is gone.
+/// The body of a response; the request counts as in progress until it is dropped.
 #[derive(Debug)]
 struct Download {
     inner: TimedBody<Incoming>,

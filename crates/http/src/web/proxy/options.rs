@@ -1,4 +1,4 @@
-//! Where requests go, and how.
+//! Configuration of the proxy.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,31 +11,31 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Upstream {
     pub(super) authority: Authority,
-    /// Empty, or begins with a slash and does not end in one.
+    /// Empty, or starts with a slash and does not end in one.
     pub(super) prefix: String,
 }
 
-/// As [`Upstream::parse`] reads it.
+/// The text that [`Upstream::parse`] accepts.
 impl fmt::Display for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "http://{}{}", self.authority, self.prefix)
     }
 }
 
-/// Why a text names no upstream.
+/// Why a text is not an upstream.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum UpstreamError {
-    /// The text is no URI.
+    /// The text is not a URI.
     #[error("not a URI: {0}")]
     Syntax(#[from] http::uri::InvalidUri),
-    /// The scheme is not `http`: the proxy speaks HTTP/1.1 without TLS to its upstream.
-    #[error("an upstream is reached by http://")]
+    /// The scheme is not `http`: the proxy uses HTTP/1.1 without TLS to its upstream.
+    #[error("an upstream URI must have the scheme http")]
     Scheme,
     /// There is no host.
     #[error("the upstream has no host")]
     NoHost,
-    /// A query or user information, which would have no meaning.
+    /// It has a query or user information, which have no meaning here.
     #[error("an upstream has neither query nor user information")]
     Superfluous,
 }
@@ -64,14 +64,14 @@ impl Upstream {
 /// How requests are forwarded.
 #[derive(Debug, Clone)]
 pub struct ProxyOptions {
-    /// Whether the upstream sees the host that the client asked for, instead of its own. Default:
+    /// Whether the client's host is sent to the upstream, instead of the upstream's own. Default:
     /// no.
     pub preserve_host: bool,
-    /// Whether the proxy is one of several routes that are chosen by the path: then paths are refused that
-    /// an upstream might resolve to what is below another route, with a segment `.` or `..`, also before a
+    /// Whether the proxy is one of several routes that are chosen by the path: then paths are rejected
+    /// that an upstream might resolve to below another route, with a segment `.` or `..`, also before a
     /// `;`, with a backslash, or with an encoded slash or backslash. Default: no.
     pub behind_route: bool,
-    /// Whether `Forwarded` and `X-Forwarded-…` of requests are believed and extended, as is right
+    /// Whether `Forwarded` and `X-Forwarded-…` of requests are trusted and extended, as required
     /// behind another proxy. Otherwise they are replaced, and `X-Real-IP`, `X-Original-URL` and
     /// `X-Rewrite-URL` are removed. The last address in `X-Forwarded-For` then is the client's, as
     /// [`in_flight`](Self::in_flight) counts it. Default: no.
@@ -85,16 +85,16 @@ pub struct ProxyOptions {
     pub head_timeout: Duration,
     /// The longest gap between pieces of the response. Default: 120 s.
     pub body_gap: Duration,
-    /// How long a body waits for the upstream's 100 (Continue), where the client expects it,
-    /// before it is sent anyway (RFC 9110, section 10.1.1). Default: 1 s.
+    /// How long a body waits for the upstream's 100 (Continue), if the client expects it, before it
+    /// is sent anyway (RFC 9110, section 10.1.1). Default: 1 s.
     pub continue_timeout: Duration,
-    /// Idle connections to keep. Default: 64.
+    /// Idle connections in the pool. Default: 64.
     pub idle_connections: usize,
-    /// How long to keep them. Default: 60 s.
+    /// How long they stay in the pool. Default: 60 s.
     pub idle_timeout: Duration,
-    /// Requests under way at once; further ones are answered with 503, and so are those of a client that
-    /// has more under way than are free ([`SharedLimit`](crate::web::shared_limit::SharedLimit)). At
-    /// least 1. Default: 4096.
+    /// Concurrent requests; further ones are answered with 503, and so are those of a client that has
+    /// more in progress than are free ([`SharedLimit`](crate::web::shared_limit::SharedLimit)). At least
+    /// 1. Default: 4096.
     pub in_flight: usize,
     /// Bytes of the head of a response, at least 8192. Default: 64 KiB.
     pub header_size: usize,

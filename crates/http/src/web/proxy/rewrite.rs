@@ -1,4 +1,5 @@
-//! From the request of a client to the request for the upstream, and back from the response.
+//! Converts the request of a client to the request for the upstream, and the upstream's response to
+//! the client's.
 
 use http::header::{CONNECTION, EXPECT, HOST, TE, UPGRADE};
 use http::uri::{Authority, PathAndQuery, Scheme};
@@ -23,12 +24,12 @@ pub(super) struct Outgoing {
     pub(super) headers: HeaderMap,
     /// Whether the client waits for 100 (Continue) before it sends its body.
     pub(super) expects_continue: bool,
-    /// Where the client asked.
+    /// Host and scheme of the client's request.
     pub(super) public: Public,
 }
 
 impl Outgoing {
-    /// The request for `upstream` that stands for the client's.
+    /// The request for `upstream` that corresponds to the client's.
     pub(super) fn new(
         client: request::Parts,
         upstream: &Upstream,
@@ -41,7 +42,7 @@ impl Outgoing {
         let uri = target(&client.uri, upstream)?;
         let host = host(&client);
         let connection = client.extensions.get::<ConnectionInfo>();
-        // A replay may also have come to the proxy before this one.
+        // The request may also be a replay if the previous proxy received it as early data.
         let early = client.extensions.get::<EarlyData>().is_some() || says_early(&client.headers);
         let mut headers = client.headers;
         let takes_trailers = has_token(&headers, &TE, "trailers");
@@ -98,7 +99,7 @@ impl Outgoing {
     }
 }
 
-/// What `Expect` asks for; the field is set again where it is forwarded.
+/// The expectation in `Expect`; the field is set again where it is forwarded.
 fn take_expectation(headers: &mut HeaderMap) -> Result<bool, ProxyError> {
     let expectations = headers.get_all(EXPECT);
     let known = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"100-continue");
@@ -109,7 +110,7 @@ fn take_expectation(headers: &mut HeaderMap) -> Result<bool, ProxyError> {
 }
 
 /// CONNECT and upgrades to WebSocket make tunnels; TRACE shows what proxies add. Other upgrades, such as that to HTTP/2, are
-/// offers that a server may pass over (RFC 9110, section 7.8).
+/// offers that a server may ignore (RFC 9110, section 7.8).
 fn refuse_tunnels(client: &request::Parts) -> Result<(), ProxyError> {
     let websocket = has_token(&client.headers, &CONNECTION, "upgrade")
         && has_token(&client.headers, &UPGRADE, "websocket");
@@ -122,8 +123,7 @@ fn refuse_tunnels(client: &request::Parts) -> Result<(), ProxyError> {
     Ok(())
 }
 
-/// The host that the client asked for: of the target, which HTTP/2 and HTTP/3 always name it in, or
-/// of `Host`.
+/// The host of the client's request: of the target, as always in HTTP/2 and HTTP/3, or of `Host`.
 fn host(client: &request::Parts) -> Option<Authority> {
     if let Some(authority) = client.uri.authority() {
         return Some(authority.clone());
@@ -136,7 +136,7 @@ fn target(uri: &Uri, upstream: &Upstream) -> Result<Uri, ProxyError> {
     if !path.starts_with('/') {
         return Err(ProxyError::Target);
     }
-    // What lies outside of the prefix is not for the public.
+    // Paths outside of the prefix are not public.
     if !upstream.prefix.is_empty() && goes_upwards(path) {
         return Err(ProxyError::Target);
     }
@@ -160,7 +160,7 @@ fn goes_upwards(path: &str) -> bool {
         .any(|segment| segment == b"..")
 }
 
-/// Whether an upstream might resolve `path` to something else than a route sees in it.
+/// Whether an upstream might resolve `path` differently from the router.
 fn is_ambiguous(path: &str) -> bool {
     let decoded: Vec<u8> = percent_decode_str(path).collect();
     let segments = |bytes: &[u8]| bytes.split(|&byte| byte == b'/').count();
@@ -172,14 +172,14 @@ fn is_ambiguous(path: &str) -> bool {
         })
 }
 
-/// Turns a response of the upstream into one for the client.
+/// Converts a response of the upstream to one for the client.
 pub(super) fn response<B>(
     response: &mut Response<B>,
     upstream: &Upstream,
     options: &ProxyOptions,
     public: &Public,
 ) {
-    // What the client of the upstream noted there means nothing to ours.
+    // Extensions set by the upstream's HTTP client have no meaning for the server.
     *response.extensions_mut() = Extensions::new();
     let received = response.version();
     let headers = response.headers_mut();

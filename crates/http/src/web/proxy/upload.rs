@@ -1,5 +1,5 @@
-//! The body of a request on its way to the upstream: what it tells the proxy meanwhile, and how it
-//! waits for the upstream's 100 (Continue).
+//! The request body being forwarded: its progress for the proxy's timeouts, and waiting for the
+//! upstream's 100 (Continue).
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use crate::web::body::{Body, BoxError};
 use crate::web::timed_body::TimedBodyError;
 
-/// How the client let an upload down.
+/// How the client failed during an upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Breakage {
     Slow,
@@ -25,12 +25,12 @@ pub(super) enum Breakage {
 #[derive(Debug)]
 struct State {
     last: Instant,
-    /// The client is what everybody waits for.
+    /// The proxy waits for the client.
     starved: bool,
     breakage: Option<Breakage>,
 }
 
-/// How far an upload is, for whoever waits for the response.
+/// Progress of an upload, for the task that waits for the response.
 #[derive(Debug, Clone)]
 pub(super) struct Progress(Arc<Mutex<State>>);
 
@@ -43,7 +43,7 @@ impl Progress {
         })))
     }
 
-    /// Since when the upstream has been the one to move; now, if the client is.
+    /// Since when the proxy has waited for the upstream; now, if it waits for the client.
     pub(super) fn last(&self) -> Instant {
         let state = self.lock();
         if state.starved {
@@ -53,7 +53,7 @@ impl Progress {
         }
     }
 
-    /// What the client did to the body, if the body broke.
+    /// The client's failure, if the body failed.
     pub(super) fn breakage(&self) -> Option<Breakage> {
         self.lock().breakage
     }
@@ -82,14 +82,15 @@ impl Progress {
     }
 }
 
-/// Holds a body back until the upstream says 100 (Continue), says something final, or time is up.
+/// Delays a body until the upstream sends 100 (Continue) or a final response, or the time limit is
+/// reached.
 #[derive(Debug)]
 struct Gate {
     opened: oneshot::Receiver<()>,
     patience: Pin<Box<Sleep>>,
 }
 
-/// The body of a request on its way to the upstream.
+/// A request body that is being forwarded.
 #[derive(Debug)]
 pub(super) struct Upload {
     inner: Body,
@@ -107,7 +108,7 @@ impl Upload {
     }
 }
 
-/// Makes the body of `request` wait for 100 (Continue), `patience` at most.
+/// Makes the body of `request` wait for 100 (Continue), at most `patience`.
 pub(super) fn await_continue(request: &mut Request<Upload>, patience: Duration) {
     let (open, opened) = oneshot::channel();
     let open = Mutex::new(Some(open));
@@ -115,7 +116,7 @@ pub(super) fn await_continue(request: &mut Request<Upload>, patience: Duration) 
         if response.status() == StatusCode::CONTINUE
             && let Some(open) = open.lock().unwrap_or_else(PoisonError::into_inner).take()
         {
-            // The body may be gone already.
+            // The body may be dropped already.
             let _ = open.send(());
         }
     });
@@ -134,7 +135,7 @@ impl HttpBody for Upload {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         if let Some(gate) = &mut self.gate {
-            // An error means that the sender is gone: the final response is there.
+            // An error means that the sender was dropped: the final response was received.
             let opened = Pin::new(&mut gate.opened).poll(cx).is_ready();
             if !opened && gate.patience.as_mut().poll(cx).is_pending() {
                 return Poll::Pending;
