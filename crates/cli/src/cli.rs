@@ -19,26 +19,26 @@ use crate::lab::LabArgs;
 use crate::link_args::RelayLinkArgs;
 use crate::perf::args::PerfArgs;
 
-/// Where servers listen unless told otherwise: every address of this machine, IPv4 and IPv6.
+/// Default listen address of servers: every address of this machine, IPv4 and IPv6.
 pub const DEFAULT_LISTEN: &str = "[::]:4433";
 
 /// QUIC transport: move files, measure, emulate networks, simulate.
 #[derive(Debug, Parser)]
 #[command(name = "swiftwater", version, propagate_version = true, after_help = EXIT_CODES)]
 pub struct Cli {
-    /// Say more on standard error (repeat for even more); RUST_LOG overrides
+    /// Log more to standard error (repeat for even more); RUST_LOG overrides
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
 
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// Everything the program can do.
+/// The commands of the program.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Serve a directory, or stand before another server, over HTTP/3, HTTP/2 and HTTP/1.1
+    /// Serve a directory, or act as reverse proxy, over HTTP/3, HTTP/2 and HTTP/1.1
     Serve(Box<ServeArgs>),
     /// Download files and send requests over HTTP/3, HTTP/2 and HTTP/1.1
     Get(Box<GetArgs>),
@@ -48,7 +48,7 @@ pub enum Command {
     Relay(Box<RelayArgs>),
     /// Simulate flows on a bottleneck in virtual time
     Sim(SimArgs),
-    /// Run experiments in virtual time and hold papers' claims against them
+    /// Run experiments in virtual time and check the claims of papers
     Lab(LabArgs),
     /// Watch live video and files cross emulated networks, all in one process
     Demo(Box<DemoArgs>),
@@ -58,7 +58,7 @@ pub enum Command {
     Man(ManArgs),
 }
 
-/// Which certificate a server shows.
+/// The certificate of a server.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Certificates and TLS")]
 pub struct IdentityArgs {
@@ -74,24 +74,24 @@ pub struct IdentityArgs {
     #[arg(long = "name", value_name = "NAME", conflicts_with = "cert")]
     pub names: Vec<String>,
 
-    /// Where the development certificate and what is kept between runs are [default:
+    /// Directory of the development certificate and other persistent state [default:
     /// $XDG_STATE_HOME/swiftwater or ~/.local/state/swiftwater]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
 }
 
-/// Whom a client trusts.
+/// The certificates that a client trusts.
 #[derive(Args, Clone, Debug, Default)]
 pub struct TrustArgs {
-    /// Trust the certificates in this PEM file and what they signed, nothing else
+    /// Trust the certificates in this PEM file and those they signed, nothing else
     #[arg(long, global = true, value_name = "FILE", help_heading = "Trust")]
     pub ca: Option<PathBuf>,
 
-    /// Don't check the server's certificate: anybody on the way can read and change everything
+    /// Don't check the server's certificate: an attacker on the path can read and change everything
     #[arg(long, global = true, conflicts_with = "ca", help_heading = "Trust")]
     pub insecure: bool,
 
-    /// Give up a connection attempt after this long
+    /// Abort a connection attempt after this time
     #[arg(long, global = true, value_name = "TIME", default_value = "10s", help_heading = "Limits",
           value_parser = parse_positive_duration)]
     pub connect_timeout: Duration,
@@ -109,7 +109,7 @@ Clients send to the relay as if it were the server. --delay is one way; both dir
 link unless an --up- flag says otherwise. Formats of traces: CSV (t_ms,rate_kbps,rtt_ms,loss) and
 Mahimahi's. Counters are printed on Ctrl-C.")]
 pub struct RelayArgs {
-    /// Address and UDP port where clients send to
+    /// Address and UDP port that clients send to
     #[arg(long, value_name = "ADDR", value_parser = crate::listen_address::parse)]
     pub listen: SocketAddr,
 
@@ -117,11 +117,11 @@ pub struct RelayArgs {
     #[arg(long, value_name = "HOST:PORT")]
     pub to: String,
 
-    /// Seed of all random choices: the same seed hits the same packets
+    /// Seed of all random choices: the same seed affects the same packets
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 
-    /// Print counters this often
+    /// Print counters at this interval
     #[arg(long, value_name = "TIME", value_parser = parse_positive_duration)]
     pub stats: Option<Duration>,
 
@@ -158,7 +158,7 @@ pub struct ManArgs {
 }
 
 impl Cli {
-    /// Parses a command line, program name first. Help and version are printed here and end with
+    /// Parses a command line, program name first. Help and version are printed here and exit with
     /// success; an error is reduced to one line.
     pub fn from_args(
         args: impl IntoIterator<Item = OsString>,
@@ -169,7 +169,7 @@ impl Cli {
             | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
                 if !error.use_stderr() =>
             {
-                // Help that nobody reads is no failure.
+                // Help that can't be written is not a failure.
                 let _ = error.print();
                 Ok(())
             }
@@ -178,13 +178,13 @@ impl Cli {
     }
 }
 
-/// The first paragraph of clap's report as one line, and where to read more.
+/// The first paragraph of clap's report as one line, with a pointer to the help.
 fn summary(error: &clap::Error) -> String {
     let text = error.render().to_string();
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return "a command is missing; try 'swiftwater --help'".to_owned();
     }
-    // It would be called an unknown flag, which misses the point.
+    // clap would call it an unknown flag, which is misleading.
     if error.kind() == ErrorKind::UnknownArgument
         && let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg)
         && argument.as_bytes().get(1).is_some_and(u8::is_ascii_digit)

@@ -1,13 +1,13 @@
-//! Processor time used so far, for `perf`.
+//! CPU time used by the process, for `perf`.
 
 use std::time::Duration;
 
-/// User and system time of the whole process; `None` where the system doesn't tell.
+/// User and system time of the whole process; `None` where the system doesn't provide it.
 pub fn process_time() -> Option<Duration> {
     read(Clock::Process)
 }
 
-/// User and system time of the calling thread; `None` where the system doesn't tell.
+/// User and system time of the calling thread; `None` where the system doesn't provide it.
 pub fn thread_time() -> Option<Duration> {
     read(Clock::Thread)
 }

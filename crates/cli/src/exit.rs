@@ -1,4 +1,4 @@
-//! How commands fail: one line for people, one exit code for scripts.
+//! Failures of commands: one line of text and one exit code.
 
 use std::fmt;
 use std::io;
@@ -9,42 +9,42 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Exit {
-    /// 0: all went well.
+    /// 0: success.
     Success = 0,
-    /// 1: a failure that has no code of its own.
+    /// 1: a failure without a specific code.
     Failure = 1,
-    /// 2: the command line was not understood.
+    /// 2: the command line is invalid.
     Usage = 2,
-    /// 3: a host name has no address, or it can't be looked up now.
+    /// 3: a host name has no address, or the lookup failed temporarily.
     UnknownHost = 3,
     /// 4: no connection, or the connection was lost: UDP blocked, no server, refused.
     Connection = 4,
     /// 5: the peer's certificate is not trusted, or TLS failed otherwise.
     Certificate = 5,
-    /// 6: the server has no such file or refuses to give it (`hq-interop`; HTTP has statuses).
+    /// 6: the server has no such file or refuses it (`hq-interop`; HTTP has statuses).
     Refused = 6,
     /// 7: a local file or directory: missing, exists already, no permission, disk full.
     LocalFile = 7,
-    /// 8: what arrived differs from what was sent.
+    /// 8: received data differ from the data sent.
     Differs = 8,
     /// 9: cannot listen on the address, most often because the port is taken.
     Listen = 9,
-    /// 10: there is no such scenario or controller, or a scenario's file is wrong; the message names
-    /// file and line.
+    /// 10: there is no such scenario or controller, or a scenario's file is invalid; the message
+    /// names file and line.
     Scenario = 10,
     /// 11: runs of an experiment failed. The others are kept.
     Runs = 11,
     /// 12: claims of an experiment failed, and `--strict` was given.
     Claims = 12,
-    /// 13: the server answered with a status from 400 up, or with a redirect that was not to be followed.
+    /// 13: the server answered with a status of 400 or above, or with a redirect that was not followed.
     Status = 13,
-    /// 14: it took longer than `--max-time`.
+    /// 14: `--max-time` was exceeded.
     TooSlow = 14,
     /// 130: interrupted with Ctrl-C before the work was done.
     Interrupted = 130,
 }
 
-/// What `--help` and the manual page say about exit codes.
+/// The list of exit codes in `--help` and the manual page.
 pub const EXIT_CODES: &str = "\
 Exit codes:
   0    success
@@ -96,7 +96,7 @@ impl Failure {
         }
     }
 
-    /// The message; empty if it has been reported already.
+    /// The message; empty if it was reported already.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -122,7 +122,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// What the system said, without the number in brackets that `io::Error` appends.
+/// The system's message, without the number in brackets that `io::Error` appends.
 pub fn plain_io_error(error: &io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {

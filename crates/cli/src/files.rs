@@ -1,4 +1,4 @@
-//! Reading, writing and making what the user names: files of a sane size, and directories.
+//! Reads, writes and creates files and directories named by the user, with limits on their size.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -12,7 +12,7 @@ pub const MAX_TRACE: u64 = 256 << 20;
 /// The largest file of certificates or keys that is read, bytes.
 pub const MAX_PEM: u64 = 16 << 20;
 
-/// Reads a whole file, unless it is larger than `most` bytes; devices that never end are.
+/// Reads a whole file, unless it is larger than `most` bytes, as endless devices are.
 pub fn read_limited(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     File::open(path)?
@@ -25,8 +25,7 @@ pub fn read_limited(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Makes a directory and those above it, where missing. If something else has its name, the error
-/// says so.
+/// Creates a directory and its missing parents. If a file has its name, the error states so.
 pub fn make_directory(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => io::Error::from(io::ErrorKind::NotADirectory),
@@ -34,7 +33,7 @@ pub fn make_directory(path: &Path) -> io::Result<()> {
     })
 }
 
-/// Makes a directory and those above it, where missing, for this user alone.
+/// Creates a directory and its missing parents, accessible to this user only.
 pub fn make_private_directory(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
@@ -53,8 +52,8 @@ pub fn make_private_directory(path: &Path) -> io::Result<()> {
     make_directory(path)
 }
 
-/// Writes a file in one step, readable by whom `mode` permits, in `directory`, which is made for this user
-/// alone if it is missing.
+/// Writes a file atomically, with permissions `mode`, in `directory`, which is created for this user only
+/// if it is missing.
 pub fn replace(directory: &Path, path: &Path, text: &str, mode: u32) -> io::Result<()> {
     make_private_directory(directory)?;
     let mut file = NamedTempFile::new_in(directory)?;

@@ -1,5 +1,5 @@
-//! The certificate that a server shows: the user's own, or a self-signed one for development that
-//! is made on first use and kept.
+//! The certificate of a server: the user's own, or a self-signed one for development that is
+//! created on first use and stored.
 
 use std::env;
 use std::fmt;
@@ -23,7 +23,7 @@ use crate::files::{MAX_PEM, read_limited, replace};
 /// Names that a development certificate always has.
 const DEV_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// A development certificate is replaced this long after it was made; it is valid for a year.
+/// Age at which a development certificate is replaced; it is valid for a year.
 const DEV_LIFETIME: Duration = Duration::from_secs(330 * 24 * 60 * 60);
 
 /// Certificate and private key.
@@ -43,26 +43,26 @@ pub struct Identity {
     pub fingerprint: [u8; 32],
     /// SHA-256 of its public key (SubjectPublicKeyInfo), as browsers pin it.
     pub spki: [u8; 32],
-    /// Where the certificate is, for `--ca` of a client.
+    /// Path of the certificate, for `--ca` of a client.
     pub certificate_path: PathBuf,
     /// True for a development certificate.
     pub development: bool,
-    /// True if the development certificate was made just now.
+    /// True if the development certificate was created just now.
     pub created: bool,
 }
 
 impl Identity {
-    /// The fingerprint as people compare it.
+    /// The fingerprint in the usual notation.
     pub fn fingerprint_text(&self) -> String {
         hex(&self.fingerprint, Some(':'))
     }
 
-    /// The SHA-256 of the public key in base64, as Chromium's `--ignore-certificate-errors-spki-list` has it.
+    /// The SHA-256 of the public key in base64, for Chromium's `--ignore-certificate-errors-spki-list`.
     pub fn spki_text(&self) -> String {
         STANDARD.encode(self.spki)
     }
 
-    /// A certificate that lives in memory only.
+    /// A certificate in memory only.
     pub fn of(certificate: &DevCertificate) -> Self {
         Self {
             chain: certificate.certificate_pem().into(),
@@ -92,8 +92,8 @@ impl Identity {
         Self::from_pem(&chain_pem, &key_pem, chain, chain)
     }
 
-    /// The development certificate kept in `state_dir`, for `localhost` and `names`. It is made if
-    /// there is none, if it is about to expire, or if it lacks one of the names.
+    /// The development certificate stored in `state_dir`, for `localhost` and `names`. It is
+    /// created if there is none, if it is about to expire, or if it lacks one of the names.
     pub fn development(state_dir: &Path, names: &[String]) -> Result<Self, Failure> {
         let path = state_dir.join(IDENTITY_FILE);
         let mut wanted: Vec<String> = DEV_NAMES.map(str::to_owned).to_vec();
@@ -138,7 +138,7 @@ impl Identity {
                 format_args!("{path}: no usable certificate: {error}"),
             )
         };
-        // Found out here rather than later, when nobody knows any more which file it was.
+        // Detected here rather than later, when the file's name is no longer known.
         ServerTls::from_pem(chain, key).map_err(|error| unusable(&error))?;
         let certificate =
             CertificateDer::from_pem_slice(chain).map_err(|error| unusable(&error))?;
@@ -163,8 +163,8 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// Where state is kept unless the user says otherwise: `$XDG_STATE_HOME/swiftwater`, else
-/// `~/.local/state/swiftwater`, on Windows `%LOCALAPPDATA%\swiftwater`.
+/// Default state directory: `$XDG_STATE_HOME/swiftwater`, else `~/.local/state/swiftwater`, on
+/// Windows `%LOCALAPPDATA%\swiftwater`.
 pub fn default_state_dir() -> Result<PathBuf, Failure> {
     let absolute = |name: &str| {
         env::var_os(name)
@@ -208,8 +208,8 @@ fn spki(certificate: &CertificateDer<'_>) -> Result<[u8; 32], rustls::Error> {
     Ok(sha256(&parsed.subject_public_key_info()))
 }
 
-/// What is written before the PEM blocks of an identity: when it was made, and for whom. (Text
-/// outside the blocks is a comment in PEM.)
+/// Text before the PEM blocks of an identity: its creation time and names. (Text outside the blocks
+/// is a comment in PEM.)
 fn header(created: u64, names: &[String]) -> String {
     format!(
         "swiftwater development certificate\ncreated: {created}\nnames: {}\n\n",
@@ -217,7 +217,7 @@ fn header(created: u64, names: &[String]) -> String {
     )
 }
 
-/// Whether a kept identity is young enough and has every name in `wanted`.
+/// Whether a stored identity is recent enough and has every name in `wanted`.
 fn is_current(text: &str, wanted: &[String]) -> bool {
     let field = |name: &str| {
         text.lines()
@@ -233,7 +233,7 @@ fn is_current(text: &str, wanted: &[String]) -> bool {
         && wanted.iter().all(|name| names.contains(&name.as_str()))
 }
 
-/// A certificate's name is a host, perhaps with a `*` for its first part, or an IP address.
+/// A certificate's name is a host, with an optional `*` label first, or an IP address.
 fn check_name(name: &str) -> Result<(), Failure> {
     if ServerName::try_from(name.strip_prefix("*.").unwrap_or(name)).is_ok() {
         return Ok(());

@@ -1,14 +1,13 @@
-//! The `swiftwater` command: arguments, printing, and the small protocols that the commands speak
+//! The `swiftwater` command: arguments, printing, and the small protocols that the commands use
 //! over QUIC. The transport itself is in the crates below this one.
 //!
-//! This library exists so that the command's parts can be tested; it promises nothing to other
-//! programs. Programs use the `swiftwater` crate.
+//! This library exists so that the command's parts can be tested; it has no stable interface for
+//! other programs. Programs use the `swiftwater` crate.
 //!
 //! - [`cli`]: the command line; [`exit`]: exit codes and failures.
 //! - [`commands`]: one module per command, the larger ones in [`perf`], [`lab`] and [`demo`].
-//! - [`hq`]: the `hq-interop` protocol; [`part_file`]: files
-//!   that are never seen half-written.
-//! - [`transport`]: the only place where configurations of the stack are made.
+//! - [`hq`]: the `hq-interop` protocol; [`part_file`]: files that appear only when complete.
+//! - [`transport`]: the only place that configures the stack.
 
 #![forbid(unsafe_code)]
 
@@ -71,8 +70,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// How often `-v` counts for the log. `get` over HTTP shows requests and responses at the first, in a form of
-/// its own, which log lines would disturb.
+/// Number of `-v` that apply to the log. `get` over HTTP uses the first for requests and responses, in its
+/// own format, which log lines would disturb.
 fn log_level(cli: &Cli) -> u8 {
     match &cli.command {
         Command::Get(args) if args.protocol != Protocol::Hq => cli.verbose.saturating_sub(1),

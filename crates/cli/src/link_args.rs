@@ -1,4 +1,4 @@
-//! Flags that describe emulated links, and the link configurations they mean.
+//! Flags that describe emulated links, and the resulting link configurations.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,10 +14,10 @@ use thiserror::Error;
 use crate::exit::{Exit, Failure, plain_io_error};
 use crate::files::{MAX_TRACE, read_limited};
 
-/// The smallest queue that a link with a rate gets by default.
+/// Default lower bound of the queue of a link with a rate.
 const MIN_DEFAULT_BUFFER: ByteCount = ByteCount::new(64_000);
 
-/// How long a packet held back by `--reorder SHARE,Np` waits at most for others to overtake it.
+/// Longest wait of a packet held back by `--reorder SHARE,Np`.
 const REORDER_AT_MOST: Duration = Duration::from_millis(100);
 
 /// The links of a relay.
@@ -32,8 +32,9 @@ pub struct RelayLinkArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub delay: Option<Duration>,
 
-    /// Random loss: 1%, or in bursts: ge:10%,60%@3ms begins one in 10 % of all steps of 3 ms and ends it in
-    /// 60 % (Gilbert-Elliott); without @TIME the steps are packets, and a silent sender stays in a burst
+    /// Random loss: 1%, or in bursts: ge:10%,60%@3ms starts a burst with 10 % probability per step of 3 ms
+    /// and ends it with 60 % (Gilbert-Elliott); without @TIME the steps are packets, so that a burst lasts
+    /// while nothing is sent
     #[arg(long, value_name = "LOSS")]
     pub loss: Option<LossModel>,
 
@@ -46,16 +47,16 @@ pub struct RelayLinkArgs {
     #[arg(long, value_name = "SIZE")]
     pub buffer: Option<Buffer>,
 
-    /// What the queue drops, marks and sends first: droptail, red, codel, fq-codel or dualpi2, with
-    /// parameters if needed (codel:target=5ms,interval=100ms) [default: droptail]
+    /// The queue discipline: droptail, red, codel, fq-codel or dualpi2, with parameters if needed
+    /// (codel:target=5ms,interval=100ms) [default: droptail]
     #[arg(long, value_name = "DISCIPLINE")]
     pub queue: Option<QueueDiscipline>,
 
-    /// Make a share of packets late: 1%,5ms or 1%,3p (until 3 others have passed)
+    /// Delay a share of packets: 1%,5ms or 1%,3p (until 3 others have passed)
     #[arg(long, value_name = "SHARE,BY", value_parser = parse_reorder)]
     pub reorder: Option<Reorder>,
 
-    /// Share of packets that arrive twice
+    /// Share of packets that are duplicated
     #[arg(long, value_name = "SHARE", value_parser = parse_probability)]
     pub duplicate: Option<f64>,
 
@@ -72,8 +73,8 @@ pub struct RelayLinkArgs {
     #[arg(long, value_name = "THRESHOLD", value_parser = parse_ecn_threshold)]
     pub ecn_threshold: Option<EcnThreshold>,
 
-    /// Follow a trace file towards the clients (rate, round-trip time and loss, as far as it has
-    /// them); the other direction follows its round-trip time
+    /// Follow a trace file in the direction to the clients (rate, round-trip time and loss, as far
+    /// as present); the other direction follows its round-trip time
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
 
@@ -139,14 +140,14 @@ impl RelayLinkArgs {
             link.validate().map_err(|error| {
                 Failure::new(
                     Exit::Usage,
-                    format_args!("the link {direction} can't be: {error}"),
+                    format_args!("the link {direction} is invalid: {error}"),
                 )
             })?;
         }
         Ok(Links { up, down })
     }
 
-    /// What both directions have in common unless overridden.
+    /// Settings common to both directions.
     fn common(&self) -> LinkConfig {
         LinkConfig {
             rate: self.rate.clone().unwrap_or_default(),
@@ -164,7 +165,7 @@ impl RelayLinkArgs {
     }
 }
 
-/// One bandwidth-delay product, [`MIN_DEFAULT_BUFFER`] at least; unlimited without a rate.
+/// One bandwidth-delay product, at least [`MIN_DEFAULT_BUFFER`]; unlimited without a rate.
 fn default_buffer(link: &LinkConfig) -> Buffer {
     let Some(rate) = link.rate.mean() else {
         return Buffer::Unlimited;
@@ -180,11 +181,11 @@ pub fn read_trace(path: &Path) -> Result<Trace, Failure> {
     };
     let content =
         read_limited(path, MAX_TRACE).map_err(|error| unusable(&plain_io_error(&error)))?;
-    let text = String::from_utf8(content).map_err(|_| unusable(&"it is no text"))?;
+    let text = String::from_utf8(content).map_err(|_| unusable(&"it is not text"))?;
     Trace::detect(&text).map_err(|error| unusable(&error))
 }
 
-/// A value of one of the flags that was not understood.
+/// A value of one of the flags that could not be parsed.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[error("'{input}' not understood: write {expected}")]
 pub struct LinkArgError {

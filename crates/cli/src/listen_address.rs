@@ -1,9 +1,9 @@
-//! Where to listen, as people write it.
+//! Parses a listen address.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
 /// An address with its port, `[::]:4433`; or a port alone, `:4433` or `4433`, for every address of this
-/// machine; or a name of this machine, `localhost:4433`, of whose addresses the first IPv4 one is taken.
+/// machine; or a name of this machine, `localhost:4433`, of whose addresses the first IPv4 one is used.
 pub fn parse(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);
@@ -23,7 +23,7 @@ pub fn parse(text: &str) -> Result<SocketAddr, String> {
     }
     let addresses: Vec<SocketAddr> = text
         .to_socket_addrs()
-        .map_err(|_| format!("{name} is no name of this machine"))?
+        .map_err(|_| format!("{name} is not a name of this machine"))?
         .collect();
     let first = addresses.iter().find(|address| address.is_ipv4());
     first

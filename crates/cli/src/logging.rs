@@ -1,4 +1,4 @@
-//! What goes to standard error beside failures: how much, and changing it while the program runs.
+//! Logging to standard error, and its level, which can change while the program runs.
 
 use tracing_subscriber::EnvFilter;
 
@@ -21,7 +21,7 @@ pub(crate) fn start(verbose: u8) -> Logging {
         .with_ansi(output::interactive())
         .with_filter_reloading();
     let handle = builder.reload_handle();
-    // Fails only if a subscriber is set already, as in tests that run several commands.
+    // Fails only if a subscriber is installed already, as in tests that run several commands.
     let _ = builder.try_init();
     let set = move |level: &str| {
         // Fails only if the subscriber is gone.
@@ -33,10 +33,10 @@ pub(crate) fn start(verbose: u8) -> Logging {
     }
 }
 
-/// The running log.
+/// Handle of the installed logger.
 pub(crate) struct Logging {
     default: &'static str,
-    /// None if the user has chosen the level for good.
+    /// `None` if the user has fixed the level.
     set: Option<Setter>,
 }
 
@@ -45,7 +45,7 @@ type Setter = Box<dyn Fn(&str) + Send + Sync>;
 
 impl Logging {
     /// Logs at this level from now on, at the default one if it is `None`; unless a flag or `RUST_LOG`
-    /// decide.
+    /// sets it.
     pub(crate) fn set_level(&self, level: Option<&str>) {
         if let Some(set) = &self.set {
             set(level.unwrap_or(self.default));

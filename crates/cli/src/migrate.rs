@@ -1,4 +1,4 @@
-//! `--migrate-after`: a download that moves to another local address on its way.
+//! `--migrate-after`: connection migration to another local address during a download.
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
@@ -11,16 +11,16 @@ use tokio::sync::Notify;
 
 use crate::size::parse_size;
 
-/// When a connection is to move, and where to.
+/// When a connection is to migrate, and to which address.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct MigrateAfter {
-    /// Bytes of files received before it moves.
+    /// Bytes of files received before it migrates.
     pub bytes: u64,
-    /// Where to.
+    /// The target address.
     pub to: Destination,
 }
 
-/// A local address to move to.
+/// A local address to migrate to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Destination {
     /// Another port of the address in use.
@@ -31,9 +31,9 @@ pub enum Destination {
     Address(SocketAddr),
 }
 
-/// Text that says nothing about when and where to move.
+/// A text that does not state when and where to migrate.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
-#[error("'{0}' doesn't say when to move and where to: write 1MB, 1MB,port or 1MB,192.0.2.7")]
+#[error("'{0}' does not state when and where to migrate: write 1MB, 1MB,port or 1MB,192.0.2.7")]
 pub struct MigrateAfterError(String);
 
 impl FromStr for MigrateAfter {
@@ -56,7 +56,7 @@ impl FromStr for MigrateAfter {
 }
 
 impl Destination {
-    /// What to bind for an endpoint that is at `present` now.
+    /// The address to bind for an endpoint that is at `present` now.
     fn bind(self, present: SocketAddr) -> SocketAddr {
         match self {
             Self::Port => SocketAddr::new(present.ip(), 0),
@@ -66,7 +66,7 @@ impl Destination {
     }
 }
 
-/// Counts what arrives on a connection, and tells when it is enough to move.
+/// Counts received bytes, and reports when the limit is reached.
 #[derive(Debug)]
 pub(crate) struct Odometer {
     received: AtomicU64,
@@ -83,12 +83,12 @@ impl Odometer {
         })
     }
 
-    /// True once it was enough to move.
+    /// True once the limit was reached.
     pub(crate) fn has_reached(&self) -> bool {
         self.received.load(Ordering::Relaxed) >= self.limit
     }
 
-    /// Bytes of a file arrived.
+    /// Adds received bytes of a file.
     pub(crate) fn advance(&self, bytes: u64) {
         if self.received.fetch_add(bytes, Ordering::Relaxed) + bytes >= self.limit {
             self.reached.notify_one();
@@ -96,8 +96,8 @@ impl Odometer {
     }
 }
 
-/// Moves `connection` once `odometer` says so, and returns what happened, in words; an error says why it
-/// stays. Downloads go on either way.
+/// Migrates `connection` once `odometer` reports it, and returns a description of the result; an error
+/// states why it stays. Downloads continue in either case.
 pub(crate) async fn migrate(
     endpoint: Endpoint,
     connection: Connection,

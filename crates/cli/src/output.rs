@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
 
-/// Prints one line. A reader that went away (`| head`) ends the command quietly.
+/// Prints one line. A closed pipe (`| head`) ends the command without an error message.
 pub fn line(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{text}")
@@ -14,7 +14,7 @@ pub fn line(text: &str) -> Result<(), Failure> {
         .map_err(failure)
 }
 
-/// Prints `text` as it is.
+/// Prints `text` unchanged.
 pub fn raw(text: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     stdout
@@ -29,9 +29,9 @@ pub fn json(row: &impl Serialize) -> Result<(), Failure> {
     line(&text)
 }
 
-/// Writes a remark for people to standard error. It is no result, so nobody minds if it is lost.
+/// Writes a remark to standard error. It is not a result, so its loss is ignored.
 pub fn note(text: &str) {
-    // Nothing sensible can be done if standard error is gone.
+    // A failure of standard error has no remedy.
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 

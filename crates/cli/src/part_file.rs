@@ -10,16 +10,16 @@ use thiserror::Error;
 
 use crate::exit::{Exit, Failure, plain_io_error};
 
-/// Longest part of the final name that the temporary name repeats: names end at 255 bytes.
+/// Longest part of the final name in the temporary name: names are limited to 255 bytes.
 const NAME_EXCERPT: usize = 200;
 
 /// A file could not be written.
 #[derive(Debug, Error)]
 pub enum PartFileError {
-    /// The final name is taken and overwriting was not asked for.
+    /// The final name is taken and overwriting was not requested.
     #[error("{} exists already (--force overwrites it)", .0.display())]
     Exists(PathBuf),
-    /// The file system is full, or the user's share of it.
+    /// The file system is full, or the user's quota is.
     #[error("disk full: cannot write {}", .0.display())]
     DiskFull(PathBuf),
     /// Anything else.
@@ -27,7 +27,7 @@ pub enum PartFileError {
     Io {
         /// The final name.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -40,8 +40,8 @@ impl From<PartFileError> for Failure {
 
 /// A file being written under the name `.NAME.part-XXXXXX` in its final directory.
 ///
-/// [`PartFile::complete`] gives it its name after all bytes are on disk; dropping it removes it. If
-/// the process is killed, the part file stays behind and nothing has the final name.
+/// [`PartFile::complete`] renames it after all bytes are on disk; dropping it removes it. If the
+/// process is killed, the part file stays and the final name does not exist.
 #[derive(Debug)]
 pub struct PartFile {
     path: PathBuf,
@@ -50,16 +50,17 @@ pub struct PartFile {
 }
 
 impl PartFile {
-    /// Starts to write what will be `path`. Fails at once if the name is taken, unless `overwrite`.
+    /// Starts to write the file that will be `path`. Fails at once if the name is taken, unless
+    /// `overwrite`.
     pub fn create(path: &Path, overwrite: bool) -> Result<Self, PartFileError> {
         Self::create_with(path, overwrite, |part| {
-            // As any new file: readable by whom the user's mask permits.
+            // As any new file: permissions by the user's umask.
             File::options().write(true).create_new(true).open(part)
         })
     }
 
-    /// The same with a part file that `open` makes. It must fail with `AlreadyExists` if the path it
-    /// is given is taken; another is tried then.
+    /// The same with a part file created by `open`, which must fail with `AlreadyExists` if its path
+    /// is taken; another path is then tried.
     pub fn create_with(
         path: &Path,
         overwrite: bool,
@@ -97,18 +98,18 @@ impl PartFile {
             .map_err(|error| failed(&self.path, error))
     }
 
-    /// The name that the file will have.
+    /// The final name of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The name that the file has now.
+    /// The present name of the file.
     pub fn part_path(&self) -> &Path {
         self.file.path()
     }
 
-    /// Flushes everything to disk and gives the file its name, in one step: at any time the name
-    /// means the whole file or what it meant before.
+    /// Flushes everything to disk and renames the file atomically: at any time the name refers to
+    /// the complete file or to the previous one.
     pub fn complete(self) -> Result<PathBuf, PartFileError> {
         let Self {
             path,
@@ -137,7 +138,7 @@ pub(crate) fn directory_of(path: &Path) -> &Path {
     }
 }
 
-/// Makes a rename last through a power failure. Some file systems can't sync a directory; the
+/// Makes a rename durable across a power failure. Some file systems can't sync a directory; the
 /// contents are safe regardless.
 pub(crate) fn sync_directory(directory: &Path) {
     if cfg!(unix)
@@ -147,7 +148,7 @@ pub(crate) fn sync_directory(directory: &Path) {
     }
 }
 
-/// What a failed operation on the file that will be `path` means.
+/// The meaning of a failed operation on the file that will be `path`.
 pub(crate) fn failed(path: &Path, source: io::Error) -> PartFileError {
     let path = path.to_owned();
     match source.kind() {

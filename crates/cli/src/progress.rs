@@ -25,7 +25,7 @@ impl Progress {
         Self { bars }
     }
 
-    /// A bar for a transfer called `name` of `total` bytes; `None` if nobody knows how many.
+    /// A bar for a transfer called `name` of `total` bytes; `None` if the size is unknown.
     pub fn transfer(&self, name: &str, total: Option<u64>) -> Bar {
         let Some(bars) = &self.bars else {
             return Bar { bar: None };
@@ -40,7 +40,7 @@ impl Progress {
                 "{spinner} {prefix:32!} {decimal_bytes:>10} {rate:>12}  {msg}",
             ),
         };
-        // A template that doesn't parse would only cost the looks.
+        // A template that doesn't parse only affects the appearance.
         let style = ProgressStyle::with_template(template).unwrap_or(ProgressStyle::default_bar());
         let style = style.with_key("rate", rate);
         let bar = bars.add(bar.with_style(style).with_prefix(name.to_owned()));
@@ -54,7 +54,7 @@ impl Progress {
             return Steps { bar: None };
         };
         let template = "{prefix:24!} {bar:24} {pos:>6}/{len}  {elapsed}  {msg}";
-        // A template that doesn't parse would only cost the looks.
+        // A template that doesn't parse only affects the appearance.
         let style = ProgressStyle::with_template(template).unwrap_or(ProgressStyle::default_bar());
         let bar = ProgressBar::new(total)
             .with_style(style)
@@ -64,10 +64,10 @@ impl Progress {
         Steps { bar: Some(bar) }
     }
 
-    /// A text that is shown until the next one takes its place.
+    /// A text that is shown until it is replaced.
     pub fn board(&self) -> Board {
         let bar = self.bars.as_ref().map(|bars| {
-            // A template that doesn't parse would only cost the looks.
+            // A template that doesn't parse only affects the appearance.
             let style =
                 ProgressStyle::with_template("{msg}").unwrap_or(ProgressStyle::default_bar());
             bars.add(ProgressBar::new_spinner().with_style(style))
@@ -75,16 +75,16 @@ impl Progress {
         Board { bar }
     }
 
-    /// Prints a line for people on standard error, above the bars.
+    /// Prints a line on standard error, above the bars.
     pub fn note(&self, text: &str) {
         match &self.bars {
-            // Nothing sensible can be done if standard error is gone.
+            // A failure of standard error has no remedy.
             Some(bars) => drop(bars.println(text)),
             None => output::note(text),
         }
     }
 
-    /// Runs `print`, which writes to standard output, without bars in its way.
+    /// Runs `print`, which writes to standard output, with the bars hidden.
     pub fn suspended<T>(&self, print: impl FnOnce() -> T) -> T {
         match &self.bars {
             Some(bars) => bars.suspend(print),
@@ -95,7 +95,7 @@ impl Progress {
 
 /// The rate in the unit of all other rates.
 fn rate(state: &ProgressState, to: &mut dyn Write) {
-    // Only the looks suffer.
+    // Only the appearance is affected.
     let _ = to.write_str(&table::rate(state.per_sec() * 8.0));
 }
 
@@ -113,7 +113,7 @@ impl Bar {
         }
     }
 
-    /// Says what is happening.
+    /// Sets the text.
     pub fn say(&self, text: &'static str) {
         if let Some(bar) = &self.bar {
             bar.set_message(text);
@@ -129,21 +129,21 @@ impl Drop for Bar {
     }
 }
 
-/// The bar of something done in steps; it disappears when dropped.
+/// The bar of a task with steps; it disappears when dropped.
 #[derive(Debug)]
 pub struct Steps {
     bar: Option<ProgressBar>,
 }
 
 impl Steps {
-    /// So many steps are done.
+    /// Adds completed steps.
     pub fn at(&self, step: u64) {
         if let Some(bar) = &self.bar {
             bar.set_position(step);
         }
     }
 
-    /// Says what is happening.
+    /// Sets the text.
     pub fn say(&self, text: String) {
         if let Some(bar) = &self.bar {
             bar.set_message(text);

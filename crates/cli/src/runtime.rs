@@ -1,4 +1,4 @@
-//! The async runtime of a command, and how a command is told to stop.
+//! The async runtime of a command, and its termination signals.
 
 use std::future::Future;
 use std::io;
@@ -7,16 +7,16 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::exit::{Exit, Failure};
 
-/// Runs `command` on a runtime of its own with one thread per core.
+/// Runs `command` on a new runtime with one thread per core.
 pub(crate) fn block_on(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     let runtime = started(Builder::new_multi_thread().enable_all().build())?;
     let outcome = runtime.block_on(command);
-    // A file operation that hangs must not keep the program.
+    // A file operation that hangs must not block the end of the program.
     runtime.shutdown_background();
     outcome
 }
 
-/// A runtime that lives in the calling thread.
+/// A runtime in the calling thread.
 pub(crate) fn single_threaded() -> Result<Runtime, Failure> {
     started(Builder::new_current_thread().enable_all().build())
 }
@@ -25,13 +25,13 @@ fn started(runtime: io::Result<Runtime>) -> Result<Runtime, Failure> {
     runtime.map_err(|error| Failure::from(error).context("cannot start the runtime"))
 }
 
-/// Waits for Ctrl-C or a polite request to end.
+/// Waits for Ctrl-C or SIGTERM.
 pub(crate) async fn stop_requested() -> Result<(), Failure> {
     StopRequests::new()?.next().await
 }
 
-/// Requests to stop: Ctrl-C, SIGTERM. From its making on they end nothing by themselves, and none is
-/// missed.
+/// Requests to stop: Ctrl-C, SIGTERM. From its creation on they no longer end the process, and none
+/// is missed.
 pub(crate) struct StopRequests {
     #[cfg(unix)]
     interrupts: tokio::signal::unix::Signal,
@@ -40,7 +40,7 @@ pub(crate) struct StopRequests {
 }
 
 impl StopRequests {
-    /// Takes them from now on.
+    /// Installs the handlers.
     pub(crate) fn new() -> Result<Self, Failure> {
         #[cfg(unix)]
         {
@@ -78,14 +78,14 @@ fn no_signals(error: io::Error) -> Failure {
     Failure::from(error).context("cannot wait for Ctrl-C")
 }
 
-/// Requests to read the configuration again: SIGHUP. There are none where the system has no signals.
+/// Requests to reload the configuration: SIGHUP. There are none where the system has no signals.
 pub(crate) struct ReloadRequests {
     #[cfg(unix)]
     hangups: tokio::signal::unix::Signal,
 }
 
 impl ReloadRequests {
-    /// Takes them from now on.
+    /// Installs the handler.
     pub(crate) fn new() -> Result<Self, Failure> {
         #[cfg(unix)]
         {

@@ -1,6 +1,6 @@
-//! The secret that a server's address tokens and stateless resets are made with, kept in a file: after a
-//! restart clients that still have a connection to the process before learn within a round trip that it is
-//! gone (RFC 9000, section 10.3), and tokens stay good (section 8.1).
+//! The secret of a server's address validation tokens and stateless reset tokens, stored in a file: after
+//! a restart, clients with a connection to the previous process get a stateless reset within a round trip
+//! (RFC 9000, section 10.3), and tokens stay valid (section 8.1).
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -13,14 +13,14 @@ use crate::digest::hex;
 use crate::exit::{Exit, Failure, plain_io_error};
 use crate::files::{read_limited, replace};
 
-/// Bytes of a secret that is made here.
+/// Bytes of a generated secret.
 const LENGTH: usize = 32;
 
 /// The largest file that is read, bytes.
 const MAX_FILE: u64 = 64 * 1024;
 
-/// The secrets in `file`, which is made, readable by its owner alone, if it is missing. Its content is 32
-/// bytes at least, of any kind; servers that share an address may have the same.
+/// The secrets in `file`, which is created if missing, readable by its owner only. Its content is at
+/// least 32 arbitrary bytes; servers that share an address may have the same.
 pub fn from_file(file: &Path) -> Result<EndpointSecrets, Failure> {
     let failed = |why: &dyn std::fmt::Display| {
         Failure::new(
@@ -44,8 +44,8 @@ pub fn from_file(file: &Path) -> Result<EndpointSecrets, Failure> {
     EndpointSecrets::new(&content).map_err(|_| failed(&"it has less than 32 bytes"))
 }
 
-/// Where the secrets of a server that listens at `address` are kept in `state_dir`. Each address has its
-/// own: a server that knew the secrets of another could be made to reset its connections (RFC 9000, section
+/// The file in `state_dir` for the secrets of a server that listens on `address`. Each address has its own:
+/// a server with the same secrets could be used to reset another server's connections (RFC 9000, section
 /// 21.11).
 pub fn default_file(state_dir: &Path, address: SocketAddr) -> PathBuf {
     let ip = match address.ip() {

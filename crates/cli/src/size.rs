@@ -2,9 +2,9 @@
 
 use thiserror::Error;
 
-/// A size that was not understood.
+/// A text that is not a size.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
-#[error("'{0}' is no size: write 500000, 20MB (decimal) or 16MiB (binary)")]
+#[error("'{0}' is not a size: write 500000, 20MB (decimal) or 16MiB (binary)")]
 pub struct SizeError(String);
 
 /// Reads a number of bytes: `500000`, `64k`, `20MB`, `1G` (decimal), `16MiB` (binary). Fractions are
@@ -32,7 +32,7 @@ pub fn parse_size(input: &str) -> Result<u64, SizeError> {
         return whole.checked_mul(factor).ok_or_else(fail);
     }
     let bytes = number.parse::<f64>().map_err(|_| fail())? * factor as f64;
-    // 2^53: beyond it fractions mean nothing.
+    // 2^53: beyond it fractions have no meaning.
     if factor > 1 && bytes < 9e15 {
         Ok(bytes.round() as u64)
     } else {

@@ -1,4 +1,4 @@
-//! What a connection counted, as JSON.
+//! Statistics of a connection, as JSON.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,31 +24,31 @@ pub struct StatsRow {
     pub packets_sent: u64,
     /// Packets received and authenticated.
     pub packets_received: u64,
-    /// Packets thrown away, by reason.
+    /// Packets discarded, by reason.
     pub packets_dropped: BTreeMap<&'static str, u64>,
     /// Frames sent, by kind.
     pub frames_sent: BTreeMap<&'static str, u64>,
     /// Frames received, by kind.
     pub frames_received: BTreeMap<&'static str, u64>,
-    /// Stream bytes sent, copies included.
+    /// Stream bytes sent, retransmissions and replicas included.
     pub stream_bytes_sent: u64,
-    /// Of these, sent again.
+    /// Of these, retransmissions and replicas.
     pub stream_bytes_retransmitted: u64,
     /// Stream bytes received, duplicates included.
     pub stream_bytes_received: u64,
-    /// Streams that we opened.
+    /// Streams opened by this end.
     pub streams_opened: u64,
     /// Streams that the peer opened.
     pub streams_opened_by_peer: u64,
-    /// Streams that we gave up.
+    /// Streams reset by this end.
     pub streams_reset: u64,
-    /// Streams that the peer gave up.
+    /// Streams reset by the peer.
     pub streams_reset_by_peer: u64,
-    /// Time for which the peer's flow control held data back.
+    /// Time during which the peer's flow control blocked data.
     pub flow_blocked_ms: f64,
-    /// Key updates, ours and the peer's.
+    /// Key updates, of both ends.
     pub key_updates: u64,
-    /// Changes of the path in use.
+    /// Connection migrations.
     pub path_changes: u64,
     /// From the first packet to the complete handshake.
     pub handshake_ms: Option<f64>,
@@ -67,7 +67,7 @@ pub struct PathRow {
     pub remote: String,
     /// Name of the congestion controller.
     pub controller: &'static str,
-    /// State that it is in.
+    /// Its state.
     pub congestion_state: &'static str,
     /// Smoothed round-trip time.
     pub srtt_ms: f64,
@@ -81,25 +81,25 @@ pub struct PathRow {
     pub cwnd: u64,
     /// Slow-start threshold, if one is set.
     pub ssthresh: Option<u64>,
-    /// Rate of the pacer, if it paces.
+    /// Pacing rate, if it paces.
     pub pacing_bps: Option<u64>,
     /// Last delivery-rate sample.
     pub delivery_bps: Option<u64>,
-    /// Packets sent that count in flight.
+    /// Packets sent that count as bytes in flight.
     pub packets_sent: u64,
     /// Of these, declared lost.
     pub packets_lost: u64,
-    /// Of the lost ones, those that arrived after all.
+    /// Of the lost ones, spurious losses.
     pub spurious_losses: u64,
     /// Congestion events.
     pub congestion_events: u64,
-    /// Probe timeouts.
+    /// Probe timeouts (PTO).
     pub probe_timeouts: u64,
     /// True if packets are marked ECT.
     pub ecn: bool,
     /// CE marks that the peer reported.
     pub ecn_ce: u64,
-    /// UDP payload of full datagrams.
+    /// UDP payload of full-sized datagrams.
     pub mtu: u16,
 }
 

@@ -1,4 +1,4 @@
-//! Plain text tables and numbers for people.
+//! Plain text tables and numbers.
 
 use std::time::Duration;
 
@@ -98,7 +98,7 @@ pub fn rate(bps: f64) -> String {
     }
 }
 
-/// Milliseconds or seconds, whichever reads better.
+/// Milliseconds or seconds, whichever is more readable.
 pub fn time(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     if seconds < 1.0 {
@@ -108,7 +108,7 @@ pub fn time(duration: Duration) -> String {
     }
 }
 
-/// Hours, minutes and seconds, the two that matter: `1 h 12 min`, `3 min 20 s`, `45 s`.
+/// Hours, minutes and seconds, the two most significant: `1 h 12 min`, `3 min 20 s`, `45 s`.
 pub fn long_time(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);

@@ -2,7 +2,7 @@
 
 use swiftwater::quic::wire::ErrorCode;
 
-/// The alert that an error code carries, if it carries one.
+/// The alert of an error code, if it is one.
 pub fn alert_of(code: ErrorCode) -> Option<u8> {
     u8::try_from(code.0.checked_sub(ErrorCode::crypto(0).0)?).ok()
 }
@@ -10,18 +10,18 @@ pub fn alert_of(code: ErrorCode) -> Option<u8> {
 /// `no_application_protocol` (RFC 7301, section 3.2).
 pub const NO_APPLICATION_PROTOCOL: u8 = 120;
 
-/// True if the alert is about a certificate and whether it can be believed.
+/// True if the alert is about a certificate.
 pub const fn is_about_certificates(alert: u8) -> bool {
     matches!(alert, 42..=46 | 48)
 }
 
-/// True if the alert means that the certificate would do if it were trusted: `unknown_ca`, and
-/// `certificate_unknown`, which is sent for an authority's certificate that is not.
+/// True if trusting the certificate would help: `unknown_ca`, and `certificate_unknown`, which is
+/// sent if an authority's certificate is presented as the server's.
 pub const fn is_untrusted(alert: u8) -> bool {
     matches!(alert, 46 | 48)
 }
 
-/// What is said of a certificate of `target` that is refused for `reason`. `untrusted` says that trusting it
+/// The message about a certificate of `target` that is rejected for `reason`. `untrusted` if trusting it
 /// would help.
 pub fn bad_certificate(target: &str, reason: &str, untrusted: bool) -> String {
     let hint = if untrusted {

@@ -10,12 +10,12 @@ use thiserror::Error;
 /// Longest address accepted, bytes.
 const MAX_LENGTH: usize = 8_000;
 
-/// What an address begins with.
+/// The scheme of an address.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Scheme {
     /// `https`: over TLS or QUIC.
     Https,
-    /// `http`: anybody on the way can read and change everything.
+    /// `http`: an attacker on the path can read and change everything.
     Http,
 }
 
@@ -55,7 +55,7 @@ impl Url {
         (self.scheme, &self.host, self.port) == (other.scheme, &other.host, other.port)
     }
 
-    /// The address that `reference` means on a page at this one (RFC 3986, section 5.2).
+    /// Resolves `reference` against this address (RFC 3986, section 5.2).
     pub fn join(&self, reference: &str) -> Result<Self, UrlError> {
         let Self {
             host, port, path, ..
@@ -179,9 +179,9 @@ impl fmt::Display for Url {
     }
 }
 
-/// An address that can't be used.
+/// An invalid address.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
-#[error("'{url}' is no usable address: {reason}")]
+#[error("'{url}' is not a usable address: {reason}")]
 pub struct UrlError {
     url: String,
     reason: &'static str,
@@ -206,7 +206,7 @@ fn split_authority(authority: &str, scheme: Scheme) -> Result<(String, u16), &'s
             .split_once(']')
             .ok_or("an IPv6 address lacks its ']'")?;
         if host.parse::<Ipv6Addr>().is_err() {
-            return Err("between the brackets there is no IPv6 address");
+            return Err("the text in brackets is not an IPv6 address");
         }
         (host, after)
     } else {
@@ -215,7 +215,7 @@ fn split_authority(authority: &str, scheme: Scheme) -> Result<(String, u16), &'s
     };
     let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | ':');
     if host.is_empty() {
-        return Err("it names no host");
+        return Err("it has no host");
     }
     if host.len() > 253 || !host.chars().all(valid) {
         return Err("the host is neither a name nor an IP address");
@@ -226,13 +226,13 @@ fn split_authority(authority: &str, scheme: Scheme) -> Result<(String, u16), &'s
             .parse()
             .ok()
             .filter(|port| *port > 0)
-            .ok_or("the port is no number from 1 to 65535")?,
-        None => return Err("something follows the host that is no port"),
+            .ok_or("the port is not a number from 1 to 65535")?,
+        None => return Err("the text after the host is not a port"),
     };
     Ok((host.to_ascii_lowercase(), port))
 }
 
-/// A path beginning with `/` without its `.` and `..` (RFC 3986, section 5.2.4).
+/// A path starting with `/` with its `.` and `..` removed (RFC 3986, section 5.2.4).
 fn without_dots(path: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let segments = path.strip_prefix('/').unwrap_or(path).split('/');
@@ -253,7 +253,7 @@ fn without_dots(path: &str) -> String {
     format!("/{}{end}", kept.join("/"))
 }
 
-/// Encodes what may not stand in a request line. What is encoded already stays as it is.
+/// Encodes characters that are not permitted in a request line. Encoded ones stay unchanged.
 pub fn percent_encode(path: &str) -> String {
     let mut encoded = String::with_capacity(path.len());
     for byte in path.bytes() {
@@ -267,7 +267,7 @@ pub fn percent_encode(path: &str) -> String {
     encoded
 }
 
-/// Decodes `%XX`; `None` if two hexadecimal digits don't follow a `%`.
+/// Decodes `%XX`; `None` if a `%` is not followed by two hexadecimal digits.
 pub fn percent_decode(text: &str) -> Option<Vec<u8>> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();

@@ -106,7 +106,7 @@ async fn stopping_the_server_ends_sessions_in_good_order() {
     session.recv_datagram().await.unwrap();
     let stopped = tokio::task::spawn_blocking(move || site.server.interrupt());
     let end = session.closed().await.to_string();
-    assert!(end.contains("the server stops"), "{end}");
+    assert!(end.contains("the server is shutting down"), "{end}");
     assert_eq!(stopped.await.unwrap(), Some(0));
 }
 

@@ -196,7 +196,7 @@ fn a_file_that_changed_on_the_way_is_told_and_counted_once() {
             assert_eq!(row["bytes"], LENGTH as u64 + discarded, "{row}");
         } else {
             assert!(text.contains("x: 600.0 kB in"), "{text}");
-            assert!(text.contains("fetched anew"), "{text}");
+            assert!(text.contains("fetched again"), "{text}");
         }
     }
 }

@@ -63,7 +63,7 @@ fn closed_ports_are_told_at_once() {
     for (protocol, words) in [
         ("auto", "over QUIC: cannot connect"),
         ("auto", "; over TCP: cannot connect"),
-        ("h3", "nobody listens at the UDP port"),
+        ("h3", "the UDP port is unreachable"),
         ("tcp", "refused"),
     ] {
         let begun = Instant::now();

@@ -136,7 +136,7 @@ fn ctrl_c_keeps_what_is_finished() {
     let output = stopped.wait_with_output().expect("it ended");
     let error = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{error}");
-    assert!(error.contains("the same command goes on"), "{error}");
+    assert!(error.contains("the same command continues"), "{error}");
     let kept = lines(&rows(&folder, "out")) - 1;
     assert!((4..40).contains(&kept), "{kept}");
     assert_eq!(finished(&folder, "out")["before"], kept);

@@ -196,7 +196,7 @@ fn an_access_log_is_a_file() {
         let mut command = home.serve(":", &["--access-log", &fifo]);
         let output = command.args(extra).output().unwrap();
         let line = failed(&output, 7);
-        assert!(line.contains("fifo: it is no file"), "{line}");
+        assert!(line.contains("fifo: it is not a file"), "{line}");
     }
     let missing = home.path("nowhere/access.log");
     let output = home
@@ -268,7 +268,12 @@ fn a_fifo_in_the_place_of_the_access_log_changes_nothing() {
     assert!(hangup.unwrap().success());
     let event = server.next();
     assert_eq!(event["event"], "reload_failed");
-    assert!(event["error"].as_str().unwrap().contains("it is no file"));
+    assert!(
+        event["error"]
+            .as_str()
+            .unwrap()
+            .contains("it is not a file")
+    );
     assert_eq!(server.interrupt(), Some(0));
 }
 

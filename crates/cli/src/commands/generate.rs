@@ -1,4 +1,4 @@
-//! `completions` and `man`: files made from the command line's definition.
+//! `completions` and `man`: files generated from the definition of the command line.
 
 use std::fs;
 use std::io;
@@ -42,7 +42,7 @@ fn page(command: &clap::Command) -> io::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// Pages are called `swiftwater-perf-client.1` and so on.
+/// Pages are named `swiftwater-perf-client.1` and so on.
 fn write_pages(command: &clap::Command, directory: &Path) -> io::Result<()> {
     make_directory(directory)?;
     let name = command.get_display_name().unwrap_or(command.get_name());

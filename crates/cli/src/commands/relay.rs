@@ -15,7 +15,7 @@ use crate::runtime::stop_requested;
 use crate::table::{self, Table};
 use crate::transport::{bind_failure, resolve};
 
-/// Between counters when none are asked for: long enough never to come.
+/// Interval of counters that are not requested: practically infinite.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 pub(crate) async fn run(args: RelayArgs) -> Result<(), Failure> {
@@ -60,7 +60,7 @@ pub(crate) async fn run(args: RelayArgs) -> Result<(), Failure> {
 async fn target(text: &str) -> Result<SocketAddr, Failure> {
     let (host, port) = host_and_port(text)?;
     let addresses = resolve(&host, port).await?;
-    // The relay speaks to one address; IPv4 is what most test set-ups mean by a name.
+    // The relay uses one address; with names in test set-ups, usually IPv4 is intended.
     let v4 = addresses.iter().find(|address| address.is_ipv4());
     v4.or(addresses.first())
         .copied()
@@ -124,7 +124,7 @@ enum Event {
     },
 }
 
-/// What became of the packets on one link.
+/// Counters of the packets on one link.
 #[derive(Serialize)]
 struct Fates {
     packets: u64,

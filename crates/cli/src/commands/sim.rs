@@ -24,7 +24,7 @@ use crate::size::parse_size;
 use crate::table::{self, Table};
 use crate::transport::{parse_controller, parse_recovery, qlog_failure, recovery_help};
 
-/// The longest run. Nobody waits for the end of a longer one: a zero too many is likelier.
+/// The longest run; a longer duration is most likely a mistake.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// `sim`.
@@ -59,17 +59,17 @@ pub struct SimArgs {
           value_parser = parse_positive_duration)]
     pub rtt: Duration,
 
-    /// Size of the bottleneck's queue: 1bdp, bytes (64kB), packets (100p), unlimited
+    /// Capacity of the bottleneck's queue: 1bdp, bytes (64kB), packets (100p), unlimited
     #[arg(long, value_name = "SIZE", default_value = "1bdp")]
     pub buffer: Buffer,
 
-    /// What the queue drops, marks and sends first: droptail, red, codel, fq-codel or dualpi2, with
-    /// parameters if needed (codel:target=5ms,interval=100ms)
+    /// The queue discipline: droptail, red, codel, fq-codel or dualpi2, with parameters if needed
+    /// (codel:target=5ms,interval=100ms)
     #[arg(long, value_name = "DISCIPLINE", default_value = "droptail")]
     pub queue: QueueDiscipline,
 
-    /// Random loss behind the queue: 0.1%, or in bursts: ge:10%,60%@3ms begins one in 10 % of all steps of
-    /// 3 ms and ends it in 60 %; without @TIME the steps are packets
+    /// Random loss after the queue: 0.1%, or in bursts: ge:10%,60%@3ms starts a burst with 10 %
+    /// probability per step of 3 ms and ends it with 60 %; without @TIME the steps are packets
     #[arg(long, value_name = "LOSS", default_value = "none")]
     pub loss: LossModel,
 
@@ -77,8 +77,8 @@ pub struct SimArgs {
     #[arg(long, value_name = "JITTER", value_parser = parse_jitter)]
     pub jitter: Option<Jitter>,
 
-    /// Mark ECN-capable packets that find more than this in the queue (droptail only): 30kB, 20p
-    /// or 5ms
+    /// Mark ECN-capable packets that find more than this in the queue (droptail only): 30kB, 20p or
+    /// 5ms
     #[arg(long, value_name = "THRESHOLD", value_parser = parse_ecn_threshold)]
     pub ecn_threshold: Option<EcnThreshold>,
 
@@ -104,11 +104,11 @@ pub struct SimArgs {
           help = recovery_help("How senders repair losses"))]
     pub recovery: Option<String>,
 
-    /// Log both ends of every flow to files in this directory (qlog, .sqlog); made if missing
+    /// Log both ends of every flow to files in this directory (qlog, .sqlog); created if missing
     #[arg(long, value_name = "DIR")]
     pub qlog: Option<PathBuf>,
 
-    /// Packet protection: the results hardly differ, the speed does
+    /// Packet protection: hardly affects the results, but the speed
     #[arg(long, value_enum, default_value_t, value_name = "CIPHER")]
     pub cipher: CipherArg,
 
@@ -150,7 +150,7 @@ impl FromStr for FlowArg {
             bytes: None,
             extra_rtt: Duration::ZERO,
         };
-        // What is no property of the flow belongs to its controller.
+        // Other keys are parameters of the controller.
         let mut controller = Vec::new();
         for part in input.split(',').map(str::trim) {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
@@ -182,12 +182,12 @@ impl FromStr for FlowArg {
     }
 }
 
-/// A `--flow` that was not understood.
+/// A `--flow` that could not be parsed.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[error("{0}")]
 pub struct FlowArgError(String);
 
-/// Refuses runs that can't have been meant.
+/// Rejects runs that are most likely mistakes.
 fn check(args: &SimArgs) -> Result<(), Failure> {
     if args.duration > LONGEST {
         return Err(Failure::new(
@@ -266,7 +266,7 @@ fn dumbbell(args: &SimArgs) -> Result<Dumbbell, Failure> {
     })
 }
 
-/// What all flows have in common.
+/// Settings common to all flows.
 fn transport(args: &SimArgs) -> Result<TransportConfig, Failure> {
     let mut transport = TransportConfig::default();
     if let Some(name) = &args.recovery {
@@ -274,7 +274,7 @@ fn transport(args: &SimArgs) -> Result<TransportConfig, Failure> {
             policies::by_name(name).map_err(|error| Failure::new(Exit::Usage, error))?;
     }
     if let Some(directory) = &args.qlog {
-        // The same run makes the same logs.
+        // The same run produces the same logs.
         let factory = DirectoryFactory::new(directory)
             .map_err(|error| qlog_failure(directory, &error))?
             .without_wall_clock();
@@ -298,7 +298,7 @@ fn text(report: &Report) -> String {
         "bytes",
         "finished",
         "goodput",
-        "sent again",
+        "retransmitted",
         "mean RTT",
     ]);
     for (index, flow) in report.flows.iter().enumerate() {

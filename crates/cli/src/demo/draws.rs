@@ -1,6 +1,6 @@
-//! Numbers drawn from a seed, the same on every machine.
+//! Pseudo-random numbers from a seed, the same on every machine.
 
-/// A generator of numbers that look random (SplitMix64; Steele, Lea, Flood 2014).
+/// A pseudo-random number generator (SplitMix64; Steele, Lea, Flood 2014).
 #[derive(Clone, Debug)]
 pub struct Draws {
     state: u64,
@@ -32,7 +32,7 @@ impl Draws {
     }
 
     /// Log-normal: its logarithm is normal with standard deviation `sigma`. (The sum of twelve uniform
-    /// variates stands for the normal one.)
+    /// variates approximates the normal one.)
     pub fn log_normal(&mut self, median: f64, sigma: f64) -> f64 {
         let normal = (0..12).map(|_| self.unit()).sum::<f64>() - 6.0;
         median * (sigma * normal).exp()

@@ -1,5 +1,5 @@
-//! What the demo moves: a short video that comes with the program and a random file made on the
-//! spot.
+//! The files that the demo transfers: a short video included in the program and a generated random
+//! file.
 
 use std::env;
 use std::fs;
@@ -22,17 +22,17 @@ const VIDEO: &[u8] = include_bytes!(concat!(
 /// Bytes of the random file.
 const RANDOM_SIZE: usize = 20_000_000;
 
-/// Bytes of the random file when time is short.
+/// Bytes of the random file with `--quick`.
 const QUICK_SIZE: usize = 2_000_000;
 
-/// A file to move.
+/// A file to transfer.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// Its name, in the served directory and in reports.
     pub name: &'static str,
     /// Its size in bytes.
     pub bytes: u64,
-    /// What must arrive.
+    /// Its content, to verify what arrives.
     pub sha256: [u8; 32],
 }
 
@@ -80,7 +80,7 @@ impl Files {
         self.directory.path().join("site")
     }
 
-    /// A directory for what arrives; made if missing.
+    /// A directory for received files; created if missing.
     pub fn arrivals(&self, name: &str) -> io::Result<PathBuf> {
         let path = Path::join(self.directory.path(), name);
         fs::create_dir_all(&path)?;
@@ -92,7 +92,7 @@ impl Files {
         &self.sources
     }
 
-    /// The files in words.
+    /// A description of the files.
     pub fn describe(&self) -> String {
         let [video, random] = self
             .sources

@@ -1,9 +1,10 @@
-//! `demo`: server, emulated network and client in one process, for the first look. Everything is real
-//! but the network: UDP sockets, handshakes with a verified certificate, bytes that are checked.
+//! `demo`: server, emulated network and client in one process, as a first demonstration. Everything
+//! but the network is real: UDP sockets, handshakes with a verified certificate, bytes that are
+//! checked.
 //!
-//! - [`live`], the story that is told unless another is asked for: live video over a lossy link, with
-//!   several ways to repair losses side by side.
-//! - `files`: files read from and written to disk. Each preset is a network of its own ([`presets`]);
+//! - [`live`], the default: live video over a lossy link, with several recovery policies side by
+//!   side.
+//! - `files`: files read from and written to disk. Each preset is a separate network ([`presets`]);
 //!   all run at the same time, so that the whole takes as long as the slowest.
 //! - [`web`]: a page and calls of an API over HTTP/3, beside HTTP/2 over the kernel's TCP.
 
@@ -52,16 +53,16 @@ Without a story it is 'live': flags are those of 'demo live'. 'live' takes half 
 long, 'web' up to a minute and a half; with --quick all take seconds."
 )]
 pub struct DemoArgs {
-    /// What to show.
+    /// The demonstration to run.
     #[command(subcommand)]
     pub story: Option<Story>,
 
-    /// Flags of the story that is told by default.
+    /// Flags of the default demonstration.
     #[command(flatten)]
     pub live: LiveArgs,
 }
 
-/// What the demo shows.
+/// The demonstrations.
 #[derive(Debug, Subcommand)]
 pub enum Story {
     /// Live video over a lossy network, with plain retransmission and AutoRec+ side by side (the default)
@@ -139,7 +140,7 @@ pub struct FilesArgs {
     pub json: bool,
 }
 
-/// What must be done while the process has one thread.
+/// Steps that require a single-threaded process.
 pub(crate) fn prepare(args: &DemoArgs) {
     if let Some(Story::Web(args)) = &args.story {
         web::prepare(args);
@@ -192,7 +193,7 @@ async fn move_files(args: FilesArgs) -> Result<(), Failure> {
             stopped = &mut stop => stopped.and(Err(interrupted())),
         };
         if told.is_err() {
-            // The last of them removes the temporary files.
+            // The last reference removes the temporary files.
             running.shutdown().await;
             return told;
         }
@@ -252,7 +253,7 @@ fn tell(progress: &Progress, row: &Row, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Success if every file arrived as it was sent.
+/// Success if every file arrived unchanged.
 pub fn verdict(rows: &[Row]) -> Result<(), Failure> {
     match rows.iter().filter(|row| !row.sha256_ok).count() {
         0 if !rows.is_empty() => Ok(()),

@@ -1,5 +1,5 @@
-//! Named networks. Rates are at the lower end of what each is known for, so that 20 MB cross each of
-//! them in well under a minute and still take long enough to see something.
+//! Named networks. Rates are at the lower end of what is typical, so that 20 MB take well under a
+//! minute on each of them and still long enough to observe.
 
 use std::fmt;
 use std::time::Duration;
@@ -35,7 +35,7 @@ impl Preset {
         }
     }
 
-    /// The name for people.
+    /// The display name.
     pub const fn title(self) -> &'static str {
         match self {
             Self::HomeBroadband => "home broadband",
@@ -45,7 +45,7 @@ impl Preset {
         }
     }
 
-    /// The links of the network; `seed` chooses the course of the LTE trace.
+    /// The links of the network; `seed` determines the LTE trace.
     pub fn links(self, seed: u64) -> Links {
         match self {
             Self::HomeBroadband => {

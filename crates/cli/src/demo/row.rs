@@ -1,4 +1,4 @@
-//! One file over one network: what was measured.
+//! Measurements of one file over one network.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::presets::Preset;
 use crate::table::{self, Table};
 
-/// The result of one transfer. Times count from the client's first packet; what wasn't reached is
-/// `None`.
+/// The result of one transfer. Times count from the client's first packet; times that were not
+/// reached are `None`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// The network.
@@ -17,7 +17,7 @@ pub struct Row {
     pub file: &'static str,
     /// Its size.
     pub bytes: u64,
-    /// Whether what arrived is what was sent.
+    /// Whether the received file equals the original.
     pub sha256_ok: bool,
     /// Until the client could send its request.
     pub handshake_ms: Option<f64>,
@@ -27,11 +27,11 @@ pub struct Row {
     pub completion_ms: Option<f64>,
     /// Bits of the file per second until completion, handshake included.
     pub goodput_bps: Option<f64>,
-    /// Stream bytes that the server sent again as a share of those it sent.
+    /// Retransmitted share of the stream bytes that the server sent.
     pub retransmitted_share: Option<f64>,
     /// The server's smoothed round-trip time at the end, the wait in queues included.
     pub srtt_ms: Option<f64>,
-    /// What went wrong.
+    /// The failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Position among the files of a network.
@@ -40,7 +40,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// One line for people while the demo is running.
+    /// One human-readable line while the demo is running.
     pub fn line(&self) -> String {
         let size = table::bytes(self.bytes);
         format!(
@@ -52,7 +52,7 @@ impl Row {
     }
 }
 
-/// All results for people.
+/// All results as a table.
 pub fn table(rows: &[Row]) -> String {
     let mut table = Table::new([
         "network",
@@ -62,7 +62,7 @@ pub fn table(rows: &[Row]) -> String {
         "first byte",
         "completed",
         "goodput",
-        "sent again",
+        "retransmitted",
         "smoothed RTT",
         "SHA-256",
     ]);

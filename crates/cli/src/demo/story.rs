@@ -1,4 +1,4 @@
-//! The story of files: one network, all files across it, one after the other.
+//! Files over one network, one after the other.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -27,14 +27,14 @@ use crate::transport::{
     Trust, Tuning, build_failure, client, client_failure, farewell, listen, server,
 };
 
-/// A transfer that takes longer than this has failed. Far more than any needs: it only keeps a
-/// broken one from going on for ever.
+/// A transfer that takes longer than this has failed. Far more than any needs: it only ends a
+/// transfer that hangs.
 const TOO_LONG: Duration = Duration::from_secs(120);
 
-/// Where servers, relays and clients are.
+/// Address of servers, relays and clients.
 const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-/// What all networks share.
+/// State shared by all networks.
 #[derive(Debug)]
 pub(super) struct Stage {
     pub(super) files: Files,
@@ -45,7 +45,7 @@ pub(super) struct Stage {
     pub(super) progress: Progress,
 }
 
-/// Moves all files across one network and tells `rows` about each. Errors become rows.
+/// Transfers all files across one network and sends results to `rows`. Errors become rows.
 pub(super) async fn run(stage: Arc<Stage>, preset: Preset, rows: mpsc::Sender<Row>) {
     let set = Set::build(&stage, preset).await;
     for (order, source) in stage.files.sources().iter().enumerate() {
@@ -59,7 +59,7 @@ pub(super) async fn run(stage: Arc<Stage>, preset: Preset, rows: mpsc::Sender<Ro
             Ok(Err(failure)) => row.error = Some(failure.to_string()),
             Err(_) => row.error = Some(format!("not finished after {} s", TOO_LONG.as_secs())),
         }
-        // Nobody listens any more only if the program is ending.
+        // The receiver is only gone if the program is ending.
         let _ = rows.send(row).await;
     }
     if let Ok(set) = set {
@@ -74,7 +74,7 @@ struct Set {
     serving: JoinHandle<()>,
     relay: Relay,
     client: Client,
-    /// The server's ends of the connections, in the order they were accepted.
+    /// The server's ends of the connections, in the order of acceptance.
     accepted: tokio::sync::Mutex<mpsc::UnboundedReceiver<Connection>>,
 }
 
@@ -118,7 +118,7 @@ impl Set {
         })
     }
 
-    /// Moves one file over a connection of its own and fills in the row.
+    /// Transfers one file over a new connection and fills in the row.
     async fn transfer(&self, stage: &Stage, source: &Source, row: &mut Row) -> Result<(), Failure> {
         let bar = stage.progress.transfer(
             &format!("{} {}", self.preset, source.name),
@@ -161,7 +161,7 @@ impl Set {
         connected.map_err(|error| client_failure(&error, &relay.to_string()))
     }
 
-    /// What only the sender of the file knows. It may not know the connection at all if that failed.
+    /// Statistics of the sender, which has no connection if it failed.
     async fn server_side(&self, row: &mut Row, surely_accepted: bool) {
         let mut accepted = self.accepted.lock().await;
         let connection = if surely_accepted {
@@ -188,9 +188,9 @@ impl Set {
     }
 }
 
-/// Serves every connection, and hands it on for its statistics.
+/// Serves every connection, and passes it on for its statistics.
 async fn serve(server: Server, files: FileService, accepted: mpsc::UnboundedSender<Connection>) {
-    // Never told to drain: the demo ends when all files are there.
+    // Never drained: the demo ends when all files were transferred.
     let (_drain, draining) = watch::channel(false);
     let mut connections = JoinSet::new();
     while let Some(connection) = server.accept().await {
@@ -205,7 +205,7 @@ async fn serve(server: Server, files: FileService, accepted: mpsc::UnboundedSend
     }
 }
 
-/// Compares what is on disk with what was sent.
+/// Compares the file on disk with the original.
 async fn verified(path: &Path, source: &Source, bar: &Bar) -> Result<bool, Failure> {
     bar.say("verifying");
     let (path, expected) = (path.to_owned(), source.sha256);

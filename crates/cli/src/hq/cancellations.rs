@@ -1,15 +1,15 @@
-//! How many requests a client of `hq-interop` may cancel: a token bucket, as the HTTP/3 engine has one
-//! (`max_cancelled_requests`), with the same figures.
+//! Rate limit of requests that a client of `hq-interop` may cancel: a token bucket as in the HTTP/3
+//! engine (`max_cancelled_requests`), with the same values.
 
 use std::time::{Duration, Instant};
 
-/// Cancellations permitted at once.
+/// Burst size.
 const BURST: u32 = 256;
 
-/// As many more for each second.
+/// Tokens added per second.
 const PER_SECOND: u32 = 32;
 
-/// What is left of the permitted cancellations.
+/// Remaining cancellations.
 #[derive(Debug)]
 pub(super) struct Cancellations {
     left: f64,
@@ -26,7 +26,7 @@ impl Default for Cancellations {
 }
 
 impl Cancellations {
-    /// Counts one; false if it is too many.
+    /// Counts one; false if the limit is exceeded.
     pub(super) fn permit(&mut self) -> bool {
         let now = Instant::now();
         self.permit_after(now.saturating_duration_since(self.counted))

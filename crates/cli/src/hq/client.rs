@@ -1,4 +1,4 @@
-//! The client's side of `hq-interop`: one request, its answer written to a file.
+//! The client's side of `hq-interop`: one request, whose response is written to a file.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,21 +14,21 @@ use crate::transport::connection_failure;
 /// Bytes read from the stream at once.
 const BLOCK: usize = 256 * 1024;
 
-/// A download that was completed.
+/// A completed download.
 #[derive(Clone, Copy, Debug)]
 pub struct Fetched {
     /// Bytes of the file.
     pub bytes: u64,
-    /// When its first byte was there; for an empty file, its end.
+    /// When its first byte was received; for an empty file, its end.
     pub first_byte: Instant,
-    /// When the end was there.
+    /// When the end was received.
     pub last_byte: Instant,
-    /// From the request to the file having its final name.
+    /// From the request to the renaming of the file.
     pub elapsed: Duration,
 }
 
 /// Requests `path` (percent-encoded) and writes the answer to `target`, which gets its name only
-/// when the file is complete. `progress` is told the number of bytes of each step.
+/// when the file is complete. `progress` is called with the number of bytes of each step.
 pub async fn fetch(
     connection: &Connection,
     path: &str,
@@ -38,7 +38,7 @@ pub async fn fetch(
 ) -> Result<Fetched, Failure> {
     let start = Instant::now();
     let mut part = PartFile::create(target, overwrite)?;
-    // Others make their files meanwhile, so that requests made together leave together.
+    // Other tasks create their files meanwhile, so that requests are sent together.
     task::yield_now().await;
     let (mut send, mut recv) = connection
         .open_bi()
@@ -54,8 +54,8 @@ pub async fn fetch(
         .map_err(|error| read_failure(&error))?
     {
         first_byte.get_or_insert_with(Instant::now);
-        // A disk that stalls must not stall the other downloads of this thread for long; blocks
-        // are small and go to the page cache, so a hand-over to another thread would cost more.
+        // Blocks are small and go to the page cache, so a hand-over to another thread would cost
+        // more than a short stall of the other downloads of this thread.
         part.write_all(&buffer[..read])?;
         bytes += read as u64;
         progress(read as u64);
@@ -71,7 +71,7 @@ pub async fn fetch(
     })
 }
 
-/// Sends the request. A server that has seen enough of it may stop reading before its end.
+/// Sends the request. The server may stop reading before its end.
 async fn ask(send: &mut SendStream, path: &str) -> Result<(), Failure> {
     let sent = match send.write_all(&request(path)).await {
         Ok(()) => send.finish(),
@@ -101,7 +101,7 @@ fn read_failure(error: &ReadError) -> Failure {
             Some(refusal) => Failure::new(Exit::Refused, refusal.describe()),
             None => Failure::new(
                 Exit::Refused,
-                format_args!("the server gave up the request with code {code}"),
+                format_args!("the server reset the request with code {code}"),
             ),
         },
         ReadError::ConnectionLost(error) => connection_failure(error, "the server"),

@@ -1,10 +1,9 @@
-//! The `hq-interop` protocol: HTTP/0.9 on QUIC streams, as QUIC implementations use it for
-//! interoperability tests. Parsing and codes are here; [`service`] and [`client`] do the moving, `cancellations` limits what
-//! clients may give up.
+//! The `hq-interop` protocol: HTTP/0.9 on QUIC streams, as QUIC implementations use it for interoperability tests. This
+//! module has parsing and error codes; [`service`] and [`client`] transfer files, `cancellations` limits cancelled requests.
 //!
 //! Each bidirectional stream opened by the client carries one request, `GET /path` and a line end;
-//! the answer is the bare file and the end of the stream. There is no way to say that something went
-//! wrong but to reset the stream; the codes of [`Refusal`] are our own choice.
+//! the answer is the bare file and the end of the stream. Errors can only be signalled by a reset of
+//! the stream; the codes of [`Refusal`] are specific to this implementation.
 
 mod cancellations;
 pub mod client;
@@ -21,8 +20,8 @@ pub const ALPN: &[u8] = b"hq-interop";
 /// Longest request line, line end included, bytes.
 pub const MAX_REQUEST: usize = 8 * 1024;
 
-/// The path that the request in `input` asks for, percent-encoded; `None` if the line isn't complete
-/// yet. The line ends with LF, CR LF, or (`finished`) with the stream.
+/// The path of the request in `input`, percent-encoded; `None` if the line isn't complete yet. The
+/// line ends with LF, CR LF, or (`finished`) with the stream.
 pub fn parse_request(input: &[u8], finished: bool) -> Result<Option<&str>, RequestError> {
     let line = match input.iter().position(|byte| *byte == b'\n') {
         Some(end) if end < MAX_REQUEST => &input[..end],
@@ -46,25 +45,25 @@ pub fn request(path: &str) -> Vec<u8> {
     format!("GET {path}\r\n").into_bytes()
 }
 
-/// A request that can't be answered.
+/// Why a request can't be answered.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 pub enum RequestError {
     /// The line is longer than [`MAX_REQUEST`].
     #[error("the request is too long")]
     TooLong,
-    /// The line doesn't begin with `GET `.
+    /// The line doesn't start with `GET `.
     #[error("the request is not a GET")]
     NotGet,
-    /// What follows `GET ` is no path.
+    /// The text after `GET ` is not a path.
     #[error("the requested path is malformed")]
     BadPath,
 }
 
 /// Why a server reset a request's stream, as the stream's error code. The numbers are those of the
-/// HTTP status that would say the same.
+/// corresponding HTTP status.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Refusal {
-    /// 400: the request isn't understood.
+    /// 400: the request is malformed.
     BadRequest,
     /// 403: the path is outside the served directory, or may not be read.
     Forbidden,
@@ -72,7 +71,7 @@ pub enum Refusal {
     NotFound,
     /// 500: the file could not be read to its end.
     Internal,
-    /// 503: the server is shutting down, or has too much to do.
+    /// 503: the server is shutting down, or overloaded.
     Unavailable,
 }
 
@@ -85,7 +84,7 @@ impl Refusal {
         Self::Unavailable,
     ];
 
-    /// What a response other than 200 becomes. Redirects lead to what can't be named here.
+    /// The code for a response other than 200. Redirects can't be expressed here.
     pub fn of(status: StatusCode) -> Self {
         match status {
             StatusCode::FORBIDDEN => Self::Forbidden,
@@ -110,12 +109,12 @@ impl Refusal {
         }
     }
 
-    /// The meaning of a stream's error code, if it has one for us.
+    /// The meaning of a stream's error code, if it is a known one.
     pub fn from_code(code: u64) -> Option<Self> {
         Self::ALL.into_iter().find(|refusal| refusal.code() == code)
     }
 
-    /// For people.
+    /// Description.
     pub const fn describe(self) -> &'static str {
         match self {
             Self::BadRequest => "the server does not understand the request",

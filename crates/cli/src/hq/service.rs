@@ -1,9 +1,9 @@
-//! The server's side of `hq-interop`: hands every request of a connection to the service that answers
-//! HTTP, as a GET of version 0.9, and sends the content of its response.
+//! The server's side of `hq-interop`: passes every request of a connection to the HTTP service, as a
+//! GET of version 0.9, and sends the content of its response.
 //!
-//! **Memory.** Beyond the transport's send buffer (`TransportConfig::send_window`) a request holds what
-//! its response's body reads ahead. A connection is served [`MAX_REQUESTS`] requests at a time; further
-//! ones wait within the transport's receive windows.
+//! **Memory.** Beyond the transport's send buffer (`TransportConfig::send_window`) a request holds the
+//! data that its response's body reads ahead. A connection is served [`MAX_REQUESTS`] requests at a
+//! time; further ones wait within the transport's receive windows.
 
 use std::time::Duration;
 
@@ -22,32 +22,32 @@ use tower::ServiceExt;
 use super::cancellations::Cancellations;
 use super::{ALPN, MAX_REQUEST, Refusal, parse_request};
 
-/// Requests of one connection that are served at the same time; as many as clients may usually have
-/// streams open.
+/// Concurrent requests of one connection; the usual limit of streams.
 pub const MAX_REQUESTS: usize = 100;
 
-/// A client that sends no complete request for this long is given up.
+/// Time limit of a request's line; the stream is then reset.
 const REQUEST_TIME: Duration = Duration::from_secs(30);
 
-/// Bytes handed to the transport at once: what a client must take within the send timeout.
+/// Bytes written to the transport at once: the amount that a client must read within the send
+/// timeout.
 const WRITE_SIZE: usize = 16 * 1024;
 
-/// The code of connections that are closed because too many requests were cancelled.
+/// The error code of connections that are closed because too many requests were cancelled.
 const EXCESSIVE_LOAD: u64 = 429;
 
-/// Why a request wasn't answered to its end.
+/// Why a request wasn't completed.
 #[derive(Debug, thiserror::Error)]
 enum ServeError {
     /// Refused, with the reason for the log.
     #[error("refused ({}): {reason}", .refusal.code())]
     Refused { refusal: Refusal, reason: String },
-    /// The client stopped reading, or gave up its request.
+    /// The client stopped reading, or reset its request.
     #[error("cancelled: {0}")]
     Cancelled(String),
-    /// The client takes nothing.
-    #[error("the client took nothing for {0:?}")]
+    /// The client does not read.
+    #[error("the client read nothing for {0:?}")]
     Stalled(Duration),
-    /// The connection is gone.
+    /// The connection is closed.
     #[error("not finished: {0}")]
     Lost(String),
 }
@@ -65,14 +65,15 @@ impl From<WriteError> for ServeError {
     fn from(error: WriteError) -> Self {
         match error {
             WriteError::ConnectionLost(error) => Self::Lost(error.to_string()),
-            // Stopped; or reset already, which answers that the client stopped reading.
+            // Stopped; or reset already, in reply to the client's STOP_SENDING.
             error => Self::Cancelled(error.to_string()),
         }
     }
 }
 
-/// Answers the requests of `connection` with `service` until it is closed. A client that takes nothing of
-/// a response for `send_timeout` loses it; one that cancels too many requests loses the connection.
+/// Answers the requests of `connection` with `service` until it is closed. A response that the client
+/// does not read for `send_timeout` is reset; the connection of a client that cancels too many requests
+/// is closed.
 ///
 /// When `draining` becomes true, new requests are refused; once those in progress are answered, the
 /// connection is closed.
@@ -91,7 +92,7 @@ pub async fn serve_connection<S>(
             accepted = connection.accept_bi(), if requests.len() < MAX_REQUESTS => {
                 let Ok((mut send, recv)) = accepted else { break };
                 if *draining.borrow() {
-                    // Failing means that the client has lost interest already.
+                    // A failure means that the client no longer needs it.
                     let _ = send.reset(Refusal::Unavailable.code());
                     continue;
                 }
@@ -122,14 +123,14 @@ pub async fn serve_connection<S>(
     tracing::info!(%client, key_updates, "all requests of a client ended");
 }
 
-/// Waits until `draining` is true; for ever if nobody can set it any more.
+/// Waits until `draining` is true; for ever if its sender is gone.
 async fn drain_begins(draining: &mut watch::Receiver<bool>) {
     if draining.wait_for(|draining| *draining).await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
-/// One request and its answer.
+/// One request and its response.
 struct Exchange {
     connection: Connection,
     send: SendStream,
@@ -138,7 +139,7 @@ struct Exchange {
 }
 
 impl Exchange {
-    /// Answers and waits until the client has everything.
+    /// Answers and waits until the client has acknowledged everything.
     async fn answer<S: WebService>(mut self, service: S) -> Result<(), ServeError> {
         let outcome = self.try_answer(service).await;
         if let Err(error) = &outcome {
@@ -149,7 +150,7 @@ impl Exchange {
             let _ = self.send.reset(code);
             tracing::debug!(client = %self.connection.remote_address(), %error, "hq-interop");
         }
-        // Its end may come later than the line. Clients need not cope with being told to stop.
+        // The stream's end may arrive after the line. Clients may not support STOP_SENDING here.
         let _ = timeout(Duration::from_secs(1), self.recv.read_to_end(MAX_REQUEST)).await;
         outcome
     }
@@ -168,7 +169,7 @@ impl Exchange {
         self.wait_for_acknowledgement().await
     }
 
-    /// The request as services see it.
+    /// The request as passed to services.
     fn request(&self, path: &str) -> Result<Request<Body>, ServeError> {
         let request = Request::builder()
             .method(Method::GET)
@@ -203,7 +204,7 @@ impl Exchange {
         let mut body = response.into_body();
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| ServeError::refused(Refusal::Internal, &error))?;
-            // There is no way to send trailers.
+            // Trailers can't be sent.
             let Ok(mut data) = frame.into_data() else {
                 continue;
             };
@@ -217,12 +218,12 @@ impl Exchange {
         Ok(())
     }
 
-    /// Waits until the client has everything, as long as it takes something.
+    /// Waits until the client has acknowledged everything, as long as it makes progress.
     async fn wait_for_acknowledgement(&mut self) -> Result<(), ServeError> {
         let mut sent = None;
         loop {
             match timeout(self.send_timeout, self.send.stopped()).await {
-                // Clients that have what they want hang up, often before the last acknowledgement.
+                // Clients often close the connection before the last acknowledgement.
                 Ok(Ok(None) | Err(ConnectionError::PeerApplication { code: 0, .. })) => {
                     return Ok(());
                 }

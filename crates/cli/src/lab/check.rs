@@ -38,7 +38,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<(), Failure> {
                 full.claims + full.untestable,
                 full.figures
             ))?,
-            // Every file is checked, whatever is wrong with those before it.
+            // Every file is checked, whatever the errors of those before it.
             Err(error) => {
                 let failure = Failure::from(error);
                 output::note(&format!("error: {failure}"));

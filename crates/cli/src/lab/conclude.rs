@@ -1,4 +1,4 @@
-//! What is done with rows: they are held against the claims, drawn, and summed up.
+//! Evaluation of rows: claims, report and summary.
 
 use std::path::PathBuf;
 
@@ -11,15 +11,15 @@ use swiftwater_lab::store::Results;
 use super::{Format, verdicts};
 use crate::exit::{Exit, Failure};
 
-/// What came out of an experiment.
+/// Result of an experiment.
 #[derive(Debug, Serialize)]
 pub(super) struct Conclusion {
     pub(super) name: String,
     title: String,
     source: String,
     quick: bool,
-    /// The experiment is the scenario's own, not the short form and with no other values: all that
-    /// claims need is part of it.
+    /// The experiment is the unmodified long form of the scenario, which includes everything that
+    /// claims need.
     #[serde(skip)]
     is_whole: bool,
     /// Cases times repeats.
@@ -31,7 +31,7 @@ pub(super) struct Conclusion {
     /// The page of its collection.
     pub(super) index: Option<PathBuf>,
     verdicts: Vec<Verdict>,
-    /// Over all runs that are finished, whenever they were.
+    /// Over all finished runs, of this and earlier commands.
     simulated_s: f64,
     busy_s: f64,
     simulated_per_busy: Option<f64>,
@@ -47,7 +47,7 @@ pub(super) fn check_format(format: Format) -> Result<(), Failure> {
 }
 
 impl Conclusion {
-    /// Judges the rows there are; writes verdicts and, if `draw`, the report.
+    /// Evaluates the existing rows; writes verdicts and, if `draw`, the report.
     pub(super) fn of(
         experiment: &Experiment,
         results: &Results,
@@ -87,7 +87,7 @@ impl Conclusion {
         })
     }
 
-    /// For the page of its collection.
+    /// The entry on the page of its collection.
     pub(super) fn entry(&self, link: String) -> IndexEntry {
         IndexEntry {
             name: self.name.clone(),
@@ -106,7 +106,7 @@ impl Conclusion {
         self.quick
     }
 
-    /// How many claims fared how.
+    /// Number of claims per outcome.
     pub(super) fn counts(&self) -> Counts {
         Counts::of(&self.verdicts)
     }
@@ -117,7 +117,7 @@ impl Conclusion {
         self.verdicts.iter().filter(failed).count()
     }
 
-    /// Claims that should have data and have none.
+    /// Claims without data that should have them.
     pub(super) fn without_data(&self) -> usize {
         let lacks = |verdict: &&Verdict| verdict.outcome == Outcome::NoData;
         self.verdicts
@@ -127,7 +127,7 @@ impl Conclusion {
             .count()
     }
 
-    /// For people.
+    /// Human-readable summary.
     pub(super) fn text(&self) -> String {
         let mut lines = vec![self.head()];
         if !self.verdicts.is_empty() && self.quick {
@@ -177,8 +177,8 @@ fn write_format(_: &Results, format: Format) -> Result<(), Failure> {
     check_format(format)
 }
 
-/// With `--strict`, claims that failed are a failure of the command, and so are those that have no
-/// data in a whole run; `is_part` if the command was about a part of the runs only.
+/// With `--strict`, failed claims fail the command, and so do claims without data in a complete
+/// run; `is_part` if the command covered a part of the runs only.
 pub(super) fn judge<'a>(
     strict: bool,
     is_part: bool,

@@ -19,7 +19,7 @@ Examples:
 A controller is chosen by name, alone or with parameters: cubic, cubic:beta=0.8. That is what --cc,
 sim --flow and the key cc of a scenario take.")]
 pub struct ControllersArgs {
-    /// Which one; all if left out
+    /// Name of a controller; all if left out
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
 
@@ -28,7 +28,7 @@ pub struct ControllersArgs {
     pub json: bool,
 }
 
-/// A controller, for programs.
+/// A controller, machine-readable.
 #[derive(Serialize)]
 struct Controller<'a> {
     name: &'a str,

@@ -1,4 +1,4 @@
-//! What goes wrong in the laboratory, with its exit code.
+//! Failures of the laboratory, with exit codes.
 
 use swiftwater_lab::report::ReportError;
 use swiftwater_lab::run::ExecuteError;

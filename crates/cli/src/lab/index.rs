@@ -1,4 +1,4 @@
-//! The page of each collection: what there is of it in the folder of results.
+//! The index page of each collection in the folder of results.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ use super::conclude::Conclusion;
 use crate::exit::Failure;
 use crate::output;
 
-/// Writes the page of every collection that one of `conclusions` belongs to. Experiments of it that
-/// are in the folder from before are listed too; of those in `told` it is known already that they
-/// can't be. Returns the pages.
+/// Writes the page of every collection that one of `conclusions` belongs to. Earlier experiments in
+/// the folder are listed too, except those in `told`, which were reported as unreadable. Returns
+/// the pages.
 pub(super) fn write<'a>(
     source: &SourceArgs,
     conclusions: impl IntoIterator<Item = &'a mut Conclusion>,
@@ -38,7 +38,7 @@ pub(super) fn write<'a>(
     Ok(pages)
 }
 
-/// Says where the pages are.
+/// Prints the paths of the pages.
 pub(super) fn tell(pages: &[PathBuf]) -> Result<(), Failure> {
     for page in pages {
         output::line(&format!("index: {}", page.display()))?;
@@ -46,7 +46,7 @@ pub(super) fn tell(pages: &[PathBuf]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The folder of the collection; none if the experiment belongs to no collection, or lies elsewhere.
+/// The folder of the collection; `None` if the experiment belongs to no collection, or is elsewhere.
 fn collection(conclusion: &Conclusion) -> Option<PathBuf> {
     let name = Path::new(&conclusion.name);
     let below = name.components().count().checked_sub(1)?;
@@ -86,7 +86,7 @@ fn page(
     Ok(index(&entries))
 }
 
-/// The entry of results that this command has not touched.
+/// The entry of results that this command has not changed.
 fn earlier(source: &SourceArgs, folder: &Path, link: String) -> Result<IndexEntry, Failure> {
     let experiment = source.experiment_of(&Manifest::read(folder)?)?;
     let table = Results::read(folder, &experiment)?.table()?;
@@ -95,7 +95,7 @@ fn earlier(source: &SourceArgs, folder: &Path, link: String) -> Result<IndexEntr
     Ok(IndexEntry::new(&experiment, rows, &verdicts, link))
 }
 
-/// The report, or the rows if there is none, as an address relative to the index.
+/// The report, or the rows if there is none, as a URL relative to the index.
 fn link(from: &Path, folder: &Path) -> String {
     let file = ["report.html", "rows.csv"]
         .into_iter()
@@ -109,7 +109,7 @@ fn link(from: &Path, folder: &Path) -> String {
     parts.join("/")
 }
 
-/// A part of a path as a part of an address (RFC 3986, section 2.1).
+/// A path segment, percent-encoded for a URL (RFC 3986, section 2.1).
 fn address(part: &str) -> String {
     part.bytes()
         .map(|byte| match byte {

@@ -39,7 +39,7 @@ pub struct ListArgs {
     pub json: bool,
 }
 
-/// An experiment of the list. What is not known, because its traces are missing, is null.
+/// An experiment of the list. Values that are unknown because traces are missing are null.
 #[derive(Debug, Default, Serialize)]
 struct Entry {
     name: String,
@@ -49,7 +49,7 @@ struct Entry {
     repeats: Option<u32>,
     runs: Option<u64>,
     simulated_s: Option<f64>,
-    /// What is missing to run it.
+    /// Missing traces.
     missing: Option<String>,
 }
 
@@ -79,7 +79,7 @@ pub(super) fn run(args: &ListArgs) -> Result<(), Failure> {
                 missing: Some(error.to_string()),
                 ..Entry::default()
             }),
-            // The others are listed all the same.
+            // The others are listed anyway.
             Err(error) => {
                 wrong = true;
                 output::note(&format!("error: {}", Failure::from(error)));
@@ -97,10 +97,10 @@ pub(super) fn run(args: &ListArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Columns that the list takes at most.
+/// Most columns of the list.
 const WIDTH: usize = 100;
 
-/// Columns of a title at least, however long the names are.
+/// Least columns of a title, however long the names are.
 const MIN_TITLE: usize = 20;
 
 fn text(entries: &[Entry]) -> String {
@@ -146,7 +146,7 @@ fn numbers(entry: &Entry) -> [String; 3] {
     [entry.name.clone(), size, simulated]
 }
 
-/// The beginning of `text`, at most `room` characters, whole words if it has some.
+/// The first `room` characters of `text`, cut at a word boundary if possible.
 fn cut(text: &str, room: usize) -> String {
     const END: &str = "...";
     if text.chars().count() <= room {

@@ -22,7 +22,7 @@ Examples:
 Each experiment of any IN is joined in OUT/<collection>/<name>, where rows may be already. Runs that are
 in several folders must be the same in all. No IN is changed.")]
 pub struct MergeArgs {
-    /// Folder of the joined results; made if missing
+    /// Folder of the joined results; created if missing
     #[arg(value_name = "OUT")]
     pub out: PathBuf,
 
@@ -38,7 +38,7 @@ pub struct MergeArgs {
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: Format,
 
-    /// Fail if a claim fails, or has no data in a whole run
+    /// Fail if a claim fails, or has no data in a complete run
     #[arg(long)]
     pub strict: bool,
 
@@ -50,7 +50,7 @@ pub struct MergeArgs {
 /// Most missing runs that are named one by one.
 const NAMED: usize = 5;
 
-/// Most shards that runs are divided in, as far as they are recognised.
+/// Largest number of shards that is recognised.
 const MOST_SHARDS: usize = 64;
 
 pub(super) fn run(args: &MergeArgs) -> Result<(), Failure> {
@@ -68,7 +68,8 @@ pub(super) fn run(args: &MergeArgs) -> Result<(), Failure> {
     let mut conclusions = Vec::new();
     for (manifest, folders) in experiments.values() {
         let experiment = args.source.experiment_of(manifest)?;
-        // The scenario's own name, not what a file says it is: it never leads out of the folder.
+        // The scenario's own name, not the name in a file, so that the path stays inside the
+        // folder.
         let out = args.out.join(&experiment.name);
         let results = merge(&out, &experiment, folders)?;
         if let Some(missing) = missing(&experiment, &results) {
@@ -89,7 +90,7 @@ pub(super) fn run(args: &MergeArgs) -> Result<(), Failure> {
     judge(args.strict, false, &conclusions)
 }
 
-/// Which runs are missing, in words.
+/// Description of the missing runs.
 fn missing(experiment: &Experiment, results: &Results) -> Option<String> {
     let has: Vec<bool> = experiment.runs().map(|run| results.has(run)).collect();
     let missing = experiment.runs().filter(|run| !results.has(*run));
@@ -102,7 +103,7 @@ fn missing(experiment: &Experiment, results: &Results) -> Option<String> {
     let first = names[..names.len().min(NAMED)].join(", ");
     let more = if names.len() > NAMED { ", ..." } else { "" };
     let shards = missing_shards(&has).map_or_else(String::new, |shards| {
-        format!("; it looks as if shard {shards} were not there")
+        format!("; shard {shards} seems to be missing")
     });
     Some(format!(
         "{} of {} runs are missing (case-repeat): {first}{more}{shards}",
@@ -111,7 +112,7 @@ fn missing(experiment: &Experiment, results: &Results) -> Option<String> {
     ))
 }
 
-/// The shards, of the smallest number of them, that are missing, if whole ones are and nothing else.
+/// The missing shards, for the smallest division in which exactly whole shards are missing.
 fn missing_shards(has: &[bool]) -> Option<String> {
     let most = MOST_SHARDS.min(has.len() / 2);
     (2..=most).find_map(|parts| {

@@ -1,6 +1,6 @@
 //! `lab`: experiments as data, run on the real stack in virtual time.
 //!
-//! One module per command; `conclude` is what `run`, `report` and `merge` do with rows.
+//! One module per command; `conclude` evaluates the rows for `run`, `report` and `merge`.
 
 mod check;
 mod conclude;
@@ -35,7 +35,7 @@ use crate::exit::Failure;
 /// `lab`.
 #[derive(Args, Debug)]
 pub struct LabArgs {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: LabCommand,
 }
@@ -45,13 +45,13 @@ pub struct LabArgs {
 pub enum LabCommand {
     /// List experiments
     List(ListArgs),
-    /// Describe an experiment: what is varied, claimed and drawn
+    /// Describe an experiment: its axes, claims and figures
     Show(ShowArgs),
     /// List congestion controllers with their parameters
     Controllers(ControllersArgs),
-    /// Run experiments, hold them against their claims and write reports
+    /// Run experiments, check their claims and write reports
     Run(Box<RunArgs>),
-    /// Judge and draw results again, without running anything
+    /// Evaluate and draw results again, without running anything
     Report(ReportArgs),
     /// Join the results of shards
     Merge(MergeArgs),

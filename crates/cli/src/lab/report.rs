@@ -32,7 +32,7 @@ pub struct ReportArgs {
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: Format,
 
-    /// Fail if a claim fails, or has no data in a whole run
+    /// Fail if a claim fails, or has no data in a complete run
     #[arg(long)]
     pub strict: bool,
 
@@ -46,7 +46,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<(), Failure> {
     let mut conclusions = Vec::new();
     let mut worst = None;
     let mut left_out = Vec::new();
-    // The others are reported, whatever is wrong with one.
+    // The others are reported, whatever the errors of one.
     let mut bad = |failure: Failure| {
         output::note(&format!("error: {failure}"));
         worst.get_or_insert(failure.exit);

@@ -48,11 +48,11 @@ pub struct RunArgs {
     #[arg(value_name = "WHAT", required = true)]
     pub what: Vec<String>,
 
-    /// A smoke run: fewer cases, shorter runs; its verdicts are not results
+    /// A smoke test: fewer cases, shorter runs; its verdicts are not results
     #[arg(long)]
     pub quick: bool,
 
-    /// Runs at a time [default: one per core]
+    /// Concurrent runs [default: one per core]
     #[arg(short, long, value_name = "N", value_parser = parse_jobs)]
     pub jobs: Option<NonZeroUsize>,
 
@@ -84,7 +84,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "TIME")]
     pub record: Option<Record>,
 
-    /// Move existing results into a folder old-N next to them, and start anew
+    /// Move existing results into a folder old-N next to them, and start again
     #[arg(long)]
     pub fresh: bool,
 
@@ -96,7 +96,7 @@ pub struct RunArgs {
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: Format,
 
-    /// Fail if a claim fails, or has no data in a whole run
+    /// Fail if a claim fails, or has no data in a complete run
     #[arg(long)]
     pub strict: bool,
 
@@ -105,7 +105,7 @@ pub struct RunArgs {
     pub json: bool,
 }
 
-/// Nobody asks to stop before there is something to stop.
+/// There is nothing to interrupt before this.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// An experiment with its folder.
@@ -115,14 +115,14 @@ struct Job {
     work: f64,
 }
 
-/// A scenario that is left out.
+/// A scenario that is skipped.
 #[derive(Debug, Serialize)]
 struct Skipped {
     name: String,
     reason: String,
 }
 
-/// A run that failed, for programs.
+/// A run that failed, machine-readable.
 #[derive(Debug, Serialize)]
 struct Failed {
     case: usize,
@@ -144,12 +144,12 @@ impl From<&RunFailure> for Failed {
     }
 }
 
-/// What became of one experiment, for programs.
+/// Result of one experiment, machine-readable.
 #[derive(Debug, Serialize)]
 struct Ended {
     #[serde(flatten)]
     conclusion: Conclusion,
-    /// Runs asked for by this command; those done before; those finished by it.
+    /// Runs requested by this command; those done before; those finished by it.
     asked: usize,
     before: usize,
     finished: usize,
@@ -163,7 +163,7 @@ struct Document {
     experiments: Vec<Ended>,
     /// Scenarios whose traces are missing.
     skipped: Vec<Skipped>,
-    /// Scenarios that do not load.
+    /// Scenarios that are invalid.
     invalid: Vec<Skipped>,
     stopped: bool,
     wall_s: f64,
@@ -176,10 +176,10 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
     check_format(args.format)?;
     let start = Instant::now();
     let mut document = Document::default();
-    // Everything is loaded and every folder locked first: what is wrong with the last experiment is
-    // not told after hours of the first.
+    // Everything is loaded and every folder locked first, so that an error in the last experiment
+    // is not reported after hours of the first.
     let (experiments, wrong) = load(args, &mut document)?;
-    // Nor is anything put aside for runs that don't exist.
+    // Existing results are not moved for runs that don't exist.
     let options = options(args, &NEVER);
     for (_, experiment) in &experiments {
         selected(experiment, &options)?;
@@ -213,11 +213,11 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
     outcome(args, &document, wrong)
 }
 
-/// Experiments with how they were asked for.
+/// Experiments with their settings.
 type Loaded = Vec<(Origin, Experiment)>;
 
-/// Loads every experiment asked for but those whose traces are missing or that are wrong; with the
-/// exit code of the latter.
+/// Loads every requested experiment, except invalid ones and those whose traces are missing; with
+/// the exit code of the former.
 fn load(args: &RunArgs, document: &mut Document) -> Result<(Loaded, Option<Exit>), Failure> {
     let library = args.source.scenarios();
     let set = args
@@ -265,7 +265,7 @@ fn load(args: &RunArgs, document: &mut Document) -> Result<(Loaded, Option<Exit>
         return Err(Failure::new(Exit::LocalFile, text));
     }
     if args.only.is_some() && loaded.len() > 1 {
-        let text = "--only is about one experiment; name it";
+        let text = "--only requires one experiment; name it";
         return Err(Failure::new(Exit::Usage, text));
     }
     Ok((loaded, wrong))
@@ -292,7 +292,7 @@ fn origin(args: &RunArgs, options: &LoadOptions, scenario: String) -> Origin {
 }
 
 fn out(args: &RunArgs) -> PathBuf {
-    // Both forms of an experiment have a folder of its name: they must not meet.
+    // Both forms of an experiment have a folder of the same name: their results must not mix.
     let default = if args.quick {
         "lab-results-quick"
     } else {
@@ -365,7 +365,7 @@ fn conclude(args: &RunArgs, job: &Job, summary: &Summary) -> Result<Ended, Failu
     })
 }
 
-/// Writes and prints what there is once.
+/// Writes and prints all results once.
 fn tell(args: &RunArgs, document: &mut Document) -> Result<(), Failure> {
     let pages = if args.no_report {
         Vec::new()
@@ -395,7 +395,7 @@ fn tell(args: &RunArgs, document: &mut Document) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The sum of all short forms; `None` if there is none with claims.
+/// The sum over all short forms; `None` if none has claims.
 fn smoke(document: &Document) -> Option<String> {
     let conclusions = document.experiments.iter().map(|ended| &ended.conclusion);
     let smoke = conclusions.filter(|conclusion| conclusion.is_smoke());
@@ -413,14 +413,14 @@ fn smoke(document: &Document) -> Option<String> {
     })
 }
 
-/// The exit code: work that is not done comes before claims.
+/// The exit code: unfinished work takes precedence over claims.
 fn outcome(args: &RunArgs, document: &Document, wrong: Option<Exit>) -> Result<(), Failure> {
     if document.stopped {
-        let text = "finished runs are kept; the same command goes on from there";
+        let text = "finished runs are kept; the same command continues from there";
         return Err(interrupted().context(text));
     }
     if let Some(exit) = wrong {
-        // Once more: there may be hours between it and the first time.
+        // Printed again: there may be hours between it and the first time.
         let reasons = document.invalid.iter().map(|it| it.reason.as_str());
         let reasons: Vec<&str> = reasons.collect();
         let text = format!("not run: {}", reasons.join("; "));
@@ -429,7 +429,7 @@ fn outcome(args: &RunArgs, document: &Document, wrong: Option<Exit>) -> Result<(
     let failed: usize = document.experiments.iter().map(|e| e.failed.len()).sum();
     if failed > 0 {
         let runs = if failed == 1 { "run" } else { "runs" };
-        let text = format!("{failed} {runs} failed; the same command tries them again");
+        let text = format!("{failed} {runs} failed; the same command runs them again");
         return Err(Failure::new(Exit::Runs, text));
     }
     let conclusions = document.experiments.iter().map(|ended| &ended.conclusion);

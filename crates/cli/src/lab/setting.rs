@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::duration::parse_positive_duration;
 
-/// A value that was not understood.
+/// A value that could not be parsed.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[error("{0}")]
 pub struct SettingError(String);
@@ -45,7 +45,7 @@ impl fmt::Display for Shard {
     }
 }
 
-/// `--jobs`: how many runs at a time.
+/// `--jobs`: number of concurrent runs.
 pub(super) fn parse_jobs(input: &str) -> Result<NonZeroUsize, SettingError> {
     let parsed = input.trim().parse();
     parsed.map_err(|_| SettingError("write how many runs at a time, 1 or more".to_owned()))
@@ -76,7 +76,7 @@ impl FromStr for Only {
     }
 }
 
-/// `--set`: an axis or a key of a scenario, and what it shall be.
+/// `--set`: an axis or a key of a scenario, and its new values.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Setting {
     /// The axis or key.
@@ -118,7 +118,7 @@ impl FromStr for Record {
     }
 }
 
-/// `--format`: how rows are written.
+/// `--format`: the format of rows.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
 pub enum Format {
     /// rows.csv

@@ -42,7 +42,7 @@ pub struct ShowArgs {
     pub json: bool,
 }
 
-/// An experiment, for programs.
+/// An experiment, machine-readable.
 #[derive(Serialize)]
 struct Document<'a> {
     name: &'a str,
@@ -55,7 +55,7 @@ struct Document<'a> {
     repeats: u32,
     runs: u64,
     seed: u64,
-    /// Virtual time of all runs together, at most.
+    /// Longest total virtual time of all runs.
     simulated_s: f64,
     digest: &'a str,
     /// Columns of the rows.
@@ -109,7 +109,7 @@ pub(super) fn run(args: &ShowArgs) -> Result<(), Failure> {
 fn text(experiment: &Experiment) -> String {
     let mut text = String::new();
     let description = describe(experiment);
-    // Writing to a string doesn't fail.
+    // Writing to a string can't fail.
     let _ = writeln!(text, "{}: {}", experiment.name, experiment.title);
     for part in [&experiment.source, &experiment.about] {
         if !part.trim().is_empty() {

@@ -1,4 +1,4 @@
-//! Where scenarios and traces come from.
+//! Locations of scenarios and traces.
 
 use std::path::PathBuf;
 
@@ -8,14 +8,14 @@ use swiftwater_lab::store::{Manifest, Origin};
 
 use crate::exit::Failure;
 
-/// Where scenarios and traces come from.
+/// Locations of scenarios and traces.
 #[derive(Args, Clone, Debug, Default)]
 pub struct SourceArgs {
-    /// Folder of scenarios, instead of those that are part of the program
+    /// Folder of scenarios, instead of those included in the program
     #[arg(long, value_name = "DIR")]
     pub scenarios: Option<PathBuf>,
 
-    /// Folder of traces that are not part of the program
+    /// Folder of traces that are not included in the program
     #[arg(long, value_name = "DIR", env = "SWIFTWATER_TRACES")]
     pub traces: Option<PathBuf>,
 }
@@ -28,7 +28,7 @@ impl SourceArgs {
         }
     }
 
-    /// The scenarios that all of `what` mean, each once, in that order.
+    /// The scenarios named by `what`, each once, in that order.
     pub(super) fn select(&self, what: &[String]) -> Result<Vec<String>, Failure> {
         let library = self.scenarios();
         let mut names: Vec<String> = Vec::new();
@@ -42,7 +42,7 @@ impl SourceArgs {
         Ok(names)
     }
 
-    /// The full or the short form, nothing changed.
+    /// The full or the short form, unmodified.
     pub(super) fn options(&self, quick: bool) -> LoadOptions {
         LoadOptions {
             quick,
@@ -51,8 +51,8 @@ impl SourceArgs {
         }
     }
 
-    /// Loads the experiment that results belong to, as it was asked for when they were begun; flags
-    /// that are given now take precedence.
+    /// Loads the experiment of existing results with the settings with which they were started;
+    /// flags of this command take precedence.
     pub(super) fn experiment_of(&self, manifest: &Manifest) -> Result<Experiment, Failure> {
         let origin = manifest.origin.clone().unwrap_or_else(|| Origin {
             scenario: manifest.name.clone(),

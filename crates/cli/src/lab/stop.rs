@@ -8,8 +8,8 @@ use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 use crate::runtime::{single_threaded, stop_requested};
 
-/// Becomes true on the first Ctrl-C or request to end; the second ends the program at once. No row
-/// is lost by that.
+/// Becomes true on the first Ctrl-C or SIGTERM; the second ends the program at once, without loss
+/// of finished rows.
 pub(super) fn on_request(progress: &Progress) -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let (flag, progress) = (Arc::clone(&stop), progress.clone());
@@ -20,7 +20,7 @@ pub(super) fn on_request(progress: &Progress) -> Result<Arc<AtomicBool>, Failure
         }
         flag.store(true, Ordering::Relaxed);
         progress.note(
-            "stopping: what runs now is finished and kept (Ctrl-C again stops at once; finished runs \
+            "stopping: current runs are finished and kept (Ctrl-C again stops at once; finished runs \
              are safe)",
         );
         if runtime.block_on(stop_requested()).is_ok() {

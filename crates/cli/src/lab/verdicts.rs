@@ -1,10 +1,10 @@
-//! Verdicts as a table for people: those that failed come first.
+//! Verdicts as a table; failed ones come first.
 
 use swiftwater_lab::claim::{Outcome, Verdict};
 
 use crate::table::Table;
 
-/// Longer statements are cut in the table; the report has them whole.
+/// Longer statements are cut in the table; the report has them in full.
 const LONGEST: usize = 60;
 
 /// The table, and a line for each claim that failed.
@@ -26,8 +26,8 @@ pub(super) fn table(verdicts: &[Verdict]) -> String {
     lines.join("\n")
 }
 
-/// The claims of a short form that have data; `None` if none has. Its verdicts are no results: nothing is
-/// marked as failed, and nothing explained.
+/// The claims of a short form that have data; `None` if none has. Its verdicts are not results: nothing
+/// is marked as failed or explained.
 pub(super) fn smoke_table(verdicts: &[Verdict]) -> Option<String> {
     let mut table = Table::new(["claim", "paper", "here", "smoke"]).left(3);
     let mut any = false;

@@ -1,4 +1,4 @@
-//! What people see while an experiment runs: a bar on a terminal, a line now and then otherwise.
+//! Progress of an experiment: a bar on a terminal, occasional lines otherwise.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::output;
 use crate::progress::{Progress, Steps};
 use crate::table;
 
-/// Without a terminal, a line at most this often.
+/// Least interval of lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// Shows one experiment.
@@ -19,9 +19,9 @@ pub(super) struct Watch<'a> {
     /// Plain lines instead of a bar.
     lines: bool,
     name: &'a str,
-    /// Work of the experiments that come after this one.
+    /// Work of the later experiments.
     later: f64,
-    /// The command that runs a failed run alone, but for its numbers.
+    /// The command that runs one failed run alone, without its numbers.
     again: String,
     bar: Option<Steps>,
     last_line: Instant,
@@ -52,7 +52,7 @@ impl<'a> Watch<'a> {
         let left = done.time_left(self.later);
         if let Some(bar) = &self.bar {
             bar.at(done.done() as u64);
-            // The same text again would only flicker.
+            // Redrawing the same text would only flicker.
             if left.map(|left| left.as_secs()) != self.last_left.map(|left| left.as_secs()) {
                 bar.say(left_text(left));
                 self.last_left = left;

@@ -15,15 +15,15 @@ use crate::transport::Tuning;
 /// `perf`.
 #[derive(Args, Debug)]
 pub struct PerfArgs {
-    /// Which side.
+    /// The role.
     #[command(subcommand)]
     pub command: PerfCommand,
 }
 
-/// The sides of `perf`.
+/// The roles of `perf`.
 #[derive(Debug, Subcommand)]
 pub enum PerfCommand {
-    /// Answer measurements
+    /// Answer the requests of measurements
     Server(PerfServerArgs),
     /// Measure against a server
     Client(PerfClientArgs),
@@ -53,12 +53,12 @@ pub struct PerfServerArgs {
     #[arg(long)]
     pub no_tcp: bool,
 
-    /// Certificate and development certificates.
+    /// Certificate and development certificate.
     #[command(flatten)]
     pub identity: IdentityArgs,
 
-    /// Workers that share the port, each with a thread and connections of its own; 0 takes as many as
-    /// there are processors
+    /// Workers that share the port, each with its own thread and connections; 0 means one per
+    /// processor
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub workers: usize,
 
@@ -99,7 +99,7 @@ pub struct PerfClientArgs {
     #[command(subcommand)]
     pub load: Load,
 
-    /// Whom to trust.
+    /// The certificates to trust.
     #[command(flatten)]
     pub trust: TrustArgs,
 
@@ -145,7 +145,7 @@ pub struct PerfLoopbackArgs {
     pub json: bool,
 }
 
-/// What the bytes travel in.
+/// The protocol of the load.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
 pub enum Protocol {
     /// Plain QUIC streams
@@ -185,13 +185,13 @@ impl Protocol {
         matches!(self, Self::H2 | Self::H1)
     }
 
-    /// Whether a connection carries many requests at a time.
+    /// Whether a connection carries concurrent requests.
     pub const fn multiplexes(self) -> bool {
         !matches!(self, Self::H1)
     }
 }
 
-/// What `perf` measures.
+/// The measurements of `perf`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Load {
     /// Bytes per second from client to server
@@ -205,10 +205,10 @@ pub enum Load {
     Handshakes(HandshakesArgs),
 }
 
-/// How much to move.
+/// Size of a transfer.
 #[derive(Args, Clone, Debug)]
 pub struct VolumeArgs {
-    /// Bytes to move, over all streams: 500MB, 1G, 16MiB
+    /// Bytes to transfer, over all streams: 500MB, 1G, 16MiB
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_size)]
     pub bytes: u64,
 
@@ -218,7 +218,7 @@ pub struct VolumeArgs {
     pub streams: u16,
 }
 
-/// Which requests to make.
+/// Requests to make.
 #[derive(Args, Clone, Debug)]
 pub struct RequestsArgs {
     /// Bytes of a request [default: 100; none over HTTP, so that requests are GET instead of POST]
@@ -234,26 +234,26 @@ pub struct RequestsArgs {
           value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub connections: u16,
 
-    /// Requests at any time on each connection; with h1, as many connections instead
+    /// Concurrent requests on each connection; with h1, as many connections instead
     #[arg(long, value_name = "N", default_value_t = 16,
           value_parser = clap::value_parser!(u16).range(1..=100))]
     pub in_flight: u16,
 
-    /// How long to go on
+    /// Duration
     #[arg(long, value_name = "TIME", default_value = "5s",
           value_parser = parse_positive_duration)]
     pub duration: Duration,
 }
 
-/// How to connect again and again.
+/// Repeated handshakes.
 #[derive(Args, Clone, Debug)]
 pub struct HandshakesArgs {
-    /// Handshakes at any time
+    /// Concurrent handshakes
     #[arg(long, value_name = "N", default_value_t = 8,
           value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub in_flight: u16,
 
-    /// How long to go on
+    /// Duration
     #[arg(long, value_name = "TIME", default_value = "5s",
           value_parser = parse_positive_duration)]
     pub duration: Duration,

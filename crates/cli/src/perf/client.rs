@@ -1,4 +1,4 @@
-//! `perf client`: makes the load and measures.
+//! `perf client`: generates the load and measures.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use crate::perf::args::{HandshakesArgs, Load, PerfClientArgs, RequestsArgs, Volu
 use crate::runtime::{interrupted, stop_requested};
 use crate::transport::Parting;
 
-/// Bytes of a request of the `perf` protocol, unless a flag says otherwise.
+/// Default bytes of a request of the `perf` protocol.
 const SMALL_REQUEST: u64 = 100;
 
 pub(crate) async fn run(args: PerfClientArgs) -> Result<(), Failure> {
@@ -32,7 +32,7 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<(), Failure> {
     print(&measured?, args.json)
 }
 
-/// How to part after a measurement.
+/// How to close the connections after a measurement.
 pub(crate) fn parting(measured: &Result<Measurement, Failure>) -> Parting {
     if measured.is_ok() {
         Parting::Done
@@ -50,7 +50,7 @@ pub(crate) fn print(measurement: &Measurement, json: bool) -> Result<(), Failure
     }
 }
 
-/// Makes the load and measures; `cpu` tells the processor time used so far.
+/// Generates the load and measures; `cpu` returns the CPU time used so far.
 pub(super) async fn measure(
     server: &Target,
     load: &Load,
@@ -84,7 +84,7 @@ async fn volume(server: &Target, args: &VolumeArgs, way: Way) -> Result<Measurem
     let streams = u64::from(args.streams);
     let mut running = JoinSet::new();
     for (stream, mut handle) in (0..streams).zip(handles) {
-        // The first streams carry what doesn't divide evenly.
+        // The first streams carry the remainder of the division.
         let share = args.bytes / streams + u64::from(stream < args.bytes % streams);
         let job = match way {
             Way::Up => server.job(share, 0)?,
@@ -111,7 +111,7 @@ async fn volume(server: &Target, args: &VolumeArgs, way: Way) -> Result<Measurem
     Ok(measurement)
 }
 
-/// Connections with so many handles each, of which some protocols carry one only.
+/// Connections with so many handles each, of which some protocols support only one.
 fn connections(server: &Target, connections: u16, each: u16) -> u32 {
     let each = if server.protocol().multiplexes() {
         1
@@ -155,7 +155,7 @@ async fn requests(server: &Target, args: &RequestsArgs) -> Result<Measurement, F
         ..Measurement::default()
     };
     measurement.finish(start.elapsed());
-    // One of many wouldn't stand for all.
+    // One of many would not be representative.
     if measurement.connections == 1
         && let Some(stats) = handles.first().and_then(Requester::stats)
     {
@@ -192,7 +192,7 @@ async fn handshakes(server: &Target, args: &HandshakesArgs) -> Result<Measuremen
     Ok(measurement)
 }
 
-/// What all tasks bring. The first failure ends it.
+/// The sum of all tasks' results. The first failure ends it.
 async fn join<T: 'static>(mut running: JoinSet<Result<T, Failure>>) -> Result<Vec<T>, Failure> {
     let mut all = Vec::new();
     while let Some(done) = running.join_next().await {

@@ -1,5 +1,5 @@
-//! `perf loopback`: both ends in one process, each with a thread and a runtime of its own, so that
-//! the processor time of each is known.
+//! `perf loopback`: both ends in one process, each with its own thread and runtime, so that the CPU
+//! time of each is measured.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc;
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &PerfLoopbackArgs) -> Result<(), Failure> {
         .map_err(Failure::from)?;
     let measured = match start.recv() {
         Ok(address) => run_client(args, address, trusted),
-        // The thread ended without an address: joining it tells why.
+        // The thread ended without an address: joining it returns the reason.
         Err(_) => Err(Failure::new(Exit::Failure, "the server did not start")),
     };
     drop(stop);
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &PerfLoopbackArgs) -> Result<(), Failure> {
     print(&measurement, args.json)
 }
 
-/// The server's thread: serves until told to stop and returns the processor time used for that.
+/// The server's thread: serves until stopped and returns the CPU time used.
 fn serve_until(
     identity: &Identity,
     protocol: Protocol,
@@ -65,7 +65,7 @@ fn serve_until(
             None => None,
         };
         let start = thread_time();
-        // If nobody waits for the address any more, `stopped` says so too.
+        // If the receiver of the address is gone, `stopped` is signalled too.
         let _ = started.send(server.local_addr());
         tokio::select! {
             () = serve(&server, |_| {}) => {}
@@ -79,7 +79,7 @@ fn serve_until(
     })
 }
 
-/// The client's thread is the calling one.
+/// The client runs in the calling thread.
 fn run_client(
     args: &PerfLoopbackArgs,
     address: SocketAddr,

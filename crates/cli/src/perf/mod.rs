@@ -1,10 +1,10 @@
-//! `perf`: throughput, requests and handshakes per second, and what they cost.
+//! `perf`: throughput, requests and handshakes per second, and their CPU cost.
 //!
-//! The protocol, ALPN `perf`, is the one that other QUIC implementations use for the same purpose:
-//! on each bidirectional stream that the client opens it sends a number (8 bytes, big-endian), then
-//! any number of bytes, then the end. The server reads all of it and answers with as many bytes as
-//! the number says, and the end. What the bytes are means nothing. The server also answers HTTP of all
-//! versions, for measurements with `--protocol`.
+//! The protocol, ALPN `perf`, is the one that other QUIC implementations use for the same purpose: on
+//! each bidirectional stream that the client opens it sends a number (8 bytes, big-endian), then any
+//! number of bytes, then the end. The server reads all of it and answers with as many bytes as the
+//! number states, and the end. The values of the bytes have no meaning. The server also answers HTTP
+//! of all versions, for measurements with `--protocol`.
 
 pub(crate) mod args;
 pub mod client;

@@ -15,12 +15,12 @@ pub async fn request(connection: &Connection, up: u64, down: u64) -> Result<(), 
         send_zeroes(&mut send, up).await?;
         send.finish().map_err(broken)
     };
-    // At once, so that a server that answers early doesn't block both ends.
+    // Concurrently, so that a server that answers early doesn't block both ends.
     let ((), received) = tokio::try_join!(sending, read_all(&mut recv))?;
     if received == down {
         Ok(())
     } else {
-        let text = format!("asked for {down} bytes, but the server sent {received}");
+        let text = format!("requested {down} bytes, but the server sent {received}");
         Err(Failure::new(Exit::Differs, text))
     }
 }

@@ -1,4 +1,4 @@
-//! What a measurement yields, for machines and for people.
+//! The result of a measurement, as JSON and as text.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub struct Measurement {
     pub protocol: &'static str,
     /// Connections that the load was made on.
     pub connections: u32,
-    /// From the first request, or handshake, to the last answer.
+    /// From the first request, or handshake, to the last response.
     pub seconds: f64,
     /// Bytes moved, both ways, without headers of the protocol.
     pub bytes: u64,
@@ -28,39 +28,39 @@ pub struct Measurement {
     pub completed: u64,
     /// Those per second.
     pub per_second: f64,
-    /// Time of one of them.
+    /// Duration of one of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<Latency>,
-    /// Time until the connection stood (QUIC; not for `handshakes`).
+    /// Duration of the handshake (QUIC; not for `handshakes`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handshake_ms: Option<f64>,
     /// The client's smoothed round-trip time at the end (of the only QUIC connection).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub srtt_ms: Option<f64>,
-    /// Stream bytes that this end sent again, as a share of those sent.
+    /// Retransmitted share of the stream bytes that this end sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmitted_share: Option<f64>,
-    /// Processor time of this end, seconds.
+    /// CPU time of this end, seconds.
     pub cpu_s: Option<f64>,
-    /// Processor time of this end per 10^9 bytes.
+    /// CPU time of this end per 10^9 bytes.
     pub cpu_s_per_gb: Option<f64>,
-    /// Processor time of this end for each request, or handshake, microseconds.
+    /// CPU time of this end for each request, or handshake, microseconds.
     pub cpu_us_each: Option<f64>,
-    /// Processor time of the server (`loopback` only).
+    /// CPU time of the server (`loopback` only).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_cpu_s: Option<f64>,
-    /// Processor time of the server per 10^9 bytes (`loopback` only).
+    /// CPU time of the server per 10^9 bytes (`loopback` only).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_cpu_s_per_gb: Option<f64>,
-    /// Processor time of the server for each request, or handshake, microseconds (`loopback` only).
+    /// CPU time of the server for each request, or handshake, microseconds (`loopback` only).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_cpu_us_each: Option<f64>,
-    /// What the client's QUIC connection counted, if there was one only (not for `handshakes`).
+    /// Statistics of the client's QUIC connection, if there was exactly one (not for `handshakes`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stats: Option<StatsRow>,
 }
 
-/// How long things took, milliseconds.
+/// Distribution of durations, milliseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Latency {
     /// Mean.
@@ -102,7 +102,7 @@ impl Measurement {
         };
     }
 
-    /// Fills in what the connection knows.
+    /// Fills in the statistics of the connection.
     pub fn connection(&mut self, stats: &ConnectionStats) {
         self.handshake_ms = stats
             .handshake_duration
@@ -113,17 +113,17 @@ impl Measurement {
             .map(|path| path.smoothed_rtt.as_secs_f64() * 1e3);
         self.retransmitted_share = Some(retransmitted_share(stats));
         self.stats = Some(stats.into());
-        tracing::info!(%stats, "what the connection counted");
+        tracing::info!(%stats, "statistics of the connection");
     }
 
-    /// Fills in the processor time of this end.
+    /// Fills in the CPU time of this end.
     pub fn cpu(&mut self, cpu: Option<Duration>) {
         self.cpu_s = cpu.map(|cpu| cpu.as_secs_f64());
         self.cpu_s_per_gb = seconds_per_gigabyte(cpu, self.bytes);
         self.cpu_us_each = self.microseconds_each(cpu);
     }
 
-    /// Fills in the processor time of the other end.
+    /// Fills in the CPU time of the other end.
     pub fn server_cpu(&mut self, cpu: Option<Duration>) {
         self.server_cpu_s = cpu.map(|cpu| cpu.as_secs_f64());
         self.server_cpu_s_per_gb = seconds_per_gigabyte(cpu, self.bytes);
@@ -135,7 +135,7 @@ impl Measurement {
         (self.completed > 0).then(|| cpu / self.completed as f64)
     }
 
-    /// The measurement in words.
+    /// The measurement as text.
     pub fn text(&self) -> String {
         let mut lines = Vec::new();
         let load = match self.protocol {
@@ -166,10 +166,10 @@ impl Measurement {
         if let (Some(handshake), Some(srtt)) = (self.handshake_ms, self.srtt_ms) {
             let again = table::percent(self.retransmitted_share.unwrap_or(0.0));
             lines.push(format!(
-                "handshake {handshake:.2} ms, smoothed RTT {srtt:.2} ms, sent again {again}"
+                "handshake {handshake:.2} ms, smoothed RTT {srtt:.2} ms, retransmitted {again}"
             ));
         }
-        // A transfer has few requests, of which a mean says nothing.
+        // A transfer has few requests, whose mean is not meaningful.
         let is_many = self.latency_ms.is_some();
         let cpu = |who, seconds: Option<f64>, per_gigabyte: Option<f64>, each: Option<f64>| {
             Some(cpu_text(
@@ -204,7 +204,7 @@ fn cpu_text(who: &str, seconds: f64, per_gigabyte: Option<f64>, each: Option<f64
     format!("{who}: {seconds:.2} s of CPU time{more}")
 }
 
-/// Stream bytes sent again as a share of all stream bytes sent.
+/// Retransmitted share of all stream bytes sent.
 pub fn retransmitted_share(stats: &ConnectionStats) -> f64 {
     let sent = stats.stream_bytes_sent.get();
     if sent == 0 {

@@ -21,7 +21,7 @@ use crate::runtime::stop_requested;
 use crate::table;
 use crate::transport::{farewell, server};
 
-/// The protocols that are spoken over QUIC.
+/// The protocols offered over QUIC.
 pub(super) const PROTOCOLS: [&[u8]; 2] = [super::ALPN, ALPN_HTTP3];
 
 pub(crate) async fn run(args: PerfServerArgs) -> Result<(), Failure> {
@@ -43,7 +43,7 @@ pub(crate) async fn run(args: PerfServerArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a connection moved and cost.
+/// Traffic and cost of a connection.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(tag = "event", rename = "connection")]
 pub(crate) struct ConnectionRow {
@@ -53,12 +53,12 @@ pub(crate) struct ConnectionRow {
     up_bytes: u64,
     down_bytes: u64,
     seconds: f64,
-    /// Of the whole process while the connection lasted.
+    /// Of the whole process during the connection.
     cpu_s: Option<f64>,
     cpu_s_per_gb: Option<f64>,
 }
 
-/// Answers everybody until the server is closed; tells `log` about each connection at its end.
+/// Serves until the server is closed; reports each connection to `log` at its end.
 pub(crate) async fn serve<F>(server: &Server, log: F)
 where
     F: Fn(ConnectionRow) + Clone + Send + 'static,
@@ -80,7 +80,7 @@ where
     }
 }
 
-/// What was answered.
+/// Traffic that was served.
 #[derive(Default)]
 pub(super) struct Totals {
     pub(super) requests: AtomicU64,
@@ -146,7 +146,7 @@ fn report(row: &ConnectionRow, json: bool) {
     let printed = if json {
         output::json(row)
     } else if row.requests == 0 {
-        // One line for each of thousands of handshakes would help nobody.
+        // One line for each of thousands of handshakes would be useless.
         Ok(())
     } else {
         let cpu = match (row.cpu_s, row.cpu_s_per_gb) {

@@ -14,7 +14,7 @@ use super::protocol;
 use crate::exit::{Exit, Failure};
 use crate::transport::{Parting, Trust, Tuning, build_failure, client, connect, hang_up};
 
-/// A server, and all that is needed to connect to it.
+/// A server, and the settings to connect to it.
 #[derive(Clone)]
 pub(super) struct Target {
     protocol: Protocol,
@@ -28,7 +28,7 @@ enum Way {
     Quic(Client),
     Tcp {
         tls: Arc<ClientConfig>,
-        /// How long to wait for a connection; `None` waits as long as the system does.
+        /// Time limit of connection establishment; `None` uses the system's.
         patience: Option<Duration>,
     },
 }
@@ -39,17 +39,17 @@ pub(super) enum Requester {
     Http(Link),
 }
 
-/// A request to be made again and again.
+/// A request that is sent repeatedly.
 #[derive(Clone)]
 pub(super) struct Job {
     up: u64,
     down: u64,
-    /// `None` for what isn't HTTP.
+    /// `None` for other protocols than HTTP.
     ask: Option<Ask>,
 }
 
 impl Target {
-    /// Must be called inside the runtime that the load is made in.
+    /// Must be called inside the runtime of the load.
     pub(super) fn new(
         protocol: Protocol,
         (host, port): (String, u16),
@@ -124,8 +124,8 @@ impl Target {
         }
     }
 
-    /// Handles for `each` requests at a time on each of `connections` connections; on as many more
-    /// connections if one carries a single request at a time.
+    /// Handles for `each` concurrent requests on each of `connections` connections; on
+    /// correspondingly more connections if one carries a single request at a time.
     pub(super) async fn handles(
         &self,
         connections: u16,
@@ -152,7 +152,7 @@ impl Target {
 
     /// Closes all connections.
     pub(super) async fn part(&self, parting: Parting) {
-        // Those over TCP end with their handles.
+        // TCP connections close with their handles.
         if let Way::Quic(client) = &self.way {
             hang_up(client, parting).await;
         }
@@ -167,7 +167,7 @@ impl Requester {
         }
     }
 
-    /// Makes one request and waits for all of the answer.
+    /// Sends one request and waits for the whole response.
     pub(super) async fn request(&mut self, job: &Job) -> Result<(), Failure> {
         match (self, &job.ask) {
             (Self::Http(link), Some(ask)) => link.request(ask).await,
@@ -176,7 +176,7 @@ impl Requester {
         }
     }
 
-    /// What the QUIC connection counted, if there is one.
+    /// Statistics of the QUIC connection, if there is one.
     pub(super) fn stats(&self) -> Option<ConnectionStats> {
         match self {
             Self::Perf(connection) => Some(connection.stats()),
@@ -188,7 +188,7 @@ impl Requester {
     pub(super) fn close(self) {
         match self {
             Self::Perf(connection) => connection.close(0, b""),
-            // Others end with their last handle.
+            // Others close with their last handle.
             Self::Http(Link::Http3(sender)) => sender.close(),
             Self::Http(_) => {}
         }

@@ -1,4 +1,4 @@
-//! What measurements send: zeroes, without copying or keeping them.
+//! Payload of measurements: zeroes, neither copied nor stored.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -7,12 +7,12 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-/// Bytes handed to the transport, or taken from it, at once.
+/// Bytes written to the transport, or read from it, at once.
 pub(super) const BLOCK: usize = 256 * 1024;
 
 static ZEROES: [u8; BLOCK] = [0; BLOCK];
 
-/// A number of zeroes, in blocks; also the content of a message of HTTP.
+/// A number of zeroes, in blocks; also usable as the content of an HTTP message.
 #[derive(Clone, Debug)]
 pub(super) struct Zeroes {
     left: u64,

@@ -1,4 +1,4 @@
-//! Clients and servers as the flags want them: made, bound, connected and closed.
+//! Creates, binds, connects and closes clients and servers as the flags specify.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -17,29 +17,29 @@ use crate::cli::DEFAULT_LISTEN;
 use crate::exit::Failure;
 use crate::identity::Identity;
 
-/// How long the end of a program waits for its farewells to be sent. (The closing time, in which late
-/// packets are answered, may be longer; nobody needs to sit through it.)
+/// How long the end of a program waits until CONNECTION_CLOSE is sent. (The closing state, in which
+/// late packets are answered, may last longer; there is no need to wait for it.)
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// Whom a client trusts.
+/// The certificates that a client trusts.
 #[derive(Clone, Debug)]
 pub enum Trust {
-    /// What the operating system trusts.
+    /// Those of the operating system.
     Platform,
-    /// These certificates and what they signed, nothing else.
+    /// These certificates and those they signed, nothing else.
     Roots(Vec<CertificateDer<'static>>),
-    /// Anybody. For experiments.
+    /// Any certificate. For experiments.
     Anybody,
 }
 
-/// A client with these settings, to be built. Must be built inside the runtime that it runs in.
+/// A builder of a client with these settings. Must be built inside the runtime that it runs in.
 pub fn client(trust: &Trust, alpn: &[u8], tuning: &Tuning) -> ClientBuilder {
     let builder = Client::builder()
         .profile(tuning.basics.profile.unwrap_or_default())
         .transport(|transport| tuning.basics.apply(transport))
         .cipher_suites(tuning.basics.suite.list())
         .alpn([alpn])
-        // What is measured are whole handshakes.
+        // Whole handshakes are to be measured.
         .sessions(None)
         .key_log();
     let builder = chosen(builder, tuning);
@@ -50,7 +50,8 @@ pub fn client(trust: &Trust, alpn: &[u8], tuning: &Tuning) -> ClientBuilder {
     }
 }
 
-/// A server with these settings, to be bound; it speaks the protocols of `alpn`, best first.
+/// A builder of a server with these settings; it offers the protocols of `alpn`, in order of
+/// preference.
 pub fn server(identity: &Identity, alpn: &[&[u8]], tuning: &Tuning) -> ServerBuilder {
     let builder = Server::builder()
         .certificate_pem(identity.chain.clone(), identity.key.clone())
@@ -62,7 +63,7 @@ pub fn server(identity: &Identity, alpn: &[&[u8]], tuning: &Tuning) -> ServerBui
     chosen(builder, tuning)
 }
 
-/// What is chosen only if a flag says so.
+/// Settings that are only applied if a flag is given.
 fn chosen<Side>(mut builder: Builder<Side>, tuning: &Tuning) -> Builder<Side> {
     if let Some(name) = &tuning.basics.cc {
         builder = builder.congestion(name);
@@ -83,8 +84,7 @@ fn chosen<Side>(mut builder: Builder<Side>, tuning: &Tuning) -> Builder<Side> {
     builder
 }
 
-/// Binds a server. A machine without IPv6 can't bind the default address; then all IPv4 addresses
-/// are meant.
+/// Binds a server. On a machine without IPv6 the default address is replaced by all IPv4 addresses.
 pub fn listen(server: &ServerBuilder, address: SocketAddr) -> Result<Server, Failure> {
     match server.clone().bind(address) {
         Ok(server) => Ok(server),
@@ -101,10 +101,10 @@ pub fn listen(server: &ServerBuilder, address: SocketAddr) -> Result<Server, Fai
     }
 }
 
-/// Waits, for a moment, until the peers of a closed server could hear of it.
+/// Waits, with a time limit, until CONNECTION_CLOSE was sent to the peers of a closed server.
 pub async fn farewell(server: &Server) {
     server.endpoint().close(0, b"server is shutting down");
-    // Late is late: the peers find out by their idle timeouts.
+    // If it is late, the peers detect the end by their idle timeouts.
     let _ = timeout(FAREWELL, server.endpoint().wait_idle()).await;
 }
 
@@ -115,7 +115,7 @@ pub async fn connect(client: &Client, host: &str, port: u16) -> Result<Connectio
     connected.map_err(|error| client_failure(&error, &target(host, port)))
 }
 
-/// As [`connect`], but doesn't wait for a server that was connected to before and takes early data.
+/// As [`connect`], but doesn't wait for the handshake with a server that accepts early data.
 pub async fn connect_early(client: &Client, host: &str, port: u16) -> Result<Connection, Failure> {
     let connected = client.connect_early(&target(host, port)).await;
     connected.map_err(|error| client_failure(&error, &target(host, port)))
@@ -130,16 +130,16 @@ fn target(host: &str, port: u16) -> String {
     }
 }
 
-/// How a client parts from its servers.
+/// How a client closes its connections.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Parting {
-    /// Code 0: it has what it wanted.
+    /// Code 0: complete.
     Done,
-    /// Code 1: it gives up.
+    /// Code 1: aborted.
     GivingUp,
 }
 
-/// Closes a client's connections and waits, for a moment, until the servers could hear of it.
+/// Closes a client's connections and waits, with a time limit, until CONNECTION_CLOSE was sent.
 pub async fn hang_up(client: &Client, parting: Parting) {
     match parting {
         Parting::Done => client.endpoint().close(0, b"done"),

@@ -1,4 +1,4 @@
-//! What goes wrong with transports, in words, with what to do about it.
+//! Messages for transport failures, with hints.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::tls_alert::{
     is_untrusted,
 };
 
-/// Why a client or server could not be made, with what to do about it.
+/// Why a client or server could not be created, with a hint.
 pub fn build_failure(error: &BuildError) -> Failure {
     let exit = match error {
         BuildError::Bind(error) => return bind_failure(error),
@@ -30,7 +30,7 @@ pub fn build_failure(error: &BuildError) -> Failure {
     Failure::new(exit, error)
 }
 
-/// The directory for logs is of no use.
+/// The directory for logs can't be used.
 pub fn qlog_failure(directory: &Path, error: &io::Error) -> Failure {
     let why = plain_io_error(error);
     Failure::new(
@@ -39,7 +39,7 @@ pub fn qlog_failure(directory: &Path, error: &io::Error) -> Failure {
     )
 }
 
-/// A failure to bind, with what to do about it.
+/// A failure to bind, with a hint.
 pub fn bind_failure(error: &BindError) -> Failure {
     let BindError::Address { address, source } = error else {
         return Failure::new(Exit::Failure, error);
@@ -59,7 +59,7 @@ pub fn bind_failure(error: &BindError) -> Failure {
 }
 
 /// What resolvers say of a name that has no address (`EAI_NONAME`, `EAI_NODATA` and the like): glibc,
-/// glibc, musl, BSD and macOS, Windows. There is nothing but words to tell it from other errors.
+/// glibc, musl, BSD and macOS, Windows. Only the text distinguishes it from other errors.
 const NO_SUCH_NAME: [&str; 5] = [
     "not known",
     "No address associated",
@@ -68,7 +68,7 @@ const NO_SUCH_NAME: [&str; 5] = [
     "No such host",
 ];
 
-/// Why a name could not be looked up: it has no address, or nobody could be asked.
+/// Why a name could not be looked up: it has no address, or the resolver failed.
 pub fn lookup_failure(host: &str, error: &io::Error) -> Failure {
     let text = plain_io_error(error);
     if NO_SUCH_NAME.iter().any(|words| text.contains(words)) {
@@ -89,7 +89,7 @@ pub fn no_address(host: &str) -> Failure {
     )
 }
 
-/// Why no connection came about, with what to do about it.
+/// Why no connection was established, with a hint.
 pub fn client_failure(error: &ClientError, target: &str) -> Failure {
     match error {
         ClientError::Connection(error) => connection_failure(error, target),
@@ -100,14 +100,14 @@ pub fn client_failure(error: &ClientError, target: &str) -> Failure {
     }
 }
 
-/// Why a connection to `target` failed or was lost, with what to do about it.
+/// Why a connection to `target` failed or was lost, with a hint.
 pub fn connection_failure(error: &ConnectionError, target: &str) -> Failure {
     if let ConnectionError::Transport(error) | ConnectionError::PeerTransport(error) = error
         && error.code == ErrorCode::crypto(NO_APPLICATION_PROTOCOL)
     {
         return Failure::new(
             Exit::Certificate,
-            format_args!("{target} does not speak the protocol asked for (ALPN)"),
+            format_args!("{target} does not support the requested protocol (ALPN)"),
         );
     }
     let (exit, text) = match error {
@@ -119,7 +119,7 @@ pub fn connection_failure(error: &ConnectionError, target: &str) -> Failure {
         ),
         ConnectionError::TimedOut => (
             Exit::Connection,
-            format!("connection to {target} lost: nothing heard for too long"),
+            format!("connection to {target} lost: idle timeout"),
         ),
         ConnectionError::Transport(error) if alert_of(error.code).is_some() => {
             (Exit::Certificate, tls_text(error, target))
@@ -148,7 +148,7 @@ pub fn connection_failure(error: &ConnectionError, target: &str) -> Failure {
     Failure::new(exit, text)
 }
 
-/// What our end of TLS found wrong.
+/// Errors of the local TLS.
 fn tls_text(error: &TransportError, target: &str) -> String {
     let reason = &error.reason;
     match alert_of(error.code) {

@@ -16,11 +16,11 @@ use crate::duration::{DurationError, parse_positive_duration};
 /// Settings of the transport, as flags.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Tuning {
-    /// Those of every command.
+    /// Settings of every command.
     #[command(flatten)]
     pub basics: Basics,
 
-    /// How this end repairs losses.
+    /// Loss recovery of this end.
     #[arg(
         long,
         global = true,
@@ -32,7 +32,7 @@ pub struct Tuning {
     pub recovery: Option<String>,
 }
 
-/// Settings of the transport but for the recovery of losses, of which some commands show several.
+/// Transport settings without the recovery policy, which some commands compare.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Basics {
     /// Congestion controller of this end, such as cubic or bbr2; 'lab controllers' lists them
@@ -62,7 +62,7 @@ pub struct Basics {
     )]
     pub suite: Suite,
 
-    /// UDP payload of full packets in bytes at first; raise it only where the path carries it
+    /// UDP payload of full packets in bytes at first; raise it only where the path supports it
     /// [default: 1200]
     #[arg(
         long,
@@ -73,8 +73,8 @@ pub struct Basics {
     )]
     pub mtu: Option<u16>,
 
-    /// Versions of QUIC to speak, best first; a client begins in the first, and a server goes on in the
-    /// first that the client speaks too [default: 1,2]
+    /// QUIC versions in order of preference; a client starts with the first, and a server continues
+    /// with the first that the client supports [default: 1,2]
     #[arg(
         long,
         global = true,
@@ -85,8 +85,8 @@ pub struct Basics {
     )]
     pub quic_version: Vec<QuicVersion>,
 
-    /// Version that a client begins in; it moves to a better one if the server agrees [default: the
-    /// first of --quic-version]
+    /// Version that a client starts with; it changes to a preferred one if the server supports it
+    /// [default: the first of --quic-version]
     #[arg(
         long,
         global = true,
@@ -96,7 +96,7 @@ pub struct Basics {
     )]
     pub first_version: Option<QuicVersion>,
 
-    /// Largest UDP payload in bytes that is looked for on the path [default: 1472, which fills
+    /// Largest UDP payload in bytes that path MTU discovery probes [default: 1472, which fills
     /// Ethernet frames]
     #[arg(
         long,
@@ -108,11 +108,11 @@ pub struct Basics {
     )]
     pub max_datagram_size: Option<u16>,
 
-    /// Don't look for larger packets that the path carries
+    /// Disable path MTU discovery
     #[arg(long, global = true, help_heading = "Transport")]
     pub no_mtu_discovery: bool,
 
-    /// Round-trip time assumed until one is measured, such as 100ms [default: the profile's]
+    /// Round-trip time assumed until the first sample, such as 100ms [default: the profile's]
     #[arg(
         long,
         global = true,
@@ -122,8 +122,8 @@ pub struct Basics {
     )]
     pub initial_rtt: Option<Duration>,
 
-    /// Wait so long for the answer to a first packet before repeating it [default: three times the
-    /// assumed round-trip time; the profile live: 500ms]
+    /// Initial probe timeout: time to wait for the answer to a first packet before repeating it
+    /// [default: three times the assumed round-trip time; the profile live: 500ms]
     #[arg(
         long,
         global = true,
@@ -133,7 +133,7 @@ pub struct Basics {
     )]
     pub initial_pto: Option<Duration>,
 
-    /// Factor by which each further wait for an answer is longer, 1 to 8 [default: 2]
+    /// Factor of the probe timeout's back-off, 1 to 8 [default: 2]
     #[arg(
         long,
         global = true,
@@ -143,7 +143,7 @@ pub struct Basics {
     )]
     pub pto_backoff: Option<f64>,
 
-    /// Longest wait for an answer before a further packet asks for it [default: 60s]
+    /// Longest probe timeout [default: 60s]
     #[arg(
         long,
         global = true,
@@ -153,8 +153,8 @@ pub struct Basics {
     )]
     pub max_pto: Option<Duration>,
 
-    /// For so long after the path fell silent, wait no longer than the round-trip time and 150 ms, so that
-    /// sending resumes soon after an outage; 0 waits longer each time from the start [default: 12s for
+    /// For this time after the last received packet, limit the probe timeout to the round-trip time and
+    /// 150 ms, so that sending resumes soon after an outage; 0 backs off from the start [default: 12s for
     /// the profiles live and interactive, else 0]
     #[arg(
         long,
@@ -165,8 +165,8 @@ pub struct Basics {
     )]
     pub pto_limit: Option<Duration>,
 
-    /// Packets of 1200 bytes that may be under way at first [default: the profile's, which for web
-    /// is 10]
+    /// Initial congestion window, packets of 1200 bytes [default: the profile's, which for web is
+    /// 10]
     #[arg(
         long,
         global = true,
@@ -176,8 +176,8 @@ pub struct Basics {
     )]
     pub initial_window: Option<u64>,
 
-    /// Ask the peer for one acknowledgement in so many packets, and soon after losses; without it,
-    /// for every other packet
+    /// Request one acknowledgement per this many packets from the peer, and soon after losses;
+    /// without it, for every other packet
     #[arg(
         long,
         global = true,
@@ -187,7 +187,8 @@ pub struct Basics {
     )]
     pub ack_frequency: Option<u64>,
 
-    /// Log every connection to a file of its own in this directory (qlog, .sqlog); made if missing
+    /// Log every connection to a file of its own in this directory (qlog, .sqlog); created if
+    /// missing
     #[arg(
         long,
         global = true,
@@ -198,7 +199,7 @@ pub struct Basics {
     )]
     pub qlog: Option<PathBuf>,
 
-    /// Update this end's keys after so many packets; to try how peers cope
+    /// Update this end's keys after this many packets; for testing peers
     #[arg(
         long,
         global = true,
@@ -211,7 +212,7 @@ pub struct Basics {
 }
 
 impl Basics {
-    /// Applies what concerns single settings of the transport.
+    /// Applies the individual settings.
     pub(super) fn apply(&self, transport: &mut TransportConfig) {
         if let Some(mtu) = self.mtu {
             transport.initial_max_datagram_size = mtu;
@@ -227,7 +228,7 @@ impl Basics {
         }
         if let Some(rtt) = self.initial_rtt {
             transport.initial_rtt = rtt;
-            // A profile's timeout goes with its own round-trip time.
+            // A profile's timeout belongs to its own round-trip time.
             transport.initial_pto = None;
         }
         if let Some(pto) = self.initial_pto {
@@ -255,7 +256,7 @@ impl Basics {
             });
         }
         if let Some(packets) = self.key_update_every {
-            // Beyond the default the keys would wear out.
+            // Beyond the default the limits of the AEAD would be exceeded.
             transport.key_update_interval = transport.key_update_interval.min(packets);
         }
     }
@@ -307,7 +308,7 @@ impl Suite {
     }
 }
 
-/// A factor that a timeout can't grow by.
+/// An invalid back-off factor.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 #[error("it must be a number from 1 to 8, such as 1.5")]
 pub struct BackoffError;
@@ -322,7 +323,7 @@ pub fn parse_backoff(input: &str) -> Result<f64, BackoffError> {
     }
 }
 
-/// Reads how long probe timeouts keep to their limit; 0 for not at all.
+/// Reads how long the probe timeout is limited; 0 for not at all.
 pub(crate) fn parse_pto_limit(input: &str) -> Result<Duration, DurationError> {
     match input {
         "0" | "0s" => Ok(Duration::ZERO),
@@ -342,7 +343,7 @@ pub fn parse_recovery(specification: &str) -> Result<String, UnknownPolicies> {
     Ok(specification.to_ascii_lowercase())
 }
 
-/// A line of help that ends with the names of the recovery policies and the default.
+/// A line of help with the names of the recovery policies and the default.
 pub fn recovery_help(what: &str) -> String {
     format!(
         "{} [default: the profile's, which for web and bulk is arq, plain retransmission]",
@@ -355,7 +356,7 @@ pub fn with_recoveries(what: &str) -> String {
     let mut help = what.to_owned();
     let mut separator = ": ";
     for name in policies::names() {
-        // Writing to a string never fails.
+        // Writing to a string can't fail.
         let _ = write!(help, "{separator}{name}");
         separator = ", ";
     }

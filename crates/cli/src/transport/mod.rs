@@ -1,5 +1,5 @@
 //! What all networking commands share: transport settings from flags, TLS, sockets, connecting, and
-//! failures in words.
+//! failure messages.
 
 mod ends;
 mod failures;

@@ -1,4 +1,4 @@
-//! The flags of `get`, and what they are made of.
+//! The flags of `get`, and the settings derived from them.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -54,9 +54,9 @@ pub struct GetArgs {
     #[arg(value_name = "URL", required = true)]
     pub urls: Vec<Url>,
 
-    /// Where to write to: a directory if it is one, ends in '/' or there are several addresses; otherwise a
-    /// file, and - is standard output [default: the present directory; standard output unless the method
-    /// is GET]
+    /// Where to write: a directory if it is one, ends in '/' or there are several addresses; otherwise a
+    /// file, and - is standard output [default: the present directory; standard output unless the method is
+    /// GET]
     #[arg(short, long, value_name = "PATH", help_heading = "Output")]
     pub output: Option<PathBuf>,
 
@@ -64,7 +64,7 @@ pub struct GetArgs {
     #[arg(short, long, help_heading = "Output")]
     pub force: bool,
 
-    /// Continue what an earlier get left incomplete; files that exist are complete
+    /// Continue incomplete downloads of an earlier get; files that exist are complete
     #[arg(
         short = 'C',
         long = "continue",
@@ -83,39 +83,39 @@ pub struct GetArgs {
     )]
     pub protocol: Protocol,
 
-    /// What is sent and shown.
+    /// Content and fields to send, and parts of the response to show.
     #[command(flatten)]
     pub request: RequestArgs,
 
-    /// Whom to trust.
+    /// The certificates to trust.
     #[command(flatten)]
     pub trust: TrustArgs,
 
-    /// Give up an address after this long, redirects and continuations included
+    /// Abort a URL after this time, redirects and continuations included
     #[arg(long, value_name = "TIME", value_parser = parse_positive_duration, help_heading = "Limits")]
     pub max_time: Option<Duration>,
 
-    /// Ask so many times more if the server can't be reached or is busy (408, 429, 500, 502, 503, 504);
-    /// only methods that may be repeated
+    /// Repeat a request up to this many times if the server is unreachable or busy (408, 429, 500, 502,
+    /// 503, 504); only methods that may be repeated
     #[arg(long, value_name = "TIMES", default_value_t = 0, help_heading = "Limits",
           value_parser = clap::value_parser!(u32).range(0..=100))]
     pub retry: u32,
 
-    /// Downloads at once
+    /// Concurrent downloads
     #[arg(short = 'j', long, value_name = "N", default_value_t = 8, help_heading = "Limits",
           value_parser = clap::value_parser!(u16).range(1..=100))]
     pub parallel: u16,
 
-    /// Move to another local address after this much content over QUIC, e.g. 1MB (another port),
+    /// Migrate to another local address after this much content over QUIC, e.g. 1MB (another port),
     /// 1MB,192.0.2.7 or 1MB,192.0.2.7:5000
     #[arg(long, value_name = "SIZE[,ADDR]", help_heading = "Protocol")]
     pub migrate_after: Option<MigrateAfter>,
 
-    /// Let each server send no faster than this, e.g. 20mbit (content, on average)
+    /// Limit the rate of each server, e.g. 20mbit (content, on average)
     #[arg(long, value_name = "RATE", value_parser = parse_rate, help_heading = "Limits")]
     pub limit_rate: Option<Bandwidth>,
 
-    /// Give up an address with more content than this, counted after decompression [default: none; 1GB with
+    /// Abort a URL with more content than this, counted after decompression [default: none; 1GB with
     /// --compressed]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Limits")]
     pub max_filesize: Option<u64>,
@@ -124,7 +124,7 @@ pub struct GetArgs {
     #[command(flatten)]
     pub tuning: Tuning,
 
-    /// Fetch the first address of each server, then connect again for the rest, resuming the TLS session
+    /// Fetch the first URL of each server, then connect again for the rest, resuming the TLS session
     /// over QUIC
     #[arg(long, help_heading = "Protocol")]
     pub tls_resume: bool,
@@ -134,7 +134,7 @@ pub struct GetArgs {
     #[arg(long, help_heading = "Protocol")]
     pub zero_rtt: bool,
 
-    /// Neither read nor write what is remembered between runs (where QUIC does not work)
+    /// Neither read nor write state kept between runs (the record of QUIC failures)
     #[arg(long, help_heading = "Protocol")]
     pub no_state: bool,
 
@@ -143,19 +143,19 @@ pub struct GetArgs {
     pub json: bool,
 }
 
-/// Content that `--compressed` may make, bytes, unless `--max-filesize` says otherwise: a few bytes can stand for
-/// a thousand times as many, and more.
+/// Limit of decompressed content with `--compressed`, bytes, unless `--max-filesize` is given: a few bytes can
+/// expand by a factor of a thousand and more.
 const MAX_DECOMPRESSED: u64 = 1_000_000_000;
 
 impl GetArgs {
-    /// Bytes of content beyond which an address is given up.
+    /// Bytes of content beyond which a URL is aborted.
     pub(super) fn max_size(&self) -> Option<u64> {
         let default = self.request.compressed.then_some(MAX_DECOMPRESSED);
         self.max_filesize.or(default)
     }
 }
 
-/// What is sent, and what of the answer is shown.
+/// Content and fields of the request, and the parts of the response to show.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Request")]
 pub struct RequestArgs {
@@ -168,11 +168,11 @@ pub struct RequestArgs {
     pub headers: Vec<Header>,
 
     /// Content: text, @FILE, or @- for standard input. Its type is application/x-www-form-urlencoded for text
-    /// and application/octet-stream otherwise, unless -H says something else
+    /// and application/octet-stream otherwise, unless set by -H
     #[arg(short, long, value_name = "DATA|@FILE")]
     pub data: Option<Data>,
 
-    /// Ask for the head of the response only, and print it
+    /// Request only the head of the response (HEAD), and print it
     #[arg(short = 'I', long, conflicts_with_all = ["method", "data"])]
     pub head: bool,
 
@@ -184,11 +184,11 @@ pub struct RequestArgs {
     #[arg(short = 'L', long)]
     pub location: bool,
 
-    /// As -L, and take all fields of -H to other origins too, Authorization and Cookie among them
+    /// As -L, and send all fields of -H to other origins too, including Authorization and Cookie
     #[arg(long)]
     pub location_trusted: bool,
 
-    /// Ask for compressed content (gzip, br, zstd), and decompress it
+    /// Request compressed content (gzip, br, zstd), and decompress it
     #[arg(long, conflicts_with = "continuation")]
     pub compressed: bool,
 
@@ -203,7 +203,7 @@ pub enum Protocol {
     /// HTTP/3 with HTTP/2 and HTTP/1.1 starting 250 ms later, whichever connects first
     #[default]
     Auto,
-    /// HTTP/3 or nothing
+    /// HTTP/3 only
     H3,
     /// HTTP/3, and the others only if it fails
     PreferH3,
@@ -225,10 +225,10 @@ pub struct Header {
     pub value: HeaderValue,
 }
 
-/// Text that is no field, or one that can't be set.
+/// A text that is not a field, or a field that can't be set.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum HeaderError {
-    /// There is no colon, or something before or after it that may not be there.
+    /// There is no colon, or a character that is not permitted in a name or value.
     #[error("write 'Name: value'")]
     Malformed,
     /// It belongs to the connection, or follows from the URL or the content (RFC 9110, section 7.6.1).
@@ -236,7 +236,7 @@ pub enum HeaderError {
     Reserved(HeaderName),
 }
 
-/// Fields that the client sets or that HTTP/2 and HTTP/3 don't have.
+/// Fields set by the client or not defined for HTTP/2 and HTTP/3.
 const RESERVED: [HeaderName; 7] = [
     http::header::CONNECTION,
     http::header::CONTENT_LENGTH,
@@ -264,11 +264,11 @@ impl FromStr for Header {
 /// The content of a request.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Data {
-    /// As it is on the command line.
+    /// Text from the command line.
     Text(String),
-    /// A file's, read while it is sent.
+    /// A file, read while it is sent.
     File(PathBuf),
-    /// Standard input's, which can be read once.
+    /// Standard input, which can be read once.
     Stdin,
 }
 

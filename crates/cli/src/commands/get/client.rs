@@ -1,4 +1,4 @@
-//! The HTTP client that the flags ask for.
+//! Configures the HTTP client from the flags.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,26 +15,26 @@ use crate::exit::{Exit, Failure};
 use crate::identity::default_state_dir;
 use crate::transport::{build_failure, client};
 
-/// What QUIC may take where something else can be tried.
+/// Time limit of QUIC's handshake where TCP is an alternative.
 const QUIC_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Until the head of a response comes, for requests that take the server long.
+/// Time limit for the head of a response, for requests that the server processes for long.
 const HEAD_PATIENCE: Duration = Duration::from_secs(300);
 
-/// Without anything from the server for so long, it is asked for a sign of life: slow answers are no reason to
-/// end a connection, and a server that was restarted resets it at once.
+/// After this time without a packet from the server, a PING is sent: slow responses do not end a connection,
+/// and a server that was restarted sends a stateless reset at once.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
-/// How long QUIC is left alone where it failed, in this run and later ones.
+/// Pause after a failure of QUIC, in this run and later ones.
 const BACK_OFF: BackOff = BackOff {
     first: Duration::from_secs(60),
     longest: Duration::from_secs(24 * 60 * 60),
 };
 
-/// How long the end of the program waits for its farewells to be sent.
+/// How long the end of the program waits until CONNECTION_CLOSE is sent.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// The same if there is no connection, but perhaps an attempt.
+/// The same without a connection, but perhaps with an attempt.
 const SHORT_FAREWELL: Duration = Duration::from_millis(20);
 
 /// H3_NO_ERROR (RFC 9114, section 8.1).
@@ -44,7 +44,7 @@ const NO_ERROR: u64 = 0x100;
 pub(super) struct Clients {
     pub(super) http: HttpClient,
     pub(super) quic: Option<Client>,
-    /// Where it is kept between runs that QUIC failed.
+    /// File of the record of QUIC failures.
     memory: Option<PathBuf>,
     remembered: Vec<KnownFailure>,
 }
@@ -74,7 +74,8 @@ impl Clients {
             .http1_only(args.protocol == Protocol::Http1)
             .proxies(proxies)
             .policy(policy)
-            // No record of the DNS is asked for: without this, a single address would never be tried.
+            // HTTPS records are not looked up: without this, HTTP/3 would never be attempted for a
+            // single URL.
             .assume_http3(true)
             .early_data(args.zero_rtt)
             .back_off(BACK_OFF)
@@ -94,7 +95,7 @@ impl Clients {
             let quic = quic.build().map_err(|error| build_failure(&error))?;
             builder = builder.quic(quic.endpoint().clone(), quic.config().clone());
             kept = Some(quic);
-            // Without a place for it, nothing is remembered.
+            // Without a directory, nothing is recorded.
             memory = default_state_dir().ok().filter(|_| !args.no_state);
             if let Some(directory) = &memory {
                 remembered = quic_failures::read(directory, BACK_OFF.longest);
@@ -112,7 +113,8 @@ impl Clients {
         })
     }
 
-    /// Closes all connections and waits, for a moment, until the servers could hear of it.
+    /// Closes all connections and waits, with a time limit, until the servers have received
+    /// CONNECTION_CLOSE.
     pub(super) async fn hang_up(self) {
         let patience = if self.http.pool_stats().http3 > 0 {
             FAREWELL
@@ -125,12 +127,12 @@ impl Clients {
             && quic_failures::differ(&known, &self.remembered)
             && let Err(error) = quic_failures::write(directory, &known)
         {
-            // It only costs time.
-            tracing::debug!(%error, "where QUIC failed is not remembered");
+            // Only performance is affected.
+            tracing::debug!(%error, "the record of QUIC failures was not written");
         }
         if let Some(quic) = self.quic {
             quic.endpoint().close(NO_ERROR, b"");
-            // Late is late: the servers find out by their idle timeouts.
+            // If it is late, the servers detect the end by their idle timeouts.
             let _ = timeout(patience, quic.endpoint().wait_idle()).await;
         }
     }

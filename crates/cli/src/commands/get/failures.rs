@@ -1,4 +1,4 @@
-//! What goes wrong with requests, in words and exit codes.
+//! Messages and exit codes of failed requests.
 
 use std::error::Error as StdError;
 use std::io;
@@ -36,7 +36,7 @@ pub(super) fn request_failure(error: &Error, url: &Url) -> Failure {
     }
 }
 
-/// Why content broke off.
+/// Why content was incomplete.
 pub(super) fn content_failure(error: &(dyn StdError + 'static), url: &Url) -> Failure {
     let mut source = Some(error);
     while let Some(error) = source {
@@ -51,7 +51,7 @@ pub(super) fn content_failure(error: &(dyn StdError + 'static), url: &Url) -> Fa
     )
 }
 
-/// A status that is a failure.
+/// A response status that is a failure.
 pub(super) fn status_failure(url: &Url, status: StatusCode, more: &str) -> Failure {
     let reason = status.canonical_reason().unwrap_or_default();
     let status = status.as_u16();
@@ -66,7 +66,7 @@ pub(super) fn status_failure(url: &Url, status: StatusCode, more: &str) -> Failu
     )
 }
 
-/// `host:port`, as people write it.
+/// `host:port`, for messages.
 pub(super) fn target(url: &Url) -> String {
     let (host, port) = (url.host(), url.port());
     if host.contains(':') {
@@ -76,8 +76,8 @@ pub(super) fn target(url: &Url) -> String {
     }
 }
 
-/// The failure of all attempts to connect: what is said of certificates says most, then what each
-/// transport met last.
+/// The failure of all connection attempts: certificate errors first, then the last error of each
+/// transport.
 fn unreachable(attempts: &[AttemptError], target: &str) -> Failure {
     let all = attempts
         .iter()
@@ -109,7 +109,7 @@ fn one(attempt: &AttemptError, target: &str) -> Failure {
             format_args!(
                 "cannot connect to {target}: {}",
                 match error.kind() {
-                    io::ErrorKind::ConnectionRefused => "nobody listens at the UDP port".to_owned(),
+                    io::ErrorKind::ConnectionRefused => "the UDP port is unreachable".to_owned(),
                     _ => plain_io_error(error),
                 }
             ),
@@ -122,7 +122,7 @@ fn one(attempt: &AttemptError, target: &str) -> Failure {
     }
 }
 
-/// What TLS over TCP met.
+/// Errors of TLS over TCP.
 fn tls_text(error: &rustls::Error, target: &str) -> String {
     match error {
         rustls::Error::InvalidCertificate(reason) => {
@@ -152,7 +152,7 @@ fn tls_text(error: &rustls::Error, target: &str) -> String {
     }
 }
 
-/// What TCP or TLS over it met.
+/// Errors of TCP, or of TLS over it.
 fn io_failure(error: &io::Error, target: &str) -> Failure {
     let tls = error.get_ref().and_then(|inner| inner.downcast_ref());
     match tls {

@@ -1,4 +1,4 @@
-//! One address, from its first request to its last byte.
+//! Fetches one URL, from its first request to its last byte.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ use crate::progress::Progress;
 use crate::table;
 use crate::url::Url;
 
-/// What all addresses share.
+/// State shared by all URLs.
 pub(super) struct Context {
     pub(super) client: HttpClient,
     pub(super) order: Order,
@@ -43,28 +43,28 @@ pub(super) struct Context {
     pub(super) options: Options,
 }
 
-/// What the flags say of every address.
+/// Settings of the flags for every URL.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Options {
     pub(super) overwrite: bool,
     pub(super) continuation: bool,
     pub(super) follow: bool,
-    /// Redirects may take all fields of the request anywhere.
+    /// Redirects may carry all fields of the request to any origin.
     pub(super) trust_redirects: bool,
     pub(super) compressed: bool,
     pub(super) keep_failures: bool,
     /// Heads of responses go to standard output.
     pub(super) heads: bool,
     pub(super) verbose: bool,
-    /// As the user asked for it.
+    /// The URL as given by the user.
     pub(super) protocol: Protocol,
-    /// Bytes of content, after decompression, beyond which an address is given up.
+    /// Bytes of content, after decompression, beyond which a URL is aborted.
     pub(super) max_size: Option<u64>,
     pub(super) retry: u32,
     pub(super) max_time: Option<Duration>,
 }
 
-/// How it went.
+/// The result.
 pub(super) struct Outcome {
     pub(super) item: Item,
     pub(super) result: Result<Ending, Failure>,
@@ -72,29 +72,29 @@ pub(super) struct Outcome {
     pub(super) elapsed: Duration,
 }
 
-/// A good end.
+/// Success.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Ending {
     Complete,
-    /// The file was there, and with `--continue` that is enough.
+    /// The file existed, and with `--continue` that is enough.
     Existed,
 }
 
-/// What is known of the way, whatever the end. Of several requests, the last.
+/// Protocol and measurements, whatever the result. Of several requests, the last.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
     pub(super) status: Option<StatusCode>,
     pub(super) chosen: Option<Chosen>,
     pub(super) measurements: Option<Measurements>,
-    /// Where redirects led.
+    /// The final URL after redirects.
     pub(super) led_to: Option<Url>,
     /// Bytes of content received in this run.
     pub(super) received: u64,
-    /// Of these, bytes that were thrown away since the content had to come anew.
+    /// Of these, bytes discarded because the content had to be fetched again.
     pub(super) discarded: u64,
-    /// Bytes that were there before.
+    /// Bytes that existed before.
     pub(super) continued_at: Option<u64>,
-    /// Requests beyond the first, redirects not counted.
+    /// Repeated requests, without redirects.
     pub(super) further_tries: u32,
     heads_shown: bool,
 }
@@ -122,7 +122,7 @@ pub(super) async fn fetch(context: Arc<Context>, item: Item) -> Outcome {
 }
 
 impl Context {
-    /// Asks until the content is complete or patience ends.
+    /// Repeats the request until the content is complete or the limits are reached.
     async fn attempts(&self, item: &Item, trace: &mut Trace) -> Result<Ending, Failure> {
         let options = self.options;
         if options.continuation
@@ -138,7 +138,7 @@ impl Context {
         if let Some(bytes) = sink.ignored() {
             let (name, bytes) = (name_of(item), table::bytes(bytes));
             self.progress.note(&format!(
-                "note: {name}: {bytes} of an earlier download are there and will be overwritten (-C continues)"
+                "note: {name}: {bytes} of an earlier download exist and will be overwritten (-C continues)"
             ));
         }
         let order = &self.order;
@@ -163,15 +163,15 @@ impl Context {
             if options.verbose {
                 let pause = table::time(pause);
                 self.progress
-                    .note(&format!("* {url} is asked once more in {pause}"));
+                    .note(&format!("* {url} is requested again in {pause}"));
             }
             trace.further_tries += 1;
             sleep(pause).await;
         }
     }
 
-    /// Asks once, redirects followed, and takes the content. A failure whose content was wanted is no
-    /// error here.
+    /// Sends one request, follows redirects, and writes the content. A failure status whose content
+    /// is to be written is not an error here.
     async fn exchange(
         &self,
         item: &Item,
@@ -226,7 +226,8 @@ impl Context {
         Ok(failure)
     }
 
-    /// Content comes from its beginning, in the version `new` if that is known; what is there is of no use.
+    /// Content starts from its beginning, in the version `new` if that is known; existing bytes are
+    /// discarded.
     fn begin_afresh(&self, item: &Item, sink: &Sink, new: Option<&Record>, trace: &mut Trace) {
         trace.continued_at = None;
         trace.discarded = trace.received;
@@ -234,17 +235,17 @@ impl Context {
             return;
         };
         let why = if new.is_some_and(|new| new.validator == old.validator) {
-            "the server sends all of it"
+            "the server sends the whole content"
         } else {
             "the file has changed on the server"
         };
         let (name, bytes) = (name_of(item), table::bytes(bytes));
         self.progress.note(&format!(
-            "note: {name}: {why}; {bytes} are discarded, and it is fetched anew"
+            "note: {name}: {why}; {bytes} are discarded, and it is fetched again"
         ));
     }
 
-    /// Refuses content that is known to have `bytes`, or has so many already.
+    /// Rejects content whose known or received length exceeds the limit.
     fn check_size(&self, item: &Item, bytes: Option<u64>) -> Result<(), Failure> {
         let Some(limit) = self.options.max_size else {
             return Ok(());
@@ -313,7 +314,7 @@ impl Context {
         request.extensions_mut().insert(measurements.clone());
         trace.measurements = Some(measurements);
         trace.status = None;
-        // Without its content, a request is not worth waiting for.
+        // A request whose content failed gets no response.
         let response = tokio::select! {
             biased;
             failure = unreadable(upload.as_ref()) => return Err(Trouble::Final(failure)),
@@ -334,7 +335,7 @@ impl Context {
         Ok(response)
     }
 
-    /// Sends `request`; what is compressed comes restored if that was wanted.
+    /// Sends `request`; compressed content is decompressed if requested.
     async fn send_plainly(&self, request: Request<Body>) -> Result<Response<Body>, Error> {
         if !self.options.compressed {
             let response = self.client.send(request).await?;
@@ -349,7 +350,7 @@ impl Context {
         Ok(response.map(Body::new))
     }
 
-    /// Takes the content into `sink`, which then has `total` bytes if that is known.
+    /// Writes the content to `sink`, which then has `total` bytes if that is known.
     async fn receive(
         &self,
         item: &Item,
@@ -376,7 +377,7 @@ impl Context {
             match frame.into_data() {
                 Ok(data) => {
                     if let Err(failure) = self.check_size(item, Some(there + data.len() as u64)) {
-                        // Nothing of it is wanted.
+                        // The content is not needed.
                         sink.begin(None)?;
                         return Err(failure.into());
                     }
@@ -414,7 +415,7 @@ impl Context {
     }
 }
 
-/// Waits until the content can't be read.
+/// Waits until reading the content fails.
 async fn unreadable(upload: Option<&Upload>) -> Failure {
     match upload {
         Some(upload) => upload.failed().await,
@@ -422,18 +423,18 @@ async fn unreadable(upload: Option<&Upload>) -> Failure {
     }
 }
 
-/// The failure, and what can be done about it.
+/// The failure, with a hint.
 fn kept(failure: Failure, sink: &Sink) -> Failure {
     match sink.standing() {
         Some((bytes, _)) if !failure.message().is_empty() => Failure::new(
             failure.exit,
-            format_args!("{failure} ({bytes} bytes are there: -C continues)"),
+            format_args!("{failure} ({bytes} bytes are kept: -C continues)"),
         ),
         _ => failure,
     }
 }
 
-/// For a bar.
+/// For a progress bar.
 fn name_of(item: &Item) -> String {
     match &item.place {
         Place::File(path) | Place::Device(path) => {

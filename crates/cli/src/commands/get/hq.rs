@@ -63,7 +63,7 @@ pub(super) async fn run(args: GetArgs) -> Result<(), Failure> {
         }
     };
     if ended.is_err() {
-        // Dropping the downloads removes what they have written.
+        // Dropping the downloads removes their part files.
         servers.shutdown().await;
         hang_up(&client, Parting::GivingUp).await;
         return ended;
@@ -73,15 +73,15 @@ pub(super) async fn run(args: GetArgs) -> Result<(), Failure> {
     summary.finish(elapsed)
 }
 
-/// How it went.
+/// The result.
 struct Outcome {
     download: Download,
     fetched: Result<Fetched, Failure>,
-    /// About its connection, if connections were to be resumed.
+    /// Whether its connection was resumed, if resumption was requested.
     visit: Option<Visit>,
 }
 
-/// How a connection came about.
+/// How a connection was established.
 #[derive(Clone, Copy, Debug)]
 struct Visit {
     resumed: bool,
@@ -89,7 +89,7 @@ struct Visit {
 }
 
 impl Visit {
-    /// For the line of a file.
+    /// Text for the line of a file.
     fn remark(self) -> &'static str {
         match (self.early_data, self.resumed) {
             (Some(EarlyDataOutcome::Accepted), _) => ", 0-RTT",
@@ -100,12 +100,12 @@ impl Visit {
     }
 }
 
-/// What happens after the first file of a server.
+/// How files after the first of a server are fetched.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Again {
-    /// The rest comes over the same connection.
+    /// Over the same connection.
     Stay,
-    /// The rest comes over another one that resumes the session.
+    /// Over another connection that resumes the session.
     Resume,
     /// As `Resume`, with requests as early data.
     Early,
@@ -121,7 +121,7 @@ impl Again {
     }
 }
 
-/// What the downloads share.
+/// State shared by the downloads.
 #[derive(Clone)]
 struct Context {
     results: mpsc::Sender<Outcome>,
@@ -178,7 +178,7 @@ async fn visit(client: &Client, downloads: Vec<Download>, context: &Context, ear
                     fetched: Err(failure.clone()),
                     visit: None,
                 };
-                // Nobody listens any more only if the program is ending.
+                // The receiver is only gone if the program is ending.
                 let _ = context.results.send(outcome).await;
             }
         }
@@ -207,8 +207,8 @@ async fn visit(client: &Client, downloads: Vec<Download>, context: &Context, ear
             };
             let mut tasks: Vec<_> = downloads.into_iter().map(start).collect();
             if early {
-                // All files are made, then all requests leave in a moment and share packets: there is
-                // no measured rate yet, and many small packets overflow queues that few large ones don't.
+                // All files are created, then all requests are sent at once and share packets: no rate is
+                // measured yet, and many small packets overflow queues that few large ones don't.
                 advance(&mut tasks).await;
                 advance(&mut tasks).await;
             }
@@ -218,7 +218,8 @@ async fn visit(client: &Client, downloads: Vec<Download>, context: &Context, ear
             }
             while running.join_next().await.is_some() {}
             if odometer.has_reached() {
-                // Whether the move works was asked for; the last bytes may come before the answer.
+                // The result of the migration must be reported; the last bytes may arrive before it
+                // is known.
                 while mover.join_next().await.is_some() {}
             }
             let stats = connection.stats();
@@ -231,7 +232,8 @@ async fn visit(client: &Client, downloads: Vec<Download>, context: &Context, ear
                 "all downloads from a server ended"
             );
             if context.again != Again::Stay {
-                // The tickets come with the confirmation, after which the server is free to close too.
+                // Session tickets arrive with the confirmation of the handshake, after which the
+                // server may close too.
                 let _ = connection.handshake_confirmed().await;
                 connection.close(0, b"done");
             }
@@ -239,7 +241,7 @@ async fn visit(client: &Client, downloads: Vec<Download>, context: &Context, ear
     }
 }
 
-/// Lets each of the tasks go on until it waits for something, and drops those that ended.
+/// Polls each task once, and drops those that ended.
 async fn advance<Task: Future<Output = ()>>(tasks: &mut Vec<Pin<Box<Task>>>) {
     poll_fn(|cx| {
         tasks.retain_mut(|task| task.as_mut().poll(cx).is_pending());
@@ -283,7 +285,7 @@ async fn download_one(
     )
     .await
     .map_err(|failure| match failure.exit {
-        // These name the file already.
+        // These messages contain the file's name already.
         Exit::LocalFile => failure,
         _ => failure.context(&download.url),
     });
@@ -311,10 +313,10 @@ struct FileRow<'a> {
     seconds: f64,
     goodput_bps: f64,
     error: Option<&'a str>,
-    /// Its connection resumed a session; left out unless that was asked for.
+    /// Whether its connection resumed a session; left out unless requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     resumed: Option<bool>,
-    /// What became of the early data of its connection; left out if there were none.
+    /// Result of the early data of its connection; left out if there were none.
     #[serde(skip_serializing_if = "Option::is_none")]
     early_data: Option<&'static str>,
 }
@@ -328,7 +330,7 @@ struct TotalRow {
     goodput_bps: f64,
 }
 
-/// Reports each download and remembers the totals.
+/// Reports each download and accumulates the totals.
 struct Summary {
     json: bool,
     progress: Progress,
@@ -336,7 +338,7 @@ struct Summary {
     failed: u64,
     bytes: u64,
     first_failure: Option<Exit>,
-    /// Messages about whole servers, said once and not for each file.
+    /// Messages about whole servers, printed once and not for each file.
     said: BTreeSet<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Runs a plan over HTTP: what is asked at the same time and after each other, and how it ends.
+//! Runs a plan over HTTP: concurrency and order of the requests, and the final result.
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
@@ -109,7 +109,7 @@ fn options(args: &GetArgs, verbose: bool) -> Options {
     }
 }
 
-/// Reports each address when it is done.
+/// Reports each URL when it is done.
 async fn report_all(tasks: &mut JoinSet<Outcome>, summary: &mut Summary) -> Result<(), Failure> {
     while let Some(joined) = tasks.join_next().await {
         let outcome = joined.map_err(|error| Failure::new(Exit::Failure, error))?;
@@ -118,8 +118,8 @@ async fn report_all(tasks: &mut JoinSet<Outcome>, summary: &mut Summary) -> Resu
     Ok(())
 }
 
-/// What may be asked at the same time: everything, but one after the other if the contents go to one
-/// place; and with resumption the first address of each server before the rest.
+/// The URLs that may be fetched concurrently: all of them, or one after the other if the contents
+/// are written to one destination; with resumption the first URL of each server before the rest.
 fn waves(items: Vec<Item>, args: &GetArgs, prints: bool) -> Vec<Vec<Item>> {
     if prints {
         return items.into_iter().map(|item| vec![item]).collect();

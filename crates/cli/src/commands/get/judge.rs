@@ -1,4 +1,4 @@
-//! What a response means for what was asked.
+//! Interprets a response in the context of its request.
 
 use std::time::Duration;
 
@@ -14,32 +14,32 @@ use super::tries::Trouble;
 use crate::exit::Failure;
 use crate::url::Url;
 
-/// What was asked, and what is wanted of the answer.
+/// The request, and the expected response.
 pub(super) struct Question<'a> {
-    /// As the user gave it.
+    /// The URL as given by the user.
     pub(super) url: &'a Url,
     /// The request at the end of the redirects.
     pub(super) ask: &'a Ask,
-    /// What it continues.
+    /// The partial download that it continues.
     pub(super) from: Option<&'a From>,
-    /// The user asks for a part.
+    /// The user requests a range.
     pub(super) has_range: bool,
-    /// Redirects are followed; one that comes here can't be.
+    /// Redirects are followed; one that arrives here can't be.
     pub(super) follow: bool,
     pub(super) compressed: bool,
-    /// The content of failures is wanted.
+    /// The content of failure responses is written.
     pub(super) keep_failures: bool,
 }
 
 /// What to do with the content of a response.
 pub(super) enum Take {
-    /// It is all of it: its length if known, and its version if it can be continued.
+    /// It is complete: its length if known, and its version if it can be continued.
     Whole(Option<u64>, Option<Record>),
     /// It is the rest, up to this length.
     Rest(Option<u64>),
     /// There was nothing left to fetch.
     Nothing,
-    /// It belongs to a failure, and is wanted all the same.
+    /// It belongs to a failure response, and is written anyway.
     Failed(Failure),
 }
 
@@ -56,7 +56,7 @@ impl Question<'_> {
                 return all.then_some(Take::Nothing).ok_or(Trouble::Afresh);
             }
             (None, StatusCode::PARTIAL_CONTENT) if !self.has_range => {
-                let more = "a part that nobody asked for";
+                let more = "a range that was not requested";
                 return Err(Trouble::Final(status_failure(&self.ask.url, status, more)));
             }
             _ => {}
@@ -80,7 +80,7 @@ impl Question<'_> {
             _ => String::new(),
         };
         let failure = status_failure(&self.ask.url, status, &more);
-        // What is there is worth more than the words of a failure.
+        // The existing bytes are worth more than the content of a failure response.
         if self.keep_failures && self.from.is_none() {
             return Ok(Take::Failed(failure));
         }
@@ -101,7 +101,7 @@ impl Question<'_> {
     }
 }
 
-/// Failures that may pass.
+/// Failures that may be temporary.
 fn is_busy(status: StatusCode) -> bool {
     matches!(
         status,
@@ -114,7 +114,7 @@ fn is_busy(status: StatusCode) -> bool {
     )
 }
 
-/// Seconds; dates are not understood (RFC 9110, section 10.2.3).
+/// Seconds; dates are not supported (RFC 9110, section 10.2.3).
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse();
     seconds.ok().map(Duration::from_secs)

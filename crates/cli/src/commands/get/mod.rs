@@ -1,8 +1,8 @@
 //! `get`: requests and downloads, many at once.
 //!
-//! `plan` says what is fetched and where it goes. `http` runs it over HTTP: `fetch` is one address from its
-//! first request to its last byte, `order` makes requests, `judge` reads answers, `redirect` follows, `sink` and `part` take
-//! content, `report` tells. `hq` is the same over `hq-interop`, with nothing of HTTP.
+//! `plan` determines what is fetched and where it is written. `http` runs it over HTTP: `fetch` fetches one URL, `order`
+//! builds requests, `judge` interprets responses, `redirect` follows redirects, `sink` and `part` write content, `report`
+//! prints. `hq` does the same over `hq-interop`, without HTTP.
 
 pub mod args;
 mod client;
@@ -40,7 +40,7 @@ pub(crate) async fn run(args: GetArgs, verbose: bool) -> Result<(), Failure> {
     }
 }
 
-/// Whom the flags say to trust.
+/// The certificates that the flags trust.
 pub(crate) fn trust(args: &TrustArgs) -> Result<Trust, Failure> {
     match &args.ca {
         _ if args.insecure => Ok(Trust::Anybody),

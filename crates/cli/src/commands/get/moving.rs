@@ -1,4 +1,4 @@
-//! `--migrate-after` over HTTP/3: each server's connection moves once.
+//! `--migrate-after` over HTTP/3: each server's connection migrates once.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use crate::migrate::{MigrateAfter, Odometer, migrate};
 use crate::progress::Progress;
 
-/// The moves that are planned or under way.
+/// Migrations that are planned or in progress.
 pub(super) struct Moves {
     plan: MigrateAfter,
     endpoint: Endpoint,
@@ -26,7 +26,7 @@ struct State {
 }
 
 impl Moves {
-    /// What comes of the moves is said on `progress`: failures always, success if `verbose`.
+    /// Results are printed on `progress`: failures always, success if `verbose`.
     pub(super) fn new(
         plan: MigrateAfter,
         endpoint: Endpoint,
@@ -42,7 +42,7 @@ impl Moves {
         }
     }
 
-    /// Counts what comes from `origin`; its HTTP/3 connection will move.
+    /// Counts content from `origin`; its HTTP/3 connection will migrate.
     pub(super) fn odometer(&self, client: &HttpClient, origin: &Origin) -> Option<Arc<Odometer>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(odometer) = state.odometers.get(origin) {
@@ -70,7 +70,7 @@ impl Moves {
         Some(odometer)
     }
 
-    /// Waits for the moves that began: whether they work was asked for.
+    /// Waits for the migrations in progress: their result must be reported.
     pub(super) async fn finish(&self) {
         let (begun, mut movers) = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What is asked: method, fields and content of requests.
+//! The requests to send: method, fields and content.
 
 use http::header::{
     ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, CACHE_CONTROL, CONTENT_ENCODING,
@@ -16,8 +16,8 @@ use crate::url::{Scheme, Url};
 
 const AGENT: &str = concat!("swiftwater/", env!("CARGO_PKG_VERSION"));
 
-/// Fields that say nothing of who asks, and may go to another origin than the one they were meant for. Any
-/// other may be a secret: keys of interfaces have names of all kinds.
+/// Fields without information about the user, which may be sent to another origin. Any other may be a
+/// secret: API keys have names of all kinds.
 const HARMLESS: [HeaderName; 15] = [
     ACCEPT,
     ACCEPT_CHARSET,
@@ -36,7 +36,7 @@ const HARMLESS: [HeaderName; 15] = [
     USER_AGENT,
 ];
 
-/// What every address is asked.
+/// The settings of every request.
 #[derive(Clone, Debug)]
 pub(super) struct Order {
     pub(super) method: Method,
@@ -44,18 +44,18 @@ pub(super) struct Order {
     data: Option<Data>,
 }
 
-/// One request to be made.
+/// One request to be sent.
 #[derive(Clone, Debug)]
 pub(super) struct Ask {
     pub(super) url: Url,
     pub(super) method: Method,
-    /// The order's content goes along.
+    /// The content is sent.
     pub(super) with_data: bool,
-    /// All of the order's fields go along, and not only harmless ones.
+    /// All fields are sent, not only harmless ones.
     pub(super) trusted: bool,
 }
 
-/// Continue behind these bytes, if the version is still this one.
+/// Continue after these bytes, if the version is still this one.
 #[derive(Clone, Debug)]
 pub(super) struct From {
     pub(super) offset: u64,
@@ -113,7 +113,7 @@ impl Order {
         }
     }
 
-    /// The user asks for a part.
+    /// The user requests a range.
     pub(super) fn has_range(&self) -> bool {
         self.headers.contains_key(RANGE)
     }
@@ -138,7 +138,8 @@ impl Order {
         }
         if let Some(from) = from {
             let range = format!("bytes={}-", from.offset);
-            let malformed = |_| Failure::new(Exit::Failure, "the version is no field value");
+            let malformed =
+                |_| Failure::new(Exit::Failure, "the version is not a valid field value");
             headers.insert(RANGE, HeaderValue::from_str(&range).map_err(malformed)?);
             let version = HeaderValue::from_str(&from.record.validator).map_err(malformed)?;
             headers.insert(IF_RANGE, version);
@@ -161,14 +162,14 @@ impl Order {
     }
 }
 
-/// Of `headers`, those that may go to any origin.
+/// The fields of `headers` that may be sent to any origin.
 fn harmless(headers: &HeaderMap) -> HeaderMap {
     let kept = headers.iter().filter(|(name, _)| HARMLESS.contains(name));
     kept.map(|(name, value)| (name.clone(), value.clone()))
         .collect()
 }
 
-/// Without the port if it is the scheme's own, as servers expect it.
+/// Without the port if it is the scheme's default, as servers expect it.
 fn uri(url: &Url) -> Result<Uri, Failure> {
     let (scheme, default) = match url.scheme() {
         Scheme::Https => ("https", 443),

@@ -1,5 +1,5 @@
-//! `--limit-rate` over TCP: content is read no faster than that, and flow control does the rest. (Over
-//! QUIC, the transport itself asks for no more.)
+//! `--limit-rate` over TCP: content is read no faster than that, and flow control limits the server.
+//! (Over QUIC, the transport limits the credit that it grants.)
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,12 +8,12 @@ use std::time::Duration;
 use swiftwater::units::Bandwidth;
 use tokio::time::{Instant, sleep_until};
 
-/// What no wait exceeds: a block at one bit per second takes less.
+/// Longest wait: a block at one bit per second takes less.
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Time that may be made up for. Timers have a resolution of a millisecond and fire late on a busy
-/// machine, and blocks that come by HTTP/2 take less than that: what a wait was too long, the next ones
-/// must be shorter, or the rate is missed by a multiple.
+/// Credit for waits that were too long. Timers have a resolution of a millisecond and fire late on a
+/// busy machine, and blocks of HTTP/2 take less than that: the next waits must be shorter by the
+/// excess, or the rate is missed by a multiple.
 const CREDIT: Duration = Duration::from_millis(100);
 
 /// One rate for each server.
@@ -41,14 +41,14 @@ impl Paces {
     }
 }
 
-/// What downloads from one server share.
+/// Account shared by downloads from one server.
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
     account: Arc<Mutex<Account>>,
 }
 
 impl Pace {
-    /// Waits as long as `bytes` take, less what earlier waits took too long.
+    /// Waits for the duration of `bytes`, less the excess of earlier waits.
     pub(super) async fn spend(&self, bytes: usize) {
         let now = Instant::now();
         let until = {
@@ -61,12 +61,12 @@ impl Pace {
     }
 }
 
-/// Time spent at a rate. It reads no clock.
+/// Time account of a rate. Without a clock of its own.
 #[derive(Debug)]
 struct Account {
     rate: Bandwidth,
-    /// When everything that was read so far would have come at exactly the rate; at most [`CREDIT`] ago when
-    /// it counts.
+    /// When everything read so far would have arrived at exactly the rate; at most [`CREDIT`] before the
+    /// time of the read.
     paid_until: Instant,
 }
 
@@ -78,7 +78,7 @@ impl Account {
         }
     }
 
-    /// When to go on after `bytes` that were read at `now`.
+    /// When to continue after `bytes` read at `now`.
     fn spend(&mut self, bytes: usize, now: Instant) -> Instant {
         let bits = bytes as f64 * 8.0;
         let takes = Duration::try_from_secs_f64(bits / self.rate.as_bps().max(1) as f64);

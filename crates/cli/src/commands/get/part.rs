@@ -1,10 +1,10 @@
-//! A file being downloaded that can be continued: `.NAME.part`, and beside it `.NAME.part.json` with what
-//! the server calls this version.
+//! A file being downloaded that can be continued: `.NAME.part`, and next to it `.NAME.part.json` with the
+//! server's validator of this version.
 //!
-//! The record is there before the first byte of content and is written in one step, so that a killed process
-//! leaves bytes of exactly the version that the record names, or bytes without a record, which count
-//! for nothing. (Through a power failure the system may lose bytes that it had promised; continuing
-//! then is as good as its file system.)
+//! The record exists before the first byte of content and is written atomically, so that a killed process
+//! leaves bytes of exactly the version that the record names, or bytes without a record, which are ignored.
+//! (In a power failure the system may lose synced bytes; continuing is then only as reliable as the file
+//! system.)
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -19,27 +19,28 @@ use crate::exit::{Exit, Failure};
 use crate::files::read_limited;
 use crate::part_file::{PartFileError, directory_of, failed, sync_directory};
 
-/// Longest final name that the part's name repeats: names end at 255 bytes, and `..part.json` comes to it.
+/// Longest part of the final name in the part's name: names are limited to 255 bytes, including
+/// `..part.json`.
 const NAME_EXCERPT: usize = 200;
 
 /// The largest record that is read, bytes.
 const MAX_RECORD: u64 = 1 << 20;
 
-/// How often another process may be faster in taking the file's name.
+/// How often another process may take the file's name first.
 const ATTEMPTS: u32 = 3;
 
-/// What is known of the version that a part is of.
+/// The version that a part belongs to.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct Record {
-    /// The address as the user gave it.
+    /// The URL as given by the user.
     pub(super) url: String,
     /// For `If-Range`: a strong entity tag, or a date that counts as one.
     pub(super) validator: String,
-    /// Bytes of the whole file, if the server said so.
+    /// Bytes of the whole file, if announced by the server.
     pub(super) length: Option<u64>,
 }
 
-/// A file on its way. Dropped, it stays if it can be continued, otherwise it is removed.
+/// A file being downloaded. If dropped, it is kept if it can be continued, otherwise removed.
 #[derive(Debug)]
 pub(super) struct Part {
     /// The final name.
@@ -50,16 +51,16 @@ pub(super) struct Part {
     overwrite: bool,
     record: Option<Record>,
     written: u64,
-    /// Nothing was changed yet; what was found stays.
+    /// Nothing was changed yet; existing files stay.
     as_found: bool,
-    /// Bytes of the same file that could be continued and won't be.
+    /// Bytes of the same file that could be continued and will not be.
     ignored: Option<u64>,
     done: bool,
 }
 
 impl Part {
-    /// The part of what will be `path`, locked against other processes. With `resume`, what is there of
-    /// the file at `url` counts. Fails if the name is taken, unless `overwrite`.
+    /// The part of what will be `path`, locked against other processes. With `resume`, existing bytes
+    /// of the file at `url` are used. Fails if the name is taken, unless `overwrite`.
     pub(super) fn open(
         path: &Path,
         url: &str,
@@ -91,27 +92,27 @@ impl Part {
         })
     }
 
-    /// Bytes that are there, and of which version; `None` if there is nothing to continue.
+    /// Existing bytes, and their version; `None` if there is nothing to continue.
     pub(super) fn standing(&self) -> Option<(u64, &Record)> {
         let record = self.record.as_ref()?;
         (self.written > 0).then_some((self.written, record))
     }
 
-    /// Bytes that an earlier download of the same address left, and that could be continued but will be
-    /// overwritten, since that was not asked for.
+    /// Bytes of an earlier download of the same URL that could be continued but will be overwritten,
+    /// because continuation was not requested.
     pub(super) fn ignored(&self) -> Option<u64> {
         self.ignored
     }
 
-    /// The version of what comes is known.
+    /// The version of the content is known now.
     pub(super) fn has_version(&self) -> bool {
         self.record.is_some()
     }
 
-    /// Begins afresh with the version that `record` names; without, nothing can be continued.
+    /// Starts again with the version that `record` names; without one, the part can't be continued.
     pub(super) fn begin(&mut self, record: Option<Record>) -> Result<(), Failure> {
         let wrong = |path: &Path, error| Failure::from(failed(path, error));
-        // What is there belongs to no version while this happens.
+        // The existing bytes belong to no version during this change.
         self.as_found = false;
         self.record = None;
         self.written = 0;
@@ -134,8 +135,8 @@ impl Part {
         Ok(())
     }
 
-    /// Flushes everything to disk and gives the file its name, in one step. If that fails, the part stays
-    /// as when it is dropped.
+    /// Flushes everything to disk and renames the file atomically. If that fails, the part is kept as
+    /// when it is dropped.
     pub(super) fn complete(mut self) -> Result<(), Failure> {
         let wrong = |path: &Path, error| Failure::from(failed(path, error));
         let synced = self.file.sync_all();
@@ -148,13 +149,13 @@ impl Part {
             part.persist_noclobber(&self.path)
         };
         if let Err(error) = named {
-            // Whether it stays is decided elsewhere.
+            // Whether it is kept is decided elsewhere.
             let mut part = error.path;
             part.disable_cleanup(true);
             return Err(wrong(&self.path, error.error));
         }
         self.done = true;
-        // A record without its part means nothing.
+        // A record without its part has no meaning.
         let _ = remove(&self.note);
         sync_directory(directory_of(&self.path));
         Ok(())
@@ -166,7 +167,7 @@ impl Drop for Part {
         if self.done || self.as_found || self.standing().is_some() {
             return;
         }
-        // Nothing better can be done than to try.
+        // A failure here has no remedy.
         let _ = remove(&self.note);
         let _ = remove(&self.present);
     }
@@ -195,7 +196,7 @@ fn names(path: &Path) -> (PathBuf, PathBuf) {
 }
 
 /// Opens the part, made if missing, and locks it. Links are not followed: in a directory that others
-/// may write to, they could lead anywhere.
+/// may write to, they could point anywhere.
 fn locked(path: &Path, part: &Path) -> Result<File, Failure> {
     let mut options = File::options();
     options.read(true).write(true).create(true).truncate(false);
@@ -213,7 +214,7 @@ fn locked(path: &Path, part: &Path) -> Result<File, Failure> {
         }
         let found = file.metadata().map_err(|error| failed(path, error))?;
         if !found.is_file() {
-            let error = io::Error::other(format!("{} is no file", part.display()));
+            let error = io::Error::other(format!("{} is not a file", part.display()));
             return Err(failed(path, error).into());
         }
         if has_other_names(&found) {
@@ -221,7 +222,7 @@ fn locked(path: &Path, part: &Path) -> Result<File, Failure> {
             let error = io::Error::other(format!("{} {text}", part.display()));
             return Err(failed(path, error).into());
         }
-        // Whoever had the lock may have given the file its final name meanwhile.
+        // The process that had the lock may have renamed the file meanwhile.
         if is_still(part, &found) {
             return Ok(file);
         }
@@ -255,7 +256,7 @@ fn is_still(part: &Path, _: &fs::Metadata) -> bool {
     part.symlink_metadata().is_ok()
 }
 
-/// What is no record is none.
+/// A malformed record counts as none.
 fn read_record(note: &Path) -> Option<Record> {
     let is_file = note.symlink_metadata().is_ok_and(|found| found.is_file());
     let text = is_file.then(|| read_limited(note, MAX_RECORD).ok())??;

@@ -1,4 +1,4 @@
-//! What is fetched and where it goes, with everything refused that can't be meant.
+//! The URLs to fetch and their destinations; contradictory flags are rejected.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::FileType;
@@ -11,7 +11,7 @@ use crate::exit::{Exit, Failure, plain_io_error};
 use crate::files::make_directory;
 use crate::url::{Scheme, Url};
 
-/// One file to fetch, with a name of its own.
+/// One file to fetch, with a unique name.
 #[derive(Clone, Debug)]
 pub(super) struct Download {
     pub(super) url: Url,
@@ -26,19 +26,19 @@ pub(super) struct HqPlan {
     pub(super) servers: BTreeMap<(String, u16), Vec<Download>>,
 }
 
-/// Where content goes.
+/// Destination of content.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Place {
-    /// A file that has its name when it is complete.
+    /// A file that gets its name when it is complete.
     File(PathBuf),
-    /// Something that is no regular file, such as `/dev/null`.
+    /// A file that is not regular, such as `/dev/null`.
     Device(PathBuf),
     Stdout,
-    /// There is none.
+    /// None.
     Nowhere,
 }
 
-/// One address to ask.
+/// One URL to request.
 #[derive(Clone, Debug)]
 pub(super) struct Item {
     pub(super) url: Url,
@@ -69,7 +69,7 @@ pub(super) fn hq(args: &GetArgs) -> Result<HqPlan, Failure> {
     ] {
         if given {
             return Err(usage(format_args!(
-                "{flag} means nothing with --protocol hq"
+                "{flag} has no effect with --protocol hq"
             )));
         }
     }
@@ -91,7 +91,7 @@ pub(super) fn hq(args: &GetArgs) -> Result<HqPlan, Failure> {
     Ok(HqPlan { directory, servers })
 }
 
-/// The plan for HTTP with requests of this method. Directories are made.
+/// The plan for HTTP with requests of this method. Creates directories.
 pub(super) fn http(args: &GetArgs, method: &Method) -> Result<Vec<Item>, Failure> {
     let output = args.output.as_deref();
     let place = match output {
@@ -141,7 +141,7 @@ pub(super) fn http(args: &GetArgs, method: &Method) -> Result<Vec<Item>, Failure
     Ok(items)
 }
 
-/// A directory to be made counts if the path ends like one.
+/// A path that ends in a slash is a directory to be created.
 fn names_directory(path: &Path) -> bool {
     path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/")
 }
@@ -150,7 +150,7 @@ fn is_device(kind: FileType) -> bool {
     !kind.is_file() && !kind.is_dir()
 }
 
-/// Makes the directory for downloads.
+/// Creates the directory for downloads.
 pub(super) fn make_directory_of(directory: &Path) -> Result<(), Failure> {
     make_directory(directory).map_err(|error| {
         let why = plain_io_error(&error);
@@ -161,7 +161,7 @@ pub(super) fn make_directory_of(directory: &Path) -> Result<(), Failure> {
     })
 }
 
-/// The file names in use. No two addresses may have the same.
+/// The file names in use. Two URLs may not have the same.
 #[derive(Debug, Default)]
 struct Names(BTreeSet<String>);
 

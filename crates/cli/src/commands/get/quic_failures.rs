@@ -1,7 +1,8 @@
-//! What runs remember: to which servers QUIC failed where TCP worked, so that the next run doesn't wait for it.
+//! Persistent record of QUIC failures: servers to which QUIC failed where TCP worked, so that the next run
+//! doesn't wait for it.
 //!
-//! It is in one file of the state directory, with hosts, ports, and the addresses of the networks that this host
-//! was in. A file that can't be read or makes no sense counts as none.
+//! One file of the state directory, with hosts, ports, and the addresses of this host in its networks. An
+//! unreadable or malformed file counts as none.
 
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
@@ -68,7 +69,7 @@ fn path(directory: &Path) -> PathBuf {
     directory.join(NAME)
 }
 
-/// What is remembered in `directory`, without what was over so `long` ago.
+/// The record in `directory`, without entries that expired `long` ago.
 pub(super) fn read(directory: &Path, long: Duration) -> Vec<KnownFailure> {
     let text = read_limited(&path(directory), MAX_SIZE).unwrap_or_default();
     let entries: Vec<Entry> = serde_json::from_slice(&text).unwrap_or_default();
@@ -77,7 +78,7 @@ pub(super) fn read(directory: &Path, long: Duration) -> Vec<KnownFailure> {
     known.filter(|known| known.until > forgotten).collect()
 }
 
-/// True if there is something to be written.
+/// True if there is something to write.
 pub(super) fn differ(now: &[KnownFailure], before: &[KnownFailure]) -> bool {
     let key = |known: &KnownFailure| (known.network, known.origin.clone(), known.failures);
     now.len() != before.len()
@@ -86,7 +87,7 @@ pub(super) fn differ(now: &[KnownFailure], before: &[KnownFailure]) -> bool {
             .any(|one| !before.iter().any(|other| key(one) == key(other)))
 }
 
-/// Remembers `known` in `directory`, which is made if missing. The file is replaced in one step, and only its
+/// Writes `known` to `directory`, which is created if missing. The file is replaced atomically, and only its
 /// owner can read it.
 pub(super) fn write(directory: &Path, known: &[KnownFailure]) -> io::Result<()> {
     make_directory(directory)?;

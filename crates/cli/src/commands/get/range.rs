@@ -8,11 +8,11 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, DATE, ETAG, 
 
 use super::part::Record;
 
-/// A date is a strong validator if the response is so much younger: what changes twice within a second has
-/// one date, and clocks differ.
+/// A date is a strong validator if the response is so much younger: two changes within a second have the
+/// same date, and clocks differ.
 const SETTLED: Duration = Duration::from_secs(60);
 
-/// The record of a whole response, if it names its version.
+/// The record of a whole response, if it has a validator.
 pub(super) fn record(url: &str, headers: &HeaderMap) -> Option<Record> {
     let validator = strong_tag(headers).or_else(|| settled_date(headers))?;
     Some(Record {
@@ -45,14 +45,14 @@ fn settled_date(headers: &HeaderMap) -> Option<&str> {
     (age >= SETTLED).then_some(written)
 }
 
-/// The end of a file, as a server announces it.
+/// The last part of a file, as announced by a server.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Rest {
-    /// Bytes of the whole file, if the server says so.
+    /// Bytes of the whole file, if announced.
     pub(super) total: Option<u64>,
 }
 
-/// Checks that a 206 is what follows `offset` bytes of the version in `record`; `None` if it may not be.
+/// Checks that a 206 has the bytes after `offset` of the version in `record`; `None` if it does not.
 pub(super) fn rest(headers: &HeaderMap, offset: u64, record: &Record) -> Option<Rest> {
     let (first, last, total) = content_range(text(headers, &CONTENT_RANGE)?)?;
     let contradicts = |now: Option<&str>| now.is_some_and(|now| now != record.validator);
@@ -75,7 +75,7 @@ pub(super) fn rest(headers: &HeaderMap, offset: u64, record: &Record) -> Option<
     })
 }
 
-/// Whether a 416 says that `offset` bytes are all there is.
+/// Whether a 416 states that `offset` bytes are the whole content.
 pub(super) fn is_all(headers: &HeaderMap, offset: u64, record: &Record) -> bool {
     let said = text(headers, &CONTENT_RANGE).and_then(|value| value.strip_prefix("bytes */"));
     let total = said.and_then(|total| total.trim().parse().ok());

@@ -1,4 +1,4 @@
-//! Where a redirect leads, and with what (RFC 9110, section 15.4).
+//! The target of a redirect and the request to it (RFC 9110, section 15.4).
 
 use http::header::LOCATION;
 use http::{HeaderMap, Method, StatusCode};
@@ -7,18 +7,18 @@ use super::order::Ask;
 use crate::exit::{Exit, Failure};
 use crate::url::Scheme;
 
-/// Redirects in a row that are followed.
+/// Most redirects in a row.
 pub(super) const MAX_REDIRECTS: u32 = 10;
 
-/// What a redirect asks for.
+/// Result for a response.
 #[derive(Debug)]
 pub(super) enum Next {
-    /// It is none.
+    /// It is not a redirect.
     Stay,
     Follow(Ask),
 }
 
-/// What to ask after `ask` was answered with `status` and `headers`.
+/// The request that follows `ask`, which was answered with `status` and `headers`.
 pub(super) fn next(ask: &Ask, status: StatusCode, headers: &HeaderMap) -> Result<Next, Failure> {
     let keeps_method = match status {
         StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => ask.method != Method::POST,
@@ -38,7 +38,7 @@ pub(super) fn next(ask: &Ask, status: StatusCode, headers: &HeaderMap) -> Result
     let url = ask.url.join(&location).map_err(|error| wrong(&error))?;
     if ask.url.scheme() == Scheme::Https && url.scheme() == Scheme::Http {
         return Err(wrong(&format_args!(
-            "{url} is not protected: ask for it yourself if you trust the network"
+            "{url} is not encrypted: request it directly if you trust the network"
         )));
     }
     let trusted = ask.trusted && url.has_origin_of(&ask.url);
@@ -55,7 +55,7 @@ pub(super) fn next(ask: &Ask, status: StatusCode, headers: &HeaderMap) -> Result
     }))
 }
 
-/// What the Location field says; bytes beyond ASCII are taken for UTF-8.
+/// The value of the Location field; bytes beyond ASCII are read as UTF-8.
 pub(super) fn location(headers: &HeaderMap) -> Option<String> {
     let value = headers.get(LOCATION)?;
     String::from_utf8(value.as_bytes().to_vec()).ok()

@@ -1,4 +1,4 @@
-//! What is told of each address, and the totals.
+//! The report of each URL, and the totals.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -17,40 +17,40 @@ use crate::table;
 #[derive(Serialize)]
 struct Row<'a> {
     url: String,
-    /// Where redirects led.
+    /// The final URL after redirects.
     led_to: Option<String>,
     file: Option<&'a Path>,
-    /// Of the last response.
+    /// Status of the last response.
     status: Option<u16>,
     protocol: Option<&'static str>,
-    /// Why that protocol.
+    /// The reason for the protocol.
     why: Option<String>,
     /// The connection had carried requests before.
     reused: Option<bool>,
     early_data: Option<bool>,
     /// Content received in this run.
     bytes: u64,
-    /// Of these, what was thrown away because the content had to come anew.
+    /// Of these, bytes discarded because the content had to be fetched again.
     discarded_bytes: u64,
-    /// Bytes that were there before; null if it began afresh.
+    /// Bytes that existed before; null if it started from the beginning.
     continued_at: Option<u64>,
-    /// Requests beyond the first, redirects not counted.
+    /// Repeated requests, without redirects.
     further_tries: u32,
-    /// From the first request to the file having its name.
+    /// From the first request to the renaming of the file.
     seconds: f64,
-    /// Without what was thrown away.
+    /// Without the discarded bytes.
     goodput_bps: f64,
-    /// Of the last request.
+    /// Times of the last request.
     timings_ms: Timings,
     /// Round-trip time.
     rtt_ms: Option<f64>,
-    /// Share of the sent stream bytes that were sent again.
+    /// Share of the sent stream bytes that were retransmitted.
     retransmitted: Option<f64>,
     error: Option<&'a str>,
 }
 
-/// Milliseconds. `dns`, `connect` and `handshake` are durations, null if nothing of the kind was
-/// needed; the others count from the request's beginning.
+/// Milliseconds. `dns`, `connect` and `handshake` are durations, null if they were not needed; the
+/// others count from the start of the request.
 #[derive(Serialize)]
 struct Timings {
     dns: Option<f64>,
@@ -71,17 +71,17 @@ struct TotalRow {
     goodput_bps: f64,
 }
 
-/// Reports each address and remembers the totals.
+/// Reports each URL and accumulates the totals.
 pub(super) struct Summary {
     json: bool,
-    /// Standard output is for content and heads.
+    /// Standard output is used for content and heads.
     silent: bool,
     progress: Progress,
     files: u64,
     failed: u64,
     bytes: u64,
     first_failure: Option<Exit>,
-    /// Messages about whole servers, said once and not for each file.
+    /// Messages about whole servers, printed once and not for each file.
     said: BTreeSet<String>,
 }
 
@@ -118,7 +118,7 @@ impl Summary {
     }
 
     fn fail(&mut self, failure: &Failure) {
-        // A reader that went away is no failure.
+        // A closed pipe is not a failure.
         if failure.exit != Exit::Success {
             self.failed += 1;
         }
@@ -174,7 +174,7 @@ fn file_of(outcome: &Outcome) -> Option<&Path> {
 fn line(file: &Path, ending: Ending, outcome: &Outcome) -> String {
     let name = one_line(&file.display().to_string());
     if ending == Ending::Existed {
-        return format!("{name}: here already");
+        return format!("{name}: exists already");
     }
     let Trace {
         chosen,
@@ -192,7 +192,7 @@ fn line(file: &Path, ending: Ending, outcome: &Outcome) -> String {
     }
     if *discarded > 0 {
         let discarded = table::bytes(*discarded);
-        text = format!("{text}, fetched anew ({discarded} discarded)");
+        text = format!("{text}, fetched again ({discarded} discarded)");
     }
     if let Some(offset) = continued_at {
         text = format!("{text}, continued at {}", table::bytes(*offset));
@@ -200,7 +200,7 @@ fn line(file: &Path, ending: Ending, outcome: &Outcome) -> String {
     text
 }
 
-/// So many bytes in such a time, and the rate if there is one.
+/// An amount of bytes and a duration, with the rate if there is one.
 fn amount(bytes: u64, elapsed: Duration) -> String {
     let (size, time) = (table::bytes(bytes), table::time(elapsed));
     if bytes == 0 {

@@ -1,4 +1,4 @@
-//! Where the content of a response goes.
+//! The destination of the content of a response.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use super::part::{Part, Record};
 use super::plan::Place;
 use crate::exit::{Exit, Failure, plain_io_error};
 
-/// A destination, open.
+/// An open destination.
 pub(super) enum Sink {
     File(Part),
-    /// What can't be taken back.
+    /// A destination that can't be rewound.
     Stream {
         to: Pin<Box<dyn AsyncWrite + Send>>,
         name: PathBuf,
@@ -52,7 +52,7 @@ impl Sink {
         })
     }
 
-    /// Bytes that are there of a version that can be continued.
+    /// Existing bytes of a version that can be continued.
     pub(super) fn standing(&self) -> Option<(u64, &Record)> {
         match self {
             Self::File(part) => part.standing(),
@@ -60,7 +60,7 @@ impl Sink {
         }
     }
 
-    /// Bytes of an earlier download that are there and will be overwritten.
+    /// Bytes of an earlier download that exist and will be overwritten.
     pub(super) fn ignored(&self) -> Option<u64> {
         match self {
             Self::File(part) => part.ignored(),
@@ -68,7 +68,7 @@ impl Sink {
         }
     }
 
-    /// What is missing can be fetched later, if all of it is missing too.
+    /// Whether the rest can be fetched later, even if all of it is missing.
     pub(super) fn can_continue(&self) -> bool {
         match self {
             Self::File(part) => part.has_version(),
@@ -76,7 +76,7 @@ impl Sink {
         }
     }
 
-    /// The content can come from its beginning once more.
+    /// Whether the content can be sent again from its beginning.
     pub(super) fn is_clean(&self) -> bool {
         match self {
             Self::File(_) | Self::Nothing => true,
@@ -84,7 +84,7 @@ impl Sink {
         }
     }
 
-    /// Begins afresh, with a version if it can be continued.
+    /// Starts from the beginning, with a version if it can be continued.
     pub(super) fn begin(&mut self, record: Option<Record>) -> Result<(), Failure> {
         match self {
             Self::File(part) => part.begin(record),
@@ -92,7 +92,7 @@ impl Sink {
         }
     }
 
-    /// Writes `data`. Files are written at once: what is small goes to the page cache, and handing it to
+    /// Writes `data`. Files are written at once: small blocks go to the page cache, and a hand-over to
     /// another thread would cost more.
     pub(super) async fn write(&mut self, data: &[u8]) -> Result<(), Failure> {
         match self {
@@ -123,7 +123,7 @@ impl Sink {
 }
 
 fn unwritable(name: &Path, error: &io::Error) -> Failure {
-    // A reader that went away wants no more, and no complaint.
+    // A closed pipe ends the output without an error message.
     if error.kind() == io::ErrorKind::BrokenPipe {
         return Failure::reported(Exit::Success);
     }

@@ -1,4 +1,4 @@
-//! What `-v`, `-i` and `-I` show of requests and responses.
+//! The output of `-v`, `-i` and `-I`: heads of requests and responses.
 
 use clap::ValueEnum;
 use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION, SET_COOKIE};
@@ -10,7 +10,7 @@ use super::args::Protocol;
 use crate::exit::one_line;
 use crate::progress::Progress;
 
-/// Fields whose values `-v` doesn't show: its output is passed around.
+/// Fields whose values `-v` doesn't show: its output is often shared.
 const SECRET: [HeaderName; 4] = [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION, SET_COOKIE];
 
 /// The head of a response as text, line by line, with an empty one at the end.
@@ -29,7 +29,7 @@ fn status_line<B>(response: &Response<B>) -> String {
     one_line(&format!("{protocol} {} {reason}", status.as_u16()))
 }
 
-/// The same fields, with what is secret replaced: every value of a name.
+/// The same fields, with every value of a secret field replaced.
 fn without_secrets(headers: &HeaderMap) -> HeaderMap {
     let shown = headers.iter().map(|(name, value)| {
         let value = if SECRET.contains(name) {
@@ -49,7 +49,7 @@ fn fields(headers: &HeaderMap) -> impl Iterator<Item = String> {
     })
 }
 
-/// Prints what is asked. Credentials are not shown: logs are passed around.
+/// Prints the request. Credentials are not shown: logs are often shared.
 pub(super) fn request<B>(request: &Request<B>, to: &Progress) {
     to.note(&one_line(&format!(
         "> {} {}",
@@ -61,11 +61,11 @@ pub(super) fn request<B>(request: &Request<B>, to: &Progress) {
     }
 }
 
-/// Prints how the answer came about, given `--protocol`, and its head.
+/// Prints the protocol of the response, given `--protocol`, and its head.
 pub(super) fn response<B>(response: &Response<B>, wanted: Protocol, to: &Progress) {
     if let Some(chosen) = response.extensions().get::<Chosen>() {
         let connection = if chosen.reused {
-            "on a standing connection"
+            "on an open connection"
         } else {
             "on a new connection"
         };
@@ -83,7 +83,7 @@ pub(super) fn response<B>(response: &Response<B>, wanted: Protocol, to: &Progres
     }
 }
 
-/// The reason, in the words of the command line.
+/// The reason, in terms of the command line.
 fn why(why: Why, wanted: Protocol) -> String {
     match (why, wanted.to_possible_value()) {
         (Why::Policy, Some(value)) => format!("because of --protocol {}", value.get_name()),
@@ -91,7 +91,7 @@ fn why(why: Why, wanted: Protocol) -> String {
     }
 }
 
-/// Prints what came behind the content.
+/// Prints the trailers.
 pub(super) fn trailers(trailers: &HeaderMap, to: &Progress) {
     for line in fields(&without_secrets(trailers)) {
         to.note(&format!("< (trailer) {line}"));

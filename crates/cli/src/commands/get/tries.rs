@@ -1,5 +1,5 @@
-//! When an address is asked once more: after the connection broke within content that can be
-//! continued, and as often as `--retry` says.
+//! Decides when a URL is requested again: after the connection failed within content that can be
+//! continued, and up to `--retry` times.
 
 use std::time::Duration;
 
@@ -8,32 +8,34 @@ use http::Method;
 use super::sink::Sink;
 use crate::exit::Failure;
 
-/// Continuations of one address in one run.
+/// Continuations of one URL in one run.
 const MAX_CONTINUATIONS: u32 = 5;
 
-/// Times in one run that a server is looked for which was there and is gone: restarting may take it a minute.
+/// Attempts in one run to reach a server that answered before and became unreachable: a restart may take a
+/// minute.
 const MAX_RECONNECTIONS: u32 = 8;
 
-/// Before the first continuation or repetition; each further one waits twice as long.
+/// Wait before the first continuation or repetition; it doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 
-/// The longest wait that a server can ask for, and that doubling leads to.
+/// The longest wait, by the server's request or by doubling.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Why there is no complete content.
+/// Why the content is not complete.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// What is there is of another version or can't be continued: at once from the beginning.
+    /// The existing bytes are of another version or can't be continued: request again from the
+    /// beginning at once.
     Afresh,
-    /// There is no connection.
+    /// No connection.
     Unreachable(Failure),
-    /// There is no response.
+    /// No response.
     Unanswered(Failure),
-    /// The content broke off.
+    /// The content was incomplete.
     Broken(Failure),
-    /// The server can't answer now; when it asks to be asked again.
+    /// The server is temporarily unavailable; when it asks for a repetition.
     Busy(Failure, Option<Duration>),
-    /// Another try would change nothing.
+    /// A repetition would not help.
     Final(Failure),
 }
 
@@ -43,7 +45,7 @@ impl From<Failure> for Trouble {
     }
 }
 
-/// What is left of patience.
+/// Remaining repetitions and continuations.
 #[derive(Debug)]
 pub(super) struct Tries {
     repetitions: u32,
@@ -53,7 +55,7 @@ pub(super) struct Tries {
 }
 
 impl Tries {
-    /// So many repetitions may be made of requests with `method` and content that can be sent again.
+    /// The budget for requests with `method` and content that can be sent again.
     pub(super) fn new(retry: u32, method: &Method, repeatable: bool) -> Self {
         Self {
             repetitions: if method.is_idempotent() && repeatable {
@@ -72,13 +74,13 @@ impl Tries {
         self.repetitions > 0
     }
 
-    /// How long to wait before asking again. The failure if that is not to be done.
+    /// How long to wait before the next request. The failure if there is to be none.
     pub(super) fn pause(&mut self, trouble: Trouble, sink: &Sink) -> Result<Duration, Failure> {
         let (failure, asked) = match trouble {
             Trouble::Afresh => return Ok(Duration::ZERO),
             Trouble::Final(failure) => return Err(failure),
             Trouble::Busy(failure, asked) => (failure, asked),
-            // Only what was begun is continued without being asked to.
+            // Only a started download is continued without `--retry`.
             Trouble::Unreachable(failure) | Trouble::Unanswered(failure)
                 if self.continuations == MAX_CONTINUATIONS =>
             {

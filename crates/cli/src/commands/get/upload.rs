@@ -21,13 +21,13 @@ const BLOCK: usize = 64 * 1024;
 
 type Source = Pin<Box<dyn AsyncRead + Send>>;
 
-/// Content that is being sent, once.
+/// Content being sent, once.
 pub(super) struct Upload {
     text: Option<Bytes>,
     source: Mutex<Option<Source>>,
     name: PathBuf,
     length: Option<u64>,
-    /// What became of reading it.
+    /// Result of reading it.
     failure: Arc<watch::Sender<Option<Failure>>>,
 }
 
@@ -54,7 +54,7 @@ impl Upload {
                 if found.is_dir() {
                     return Err(unreadable(io::ErrorKind::IsADirectory.into()));
                 }
-                // Devices and pipes end when they end.
+                // Devices and pipes have no known length.
                 upload.length = found.is_file().then_some(found.len());
                 upload.name.clone_from(path);
                 upload.source = Mutex::new(Some(Box::pin(file)));
@@ -63,12 +63,12 @@ impl Upload {
         Ok(upload)
     }
 
-    /// Bytes, if that is known.
+    /// Length in bytes, if known.
     pub(super) fn length(&self) -> Option<u64> {
         self.length
     }
 
-    /// The body; the first one has the content.
+    /// The body; only the first one has the content.
     pub(super) fn body(&self) -> Body {
         if let Some(text) = &self.text {
             return Body::full(text.clone());
@@ -85,7 +85,7 @@ impl Upload {
         }
     }
 
-    /// Waits until it can't be read, and says why. For ever if that doesn't happen.
+    /// Waits until reading fails, and returns the reason. Pending for ever otherwise.
     pub(super) async fn failed(&self) -> Failure {
         let mut told = self.failure.subscribe();
         if let Ok(failure) = told.wait_for(Option::is_some).await
@@ -93,7 +93,7 @@ impl Upload {
         {
             return failure.clone();
         }
-        // The sender lives in `self`.
+        // The sender is owned by `self`, so the channel is open.
         std::future::pending().await
     }
 }
@@ -110,7 +110,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
 struct Reading {
     source: Source,
     name: PathBuf,
-    /// Bytes that were promised and have not come yet.
+    /// Remaining bytes of the announced length.
     left: Option<u64>,
     failure: Arc<watch::Sender<Option<Failure>>>,
 }
@@ -142,13 +142,13 @@ impl http_body::Body for Reading {
         let read = buffer.filled().len();
         if read == 0 {
             return Poll::Ready(self.left.map(|_| {
-                let error = io::Error::other("it became shorter while it was sent");
+                let error = io::Error::other("it was truncated while it was sent");
                 Err(self.fail(&error))
             }));
         }
         block.truncate(read);
         if let Some(left) = &mut self.left {
-            // What is appended meanwhile was not promised.
+            // Bytes appended meanwhile were not announced.
             block.truncate(usize::try_from(*left).unwrap_or(read));
             *left -= block.len() as u64;
         }

@@ -17,7 +17,7 @@ const MONTHS: [&str; 12] = [
 ];
 
 /// A request in the common log format: client, two unused fields, time, request, status, bytes. The
-/// client is an address without port; the version of HTTP tells the protocol.
+/// client is an address without port; the HTTP version identifies the protocol.
 pub(super) fn common(record: &Record, now: SystemTime) -> String {
     let now = OffsetDateTime::from(now);
     let month = MONTHS[usize::from(u8::from(now.month()) - 1)];
@@ -25,7 +25,7 @@ pub(super) fn common(record: &Record, now: SystemTime) -> String {
         Some(peer) => peer.ip().to_canonical().to_string(),
         None => "-".to_owned(),
     };
-    // Writing to a string never fails.
+    // Writing to a string can't fail.
     let _ = write!(
         line,
         " - - [{:02}/{month}/{:04}:{:02}:{:02}:{:02} +0000] \"",
@@ -46,7 +46,8 @@ pub(super) fn common(record: &Record, now: SystemTime) -> String {
     line
 }
 
-/// Clients choose it: quotes, backslashes and whatever is not plain ASCII appear as `\xHH`.
+/// The text comes from clients: quotes, backslashes and all but printable ASCII are written as
+/// `\xHH`.
 fn escape(text: &str, line: &mut String) {
     for byte in text.bytes() {
         if byte.is_ascii_graphic() && byte != b'"' && byte != b'\\' {
@@ -106,7 +107,7 @@ pub(super) fn json_end(end: &End, now: SystemTime) -> String {
 }
 
 fn to_text(line: &Line<'_>) -> String {
-    // There is nothing in it that JSON could not say.
+    // All values can be represented in JSON.
     serde_json::to_string(line).unwrap_or_default()
 }
 
@@ -115,7 +116,7 @@ pub(super) fn seconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e6
 }
 
-/// As RFC 3339 writes it, in UTC, with milliseconds.
+/// In the format of RFC 3339, in UTC, with milliseconds.
 fn timestamp(now: SystemTime) -> String {
     let now = OffsetDateTime::from(now);
     format!(
@@ -130,8 +131,8 @@ fn timestamp(now: SystemTime) -> String {
     )
 }
 
-/// An address without its mapping into IPv6 (RFC 4291, section 2.5.5.2), which sockets for both families
-/// have: the client has the same address over TCP and over QUIC.
+/// An IPv4-mapped IPv6 address (RFC 4291, section 2.5.5.2), as dual-stack sockets report it, as IPv4:
+/// the client has the same address over TCP and over QUIC.
 pub(super) fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
@@ -142,7 +143,7 @@ pub(super) fn protocol_name(version: Version) -> &'static str {
         Version::HTTP_3 => "h3",
         Version::HTTP_2 => "h2",
         Version::HTTP_11 => "http/1.1",
-        // The only one here that has no number.
+        // The only status here without a number.
         Version::HTTP_09 => "hq-interop",
         _ => "http/1.0",
     }

@@ -41,7 +41,7 @@ comments. On SIGHUP the file and the certificates are read again and the access 
 new requests see the new content, new handshakes the new certificates. After an error everything stays
 as it was.")]
 pub struct ServeArgs {
-    /// Directory to serve; nothing outside it can be reached
+    /// Directory to serve; files outside it can't be accessed
     #[arg(value_name = "DIR")]
     pub directory: Option<PathBuf>,
 
@@ -51,11 +51,11 @@ pub struct ServeArgs {
         conflicts_with_all = ["directory", "listing", "spa"], help_heading = "Content")]
     pub upstream: Option<UpstreamUrl>,
 
-    /// Read the configuration from this file (TOML); flags override what it says
+    /// Read the configuration from this file (TOML); flags take precedence
     #[arg(long, value_name = "FILE", help_heading = "Configuration")]
     pub config: Option<PathBuf>,
 
-    /// Print the configuration that file and flags make, as TOML, and exit
+    /// Print the configuration that results from file and flags, as TOML, and exit
     #[arg(long, help_heading = "Configuration")]
     pub print_config: bool,
 
@@ -67,7 +67,7 @@ pub struct ServeArgs {
     #[arg(long, requires = "directory", help_heading = "Content")]
     pub listing: bool,
 
-    /// Answer with this file, relative to DIR, where nothing is found and the name has no extension:
+    /// Answer with this file, relative to DIR, where no file is found and the name has no extension:
     /// the page of a single-page application
     #[arg(
         long,
@@ -89,11 +89,11 @@ pub struct ServeArgs {
     #[arg(long, help_heading = "Network")]
     pub no_tcp: bool,
 
-    /// Serve files over hq-interop too (HTTP/0.9 on QUIC streams), for tests of the transport
+    /// Also serve files over hq-interop (HTTP/0.9 on QUIC streams), for tests of the transport
     #[arg(long, help_heading = "Network")]
     pub hq: bool,
 
-    /// Address and port to listen on, UDP and TCP; [`DEFAULT_LISTEN`](crate::cli::DEFAULT_LISTEN) unless said
+    /// Address and port to listen on, UDP and TCP; [`DEFAULT_LISTEN`](crate::cli::DEFAULT_LISTEN) by default
     #[arg(
         help = "Address and port to listen on, UDP and TCP [default: [::]:4433]",
         long,
@@ -103,7 +103,8 @@ pub struct ServeArgs {
     )]
     pub listen: Option<SocketAddr>,
 
-    /// Listen there too, and ask clients to go there after the handshake; one address per family
+    /// Listen on this address as well, and send it to clients as preferred address; one address per
+    /// family
     #[arg(long, value_name = "ADDR", help_heading = "Network")]
     pub preferred_address: Vec<SocketAddr>,
 
@@ -120,13 +121,12 @@ pub struct ServeArgs {
     )]
     pub min_tls: Option<TlsVersion>,
 
-    /// Make every client prove its address first (Retry)
+    /// Validate every client's address first (Retry)
     #[arg(long, help_heading = "Network")]
     pub retry: bool,
 
-    /// What to do with requests that clients send before the handshake is complete (0-RTT): those
-    /// that may change something always wait, and a recorded one is refused the second time
-    /// [default: accept]
+    /// How to treat requests in early data (0-RTT): those with unsafe methods always wait for the
+    /// handshake, and replays are rejected [default: accept]
     #[arg(long, value_enum, value_name = "WHAT", help_heading = "Network")]
     pub zero_rtt: Option<ZeroRtt>,
 
@@ -134,8 +134,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Network")]
     pub grace: Option<Duration>,
 
-    /// Workers that share the port, each with a thread and connections of its own; 0 takes as many as
-    /// there are processors [default: 1]
+    /// Workers that share the port, each with its own thread and connections; 0 means one per
+    /// processor [default: 1]
     #[arg(long, value_name = "N", help_heading = "Network")]
     pub workers: Option<usize>,
 
@@ -143,11 +143,11 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE", help_heading = "Logs")]
     pub access_log: Option<PathBuf>,
 
-    /// How the access log is written [default: common]
+    /// Format of the access log [default: common]
     #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Logs")]
     pub log_format: Option<LogFormat>,
 
-    /// Serve counts for Prometheus at http://ADDR/metrics, best on a loopback address
+    /// Serve metrics for Prometheus at http://ADDR/metrics, preferably on a loopback address
     #[arg(
         long,
         value_name = "ADDR",
@@ -156,12 +156,12 @@ pub struct ServeArgs {
     )]
     pub metrics: Option<SocketAddr>,
 
-    /// File with the secret of address tokens and stateless resets, 32 bytes or more, made if it is
-    /// missing: clients notice a restart at once [default: one for each address in the state directory]
+    /// File with the secret of address tokens and stateless resets, 32 bytes or more, created if
+    /// missing: clients detect a restart at once [default: one for each address in the state directory]
     #[arg(long, value_name = "FILE", help_heading = "Network")]
     pub secrets: Option<PathBuf>,
 
-    /// What clients are granted.
+    /// Limits on clients.
     #[command(flatten)]
     pub limits: LimitArgs,
 
@@ -174,25 +174,26 @@ pub struct ServeArgs {
     pub json: bool,
 }
 
-/// Leaves out of `-h` what few change.
+/// Hides rarely changed flags from `-h`.
 fn shorten(arg: clap::Arg) -> clap::Arg {
     let rarely = matches!(arg.get_help_heading(), Some("Transport" | "Limits"));
     arg.hide_short_help(rarely)
 }
 
-/// What clients are granted.
+/// Limits on clients.
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitArgs {
-    /// Connections at once, over QUIC and again over TCP [default: 10000]
+    /// Concurrent connections, over QUIC and separately over TCP [default: 10000]
     #[arg(long, value_name = "N")]
     pub max_connections: Option<Count<1, 1_000_000>>,
 
-    /// Files open at once for responses [default: half of what the system permits, at most 65536]
+    /// Concurrently open files for responses [default: half of what the system permits, at most
+    /// 65536]
     #[arg(long, value_name = "N")]
     pub max_open_files: Option<Count<8, 1_000_000>>,
 
-    /// Requests of one connection at once, over HTTP/3 and HTTP/2 [default: 100]
+    /// Concurrent requests of one connection, over HTTP/3 and HTTP/2 [default: 100]
     #[arg(long, value_name = "N")]
     pub max_requests: Option<Count<1, 100_000>>,
 
@@ -204,7 +205,7 @@ pub struct LimitArgs {
     #[arg(long, value_name = "N")]
     pub max_header_count: Option<Count<1, 10_000>>,
 
-    /// Give up on a client whose handshake takes longer than this [default: 10s]
+    /// Drop a client whose handshake takes longer than this [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = parse_positive_duration)]
     pub handshake_timeout: Option<Duration>,
 
@@ -216,7 +217,7 @@ pub struct LimitArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_positive_duration)]
     pub body_timeout: Option<Duration>,
 
-    /// How long a client may take nothing of a response [default: 30s]
+    /// How long a client may leave a response unread [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = parse_positive_duration)]
     pub send_timeout: Option<Duration>,
 
@@ -225,14 +226,14 @@ pub struct LimitArgs {
     pub idle_timeout: Option<Duration>,
 }
 
-/// What a server does with early data.
+/// How a server treats early data.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum ZeroRtt {
-    /// Answer them at once.
+    /// Process them at once.
     #[default]
     Accept,
-    /// Permit none; what clients send all the same has to be sent again after the handshake.
+    /// Permit none; clients that send them anyway must send the requests again after the handshake.
     Reject,
 }
 
@@ -249,35 +250,35 @@ pub enum TlsVersion {
     Tls13,
 }
 
-/// How an access log is written.
+/// The format of an access log.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// The common log format, a line of text that many programs read
+    /// The common log format, a line of text that many programs can read
     #[default]
     Common,
     /// A JSON object per request, and one per connection
     Json,
 }
 
-/// How much goes to standard error.
+/// The level of logging to standard error.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
-    /// What went wrong here.
+    /// Errors of the server.
     Error,
-    /// What may need attention.
+    /// Conditions that may need attention.
     Warn,
-    /// Connections, and what changes.
+    /// Connections, and changes of the configuration.
     Info,
-    /// For finding errors.
+    /// For debugging.
     Debug,
     /// Everything.
     Trace,
 }
 
 impl LogLevel {
-    /// The name, as filters have it.
+    /// The name as used in log filters.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Error => "error",

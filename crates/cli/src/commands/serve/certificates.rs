@@ -1,4 +1,4 @@
-//! The certificates that the configuration names.
+//! Loads the certificates of the configuration.
 
 use swiftwater_http::tcp::Certificates;
 
@@ -6,7 +6,7 @@ use super::config::Config;
 use crate::exit::{Exit, Failure};
 use crate::identity::{Identity, default_state_dir};
 
-/// Reads them; the first is the one that is shown where nothing else fits. One at least.
+/// Reads them; the first is the default. At least one.
 pub(super) fn identities(config: &Config) -> Result<Vec<Identity>, Failure> {
     let files = config.certificates.iter();
     let identities = files
@@ -22,7 +22,7 @@ pub(super) fn identities(config: &Config) -> Result<Vec<Identity>, Failure> {
     Ok(vec![Identity::development(&state_dir, &config.tls.names)?])
 }
 
-/// What handshakes choose from.
+/// The certificates for handshakes.
 pub(super) fn certificates(identities: &[Identity]) -> Result<Certificates, Failure> {
     let pairs = identities.iter();
     let pairs = pairs.map(|identity| (identity.chain.as_slice(), identity.key.as_slice()));

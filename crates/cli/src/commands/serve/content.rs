@@ -1,4 +1,4 @@
-//! What is served over HTTP: directories and upstreams, with what stands before them all.
+//! The content served over HTTP: directories and upstreams, and the layers in front of them.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -27,25 +27,25 @@ use super::reports::Reports;
 use super::router::{Route, Router};
 use crate::exit::{Exit, Failure};
 
-/// Answers requests of any version of HTTP; never fails.
+/// The service for requests of every HTTP version; never fails.
 pub(super) type Content = BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>;
 
-/// How long clients may remember that HTTP/3 is spoken here.
+/// How long clients may cache the advertisement of HTTP/3.
 const ALT_SVC_AGE: Duration = Duration::from_secs(24 * 3600);
 
-/// What the content of one configuration shares with that of the next.
+/// State that outlives a reload of the configuration.
 #[derive(Clone, Debug)]
 pub(super) struct Shared {
-    /// Files that may be open.
+    /// Budget of open files.
     open_files: SharedLimit,
-    /// What may be compressed at once.
+    /// Budget of concurrent compression.
     compression: SharedLimit,
-    /// Requests to one upstream at once.
+    /// Concurrent requests to one upstream.
     upstream_requests: usize,
 }
 
 impl Shared {
-    /// As the descriptors permit.
+    /// Limits derived from the file descriptors.
     pub(super) fn new(descriptors: &Descriptors, config: &Config) -> Self {
         let routes = config.sites.iter().flat_map(|site| &site.get_ref().routes);
         let upstreams = routes.filter(|route| route.get_ref().upstream.is_some());
@@ -57,7 +57,7 @@ impl Shared {
     }
 }
 
-/// What `config` asks for; each request is reported to `reports`.
+/// Builds the content of `config`; each request is reported to `reports`.
 pub(super) fn content(
     config: &Config,
     shared: &Shared,
@@ -91,7 +91,7 @@ pub(super) fn content(
     Ok(boxed(log.layer(counted)))
 }
 
-/// Hands each request to what `current` holds when the request comes.
+/// Passes each request to the value of `current` at that time.
 pub(super) fn latest(current: watch::Receiver<Live>) -> Content {
     BoxCloneSyncService::new(service_fn(move |request: Request<Body>| {
         let content = current.borrow().content.clone();
@@ -99,7 +99,7 @@ pub(super) fn latest(current: watch::Receiver<Live>) -> Content {
     }))
 }
 
-/// The same for TCP, whose clients learn that HTTP/3 is spoken on UDP port `port`.
+/// The same for TCP, whose clients get HTTP/3 on UDP port `port` advertised.
 pub(super) fn with_alt_svc(content: Content, port: u16) -> Content {
     let layers = ServiceBuilder::new().layer(AltSvcLayer::new(port, ALT_SVC_AGE));
     boxed(layers.service(content))
@@ -144,7 +144,7 @@ fn route(route: &config::Route, shared: &Shared) -> Result<Route, Failure> {
             (boxed(proxy), route.strip_path)
         }
         (directory, None) => {
-            // One of them is there: reading the configuration saw to it.
+            // One of them is set, which was validated when the configuration was read.
             let directory = directory.as_deref().unwrap_or_else(|| Path::new("."));
             (boxed(files(directory, route, shared)?), true)
         }
@@ -158,7 +158,7 @@ fn route(route: &config::Route, shared: &Shared) -> Result<Route, Failure> {
 }
 
 fn files(directory: &Path, route: &config::Route, shared: &Shared) -> Result<FileService, Failure> {
-    // Checked when it was read.
+    // Validated when it was read.
     let cache_control = route.cache_control.as_deref();
     let cache_control = cache_control.and_then(|value| HeaderValue::from_str(value).ok());
     let options = FileOptions {

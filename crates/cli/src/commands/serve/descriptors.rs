@@ -1,23 +1,23 @@
-//! File descriptors: as many as the system permits, and what they are for.
+//! File descriptors: raises the limit and divides it among uses.
 //!
-//! TCP connections, open files and requests to upstreams take one each. Together they are kept below the
-//! limit of the process, so that none can take those that accepting, logging and reloading need.
+//! TCP connections, open files and requests to upstreams take one each. Together they are limited to
+//! less than the process has, so that descriptors remain for accepting, logging and reloading.
 
 use swiftwater_http::web::proxy::ProxyOptions;
 
 use super::config::Config;
 
-/// Descriptors that are kept for all else, or an eighth of the limit if that is less: sockets for
-/// listening, logs, certificates, directories.
+/// Reserved descriptors, or an eighth of the limit if that is less: listening sockets, logs,
+/// certificates, directories.
 const RESERVE: u64 = 128;
 
-/// Most files that are open at once unless the configuration says otherwise.
+/// Default limit of open files.
 const MOST_FILES: u64 = 65_536;
 
-/// Taken for the limit where there is none, or none is known.
+/// Assumed limit where there is none, or none is known.
 const PLENTY: u64 = 1 << 20;
 
-/// What the descriptors of the process are for.
+/// Division of the descriptors of the process.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Descriptors {
     /// Files that may be open for responses.
@@ -29,9 +29,9 @@ pub(super) struct Descriptors {
 }
 
 impl Descriptors {
-    /// Raises the limit as far as it goes, and shares it out; requests to an upstream have a part if one is
-    /// configured or `may_forward` is true. What the configuration asks for and cannot
-    /// have is said at the level `warn`.
+    /// Raises the limit as far as permitted, and divides it; requests to an upstream get a part if one is
+    /// configured or `may_forward` is true. Configured values that exceed it are logged at the level
+    /// `warn`.
     pub(super) fn obtain(config: &Config, may_forward: bool) -> Self {
         let planned = Self::plan(config, may_forward, raise_limit());
         let wanted = config.limits.connections.get() as usize;
@@ -53,7 +53,7 @@ impl Descriptors {
             .filter(|route| route.get_ref().upstream.is_some())
             .count() as u64;
         let most = ProxyOptions::default().in_flight as u64;
-        // A file may get its first upstream later.
+        // A reload may add the first upstream.
         let upstreams = upstreams.max(u64::from(may_forward));
         let upstream_requests = (upstreams * most).min(usable / 4);
         let files = match config.limits.open_files {
@@ -69,7 +69,7 @@ impl Descriptors {
     }
 }
 
-/// Makes the soft limit of descriptors the hard one, and returns it.
+/// Raises the soft limit of descriptors to the hard one, and returns it.
 #[cfg(unix)]
 fn raise_limit() -> u64 {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

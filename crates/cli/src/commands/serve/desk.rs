@@ -1,4 +1,4 @@
-//! What every QUIC connection is served with.
+//! Serves accepted QUIC connections, by the negotiated protocol.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,19 +18,19 @@ use super::metrics::count_quic;
 use crate::hq;
 use crate::hq::service::serve_connection;
 
-/// What every QUIC connection is served with.
+/// Configuration and content for every QUIC connection.
 #[derive(Clone)]
 pub(super) struct Desk {
     pub(super) http3: H3Server,
     pub(super) content: Content,
     pub(super) live: watch::Receiver<Live>,
     pub(super) draining: watch::Receiver<bool>,
-    /// How long a client may take nothing of a response over `hq-interop`.
+    /// How long a client may leave a response over `hq-interop` unread.
     pub(super) send_timeout: Duration,
 }
 
 impl Desk {
-    /// Serves a connection to its end, and tells what became of it.
+    /// Serves a connection to its end, and reports the result.
     pub(super) async fn serve(self, connection: Connection) {
         let begin = Instant::now();
         let peer = connection.remote_address();
@@ -45,7 +45,7 @@ impl Desk {
             self.serve_http3(connection, Arc::clone(&requests)).await
         };
         let stats = handle.stats();
-        // Early data precede the choice.
+        // Early data arrive before ALPN is confirmed.
         let alpn = alpn.or_else(|| handle.alpn());
         let requests = requests.load(Ordering::Relaxed);
         let elapsed = begin.elapsed();
@@ -60,14 +60,14 @@ impl Desk {
         served.err().map(|error| error.to_string())
     }
 
-    /// Over `hq-interop`, the same content, but for upstreams.
+    /// Over `hq-interop`: the same content, except upstreams.
     async fn serve_files(self, connection: Connection, requests: Arc<AtomicU64>) {
         let content = counted(self.content, requests);
         serve_connection(connection, content, self.draining, self.send_timeout).await;
     }
 }
 
-/// `content`, whose requests are counted.
+/// `content`, with requests counted.
 fn counted(content: Content, requests: Arc<AtomicU64>) -> Content {
     Content::new(service_fn(move |request: Request<Body>| {
         requests.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The end of the server: requests under way may finish.
+//! Graceful end of the server: requests in progress may complete.
 
 use tokio::task::JoinSet;
 use tokio::time::{Duration, timeout};

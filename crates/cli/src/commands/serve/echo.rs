@@ -1,5 +1,5 @@
-//! `serve --webtransport-echo`: a path at which WebTransport sessions get back what they send, for
-//! trying out clients.
+//! `serve --webtransport-echo`: a path whose WebTransport sessions echo all data, for testing
+//! clients.
 
 use std::convert::Infallible;
 use std::time::Instant;
@@ -18,10 +18,10 @@ use super::content::Content;
 use super::live::Live;
 use super::log::Line;
 
-/// Sessions that a connection may have at once.
+/// Concurrent sessions of a connection.
 pub(super) const SESSIONS: u64 = 16;
 
-/// Bytes that are read at once, at most.
+/// Most bytes read at once.
 const CHUNK: usize = 64 << 10;
 
 /// The path of `--webtransport-echo`.
@@ -36,7 +36,7 @@ pub(super) fn parse_path(text: &str) -> Result<String, String> {
     }
 }
 
-/// `content`, but requests for sessions at `path` are accepted and echoed.
+/// `content`, except that requests for sessions at `path` are accepted and echoed.
 pub(super) fn with_echo(content: Content, path: String, live: watch::Receiver<Live>) -> Content {
     BoxCloneSyncService::new(service_fn(move |request: Request<Body>| {
         let content = content.clone();
@@ -73,7 +73,7 @@ pub(super) fn with_echo(content: Content, path: String, live: watch::Receiver<Li
     }))
 }
 
-/// Echoes until the session is over or the server stops; how many bytes that were.
+/// Echoes until the session ends or the server stops; returns the number of bytes.
 async fn echo(session: Session) -> u64 {
     let mut bytes = 0;
     let mut streams = JoinSet::new();
@@ -89,7 +89,7 @@ async fn echo(session: Session) -> u64 {
             }
             datagram = session.recv_datagram() => {
                 let Ok(datagram) = datagram else { break };
-                // As unreliable as datagrams are: without room it is lost.
+                // Datagrams are unreliable: without room it is dropped.
                 if session.try_send_datagram(&datagram).is_ok() {
                     bytes += datagram.len() as u64;
                 }
@@ -101,7 +101,7 @@ async fn echo(session: Session) -> u64 {
     while let Some(copied) = streams.join_next().await {
         bytes += copied.unwrap_or(0);
     }
-    session.close(0, "the server stops");
+    session.close(0, "the server is shutting down");
     bytes
 }
 
@@ -112,8 +112,8 @@ async fn copy_to_new(session: Session, recv: RecvStream) -> u64 {
     }
 }
 
-/// Sends what comes, at the pace at which the client takes it, and ends the way the client does; how
-/// many bytes that were.
+/// Echoes a stream at the rate at which the client reads, and ends it as the client does; returns
+/// the number of bytes.
 async fn copy(mut recv: RecvStream, mut send: SendStream) -> u64 {
     let mut bytes = 0;
     loop {
@@ -127,7 +127,7 @@ async fn copy(mut recv: RecvStream, mut send: SendStream) -> u64 {
                 bytes += len;
             }
             Ok(None) => {
-                // Ending the session takes with it what the client does not have yet.
+                // Ending the session loses data that the client has not received.
                 if send.finish().is_ok() {
                     let _ = send.stopped().await;
                 }

@@ -1,4 +1,4 @@
-//! What became of a connection: one line when it is over.
+//! One log line for each closed connection.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,25 +9,25 @@ use swiftwater_http::tcp::{ConnectionEnd, Outcome};
 
 use super::access_format::{canonical, seconds};
 
-/// A connection that is over.
+/// A closed connection.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct End {
     pub(super) peer: SocketAddr,
-    /// As in ALPN; `-` if none was agreed on.
+    /// As in ALPN; `-` if none was negotiated.
     pub(super) protocol: String,
     pub(super) requests: u64,
-    /// On the wire: UDP payload, or what the TCP socket took.
+    /// On the wire: UDP payload, or bytes of the TCP socket.
     pub(super) bytes_sent: u64,
     pub(super) bytes_received: u64,
     pub(super) seconds: f64,
-    /// Why it ended, if not in good order.
+    /// Why it ended, if not normally.
     pub(super) error: Option<String>,
-    /// What QUIC measured.
+    /// Statistics of QUIC.
     #[serde(flatten)]
     pub(super) quic: Option<Quic>,
 }
 
-/// What QUIC measured.
+/// Statistics of QUIC.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Quic {
     pub(super) rtt_ms: f64,
@@ -38,7 +38,7 @@ pub(super) struct Quic {
 }
 
 impl End {
-    /// Of a QUIC connection.
+    /// Record of a QUIC connection.
     pub(super) fn of_quic(
         peer: SocketAddr,
         alpn: Option<&[u8]>,
@@ -67,7 +67,7 @@ impl End {
         }
     }
 
-    /// Of a TCP connection.
+    /// Record of a TCP connection.
     pub(super) fn of_tcp(end: &ConnectionEnd) -> Self {
         Self {
             peer: canonical(end.peer),
@@ -87,7 +87,7 @@ impl End {
         }
     }
 
-    /// Says it at the level `info`.
+    /// Logs it at the level `info`.
     pub(super) fn trace(&self) {
         let Self {
             peer,
@@ -119,7 +119,7 @@ impl End {
 }
 
 fn name(alpn: Option<&[u8]>) -> String {
-    // Only names that the server offers are ever agreed on.
+    // Only names that the server offers can be negotiated.
     alpn.map_or_else(
         || "-".to_owned(),
         |name| String::from_utf8_lossy(name).into_owned(),

@@ -1,7 +1,7 @@
-//! Lines of the access log and of standard output, written by a thread of its own, so that a slow disk or
-//! a reader that has stopped holds up nobody.
+//! Lines of the access log and of standard output, written by a separate thread, so that a slow disk or a
+//! stopped reader does not block requests.
 //!
-//! A bounded number of lines may wait; further ones are dropped and counted.
+//! A bounded number of lines is queued; further ones are dropped and counted.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -13,33 +13,33 @@ use std::time::{Duration, Instant};
 use super::metrics::LINES_DROPPED;
 use crate::output;
 
-/// Lines that may wait.
+/// Capacity of the queue, lines.
 const BACKLOG: usize = 16_384;
 
-/// Bytes that are written together.
+/// Bytes written at once.
 const BATCH: usize = 64 * 1024;
 
 /// How long the end of a program waits for the last lines.
 const FLUSH_TIME: Duration = Duration::from_secs(2);
 
-/// How often failures are told.
+/// Interval of messages about failures.
 const TELL_INTERVAL: Duration = Duration::from_secs(60);
 
 enum Job {
     Line(String),
-    /// Answered when everything before is written.
+    /// Completed when all earlier lines are written.
     Flush(SyncSender<()>),
 }
 
-/// A running writer. With the last handle it ends, after the lines that wait.
+/// A running writer. It ends with the last handle, after the queued lines.
 #[derive(Clone, Debug)]
 pub(super) struct LineWriter {
     jobs: SyncSender<Job>,
 }
 
 impl LineWriter {
-    /// Appends to `path`, which is made if it is missing; `-` is standard output. What is neither a file
-    /// nor a device is refused: writing to a FIFO, and even opening it, waits for its reader.
+    /// Appends to `path`, which is created if missing; `-` is standard output. A path that is neither a
+    /// file nor a device is rejected: writing to a FIFO, and even opening it, waits for its reader.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         if path.as_os_str() == "-" {
             return Self::stdout();
@@ -67,19 +67,19 @@ impl LineWriter {
         Ok(Self { jobs })
     }
 
-    /// Writes a line, soon. Never blocks.
+    /// Queues a line. Never blocks.
     pub(super) fn line(&self, line: String) {
         if self.jobs.try_send(Job::Line(line)).is_err() {
             metrics::counter!(LINES_DROPPED).increment(1);
         }
     }
 
-    /// Waits, for a moment, until all lines are written. Blocks.
+    /// Waits, with a time limit, until all lines are written. Blocks.
     pub(super) fn flush(&self) {
         let deadline = Instant::now() + FLUSH_TIME;
         let (done, wait) = sync_channel(1);
         let mut job = Job::Flush(done);
-        // A disk that hangs, or a reader that has stopped, must not keep the program.
+        // A disk that hangs, or a stopped reader, must not block the end of the program.
         while let Err(TrySendError::Full(returned)) = self.jobs.try_send(job) {
             if Instant::now() >= deadline {
                 return;
@@ -91,7 +91,7 @@ impl LineWriter {
     }
 }
 
-/// Whether lines can be appended to `path`, as far as can be known without making it.
+/// Whether lines can be appended to `path`, as far as possible without creating it.
 pub(super) fn check(path: &Path) -> io::Result<()> {
     if path.as_os_str() == "-" {
         return Ok(());
@@ -116,11 +116,11 @@ pub(super) fn check(path: &Path) -> io::Result<()> {
 }
 
 fn refused() -> io::Error {
-    let text = "it is no file ('-' writes to standard output)";
+    let text = "it is not a file ('-' writes to standard output)";
     io::Error::new(io::ErrorKind::InvalidInput, text)
 }
 
-/// Opens a file that lines are appended to, without waiting for anybody.
+/// Opens a file for appending, without waiting for a reader.
 fn open_for_appending(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).append(true);
@@ -158,19 +158,19 @@ fn is_writable(metadata: &std::fs::Metadata) -> bool {
     }
 }
 
-/// What the thread has.
+/// State of the thread.
 struct Writing {
     name: &'static str,
     sink: Box<dyn Write + Send>,
     batch: Vec<u8>,
-    /// The last line was written in part.
+    /// The last line was written partially.
     torn: bool,
-    /// When a failure was told last.
+    /// When a failure was last reported.
     told: Option<Instant>,
 }
 
 impl Writing {
-    /// Writes lines until nobody can send any more; what waits together is written together.
+    /// Writes lines until all senders are dropped; queued lines are written together.
     fn run(mut self, jobs: &Receiver<Job>) {
         while let Ok(job) = jobs.recv() {
             let mut next = Some(job);
@@ -182,7 +182,7 @@ impl Writing {
                     }
                     Job::Flush(done) => {
                         self.write();
-                        // Who asked may have lost patience.
+                        // The caller may have reached its time limit.
                         let _ = done.send(());
                     }
                 }
@@ -195,7 +195,8 @@ impl Writing {
         }
     }
 
-    /// Writes the batch. Lines that can't be written are lost and counted; that is told once a minute.
+    /// Writes the batch. Lines that can't be written are lost and counted; that is reported once a
+    /// minute.
     fn write(&mut self) {
         if self.batch.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! The sockets of the server, and what each protocol is configured with.
+//! The sockets of the server, and the configuration of each protocol.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,10 +26,10 @@ use crate::hq;
 use crate::identity::Identity;
 use crate::transport::{listen, server};
 
-/// Ports to try when any will do: one that is free for UDP may be taken for TCP.
+/// Attempts with an OS-chosen port: one that is free for UDP may be in use for TCP.
 const PORT_ATTEMPTS: usize = 20;
 
-/// How long the content of a request may take before its average rate counts.
+/// Time before the average rate of a request's content is checked.
 const BODY_GRACE: Duration = Duration::from_secs(10);
 
 /// The QUIC server, to be bound.
@@ -96,7 +96,7 @@ pub(crate) async fn bind(
     }
 }
 
-/// How fast the content of requests must come.
+/// Minimum rate of request content.
 fn pace(limits: &config::Limits) -> Pace {
     Pace {
         gap: limits.body_timeout.0,
@@ -148,7 +148,8 @@ fn tcp_limits(limits: &config::Limits, connections: usize, budget: &ResponseBudg
     }
 }
 
-/// HTTP/2 and HTTP/1.1 on `listener`, for so many connections at once; clients learn that HTTP/3 is on UDP port `port`.
+/// HTTP/2 and HTTP/1.1 on `listener`, with a limit of concurrent connections; HTTP/3 on UDP port `port` is advertised
+/// to clients.
 pub(super) fn serve_tcp(
     config: &Config,
     connections: usize,

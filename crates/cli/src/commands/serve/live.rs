@@ -1,4 +1,4 @@
-//! What may change while the server runs: content, reports, certificates.
+//! State that may change while the server runs: content, reports, certificates.
 
 use std::io;
 use std::path::Path;
@@ -17,7 +17,7 @@ use super::reports::Reports;
 use crate::exit::{Exit, Failure, plain_io_error};
 use crate::logging::Logging;
 
-/// What requests are answered with that come now.
+/// Content for new requests.
 #[derive(Clone)]
 pub(super) struct Live {
     pub(super) content: Content,
@@ -25,7 +25,7 @@ pub(super) struct Live {
 }
 
 impl Live {
-    /// What `config` asks for. The access log is opened anew.
+    /// Applies `config`. The access log is reopened.
     pub(super) fn new(config: &Config, shared: &Shared, json: bool) -> Result<Self, Failure> {
         let reports = Reports::open(&config.log, json).map_err(|error| {
             let path = config.log.access.as_deref().unwrap_or("-".as_ref());
@@ -38,16 +38,16 @@ impl Live {
     }
 }
 
-/// Says which access log can't be written.
+/// Adds the path of the access log to an error.
 pub(super) fn access_log_failure(path: &Path, error: &io::Error) -> Failure {
     let (path, why) = (path.display(), plain_io_error(error));
     Failure::new(Exit::LocalFile, format_args!("access log {path}: {why}"))
 }
 
-/// Reads the configuration again when it is told to.
+/// Reloads the configuration on request.
 pub(super) struct Reloader<'a> {
     pub(super) args: &'a ServeArgs,
-    /// The configuration that the server was started with.
+    /// The configuration at the start of the server.
     pub(super) started: &'a Config,
     pub(super) live: watch::Sender<Live>,
     pub(super) certificates: Arc<Certificates>,
@@ -56,8 +56,8 @@ pub(super) struct Reloader<'a> {
 }
 
 impl Reloader<'_> {
-    /// Reads the file and the certificates. After an error everything stays as it was. Blocks for as
-    /// long as a few small files take.
+    /// Reads the file and the certificates. After an error everything stays unchanged. Blocks for
+    /// the time of reading a few small files.
     pub(super) fn reload(&self) {
         let json = self.args.json;
         match self.try_reload() {
@@ -78,7 +78,7 @@ impl Reloader<'_> {
         let config = effective(self.args)?;
         let next = certificates(&identities(&config)?)?;
         let live = Live::new(&config, &self.shared, self.args.json)?;
-        // Nothing can fail from here on.
+        // No step can fail from here on.
         self.certificates.replace_with(&next);
         self.live.send_replace(live);
         self.logging
@@ -87,7 +87,7 @@ impl Reloader<'_> {
     }
 }
 
-/// Settings that differ and can't change while the server runs.
+/// Changed settings that can't be applied without a restart.
 fn needs_restart(started: &Config, now: &Config) -> Vec<&'static str> {
     let differs = [
         ("listen", started.listen != now.listen),

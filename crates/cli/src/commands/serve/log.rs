@@ -1,4 +1,4 @@
-//! What a server prints: where it listens, and a line for each request.
+//! Output of a server: its addresses, and a line for each request.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::identity::Identity;
 use crate::output;
 use crate::table;
 
-/// An event as programs read it.
+/// An event in machine-readable form.
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(super) enum Event<'a> {
@@ -28,7 +28,7 @@ pub(super) enum Event<'a> {
         protocol: &'a str,
         method: &'a str,
         path: &'a str,
-        /// None if there was no answer.
+        /// `None` if there was no response.
         status: Option<u16>,
         bytes: u64,
         seconds: f64,
@@ -49,32 +49,32 @@ pub(super) enum Event<'a> {
 impl Event<'_> {
     /// The event as a line of JSON.
     pub(super) fn to_text(&self) -> String {
-        // There is nothing in it that JSON could not say.
+        // All values can be represented in JSON.
         serde_json::to_string(self).unwrap_or_default()
     }
 }
 
-/// Says that the configuration was read again.
+/// Reports that the configuration was reloaded.
 pub(super) fn announce_reload(needs_restart: &[&'static str], reports: &Reports, json: bool) {
     reports.event(&Event::Reloaded { needs_restart });
     if json {
         return;
     }
-    output::note("configuration and certificates were read again");
+    output::note("configuration and certificates were reloaded");
     if !needs_restart.is_empty() {
         let names = needs_restart.join(", ");
         output::note(&format!("these changes need a restart: {names}"));
     }
 }
 
-/// Says that it could not be read, and that nothing changed.
+/// Reports that it could not be reloaded, and that nothing changed.
 pub(super) fn announce_failed_reload(failure: &Failure, reports: &Reports) {
-    output::note(&format!("the old configuration stays: {failure}"));
+    output::note(&format!("the old configuration stays in use: {failure}"));
     let error = failure.to_string();
     reports.event(&Event::ReloadFailed { error });
 }
 
-/// Says by which versions of HTTP the server is reached.
+/// Reports by which HTTP versions the server is reached.
 pub(super) fn announce_protocols(
     address: SocketAddr,
     tcp: bool,
@@ -91,7 +91,7 @@ pub(super) fn announce_protocols(
     })
 }
 
-/// How a browser is made to come over HTTP/3 although it does not trust the certificate.
+/// Browser flags for HTTP/3 with an untrusted certificate.
 pub(super) fn announce_browser(
     address: SocketAddr,
     identity: &Identity,
@@ -103,12 +103,12 @@ pub(super) fn announce_browser(
     let (url, authority) = (url(address), authority(address));
     let spki = identity.spki_text();
     output::line(&format!(
-        "  Chromium comes over HTTP/3 with --origin-to-force-quic-on={authority} \\\n    \
+        "  Chromium uses HTTP/3 with --origin-to-force-quic-on={authority} \\\n    \
          --ignore-certificate-errors-spki-list={spki} --user-data-dir=/tmp/swiftwater-chromium {url}"
     ))
 }
 
-/// What clients on this machine reach the server by: every address is `localhost` to them.
+/// The authority for clients on this machine: `localhost` for a wildcard address.
 fn authority(address: SocketAddr) -> String {
     if address.ip().is_unspecified() {
         format!("localhost:{}", address.port())
@@ -121,7 +121,7 @@ fn url(address: SocketAddr) -> String {
     format!("https://{}/", authority(address))
 }
 
-/// Says which certificates there are beside the first.
+/// Lists the certificates after the first.
 pub(super) fn announce_others(others: &[Identity], json: bool) -> Result<(), Failure> {
     if json {
         return Ok(());
@@ -134,7 +134,7 @@ pub(super) fn announce_others(others: &[Identity], json: bool) -> Result<(), Fai
     Ok(())
 }
 
-/// Says where the counts are.
+/// Reports the address of the metrics.
 pub(super) fn announce_metrics(address: SocketAddr, json: bool) -> Result<(), Failure> {
     if json {
         return output::json(&Event::Metrics { address });
@@ -142,7 +142,7 @@ pub(super) fn announce_metrics(address: SocketAddr, json: bool) -> Result<(), Fa
     output::line(&format!("metrics: http://{address}/metrics"))
 }
 
-/// One request that is over.
+/// A completed request.
 pub(super) struct Line<'a> {
     pub(super) client: SocketAddr,
     pub(super) protocol: &'a str,
@@ -154,7 +154,7 @@ pub(super) struct Line<'a> {
     pub(super) error: Option<String>,
 }
 
-/// Says what is served, where, and how to trust it.
+/// Reports the content, the addresses, and how to trust the certificate.
 pub(crate) fn announce(
     server: &Server,
     identity: &Identity,
@@ -174,7 +174,7 @@ pub(crate) fn announce(
     output::line(&format!("{what}, port {address}"))?;
     if identity.development {
         let made = if identity.created {
-            ", made just now"
+            ", created just now"
         } else {
             ""
         };
@@ -187,7 +187,7 @@ pub(crate) fn announce(
 }
 
 impl Line<'_> {
-    /// For programs.
+    /// Machine-readable form.
     pub(super) fn to_json(&self) -> String {
         let event = Event::Served {
             client: self.client,
@@ -202,7 +202,7 @@ impl Line<'_> {
         event.to_text()
     }
 
-    /// For people.
+    /// Human-readable form.
     pub(super) fn to_text(&self) -> String {
         let (client, protocol, method) = (self.client, self.protocol, one_line(self.method));
         let path = one_line(self.path);

@@ -1,7 +1,7 @@
-//! Counts for Prometheus, on a port of their own.
+//! Metrics for Prometheus, on a separate port.
 //!
-//! Those of requests come from `swiftwater-http`'s `MetricsLayer`; here are those of connections.
-//! What QUIC sent and lost is added when a connection ends.
+//! Metrics of requests come from `swiftwater-http`'s `MetricsLayer`; this module has those of
+//! connections. Packets that QUIC sent and lost are added when a connection ends.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -27,18 +27,18 @@ const ENDED: &str = "swiftwater_connections_ended_total";
 const HANDSHAKES_FAILED: &str = "swiftwater_handshakes_failed_total";
 const RELOADS: &str = "swiftwater_reloads_total";
 
-/// Where requests for the counts are answered.
+/// Where requests for the metrics are answered.
 pub(super) struct Exporter {
     shown: PrometheusService,
     listener: TcpListener,
 }
 
 impl Exporter {
-    /// Starts to count, and binds the port.
+    /// Starts to record, and binds the port.
     pub(super) async fn bind(address: SocketAddr) -> Result<Self, Failure> {
         let recorder = prometheus().map_err(|error| Failure::new(Exit::Failure, error))?;
         let shown = PrometheusService::new(recorder.handle());
-        // Fails only if something counts already; then this shows nothing, but harms nobody.
+        // Fails only if a recorder is installed already; then this one shows nothing, without harm.
         let _ = metrics::set_global_recorder(recorder);
         describe();
         process_metrics::describe();
@@ -50,12 +50,12 @@ impl Exporter {
         Ok(Self { shown, listener })
     }
 
-    /// The address that was bound.
+    /// The bound address.
     pub(super) fn address(&self) -> Option<SocketAddr> {
         self.listener.local_addr().ok()
     }
 
-    /// Answers at `/metrics`, asking `endpoint` and `tcp_connections` each time.
+    /// Answers at `/metrics`, querying `endpoint` and `tcp_connections` each time.
     pub(super) fn serve(
         self,
         endpoint: Endpoint,
@@ -72,7 +72,7 @@ impl Exporter {
                 if is_here {
                     shown.oneshot(request).await
                 } else {
-                    let text = "the counts are at /metrics";
+                    let text = "the metrics are at /metrics";
                     let response: Response<Body> = text_response(StatusCode::NOT_FOUND, text);
                     Ok::<_, Infallible>(response)
                 }
@@ -109,7 +109,7 @@ fn describe() {
     );
 }
 
-/// Takes over what others count.
+/// Updates gauges from other components.
 fn refresh(endpoint: &Endpoint, tcp_connections: usize) {
     process_metrics::refresh();
     let stats = endpoint.stats();
@@ -145,7 +145,7 @@ fn refresh(endpoint: &Endpoint, tcp_connections: usize) {
     }
 }
 
-/// Counts a QUIC connection that is over.
+/// Counts a closed QUIC connection.
 pub(super) fn count_quic(end: &End, stats: &ConnectionStats) {
     counter!(ENDED, "protocol" => end.protocol.clone()).increment(1);
     counter!("swiftwater_quic_bytes_sent_total").increment(end.bytes_sent);
@@ -157,7 +157,7 @@ pub(super) fn count_quic(end: &End, stats: &ConnectionStats) {
     counter!("swiftwater_quic_bytes_retransmitted_total").increment(again);
 }
 
-/// Counts a TCP connection that is over.
+/// Counts a closed TCP connection.
 pub(super) fn count_tcp(end: &ConnectionEnd, shown: &End) {
     match end.outcome {
         Outcome::HandshakeFailed(_) | Outcome::HandshakeTimeout => {

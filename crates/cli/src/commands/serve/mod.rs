@@ -1,14 +1,13 @@
 //! `serve`: directories and upstreams over HTTP/3, HTTP/2 and HTTP/1.1 on one port number, and files
-//! over `hq-interop` where that is asked for.
+//! over `hq-interop` on request.
 //!
-//! - [`args`], [`config`]: what is asked for.
-//! - `live`: what changes on SIGHUP: content, reports, certificates.
-//! - `listeners`, `desk`, `drain`: sockets, connections, their end.
-//! - `content`, `router`: what requests are answered with; `echo`: WebTransport sessions.
-//! - `reports`, `line_writer`, `access_format`, `ends`, `log`, `metrics`, `process_metrics`: what is told
-//!   of it.
-//! - `descriptors`: how many files and connections there may be; `secrets`: what is kept for the next
-//!   process.
+//! - [`args`], [`config`]: flags and configuration.
+//! - `live`: state that changes on SIGHUP: content, reports, certificates.
+//! - `listeners`, `desk`, `drain`: sockets, connections, graceful end.
+//! - `content`, `router`: content for requests; `echo`: WebTransport sessions.
+//! - `reports`, `line_writer`, `access_format`, `ends`, `log`, `metrics`, `process_metrics`: logs and
+//!   metrics.
+//! - `descriptors`: division of file descriptors; `secrets`: state kept for the next process.
 
 mod access_format;
 pub mod args;
@@ -74,7 +73,7 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
     let descriptors = Descriptors::obtain(&config, args.config.is_some());
     let shared = Shared::new(&descriptors, &config);
     logging.set_level(config.log.level.map(LogLevel::as_str));
-    // Before anybody can know that the server runs: signals would just end it.
+    // Before the server is announced: unhandled signals would end it without draining.
     let mut stops = StopRequests::new()?;
     let reloads = ReloadRequests::new()?;
     let exporter = match config.metrics.listen {
@@ -92,7 +91,7 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
     announce_others(&identities[1..], args.json)?;
     announce_protocols(server.local_addr(), config.tcp, args.json)?;
     announce_browser(server.local_addr(), &identities[0], args.json)?;
-    // One for HTTP/3 and TCP together.
+    // One budget for HTTP/3 and TCP together.
     let responses = ResponseBudget::new(config.limits.response_memory.get() as usize);
     let tcp = match listener {
         Some(listener) => {
@@ -133,12 +132,12 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
     let outcome = finish(&mut connections, tcp, config.grace.0, &mut stops).await;
     farewell(&server).await;
     let reports = current.borrow().reports.clone();
-    // Failing means that the runtime ends, and the lines with it.
+    // A failure means that the runtime ends, and the log with it.
     let _ = tokio::task::spawn_blocking(move || reports.flush()).await;
     outcome
 }
 
-/// `--check-config`: tries everything, but makes no files.
+/// `--check-config`: checks everything, but creates no files.
 fn check(config: Config, json: bool) -> Result<(), Failure> {
     if let Some(path) = &config.log.access {
         line_writer::check(path).map_err(|error| live::access_log_failure(path, &error))?;
@@ -150,7 +149,7 @@ fn check(config: Config, json: bool) -> Result<(), Failure> {
     output::line("the configuration can be served")
 }
 
-/// What QUIC connections are served with.
+/// Configuration and content of QUIC connections.
 fn desk(
     args: &ServeArgs,
     config: &Config,
@@ -176,7 +175,7 @@ fn desk(
     }
 }
 
-/// Serves what comes, until the server is closed.
+/// Serves connections until the server is closed.
 async fn accept(
     server: &Server,
     desk: &Desk,
@@ -196,7 +195,7 @@ async fn accept(
     }
 }
 
-/// What the first line says.
+/// The text of the first line.
 fn what(config: &Config) -> String {
     let routes = config.sites.iter().flat_map(|site| &site.get_ref().routes);
     let mut routes = routes.map(toml::Spanned::get_ref);
@@ -235,7 +234,7 @@ fn start_metrics(
     exporter.serve(server.endpoint().clone(), count).map(Some)
 }
 
-/// The certificate that the flags of another command ask for.
+/// The certificate of the flags of another command.
 pub(crate) fn identity(args: &IdentityArgs) -> Result<Identity, Failure> {
     if let (Some(cert), Some(key)) = (&args.cert, &args.key) {
         return Identity::from_files(cert, key);

@@ -1,5 +1,5 @@
-//! Counts of the process, by the names that Prometheus' client libraries have for them, and the version.
-//! Where the system does not tell, they are left out.
+//! Counts of the process, with the names used by Prometheus' client libraries, and the version. Metrics
+//! that the system does not provide are left out.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -29,7 +29,7 @@ pub(super) fn describe() {
     gauge!(BUILD, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
 }
 
-/// Asks the system anew.
+/// Queries the system.
 pub(super) fn refresh() {
     set(MEMORY, resident_bytes());
     set(OPEN, open_descriptors());
@@ -55,7 +55,7 @@ fn resident_bytes() -> Option<f64> {
 
 #[cfg(target_os = "linux")]
 fn open_descriptors() -> Option<f64> {
-    // One is that of the directory that is read.
+    // One is the descriptor of the directory being read.
     let count = std::fs::read_dir("/proc/self/fd").ok()?.count();
     Some(count.saturating_sub(1) as f64)
 }

@@ -1,5 +1,5 @@
-//! Who is told of requests and of connections that are over: standard output, the access log, the
-//! counts.
+//! Destinations of reports about completed requests and closed connections: standard output, access
+//! log, metrics.
 
 use std::io;
 use std::path::Path;
@@ -15,7 +15,7 @@ use super::ends::End;
 use super::line_writer::LineWriter;
 use super::log::{Event, Line};
 
-/// Where reports go.
+/// The destinations.
 #[derive(Clone, Debug)]
 pub(super) struct Reports {
     /// Whether standard output has events as JSON.
@@ -28,11 +28,11 @@ pub(super) struct Reports {
 }
 
 impl Reports {
-    /// What the configuration asks for; the access log is opened anew.
+    /// Destinations of the configuration; the access log is reopened.
     pub(super) fn open(log: &Log, json: bool) -> io::Result<Self> {
         let file = log.access.as_deref().map(LineWriter::open).transpose()?;
         let to_stdout = log.access.as_deref() == Some(Path::new("-"));
-        // Two kinds of lines on one stream would serve nobody.
+        // Two formats on one stream would be unusable.
         let json = json && !to_stdout;
         let stdout = (json || file.is_none()).then(LineWriter::stdout);
         Ok(Self {
@@ -43,7 +43,7 @@ impl Reports {
         })
     }
 
-    /// A request is over.
+    /// A request is complete.
     pub(super) fn request(&self, record: &Record) {
         self.write(record);
         let Some(client) = record.peer.map(canonical) else {
@@ -53,7 +53,7 @@ impl Reports {
             Some(Ending::Complete) => None,
             Some(Ending::Failed) => Some("the content could not be read".to_owned()),
             Some(Ending::Abandoned) => Some("the client went away".to_owned()),
-            None => Some("the client did not wait for the answer".to_owned()),
+            None => Some("the client did not wait for the response".to_owned()),
         };
         self.line(&Line {
             client,
@@ -67,7 +67,7 @@ impl Reports {
         });
     }
 
-    /// A connection is over.
+    /// A connection is closed.
     pub(super) fn connection(&self, end: &End) {
         end.trace();
         if let Some(file) = &self.file
@@ -77,7 +77,7 @@ impl Reports {
         }
     }
 
-    /// Something happened that programs want to know.
+    /// An event for machine-readable output.
     pub(super) fn event(&self, event: &Event<'_>) {
         if self.json
             && let Some(stdout) = &self.stdout
@@ -86,7 +86,7 @@ impl Reports {
         }
     }
 
-    /// Waits, for a moment, until everything is written. Blocks.
+    /// Waits, with a time limit, until everything is written. Blocks.
     pub(super) fn flush(&self) {
         for writer in self.file.iter().chain(&self.stdout) {
             writer.flush();
@@ -102,7 +102,7 @@ impl Reports {
         });
     }
 
-    /// A line on standard output. Those for people are for who has no access log.
+    /// A line on standard output. Human-readable lines are only printed without an access log.
     pub(super) fn line(&self, line: &Line<'_>) {
         if let Some(stdout) = &self.stdout {
             stdout.line(if self.json {

@@ -1,5 +1,5 @@
-//! Which content a request is for: by its host, then by what its path means ([`RequestPath`]), which is
-//! also what files are looked for by.
+//! Selects the content of a request by its host, then by its decoded path ([`RequestPath`]), which is
+//! also used to look up files.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -20,20 +20,20 @@ use super::content::Content;
 pub(super) struct Router {
     sites: Vec<Routes>,
     exact: BTreeMap<String, usize>,
-    /// By what is behind the `*`, beginning with a dot.
+    /// By the suffix after the `*`, starting with a dot.
     below: BTreeMap<String, usize>,
-    /// For hosts that nobody else has.
+    /// For hosts of no other site.
     default: Option<usize>,
 }
 
-/// What is where on a site.
+/// The routes of a site.
 type Routes = Vec<Route>;
 
-/// What is below a path.
+/// The content below a path.
 #[derive(Clone)]
 pub(super) struct Route {
     pub(super) path: RoutePath,
-    /// Whether the content sees paths without that of the route.
+    /// Whether the route's path is removed for the content.
     pub(super) strip: bool,
     /// Whether the path itself is a directory, whose name ends in a slash.
     pub(super) directory: bool,
@@ -44,7 +44,7 @@ impl Router {
     /// Adds a site for `hosts`, for all others if there are none.
     pub(super) fn add(&mut self, hosts: &[HostPattern], mut routes: Vec<Route>) {
         let index = self.sites.len();
-        // The longest that fits comes first.
+        // Sorted by length, the longest first.
         routes.sort_by_key(|route| std::cmp::Reverse(route.path.as_str().len()));
         self.sites.push(routes);
         if hosts.is_empty() {
@@ -75,13 +75,13 @@ impl Router {
             Choice::Route(route, _)
                 if !route.directory && request.version() == Version::HTTP_09 =>
             {
-                // It has no way to carry what upstreams are told and answer.
+                // `hq-interop` can't carry the fields that upstreams exchange.
                 let text = "only files are served over hq-interop";
                 Ok(text_response(StatusCode::FORBIDDEN, text))
             }
             Choice::Route(route, rest) => route.answer(request, rest).await,
             Choice::Refused => {
-                let text = "the path might mean another one";
+                let text = "other programs may interpret the path differently";
                 Ok(text_response(StatusCode::BAD_REQUEST, text))
             }
             Choice::None => Ok(text_response(StatusCode::NOT_FOUND, "")),
@@ -100,11 +100,11 @@ impl Router {
     }
 }
 
-/// What a path leads to.
+/// Result of routing a path.
 enum Choice<'a> {
-    /// A route, and the rest of the path behind the route's own.
+    /// A route, and the rest of the path after the route's own.
     Route(&'a Route, &'a str),
-    /// Programs differ in how they read the path, and some may take it for one of another route.
+    /// Programs differ in how they interpret the path, and some may resolve it to another route's.
     Refused,
     None,
 }
@@ -117,7 +117,7 @@ fn choose<'a>(routes: &'a [Route], path: &'a str) -> Choice<'a> {
         return Choice::Route(only, path);
     }
     if !path.starts_with('/') {
-        // OPTIONS * and CONNECT: only who has all paths has these.
+        // OPTIONS * and CONNECT: only a route for all paths matches.
         let all = routes.iter().find(|route| route.path.as_str() == "/");
         return all.map_or(Choice::None, |route| Choice::Route(route, path));
     }
@@ -127,7 +127,7 @@ fn choose<'a>(routes: &'a [Route], path: &'a str) -> Choice<'a> {
     if meaning.is_ambiguous() || has_dot_segments(path) {
         return Choice::Refused;
     }
-    // The longest comes first.
+    // The longest first.
     let found = routes.iter().find_map(|route| {
         let rest = meaning.strip_prefix(route.path.as_str())?;
         Some(Choice::Route(route, rest))
@@ -136,7 +136,7 @@ fn choose<'a>(routes: &'a [Route], path: &'a str) -> Choice<'a> {
 }
 
 impl Route {
-    /// Answers a request whose path has `rest` behind the path of the route.
+    /// Answers a request whose path has `rest` after the route's path.
     async fn answer(
         &self,
         request: Request<Body>,
@@ -151,7 +151,7 @@ impl Route {
             let target = with_query(&format!("{prefix}/"), query);
             return Ok(redirect(&target));
         }
-        // Two slashes at the beginning would name a host to some.
+        // Some programs interpret two slashes at the start as a host.
         let rest = format!("/{}", rest.trim_start_matches('/'));
         let target = with_query(&rest, query);
         let Some(request) = with_target(request, &target) else {
@@ -163,8 +163,8 @@ impl Route {
     }
 }
 
-/// Whether `path` has a segment that means this directory or the one above, however it is written. Files
-/// are found all the same where `.` stands; upstreams see paths as they were sent.
+/// Whether `path` has a segment `.` or `..` in any encoding. File look-up ignores `.`; upstreams get
+/// paths as they were sent.
 fn has_dot_segments(path: &str) -> bool {
     path.split('/').any(|segment| {
         let plain = segment.replace("%2e", ".").replace("%2E", ".");
@@ -179,7 +179,7 @@ fn with_query(path: &str, query: Option<&str>) -> String {
     }
 }
 
-/// `request` for another path and query; `None` if that is none.
+/// `request` for another path and query; `None` if it is invalid.
 fn with_target(mut request: Request<Body>, target: &str) -> Option<Request<Body>> {
     let mut parts = std::mem::take(request.uri_mut()).into_parts();
     parts.path_and_query = Some(target.parse::<PathAndQuery>().ok()?);
@@ -195,13 +195,13 @@ fn redirect(target: &str) -> Response<Body> {
     response
 }
 
-/// Puts the prefix, which the content does not know, before the path in `Location`.
+/// Adds the removed prefix to the path in `Location`.
 fn restore_location(response: &mut Response<Body>, prefix: &str) {
     let location = response.headers().get(LOCATION);
     let Some(path) = location.and_then(|value| value.to_str().ok()) else {
         return;
     };
-    // Two slashes begin another host.
+    // Two slashes start another host.
     if path.starts_with('/')
         && !path.starts_with("//")
         && let Ok(value) = HeaderValue::from_str(&format!("{prefix}{path}"))
@@ -217,7 +217,7 @@ mod tests {
 
     use super::*;
 
-    /// Routes whose content nobody asks for.
+    /// Routes whose content is never requested.
     fn routes(paths: &[&str]) -> Routes {
         let content = service_fn(|_| async { Ok(text_response(StatusCode::OK, "")) });
         let paths = paths.iter().map(|path| {
@@ -234,7 +234,7 @@ mod tests {
         router.sites.remove(0)
     }
 
-    /// The path of the chosen route and the rest; `Err` if the path is refused.
+    /// The path of the chosen route and the rest; `Err` if the path is rejected.
     fn chosen(routes: &Routes, path: &str) -> Result<Option<(String, String)>, ()> {
         match choose(routes, path) {
             Choice::Route(route, rest) => {
@@ -304,7 +304,7 @@ mod tests {
         ] {
             assert_eq!(chosen(&several, path), Err(()), "{path}");
             assert_eq!(chosen(&partial, path), Err(()), "{path}");
-            // There is nothing that they could be mistaken for.
+            // No path could be confused with another route's.
             leads(&whole, path, "/", path);
         }
         for path in ["/...", "/.well-known/x", "/a..b", "/%2e%2e%2e", "/a;b"] {
@@ -312,7 +312,7 @@ mod tests {
         }
     }
 
-    /// Pieces of which paths are made that some read as others.
+    /// Segments that programs interpret differently, from which paths are built.
     fn path() -> impl Strategy<Value = String> {
         let piece = prop::sample::select(vec![
             "/", "//", "a", "%61", "b", "%2f", "%2F", "%5c", "\\", ".", "%2e", "..", ";", "%",
@@ -322,8 +322,8 @@ mod tests {
     }
 
     proptest! {
-        /// A path and its plainest spelling have the same route, and whoever looks for files by the rest
-        /// of the path is below that route and below no other.
+        /// A path and its canonical spelling have the same route, and a file look-up by the rest of the
+        /// path stays below that route.
         #[test]
         fn the_route_of_a_path_is_that_of_its_meaning(path in path()) {
             let routes = routes(&["/", "/a", "/a/b", "/x"]);

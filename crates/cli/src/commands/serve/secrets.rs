@@ -1,4 +1,4 @@
-//! The secrets that the next process at this address has, too.
+//! The secrets that the next process at this address shares.
 
 use swiftwater::tls::EndpointSecrets;
 
@@ -7,8 +7,8 @@ use crate::exit::Failure;
 use crate::identity::default_state_dir;
 use crate::secrets::{default_file, from_file};
 
-/// Those of the file that the configuration names, else those of this address in the state directory. None
-/// if there is neither a file nor a directory for one, or if the port is any: the process then has its own.
+/// The secrets in the configured file, else those of this address in the state directory. `None` without a
+/// file or directory, or with an OS-chosen port: the process then generates its own.
 pub(super) fn kept(config: &Config) -> Result<Option<EndpointSecrets>, Failure> {
     if let Some(file) = &config.transport.secrets {
         return from_file(file).map(Some);
@@ -23,12 +23,12 @@ pub(super) fn kept(config: &Config) -> Result<Option<EndpointSecrets>, Failure> 
     let kept = state_dir.and_then(|directory| from_file(&default_file(&directory, config.listen)));
     Ok(kept
         .inspect_err(|failure| {
-            tracing::warn!(%failure, "clients will not notice a restart at once");
+            tracing::warn!(%failure, "clients will not detect a restart at once");
         })
         .ok())
 }
 
-/// Whether the file that the configuration names can be used, if it is there already.
+/// Whether the configured file can be used, if it exists.
 pub(super) fn check(config: &Config) -> Result<(), Failure> {
     match &config.transport.secrets {
         Some(file) if file.exists() => from_file(file).map(drop),

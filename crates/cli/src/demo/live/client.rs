@@ -1,5 +1,5 @@
-//! The client of a showing: asks for the stream and checks every byte of it. What a viewer sees of it is
-//! in `viewer.rs`.
+//! The client of a showing: requests the stream and checks every byte. The model of the viewer is in
+//! `viewer.rs`.
 
 use swiftwater::{Connection, RecvStream};
 use swiftwater_media::Frame;
@@ -11,8 +11,8 @@ use crate::exit::{Exit, Failure};
 /// Bytes read at a time, at most.
 const PIECE: usize = 64 << 10;
 
-/// Gets the whole stream and tells `on_frame` of each frame as soon as it is complete, and whether its
-/// payload is what was meant. Fails if the connection does, or if frames can't be told apart.
+/// Reads the whole stream and calls `on_frame` for each complete video frame, with whether its payload
+/// is correct. Fails if the connection does, or if a frame header is invalid.
 pub(super) async fn watch(
     connection: &Connection,
     schedule: &Schedule,
@@ -30,7 +30,7 @@ pub(super) async fn watch(
         let mut bytes = [0; HEADER];
         let read = recv.read_exact(&mut bytes).await;
         read.map_err(|error| lost(&error))?;
-        // Beyond a wrong header nothing can be told apart any more.
+        // After a wrong header the frame boundaries are unknown.
         let frame = read_header(&bytes).filter(|frame| frame == expected);
         let frame = frame.ok_or_else(|| {
             let index = expected.index;

@@ -1,4 +1,4 @@
-//! How a showing went over time: samples in regular steps.
+//! Time series of a showing: samples at a fixed interval.
 
 use swiftwater_media::player::PlayerState;
 
@@ -8,28 +8,28 @@ use super::variant::Variant;
 /// Samples over which loss is averaged: two seconds.
 const WINDOW: usize = 20;
 
-/// One moment of a variant. Counters count from the beginning.
+/// One sample of a variant. Counters count from the start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     /// Seconds since the viewer's request.
     pub at: f64,
     /// Play time in the buffer.
     pub buffer_ms: f64,
-    /// What the player did; `None` before the first frame.
+    /// State of the player; `None` before the first frame.
     pub state: Option<PlayerState>,
-    /// Replicas per lost datum that the policy granted.
+    /// Replicas per lost data range that the policy permits.
     pub level: u32,
-    /// Packets that the link was given towards the viewer, and those it lost.
+    /// Packets sent on the link to the viewer, and those that it lost.
     pub packets: (u64, u64),
 }
 
 impl Sample {
-    /// The state of a variant now.
+    /// The present state of a variant.
     pub fn of(variant: &Variant) -> Self {
         let level = variant.stats().reinjector.redundancy_level;
         let link = variant.link();
         let viewer = variant.viewer();
-        // Read under the lock: a player is not asked about times before its last frame.
+        // Read under the lock, so that the time is not before the last frame.
         let now = variant.now();
         Self {
             at: now.saturating_since(viewer.asked()).as_secs_f64(),
@@ -41,8 +41,8 @@ impl Sample {
     }
 }
 
-/// The link's loss in percent over the two seconds before each sample, with the sample's time; where
-/// nothing was sent there is no point.
+/// The link's loss in percent over the two seconds before each sample, with the sample's time;
+/// intervals without packets have no point.
 pub fn loss(samples: &[Sample]) -> Vec<(f64, f64)> {
     let mut points = Vec::with_capacity(samples.len());
     for (n, sample) in samples.iter().enumerate() {

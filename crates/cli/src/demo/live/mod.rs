@@ -1,5 +1,5 @@
-//! `demo live`: one live stream, sent at the same time over as many lossy links as there are ways to
-//! repair losses, and what each viewer saw.
+//! `demo live`: one live stream, sent at the same time over one lossy link per recovery policy, and
+//! the playback quality of each viewer.
 //!
 //! ```text
 //! Plan --connect--> Variant (server, relay, client) for each recovery
@@ -38,30 +38,30 @@ use crate::progress::{Board, Progress};
 use crate::runtime::{interrupted, stop_requested};
 use crate::table;
 
-/// Between samples.
+/// Interval of samples.
 const SAMPLE: Duration = Duration::from_millis(100);
 
-/// Samples between redraws of the live table, and between lines where there is no terminal.
+/// Samples between redraws of the live table, and between lines without a terminal.
 const REDRAW: usize = 5;
 const LINE: usize = 50;
 
-/// How much longer than the stream a showing may take. A link that can't carry the video would take
-/// for ever.
+/// How much longer than the stream a showing may take. On a link that can't carry the video it
+/// would never end.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// A variant and how it went.
+/// A variant and its time series.
 struct Shown {
     variant: Arc<Variant>,
     samples: Vec<Sample>,
 }
 
-/// Why a showing ended.
+/// How a showing ended.
 enum End {
-    /// Everything was shown.
+    /// Completely.
     Complete,
-    /// Time was up.
+    /// By its time limit.
     Late,
-    /// The user has seen enough.
+    /// By the user.
     Stopped,
 }
 
@@ -170,7 +170,7 @@ async fn show(
     }
 }
 
-/// Shows where the showing is, if it is time to.
+/// Shows the progress of the showing when due.
 fn report(plan: &Plan, shown: &[Shown], progress: &Progress, board: &Board, tick: usize) {
     let rows = || shown.iter().map(|one| Row::of(&one.variant, plan));
     if plan.json {
@@ -208,13 +208,15 @@ fn tell(
         output::line(&format!("\n{}\n", words::MEANING))?;
         match end {
             End::Complete => {}
-            // The player of a late start may have some of the video left to show.
+            // After a late start the player may have video left.
             End::Late if rows.iter().all(|row| row.complete) => {
-                output::line("time was up before all of it was shown; everything had arrived")?;
+                output::line(
+                    "the time limit was reached before all of it was shown; everything had arrived",
+                )?;
             }
             End::Late => {
                 output::line(
-                    "time was up before everything arrived: the transport did not keep up with the video",
+                    "the time limit was reached before everything arrived: the transport did not keep up with the video",
                 )?;
             }
             End::Stopped => output::line("stopped early")?,
@@ -237,7 +239,7 @@ fn tell(
     Ok(())
 }
 
-/// How each recovery fared beside the plain one, a sentence in a line.
+/// Comparison of each recovery with the plain one, one sentence per line.
 fn conclusions(rows: &[Row]) -> Vec<String> {
     let Some((plain, others)) = rows.split_first() else {
         return Vec::new();

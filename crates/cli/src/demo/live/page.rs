@@ -1,5 +1,4 @@
-//! The page of a showing: what the viewers got, charts, table, what was run. One file that opens without
-//! a network.
+//! The HTML page of a showing: results, charts, table, parameters. One self-contained file.
 
 use std::path::Path;
 
@@ -20,14 +19,14 @@ use crate::table;
 /// Points of a distribution at most.
 const MAX_POINTS: usize = 1000;
 
-/// Height of a panel that stands alone, and of one among several, pixels.
+/// Height of a single panel, and of one among several, pixels.
 const ALONE: u32 = 320;
 const PANEL: u32 = 150;
 
-/// The x axis of everything over time.
+/// Label of the time axis.
 const TIME: &str = "seconds since the viewer's request";
 
-/// How a variant went, for plots.
+/// Data of a variant for plots.
 #[derive(Clone, Debug)]
 pub struct Course {
     /// Samples over time.
@@ -64,7 +63,7 @@ impl Course {
     }
 }
 
-/// Writes a page in one step: whoever opens the file sees a whole page.
+/// Writes a page atomically.
 pub fn write(path: &Path, html: &str) -> Result<(), Failure> {
     let mut file = PartFile::create(path, true)?;
     file.write_all(html.as_bytes())?;
@@ -124,7 +123,7 @@ struct Look {
     colour: usize,
 }
 
-/// Looks of all variants; the second of a name is told apart by a number.
+/// Styles of all variants; a repeated name gets a number.
 fn looks(rows: &[Row]) -> Vec<Look> {
     let look = |(colour, row): (usize, &Row)| {
         let before = rows[..colour].iter();
@@ -155,7 +154,7 @@ fn results(sheet: &mut Sheet, rows: &[Row], looks: &[Look]) {
     sheet.paragraph("In means and percentiles of recovery latency every byte counts the same.");
 }
 
-/// The delay of each frame over time and the freezes, a panel for each variant, all with one scale.
+/// The delay of each frame over time and the freezes, one panel per variant, with a common scale.
 fn playback(sheet: &mut Sheet, looks: &[Look], courses: &[Course]) {
     let panels = looks.iter().zip(courses).map(|(look, course)| Panel {
         title: look.name.clone(),
@@ -166,7 +165,7 @@ fn playback(sheet: &mut Sheet, looks: &[Look], courses: &[Course]) {
     sheet.chart(
         "What the viewers saw",
         &over_time(same_scale(panels.collect())),
-        "Line: how long each frame took from capture to arrival. Red: the picture stood still, since the \
+        "Line: how long each frame took from capture to arrival. Red: the picture was frozen, since the \
          frame to show next had not arrived.",
     );
 }
@@ -319,7 +318,7 @@ fn over_time(panels: Vec<Panel>) -> Chart {
     }
 }
 
-/// A panel of usual height with these curves.
+/// A panel of the default height with these curves.
 fn panel(curves: Vec<Curve>) -> Panel {
     Panel {
         height: PANEL,
@@ -328,7 +327,7 @@ fn panel(curves: Vec<Curve>) -> Panel {
     }
 }
 
-/// Gives all panels the scale of the one that needs most.
+/// Gives all panels the largest scale.
 fn same_scale(mut panels: Vec<Panel>) -> Vec<Panel> {
     let values = panels.iter().flat_map(|panel| &panel.curves);
     let values = values.flat_map(|curve| &curve.points).map(|point| point.1);
@@ -366,7 +365,7 @@ fn distribution(look: &Look, points: Vec<(f64, f64)>) -> Curve {
         .enumerate()
         .filter(|(n, _)| n % step == 0 || *n == last)
         .map(|(_, point)| point);
-    // Below the shortest there is nothing.
+    // Zero below the smallest value.
     let points = std::iter::once((0.0, 0.0)).chain(kept).collect();
     curve(look, Shape::Step, points)
 }

@@ -1,5 +1,5 @@
-//! The flags of `demo live`, and the showing they describe. Everything that can be wrong with them is
-//! found here, before anything runs.
+//! The flags of `demo live`, and the showing they describe. All flags are validated here, before
+//! anything runs.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,31 +19,31 @@ use crate::output;
 use crate::part_file::PartFile;
 use crate::transport::{Basics, parse_recovery, with_recoveries};
 
-/// Where the page goes unless told otherwise.
+/// Default path of the page.
 const DEFAULT_PAGE: &str = "swiftwater-demo.html";
 
-/// The recovery that is always shown, first: retransmissions and nothing else.
+/// The recovery that is always shown, first: retransmissions only.
 const PLAIN: &str = "arq";
 
-/// The recovery that is shown beside it unless others are asked for.
+/// The default recovery to compare it with.
 const OTHER: &str = "autorec+";
 
-/// The congestion controller unless another, or a profile, is asked for. It answers delay, not random
-/// loss: a controller that takes such losses for congestion freezes the picture itself, whatever
-/// repairs them.
+/// Default congestion controller, unless another or a profile is given. It reacts to delay, not to
+/// random loss: a controller that treats such losses as congestion would itself cause freezes,
+/// whatever the recovery.
 const CONTROLLER: &str = "copa";
 
 /// Seconds of a showing, and of a quick one.
 const SECONDS: u16 = 30;
 const QUICK_SECONDS: u16 = 5;
 
-/// Recoveries beside the plain one. Each runs in real time on the same cores.
+/// Most recoveries besides the plain one. Each runs in real time on the same cores.
 const MAX_OTHERS: usize = 5;
 
-/// `demo live`, and `demo` without a story.
+/// `demo live`, and `demo` without a subcommand.
 #[derive(Args, Clone, Debug)]
 pub struct LiveArgs {
-    /// Recovery to show beside plain retransmission, arq (repeat for several).
+    /// Recovery to compare with plain retransmission, arq (repeat for several).
     #[arg(long, value_name = "POLICY", value_parser = parse_recovery, help = recovery_help())]
     pub recovery: Vec<String>,
 
@@ -68,11 +68,11 @@ pub struct LiveArgs {
     #[arg(long, conflicts_with = "seconds")]
     pub quick: bool,
 
-    /// Play time that the player buffers before it starts, and after a freeze
+    /// Playback time that the player buffers before it starts, and after a freeze
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_duration)]
     pub buffer: Duration,
 
-    /// A network by name instead of --rate, --rtt and --loss
+    /// A named network instead of --rate, --rtt and --loss
     #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["rate", "rtt", "loss"])]
     pub preset: Option<Preset>,
 
@@ -84,8 +84,9 @@ pub struct LiveArgs {
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_duration)]
     pub rtt: Duration,
 
-    /// Random loss of the link, each way: 5% (each packet by itself), or in bursts: ge:10%,60%@3ms begins
-    /// one in 10 % of all steps of 3 ms and ends it in 60 %. Without @TIME the steps are packets
+    /// Random loss of the link, each way: 5% (each packet independently), or in bursts: ge:10%,60%@3ms
+    /// starts a burst with 10 % probability per step of 3 ms and ends it with 60 %. Without @TIME the
+    /// steps are packets
     #[arg(long, value_name = "LOSS", default_value = "ge:10%,60%@3ms")]
     pub loss: LossModel,
 
@@ -111,14 +112,14 @@ pub struct LiveArgs {
     pub json: bool,
 }
 
-/// What `--recovery` does, with the names that it takes.
+/// Help of `--recovery`, with the accepted names.
 fn recovery_help() -> String {
     let known =
-        with_recoveries("Recovery to show beside plain retransmission, arq (repeat for several)");
+        with_recoveries("Recovery to compare with plain retransmission, arq (repeat for several)");
     format!("{known} [default: {OTHER}]")
 }
 
-/// A showing: all that was decided before it begins.
+/// A showing: all its parameters.
 #[derive(Debug)]
 pub struct Plan {
     /// The frames.
@@ -127,9 +128,9 @@ pub struct Plan {
     pub recoveries: Vec<String>,
     /// The link of each of them.
     pub links: Links,
-    /// The link in words.
+    /// Description of the link.
     pub network: String,
-    /// When the player starts and goes on.
+    /// Buffering rules of the player.
     pub player: LiveConfig,
     /// Length of the stream.
     pub length: Duration,
@@ -137,7 +138,7 @@ pub struct Plan {
     pub seed: u64,
     /// Transport settings of both ends.
     pub tuning: Basics,
-    /// Where the page goes; `None`: nowhere.
+    /// Path of the page; `None` for no page.
     pub page: Option<PathBuf>,
     /// True if results are printed as JSON.
     pub json: bool,
@@ -253,7 +254,7 @@ fn network(args: &LiveArgs) -> String {
     format!("{}, RTT {rtt} ms, {loss} each way", args.rate)
 }
 
-/// The loss of a link, in words.
+/// Description of the loss of a link.
 fn loss(model: LossModel) -> String {
     let mean = rounded(model.mean_loss() * 100.0);
     match model {
@@ -275,8 +276,8 @@ fn rounded(value: f64) -> f64 {
     (value * 1e2).round() / 1e2
 }
 
-/// Where the page goes. That it can be written there is known now and not after a minute. If nobody
-/// asked for it, doing without is better than no showing.
+/// The path of the page, checked to be writable now and not after a minute. A page that was not
+/// requested is omitted rather than failing the showing.
 fn page(args: &LiveArgs) -> Result<Option<PathBuf>, Failure> {
     if let Some(path) = &args.page {
         writable(path)?;
@@ -309,7 +310,7 @@ fn writable(page: &Path) -> Result<(), Failure> {
         )));
     }
     match PartFile::create(page, true) {
-        // Gone as soon as it is dropped.
+        // Removed when dropped.
         Ok(_probe) => Ok(()),
         Err(error) => Err(refused(&error)),
     }

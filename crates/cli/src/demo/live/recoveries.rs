@@ -1,4 +1,4 @@
-//! The recovery latencies of a connection, each one kept: statistics of the transport have only their
+//! Recovery latencies of a connection, each one recorded: statistics of the transport have only their
 //! mean and maximum.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,10 +8,10 @@ use swiftwater::quic::observe::{Observation, Observer, ObserverFactory};
 use swiftwater::quic::policy::Copied;
 use swiftwater::units::{Instant, Side};
 
-/// Most latencies kept; a showing on a link that loses every second packet has a tenth of it.
+/// Most latencies recorded; a showing on a link that loses every second packet has a tenth of it.
 const MAX_KEPT: usize = 200_000;
 
-/// One datum whose first retransmission did not get through.
+/// One data range whose first retransmission was lost.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Recovered {
     /// From its first retransmission to the sending of the copy that arrived first.
@@ -20,7 +20,7 @@ pub struct Recovered {
     pub bytes: u32,
 }
 
-/// Observes servers' connections; clones share what they collect.
+/// Observer of servers' connections; clones share the collected data.
 #[derive(Clone, Debug, Default)]
 pub struct Recoveries {
     collected: Arc<Mutex<Vec<Recovered>>>,
@@ -28,13 +28,13 @@ pub struct Recoveries {
 
 impl Recoveries {
     fn lock(&self) -> MutexGuard<'_, Vec<Recovered>> {
-        // Entries are whole even if a thread died while it held the lock.
+        // Entries are complete even if a thread panicked while it held the lock.
         self.collected
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All so far, the shortest first.
+    /// All so far, in ascending order.
     pub fn sorted(&self) -> Vec<Recovered> {
         let mut all = self.lock().clone();
         all.sort_unstable();
@@ -50,7 +50,7 @@ impl ObserverFactory for Recoveries {
 
 impl Observer for Recoveries {
     fn observe(&mut self, _now: Instant, observation: &Observation<'_>) {
-        // What counts is what `RepairStats::repeated_bytes` counts.
+        // The same data as `RepairStats::repeated_bytes`.
         if let Observation::DataRecovered {
             datum,
             by: Copied::Replica | Copied::Retransmission(2..),
@@ -83,7 +83,7 @@ pub fn quantile(sorted: &[Recovered], share: f64) -> Option<Duration> {
     sorted.last().map(|last| last.latency)
 }
 
-/// Mean latency, each byte counting the same.
+/// Mean latency, weighted by bytes.
 pub fn mean(sorted: &[Recovered]) -> Option<Duration> {
     let total: f64 = sorted.iter().map(|one| f64::from(one.bytes)).sum();
     let sum: f64 = sorted

@@ -1,4 +1,4 @@
-//! What is known of a variant at some time, during the showing and at its end.
+//! Results of a variant at some time, during the showing and at its end.
 
 use std::time::Duration;
 
@@ -11,24 +11,24 @@ use super::variant::Variant;
 use crate::exit::{Exit, Failure};
 use crate::table;
 
-/// The results of one recovery. What was not observed is `None`. Shares are from 0 to 1.
+/// The results of one recovery. Values that were not observed are `None`. Shares are from 0 to 1.
 ///
-/// Recovery latency is the time from a datum's first retransmission to the sending of the copy that
-/// arrived first, of data whose first retransmission did not arrive (AutoRec, section III-C); bytes
-/// count the same.
+/// Recovery latency is the time from a data range's first retransmission to the sending of the copy
+/// that arrived first, of data whose first retransmission was lost (AutoRec, section III-C);
+/// weighted by bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Row {
-    /// How losses are repaired, as users name it.
+    /// The recovery policy, as named by users.
     pub recovery: String,
-    /// The video, as users name it.
+    /// The video, as named by users.
     pub source: String,
-    /// The link in words.
+    /// Description of the link.
     pub link: String,
     /// Seconds from the viewer's request to this report.
     pub seconds: f64,
     /// Whether all frames arrived.
     pub complete: bool,
-    /// Whether all bytes that arrived were the ones meant.
+    /// Whether all received bytes were correct.
     pub verified: bool,
     /// Frames of the stream.
     pub frames: u64,
@@ -36,13 +36,13 @@ pub struct Row {
     pub frames_received: u64,
     /// Payload that arrived, bytes.
     pub bytes: u64,
-    /// Share of the packets towards the viewer that the link lost, for whatever reason.
+    /// Share of the packets to the viewer that the link lost, for any reason.
     pub link_loss: Option<f64>,
-    /// Share of its packets that the server found lost, less those that arrived after all.
+    /// Share of its packets that the server declared lost, without spurious losses.
     pub loss: Option<f64>,
-    /// Stream ranges that were found lost, each counted once.
+    /// Stream ranges that were declared lost, each counted once.
     pub lost_data: u64,
-    /// Of these, the ones whose first retransmission did not arrive.
+    /// Of these, the ones whose first retransmission was lost.
     pub repeated_data: u64,
     /// Mean time from sending to retransmission (`T_unit`).
     pub detection_ms: Option<f64>,
@@ -64,7 +64,7 @@ pub struct Row {
     pub freezes_per_100_s: f64,
     /// From the request to the first frame shown.
     pub startup_ms: Option<f64>,
-    /// Mean time by which the picture was behind the camera.
+    /// Mean time by which the picture was behind its capture.
     pub latency_ms: Option<f64>,
     /// Mean time from a frame's capture to its arrival.
     pub frame_mean_ms: Option<f64>,
@@ -78,24 +78,24 @@ pub struct Row {
     pub retransmission_cost: f64,
     /// Replicas sent.
     pub replicas: u64,
-    /// Replicas that brought data first.
+    /// Replicas that were the first copy to arrive.
     pub replicas_useful: u64,
-    /// Replicas per lost datum that the policy grants at present.
+    /// Replicas per lost data range that the policy permits at present.
     pub redundancy_level: u32,
     /// Payload per second, from the stream's beginning to the last frame's arrival.
     pub goodput_bps: Option<f64>,
     /// The server's smoothed round-trip time.
     pub srtt_ms: Option<f64>,
-    /// What went wrong.
+    /// The failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What the program should exit with if it did.
+    /// The exit code of the failure.
     #[serde(skip)]
     pub exit: Option<Exit>,
 }
 
 impl Row {
-    /// The state of a variant.
+    /// The present state of a variant.
     pub fn of(variant: &Variant, plan: &Plan) -> Self {
         let now = variant.now();
         let stats = variant.stats();
@@ -161,7 +161,7 @@ impl Row {
         }
     }
 
-    /// The bytes that arrived, in words.
+    /// Description of the received bytes.
     pub fn delivery(&self) -> &'static str {
         match (self.verified, self.complete) {
             _ if self.error.is_some() => "FAILED",
@@ -172,7 +172,7 @@ impl Row {
     }
 }
 
-/// What the program fails with after all is reported: bytes that differ, or the first failure.
+/// The failure of the program after all reports: incorrect bytes, or the first failure.
 pub fn verdict(rows: &[Row]) -> Result<(), Failure> {
     for row in rows {
         if let (Some(error), Some(exit)) = (&row.error, row.exit) {

@@ -1,8 +1,7 @@
-//! The frames of a showing, and how they look in the bytes of one QUIC stream. Nothing is sent here.
+//! The video frames of a showing, and their encoding in one QUIC stream. No I/O.
 //!
 //! A frame is a header of [`HEADER`] bytes and its payload. The payload is a pattern that depends on
-//! the seed and the frame's index, so that the viewer can tell whether it got what was meant without
-//! anything being kept.
+//! the seed and the frame's index, so that the viewer can verify it without stored data.
 
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use crate::exit::{Exit, Failure};
 /// big-endian.
 pub const HEADER: usize = 21;
 
-/// Most frames of a showing: 1000 per second for as long as one may take.
+/// Most frames of a showing: 1000 per second for its longest duration.
 const MAX_FRAMES: usize = 45_000;
 
 /// The frames of a live stream, the same for every viewer.
@@ -29,7 +28,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// The first `length` of what `spec` describes; `seed` chooses payloads and the sizes of a
+    /// The first `length` of the source `spec`; `seed` determines payloads and the sizes of a
     /// variable-rate source.
     pub fn new(spec: &SourceSpec, length: Duration, seed: u64) -> Result<Self, Failure> {
         let mut source = spec.open(seed).map_err(|error| {
@@ -67,7 +66,7 @@ impl Schedule {
         self.frames.last().map_or(Duration::ZERO, |last| last.at)
     }
 
-    /// The source, as users name it.
+    /// The source, as named by users.
     pub fn source(&self) -> &str {
         &self.source
     }
@@ -96,7 +95,7 @@ pub fn header(frame: &Frame) -> [u8; HEADER] {
     bytes
 }
 
-/// The frame that a header announces; `None` if there is no such kind of frame.
+/// The frame of a header; `None` if its kind is unknown.
 pub fn read_header(bytes: &[u8; HEADER]) -> Option<Frame> {
     let (index, rest) = bytes.split_first_chunk::<8>()?;
     let (kind, rest) = rest.split_first()?;
@@ -114,7 +113,7 @@ pub fn read_header(bytes: &[u8; HEADER]) -> Option<Frame> {
     })
 }
 
-/// An endless sequence of bytes that don't compress (`SplitMix64`), taken in pieces of any size.
+/// A pseudo-random byte sequence (`SplitMix64`), read in pieces of any size.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     state: u64,
@@ -138,9 +137,9 @@ impl Pattern {
         }
     }
 
-    /// Whether `data` are the next bytes.
+    /// Whether `data` equal the next bytes.
     pub fn matches(&mut self, data: &[u8]) -> bool {
-        // All are taken, also after a difference.
+        // All bytes are consumed, also after a difference.
         let differing = data.iter().filter(|byte| **byte != self.next_byte());
         differing.count() == 0
     }

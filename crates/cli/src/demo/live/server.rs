@@ -9,17 +9,17 @@ use tokio::time::{sleep_until, timeout};
 use super::schedule::{Schedule, header};
 use crate::exit::{Exit, Failure};
 
-/// What a viewer sends to get the stream.
+/// The viewer's request for the stream.
 pub(super) const REQUEST: &[u8] = b"live\n";
 
-/// Bytes of payload made at a time.
+/// Bytes of payload generated at once.
 const PIECE: usize = 16 << 10;
 
-/// How long the last acknowledgements may take.
+/// Time limit for the last acknowledgements.
 const LAST_ACKS: Duration = Duration::from_secs(1);
 
-/// Waits for a viewer's request and sends it the stream; `begun` is told when the stream begins, no
-/// later than its first byte is sent.
+/// Waits for a viewer's request and sends it the stream; `begun` gets the start time of the stream,
+/// no later than its first byte is sent.
 pub(super) async fn serve(
     connection: &Connection,
     schedule: &Schedule,
@@ -31,7 +31,7 @@ pub(super) async fn serve(
     let (mut send, mut recv) = connection.accept_bi().await.map_err(|error| lost(&error))?;
     let request = recv.read_to_end(REQUEST.len()).await;
     if request.map_err(|error| lost(&error))? != REQUEST {
-        return Err(lost(&"a request that it doesn't know"));
+        return Err(lost(&"an unknown request"));
     }
     let start = Instant::now();
     begun(start);
@@ -51,7 +51,7 @@ pub(super) async fn serve(
         }
     }
     send.finish().map_err(|error| lost(&error))?;
-    // The viewer tells whether all arrived; this is only for the statistics.
+    // The viewer reports whether everything arrived; this is only for the statistics.
     let _ = timeout(LAST_ACKS, send.stopped()).await;
     Ok(())
 }

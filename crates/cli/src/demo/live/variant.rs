@@ -1,5 +1,4 @@
-//! One of the transports that are shown side by side: server, lossy link and viewer, and the one place
-//! that knows the state of all three.
+//! One of the compared transports: owns its server, lossy link and viewer.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -26,20 +25,20 @@ use crate::transport::{
 /// Application protocol of the showing.
 const ALPN: &[u8] = b"swiftwater-demo-live";
 
-/// Where servers, relays and clients are.
+/// Address of servers, relays and clients.
 const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-/// A connection that takes longer than this over the emulated link is given up.
+/// Time limit of connection establishment over the emulated link.
 const CONNECT: Duration = Duration::from_secs(6);
 
-/// Who the servers are.
+/// The identity of the servers.
 pub struct Credentials {
     identity: Identity,
     trusted: CertificateDer<'static>,
 }
 
 impl Credentials {
-    /// Fresh ones.
+    /// A new one.
     pub fn generate() -> Result<Self, Failure> {
         let certificate = DevCertificate::generate(["localhost"])
             .map_err(|error| Failure::new(Exit::Certificate, error))?;
@@ -52,7 +51,7 @@ impl Credentials {
 
 /// A transport, connected.
 pub struct Variant {
-    /// How it repairs losses.
+    /// Its recovery policy.
     pub recovery: String,
     /// Recovery latencies so far.
     pub recoveries: Recoveries,
@@ -123,17 +122,17 @@ impl Variant {
         })
     }
 
-    /// Sends the stream, watches it, and lets the player show the rest. A failure is kept.
+    /// Sends the stream, receives it, and lets the player show the rest. A failure is recorded.
     pub async fn play(&self, plan: &Plan) {
         *lock(&self.viewer) = Viewer::new(plan.player, self.now());
         let sending = serve(&self.sender, &plan.schedule, |start| {
-            // It begins once.
+            // The start is reported once.
             let _ = self.begun.set(start);
         });
         let watching = async {
             watch(&self.receiver, &plan.schedule, |frame, intact| {
                 let mut viewer = self.viewer();
-                // No frame is here before the stream began.
+                // No frame arrives before the stream has started.
                 let begun = self
                     .begun
                     .get()
@@ -155,7 +154,7 @@ impl Variant {
         }
     }
 
-    /// Now, in the viewer's time.
+    /// The present time on the viewer's clock.
     pub fn now(&self) -> Instant {
         self.time_of(StdInstant::now())
     }
@@ -164,7 +163,7 @@ impl Variant {
         Instant::ZERO + at.saturating_duration_since(self.epoch)
     }
 
-    /// The viewer. Held for moments only: frames wait for it.
+    /// The viewer. Locked only briefly: frames wait for it.
     pub fn viewer(&self) -> MutexGuard<'_, Viewer> {
         lock(&self.viewer)
     }
@@ -174,7 +173,7 @@ impl Variant {
         self.sender.stats()
     }
 
-    /// What the link towards the viewer did.
+    /// Counters of the link to the viewer.
     pub fn link(&self) -> Counters {
         self.relay.counters().down
     }
@@ -184,7 +183,7 @@ impl Variant {
         lock(&self.failure).clone()
     }
 
-    /// Says farewell and stops the threads.
+    /// Closes the connection and stops the threads.
     pub async fn close(&self) {
         self.client.endpoint().close(0, b"done");
         farewell(&self.server).await;
@@ -205,7 +204,7 @@ async fn both_ends(
     Ok((receiver, sender))
 }
 
-/// Takes a lock whose contents are whole at any time.
+/// Takes a lock whose contents are consistent at any time.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

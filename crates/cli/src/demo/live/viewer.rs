@@ -1,5 +1,5 @@
-//! The viewer: frames that arrived, what they looked like, and the player that shows them. Reading
-//! them from the network is `client.rs`.
+//! The viewer: received video frames, their integrity, and the player model. They are read from the
+//! network by `client.rs`.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use swiftwater::units::Instant;
 use swiftwater_media::Frame;
 use swiftwater_media::player::{LiveConfig, LivePlayer, LiveReport, PlayerState};
 
-/// A viewer of the live stream. Times count from an epoch of its choice.
+/// A viewer of the live stream. Times count from an arbitrary epoch.
 #[derive(Debug)]
 pub struct Viewer {
     config: LiveConfig,
     asked: Instant,
-    /// When the stream began, and the player: nothing is known before the first frame.
+    /// When the stream started, and the player: unknown before the first frame.
     playing: Option<(Instant, LivePlayer)>,
     frames: u64,
     bytes: u64,
@@ -24,17 +24,17 @@ pub struct Viewer {
     complete: bool,
 }
 
-/// A freeze that is over.
+/// A freeze that has ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Freeze {
-    /// When the picture stood still.
+    /// Its start.
     pub since: Instant,
-    /// When it moved again.
+    /// Its end.
     pub until: Instant,
 }
 
 impl Viewer {
-    /// A viewer that asks for the stream at `asked`.
+    /// A viewer that requests the stream at `asked`.
     pub fn new(config: LiveConfig, asked: Instant) -> Self {
         Self {
             config,
@@ -51,8 +51,8 @@ impl Viewer {
         }
     }
 
-    /// A frame of a stream that began at `begun` is complete at `now`; `intact` tells whether it is
-    /// the one that was meant.
+    /// Records a frame, complete at `now`, of a stream that started at `begun`; `intact` if its
+    /// payload is correct.
     pub fn on_frame(&mut self, now: Instant, begun: Instant, frame: &Frame, intact: bool) {
         self.frames += 1;
         self.bytes += u64::from(frame.size);
@@ -67,7 +67,7 @@ impl Viewer {
         if player.state(now) == PlayerState::Playing {
             let freezes = player.report(now).freezes;
             if freezes.count > self.freezes.len() as u64 {
-                // Nanoseconds of a showing fit.
+                // The nanoseconds of a showing fit.
                 let length = freezes.total.saturating_sub(self.frozen).as_nanos() as u64;
                 let since = Instant::from_nanos(now.as_nanos().saturating_sub(length));
                 self.freezes.push(Freeze { since, until: now });
@@ -76,7 +76,7 @@ impl Viewer {
         }
     }
 
-    /// The stream is over.
+    /// The stream has ended.
     pub fn on_end(&mut self, now: Instant) {
         self.complete = true;
         if let Some((_, player)) = &mut self.playing {
@@ -89,24 +89,24 @@ impl Viewer {
         self.complete
     }
 
-    /// When the viewer asked for the stream.
+    /// When the viewer requested the stream.
     pub fn asked(&self) -> Instant {
         self.asked
     }
 
-    /// When the stream began, if that is known.
+    /// When the stream started, if known.
     pub fn begun(&self) -> Option<Instant> {
         self.playing.as_ref().map(|(begun, _)| *begun)
     }
 
-    /// When everything that is here will have been shown; `None` unless it is playing.
+    /// When everything received will have been shown; `None` unless it is playing.
     pub fn dry_at(&self) -> Option<Instant> {
         self.playing
             .as_ref()
             .and_then(|(_, player)| player.dry_at())
     }
 
-    /// What the player does; `None` before the first frame.
+    /// State of the player; `None` before the first frame.
     pub fn state(&self, now: Instant) -> Option<PlayerState> {
         self.playing.as_ref().map(|(_, player)| player.state(now))
     }
@@ -118,7 +118,7 @@ impl Viewer {
             .map_or(Duration::ZERO, |(_, player)| player.buffered(now))
     }
 
-    /// What was seen so far; `None` before the first frame.
+    /// Playback statistics so far; `None` before the first frame.
     pub fn report(&self, now: Instant) -> Option<LiveReport> {
         self.playing.as_ref().map(|(_, player)| player.report(now))
     }
@@ -133,7 +133,7 @@ impl Viewer {
         self.bytes
     }
 
-    /// Frames that are not the ones that were meant.
+    /// Frames with incorrect payload.
     pub fn differing(&self) -> u64 {
         self.differing
     }
@@ -148,17 +148,17 @@ impl Viewer {
         &self.delays
     }
 
-    /// Freezes that are over.
+    /// Freezes that have ended.
     pub fn freezes(&self) -> &[Freeze] {
         &self.freezes
     }
 
-    /// Freezes by `now`, the last of which may still last.
+    /// Freezes up to `now`, the last of which may still continue.
     pub fn freezes_by(&self, now: Instant) -> impl Iterator<Item = Freeze> {
         let frozen = self.report(now).map(|report| report.freezes.total);
         let lasting = frozen.unwrap_or_default().saturating_sub(self.frozen);
         let last = (!lasting.is_zero()).then(|| Freeze {
-            // Nanoseconds of a showing fit.
+            // The nanoseconds of a showing fit.
             since: Instant::from_nanos(now.as_nanos().saturating_sub(lasting.as_nanos() as u64)),
             until: now,
         });

@@ -1,21 +1,21 @@
-//! Results for people: tables, a line for logs, and the conclusion.
+//! Human-readable results: tables, a log line, and the conclusion.
 
 use super::row::Row;
 use crate::table::{self, Table};
 
-/// What a line of a table is about. Groups are told in this order: what a viewer got comes first.
+/// Topic of a table line, in the order of output: the viewer's results first.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Group {
-    /// What the viewer got.
+    /// Playback quality of the viewer.
     Viewer,
-    /// What the network lost, and how it was repaired.
+    /// Losses of the network, and recovery.
     Repair,
-    /// What that cost.
+    /// Overhead.
     Cost,
 }
 
 impl Group {
-    /// All, in the order in which they are told.
+    /// All, in the order of output.
     pub const ALL: [Self; 3] = [Self::Viewer, Self::Repair, Self::Cost];
 
     /// The heading of its lines.
@@ -28,20 +28,20 @@ impl Group {
     }
 }
 
-/// A line of a table: what is told of each variant, and in which words.
+/// A line of a table: a value of each variant, and its format.
 #[derive(Clone, Copy)]
 pub struct Line {
     /// What it is about.
     pub group: Group,
-    /// What is told.
+    /// Label.
     pub name: &'static str,
-    /// What it is for a variant.
+    /// The value for a variant.
     pub cell: fn(&Row) -> String,
     /// Whether it is among the few that terminals show.
     pub brief: bool,
 }
 
-/// What the showing is about, in this order: time frozen, and the delay of frames.
+/// The main results: frozen time and frame delay.
 pub const HEADLINES: [Line; 2] = [
     brief(Group::Viewer, "picture frozen, in all", |row| {
         shown(row, span(row.frozen_ms))
@@ -51,7 +51,7 @@ pub const HEADLINES: [Line; 2] = [
     }),
 ];
 
-/// Everything that is told, in this order.
+/// All lines, in order.
 pub const LINES: [Line; 23] = [
     HEADLINES[0],
     HEADLINES[1],
@@ -141,7 +141,7 @@ const fn long(group: Group, name: &'static str, cell: fn(&Row) -> String) -> Lin
     }
 }
 
-/// What the lines mean.
+/// Definitions of the lines.
 pub const MEANING: &str = "\
 Frame delay: from a frame's capture until all of it, and all before it, has arrived. Start-up: from
 the viewer's request to the first picture. Recovery latency: from the retransmission of lost data
@@ -152,7 +152,7 @@ for the first time.";
 /// Plain retransmission's name on the command line.
 const PLAIN: &str = "arq";
 
-/// What a recovery is called above its column.
+/// The title of a recovery's column.
 pub fn title(recovery: &str) -> String {
     match recovery {
         PLAIN => "arq (plain)".to_owned(),
@@ -160,7 +160,7 @@ pub fn title(recovery: &str) -> String {
     }
 }
 
-/// What a recovery does, in a few words.
+/// A short description of a recovery.
 pub fn described(recovery: &str) -> &'static str {
     match recovery.split(':').next().unwrap_or_default() {
         PLAIN | "plain" | "single-path" => {
@@ -179,7 +179,7 @@ pub fn described(recovery: &str) -> &'static str {
     }
 }
 
-/// All variants, a column each, as far as they are.
+/// All variants, one column each, as far as available.
 pub fn table(rows: &[Row]) -> String {
     let titles = rows.iter().map(|row| title(&row.recovery));
     let mut table = Table::of(std::iter::once(String::new()).chain(titles));
@@ -196,7 +196,7 @@ pub fn table(rows: &[Row]) -> String {
     table.render()
 }
 
-/// One variant in a line, while the showing goes on.
+/// One variant in a line, during the showing.
 pub fn line(row: &Row) -> String {
     format!(
         "{:4.0} s  {}: {}, 95 % of frames within {}; {} of packets lost, {} more data for copies",
@@ -209,7 +209,7 @@ pub fn line(row: &Row) -> String {
     )
 }
 
-/// How `other` fared beside `plain`, a sentence each: what the viewers got, then why, then for what.
+/// Comparison of `other` with `plain`, one sentence each: playback quality, cause, overhead.
 pub fn conclusion(plain: &Row, other: &Row) -> Vec<String> {
     for row in [plain, other] {
         if row.error.is_some() {
@@ -241,8 +241,8 @@ pub fn conclusion(plain: &Row, other: &Row) -> Vec<String> {
     ]
 }
 
-/// What came of the frames. Delays are those of frames that came: where others did not, the number
-/// that came says more, since the fewer they are, the smaller the delays may be.
+/// Delivery of frames. Delays are those of received frames: if some are missing, their number is
+/// reported instead, because fewer frames may have smaller delays.
 fn arrived(plain: &Row, other: &Row) -> String {
     if !(plain.complete && other.complete) {
         return format!(
@@ -257,7 +257,7 @@ fn arrived(plain: &Row, other: &Row) -> String {
     )
 }
 
-/// What a viewer saw, beside the plain one.
+/// Playback of a viewer, compared with the plain one.
 fn watched(plain: &Row, other: &Row) -> String {
     let (before, after) = (freezes(plain), freezes(other));
     if before == after {
@@ -277,7 +277,7 @@ fn freezes(row: &Row) -> String {
     }
 }
 
-/// `text`, if there was a picture that could freeze.
+/// `text`, if playback started.
 fn shown(row: &Row, text: String) -> String {
     row.startup_ms.map_or_else(absent, |_| text)
 }

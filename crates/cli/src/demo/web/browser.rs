@@ -1,4 +1,4 @@
-//! The client of a visit: loads the page as a browser would, and makes the calls of its program.
+//! The client of a visit: loads the page as a browser does, and makes the API calls of its scripts.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -25,26 +25,25 @@ use crate::transport::{Trust, build_failure, client};
 /// The server's name, whatever its address.
 const NAME: &str = "localhost";
 
-/// A visit that takes longer has failed. Far more than any needs: it only keeps a broken one from going
-/// on for ever.
+/// A visit that takes longer has failed. Far more than any needs: it only ends a visit that hangs.
 const TOO_LONG: Duration = Duration::from_secs(120);
 
-/// What the client saw. Times count from the moment that the page was asked for.
+/// Measurements of the client. Times count from the request of the page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Seen {
     /// Until the connection was ready for requests.
     pub handshake: Duration,
     /// Until the head of the page's HTML.
     pub first_byte: Duration,
-    /// Until everything critical had come.
+    /// Until all critical objects were complete.
     pub critical: Duration,
-    /// Until everything had come.
+    /// Until all objects were complete.
     pub page: Duration,
-    /// How long each call of the API took, from the time it was due to the end of its answer.
+    /// Duration of each API call, from the time it was due to the end of its response.
     pub calls: Vec<Duration>,
 }
 
-/// Loads the page from `server` with a client that knows nothing.
+/// Loads the page from `server` with a client without stored state.
 pub(super) fn run(
     stage: &Arc<Stage>,
     protocol: Protocol,
@@ -70,12 +69,12 @@ pub(super) fn run(
         };
         timeout(TOO_LONG, browser.visit()).await.map_err(late)?
     });
-    // What is left are connections to a server that is about to be gone.
+    // The remaining connections are to a server that is about to stop.
     runtime.shutdown_background();
     seen
 }
 
-/// A client of this demo's server only, which speaks `protocol` only.
+/// A client for this demo's server only, over `protocol` only.
 fn new_client(
     stage: &Stage,
     protocol: Protocol,
@@ -104,7 +103,7 @@ fn new_client(
     built.map_err(|error| Failure::new(Exit::Failure, error))
 }
 
-/// Knows one host.
+/// Resolves one host.
 #[derive(Debug)]
 struct Always(IpAddr);
 
@@ -118,7 +117,7 @@ impl Resolver for Always {
     }
 }
 
-/// Something that has come.
+/// A completed download.
 enum Arrival {
     Object { nth: usize, at: Duration },
     Call { took: Duration },
@@ -134,7 +133,7 @@ struct Browser {
 }
 
 impl Browser {
-    /// Asks for the HTML, then for everything as soon as it has been named.
+    /// Requests the HTML, then each object as soon as it is referenced.
     async fn visit(self) -> Result<Seen, Failure> {
         let mut seen = Seen::default();
         let first = Measurements::new();
@@ -193,7 +192,7 @@ impl Browser {
         Ok(Arrival::Call { took })
     }
 
-    /// Fetches `path`, where `expected` is.
+    /// Fetches `path`, and compares with `expected`.
     async fn fetch(
         &self,
         path: &str,
@@ -217,7 +216,10 @@ impl Browser {
         }
         let chosen = response.extensions().get::<Chosen>();
         if chosen.is_none_or(|chosen| chosen.protocol != self.protocol.of_client()) {
-            return Err(failed(Exit::Failure, &"another protocol answered"));
+            return Err(failed(
+                Exit::Failure,
+                &"the response came over another protocol",
+            ));
         }
         let mut body = response.into_body();
         let mut rest = expected.clone();
@@ -227,7 +229,10 @@ impl Browser {
                 continue;
             };
             if !rest.starts_with(&data) {
-                return Err(failed(Exit::Differs, &"not what was sent"));
+                return Err(failed(
+                    Exit::Differs,
+                    &"the content differs from the original",
+                ));
             }
             rest = rest.slice(data.len()..);
         }

@@ -10,8 +10,8 @@ mod linux {
 
     use crate::exit::{Exit, Failure, plain_io_error};
 
-    /// Has the connections of `listener` controlled by `wanted`, if it is to be another than the
-    /// kernel's own; returns the name of the one that they have.
+    /// Sets the controller of connections of `listener` to `wanted`, if given; returns the name of
+    /// the one in use.
     pub(in super::super) fn set(
         listener: &TcpListener,
         wanted: Option<&str>,
@@ -26,14 +26,14 @@ mod linux {
         Ok(Some(name.trim_end_matches('\0').to_owned()))
     }
 
-    /// Whether the kernel knows `wanted`.
+    /// Whether the kernel has `wanted`.
     pub(in super::super) fn check(wanted: &str) -> Result<(), Failure> {
         let listener = StdListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         match SockRef::from(&listener).set_tcp_congestion(wanted.as_bytes()) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 Err(refused(wanted, &"it has none of that name"))
             }
-            // Permission is another matter, and may be had in a network namespace.
+            // A lack of permission is a different case, and a network namespace may solve it.
             _ => Ok(()),
         }
     }
@@ -52,7 +52,7 @@ mod elsewhere {
 
     use crate::exit::{Exit, Failure};
 
-    /// The kernel's own, whatever that is.
+    /// The kernel's default.
     pub(in super::super) fn set(
         _: &TcpListener,
         _: Option<&str>,
@@ -60,7 +60,7 @@ mod elsewhere {
         Ok(None)
     }
 
-    /// There is no choice.
+    /// There is no choice on this system.
     pub(in super::super) fn check(_: &str) -> Result<(), Failure> {
         let why = "TCP's controller can be chosen on Linux only";
         Err(Failure::new(Exit::Usage, why))

@@ -1,4 +1,4 @@
-//! Between the ends of a visit: the emulated link, and where each end lives.
+//! The emulated link between the ends of a visit, and the location of each end.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -16,7 +16,7 @@ use crate::exit::plain_io_error;
 use crate::exit::{Exit, Failure};
 use crate::link_args::Links;
 
-/// How packets cross the link.
+/// How packets traverse the link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
@@ -27,7 +27,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// For people.
+    /// Description.
     pub const fn describe(self) -> &'static str {
         match self {
             Self::Tun => "IP packets between two network namespaces",
@@ -36,7 +36,7 @@ impl Way {
     }
 }
 
-/// The best way here; and if that is not [`Way::Tun`], why.
+/// The best way on this system; and if that is not [`Way::Tun`], the reason.
 pub fn best_way() -> (Way, Option<String>) {
     match try_tun() {
         Ok(()) => (Way::Tun, None),
@@ -61,12 +61,12 @@ fn try_tun() -> Result<(), String> {
     Err("network namespaces are Linux's".to_owned())
 }
 
-/// A link with nothing at its ends yet.
+/// A link without endpoints so far.
 pub(super) enum Crossing {
-    /// Both ends in namespaces of their own.
+    /// Both ends in separate namespaces.
     #[cfg(target_os = "linux")]
     Tun(TunRelay),
-    /// Both ends on this host's loopback; the relay is made when the server's port is known.
+    /// Both ends on the loopback interface; the relay is created when the server's port is known.
     Udp {
         links: Box<Links>,
         seed: u64,
@@ -103,7 +103,7 @@ impl Crossing {
         })
     }
 
-    /// Where the server belongs.
+    /// Location of the server.
     pub(super) fn server(&self) -> Place {
         match self {
             #[cfg(target_os = "linux")]
@@ -112,7 +112,7 @@ impl Crossing {
         }
     }
 
-    /// Where the client belongs.
+    /// Location of the client.
     pub(super) fn client(&self) -> Place {
         match self {
             #[cfg(target_os = "linux")]
@@ -121,7 +121,7 @@ impl Crossing {
         }
     }
 
-    /// Where the client finds the server that listens at `server`.
+    /// Where the client reaches the server that listens on `server`.
     pub(super) fn open(&mut self, server: SocketAddr) -> Result<SocketAddr, Failure> {
         match self {
             #[cfg(target_os = "linux")]
@@ -142,7 +142,7 @@ impl Crossing {
         }
     }
 
-    /// What went onto the links, up and down.
+    /// Bytes put on the links, up and down.
     pub(super) fn counters(&self) -> [Counters; 2] {
         match self {
             #[cfg(target_os = "linux")]
@@ -157,7 +157,7 @@ impl Crossing {
         }
     }
 
-    /// Ends it, and waits until its threads have ended.
+    /// Stops it, and waits until its threads have ended.
     pub(super) fn close(self) {
         match self {
             #[cfg(target_os = "linux")]
@@ -176,7 +176,7 @@ impl Place {
         }
     }
 
-    /// Runs `work` in a thread there.
+    /// Runs `work` in a thread at this location.
     pub(super) fn spawn<T: Send + 'static>(
         &self,
         name: &str,
@@ -193,14 +193,14 @@ impl Place {
     }
 }
 
-/// What a thread is doing somewhere.
+/// A thread at some location.
 pub(super) struct Errand<T>(JoinHandle<io::Result<T>>);
 
 impl<T> Errand<T> {
-    /// Waits for it.
+    /// Waits for its result.
     pub(super) fn result(self) -> Result<T, Failure> {
         let Ok(result) = self.0.join() else {
-            // It has said so on its own.
+            // The panic was reported separately.
             return Err(Failure::new(Exit::Failure, "a thread panicked"));
         };
         Ok(result?)

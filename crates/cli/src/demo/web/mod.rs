@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Both protocols have the same server (one tower service), client, certificate, page, calls, request
-//! priorities, limit of requests at once, link parameters and link seeds. Every visit has namespaces,
-//! sockets and memories of its own, so that neither the client nor the kernel knows anything of the
+//! priorities, limit of concurrent requests, link parameters and link seeds. Every visit has its own
+//! namespaces, sockets and caches, so that neither the client nor the kernel has state about the
 //! server. Every byte is checked on arrival.
 
 pub mod browser;
@@ -38,12 +38,12 @@ use crate::progress::Progress;
 use crate::runtime::{interrupted, stop_requested};
 use crate::table;
 
-/// What must be done while the process has one thread: an ordinary user needs a user namespace before
-/// there can be network namespaces.
+/// Steps that require a single-threaded process: an ordinary user needs a user namespace to create
+/// network namespaces.
 pub(crate) fn prepare(args: &WebArgs) {
     #[cfg(target_os = "linux")]
     if !args.no_tun {
-        // Where that is refused, so are the network namespaces, and the reason is told then.
+        // Where that is refused, network namespaces are too, and the reason is reported then.
         let _ = swiftwater::net::relay::tun::own_user_namespace();
     }
     #[cfg(not(target_os = "linux"))]
@@ -86,16 +86,16 @@ pub(crate) async fn run(args: WebArgs) -> Result<(), Failure> {
     verdict(&rows)
 }
 
-/// What is shown on every network.
+/// The protocols shown on every network.
 struct Show {
     stage: Arc<Stage>,
     loads: u32,
     seed: u64,
-    /// Why there is no HTTP/2.
+    /// Why HTTP/2 is left out.
     why_not: Option<String>,
 }
 
-/// Runs all networks at the same time, each in a thread.
+/// Runs all networks concurrently, each in a thread.
 async fn all_networks(
     show: &Arc<Show>,
     networks: &[Preset],
@@ -144,7 +144,7 @@ impl Show {
         }
     }
 
-    /// Loads the page over each protocol in turn, first the one and then the other.
+    /// Loads the page over each protocol alternately.
     fn network(&self, preset: Preset, stepped: &mpsc::UnboundedSender<()>) -> Vec<Row> {
         let protocols = self.protocols();
         let mut visits = vec![Vec::new(); protocols.len()];
@@ -154,7 +154,7 @@ impl Show {
                 let place = (turn + load as usize) % protocols.len();
                 let links = preset.links(seed);
                 visits[place].push(visit(&self.stage, protocols[place], links, seed));
-                // Nobody counts only if the program is ending.
+                // The receiver is only gone if the program is ending.
                 let _ = stepped.send(());
             }
         }
@@ -173,7 +173,7 @@ impl Show {
         rows.collect()
     }
 
-    /// Who decided how fast the server sent.
+    /// The congestion controllers of the servers.
     fn controller(&self, protocol: Protocol, visits: &[Result<Visit, Failure>]) -> Option<String> {
         if protocol == Protocol::Http2 {
             let mut good = visits.iter().flatten();
@@ -226,7 +226,7 @@ fn tell(rows: &[Row], start: Instant) -> Result<(), Failure> {
     ))
 }
 
-/// Success if every load came to its end.
+/// Success if every load completed.
 fn verdict(rows: &[Row]) -> Result<(), Failure> {
     let failed = match rows.iter().map(|row| row.failed).sum() {
         1 => "1 load".to_owned(),

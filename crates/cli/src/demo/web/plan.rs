@@ -25,12 +25,12 @@ pub struct WebArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub loads: Option<u32>,
 
-    /// A page of less than 1 MB instead of 2 MB, once
+    /// A page of less than 1 MB instead of 2 MB, loaded once
     #[arg(long)]
     pub quick: bool,
 
-    /// Seed of the networks and of the page; each load has a network seed of its own, the same for
-    /// both protocols
+    /// Seed of the networks and of the page; each load has its own network seed, the same for both
+    /// protocols
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 
@@ -69,7 +69,7 @@ impl WebArgs {
         self.loads.unwrap_or(if self.quick { 1 } else { LOADS })
     }
 
-    /// How large the page is.
+    /// The size of the page.
     pub fn extent(&self) -> Extent {
         if self.quick {
             Extent::QUICK
@@ -79,7 +79,7 @@ impl WebArgs {
     }
 }
 
-/// A protocol that is shown.
+/// A compared protocol.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 pub enum Protocol {
     /// HTTP/3 on Swiftwater's QUIC.
@@ -94,7 +94,7 @@ impl Protocol {
     /// Both, HTTP/3 first.
     pub const ALL: [Self; 2] = [Self::Http3, Self::Http2];
 
-    /// As the HTTP client calls it.
+    /// The HTTP client's value for it.
     pub fn of_client(self) -> client::Protocol {
         match self {
             Self::Http3 => client::Protocol::Http3,

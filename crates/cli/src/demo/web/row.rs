@@ -1,4 +1,4 @@
-//! What was measured of one protocol on one network, over all loads.
+//! Measurements of one protocol on one network, over all loads.
 
 use std::time::Duration;
 
@@ -11,36 +11,36 @@ use crate::demo::presets::Preset;
 use crate::exit::Failure;
 use crate::table::{self, Table};
 
-/// The results of one protocol on one network: medians over the loads, but for the calls, of which those
-/// of all loads are taken together. Times of the page count from its request, the handshake included.
-/// What was not measured is `None`.
+/// The results of one protocol on one network: medians over the loads; calls of all loads are pooled.
+/// Times of the page count from its request, the handshake included. Values that were not measured are
+/// `None`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// The network.
     pub preset: Preset,
     /// The protocol.
     pub protocol: Protocol,
-    /// How packets crossed it.
+    /// How packets traversed it.
     pub way: Way,
-    /// Congestion controller of the server: ours of HTTP/3, the kernel's of HTTP/2.
+    /// Congestion controller of the server: Swiftwater's for HTTP/3, the kernel's for HTTP/2.
     pub controller: Option<String>,
     /// Bytes of the page, without fields and calls.
     pub page_bytes: u64,
-    /// Loads that came to their end, every byte as it was sent.
+    /// Loads that completed, every byte correct.
     pub loads: usize,
-    /// Loads that did not.
+    /// Loads that failed.
     pub failed: usize,
     /// Until the connection was ready for requests.
     pub handshake_ms: Option<f64>,
     /// Until the head of the page's HTML.
     pub first_byte_ms: Option<f64>,
-    /// Until everything had come that the page can't be shown without.
+    /// Until all objects were complete that are needed to show the page.
     pub critical_ms: Option<f64>,
-    /// Until everything had come.
+    /// Until all objects were complete.
     pub page_ms: Option<f64>,
     /// Calls of the API that were answered.
     pub calls: usize,
-    /// From the time that a call was due to the end of its answer: median.
+    /// From the time that a call was due to the end of its response: median.
     pub call_p50_ms: Option<f64>,
     /// 95 % of the calls took no longer.
     pub call_p95_ms: Option<f64>,
@@ -53,13 +53,13 @@ pub struct Row {
     /// Why the protocol was left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
-    /// What went wrong first.
+    /// The first failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
 impl Row {
-    /// Nothing measured yet.
+    /// No measurements yet.
     pub fn empty(preset: Preset, protocol: Protocol, way: Way) -> Self {
         Self {
             preset,
@@ -84,7 +84,7 @@ impl Row {
         }
     }
 
-    /// Fills in what `visits` say.
+    /// Fills in the results of `visits`.
     pub fn measured(&mut self, visits: &[Result<Visit, Failure>]) {
         let good: Vec<&Visit> = visits
             .iter()
@@ -125,7 +125,7 @@ pub fn quantile<T: Ord + Copy>(values: impl Iterator<Item = T>, share: f64) -> O
     sorted.get(rank.saturating_sub(1)).copied()
 }
 
-/// All results for people. The faster page of each network is marked.
+/// All results as a table. The faster page of each network is marked.
 pub fn table(rows: &[Row]) -> String {
     let mut table = Table::new([
         "network",
@@ -166,8 +166,7 @@ pub fn table(rows: &[Row]) -> String {
     table.render()
 }
 
-/// One line for each network on which both protocols loaded the page: which was faster, whichever it
-/// was.
+/// One line for each network on which both protocols loaded the page: the faster one.
 pub fn conclusions(rows: &[Row]) -> Vec<String> {
     let of = |preset, protocol| {
         let mut found = rows.iter();
@@ -184,7 +183,7 @@ pub fn conclusions(rows: &[Row]) -> Vec<String> {
     lines.collect()
 }
 
-/// How to compare like with like, if the protocols had different congestion controllers.
+/// How to get a comparison with equal congestion controllers, if they differ.
 pub fn hint(rows: &[Row]) -> Option<String> {
     let controller = |protocol| {
         let mut found = rows.iter().filter(move |row| row.protocol == protocol);

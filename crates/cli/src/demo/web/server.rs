@@ -21,20 +21,20 @@ use crate::exit::{Exit, Failure};
 use crate::runtime::single_threaded;
 use crate::transport::{listen, server};
 
-/// Requests at once, the same for both.
+/// Concurrent requests, the same for both.
 const STREAMS: u32 = 128;
 
-/// A server that is ready.
+/// A running server.
 pub(super) struct Listening {
     pub(super) address: SocketAddr,
-    /// The kernel's congestion controller of its connections, if they are TCP's.
+    /// The kernel's congestion controller of its TCP connections.
     pub(super) tcp_controller: Option<String>,
 }
 
-/// Who hears that the server is ready, or why not.
+/// Receiver of the address, or of the failure.
 pub(super) type Waiting = mpsc::Sender<Result<Listening, Failure>>;
 
-/// Serves until `stop` is dropped; `listening` hears where, or why not.
+/// Serves until `stop` is dropped; `listening` gets the address, or the failure.
 pub(super) fn run(
     stage: &Arc<Stage>,
     protocol: Protocol,
@@ -51,7 +51,7 @@ pub(super) fn run(
         })
     });
     if let Err(failure) = served {
-        // Nobody waits any more if the address was told already.
+        // The receiver is gone if the address was sent already.
         let _ = listening.send(Err(failure));
     }
 }
@@ -78,7 +78,7 @@ async fn http3(
                 let (http, service) = (http.clone(), service(&stage.website));
                 connections.spawn(async move {
                     if let Err(error) = http.serve(connection, service).await {
-                        tracing::info!(%error, "a connection ended badly");
+                        tracing::info!(%error, "a connection failed");
                     }
                 });
             }
@@ -109,12 +109,12 @@ async fn http2(
     let _running = TcpServer::tls(Arc::new(tls))
         .limits(limits)
         .serve(listener, service(&stage.website))?;
-    // Dropped is stopped.
+    // Stops when dropped.
     let _ = stop.await;
     Ok(())
 }
 
-/// Answers with what is at the path.
+/// Answers with the object at the path.
 fn service(
     website: &Arc<Website>,
 ) -> impl Service<

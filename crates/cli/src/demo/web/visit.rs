@@ -1,4 +1,4 @@
-//! One load of the page over one protocol: link, server and client made for it, and gone after it.
+//! One load of the page over one protocol: with its own link, server and client.
 
 use std::sync::{Arc, mpsc};
 
@@ -15,7 +15,7 @@ use crate::identity::Identity;
 use crate::link_args::Links;
 use crate::transport::Tuning;
 
-/// What all visits share.
+/// State shared by all visits.
 pub struct Stage {
     pub(super) website: Arc<Website>,
     pub(super) identity: Identity,
@@ -26,7 +26,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// A stage with a fresh certificate.
+    /// A stage with a new certificate.
     pub fn new(
         website: Website,
         tuning: Tuning,
@@ -46,22 +46,22 @@ impl Stage {
     }
 }
 
-/// What was measured.
+/// Measurements.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Visit {
     /// By the client.
     pub seen: Seen,
     /// Bytes that were put on the links, both ways, IP headers included.
     pub wire_bytes: u64,
-    /// Packets that the links dropped, for whatever reason.
+    /// Packets that the links dropped, for any reason.
     pub dropped: u64,
     /// Packets that were put on the links.
     pub packets: u64,
-    /// The kernel's congestion controller, if it sent the page.
+    /// The kernel's congestion controller, if the page was sent over TCP.
     pub tcp_controller: Option<String>,
 }
 
-/// Loads the page once over `links`. Takes its time: call it from a thread that may block.
+/// Loads the page once over `links`. Blocks: call it from a thread that may block.
 pub fn visit(
     stage: &Arc<Stage>,
     protocol: Protocol,

@@ -1,9 +1,9 @@
-//! What is loaded: a generated page with everything that it needs, and the calls of an API that a
-//! program in it makes meanwhile.
+//! The load: a generated page with all its objects, and the API calls that its script makes
+//! meanwhile.
 //!
-//! The page is one of about 2 MB in 100 objects. Its HTML names styles, programs and most images; styles
-//! name fonts; programs name further programs, and those the images further down. What a browser needs
-//! before it can show the page is critical.
+//! The page is one of about 2 MB in 100 objects. Its HTML references styles, scripts and most images;
+//! styles reference fonts; scripts reference further scripts, and those the images further down. Objects
+//! that a browser needs before it can show the page are critical.
 
 use std::time::Duration;
 
@@ -17,8 +17,7 @@ const CALL_GAP: f64 = 0.010;
 /// Sizes of answers of the API, bytes.
 const CALL_SIZES: (f64, f64) = (1_000.0, 4_000.0);
 
-/// What browsers say of the urgency of their requests (RFC 9218): what blocks the page first, images
-/// last and bit by bit.
+/// Priorities as sent by browsers (RFC 9218): blocking objects first, images last and incremental.
 mod urgency {
     pub(super) const DOCUMENT: &str = "u=0";
     pub(super) const SCRIPT: &str = "u=1";
@@ -33,37 +32,37 @@ pub const CALL_PRIORITY: &str = urgency::SCRIPT;
 pub struct Object {
     /// Its path on the server.
     pub path: String,
-    /// What comes.
+    /// Its content.
     pub content: Bytes,
     /// The `priority` field of its request (RFC 9218).
     pub priority: &'static str,
     /// Whether the page can't be shown without it.
     pub critical: bool,
-    /// The object that names it; `None` for the page's HTML.
+    /// The object that references it; `None` for the page's HTML.
     pub named_by: Option<usize>,
 }
 
 /// A call of the API.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Call {
-    /// When it is made, after the page's HTML has come.
+    /// When it is made, after the page's HTML was received.
     pub at: Duration,
     /// Its path on the server.
     pub path: String,
-    /// What comes.
+    /// Its content.
     pub content: Bytes,
 }
 
-/// A page and the calls that it makes.
+/// A page and its API calls.
 #[derive(Clone, Debug)]
 pub struct Website {
     /// The objects, the HTML first.
     pub objects: Vec<Object>,
-    /// The calls, the earliest first.
+    /// The calls, in order of time.
     pub calls: Vec<Call>,
 }
 
-/// How much there is of what varies.
+/// Size parameters.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Extent {
     /// Small images.
@@ -82,7 +81,7 @@ impl Extent {
         calls: 40,
     };
 
-    /// A page for which there is little time.
+    /// A smaller page for `--quick`.
     pub const QUICK: Self = Self {
         images: 24,
         large: [80_000, 40_000],
@@ -91,7 +90,7 @@ impl Extent {
 }
 
 impl Website {
-    /// The website of this seed.
+    /// The website generated from this seed.
     pub fn generate(extent: Extent, seed: u64) -> Self {
         let mut maker = Maker::new(seed);
         let html = maker.object("index.html", 28_000, urgency::DOCUMENT, true, None);
@@ -122,7 +121,7 @@ impl Website {
         maker.website
     }
 
-    /// What is at `path`.
+    /// The content at `path`.
     pub fn content(&self, path: &str) -> Option<Bytes> {
         let objects = self
             .objects
@@ -134,7 +133,7 @@ impl Website {
             .map(|(_, content)| content.clone())
     }
 
-    /// The objects that the one numbered `nth` names.
+    /// The objects referenced by object `nth`.
     pub fn named_by(&self, nth: usize) -> impl Iterator<Item = usize> {
         let objects = self.objects.iter().enumerate();
         objects.filter_map(move |(child, object)| (object.named_by == Some(nth)).then_some(child))
@@ -150,7 +149,7 @@ impl Website {
     }
 }
 
-/// A website in the making.
+/// A website under construction.
 struct Maker {
     draws: Draws,
     website: Website,
@@ -168,7 +167,7 @@ impl Maker {
     }
 
     fn content(&mut self, size: usize) -> Bytes {
-        // Seeds of its own: contents must not depend on the sizes of others.
+        // Separate seeds: contents must not depend on the sizes of others.
         Draws::new(self.draws.number()).bytes(size).into()
     }
 

@@ -1,4 +1,4 @@
-//! The client's end of one connection that speaks HTTP.
+//! The client's end of one HTTP connection.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -26,28 +26,28 @@ use crate::perf::args::Protocol;
 use crate::perf::zeroes::Zeroes;
 use crate::transport::resolve;
 
-/// Bytes that a server may send over HTTP/2 before they are read: on a stream, and in all.
+/// Receive windows of HTTP/2, bytes: per stream, and per connection.
 const HTTP2_WINDOW: u32 = 16 << 20;
 
-/// What requests are handed to.
+/// The handle that sends requests.
 pub(in crate::perf) enum Link {
     Http3(SendRequest),
     Http2(http2::SendRequest<Zeroes>),
     Http1(http1::SendRequest<Zeroes>),
 }
 
-/// A request to be made again and again.
+/// A request that is sent repeatedly.
 #[derive(Clone, Debug)]
 pub(in crate::perf) struct Ask {
     uri: Uri,
-    /// For HTTP/1.1, whose targets don't name the host.
+    /// For HTTP/1.1, whose targets don't contain the host.
     host: Option<HeaderValue>,
     up: u64,
     down: u64,
 }
 
 impl Ask {
-    /// `up` bytes of content to `authority`, which answers with `down` bytes.
+    /// `up` bytes of content to `authority`; the response has `down` bytes.
     pub(in crate::perf) fn new(
         protocol: Protocol,
         authority: &str,
@@ -84,7 +84,7 @@ impl Ask {
         request
     }
 
-    /// Reads the response; fails if it isn't what was asked for.
+    /// Reads the response; fails if it isn't the expected one.
     async fn check<B>(&self, response: Response<B>) -> Result<(), Failure>
     where
         B: Body<Data = Bytes> + Unpin,
@@ -103,7 +103,7 @@ impl Ask {
         }
         if received != self.down {
             let wanted = self.down;
-            let text = format!("asked for {wanted} bytes, but the server sent {received}");
+            let text = format!("requested {wanted} bytes, but the server sent {received}");
             return Err(Failure::new(Exit::Differs, text));
         }
         Ok(())
@@ -111,12 +111,12 @@ impl Ask {
 }
 
 impl Link {
-    /// Speaks HTTP/3 on a QUIC connection.
+    /// Starts HTTP/3 on a QUIC connection.
     pub(in crate::perf) fn http3(connection: Connection) -> Self {
         Self::Http3(SendRequest::new(connection, h3::Config::default()))
     }
 
-    /// Connects over TCP; `tls` offers nothing but `protocol` in ALPN.
+    /// Connects over TCP; `tls` offers only `protocol` in ALPN.
     pub(in crate::perf) async fn tcp(
         tls: &Arc<ClientConfig>,
         host: &str,
@@ -125,7 +125,7 @@ impl Link {
     ) -> Result<Self, Failure> {
         let stream = secure(tls, host, port).await?;
         if stream.get_ref().1.alpn_protocol() != Some(protocol.alpn()) {
-            let text = format!("the server doesn't speak {}", protocol.name());
+            let text = format!("the server doesn't support {}", protocol.name());
             return Err(Failure::new(Exit::Connection, text));
         }
         let stream = TokioIo::new(stream);
@@ -173,7 +173,7 @@ impl Link {
         }
     }
 
-    /// What the QUIC connection counted, if there is one.
+    /// Statistics of the QUIC connection, if there is one.
     pub(in crate::perf) fn stats(&self) -> Option<ConnectionStats> {
         match self {
             Self::Http3(sender) => Some(sender.stats()),
@@ -207,7 +207,7 @@ async fn secure(
     })
 }
 
-/// Lets hyper drive a connection until all handles are gone.
+/// Drives a connection of hyper until all handles are dropped.
 fn run<E: fmt::Display>(connection: impl Future<Output = Result<(), E>> + Send + 'static) {
     tokio::spawn(async move {
         if let Err(error) = connection.await {

@@ -1,7 +1,7 @@
-//! `perf` over HTTP: what the server answers, and the client's end of a connection of each version.
+//! `perf` over HTTP: the server's service, and the client's end of a connection of each version.
 //!
-//! The client takes the shortest way to each version, without the pool and the choices of
-//! `swiftwater_http::client`: what is measured are the protocols.
+//! The client uses each version directly, without the pool and the protocol selection of
+//! `swiftwater_http::client`, so that the protocols are measured.
 
 pub(super) mod link;
 pub(super) mod server;

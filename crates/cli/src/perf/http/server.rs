@@ -1,4 +1,4 @@
-//! The server's side: HTTP/3 on connections that somebody accepted, HTTP/2 and HTTP/1.1 on a socket.
+//! The server's side: HTTP/3 on accepted connections, HTTP/2 and HTTP/1.1 on a socket.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(in crate::perf) async fn serve_quic(
 ) {
     let client = connection.remote_address();
     if let Err(error) = http3.serve(connection, service(Arc::clone(totals))).await {
-        tracing::info!(%client, %error, "a connection ended badly");
+        tracing::info!(%client, %error, "a connection failed");
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the server answers: `/bytes/N` is N bytes, and the content of a POST is thrown away.
+//! The server's resources: `/bytes/N` is N bytes, and the content of a POST is discarded.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -45,7 +45,7 @@ async fn answer(
         (true, Some(length)) => match discard(request.into_body(), &totals).await {
             Ok(()) => (StatusCode::OK, length),
             Err(error) => {
-                tracing::debug!(%error, "the content of a request did not come to its end");
+                tracing::debug!(%error, "the content of a request was incomplete");
                 (StatusCode::BAD_REQUEST, 0)
             }
         },

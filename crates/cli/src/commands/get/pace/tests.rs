@@ -19,7 +19,8 @@ fn measured(rate: u64, bytes: usize, blocks: u32, late: Duration) -> f64 {
     bytes as f64 * 8.0 * f64::from(blocks) / (now - begun).as_secs_f64() / 1e6
 }
 
-/// Blocks as HTTP/1.1 and HTTP/2 bring them, and waits that end as late as those of a busy machine.
+/// Blocks of the sizes of HTTP/1.1 and HTTP/2, and waits that end as late as those of a busy
+/// machine.
 #[test]
 fn the_rate_is_kept_whatever_the_blocks_and_however_late_waits_end() {
     for rate in [20, 200, 800] {

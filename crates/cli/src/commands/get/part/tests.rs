@@ -50,7 +50,7 @@ fn another_address_or_no_record_begin_afresh() {
     for (url, resume) in [("https://h:443/y", true), (URL, false)] {
         let part = Part::open(&path, url, false, resume).unwrap();
         assert_eq!(part.standing(), None);
-        // Nothing was changed: the server may not even be there.
+        // Nothing was changed: the server may not even be reachable.
         drop(part);
         assert_eq!(listed(&directory), [".x.part", ".x.part.json"]);
     }
@@ -106,7 +106,7 @@ fn existing_files_stay() {
     part.complete().unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"new");
 
-    // One that appears meanwhile is kept, and so is what was fetched.
+    // A file that appears meanwhile is kept, and so are the fetched bytes.
     let path = directory.path().join("y");
     let mut part = Part::open(&path, URL, false, false).unwrap();
     part.begin(Some(record())).unwrap();

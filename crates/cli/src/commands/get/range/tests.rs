@@ -106,7 +106,7 @@ fn all_is_there_only_if_the_server_says_so() {
 }
 
 proptest::proptest! {
-    /// Whatever a server says, only what follows is taken.
+    /// Whatever a server sends, only the bytes that follow are accepted.
     #[test]
     fn ranges_are_read_or_refused(
         text in "(bytes )?[0-9*/ -]{0,30}",

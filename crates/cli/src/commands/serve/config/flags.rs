@@ -1,4 +1,4 @@
-//! What the flags change of a configuration: a flag that is given wins.
+//! Flags override the configuration of the file.
 
 use toml::Spanned;
 
@@ -8,7 +8,7 @@ use crate::commands::serve::args::ServeArgs;
 use crate::exit::{Exit, Failure};
 use crate::transport::Tuning;
 
-/// What a command line asks for: its file, changed by its flags.
+/// The configuration of a command line: its file, changed by its flags.
 pub fn effective(args: &ServeArgs) -> Result<Config, Failure> {
     let mut config = match &args.config {
         Some(file) => read(file).map_err(|error| Failure::new(Exit::LocalFile, error))?,
@@ -118,7 +118,7 @@ fn apply_transport(config: &mut Config, args: &ServeArgs) {
     }
 }
 
-/// The one site that flags can describe.
+/// The one site that flags can define.
 fn site(args: &ServeArgs) -> Option<Site> {
     if args.directory.is_none() && args.upstream.is_none() {
         return None;
@@ -144,7 +144,7 @@ fn site(args: &ServeArgs) -> Option<Site> {
 }
 
 impl Config {
-    /// The settings of QUIC: `flags`, completed by what the configuration says.
+    /// The QUIC settings: `flags`, completed by the configuration.
     pub(in crate::commands::serve) fn tuning(&self, flags: &Tuning) -> Tuning {
         let mut tuning = flags.clone();
         let (transport, basics) = (&self.transport, &mut tuning.basics);

@@ -1,9 +1,9 @@
-//! The configuration of `serve`: what a file and the flags say together.
+//! The configuration of `serve`, from a file and flags.
 //!
-//! - here: its parts, their defaults, and what each means.
+//! - this module: its parts, their defaults and meanings.
 //! - [`values`]: values that are checked as they are read.
-//! - `read`: from a file to a configuration that makes sense, errors with their line.
-//! - `flags`: what flags change.
+//! - `read`: reads and validates a file, errors with their line.
+//! - `flags`: overrides by flags.
 
 mod flags;
 mod read;
@@ -23,7 +23,7 @@ use values::{Count, HostPattern, Period, RoutePath, UpstreamUrl};
 use super::args::{LogFormat, LogLevel, TlsVersion, ZeroRtt};
 use crate::cli::DEFAULT_LISTEN;
 
-/// Everything that a server is told. The keys are those of the file.
+/// All settings of a server. The keys are those of the file.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -34,30 +34,30 @@ pub struct Config {
     pub tcp: bool,
     /// Whether files are also served over `hq-interop`. Default: no.
     pub hq: bool,
-    /// Further addresses that clients are asked to go to after the handshake (RFC 9000, section 9.6).
+    /// Further addresses that are sent to clients as preferred address (RFC 9000, section 9.6).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub preferred_addresses: Vec<SocketAddr>,
-    /// Workers that share the UDP port; 0 takes as many as there are processors. Default: 1.
+    /// Workers that share the UDP port; 0 means one per processor. Default: 1.
     pub workers: usize,
-    /// How long requests under way may take when the server stops. Default: 30 s.
+    /// How long requests in progress may take when the server stops. Default: 30 s.
     pub grace: Period,
     /// Whether responses are compressed for clients that accept it. Default: yes.
     pub compression: bool,
-    /// Certificates to show; a client gets the first that is valid for the name it asks for, else the
-    /// first of all. Default: a development certificate.
+    /// Certificates; a client gets the first that is valid for its server name, else the first of
+    /// all. Default: a development certificate.
     #[serde(rename = "certificate", skip_serializing_if = "Vec::is_empty")]
     pub certificates: Vec<CertificateFiles>,
     /// TLS.
     pub tls: Tls,
-    /// What clients are granted.
+    /// Limits on clients.
     pub limits: Limits,
-    /// What is written down.
+    /// Logs.
     pub log: Log,
-    /// Counts for Prometheus.
+    /// Metrics for Prometheus.
     pub metrics: Metrics,
     /// QUIC.
     pub transport: Transport,
-    /// What is served, by host.
+    /// The content, by host.
     #[serde(rename = "site")]
     pub sites: Vec<Spanned<Site>>,
 }
@@ -109,7 +109,7 @@ pub struct Tls {
     /// Further names of the development certificate.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
-    /// Where the development certificate and the secrets of addresses are kept. Default: the state directory of the user.
+    /// Directory of the development certificate and of the per-address secrets. Default: the state directory of the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state_dir: Option<PathBuf>,
 }
@@ -124,20 +124,20 @@ impl Default for Tls {
     }
 }
 
-/// What clients are granted. All hold for HTTP/3 and TCP unless they say otherwise.
+/// Limits on clients. All hold for HTTP/3 and TCP unless stated otherwise.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Connections at once, over QUIC and again over TCP. Default: 10 000.
+    /// Concurrent connections, over QUIC and separately over TCP. Default: 10 000.
     pub connections: Count<1, 1_000_000>,
-    /// Clients share connections by their addresses, so that none can take all: beyond its share a client's
-    /// connections are refused. To be switched off behind a load balancer that hides addresses. Default: true.
+    /// Connections are shared by client address, so that no client can take all: beyond its share a client's
+    /// connections are refused. Switch it off behind a load balancer that hides addresses. Default: true.
     pub share_by_address: bool,
-    /// Files open at once for responses of all clients; half of what the process may have open at most.
+    /// Files open at once for responses of all clients; at most half of what the process may have open.
     /// Default: that half, but no more than 65 536.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_files: Option<Count<8, 1_000_000>>,
-    /// Requests of one connection at once, over HTTP/3 and HTTP/2. Default: 100.
+    /// Concurrent requests of one connection, over HTTP/3 and HTTP/2. Default: 100.
     pub requests: Count<1, 100_000>,
     /// Bytes of the head of a request; larger ones are answered with 431. Default: 64 KiB.
     pub header_size: Count<8192, 16_777_216>,
@@ -149,12 +149,12 @@ pub struct Limits {
     pub header_timeout: Period,
     /// The longest gap between pieces of a request's content. Default: 30 s.
     pub body_timeout: Period,
-    /// Bytes per second that a request's content must have on average after its first 10 s. Default:
+    /// Least average rate of a request's content after its first 10 s, bytes per second. Default:
     /// 500.
     pub body_rate: u64,
-    /// How long a client may take nothing of a response. Default: 30 s.
+    /// How long a client may leave a response unread. Default: 30 s.
     pub send_timeout: Period,
-    /// Bytes of responses in memory that clients have not taken yet, of all connections together. Default:
+    /// Memory of responses that clients have not read yet, bytes, of all connections together. Default:
     /// 256 MiB.
     pub response_memory: Count<1_048_576, 1_099_511_627_776>,
     /// How long a connection may be without a request (TCP), or silent (QUIC). Default: 60 s, and 30 s
@@ -183,23 +183,23 @@ impl Default for Limits {
     }
 }
 
-/// What is written down.
+/// Logs.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Log {
-    /// What goes to standard error. Default: errors, unless `-v` or RUST_LOG say otherwise.
+    /// What goes to standard error. Default: errors, unless `-v` or RUST_LOG is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<LogLevel>,
     /// File of the access log, `-` for standard output. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<PathBuf>,
-    /// How the access log is written. Default: common.
+    /// Format of the access log. Default: common.
     pub format: LogFormat,
     /// Whether the access log shows queries, which often hold secrets. Default: no.
     pub query: bool,
 }
 
-/// Counts for Prometheus.
+/// Metrics for Prometheus.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Metrics {
@@ -211,7 +211,7 @@ pub struct Metrics {
     pub listen: Option<SocketAddr>,
 }
 
-/// QUIC. What is absent is as the profile has it.
+/// QUIC. Absent values are those of the profile.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Transport {
@@ -233,48 +233,48 @@ pub struct Transport {
         skip_serializing_if = "Option::is_none"
     )]
     pub recovery: Option<String>,
-    /// Packets that may be under way at first.
+    /// Initial congestion window, packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_window: Option<Count<2, 10_000>>,
-    /// Largest UDP payload that is looked for.
+    /// Largest UDP payload that path MTU discovery probes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_datagram_size: Option<Count<1200, 65_527>>,
     /// Directory for qlog files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub qlog: Option<PathBuf>,
-    /// What to do with early data. Default: accept.
+    /// How to treat early data. Default: accept.
     pub zero_rtt: ZeroRtt,
-    /// Whether every client must prove its address first. Default: no.
+    /// Whether every client's address is validated first (Retry). Default: no.
     pub retry: bool,
-    /// File with the secret of address tokens and stateless resets; made if it is missing. Default: one
+    /// File with the secret of address tokens and stateless resets; created if missing. Default: one
     /// for each address in the state directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secrets: Option<PathBuf>,
 }
 
-/// What some hosts serve.
+/// Content of some hosts.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Site {
-    /// Names; none means all that no other site has.
+    /// Host names; none means all hosts of no other site.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostPattern>,
-    /// What is where; the longest path that fits counts.
+    /// Routes; the longest matching path applies.
     #[serde(rename = "route")]
     pub routes: Vec<Spanned<Route>>,
 }
 
-/// What is below a path: a directory or an upstream, never both.
+/// Content below a path: a directory or an upstream, never both.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Route {
     /// The path. Default: all.
     #[serde(default = "RoutePath::root")]
     pub path: RoutePath,
-    /// The directory; the route's path is left out when files are looked for.
+    /// The directory; the route's path is removed before files are looked up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
-    /// The upstream, which sees whole paths.
+    /// The upstream, which gets whole paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upstream: Option<UpstreamUrl>,
     /// Directory: list directories that have no index.
@@ -299,20 +299,21 @@ pub struct Route {
         skip_serializing_if = "Option::is_none"
     )]
     pub cache_control: Option<String>,
-    /// Upstream: leave the route's path out.
+    /// Upstream: remove the route's path.
     #[serde(default, skip_serializing_if = "is_false")]
     pub strip_path: bool,
-    /// Upstream: show it the host that the client asked for, instead of its own.
+    /// Upstream: send the client's host, instead of the upstream's own.
     #[serde(default, skip_serializing_if = "is_false")]
     pub preserve_host: bool,
-    /// Upstream: believe the `Forwarded` and `X-Forwarded-*` of clients, as behind another proxy.
+    /// Upstream: trust the `Forwarded` and `X-Forwarded-*` fields of clients, as behind another
+    /// proxy.
     #[serde(default, skip_serializing_if = "is_false")]
     pub trust_forwarded: bool,
 }
 
 #[allow(
     clippy::trivially_copy_pass_by_ref,
-    reason = "the signature that serde asks for"
+    reason = "the signature that serde requires"
 )]
 fn is_false(value: &bool) -> bool {
     !value

@@ -1,4 +1,4 @@
-//! From a file to a configuration that makes sense. Errors name the file and the line.
+//! Reads and validates a configuration file. Errors name the file and the line.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::files::read_limited;
 /// The largest file that is read, bytes.
 const MAX_FILE: u64 = 4 << 20;
 
-/// Why a file is no configuration.
+/// Why a file can't be used as configuration.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum ConfigError {
     /// It can't be read.
@@ -23,22 +23,22 @@ pub enum ConfigError {
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         why: String,
     },
-    /// It says something that has no meaning.
+    /// It is invalid.
     #[error("{}:{line}: {expected}", .file.display())]
     Wrong {
         /// The file.
         file: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong there, or was expected.
+        /// The error, or what was expected.
         expected: String,
     },
 }
 
-/// Something wrong at a place of the text.
+/// An error at a position of the text.
 struct Fault {
     span: Range<usize>,
     expected: String,
@@ -90,7 +90,7 @@ fn line_of(text: &str, offset: usize) -> usize {
     1 + before.filter(|&&byte| byte == b'\n').count()
 }
 
-/// What no single value can be blamed for.
+/// Errors that concern more than one value.
 fn check(config: &Config) -> Result<(), Fault> {
     let mut hosts = BTreeSet::new();
     let mut has_default = false;
@@ -133,7 +133,7 @@ fn check_routes(routes: &[Spanned<Route>]) -> Result<(), Fault> {
         let of_upstreams = route.strip_path || route.preserve_host || route.trust_forwarded;
         match (&route.directory, &route.upstream) {
             (Some(_), None) if of_upstreams => {
-                let text = "strip_path, preserve_host and trust_forwarded are for an upstream";
+                let text = "strip_path, preserve_host and trust_forwarded apply to an upstream";
                 return Err(Fault::at(place, text));
             }
             (None, Some(_)) if of_directories => {

@@ -1,5 +1,4 @@
-//! Values of the configuration that are more than TOML knows: each is checked where it is read, so
-//! that an error has the line.
+//! Types of configuration values that are validated when read, so that an error has its line.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -14,7 +13,7 @@ use swiftwater_http::web::proxy::Upstream;
 
 use crate::transport::{parse_controller, parse_recovery};
 
-/// Reads a string with `parse`, whose error says what was expected.
+/// Reads a string with `parse`, whose error states what was expected.
 fn text<'de, D, T, E>(
     deserializer: D,
     parse: impl FnOnce(&str) -> Result<T, E>,
@@ -35,7 +34,7 @@ where
     text(deserializer, crate::listen_address::parse)
 }
 
-/// The same where there may be none.
+/// The same for an optional value.
 pub(super) fn some_address<'de, D>(deserializer: D) -> Result<Option<SocketAddr>, D::Error>
 where
     D: Deserializer<'de>,
@@ -43,7 +42,7 @@ where
     address(deserializer).map(Some)
 }
 
-/// A length of time, written `30s` or `1.5ms`.
+/// A duration, written `30s` or `1.5ms`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Period(pub Duration);
 
@@ -76,7 +75,7 @@ impl Serialize for Period {
 pub struct Count<const LEAST: u64, const MOST: u64>(u64);
 
 impl<const LEAST: u64, const MOST: u64> Count<LEAST, MOST> {
-    /// `value`, or the nearest that is permitted.
+    /// `value`, or the nearest permitted value.
     pub const fn clamped(value: u64) -> Self {
         if value < LEAST {
             Self(LEAST)
@@ -123,12 +122,13 @@ impl<const LEAST: u64, const MOST: u64> Serialize for Count<LEAST, MOST> {
     }
 }
 
-/// Names of hosts: one, `example.org`, or all right below one, `*.example.org`. In lower case.
+/// Names of hosts: one, `example.org`, or all direct subdomains of one, `*.example.org`. In lower
+/// case.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct HostPattern(String);
 
 impl HostPattern {
-    /// As it is written.
+    /// As written in the file.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -154,7 +154,7 @@ impl Serialize for HostPattern {
     }
 }
 
-/// The beginning of paths: `/` for all, `/api` for itself and what is below it.
+/// A path prefix: `/` for all, `/api` for itself and the paths below.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct RoutePath(String);
 
@@ -164,7 +164,7 @@ impl RoutePath {
         Self("/".to_owned())
     }
 
-    /// As it is written, without a slash at its end unless it is `/`.
+    /// As written, without a slash at its end unless it is `/`.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -195,7 +195,7 @@ impl Serialize for RoutePath {
     }
 }
 
-/// An upstream, `http://host[:port][/prefix]`, as it was written.
+/// An upstream, `http://host[:port][/prefix]`, as written.
 #[derive(Clone, Debug)]
 pub struct UpstreamUrl {
     text: String,
@@ -203,12 +203,12 @@ pub struct UpstreamUrl {
 }
 
 impl UpstreamUrl {
-    /// As it was written.
+    /// As written in the file.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// What the text means.
+    /// The parsed value.
     pub fn upstream(&self) -> &Upstream {
         &self.parsed
     }
@@ -269,7 +269,7 @@ where
     .map(Some)
 }
 
-/// A value of a field, such as `max-age=3600`.
+/// A field value, such as `max-age=3600`.
 pub(super) fn field_value<'de, D>(deserializer: D) -> Result<Option<String>, D::Error>
 where
     D: Deserializer<'de>,
@@ -277,7 +277,7 @@ where
     text(deserializer, |value| {
         http::HeaderValue::from_str(value)
             .map(|_| value.to_owned())
-            .map_err(|_| "the value of an HTTP field was expected")
+            .map_err(|_| "a valid HTTP field value was expected")
     })
     .map(Some)
 }
