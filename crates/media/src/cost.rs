@@ -1,25 +1,25 @@
-//! What delivering a stream cost, in bytes, by each definition in use.
+//! The cost of delivering a stream in bytes, by each definition in use.
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
 
 use swiftwater_units::ByteCount;
 
-/// Bytes sent by a stream's sender, each counted in one place.
+/// Bytes sent by a stream's sender, each counted once.
 ///
-/// "Bandwidth cost" (BWC) is defined in three ways by those who compare protection schemes; all three
-/// are here, so that numbers can be compared with each source. Ratios may exceed 1, and are `None`
-/// while nothing was sent.
+/// "Bandwidth cost" (BWC) is defined in three ways in the literature; all three are implemented, so
+/// that numbers can be compared with each source. Ratios may exceed 1, and are `None` while nothing
+/// was sent.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Cost {
-    /// Bytes of frames, each sent the first time.
+    /// Bytes of frames, sent for the first time.
     pub source_bytes: ByteCount,
-    /// Bytes sent so that losses do no harm before they are known or again lost: repair packets of
-    /// erasure codes in every round, replicas.
+    /// Bytes sent in advance of known or repeated losses: repair packets of erasure codes in every
+    /// round, replicas.
     pub redundancy_bytes: ByteCount,
-    /// Bytes of frames sent again because they were taken for lost.
+    /// Bytes of frames retransmitted because they were declared lost.
     pub retransmitted_bytes: ByteCount,
-    /// Headers of the packets that carry all these. Of which layers: what the sender counts.
+    /// Headers of the packets that carry all these; the sender defines the counted layers.
     pub header_bytes: ByteCount,
 }
 
@@ -29,20 +29,20 @@ impl Cost {
         self.source_bytes + self.redundancy_bytes + self.retransmitted_bytes + self.header_bytes
     }
 
-    /// Redundant bytes over source bytes, retransmissions left out: the definition that the AutoRec
-    /// paper's numbers fit (one repair packet for six data packets costs 16.7 %).
+    /// Redundant bytes over source bytes, retransmissions left out: the definition that matches the
+    /// AutoRec paper's numbers (one repair packet for six data packets costs 16.7 %).
     pub fn redundancy_over_source(&self) -> Option<f64> {
         ratio(self.redundancy_bytes, self.source_bytes)
     }
 
-    /// All that is not a frame's first transmission over all bytes sent: the AutoRec paper's wording
-    /// ("non-video-frame bytes over total bytes"), taken at its word.
+    /// All bytes except first transmissions of frames, over all bytes sent: the literal reading of
+    /// the AutoRec paper ("non-video-frame bytes over total bytes").
     pub fn non_video_over_total(&self) -> Option<f64> {
         let total = self.total();
         ratio(total - self.source_bytes, total)
     }
 
-    /// Redundant and retransmitted bytes over source bytes: how Hairpin's own scripts count.
+    /// Redundant and retransmitted bytes over source bytes: the definition of Hairpin's scripts.
     pub fn resent_over_source(&self) -> Option<f64> {
         let resent = self.redundancy_bytes + self.retransmitted_bytes;
         ratio(resent, self.source_bytes)

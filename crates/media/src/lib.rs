@@ -1,8 +1,8 @@
-//! Live video: where frames come from, how they cross a lossy network, and what the viewer sees.
+//! Live video: video frame sources, loss protection over lossy networks, and models of the viewer.
 //!
-//! - [`Frame`] and [`FrameSource`]: encoded frames as sizes, kinds and times, made by a generator or
-//!   read from a real encode ([`source`]).
-//! - [`player`]: what a viewer sees of a stream, by three models; [`Cost`]: what its protection costs.
+//! - [`Frame`] and [`FrameSource`]: encoded frames as sizes, kinds and times, from a generator or
+//!   from a real encode ([`source`]).
+//! - [`player`]: three models of playback quality; [`Cost`]: the cost of protection in bytes.
 //! - [`session`]: a frame-level sender and receiver over datagrams, with the protection schemes of
 //!   [`protection`].
 //! - [`apps`]: sessions over simulated links in virtual time.
@@ -32,9 +32,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Pictures are never decoded here: for delivery, a frame is its size, its kind and its time. Nothing
-//! here reads a clock, a socket or a thread; time and randomness are arguments, and the same seed
-//! gives the same run, bit for bit.
+//! Pictures are never decoded: for delivery, a frame consists of its size, kind and time. There are
+//! no clocks, sockets or threads; time and randomness are arguments, and the same seed gives the same
+//! run, bit for bit.
 
 #![forbid(unsafe_code)]
 

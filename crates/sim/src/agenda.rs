@@ -1,4 +1,4 @@
-//! What happens when: a queue of tasks ordered by time, and by order of entry among equals.
+//! The event queue of the simulation: tasks ordered by time, and by insertion among equal times.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -6,7 +6,7 @@ use std::collections::binary_heap::PeekMut;
 
 use swiftwater_units::Instant;
 
-/// Something to do at a time.
+/// A scheduled task.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Task {
     /// A datagram may have arrived at the end of a link.
@@ -15,14 +15,14 @@ pub(crate) enum Task {
     Connection { host: u32, slot: u32 },
     /// A timer that a host's application set.
     Application { host: u32, token: u64 },
-    /// A datagram that a tap held back goes on.
+    /// A datagram that a tap delayed is sent.
     Release(u32),
     /// A host's application starts.
     Start { host: u32 },
 }
 
 /// A task under its key: the time in nanoseconds above the order of entry. One number, because
-/// comparing keys is most of what the queue does.
+/// comparing keys takes most of the queue's time.
 #[derive(Debug)]
 struct Entry {
     key: u128,
@@ -50,13 +50,13 @@ impl PartialOrd for Entry {
 }
 
 impl Ord for Entry {
-    /// The earliest is the greatest, as the heap hands out the greatest first.
+    /// Reversed order: the heap returns the greatest first.
     fn cmp(&self, other: &Self) -> Ordering {
         other.key.cmp(&self.key)
     }
 }
 
-/// All tasks to come.
+/// All scheduled tasks.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     heap: BinaryHeap<Entry>,
@@ -70,7 +70,7 @@ impl Agenda {
         self.heap.push(Entry { key, task });
     }
 
-    /// When the first task is due.
+    /// Time of the first task.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.heap.peek().map(Entry::at)
     }

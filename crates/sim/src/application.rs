@@ -1,4 +1,5 @@
-//! What runs on a host: reacts to events and timers, and acts through a [`HostContext`].
+//! The interface of applications on simulated hosts: callbacks for events and timers, and actions
+//! through a [`HostContext`].
 
 use std::any::Any;
 use std::net::SocketAddr;
@@ -10,16 +11,15 @@ use swiftwater_units::Instant;
 use crate::agenda::{Agenda, Task};
 use crate::host::HostCore;
 
-/// A program on a host. All its calls come at points of virtual time; it must not take its time
-/// from anywhere else.
+/// A program on a host. All calls happen at points of virtual time; it must not use another clock.
 pub trait Application: Any {
-    /// The network runs for the first time since the application was installed.
+    /// Called when the network runs for the first time since the application was installed.
     fn on_start(&mut self, _host: &mut HostContext<'_>) {}
 
-    /// A connection was accepted: its first datagram has arrived, its handshake has begun.
+    /// A connection was accepted: its first datagram was received and its handshake has started.
     fn on_accept(&mut self, _host: &mut HostContext<'_>, _connection: ConnectionHandle) {}
 
-    /// Something happened on a connection, one that was opened or one that was accepted.
+    /// An event of a connection, opened or accepted.
     fn on_event(&mut self, host: &mut HostContext<'_>, connection: ConnectionHandle, event: Event);
 
     /// A timer set with [`HostContext::set_timer`] expired.
@@ -34,7 +34,7 @@ impl Application for Idle {
     fn on_event(&mut self, _: &mut HostContext<'_>, _: ConnectionHandle, _: Event) {}
 }
 
-/// A host, as its application sees it.
+/// A host, as accessed by its application.
 #[derive(Debug)]
 pub struct HostContext<'a> {
     pub(crate) now: Instant,
@@ -44,7 +44,7 @@ pub struct HostContext<'a> {
 }
 
 impl HostContext<'_> {
-    /// The time.
+    /// The present time.
     pub fn now(&self) -> Instant {
         self.now
     }
@@ -67,13 +67,13 @@ impl HostContext<'_> {
         Ok(handle)
     }
 
-    /// A connection, to read and change; `None` if it is gone. What it then has to send goes out
+    /// A connection, to read and change; `None` if it no longer exists. Resulting packets are sent
     /// at the same point of time.
     pub fn connection(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
         self.core.slots.get_mut(handle)
     }
 
-    /// A connection, only to look at.
+    /// A connection, read-only.
     pub fn view(&self, handle: ConnectionHandle) -> Option<&Connection> {
         self.core.slots.get(handle)
     }
@@ -83,8 +83,8 @@ impl HostContext<'_> {
         self.core.slots.handles()
     }
 
-    /// Calls [`Application::on_timer`] with `token` at `at`, or now if that is past. Timers can't be
-    /// cancelled; ignore those that came too late.
+    /// Calls [`Application::on_timer`] with `token` at `at`, or now if that is in the past. Timers
+    /// can't be cancelled; ignore obsolete ones.
     pub fn set_timer(&mut self, at: Instant, token: u64) {
         let host = self.host;
         self.agenda

@@ -1,4 +1,4 @@
-//! Which packet protection a simulation uses.
+//! Packet protection of simulations.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub const SERVER_NAME: &str = "server.test";
 /// Application protocol of all simulated connections.
 const ALPN: &str = "sim";
 
-/// A day on which the deterministic certificate is valid: 2025-01-01.
+/// A time at which the deterministic certificate is valid: 2025-01-01.
 const TODAY: Duration = Duration::from_secs(1_735_689_600);
 
 /// Packet protection of a simulation. Packets have the same sizes with both.
@@ -29,10 +29,10 @@ pub enum Cipher {
 }
 
 impl Cipher {
-    /// Both sides' configurations, with a certificate that is always the same.
+    /// The configurations of both ends, with a fixed certificate.
     #[allow(
         clippy::type_complexity,
-        reason = "a pair of trait objects, taken apart at once"
+        reason = "a pair of trait objects, destructured at once"
     )]
     pub fn crypto(self) -> Result<(Arc<dyn ClientCrypto>, Arc<dyn ServerCrypto>), SimError> {
         let certificate = DevCertificate::deterministic([SERVER_NAME])?;

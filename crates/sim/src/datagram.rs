@@ -1,4 +1,4 @@
-//! Datagrams on their way, in buffers that are used again.
+//! Datagrams in transit, in reusable buffers.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use swiftwater_quic::EcnCodepoint;
 pub(crate) struct Datagram {
     pub(crate) source: SocketAddr,
     pub(crate) destination: SocketAddr,
-    /// The interface that had the destination's address when the datagram was sent.
+    /// The interface that owned the destination address when the datagram was sent.
     pub(crate) interface: u32,
     pub(crate) data: Vec<u8>,
 }
@@ -39,13 +39,10 @@ impl Payload for Parcel {
     }
 }
 
-/// Datagrams that nobody uses now.
+/// Unused datagram buffers.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    #[allow(
-        clippy::vec_box,
-        reason = "the boxes are what is kept: links carry pointers"
-    )]
+    #[allow(clippy::vec_box, reason = "the boxes are reused: links carry pointers")]
     free: Vec<Box<Datagram>>,
 }
 
@@ -74,13 +71,13 @@ impl Pool {
         Parcel(datagram)
     }
 
-    /// Takes back a datagram that has arrived or was dropped.
+    /// Returns the buffer of a datagram that arrived or was dropped.
     pub(crate) fn recycle(&mut self, packet: Packet<Parcel>) {
         self.free.push(packet.payload.0);
     }
 }
 
-/// The ECN field as links see it.
+/// The ECN field as used by links.
 pub(crate) fn ecn_to_link(ecn: Option<EcnCodepoint>) -> Ecn {
     match ecn {
         None => Ecn::NotEct,
@@ -90,7 +87,7 @@ pub(crate) fn ecn_to_link(ecn: Option<EcnCodepoint>) -> Ecn {
     }
 }
 
-/// The ECN field as the stack sees it.
+/// The ECN field as used by the stack.
 pub(crate) fn ecn_from_link(ecn: Ecn) -> Option<EcnCodepoint> {
     match ecn {
         Ecn::NotEct => None,

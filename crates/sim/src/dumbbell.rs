@@ -6,9 +6,9 @@
 //! sender n --/                               \-- receiver n
 //! ```
 //!
-//! Every flow has a sender and a receiver of its own, on fast access links. Queue, random loss and
-//! ECN marks are those of the bottleneck towards the receivers; the way back has its rate, but an
-//! unlimited queue and no loss.
+//! Every flow has its own sender and receiver, on fast access links. Queue, random loss and ECN
+//! marks are those of the bottleneck in the direction to the receivers; the reverse direction has
+//! its rate, but an unlimited queue and no loss.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::network::{HostId, Network};
 use crate::report::{FlowReport, QueueReport, Report};
 use crate::seed::{Purpose, Seed};
 
-/// Most flows of a run: what the address plan has room for.
+/// Most flows of a run: limit of the address plan.
 const MAX_FLOWS: usize = 60_000;
 
 /// Bytes of IPv4 and UDP headers.
@@ -49,8 +49,7 @@ pub struct FlowSpec {
 }
 
 impl FlowSpec {
-    /// An endless flow from the beginning, with the controller of this name and its default
-    /// parameters.
+    /// An endless flow from the start, with the controller of this name and its default parameters.
     pub fn new(controller: &str) -> Result<Self, SimError> {
         Ok(Self {
             controller: swiftwater_congestion::by_name(controller)?,
@@ -67,14 +66,14 @@ impl FlowSpec {
         self
     }
 
-    /// Starts so long after the run.
+    /// Starts this long after the run.
     #[must_use]
     pub fn start(mut self, start: Duration) -> Self {
         self.start = start;
         self
     }
 
-    /// Has a round-trip time so much longer than the run's.
+    /// Adds to the run's round-trip time.
     #[must_use]
     pub fn extra_rtt(mut self, extra_rtt: Duration) -> Self {
         self.extra_rtt = extra_rtt;
@@ -94,11 +93,11 @@ pub struct Dumbbell {
     pub rtt: Duration,
     /// Size of the bottleneck's queue; default one bandwidth-delay product.
     pub buffer: Buffer,
-    /// How the bottleneck's queue decides what it drops, marks and sends; default drop-tail.
+    /// Queue discipline of the bottleneck; default drop-tail.
     pub queue: QueueDiscipline,
-    /// Random loss behind the bottleneck's queue; default none.
+    /// Random loss after the bottleneck's queue; default none.
     pub loss: LossModel,
-    /// Random delay behind the bottleneck; default none.
+    /// Random delay after the bottleneck; default none.
     pub jitter: Jitter,
     /// Queue above which the bottleneck, if it is drop-tail, marks ECN-capable packets; default
     /// never.
@@ -107,17 +106,17 @@ pub struct Dumbbell {
     pub access_rate: Bandwidth,
     /// Length of the run, at most; default 10 s. It ends early when all flows are finished.
     pub duration: Duration,
-    /// Each flow starts later than it should by a random time up to this, so that flows don't run in
-    /// step; default 10 ms.
+    /// Each flow's start is delayed by a random time up to this, so that flows are not synchronised;
+    /// default 10 ms.
     pub start_jitter: Duration,
     /// UDP payload of full packets, 1200 to 65507; default 1472, packets of 1500 bytes.
     pub datagram_size: u16,
     /// Packet protection; default null.
     pub cipher: Cipher,
-    /// Where all randomness comes from; default 1.
+    /// Seed of all randomness; default 1.
     pub seed: u64,
-    /// What the flows have in common beyond the above. Controller, datagram size, windows and idle
-    /// timeout are set by the run.
+    /// Transport configuration of all flows. Controller, datagram size, windows and idle timeout
+    /// are set by the run.
     pub transport: TransportConfig,
 }
 
@@ -152,7 +151,7 @@ struct Flow {
     controller: &'static str,
 }
 
-/// A [`Dumbbell`] on its way, for those who want to look at it while it runs.
+/// A [`Dumbbell`] in progress, for inspection while it runs.
 #[derive(Debug)]
 pub struct DumbbellRun {
     network: Network,
@@ -279,7 +278,7 @@ impl Dumbbell {
         let mut transport = self.transport.clone();
         transport.controller = Arc::clone(&spec.controller);
         transport.initial_max_datagram_size = self.datagram_size;
-        // The size is part of the experiment.
+        // The size is a parameter of the experiment.
         transport.mtu_discovery = None;
         transport.stream_receive_window = window.times(2);
         transport.max_stream_receive_window = window.times(2);
@@ -290,13 +289,13 @@ impl Dumbbell {
         transport
     }
 
-    /// What can be on its way at most: the path and the queue full; 64 MiB if there is no limit.
+    /// Most bytes in flight: path and queue full; 64 MiB if there is no limit.
     fn window(&self, spec: &FlowSpec) -> ByteCount {
         const UNKNOWN: ByteCount = ByteCount::new(64 << 20);
         let rtt = self.rtt + spec.extra_rtt;
         let path = match &self.rate {
             Rate::Unlimited => self.access_rate.bytes_in(rtt),
-            // A trace may be far above its mean for a while.
+            // A trace may exceed its mean for a while.
             rate => rate.mean().map_or(0, |mean| mean.bytes_in(rtt)) * 4,
         };
         let queue = match self.bottleneck().resolved_buffer() {
@@ -319,17 +318,17 @@ fn address(side: u8, index: usize, port: u16) -> SocketAddr {
 }
 
 impl DumbbellRun {
-    /// When the run ends.
+    /// End of the run.
     pub fn end(&self) -> Instant {
         self.end
     }
 
-    /// The network, to look at or to tap.
+    /// The network, for inspection or taps.
     pub fn network(&mut self) -> &mut Network {
         &mut self.network
     }
 
-    /// The bottleneck's link towards the receivers.
+    /// The bottleneck's link in the direction to the receivers.
     pub fn bottleneck(&self) -> LinkId {
         self.bottleneck
     }
@@ -345,7 +344,7 @@ impl DumbbellRun {
         while !self.is_finished() && self.network.step_until(time) {}
     }
 
-    /// True if all flows are finished: everything is acknowledged, or the connection is lost.
+    /// True if all flows are finished: all data are acknowledged, or the connection is lost.
     pub fn is_finished(&self) -> bool {
         self.flows.iter().all(|flow| {
             let sender = self.network.application::<BulkSender>(flow.sender);

@@ -1,4 +1,4 @@
-//! What can be wrong with a simulation before it runs.
+//! Errors of simulation set-ups.
 
 use std::net::SocketAddr;
 
@@ -6,7 +6,7 @@ use swiftwater_congestion::UnknownController;
 use swiftwater_link::LinkConfigError;
 use thiserror::Error;
 
-/// A network or scenario can't be built as described.
+/// Why a network or scenario can't be built.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SimError {
@@ -16,21 +16,21 @@ pub enum SimError {
     /// No congestion controller has the name.
     #[error(transparent)]
     Controller(#[from] UnknownController),
-    /// The deterministic certificate or the TLS configuration could not be made.
+    /// The deterministic certificate or the TLS configuration could not be created.
     #[error("TLS can't be set up: {0}")]
     Tls(#[from] swiftwater_tls::ConfigError),
-    /// Two interfaces would have the same address.
+    /// Two interfaces have the same address.
     #[error("the address {0} is taken by another interface")]
     AddressTaken(SocketAddr),
-    /// A link doesn't lead where it was said to.
+    /// A link does not connect the stated nodes.
     #[error("an interface's uplink must start, and its downlink end, at its host")]
     WrongLink,
     /// A scenario's number is out of range.
     #[error("{what} is out of range: {why}")]
     OutOfRange {
-        /// Which value.
+        /// Name of the value.
         what: &'static str,
-        /// What is allowed.
+        /// Permitted range.
         why: &'static str,
     },
 }

@@ -1,4 +1,5 @@
-//! Everything between hosts: nodes, links, addresses, routes, taps, the agenda and the log.
+//! Owner of everything between hosts: nodes, links, addresses, routes, taps, event queue and packet
+//! log.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -13,7 +14,7 @@ use crate::log::{LogEntry, LogFate, PacketLog};
 use crate::routes::{Edge, Routes};
 use crate::tap::{Tap, TapDatagram, Verdict};
 
-/// Room for one batch of datagrams.
+/// Space for one batch of datagrams.
 const BUFFER_LEN: usize = 1 << 16;
 
 /// A host or a router.
@@ -24,16 +25,16 @@ pub struct NodeId(pub(crate) u32);
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct LinkId(pub(crate) u32);
 
-/// Where a host meets the network: an address and a link each way.
+/// Interface of a host: an address and a link in each direction.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct InterfaceId(pub(crate) u32);
 
-/// What happened to datagrams outside links.
+/// Counters of datagrams outside links.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct FabricStats {
     /// Tasks done: arrivals at the end of a link, timers.
     pub tasks: u64,
-    /// Datagrams to addresses that nobody has, or to which no route leads.
+    /// Datagrams to unassigned addresses, or without a route.
     pub unroutable: u64,
     /// Datagrams that arrived at a host which no longer had the address.
     pub misdelivered: u64,
@@ -45,20 +46,21 @@ pub(crate) struct LinkState {
     edge: Edge,
     taps: Vec<Tap>,
     offered: u64,
-    /// When the agenda looks at the link next.
+    /// When the event queue visits the link next.
     scheduled: Option<Instant>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Interface {
     pub(crate) host: u32,
-    /// The address that the host believes to have.
+    /// The host's own address.
     pub(crate) inner: SocketAddr,
-    /// The address that the rest of the world sees.
+    /// The address seen by other hosts.
     pub(crate) outer: SocketAddr,
     uplink: u32,
     downlink: u32,
-    /// The last destination of a datagram from here, and who has it: most go to the same one.
+    /// Cache of the last destination of a datagram from here, and its interface: most go to the
+    /// same one.
     recent: Option<(SocketAddr, u32)>,
 }
 
@@ -69,7 +71,7 @@ pub(crate) enum Node {
     Router,
 }
 
-/// What a link's end has for whom.
+/// Datagrams at the end of a link, by receiver.
 #[derive(Debug)]
 pub(crate) struct Arrival {
     pub(crate) host: u32,
@@ -83,7 +85,7 @@ pub(crate) struct Fabric {
     pub(crate) pool: Pool,
     pub(crate) log: Option<PacketLog>,
     pub(crate) stats: FabricStats,
-    /// Hosts with something to do, in the order in which they got it.
+    /// Hosts with pending work, in order of arrival.
     pub(crate) busy: VecDeque<u32>,
     nodes: Vec<Node>,
     links: Vec<LinkState>,
@@ -91,10 +93,10 @@ pub(crate) struct Fabric {
     addresses: BTreeMap<SocketAddr, u32>,
     /// `None` after a change of topology, until needed again.
     routes: Option<Routes>,
-    /// Datagrams held back by taps, and the places of those that have gone on.
+    /// Datagrams delayed by taps, and free places among them.
     held: Vec<Option<(u32, Packet<Parcel>)>>,
     free_held: Vec<u32>,
-    /// Lent to connections for the datagrams that they send.
+    /// Buffer for the datagrams that connections send.
     buffer: Vec<u8>,
 }
 
@@ -163,7 +165,7 @@ impl Fabric {
         &self.interfaces[id as usize]
     }
 
-    /// Gives an interface another address to the outside; false if it is taken.
+    /// Changes the outer address of an interface; false if it is taken.
     pub(crate) fn rebind(&mut self, id: u32, address: SocketAddr, keep_old: bool) -> bool {
         match self.addresses.get(&address) {
             Some(&owner) if owner != id => return false,
@@ -181,7 +183,7 @@ impl Fabric {
         true
     }
 
-    /// The interface that has `address` now.
+    /// The interface that owns `address` now.
     pub(crate) fn owner(&self, address: SocketAddr) -> Option<u32> {
         self.addresses.get(&address).copied()
     }
@@ -199,7 +201,7 @@ impl Fabric {
 
     /// Whether `address` belongs to the interface `id`.
     pub(crate) fn belongs(&self, address: SocketAddr, id: u32) -> bool {
-        // An interface always has its outer address, and may have older ones.
+        // An interface always has its outer address, and may keep older ones.
         self.interface(id).outer == address || self.owner(address) == Some(id)
     }
 
@@ -215,7 +217,7 @@ impl Fabric {
         self.buffer = buffer;
     }
 
-    /// Sends the datagrams of `transmit`, which lie in `buffer`, from one of `interfaces`.
+    /// Sends the datagrams of `transmit`, stored in `buffer`, from one of `interfaces`.
     pub(crate) fn transmit(&mut self, interfaces: &[u32], transmit: &Transmit, buffer: &[u8]) {
         let batch = &buffer[..transmit.size];
         let segment = transmit.segment_size.unwrap_or(batch.len()).max(1);
@@ -233,12 +235,12 @@ impl Fabric {
         }
     }
 
-    /// The interface that stands for the socket; a host numbers its interfaces as it got them.
+    /// The interface of a socket; the interfaces of a host are numbered in the order of creation.
     fn pick_interface(interfaces: &[u32], transmit: &Transmit) -> Option<u32> {
         interfaces.get(usize::from(transmit.socket.0)).copied()
     }
 
-    /// Shows a datagram to the taps of a link, then sends it in.
+    /// Passes a datagram to the taps of a link, then to the link.
     pub(crate) fn offer(&mut self, link: u32, mut packet: Packet<Parcel>) {
         let state = &mut self.links[link as usize];
         let index = state.offered;
@@ -287,7 +289,7 @@ impl Fabric {
         self.agenda.push(until, Task::Release(place));
     }
 
-    /// Lets a datagram go on that a tap held back.
+    /// Sends a datagram that a tap delayed.
     pub(crate) fn release(&mut self, place: u32) {
         if let Some((link, packet)) = self.held[place as usize].take() {
             self.free_held.push(place);
@@ -300,7 +302,7 @@ impl Fabric {
         let state = &mut self.links[link as usize];
         let dropped = if let Some(log) = &mut self.log {
             let (size, ecn) = (packet.payload.0.data.len() as u32, packet.ecn);
-            // Now, because the link may damage it.
+            // Recorded before, because the link may corrupt it.
             log.add_content(&packet.payload.0.data);
             let dropped = state.link.enqueue(now, packet);
             let reason = dropped.as_ref().map(|dropped| dropped.reason);
@@ -325,7 +327,7 @@ impl Fabric {
         self.schedule(link);
     }
 
-    /// Takes note of the datagrams that the link's queue dropped after it had accepted them.
+    /// Records the datagrams that the link's queue dropped after it had accepted them.
     fn collect_dropped(&mut self, link: u32) {
         while let Some(Dropped { packet, reason }) = self.link_mut(link).link.take_dropped() {
             self.note(link, &packet, LogFate::Dropped(reason));
@@ -333,8 +335,8 @@ impl Fabric {
         }
     }
 
-    /// Makes sure that the agenda looks at the link when its next datagram arrives or its
-    /// transmitter turns to the next one.
+    /// Schedules a visit of the link when its next datagram arrives or its transmission of the next
+    /// one starts.
     fn schedule(&mut self, link: u32) {
         let state = &mut self.links[link as usize];
         if let Some(next) = state.link.next_event()
@@ -345,13 +347,13 @@ impl Fabric {
         }
     }
 
-    /// The next datagram at the end of a link that is for a host; those for routers are passed on.
-    /// To be called until `None`.
+    /// The next datagram at the end of a link that is for a host; those for routers are forwarded.
+    /// Must be called until `None`.
     pub(crate) fn arrival(&mut self, link: u32) -> Option<Arrival> {
         let now = self.now;
         loop {
             let state = &mut self.links[link as usize];
-            // Asked first: most of the time there is one datagram, and no need to look for a second.
+            // Checked first: usually there is one datagram, and a second look-up is avoided.
             let is_due = state.link.next_event().is_some_and(|at| at <= now);
             let packet = if is_due { state.link.poll(now) } else { None };
             let Some(packet) = packet else {

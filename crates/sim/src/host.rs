@@ -14,16 +14,16 @@ use crate::datagram::{Parcel, ecn_from_link};
 use crate::fabric::Fabric;
 use crate::slots::Slots;
 
-/// What a host is made from.
+/// Configuration of a host.
 #[derive(Clone, Debug)]
 pub struct HostConfig {
-    /// The endpoint's configuration; `None` takes the defaults with a key made from the seed.
+    /// The endpoint's configuration; `None` for the defaults with a key derived from the seed.
     pub endpoint: Option<EndpointConfig>,
     /// Accepts connections with this configuration; default: none are accepted.
     pub server: Option<Arc<ServerConfig>>,
     /// Most datagrams that a connection sends in one batch; default 10.
     pub max_segments: usize,
-    /// Keep drained connections, so that they can still be looked at; default false.
+    /// Keep drained connections for inspection; default false.
     pub keep_drained: bool,
 }
 
@@ -38,7 +38,7 @@ impl Default for HostConfig {
     }
 }
 
-/// The host without its application, which holds on to it in its calls.
+/// The host without its application, which accesses it in its calls.
 #[derive(Debug)]
 pub(crate) struct HostCore {
     pub(crate) endpoint: Endpoint,
@@ -49,7 +49,7 @@ pub(crate) struct HostCore {
 }
 
 impl HostCore {
-    /// The socket that an interface of the host stands for: its place among them.
+    /// The socket of an interface of the host: its index.
     pub(crate) fn socket_of(&self, interface: u32) -> SocketId {
         let place = self.interfaces.iter().position(|&id| id == interface);
         SocketId(place.unwrap_or_default() as u16)
@@ -60,9 +60,9 @@ pub(crate) struct Host {
     pub(crate) id: u32,
     pub(crate) core: HostCore,
     pub(crate) application: Box<dyn Application>,
-    /// It is in the fabric's list of those with something to do.
+    /// It is in the list of hosts with pending work.
     pub(crate) is_listed: bool,
-    /// What a new endpoint would be made from.
+    /// Configuration of a new endpoint.
     pub(crate) config: (EndpointConfig, Option<Arc<ServerConfig>>),
     /// How often the host lost its state.
     pub(crate) restarts: u64,
@@ -101,7 +101,7 @@ impl Host {
         }
     }
 
-    /// Gives a datagram that arrived to the connection it is for.
+    /// Passes a received datagram to its connection.
     pub(crate) fn receive(&mut self, fabric: &mut Fabric, mut packet: Packet<Parcel>) {
         let datagram = &mut packet.payload.0;
         let interface = fabric.interface(datagram.interface);
@@ -142,7 +142,7 @@ impl Host {
         self.list(fabric);
     }
 
-    /// Puts the host in the list of those with something to do, if it has.
+    /// Adds the host to the list of those with pending work, if it has any.
     pub(crate) fn list(&mut self, fabric: &mut Fabric) {
         if self.core.slots.is_busy() && !self.is_listed {
             self.is_listed = true;
@@ -150,7 +150,7 @@ impl Host {
         }
     }
 
-    /// Lets all connections that have something to do send and tell.
+    /// Lets all connections with pending work send and report events.
     pub(crate) fn drive(&mut self, fabric: &mut Fabric) {
         let mut buffer = fabric.take_buffer();
         while let Some(handle) = self.core.slots.next_busy() {
@@ -159,7 +159,7 @@ impl Host {
         fabric.return_buffer(buffer);
     }
 
-    /// The drain of the contract: transmits, events, endpoint events, timeout.
+    /// The drain required by the contract: transmits, events, endpoint events, timeout.
     fn drive_connection(
         &mut self,
         fabric: &mut Fabric,
@@ -190,12 +190,12 @@ impl Host {
         if connection.is_drained() {
             self.core.slots.remove(handle);
         } else if !self.core.slots.is_waiting(handle) {
-            // Otherwise the application did something with it, and its turn comes again at once.
+            // Otherwise the application changed it, and it is processed again at once.
             self.core.slots.arm(handle, self.id, &mut fabric.agenda);
         }
     }
 
-    /// The application, and what it acts through.
+    /// The application, and its context.
     pub(crate) fn context<'a>(
         &'a mut self,
         fabric: &'a mut Fabric,
@@ -209,7 +209,7 @@ impl Host {
         (&mut *self.application, context)
     }
 
-    /// Loses all state but the configuration.
+    /// Discards all state except the configuration.
     pub(crate) fn restart(&mut self, seed: [u8; 32]) {
         let (endpoint, server) = self.config.clone();
         self.core.endpoint = Endpoint::new(endpoint, server, seed);

@@ -5,13 +5,13 @@
 //! those of `swiftwater-link`. Nothing waits: the network jumps from event to event, and a run of a
 //! minute takes as long as its packets take to process.
 //!
-//! Everything random comes from one seed. The same seed and the same calls give the same run: bit
-//! for bit with [`Cipher::Null`], and the same times and sizes with [`Cipher::Tls`], whose keys are
-//! random. [`PacketLog`] makes that checkable.
+//! All randomness comes from one seed. The same seed and the same calls give the same run: bit for
+//! bit with [`Cipher::Null`], and the same times and sizes with [`Cipher::Tls`], whose keys are
+//! random. [`PacketLog`] makes that verifiable.
 //!
 //! - [`Pair`]: a client and a server over two links, for protocol tests.
-//! - [`Dumbbell`]: flows that share a bottleneck, for questions about congestion control.
-//! - [`Application`]: what runs on a host; [`apps`] has the usual ones.
+//! - [`Dumbbell`]: flows that share a bottleneck, for experiments on congestion control.
+//! - [`Application`]: the interface of programs on hosts; [`apps`] has the usual ones.
 //!
 //! ```
 //! use std::time::Duration;
@@ -30,7 +30,7 @@
 //! ```
 //!
 //! No real clock is read and no socket is opened here. Experiments as data, sweeps and claims are
-//! not here either.
+//! in `swiftwater-lab`.
 
 #![forbid(unsafe_code)]
 

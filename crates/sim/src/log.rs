@@ -1,21 +1,21 @@
-//! The packet log: what happened to every datagram on every link, and a digest of it.
+//! The packet log: the events of every datagram on every link, and a digest of it.
 
 use swiftwater_link::{DropReason, Ecn};
 use swiftwater_units::Instant;
 
 use crate::fabric::LinkId;
 
-/// How much a [`PacketLog`] takes in.
+/// Detail of a [`PacketLog`].
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct LogDetail {
-    /// Keep every entry, not only the digest.
+    /// Store every entry, not only the digest.
     pub entries: bool,
-    /// Let the bytes of the datagrams count in the digest. Meaningful with the null cipher only:
-    /// TLS makes fresh random keys.
+    /// Include the bytes of the datagrams in the digest. Meaningful with the null cipher only: TLS
+    /// makes fresh random keys.
     pub content: bool,
 }
 
-/// What became of a datagram.
+/// Event of a datagram.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LogFate {
     /// It entered the link and will arrive, unless a queue discipline that decides at dequeue
@@ -46,19 +46,19 @@ impl LogFate {
 /// One line of the log.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct LogEntry {
-    /// When.
+    /// Time.
     pub at: Instant,
-    /// On which link.
+    /// Link.
     pub link: LinkId,
     /// UDP payload, bytes.
     pub size: u32,
     /// ECN field.
     pub ecn: Ecn,
-    /// What happened.
+    /// Event.
     pub fate: LogFate,
 }
 
-/// Everything that happened to datagrams, as a digest and, if wanted, line by line.
+/// All datagram events, as a digest and optionally as entries.
 #[derive(Clone, Debug)]
 pub struct PacketLog {
     detail: LogDetail,
@@ -77,23 +77,23 @@ impl PacketLog {
         }
     }
 
-    /// The lines so far; empty unless [`LogDetail::entries`] was asked for.
+    /// The entries so far; empty unless [`LogDetail::entries`] was requested.
     pub fn entries(&self) -> &[LogEntry] {
         &self.entries
     }
 
-    /// How many lines there were, kept or not.
+    /// Number of entries, stored or not.
     pub fn len(&self) -> u64 {
         self.count
     }
 
-    /// True if nothing has happened yet.
+    /// True if there are no entries.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// A number that two runs share if, and nearly only if, the same happened in both. No defence
-    /// against people who want a collision.
+    /// A number that is equal for two runs with the same events, and almost certainly different
+    /// otherwise. Not collision-resistant.
     pub fn digest(&self) -> u64 {
         self.digest
     }
@@ -109,7 +109,7 @@ impl PacketLog {
         }
     }
 
-    /// Takes in the bytes of a datagram, if content counts.
+    /// Adds the bytes of a datagram, if they are included.
     pub(crate) fn add_content(&mut self, data: &[u8]) {
         if !self.detail.content {
             return;

@@ -23,23 +23,23 @@ use crate::seed::{Purpose, Seed};
 use crate::tap::{Recording, Tap, TapDatagram, Verdict};
 use crate::totals::HostTotals;
 
-/// Tasks at one point of time after which it is clear that time will never go on.
+/// Most tasks at one point of time; more mean that time does not advance.
 const MAX_TASKS_AT_ONCE: u64 = 50_000_000;
 
 /// A host.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct HostId(u32);
 
-/// What becomes of datagrams to the address that a host had before [`Network::rebind`].
+/// Treatment of datagrams to the address that a host had before [`Network::rebind`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum OldAddress {
-    /// They are lost, as behind a NAT that forgot the mapping.
+    /// They are lost, as behind a NAT without the mapping.
     Lost,
-    /// They still arrive, as behind one that kept it.
+    /// They still arrive, as behind one with the mapping.
     Kept,
 }
 
-/// Hosts, routers and links, and the point of virtual time at which they are.
+/// Hosts, routers and links, and the present point of virtual time.
 #[derive(Debug)]
 pub struct Network {
     seed: Seed,
@@ -75,15 +75,15 @@ impl Network {
         HostId(id)
     }
 
-    /// The endpoint configuration that the next host has by default, to be changed.
+    /// The endpoint configuration that the next host has by default, for modification.
     pub fn next_endpoint_config(&self) -> EndpointConfig {
         let index = self.hosts.len() as u64;
         let key = EndpointSecrets::from_seed(self.seed.bytes(Purpose::EndpointKey, index));
         EndpointConfig::new(Arc::new(key))
     }
 
-    /// Random numbers for whoever describes the traffic: those of flow number `index`. They depend on
-    /// the seed only, not on what else the network has.
+    /// Random numbers for the caller's traffic: those of flow number `index`. They depend on the seed
+    /// only, not on the rest of the network.
     pub fn flow_rng(&self, index: u64) -> ChaCha20Rng {
         self.seed.rng(Purpose::Flow, index)
     }
@@ -111,9 +111,8 @@ impl Network {
         Ok(LinkId(self.fabric.add_link(link, from.0, to.0)))
     }
 
-    /// Gives a host an address, reached over `downlink`; what it sends from there goes over
-    /// `uplink`. The first interface of a host is the one it uses unless a connection says
-    /// otherwise.
+    /// Gives a host an address, reached over `downlink`; datagrams from there are sent over
+    /// `uplink`. The first interface of a host is the default of its connections.
     pub fn add_interface(
         &mut self,
         host: HostId,
@@ -133,7 +132,7 @@ impl Network {
         Ok(InterfaceId(id))
     }
 
-    /// The local socket that an interface is to its host's connections: 0 for the first one, and so on.
+    /// The index of an interface among the local sockets of its host: 0 for the first one, and so on.
     pub fn socket(&self, interface: InterfaceId) -> SocketId {
         let host = self.fabric.interface(interface.0).host;
         self.hosts[host as usize].core.socket_of(interface.0)
@@ -169,13 +168,13 @@ impl Network {
         application.downcast_ref()
     }
 
-    /// The application of a host, to change, if it is an `A`.
+    /// The application of a host, mutable, if it is an `A`.
     pub fn application_mut<A: Application>(&mut self, host: HostId) -> Option<&mut A> {
         let application: &mut dyn Any = &mut *self.hosts[host.0 as usize].application;
         application.downcast_mut()
     }
 
-    /// Acts on a host from outside, as its application would.
+    /// Acts on a host, as its application would.
     pub fn with_host<R>(&mut self, host: HostId, act: impl FnOnce(&mut HostContext<'_>) -> R) -> R {
         let host = &mut self.hosts[host.0 as usize];
         let (_, mut context) = host.context(&mut self.fabric);
@@ -198,8 +197,8 @@ impl Network {
         Some(result)
     }
 
-    /// A connection of a host, to read and change; `None` if there is none. What it then has to do
-    /// is done when the network runs next.
+    /// A connection of a host, to read and change; `None` if there is none. Resulting actions are
+    /// performed when the network runs next.
     pub fn connection(
         &mut self,
         host: HostId,
@@ -211,7 +210,7 @@ impl Network {
         host.core.slots.get_mut(handle)
     }
 
-    /// A connection of a host, only to look at.
+    /// A connection of a host, read-only.
     pub fn view(&self, host: HostId, handle: ConnectionHandle) -> Option<&Connection> {
         self.hosts[host.0 as usize].core.slots.get(handle)
     }
@@ -221,30 +220,30 @@ impl Network {
         self.hosts[host.0 as usize].core.slots.handles()
     }
 
-    /// What all connections of a host have done so far, those included that are drained.
+    /// Totals of all connections of a host, including drained ones.
     pub fn totals(&self, host: HostId) -> HostTotals {
         self.hosts[host.0 as usize].core.slots.totals()
     }
 
-    /// A host's endpoint, only to look at.
+    /// A host's endpoint, read-only.
     pub fn endpoint(&self, host: HostId) -> &Endpoint {
         &self.hosts[host.0 as usize].core.endpoint
     }
 
-    /// What a host's endpoint has done so far.
+    /// Statistics of a host's endpoint.
     pub fn endpoint_stats(&self, host: HostId) -> EndpointStats {
         self.hosts[host.0 as usize].core.endpoint.stats()
     }
 
-    /// Accepts connections at a host from now on with this configuration, or with `None` no longer.
+    /// Accepts connections at a host from now on with this configuration, or none with `None`.
     pub fn set_server(&mut self, host: HostId, server: Option<Arc<ServerConfig>>) {
         let host = &mut self.hosts[host.0 as usize];
         host.config.1.clone_from(&server);
         host.core.endpoint.set_server_config(server);
     }
 
-    /// The host crashes and comes back at once: its connections are gone without a word, its
-    /// endpoint has the same configuration and keys.
+    /// The host crashes and comes back at once: its connections are lost without CONNECTION_CLOSE,
+    /// its endpoint has the same configuration and keys.
     pub fn restart(&mut self, host: HostId) {
         let state = &mut self.hosts[host.0 as usize];
         state.restarts += 1;
@@ -252,8 +251,8 @@ impl Network {
         state.restart(self.seed.bytes(Purpose::Endpoint, index));
     }
 
-    /// What a NAT does when it forgets a mapping: from now on the datagrams from this interface
-    /// come from `address`, and those to `address` reach it. The host doesn't notice.
+    /// NAT rebinding: from now on the datagrams from this interface have the source `address`, and
+    /// those to `address` reach it. The host is not informed.
     pub fn rebind(
         &mut self,
         interface: InterfaceId,
@@ -268,7 +267,7 @@ impl Network {
         }
     }
 
-    /// Lets a datagram appear at a host now, as if it had come from `source` to the interface.
+    /// Injects a datagram at a host now, as if it had come from `source` to the interface.
     pub fn inject(&mut self, interface: InterfaceId, source: SocketAddr, ecn: Ecn, data: &[u8]) {
         let to = self.fabric.interface(interface.0);
         let (host, destination) = (to.host, to.outer);
@@ -280,13 +279,13 @@ impl Network {
         self.hosts[host as usize].receive(&mut self.fabric, packet);
     }
 
-    /// The address that the world sees of an interface.
+    /// The outer address of an interface.
     pub fn address(&self, interface: InterfaceId) -> SocketAddr {
         self.fabric.interface(interface.0).outer
     }
 
-    /// Shows every datagram offered to a link to `tap` first. Of several taps the first one added
-    /// is asked first; one that drops or delays ends the round.
+    /// Passes every datagram offered to a link to `tap` first. Several taps are called in the order
+    /// of their addition; one that drops or delays ends the sequence.
     pub fn tap(
         &mut self,
         link: LinkId,
@@ -302,38 +301,38 @@ impl Network {
         recording
     }
 
-    /// How many datagrams were offered to a link so far.
+    /// Number of datagrams offered to a link so far.
     pub fn offered(&self, link: LinkId) -> u64 {
         self.fabric.offered(link.0)
     }
 
-    /// What became of the datagrams given to a link.
+    /// Counters of the datagrams of a link.
     pub fn counters(&self, link: LinkId) -> &Counters {
         self.fabric.link(link.0).link.counters()
     }
 
-    /// Datagrams on a link that will still arrive.
+    /// Datagrams in transit on a link.
     pub fn in_transit(&self, link: LinkId) -> Tally {
         self.fabric.link(link.0).link.in_transit()
     }
 
-    /// The queue of a link, now and so far.
+    /// The queue of a link, at present and so far.
     pub fn queue_stats(&self, link: LinkId) -> QueueStats {
         self.fabric.link(link.0).link.queue_stats(self.fabric.now)
     }
 
-    /// Begins the mean and the maxima of a link's queue anew.
+    /// Restarts the mean and the maxima of a link's queue.
     pub fn reset_queue_stats(&mut self, link: LinkId) {
         let now = self.fabric.now;
         self.fabric.link_mut(link.0).link.reset_queue_stats(now);
     }
 
-    /// What happened to datagrams outside links.
+    /// Counters of datagrams outside links.
     pub fn stats(&self) -> FabricStats {
         self.fabric.stats
     }
 
-    /// Starts a packet log, or starts it anew.
+    /// Starts or restarts a packet log.
     pub fn start_log(&mut self, detail: LogDetail) {
         self.fabric.log = Some(PacketLog::new(detail));
     }
@@ -343,13 +342,13 @@ impl Network {
         self.fabric.log.as_ref()
     }
 
-    /// The time.
+    /// The present time.
     pub fn now(&self) -> Instant {
         self.fabric.now
     }
 
-    /// Goes to the next point of time at which something happens and lets it happen; false if
-    /// nothing will ever happen. What was begun from outside since is finished first.
+    /// Advances to the next scheduled point of time and processes its tasks; false if there are
+    /// none. Actions from outside since then are completed first.
     pub fn step(&mut self) -> bool {
         self.step_before(Instant::FAR_FUTURE)
     }
@@ -364,7 +363,7 @@ impl Network {
         false
     }
 
-    /// Lets everything happen that happens up to `time`, which then is the time.
+    /// Processes everything up to `time`, which then is the present time.
     pub fn run_until(&mut self, time: Instant) {
         while self.step_until(time) {}
     }
@@ -374,7 +373,7 @@ impl Network {
         self.run_until(self.fabric.now + duration);
     }
 
-    /// Lets hosts send what they have to send at this time. Running the network does it by itself.
+    /// Lets hosts send pending packets at this time. Running the network does so automatically.
     pub fn settle(&mut self) {
         while let Some(host) = self.fabric.busy.pop_front() {
             let host = &mut self.hosts[host as usize];
@@ -390,8 +389,8 @@ impl Network {
         };
         self.fabric.now = self.fabric.now.max(at);
         let mut tasks = 0;
-        // First all that happens at this time, then all hosts that it concerns, once each; and
-        // again, if that made more happen at this time.
+        // First all tasks at this time, then all hosts concerned, once each; repeated if that
+        // created further tasks at this time.
         while let Some(task) = self.fabric.agenda.pop_due(self.fabric.now) {
             self.perform(task);
             tasks += 1;
@@ -403,7 +402,7 @@ impl Network {
             {
                 self.settle();
             }
-            assert!(tasks < MAX_TASKS_AT_ONCE, "virtual time stands still");
+            assert!(tasks < MAX_TASKS_AT_ONCE, "virtual time does not advance");
         }
         self.fabric.stats.tasks += tasks;
         true

@@ -1,11 +1,11 @@
-//! Content that can be checked byte by byte at the far end, at the price of a comparison.
+//! Content that the receiver can check byte by byte, at the cost of a comparison.
 
 use std::sync::OnceLock;
 
 use bytes::Bytes;
 
-/// After so many bytes the pattern repeats: a prime, so that a slip by a packet, a buffer or a power
-/// of two shows.
+/// After so many bytes the pattern repeats: a prime, so that a shift by a packet, a buffer or a
+/// power of two is detected.
 const PERIOD: usize = 65_521;
 
 /// An endless sequence of bytes, different for each `id`.
@@ -17,7 +17,7 @@ pub struct Pattern {
 impl Pattern {
     /// The pattern number `id`.
     pub fn new(id: u64) -> Self {
-        // Steps of a few thousand bytes: neighbours differ by more than a packet.
+        // Steps of a few thousand bytes: consecutive ones differ by more than a packet.
         let phase = (u128::from(id) * 7_919 + 1) % PERIOD as u128;
         Self {
             phase: phase as usize,
@@ -31,7 +31,7 @@ impl Pattern {
         table().slice(start..start + len)
     }
 
-    /// Whether `data` is what the pattern has from `offset` on.
+    /// Whether `data` equals the pattern from `offset` on.
     pub fn matches(self, offset: u64, data: &[u8]) -> bool {
         let (mut start, mut data) = (self.position(offset), data);
         while !data.is_empty() {
@@ -55,7 +55,7 @@ fn table() -> &'static Bytes {
     TABLE.get_or_init(|| {
         let mut state = 0x2545_f491_4f6c_dd1du64;
         let next = || {
-            // xorshift64: enough to make every slip visible.
+            // xorshift64: enough to make every shift visible.
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;

@@ -1,16 +1,16 @@
-//! What a dumbbell run brought, in the form in which it is printed.
+//! Results of a dumbbell run, in their printed form.
 
 use serde::Serialize;
 
 /// The result of a dumbbell run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// One entry for each flow, in the order in which they were described.
+    /// One entry for each flow, in the order of definition.
     pub flows: Vec<FlowReport>,
     /// The queue of the bottleneck.
     pub queue: QueueReport,
-    /// Seconds of real time that the run took. The simulator reads no clock: it leaves 0 here, for
-    /// the caller to fill.
+    /// Seconds of real time that the run took. The simulator reads no clock: it sets 0, and the
+    /// caller fills it in.
     pub wall_s: f64,
     /// Virtual seconds that were simulated.
     #[serde(skip)]
@@ -25,7 +25,7 @@ pub struct Report {
     /// delivered, 0 to 1; `None` for a link without a rate.
     #[serde(skip)]
     pub utilisation: Option<f64>,
-    /// Tasks that the simulator did: a measure of work that doesn't depend on the machine.
+    /// Tasks processed by the simulator: a machine-independent measure of work.
     #[serde(skip)]
     pub tasks: u64,
 }
@@ -35,22 +35,22 @@ pub struct Report {
 pub struct FlowReport {
     /// Name of the congestion controller.
     pub cc: String,
-    /// Application bytes handed over in order at the receiver, in bit/s, from the start of the
+    /// Application bytes delivered in order at the receiver, in bit/s, from the start of the
     /// handshake to the end of the flow or of the run.
     pub goodput_bps: f64,
-    /// Application bytes handed over in order at the receiver.
+    /// Application bytes delivered in order at the receiver.
     pub bytes: u64,
-    /// When the receiver had the last byte, in seconds since the start of the run; `None` if it
-    /// hasn't.
+    /// When the receiver read the last byte, in seconds since the start of the run; `None` if it
+    /// has not.
     pub finish_s: Option<f64>,
-    /// Share of stream bytes sent that were sent again, 0 to 1.
+    /// Retransmitted share of stream bytes sent, 0 to 1.
     pub retransmitted_share: f64,
     /// Mean over time of the sender's smoothed round-trip time, in milliseconds; 0 if there is none.
     pub srtt_ms_mean: f64,
     /// When the flow started, in seconds since the start of the run.
     #[serde(skip)]
     pub start_s: f64,
-    /// False if a byte arrived that was not the one sent. Never.
+    /// False if a byte differed from the sent one, which is a bug.
     #[serde(skip)]
     pub intact: bool,
 }

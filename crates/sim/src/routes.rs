@@ -2,14 +2,14 @@
 
 use std::collections::VecDeque;
 
-/// A link as the search sees it.
+/// A link in the search.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Edge {
     pub(crate) from: u32,
     pub(crate) to: u32,
 }
 
-/// The link to take from each router towards each interface.
+/// The next link from each router to each interface.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     interfaces: usize,
@@ -20,8 +20,8 @@ pub(crate) struct Routes {
 }
 
 impl Routes {
-    /// Searches backwards from the downlink of each interface. Among equally short ways, the link
-    /// that was added first wins.
+    /// Searches backwards from the downlink of each interface. Among equally short routes, the link
+    /// that was added first is chosen.
     pub(crate) fn new(forwards: &[bool], edges: &[Edge], downlinks: &[u32]) -> Self {
         let interfaces = downlinks.len();
         let mut count = 0;
@@ -35,7 +35,7 @@ impl Routes {
             })
             .collect();
         let mut next_link = vec![None; count as usize * interfaces];
-        // Between routers: with thousands of hosts, their links would be most of all.
+        // Links between routers only: with thousands of hosts, their links would dominate.
         let mut incoming = vec![Vec::new(); count as usize];
         for (link, edge) in (0u32..).zip(edges) {
             if let (Some(from), Some(to)) = (rows[edge.from as usize], rows[edge.to as usize]) {
@@ -66,7 +66,7 @@ impl Routes {
         }
     }
 
-    /// The link from the router `node` towards `interface`; `None` if there is no way.
+    /// The link from the router `node` to `interface`; `None` if there is no route.
     pub(crate) fn next(&self, node: u32, interface: u32) -> Option<u32> {
         let row = self.rows.get(node as usize).copied().flatten()?;
         let at = row as usize * self.interfaces + interface as usize;

@@ -1,9 +1,10 @@
-//! One seed for a whole run, split so that adding a host or link doesn't change the others' luck.
+//! One seed for a whole run, split so that adding a host or link doesn't change the random numbers
+//! of the others.
 
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 
-/// What a derived seed is for. The numbers are part of what a seed means: never reuse one.
+/// Purpose of a derived seed. The numbers are part of a seed's meaning: never reuse one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose {
     Link = 1,

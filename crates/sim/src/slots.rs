@@ -1,4 +1,4 @@
-//! The connections of a host, by handle, and which of them have something to do.
+//! The connections of a host by handle, and the list of those with pending work.
 
 use std::collections::VecDeque;
 
@@ -12,9 +12,9 @@ use crate::totals::HostTotals;
 struct Slot {
     handle: ConnectionHandle,
     connection: Box<Connection>,
-    /// It is in the list of those with something to do.
+    /// It is in the list of connections with pending work.
     busy: bool,
-    /// When the agenda looks at its timer next.
+    /// When the event queue visits its timer next.
     armed: Option<Instant>,
 }
 
@@ -23,10 +23,10 @@ struct Slot {
 pub(crate) struct Slots {
     places: Vec<Option<Slot>>,
     busy: VecDeque<u32>,
-    /// Drained connections, if they are kept.
+    /// Drained connections, if kept for inspection.
     drained: Vec<(ConnectionHandle, Box<Connection>)>,
     keep_drained: bool,
-    /// Of the connections that are gone.
+    /// Totals of removed connections.
     totals: HostTotals,
 }
 
@@ -38,7 +38,7 @@ impl Slots {
         }
     }
 
-    /// Takes in a new connection, which has something to do.
+    /// Adds a new connection, which has pending work.
     pub(crate) fn insert(&mut self, handle: ConnectionHandle, connection: Box<Connection>) {
         let index = handle.index();
         if self.places.len() <= index {
@@ -53,7 +53,7 @@ impl Slots {
         self.busy.push_back(index as u32);
     }
 
-    /// The connection, also a drained one that was kept.
+    /// The connection, or a drained one that was kept.
     pub(crate) fn get(&self, handle: ConnectionHandle) -> Option<&Connection> {
         let slot = self.places.get(handle.index()).and_then(Option::as_ref);
         if let Some(slot) = slot.filter(|slot| slot.handle == handle) {
@@ -64,7 +64,7 @@ impl Slots {
         Some(connection)
     }
 
-    /// The connection, which will be asked afterwards what it has to do.
+    /// The connection, marked as having pending work.
     pub(crate) fn get_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
         let slot = self.places.get_mut(handle.index()).and_then(Option::as_mut);
         if let Some(slot) = slot.filter(|slot| slot.handle == handle) {
@@ -83,7 +83,7 @@ impl Slots {
         !self.busy.is_empty()
     }
 
-    /// The next connection with something to do.
+    /// The next connection with pending work.
     pub(crate) fn next_busy(&mut self) -> Option<ConnectionHandle> {
         while let Some(index) = self.busy.pop_front() {
             if let Some(Some(slot)) = self.places.get_mut(index as usize)
@@ -96,25 +96,25 @@ impl Slots {
         None
     }
 
-    /// The connection of a handle that [`Slots::next_busy`] gave, without making it busy again.
+    /// The connection of a handle returned by [`Slots::next_busy`], without marking it again.
     pub(crate) fn serve(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
         let slot = self.places.get_mut(handle.index())?.as_mut()?;
         (slot.handle == handle).then_some(&mut *slot.connection)
     }
 
-    /// Whether the connection is in the list of those with something to do.
+    /// Whether the connection is in the list of those with pending work.
     pub(crate) fn is_waiting(&self, handle: ConnectionHandle) -> bool {
         let slot = self.places.get(handle.index()).and_then(Option::as_ref);
         slot.is_some_and(|slot| slot.busy)
     }
 
-    /// Makes sure that the agenda looks at the connection when its next timer expires.
+    /// Schedules a visit of the connection when its next timer expires.
     pub(crate) fn arm(&mut self, handle: ConnectionHandle, host: u32, agenda: &mut Agenda) {
         let index = handle.index();
         let Some(Some(slot)) = self.places.get_mut(index) else {
             return;
         };
-        // A timer that moved back is looked at when it was due at first, and armed anew then.
+        // A timer that was postponed is visited at its original time, and rescheduled then.
         if let Some(deadline) = slot.connection.poll_timeout()
             && slot.armed.is_none_or(|at| deadline < at)
         {
@@ -124,7 +124,8 @@ impl Slots {
         }
     }
 
-    /// A timer of the connection in slot `index` was due at `now`: lets it expire, or arms it anew.
+    /// Handles the visit of the connection in slot `index` at `now`: its timer expires, or is
+    /// rescheduled.
     pub(crate) fn expire(&mut self, now: Instant, index: u32, host: u32, agenda: &mut Agenda) {
         let Some(Some(slot)) = self.places.get_mut(index as usize) else {
             return;
@@ -146,7 +147,7 @@ impl Slots {
         }
     }
 
-    /// Lets a drained connection go.
+    /// Removes a drained connection.
     pub(crate) fn remove(&mut self, handle: ConnectionHandle) {
         let Some(place) = self.places.get_mut(handle.index()) else {
             return;
@@ -159,7 +160,7 @@ impl Slots {
         }
     }
 
-    /// Forgets all connections, as a crash would.
+    /// Removes all connections, as a crash would.
     pub(crate) fn clear(&mut self) {
         for place in &mut self.places {
             if let Some(slot) = place.take() {
@@ -169,7 +170,7 @@ impl Slots {
         self.busy.clear();
     }
 
-    /// What all connections have done so far.
+    /// Totals of all connections so far.
     pub(crate) fn totals(&self) -> HostTotals {
         let mut totals = self.totals;
         for slot in self.places.iter().flatten() {
@@ -178,7 +179,7 @@ impl Slots {
         totals
     }
 
-    /// The connections that aren't drained, in the order of their slots.
+    /// The connections that aren't drained, in slot order.
     pub(crate) fn handles(&self) -> impl Iterator<Item = ConnectionHandle> {
         self.places.iter().flatten().map(|slot| slot.handle)
     }

@@ -1,4 +1,4 @@
-//! Taps: hooks that see every datagram offered to a link, before the link does.
+//! Taps: hooks that process every datagram offered to a link, before the link.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -9,14 +9,14 @@ use std::time::Duration;
 use swiftwater_link::Ecn;
 use swiftwater_units::Instant;
 
-/// A datagram that is about to enter a link.
+/// A datagram offered to a link.
 #[derive(Debug)]
 pub struct TapDatagram<'a> {
     /// The time.
     pub now: Instant,
-    /// How many datagrams were offered to the link before this one.
+    /// Number of datagrams offered to the link before this one.
     pub index: u64,
-    /// Sender, as the receiver will see it.
+    /// Sender address, as seen by the receiver.
     pub source: SocketAddr,
     /// Receiver.
     pub destination: SocketAddr,
@@ -26,14 +26,14 @@ pub struct TapDatagram<'a> {
     pub data: &'a mut Vec<u8>,
 }
 
-/// What a tap wants done with a datagram.
+/// Decision of a tap.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Verdict {
-    /// It goes on, perhaps changed.
+    /// The datagram enters the link, possibly changed.
     Pass,
-    /// It disappears.
+    /// It is dropped.
     Drop,
-    /// It enters the link this much later; others pass it meanwhile.
+    /// It enters the link with this delay; later datagrams overtake it.
     Delay(Duration),
 }
 
@@ -46,7 +46,7 @@ impl fmt::Debug for Tap {
     }
 }
 
-/// A datagram that a [`Recording`] saw.
+/// A datagram in a [`Recording`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Captured {
     /// When it was offered to the link.
@@ -59,7 +59,7 @@ pub struct Captured {
     pub data: Vec<u8>,
 }
 
-/// Copies of all datagrams offered to a link since the recording was started. Clones show the same
+/// Copies of all datagrams offered to a link since the recording was started. Clones share the
 /// recording.
 #[derive(Clone, Debug, Default)]
 pub struct Recording(Rc<RefCell<Vec<Captured>>>);
@@ -70,7 +70,7 @@ impl Recording {
         self.0.borrow().clone()
     }
 
-    /// How many there are.
+    /// Number of datagrams.
     pub fn len(&self) -> usize {
         self.0.borrow().len()
     }

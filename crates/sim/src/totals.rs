@@ -6,18 +6,18 @@ use std::time::Duration;
 use swiftwater_quic::{ConnectionStats, RepairStats};
 use swiftwater_units::{ByteCount, PacketCount};
 
-/// What all connections that a host had and has did so far.
+/// Totals of all present and past connections of a host.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct HostTotals {
     /// Connections.
     pub connections: u64,
-    /// Packets sent that count in flight: those that can be declared lost.
+    /// Packets sent that count as in flight: those that can be declared lost.
     pub packets_sent: PacketCount,
     /// Their bytes.
     pub bytes_sent: ByteCount,
     /// Packets declared lost.
     pub packets_lost: PacketCount,
-    /// Packets declared lost that arrived after all.
+    /// Packets declared lost that were acknowledged later.
     pub spurious_losses: PacketCount,
     /// Bytes acknowledged, in packets.
     pub bytes_delivered: ByteCount,
@@ -25,9 +25,9 @@ pub struct HostTotals {
     pub bytes_lost: ByteCount,
     /// Stream bytes sent, retransmissions included.
     pub stream_bytes_sent: ByteCount,
-    /// Stream bytes sent again.
+    /// Stream bytes retransmitted.
     pub stream_bytes_retransmitted: ByteCount,
-    /// Repair of lost stream data.
+    /// Recovery of lost stream data.
     pub repair: RepairStats,
     /// The smallest round-trip time sample; `None` without one.
     pub min_rtt: Option<Duration>,
@@ -73,8 +73,8 @@ impl AddAssign for HostTotals {
 }
 
 impl HostTotals {
-    /// What was done since `earlier`. The smallest round trip and the longest recovery latency are
-    /// those of the whole time.
+    /// The difference to `earlier`. The smallest round-trip time and the longest recovery latency
+    /// are those of the whole time.
     #[must_use]
     pub fn since(mut self, earlier: &Self) -> Self {
         self.connections = self.connections.saturating_sub(earlier.connections);

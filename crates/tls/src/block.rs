@@ -1,4 +1,4 @@
-//! AES of single blocks, for connection IDs that load balancers read.
+//! AES of single blocks, for encrypted connection IDs of load balancers (QUIC-LB).
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub struct Aes128Block {
 }
 
 impl Aes128Block {
-    /// With this key, which load balancer and servers share.
+    /// With the key that load balancer and servers share.
     pub fn new(key: [u8; 16]) -> Self {
         let unbound = || UnboundCipherKey::new(&AES_128, &key).expect(KEY_SIZE);
         Self {

@@ -1,21 +1,21 @@
-//! What every session refuses, whatever is below it.
+//! Checks common to all session implementations.
 
 use swiftwater_quic::crypto::{EncryptionLevel, SessionError, TlsError};
 use swiftwater_wire::ErrorCode;
 
-/// Refuses handshake bytes that came under other keys than TLS reads from now: new bytes in an old
-/// encryption level, or bytes ahead of the keys (RFC 9001, section 4.1.3).
+/// Rejects handshake bytes at another encryption level than the one that TLS reads from at present
+/// (RFC 9001, section 4.1.3).
 pub(crate) fn check_level(expected: EncryptionLevel, got: EncryptionLevel) -> Result<(), TlsError> {
     if expected == got {
         return Ok(());
     }
     Err(TlsError {
         code: ErrorCode::PROTOCOL_VIOLATION,
-        reason: format!("handshake bytes in level {got:?}, expected in {expected:?}"),
+        reason: format!("handshake bytes at encryption level {got:?}, expected at {expected:?}"),
     })
 }
 
-/// Refuses a version whose keys we don't derive.
+/// Rejects a version whose keys are not implemented.
 pub(crate) fn check_version(version: u32) -> Result<(), SessionError> {
     if swiftwater_wire::is_known(version) {
         return Ok(());

@@ -11,16 +11,16 @@ use crate::config_error::ConfigError;
 /// A cipher suite of TLS 1.3 (RFC 8446, section B.4).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum CipherSuite {
-    /// `TLS_AES_128_GCM_SHA256`: the fastest where the processor helps with AES.
+    /// `TLS_AES_128_GCM_SHA256`: the fastest with hardware support for AES.
     Aes128Gcm,
     /// `TLS_AES_256_GCM_SHA384`.
     Aes256Gcm,
-    /// `TLS_CHACHA20_POLY1305_SHA256`: the fastest where it doesn't.
+    /// `TLS_CHACHA20_POLY1305_SHA256`: the fastest without it.
     ChaCha20Poly1305,
 }
 
 impl CipherSuite {
-    /// All suites, in our order of preference.
+    /// All suites, in order of preference.
     pub const ALL: [Self; 3] = [Self::Aes128Gcm, Self::Aes256Gcm, Self::ChaCha20Poly1305];
 
     const fn to_rustls(self) -> SupportedCipherSuite {
@@ -31,7 +31,7 @@ impl CipherSuite {
         }
     }
 
-    /// Those of TLS 1.2 with the same cipher and hash, and ephemeral keys.
+    /// The TLS 1.2 suites with the same cipher and hash, and ephemeral keys.
     const fn to_rustls_tls12(self) -> [SupportedCipherSuite; 2] {
         match self {
             Self::Aes128Gcm => [
@@ -49,7 +49,7 @@ impl CipherSuite {
         }
     }
 
-    /// Ours for rustls's `suite`; `None` if it isn't one of TLS 1.3's three.
+    /// The suite for rustls's `suite`; `None` if it isn't one of TLS 1.3's three.
     pub(crate) fn from_rustls(suite: SupportedCipherSuite) -> Option<Self> {
         Self::ALL
             .into_iter()
@@ -57,7 +57,7 @@ impl CipherSuite {
     }
 }
 
-/// A provider that offers `suites`, in that order, and then the like for TLS 1.2.
+/// A provider that offers `suites`, in that order, followed by the corresponding ones of TLS 1.2.
 pub(crate) fn provider_over_tcp(
     suites: &[CipherSuite],
 ) -> Result<Arc<CryptoProvider>, ConfigError> {

@@ -1,4 +1,4 @@
-//! The client's side of TLS: whom it trusts and what it offers.
+//! TLS configuration of clients: trust anchors, ALPN, cipher suites, session resumption.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,9 +26,9 @@ use crate::verifier::NoVerification;
 
 /// TLS 1.3 for clients.
 ///
-/// The server's certificate is verified unless [`ClientTls::dangerous_without_verification`] was
-/// asked for. Without [`ClientTls::sessions`] every handshake is a full one. Client certificates come
-/// later.
+/// The server's certificate is verified unless [`ClientTls::dangerous_without_verification`] is used.
+/// Without [`ClientTls::sessions`] every handshake is a full one. Client certificates are not
+/// supported.
 ///
 /// ```
 /// # fn main() -> Result<(), swiftwater_tls::ConfigError> {
@@ -44,7 +44,7 @@ use crate::verifier::NoVerification;
 #[derive(Clone)]
 pub struct ClientTls {
     config: Arc<ClientConfig>,
-    /// `None` if it came inside a rustls configuration, which doesn't give it back.
+    /// `None` if it is part of a rustls configuration, which doesn't expose it.
     verifier: Option<Arc<dyn ServerCertVerifier>>,
     primitives: Arc<RustlsPrimitives>,
     suites: Vec<CipherSuite>,
@@ -53,8 +53,8 @@ pub struct ClientTls {
 
 impl ClientTls {
     /// Trusts certificates that lead to one of `roots`, and the roots themselves, and nothing else: a server
-    /// may show a certificate that is byte for byte a root, whether it is self-signed, an authority's or
-    /// neither, as long as its names and its validity fit.
+    /// may present a certificate that is byte for byte a root, whether it is self-signed, an authority's or
+    /// neither, if its names and its validity match.
     pub fn with_roots(
         roots: impl IntoIterator<Item = CertificateDer<'static>>,
     ) -> Result<Self, ConfigError> {
@@ -69,13 +69,14 @@ impl ClientTls {
         Self::with_verifier_and(verifier, roots)
     }
 
-    /// Trusts what `verifier` says, for example the platform's own verifier.
+    /// Trusts the certificates that `verifier` accepts, for example the platform's own verifier.
     pub fn with_verifier(verifier: Arc<dyn ServerCertVerifier>) -> Result<Self, ConfigError> {
         let config = config(&verifier, &CipherSuite::ALL)?;
         Ok(Self::wrap(config, Some(verifier)))
     }
 
-    /// Trusts what `verifier` says, and these certificates themselves, as [`ClientTls::with_roots`] does.
+    /// Trusts the certificates that `verifier` accepts, and these certificates themselves, as
+    /// [`ClientTls::with_roots`] does.
     pub fn with_verifier_and(
         verifier: Arc<dyn ServerCertVerifier>,
         trusted: impl IntoIterator<Item = CertificateDer<'static>>,
@@ -84,20 +85,20 @@ impl ClientTls {
         Self::with_verifier(Arc::new(TrustedLeaf::new(verifier, trusted)))
     }
 
-    /// Trusts **any** certificate: whoever sits on the path can read and change everything. For
-    /// tests, and for experiments on networks of one's own.
+    /// Trusts **any** certificate: an attacker on the path can read and change everything. For
+    /// tests, and for experiments on private networks.
     pub fn dangerous_without_verification() -> Result<Self, ConfigError> {
         let provider = cipher_suite::provider(&CipherSuite::ALL)?;
         Self::with_verifier(Arc::new(NoVerification(provider)))
     }
 
     /// Uses a rustls configuration as it is, except that its session store is left out and early data
-    /// are switched off: [`ClientTls::sessions`] has its own, which knows more than rustls's.
+    /// are switched off: [`ClientTls::sessions`] has its own, which stores more than rustls's.
     ///
-    /// The configuration must support TLS 1.3 with a suite that supports QUIC, otherwise sessions
-    /// fail to start. Its provider must implement the nonces of multipath QUIC if that extension is
-    /// used; both providers of rustls do. The keys of later key phases, and those of connections that were
-    /// quiet for a while, are made by our own provider.
+    /// The configuration must support TLS 1.3 with a suite that supports QUIC, otherwise sessions fail to
+    /// start. Its provider must implement the nonces of multipath QUIC if that extension is used; both
+    /// providers of rustls do. The keys of later key phases, and those derived again after they were
+    /// released, come from this crate's own provider.
     pub fn from_rustls(mut config: ClientConfig) -> Self {
         config.resumption = Resumption::disabled();
         config.enable_early_data = false;
@@ -114,8 +115,8 @@ impl ClientTls {
         }
     }
 
-    /// Offers these application protocols, best first (ALPN). A server that shares none of them
-    /// ends the connection with `no_application_protocol`.
+    /// Offers these application protocols, in order of preference (ALPN). A server that supports
+    /// none of them closes the connection with `no_application_protocol`.
     #[must_use]
     pub fn alpn(mut self, protocols: impl IntoIterator<Item = impl Into<Vec<u8>>>) -> Self {
         Arc::make_mut(&mut self.config).alpn_protocols =
@@ -123,20 +124,20 @@ impl ClientTls {
         self
     }
 
-    /// Resumes sessions with servers that were connected to before, and keeps new ones and address
-    /// tokens in `store`.
+    /// Resumes sessions with known servers, and keeps new sessions and address validation tokens in
+    /// `store`.
     ///
-    /// A resumed handshake does without certificates: the server proves that it holds the session.
-    /// Sessions of a configuration with another verifier are of no use, and the client has none for a
-    /// server that it did not verify.
+    /// A resumed handshake has no certificates: the server proves that it holds the session. Sessions
+    /// of a configuration with another verifier are not used, and none are stored for a server that
+    /// was not verified.
     #[must_use]
     pub fn sessions(mut self, store: Arc<dyn SessionStore>) -> Self {
         self.sessions = Some(store);
         self
     }
 
-    /// Offers early data (0-RTT) when a session is resumed that permits it; off unless said
-    /// otherwise. Does nothing without [`ClientTls::sessions`].
+    /// Offers early data (0-RTT) when a session is resumed that permits it; default off. No effect
+    /// without [`ClientTls::sessions`].
     #[must_use]
     pub fn early_data(mut self, offer: bool) -> Self {
         Arc::make_mut(&mut self.config).enable_early_data = offer;
@@ -144,14 +145,15 @@ impl ClientTls {
     }
 
     /// Appends the secrets of every connection to the file named by the environment variable
-    /// `SSLKEYLOGFILE`, for Wireshark and friends; without the variable nothing is written.
+    /// `SSLKEYLOGFILE`, for Wireshark and similar tools; without the variable nothing is written.
     #[must_use]
     pub fn key_log_file(mut self) -> Self {
         Arc::make_mut(&mut self.config).key_log = Arc::new(KeyLogFile::new());
         self
     }
 
-    /// Offers exactly these cipher suites, best first. The default is [`CipherSuite::ALL`].
+    /// Offers exactly these cipher suites, in order of preference. The default is
+    /// [`CipherSuite::ALL`].
     pub fn with_cipher_suites(mut self, suites: &[CipherSuite]) -> Result<Self, ConfigError> {
         let verifier = self
             .verifier
@@ -169,11 +171,11 @@ impl ClientTls {
         Ok(self)
     }
 
-    /// The same trust, suites and key log for TLS over TCP, with the ALPN names to be set and without
-    /// resumption. rustls alone verifies with it.
+    /// The same trust, suites and key log for TLS over TCP, without ALPN names, which the caller
+    /// sets, and without resumption. Verification is rustls's.
     ///
-    /// It speaks TLS 1.3, and 1.2 with the same ciphers and ephemeral keys (RFC 9325, section 4.2) for
-    /// servers that know nothing newer. What was made by [`ClientTls::from_rustls`] keeps its versions.
+    /// It offers TLS 1.3, and 1.2 with the same ciphers and ephemeral keys (RFC 9325, section 4.2) for
+    /// older servers. A configuration from [`ClientTls::from_rustls`] keeps its versions.
     pub fn over_tcp(&self) -> Result<ClientConfig, ConfigError> {
         let mut config = ClientConfig::clone(&self.config);
         if let Some(verifier) = &self.verifier {
@@ -189,8 +191,8 @@ impl ClientTls {
         Ok(config)
     }
 
-    /// Judges the validity of certificates as of this time after the Unix encryption level instead of the
-    /// system's clock: simulations must not depend on the day they run.
+    /// Checks the validity of certificates at this time after the Unix epoch instead of the
+    /// system's clock: simulations must not depend on the day on which they run.
     #[must_use]
     pub fn at_unix_time(mut self, since_epoch: Duration) -> Self {
         Arc::make_mut(&mut self.config).time_provider =
@@ -280,7 +282,7 @@ fn versioned(
     Ok(config)
 }
 
-/// A clock that stands still.
+/// A clock with a fixed time.
 #[derive(Debug)]
 struct FixedTime(UnixTime);
 

@@ -1,7 +1,7 @@
-//! A look into a `ClientHello` (RFC 8446, section 4.1.2) before TLS reads it: a server must know which
-//! version of QUIC to start a session in, and the client's wishes are inside.
+//! Extracts the transport parameters of a `ClientHello` (RFC 8446, section 4.1.2) before TLS reads it:
+//! a server needs the client's version information to choose the QUIC version of the session.
 //!
-//! Nothing is judged here. What looks odd is left to TLS, which has an alert for it.
+//! Nothing is validated here. Malformed messages are left to TLS, which has an alert for them.
 
 use swiftwater_quic::crypto::Hello;
 use swiftwater_wire::{DecodeError, Reader};
@@ -12,10 +12,10 @@ const CLIENT_HELLO: u8 = 1;
 /// Bytes of a handshake message before its body.
 const HEADER_LEN: usize = 4;
 
-/// Longest message that TLS takes.
+/// Longest message that TLS accepts.
 const MAX_BODY_LEN: usize = 65_535;
 
-/// Bytes of the version of old and the random number.
+/// Bytes of the legacy version and the random value.
 const FIXED_LEN: usize = 2 + 32;
 
 /// The extension `quic_transport_parameters` (RFC 9001, section 8.2).

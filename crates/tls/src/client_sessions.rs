@@ -1,4 +1,4 @@
-//! rustls's view of a [`SessionStore`] during one connection.
+//! Adapter from rustls's session storage to a [`SessionStore`], for one connection.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -9,17 +9,18 @@ use rustls_pki_types::ServerName;
 
 use crate::sessions::{ServerId, SessionKind, SessionStore, StoredSession};
 
-/// The sessions that one connection takes and leaves.
+/// The sessions that one connection takes from and adds to the store.
 pub(crate) struct ConnectionSessions {
     store: Arc<dyn SessionStore>,
     server: Mutex<ServerId>,
     offered_alpn: Vec<Vec<u8>>,
-    /// The application protocol of the session that was taken; `None` if it had none, too.
+    /// The application protocol of the session in use; `None` without a session, or if the session
+    /// has none.
     taken: Mutex<Option<Vec<u8>>>,
-    /// What the handshake agreed on; sessions that come before it are not kept.
+    /// The negotiated application protocol; sessions received before it is known are not stored.
     agreed: OnceLock<Option<Vec<u8>>>,
-    /// The key exchange of the session that was taken, and later that of this handshake. Beginning with
-    /// another one could cost a HelloRetryRequest, and with it the early data.
+    /// The key exchange group of the session in use, and later that of this handshake. Starting with
+    /// another one could cause a HelloRetryRequest, and with it the loss of the early data.
     group: Mutex<Option<NamedGroup>>,
 }
 
@@ -50,12 +51,13 @@ impl ConnectionSessions {
         self.agreed.get_or_init(|| alpn.map(<[u8]>::to_vec));
     }
 
-    /// Keeps an address token beside the sessions.
+    /// Stores an address validation token next to the sessions.
     pub(crate) fn keep_token(&self, token: &[u8]) {
         self.store.put_token(&self.server(), token.to_vec());
     }
 
-    /// The server moved the connection to another version: what it gives belongs to that.
+    /// The server changed the connection to another version: its sessions and tokens belong to that
+    /// version.
     pub(crate) fn set_version(&self, version: u32) {
         let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
         server.version = version;
@@ -66,7 +68,7 @@ impl ConnectionSessions {
         server.clone()
     }
 
-    /// True if a session of this protocol is of use.
+    /// True if a session of this protocol can be used.
     fn offers(&self, alpn: Option<&[u8]>) -> bool {
         match alpn {
             Some(alpn) => self.offered_alpn.iter().any(|offered| offered == alpn),

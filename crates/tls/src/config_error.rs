@@ -1,12 +1,12 @@
-//! Why a TLS configuration could not be made.
+//! Errors of TLS configurations.
 
 use thiserror::Error;
 
-/// A TLS configuration or a development certificate could not be made.
+/// Why a TLS configuration or a development certificate could not be created.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// rustls refused the certificate, the key or the combination of settings.
+    /// rustls rejected the certificate, the key or the combination of settings.
     #[error("TLS configuration: {0}")]
     Rustls(#[from] rustls::Error),
     /// A certificate verifier could not be made from the given roots.

@@ -1,6 +1,7 @@
-//! Keys made from traffic secrets by the labels of a version of QUIC (RFC 9001, sections 5.1 to 5.4 and
-//! 6.1; RFC 9369, section 3.3.2): all keys of sessions whose version changed after rustls had started
-//! them, and for every session those of later key phases and those that were given up for a while.
+//! Packet protection keys derived from traffic secrets with the labels of a QUIC version (RFC 9001,
+//! sections 5.1 to 5.4 and 6.1; RFC 9369, section 3.3.2): all keys of sessions whose version changed
+//! after rustls had started them, and for every session those of later key phases and those derived
+//! again after they were released.
 
 use aws_lc_rs::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey, quic};
 use swiftwater_quic::crypto::{ApplicationKeys, CryptoError, HeaderKey, KeyPair, Keys, PacketKey};
@@ -12,7 +13,7 @@ use crate::expand_label::{expand_label, hash};
 use crate::secret::Secret;
 use crate::secret_tap::Pair;
 
-/// Most bytes that a packet number takes (RFC 9000, section 17.1).
+/// Longest encoding of a packet number, bytes (RFC 9000, section 17.1).
 const MAX_PACKET_NUMBER_LEN: usize = 4;
 
 /// The labels of key, IV, header protection and key update.
@@ -37,7 +38,7 @@ const LABELS_2: Labels = Labels {
     ku: "quicv2 ku",
 };
 
-/// What a cipher suite is made of.
+/// Algorithms of a cipher suite.
 #[derive(Clone, Copy)]
 struct Algorithms {
     aead: &'static aead::Algorithm,
@@ -48,7 +49,8 @@ struct Algorithms {
 
 impl Algorithms {
     fn of(suite: CipherSuite) -> Self {
-        // Limits: RFC 9001, section 6.6. That of ChaCha20-Poly1305 is above all packet numbers.
+        // Limits: RFC 9001, section 6.6. The confidentiality limit of ChaCha20-Poly1305 exceeds the
+        // largest packet number.
         match suite {
             CipherSuite::Aes128Gcm => Self {
                 aead: &aead::AES_128_GCM,
@@ -72,21 +74,22 @@ impl Algorithms {
     }
 }
 
-/// The traffic secrets of an encryption level, and how keys are made of them.
+/// The traffic secrets of an encryption level, and the derivation of its keys.
 pub(crate) struct TrafficSecrets {
     suite: CipherSuite,
     labels: &'static Labels,
     side: Side,
-    /// Those of the present key phase.
+    /// The secrets of the present key phase.
     secrets: Pair,
-    /// The packet keys of the phase after it were handed out.
+    /// True if the packet keys of the next phase were derived.
     next_is_known: bool,
-    /// What header protection is made of, if the phase isn't the first, from whose secrets it comes.
+    /// Input of the header protection keys if the phase isn't the first, from whose secrets they are
+    /// derived.
     header: Option<Box<Pair>>,
 }
 
 impl TrafficSecrets {
-    /// Secrets of a session in which we are `side`. They must have the length of the suite's hash.
+    /// The secrets of a session in the role `side`. They must have the length of the suite's hash.
     pub(crate) fn new(
         version: u32,
         suite: CipherSuite,
@@ -129,7 +132,8 @@ impl TrafficSecrets {
         }
     }
 
-    /// All keys of the present phase, and the packet keys of the next one if they were handed out.
+    /// All keys of the present phase, and the packet keys of the next one if they were derived
+    /// before.
     pub(crate) fn remade_keys(&self) -> ApplicationKeys {
         ApplicationKeys {
             current: self.keys(),
@@ -137,8 +141,8 @@ impl TrafficSecrets {
         }
     }
 
-    /// The packet keys of the next phase. If it has handed them out before, that phase is the present
-    /// one now, and those of the phase after it come next.
+    /// The packet keys of the next phase. If they were derived before, that phase becomes the present
+    /// one, and those of the following phase are returned.
     pub(crate) fn next_packet_keys(&mut self) -> KeyPair<dyn PacketKey> {
         if self.next_is_known {
             if self.header.is_none() {
@@ -183,7 +187,7 @@ impl TrafficSecrets {
         let mut iv = [0; aead::NONCE_LEN];
         iv.copy_from_slice(&self.expand(secret, self.labels.iv, aead::NONCE_LEN));
         let key = UnboundKey::new(algorithms.aead, &key)
-            .expect("the key was made as long as the algorithm wants it");
+            .expect("the key has the length that the algorithm requires");
         DerivedKey {
             key: LessSafeKey::new(key),
             iv,
@@ -195,7 +199,7 @@ impl TrafficSecrets {
     fn header_key(&self, key: &[u8]) -> DerivedHeaderKey {
         DerivedHeaderKey(
             quic::HeaderProtectionKey::new(self.algorithms().header, key)
-                .expect("the key was made as long as the algorithm wants it"),
+                .expect("the key has the length that the algorithm requires"),
         )
     }
 
@@ -223,7 +227,7 @@ struct DerivedKey {
 }
 
 impl DerivedKey {
-    /// RFC 9001, section 5.3; with the path as the multipath draft has it, section 2.4.
+    /// RFC 9001, section 5.3; with the path identifier as in the multipath draft, section 2.4.
     fn nonce(&self, path: PathId, number: PacketNumber) -> Nonce {
         let mut nonce = self.iv;
         let (first, last) = nonce.split_at_mut(4);
@@ -244,7 +248,7 @@ impl PacketKey for DerivedKey {
         let tag = self
             .key
             .seal_in_place_separate_tag(self.nonce(path, number), Aad::from(&*header), payload)
-            .expect("a packet is far shorter than what an AEAD refuses");
+            .expect("a packet is far shorter than the limit of an AEAD");
         tag_room.copy_from_slice(tag.as_ref());
     }
 
@@ -278,8 +282,8 @@ impl PacketKey for DerivedKey {
 struct DerivedHeaderKey(quic::HeaderProtectionKey);
 
 impl DerivedHeaderKey {
-    /// What to change in the first byte and the packet number; `None` if the packet is too short for
-    /// a sample.
+    /// The mask for the first byte and the packet number; `None` if the packet is too short for a
+    /// sample.
     fn mask(&self, pn_offset: usize, packet: &[u8]) -> Option<[u8; 5]> {
         let sample = packet.get(pn_offset.checked_add(MAX_PACKET_NUMBER_LEN)?..)?;
         self.0.new_mask(sample.get(..self.sample_len())?).ok()
@@ -310,7 +314,7 @@ impl HeaderKey for DerivedHeaderKey {
     }
 
     fn decrypt(&self, pn_offset: usize, packet: &mut [u8]) {
-        // A packet without a sample stays as it is and fails authentication later.
+        // A packet without a sample stays unchanged and fails authentication later.
         if let Some([first_bits, number_bits @ ..]) = self.mask(pn_offset, packet) {
             let (_, plain) = flip_first(packet, first_bits);
             let number = &mut packet[pn_offset..pn_offset + plain.packet_number_len()];
@@ -325,7 +329,7 @@ impl HeaderKey for DerivedHeaderKey {
 
 #[cfg(test)]
 mod tests {
-    //! Known answers that need raw secrets, which no session hands out.
+    //! Test vectors that need raw secrets, which no session exposes.
 
     use swiftwater_wire::VERSION_1;
 
@@ -390,7 +394,7 @@ mod tests {
             let mut secrets = secrets(version);
             let first = secrets.secrets.client.to_vec();
             let _ = secrets.next_packet_keys();
-            // Made, but not begun.
+            // Derived, but not started.
             assert_eq!(secrets.secrets.client[..], first);
             let _ = secrets.next_packet_keys();
             assert_eq!(secrets.secrets.client[..], hex(expected), "{version:#x}");
@@ -406,7 +410,7 @@ mod tests {
             for phase in 0..3 {
                 let next = secrets.next_packet_keys();
                 let again = secrets.remade_keys();
-                // Those of the other direction open what one of them protects: the secrets are equal.
+                // Packets sealed by one direction are opened by the other: the secrets are equal.
                 let mut packet = vec![0x42; 40];
                 let number = PacketNumber::new(phase);
                 (first.packet.local).encrypt(PathId::ZERO, number, 4, &mut packet);
@@ -429,7 +433,7 @@ mod tests {
                     .remote
                     .decrypt(PathId::ZERO, number, header, payload);
                 assert_eq!(opened, Ok(20));
-                // Header protection stays.
+                // The header protection key stays the same.
                 first.packet = next;
             }
         }

@@ -14,17 +14,17 @@ use crate::config_error::ConfigError;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What precedes the 32 bytes of an Ed25519 private key in PKCS #8 (RFC 8410, section 7).
+/// DER prefix of the 32 bytes of an Ed25519 private key in PKCS #8 (RFC 8410, section 7).
 const ED25519_PKCS8_PREFIX: [u8; 16] = [
     0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
 ];
 
-/// The private key of deterministic certificates. Everybody can read it here: it protects nothing.
+/// The private key of deterministic certificates. It is public and protects nothing.
 const DETERMINISTIC_KEY: [u8; 32] = *b"swiftwater deterministic dev key";
 
 /// A self-signed certificate with its private key.
 ///
-/// To trust it, give it to [`ClientTls::with_roots`](crate::ClientTls::with_roots).
+/// To trust it, pass it to [`ClientTls::with_roots`](crate::ClientTls::with_roots).
 #[derive(Clone)]
 pub struct DevCertificate {
     certificate: CertificateDer<'static>,
@@ -41,7 +41,7 @@ impl DevCertificate {
     ) -> Result<Self, ConfigError> {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
         let mut params = params(names, &key)?;
-        // A clock before 1970 gives a certificate that has expired, which the verifier will say.
+        // A clock before 1970 gives an expired certificate, which the verifier reports.
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
@@ -51,8 +51,8 @@ impl DevCertificate {
         Self::sign(&params, &key)
     }
 
-    /// An Ed25519 certificate for `names` that is the same at every call, to the byte, and whose
-    /// signatures all have one size: handshakes in simulations repeat exactly. Valid from 2020 to
+    /// An Ed25519 certificate for `names` that is identical at every call, and whose signatures
+    /// have a constant size, so that handshakes in simulations are reproducible. Valid from 2020 to
     /// 2119.
     ///
     /// Its private key is part of the source code. Never trust it outside a simulation.
@@ -115,7 +115,7 @@ fn params(
 ) -> Result<CertificateParams, ConfigError> {
     let names: Vec<String> = names.into_iter().map(Into::into).collect();
     let mut params = CertificateParams::new(names)?;
-    // A subject of its own per key: a verifier that trusts another development certificate then
+    // A separate subject for each key: a verifier that trusts another development certificate then
     // reports an unknown issuer, not a bad signature.
     let tail = key.der_bytes().iter().rev().take(4);
     let id = tail.fold(0, |id: u32, &byte| id << 8 | u32::from(byte));

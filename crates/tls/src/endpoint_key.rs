@@ -1,5 +1,5 @@
 //! The keyed functions of an endpoint: stateless-reset tokens (RFC 9000, section 10.3.2) and
-//! address tokens (section 8.1).
+//! address validation tokens (section 8.1).
 
 use std::fmt;
 
@@ -16,12 +16,13 @@ use crate::config_error::ConfigError;
 const MIN_SECRET_LEN: usize = 32;
 
 /// Why HKDF can't fail here.
-const SHORT_KEY: &str = "a key is far shorter than what HKDF refuses";
+const SHORT_KEY: &str = "a key is far shorter than the limit of HKDF";
 
-/// Keys of an endpoint's tokens, derived from one secret: HMAC-SHA-256 for reset tokens,
-/// AES-256-GCM for address tokens, AES-128 for what hides workers in connection IDs.
+/// Keys of an endpoint's tokens, derived from one secret: HMAC-SHA-256 for stateless reset tokens,
+/// AES-256-GCM for address validation tokens, AES-128 for the mask of worker numbers in connection
+/// IDs.
 ///
-/// Processes that share the secret understand each other's tokens, also after a restart. One secret
+/// Processes that share the secret accept each other's tokens, also after a restart. One secret
 /// should seal at most 2^32 tokens, the bound for random nonces.
 pub struct EndpointSecrets {
     reset: hmac::Key,
@@ -31,7 +32,7 @@ pub struct EndpointSecrets {
 }
 
 impl EndpointSecrets {
-    /// Derives the keys from `secret`, which must be hard to guess and of at least 32 bytes.
+    /// Derives the keys from `secret`, which must be unpredictable and have at least 32 bytes.
     pub fn new(secret: &[u8]) -> Result<Self, ConfigError> {
         if secret.len() < MIN_SECRET_LEN {
             return Err(ConfigError::ShortSecret);
@@ -39,14 +40,14 @@ impl EndpointSecrets {
         Ok(Self::derive(secret))
     }
 
-    /// Keys that live as long as the process.
+    /// Keys with the lifetime of the process.
     pub fn random() -> Self {
         let mut secret = [0; MIN_SECRET_LEN];
         rand::fill(&mut secret).expect("the generator of aws-lc never fails, it aborts");
         Self::derive(&secret)
     }
 
-    /// Keys from a simulation's seed: the same seed makes the same tokens.
+    /// Keys from a simulation's seed: the same seed gives the same tokens.
     pub fn from_seed(seed: [u8; 32]) -> Self {
         Self::derive(&seed)
     }
@@ -96,7 +97,7 @@ impl EndpointKey for EndpointSecrets {
                 Aad::empty(),
                 &mut token[NONCE_LEN..],
             )
-            .expect("a token is far shorter than what an AEAD refuses");
+            .expect("a token is far shorter than the limit of an AEAD");
         token.extend_from_slice(tag.as_ref());
         token
     }

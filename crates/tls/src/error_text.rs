@@ -1,4 +1,4 @@
-//! rustls's errors in words. Its own texts quote names of Rust's types and variants.
+//! Messages for rustls's errors. Its own texts contain names of Rust types and variants.
 
 use std::net::IpAddr;
 
@@ -7,36 +7,38 @@ use rustls_pki_types::UnixTime;
 
 const SECONDS_A_DAY: u64 = 24 * 60 * 60;
 
-/// Names of a certificate that a text lists; there may be thousands.
+/// Most names of a certificate that a message lists; there may be thousands.
 const NAMES: usize = 8;
 
-/// What `error` says, in words, as the rest of a sentence. Parts of it come from the peer.
+/// The message for `error`, as the rest of a sentence. Parts of it come from the peer.
 pub fn error_text(error: &Error) -> String {
     match error {
         Error::InvalidCertificate(error) => certificate_error_text(error),
         Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
-            "what came is not TLS".to_owned()
+            "the received data are not TLS".to_owned()
         }
-        Error::InvalidMessage(_) => "a malformed message came".to_owned(),
+        Error::InvalidMessage(_) => "a malformed message was received".to_owned(),
         Error::PeerIncompatible(
             PeerIncompatible::ServerDoesNotSupportTls12Or13
             | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig,
-        ) => "the server chose a version of TLS that this end doesn't speak".to_owned(),
-        Error::PeerIncompatible(_) => "the peer asks for what this end doesn't support".to_owned(),
+        ) => "the server chose a version of TLS that this end doesn't support".to_owned(),
+        Error::PeerIncompatible(_) => {
+            "the peer requires a feature that this end doesn't support".to_owned()
+        }
         Error::PeerMisbehaved(_) => "the peer violates the protocol".to_owned(),
         Error::AlertReceived(alert) => format!("the peer sent alert {}", u8::from(*alert)),
-        Error::NoCertificatesPresented => "the peer showed no certificate".to_owned(),
+        Error::NoCertificatesPresented => "the peer presented no certificate".to_owned(),
         Error::DecryptError => "a record could not be decrypted".to_owned(),
         Error::PeerSentOversizedRecord => "a record was too long".to_owned(),
-        Error::NoApplicationProtocol => "no application protocol is shared (ALPN)".to_owned(),
+        Error::NoApplicationProtocol => "no common application protocol (ALPN)".to_owned(),
         Error::InappropriateMessage { .. } | Error::InappropriateHandshakeMessage { .. } => {
-            "a message came that is not allowed at this point".to_owned()
+            "a message was received that is not allowed at this point".to_owned()
         }
         other => other.to_string(),
     }
 }
 
-/// What is wrong with a certificate, in words, as the rest of a sentence. Parts of it come from the peer.
+/// The message for a certificate error, as the rest of a sentence. Parts of it come from the peer.
 pub fn certificate_error_text(error: &CertificateError) -> String {
     let text = match error {
         CertificateError::BadEncoding => "it is malformed",
@@ -50,7 +52,7 @@ pub fn certificate_error_text(error: &CertificateError) -> String {
             return format!("it is not valid yet; it will be{when}");
         }
         CertificateError::Revoked => "it was revoked",
-        CertificateError::UnknownIssuer => "nobody who is trusted has issued it",
+        CertificateError::UnknownIssuer => "its issuer is not trusted",
         CertificateError::BadSignature => "its issuer did not sign it",
         CertificateError::NotValidForName => "it is for another name",
         CertificateError::NotValidForNameContext {
@@ -66,16 +68,16 @@ pub fn certificate_error_text(error: &CertificateError) -> String {
         CertificateError::UnknownRevocationStatus
         | CertificateError::ExpiredRevocationList
         | CertificateError::ExpiredRevocationListContext { .. } => {
-            "whether it was revoked is not known"
+            "its revocation status is unknown"
         }
         CertificateError::UnsupportedSignatureAlgorithmContext { .. }
         | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
             "its signature algorithm is not supported"
         }
-        CertificateError::ApplicationVerificationFailure => "it was refused",
+        CertificateError::ApplicationVerificationFailure => "it was rejected",
         CertificateError::Other(other) => match other.0.downcast_ref::<webpki::Error>() {
             Some(webpki::Error::CaUsedAsEndEntity) => {
-                "it is an authority's, and not itself among those that are trusted"
+                "it is an authority's, and is not itself trusted"
             }
             Some(_) => "it does not conform to the profile of certificates (RFC 5280)",
             None => return other.0.to_string(),
@@ -96,11 +98,11 @@ fn days(from: UnixTime, to: UnixTime, direction: &str) -> String {
 }
 
 fn name_text(expected: &str, presented: &[String]) -> String {
-    // As rustls presents them: `DnsName("a.example")`, `IpAddress(...)`.
+    // In rustls's format: `DnsName("a.example")`, `IpAddress(...)`.
     let plain = |name: &String| {
         let inner = name.split_once('(').map_or(name.as_str(), |(_, rest)| rest);
         let inner = inner.trim_end_matches(')').trim_matches('"');
-        // Addresses come in forms that nobody writes.
+        // Addresses come in an uncommon notation.
         let address = inner.parse::<IpAddr>();
         address.map_or_else(|_| inner.to_owned(), |address| address.to_string())
     };
@@ -109,7 +111,7 @@ fn name_text(expected: &str, presented: &[String]) -> String {
         names.push(format!("{} more", presented.len() - NAMES));
     }
     if names.is_empty() {
-        return format!("it names no server, and {expected} was asked for");
+        return format!("it names no server, and {expected} was requested");
     }
     format!("it is for {}, not for {expected}", names.join(", "))
 }

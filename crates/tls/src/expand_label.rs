@@ -6,7 +6,7 @@ use swiftwater_quic::crypto::CryptoError;
 
 use crate::cipher_suite::CipherSuite;
 
-/// What every label begins with.
+/// Prefix of every label.
 const PREFIX: &[u8] = b"tls13 ";
 
 /// The hash of `suite`; secrets are as long as its output.
@@ -17,8 +17,8 @@ pub(crate) fn hash(suite: CipherSuite) -> &'static digest::Algorithm {
     }
 }
 
-/// Fills `out` with what `secret`, `label` and `context` make. Fails if one of them is longer than
-/// the function takes: labels 249 bytes, contexts 255, `out` 255 hashes.
+/// Fills `out` with the output for `secret`, `label` and `context`. Fails if one of them exceeds
+/// its limit: labels 249 bytes, contexts 255, `out` 255 hashes.
 pub(crate) fn expand_label(
     suite: CipherSuite,
     secret: &[u8],
@@ -47,7 +47,7 @@ pub(crate) fn expand_label(
         .map_err(|_| CryptoError)
 }
 
-/// How many bytes HKDF is to make.
+/// Output length of HKDF, bytes.
 struct Len(usize);
 
 impl hkdf::KeyType for Len {

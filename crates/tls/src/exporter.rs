@@ -1,4 +1,4 @@
-//! Keying material for applications (RFC 8446, section 7.5) without the session that it comes from.
+//! Exported keying material (RFC 8446, section 7.5) without the session.
 
 use aws_lc_rs::digest;
 use swiftwater_quic::crypto::CryptoError;
@@ -8,14 +8,15 @@ use crate::cipher_suite::CipherSuite;
 use crate::expand_label::{expand_label, hash};
 use crate::secret::Secret;
 
-/// Makes keying material of the exporter's secret.
+/// Derives keying material from the exporter's secret.
 pub(crate) struct Exporter {
     suite: CipherSuite,
     secret: Secret,
 }
 
 impl Exporter {
-    /// That of a session of `suite`; `None` if `secret` doesn't have the length of its hash.
+    /// The exporter of a session with `suite`; `None` if `secret` doesn't have the length of its
+    /// hash.
     pub(crate) fn new(suite: CipherSuite, secret: Secret) -> Option<Self> {
         (secret.len() == hash(suite).output_len()).then_some(Self { suite, secret })
     }

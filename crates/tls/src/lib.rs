@@ -1,17 +1,18 @@
-//! The crypto traits of `swiftwater-quic`, implemented twice: with rustls for the real thing, and
-//! with a null cipher for simulations that want speed and bit-for-bit repetition.
+//! The crypto traits of `swiftwater-quic`, implemented twice: with rustls for real connections, and
+//! with a null cipher for fast, bit-for-bit reproducible simulations.
 //!
-//! - [`ClientTls`] and [`ServerTls`] are what a program configures: trust, certificate, ALPN, key
-//!   log, cipher suites. Verification of the server's certificate is on unless it is switched off
-//!   by a constructor whose name says so.
+//! - [`ClientTls`] and [`ServerTls`] are the configurations of a program: trust, certificate, ALPN,
+//!   key log, cipher suites. The server's certificate is verified unless the constructor with
+//!   `dangerous` in its name is used.
 //! - [`RustlsSession`] and [`RustlsPrimitives`] are the adapters below them (RFC 9001).
-//! - [`DevCertificate`] makes self-signed certificates for development and tests.
-//! - [`EndpointSecrets`] keys an endpoint's reset and address tokens (RFC 9000, sections 8.1.3 and
-//!   10.3.2).
+//! - [`DevCertificate`] generates self-signed certificates for development and tests.
+//! - [`EndpointSecrets`] has the keys of an endpoint's stateless reset and address validation
+//!   tokens (RFC 9000, sections 8.1.3 and 10.3.2).
 //! - [`Aes128Block`] is the cipher of QUIC-LB connection IDs.
-//! - [`null`] has the simulator's stand-in: packets and flights of real sizes, no protection.
+//! - [`null`] has the simulator's replacement: packets and flights of real sizes, no protection.
 //!
-//! - [`SessionStore`] keeps what clients resume; [`Tickets`] says what servers give out for it.
+//! - [`SessionStore`] stores sessions that clients resume; [`Tickets`] configures the tickets that
+//!   servers issue.
 //!
 //! No socket is opened and no packet is parsed here.
 

@@ -1,11 +1,11 @@
-//! Handshake bytes and keys on their way out of a session, in the order of
+//! Queue of handshake bytes and keys that a session produces, in the order of
 //! [`Session::write_handshake`](swiftwater_quic::crypto::Session::write_handshake).
 
 use std::collections::VecDeque;
 
 use swiftwater_quic::crypto::NewKeys;
 
-/// Flights that wait to be written, each with the keys that follow it.
+/// Flights to be written, each with the keys that follow it.
 #[derive(Default)]
 pub(crate) struct Outbox {
     flights: VecDeque<(Vec<u8>, Option<NewKeys>)>,
@@ -17,7 +17,7 @@ impl Outbox {
         self.flights.push_back((bytes, keys));
     }
 
-    /// True if nothing waits.
+    /// True if the queue is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.flights.is_empty()
     }

@@ -1,5 +1,5 @@
-//! rustls's packet and header keys behind our traits, and what needs no session: Initial keys and
-//! the Retry tag (RFC 9001, sections 5.2 to 5.8).
+//! Adapters of rustls's packet and header protection keys to the crypto traits, and keys that need
+//! no session: Initial keys and the Retry tag (RFC 9001, sections 5.2 to 5.8).
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use swiftwater_quic::crypto::{
 use swiftwater_units::{PacketNumber, PathId, Side};
 use swiftwater_wire::{ConnectionId, VERSION_2};
 
-/// Most bytes that a packet number takes (RFC 9000, section 17.1).
+/// Longest encoding of a packet number, bytes (RFC 9000, section 17.1).
 const MAX_PACKET_NUMBER_LEN: usize = 4;
 
 /// The fixed key of QUIC v1's Retry integrity tag (RFC 9001, section 5.8).
@@ -35,7 +35,7 @@ const RETRY_NONCE_2: [u8; 12] = [
     0xd8, 0x69, 0x69, 0xbc, 0x2d, 0x7c, 0x6d, 0x99, 0x90, 0xef, 0xb0, 0x4a,
 ];
 
-/// An AEAD key of rustls, and what is asked of it for every packet.
+/// An AEAD key of rustls, with the values that every packet needs.
 pub(crate) struct AeadKey {
     key: Box<dyn rustls::quic::PacketKey>,
     tag_len: usize,
@@ -56,14 +56,14 @@ impl PacketKey for AeadKey {
     fn encrypt(&self, path: PathId, number: PacketNumber, header_len: usize, packet: &mut [u8]) {
         let (header, rest) = packet.split_at_mut(header_len);
         let (payload, tag_room) = rest.split_at_mut(rest.len() - self.tag_len);
-        // The two nonces agree on path 0; the plain call is the one that every provider has.
+        // The two nonces are equal for path 0; the plain call is supported by every provider.
         let tag = if path == PathId::ZERO {
             self.key.encrypt_in_place(number.get(), header, payload)
         } else {
             self.key
                 .encrypt_in_place_for_path(path.get(), number.get(), header, payload)
         };
-        let tag = tag.expect("a packet is far shorter than what an AEAD refuses");
+        let tag = tag.expect("a packet is far shorter than the limit of an AEAD");
         tag_room.copy_from_slice(tag.as_ref());
     }
 
@@ -122,15 +122,15 @@ impl HeaderKey for MaskKey {
             .expect("a sender pads its packets until they hold a sample");
         self.0
             .encrypt_in_place(sample, first, number)
-            .expect("sample and packet number have the lengths asked for");
+            .expect("sample and packet number have the required lengths");
     }
 
     fn decrypt(&self, pn_offset: usize, packet: &mut [u8]) {
-        // A packet without a sample stays as it is and fails authentication later.
+        // A packet without a sample stays unchanged and fails authentication later.
         if let Some((first, number, sample)) = self.parts(pn_offset, packet) {
             self.0
                 .decrypt_in_place(sample, first, number)
-                .expect("sample and packet number have the lengths asked for");
+                .expect("sample and packet number have the required lengths");
         }
     }
 
@@ -139,7 +139,7 @@ impl HeaderKey for MaskKey {
     }
 }
 
-/// Keys of rustls as ours.
+/// Adapts a set of rustls's keys.
 pub(crate) fn keys(keys: rustls::quic::Keys) -> Keys {
     Keys {
         header: KeyPair {
@@ -153,7 +153,7 @@ pub(crate) fn keys(keys: rustls::quic::Keys) -> Keys {
     }
 }
 
-/// Keys of early data of rustls as ours.
+/// Adapts rustls's keys of early data.
 pub(crate) fn early_keys(keys: rustls::quic::DirectionalKeys) -> EarlyKeys {
     EarlyKeys {
         header: Box::new(MaskKey(keys.header)),
@@ -161,7 +161,7 @@ pub(crate) fn early_keys(keys: rustls::quic::DirectionalKeys) -> EarlyKeys {
     }
 }
 
-/// Packet keys of rustls as ours.
+/// Adapts rustls's packet keys.
 pub(crate) fn packet_keys(keys: rustls::quic::PacketKeySet) -> KeyPair<dyn PacketKey> {
     KeyPair {
         local: Box::new(AeadKey::new(keys.local)),
@@ -169,8 +169,8 @@ pub(crate) fn packet_keys(keys: rustls::quic::PacketKeySet) -> KeyPair<dyn Packe
     }
 }
 
-/// rustls's name of a version. Those that we don't know are treated as v1: no packet of theirs is ever
-/// read.
+/// rustls's value for a version. Unknown versions are treated as v1: none of their packets is ever
+/// processed.
 pub(crate) fn rustls_version(version: u32) -> Version {
     match version {
         VERSION_2 => Version::V2,
@@ -251,7 +251,7 @@ impl Primitives for RustlsPrimitives {
 
 #[cfg(test)]
 mod tests {
-    //! Known answers that need raw keys, which no session hands out.
+    //! Test vectors that need raw keys, which no session exposes.
 
     use aws_lc_rs::aead::CHACHA20_POLY1305;
     use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_CHACHA20_POLY1305_SHA256;

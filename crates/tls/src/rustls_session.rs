@@ -31,48 +31,48 @@ const ILLEGAL_PARAMETER: u8 = 47;
 
 /// A TLS session of rustls, client or server.
 ///
-/// rustls doesn't ask in which encryption level bytes arrived; this type knows which encryption level TLS reads from at
-/// each moment and refuses bytes of any other.
+/// rustls doesn't check the encryption level at which bytes arrive; this type tracks the encryption
+/// level that TLS reads from and rejects bytes of any other.
 pub struct RustlsSession {
     tls: Tls,
-    /// From which the packet keys of the next key phase come.
+    /// Source of the packet keys of the next key phase.
     secrets: Option<NextKeys>,
-    /// Where the peer's next handshake bytes have to arrive.
+    /// Encryption level of the peer's next handshake bytes.
     read_level: EncryptionLevel,
     outbox: Outbox,
-    /// The keys of early data were handed out.
+    /// The keys of early data were returned.
     has_early_keys: bool,
-    /// Whose labels the keys have.
+    /// The version whose labels the keys use.
     version: u32,
-    /// The key log of the connection, as long as there is one.
+    /// The key log of the connection, while it exists.
     tap: Option<Arc<SecretTap>>,
-    /// What only a client has.
+    /// Client state.
     client: Option<Box<ClientPart>>,
 }
 
-/// Where TLS is done, or what is left of it.
+/// State of TLS: in progress, or released after the handshake.
 enum Tls {
     Live(Box<Connection>),
     Settled(Box<Settled>),
 }
 
 struct ClientPart {
-    /// The version is not the one that rustls knows.
+    /// The connection's version differs from the one that rustls was started with.
     changed_version: bool,
     asked_name: String,
-    /// What we remember of the server's transport parameters; `Some` if early data are offered or
-    /// could be.
+    /// The remembered transport parameters of the server; `Some` if early data are offered or could
+    /// be.
     remembered_parameters: Option<Vec<u8>>,
-    /// The application protocol of the session that is resumed.
+    /// The application protocol of the resumed session.
     remembered_alpn: Option<Vec<u8>>,
-    /// Where sessions are taken from and left.
+    /// The session store of the connection.
     sessions: Option<Arc<ConnectionSessions>>,
 }
 
-/// Makes the packet keys of one key phase after another.
+/// Derives the packet keys of successive key phases.
 enum NextKeys {
     Derived(Box<TrafficSecrets>),
-    /// Of a cipher suite that is none of ours.
+    /// For a cipher suite that is not one of this crate's.
     Rustls(Box<Secrets>),
 }
 
@@ -104,7 +104,7 @@ impl RustlsSession {
         let client = ClientPart {
             changed_version: false,
             asked_name,
-            // Before the server's answer, they can only be remembered ones.
+            // Before the server's answer, only remembered parameters are available.
             remembered_parameters: connection.quic_transport_parameters().map(<[u8]>::to_vec),
             remembered_alpn: sessions.as_ref().and_then(|sessions| sessions.taken_alpn()),
             sessions,
@@ -133,12 +133,12 @@ impl RustlsSession {
             tap: Some(tap),
             client,
         };
-        // Before any input there is nothing but a client's first message: no keys that could fail.
+        // Before any input there is only a client's first message: no keys that could fail.
         let _ = session.collect();
         session
     }
 
-    /// What a client checks and notes when the handshake is complete.
+    /// Checks and records of a client when the handshake is complete.
     fn conclude(&self) -> Result<(), TlsError> {
         let Some(client) = &self.client else {
             return Ok(());
@@ -168,7 +168,7 @@ impl RustlsSession {
         }
     }
 
-    /// Takes over what rustls made of its input at once, so that `read_level` is right before the
+    /// Processes rustls's output for each input at once, so that `read_level` is correct before the
     /// next input.
     fn collect(&mut self) -> Result<(), TlsError> {
         while let Some(connection) = self.tls.live_mut() {
@@ -230,12 +230,12 @@ impl RustlsSession {
         Ok(keys)
     }
 
-    /// True if rustls makes keys of another version than that of the connection.
+    /// True if rustls derives keys for another version than the connection's.
     fn changed_version(&self) -> bool {
         (self.client.as_ref()).is_some_and(|client| client.changed_version)
     }
 
-    /// The secrets that `take` takes; `None` if they don't fit a suite of ours.
+    /// The secrets returned by `take`; `None` if they don't fit a suite of this crate.
     fn traffic_secrets(&self, take: impl FnOnce(&SecretTap) -> Pair) -> Option<TrafficSecrets> {
         let side = match self.client {
             Some(_) => Side::Client,
@@ -322,7 +322,7 @@ impl Session for RustlsSession {
     }
 
     fn peer_transport_parameters(&self) -> Option<&[u8]> {
-        // Until then they may be those of the session that is resumed.
+        // Until then they may be those of the resumed session.
         let is_early = self.remembered_parameters().is_some() && self.is_handshaking();
         self.tls
             .live()?
@@ -448,7 +448,7 @@ impl Session for RustlsSession {
     }
 
     fn settle(&mut self) {
-        // A client may get tickets at any time, and they need all of rustls's side.
+        // A client may receive tickets at any time, which need the whole rustls connection.
         if self.outbox.is_empty()
             && let Some(Connection::Server(server)) = self.tls.live()
             && let Some(tap) = &self.tap

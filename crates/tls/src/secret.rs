@@ -1,4 +1,4 @@
-//! A secret of TLS in little room.
+//! A TLS secret in a fixed-size buffer.
 
 use std::ops::Deref;
 
@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 /// The longest secret: an output of SHA-384.
 const MAX_LEN: usize = 48;
 
-/// As many bytes as the hash of the cipher suite has, none at first; wiped when dropped.
+/// As long as the hash of the cipher suite, initially empty; zeroized when dropped.
 pub(crate) struct Secret {
     bytes: Zeroizing<[u8; MAX_LEN]>,
     len: u8,

@@ -1,9 +1,9 @@
-//! Where the secrets of a session come from when rustls can't make keys of them.
+//! Captures the traffic secrets of a rustls session through its key log.
 //!
 //! rustls fixes the version of QUIC, and thereby the labels of all keys, when a session starts. A client
-//! whose server moves it to another version (RFC 9368) needs other keys from the same secrets. rustls
-//! also makes the keys of a phase only once, and keying material only as long as its connection lives,
-//! which is far larger than the secrets. The key log is the one place where rustls shows them.
+//! whose server changes the version (RFC 9368) needs other keys from the same secrets. rustls also
+//! derives the keys of a phase only once, and keying material only while its connection exists, which is
+//! far larger than the secrets. The key log is the only interface of rustls that exposes them.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ pub(crate) struct Pair {
     pub(crate) server: Secret,
 }
 
-/// What is wanted, and kept until it is taken.
+/// Secrets to be captured, stored until they are taken.
 #[derive(Default)]
 struct Kept {
     handshake: Option<Pair>,
@@ -40,14 +40,15 @@ impl Kept {
     }
 }
 
-/// A key log of one connection that passes everything on and keeps what keys are made of.
+/// A key log of one connection that forwards everything and stores the secrets from which keys are
+/// derived.
 pub(crate) struct SecretTap {
     log: Arc<dyn KeyLog>,
     kept: Mutex<Kept>,
 }
 
 impl SecretTap {
-    /// Keeps the first secrets of the 1-RTT encryption level.
+    /// Captures the first secrets of the 1-RTT encryption level.
     pub(crate) fn new(log: Arc<dyn KeyLog>) -> Self {
         Self {
             log,
@@ -55,13 +56,13 @@ impl SecretTap {
         }
     }
 
-    /// Keeps the exporter's secret, too.
+    /// Captures the exporter's secret, too.
     pub(crate) fn with_exporter(self) -> Self {
         self.with(|kept| kept.exporter = Some(Secret::default()));
         self
     }
 
-    /// Keeps the secrets of the Handshake encryption level, too, from now on.
+    /// Captures the secrets of the Handshake encryption level, too, from now on.
     pub(crate) fn keep_handshake(&self) {
         self.with(|kept| kept.handshake = Some(Pair::default()));
     }
@@ -82,7 +83,7 @@ impl SecretTap {
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Kept) -> T) -> T {
-        // Nothing panics while the lock is held, and half a change does not exist.
+        // No code panics while the lock is held, so the state is consistent.
         act(&mut self.kept.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

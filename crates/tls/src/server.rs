@@ -1,4 +1,4 @@
-//! The server's side of TLS: its certificate and what it accepts.
+//! TLS configuration of servers: certificate, ALPN, tickets, early data.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,31 +26,32 @@ use crate::tickets::{Binding, BoundSessions, BoundTicketer, SingleUse, Tickets};
 #[derive(Clone)]
 pub struct ServerTls {
     config: Arc<ServerConfig>,
-    /// False if the configuration came from outside and can't be made again.
+    /// False if the configuration was supplied by the caller and can't be built again.
     ours: bool,
     primitives: Arc<RustlsPrimitives>,
     resumption: Option<Resumption>,
     early_data: bool,
-    /// The configuration that was used last, and what its tickets are bound to. Transport settings
-    /// rarely change, so nearly all connections share one.
+    /// The last configuration, with the binding of its tickets. Transport settings rarely change,
+    /// so nearly all connections share one.
     bound: Arc<Mutex<Bound>>,
 }
 
-/// A configuration, and what its tickets are bound to.
+/// A configuration, with the binding of its tickets.
 type Bound = Option<(Binding, Arc<ServerConfig>)>;
 
-/// Where tickets lead.
+/// Tickets of the configuration.
 #[derive(Clone)]
 enum Resumption {
     SingleUse(Arc<SingleUse>),
     Stateless(Arc<dyn ProducesTickets>),
 }
 
-/// Tickets that a client gets in each connection: one for the next, one for another beside it.
+/// Tickets sent to a client in each connection: one for the next connection, one for a concurrent
+/// one.
 const TICKETS_SENT: usize = 2;
 
 impl ServerTls {
-    /// Shows `chain`, the end-entity certificate first, and signs with its private `key`.
+    /// Uses `chain`, the end-entity certificate first, and signs with its private `key`.
     pub fn new(
         chain: Vec<CertificateDer<'static>>,
         key: PrivateKeyDer<'static>,
@@ -63,8 +64,8 @@ impl ServerTls {
         Self::from_resolver(Arc::new(SingleCertAndKey::from(certified)))
     }
 
-    /// Lets `resolver` choose the certificate of each handshake: by the name that the client asks for,
-    /// or another one after a while. Handshakes for which it has none fail.
+    /// Uses the certificate that `resolver` chooses for each handshake, by the client's server name or
+    /// by time. Handshakes for which it has none fail.
     pub fn from_resolver(resolver: Arc<dyn ResolvesServerCert>) -> Result<Self, ConfigError> {
         Ok(Self::wrap(config(resolver, &CipherSuite::ALL)?, true))
     }
@@ -79,7 +80,7 @@ impl ServerTls {
         Self::new(chain, key)
     }
 
-    /// Shows a development certificate.
+    /// Uses a development certificate.
     pub fn from_dev_certificate(certificate: &DevCertificate) -> Result<Self, ConfigError> {
         Self::new(
             vec![certificate.certificate_der()],
@@ -88,8 +89,8 @@ impl ServerTls {
     }
 
     /// Uses a rustls configuration as it is, except that its session storage and ticketer are left
-    /// out and early data are switched off: [`ServerTls::tickets`] has its own.
-    /// What is said at [`ClientTls::from_rustls`](crate::ClientTls::from_rustls) holds here too.
+    /// out and early data are switched off: [`ServerTls::tickets`] has its own. The requirements of
+    /// [`ClientTls::from_rustls`](crate::ClientTls::from_rustls) apply.
     pub fn from_rustls(mut config: ServerConfig) -> Self {
         disable_resumption(&mut config);
         Self::wrap(config, false)
@@ -106,8 +107,8 @@ impl ServerTls {
         }
     }
 
-    /// Accepts these application protocols, the best first: the first one that the client offers
-    /// too is taken, and a client that offers none of them is refused with
+    /// Accepts these application protocols, in order of preference: the first one that the client
+    /// also offers is chosen, and a client that offers none of them is rejected with
     /// `no_application_protocol`.
     #[must_use]
     pub fn alpn(mut self, protocols: impl IntoIterator<Item = impl Into<Vec<u8>>>) -> Self {
@@ -117,8 +118,7 @@ impl ServerTls {
         self
     }
 
-    /// Gives out tickets, so that clients can resume their sessions. Clones share what they have
-    /// given out.
+    /// Issues tickets, so that clients can resume their sessions. Clones share the issued tickets.
     pub fn tickets(mut self, tickets: Tickets) -> Result<Self, ConfigError> {
         self.resumption = match tickets {
             Tickets::Off => None,
@@ -131,8 +131,8 @@ impl ServerTls {
         Ok(self)
     }
 
-    /// Lets clients send early data (0-RTT) when they resume with a [`Tickets::SingleUse`] ticket;
-    /// off unless said otherwise. The transport must accept them too
+    /// Permits early data (0-RTT) on resumption with a [`Tickets::SingleUse`] ticket; default off.
+    /// The transport must accept them too
     /// ([`ServerConfig::early_data`](swiftwater_quic::ServerConfig::early_data)).
     #[must_use]
     pub fn early_data(mut self, accept: bool) -> Self {
@@ -141,7 +141,7 @@ impl ServerTls {
         self
     }
 
-    /// The configuration for connections that say `parameters`.
+    /// The configuration for connections with the transport parameters `parameters`.
     fn config_for(&self, version: u32, parameters: &[u8]) -> Arc<ServerConfig> {
         let Some(resumption) = &self.resumption else {
             return Arc::clone(&self.config);
@@ -158,7 +158,8 @@ impl ServerTls {
         match resumption {
             Resumption::SingleUse(sessions) => {
                 if self.early_data && binding.has_limits() {
-                    // What QUIC means by it: flow control is the limit (RFC 9001, section 4.6.1).
+                    // The value that QUIC requires: flow control is the limit (RFC 9001, section
+                    // 4.6.1).
                     config.max_early_data_size = u32::MAX;
                 }
                 config.session_storage = Arc::new(BoundSessions {
@@ -187,8 +188,8 @@ impl ServerTls {
         self
     }
 
-    /// Accepts exactly these cipher suites; among those that both sides have, the client's order
-    /// decides. The default is [`CipherSuite::ALL`].
+    /// Accepts exactly these cipher suites; among the common ones the client's order decides. The
+    /// default is [`CipherSuite::ALL`].
     pub fn with_cipher_suites(mut self, suites: &[CipherSuite]) -> Result<Self, ConfigError> {
         if !self.ours {
             return Err(ConfigError::FixedCipherSuites);
@@ -259,7 +260,7 @@ fn disable_resumption(config: &mut ServerConfig) {
     config.max_early_data_size = 0;
 }
 
-/// Seals nothing.
+/// A ticketer that seals nothing.
 #[derive(Debug)]
 struct NoTickets;
 

@@ -1,4 +1,4 @@
-//! What a client remembers of servers: TLS sessions to resume, and address tokens beside them.
+//! Client-side store of TLS sessions and address validation tokens.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -9,36 +9,36 @@ use rustls::client::Tls13ClientSessionValue;
 
 use crate::null::NullTicket;
 
-/// A server as a client knows it. Neither sessions nor tokens of one QUIC version are used with
-/// another (RFC 9369, section 5).
+/// Key of the store: a server as identified by clients. Neither sessions nor tokens of one QUIC
+/// version are used with another (RFC 9369, section 5).
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct ServerId {
-    /// The name that it must prove to have.
+    /// The name that its certificate must match.
     pub name: String,
-    /// The QUIC version that was spoken.
+    /// The negotiated QUIC version.
     pub version: u32,
 }
 
 /// A session that can be resumed, once.
 ///
 /// It stays in this process: rustls doesn't give its sessions away. A session of rustls is of use only
-/// to a [`ClientTls`](crate::ClientTls) that has the same certificate verifier, so that nobody
-/// inherits the trust of another configuration.
+/// to a [`ClientTls`](crate::ClientTls) that has the same certificate verifier, so that no
+/// configuration inherits the trust of another.
 pub struct StoredSession {
     pub(crate) kind: SessionKind,
-    /// The application protocol that was spoken.
+    /// The negotiated application protocol.
     pub(crate) alpn: Option<Vec<u8>>,
 }
 
-/// Whose session it is.
+/// The server of the session.
 pub(crate) enum SessionKind {
-    /// With the key exchange that the server took.
+    /// With the key exchange group that the server chose.
     Rustls(Box<Tls13ClientSessionValue>, Option<NamedGroup>),
     Null(NullTicket),
 }
 
 impl StoredSession {
-    /// The application protocol that was spoken, if one was negotiated.
+    /// The negotiated application protocol, if any.
     pub fn alpn(&self) -> Option<&[u8]> {
         self.alpn.as_deref()
     }
@@ -52,30 +52,30 @@ impl fmt::Debug for StoredSession {
     }
 }
 
-/// Where clients keep sessions and tokens. Servers decide how many there are, so a store has to bound
-/// them.
+/// Store of sessions and tokens of clients. Servers determine their number, so an implementation must
+/// bound it.
 pub trait SessionStore: Send + Sync + fmt::Debug {
-    /// Keeps a session.
+    /// Stores a session.
     fn put_session(&self, server: &ServerId, session: StoredSession);
 
-    /// Hands out a session, the newest first; each at most once (RFC 8446, section C.4).
+    /// Takes a session, the newest first; each at most once (RFC 8446, section C.4).
     fn take_session(&self, server: &ServerId) -> Option<StoredSession>;
 
-    /// Keeps an address token (RFC 9000, section 8.1.3).
+    /// Stores an address validation token (RFC 9000, section 8.1.3).
     fn put_token(&self, server: &ServerId, token: Vec<u8>);
 
-    /// Hands out a token, the newest first; each at most once.
+    /// Takes a token, the newest first; each at most once.
     fn take_token(&self, server: &ServerId) -> Option<Vec<u8>>;
 }
 
-/// Sessions, and separately tokens, kept of one server; servers send one or two.
+/// Most sessions, and separately tokens, of one server; servers send one or two.
 const PER_SERVER: usize = 4;
 
-/// A [`SessionStore`] in memory. The servers that were heard of least recently give way.
+/// A [`SessionStore`] in memory. The least recently updated servers are evicted.
 #[derive(Debug)]
 pub struct MemorySessionStore {
     max_servers: usize,
-    /// The one heard of last is last.
+    /// In order of the last update, the newest last.
     servers: Mutex<VecDeque<(ServerId, Remembered)>>,
 }
 
@@ -86,7 +86,7 @@ struct Remembered {
 }
 
 impl MemorySessionStore {
-    /// Remembers up to `max_servers` servers, one at least, with four sessions and tokens each; a
+    /// A store for up to `max_servers` servers, at least one, with four sessions and tokens each; a
     /// session takes a few kilobytes, most of it the certificate chain.
     pub fn new(max_servers: usize) -> Self {
         Self {
@@ -95,7 +95,7 @@ impl MemorySessionStore {
         }
     }
 
-    /// Forgets everything.
+    /// Removes everything.
     pub fn clear(&self) {
         self.with(VecDeque::clear);
     }

@@ -1,4 +1,4 @@
-//! What is left of a server's session when its handshake is confirmed.
+//! The state that remains of a server's session when its handshake is confirmed.
 
 use rustls::HandshakeKind;
 use rustls::quic::ServerConnection;
@@ -12,10 +12,10 @@ use crate::secret_tap::SecretTap;
 /// The alert `unexpected_message` (RFC 8446, section 6).
 const UNEXPECTED_MESSAGE: u8 = 10;
 
-/// What applications may ask of a session whose handshake is over.
+/// The values of a completed handshake that applications may query.
 ///
-/// A server hears nothing more of TLS then: key updates are QUIC's matter (RFC 9001, section 6), and
-/// clients have no other message for it (sections 4.4 and 8.3).
+/// A server receives no further TLS messages then: key updates are part of QUIC (RFC 9001, section
+/// 6), and clients must not send other messages (sections 4.4 and 8.3).
 pub(crate) struct Settled {
     pub(crate) suite: CipherSuite,
     pub(crate) is_resumed: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Settled {
 }
 
 impl Settled {
-    /// What stays of `connection`; `None` if more is needed of it than could be kept.
+    /// The remaining state of `connection`; `None` if more is needed than can be stored.
     pub(crate) fn of(connection: &ServerConnection, tap: &SecretTap) -> Option<Self> {
         if connection.is_handshaking() {
             return None;
@@ -49,7 +49,7 @@ impl Settled {
         })
     }
 
-    /// Keying material, as of the whole session.
+    /// Exported keying material, as from the whole session.
     pub(crate) fn export(
         &self,
         out: &mut [u8],
@@ -59,7 +59,7 @@ impl Settled {
         self.exporter.export(out, label, context)
     }
 
-    /// What is wrong with handshake bytes that a client sends now.
+    /// The error for handshake bytes that a client sends now.
     pub(crate) fn refusal() -> TlsError {
         TlsError {
             code: ErrorCode::crypto(UNEXPECTED_MESSAGE),

@@ -1,8 +1,8 @@
-//! The tickets that a server gives out, and what they are bound to.
+//! Session tickets of a server, and the settings to which they are bound.
 //!
-//! Every ticket is bound to the QUIC version (RFC 9369, section 5) and to the limits of the transport
-//! that were in force: a client may rely on these for early data, so a ticket from before they were
-//! lowered resumes nothing.
+//! Every ticket is bound to the QUIC version (RFC 9369, section 5) and to the transport limits in
+//! effect: a client may use these for early data, so a ticket from before they were reduced does not
+//! resume a session.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -11,37 +11,37 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustls::server::{ProducesTickets, StoresServerSessions};
 use swiftwater_quic::EarlyLimits;
 
-/// Which tickets a server gives out, if any.
+/// The kind of tickets that a server issues.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Tickets {
     /// None: every handshake is a full one.
     #[default]
     Off,
-    /// Tickets that name a session in this server's memory and work once. Only they permit early
-    /// data: nobody can replay these, since the second attempt finds no session (RFC 8446, section
-    /// 8.1). They don't outlive the process, and other servers don't know them.
+    /// Single-use tickets that refer to a session in this server's memory. Only they permit early
+    /// data, because a replay finds no session (RFC 8446, section 8.1). They don't outlive the
+    /// process, and other servers can't accept them.
     SingleUse {
-        /// Sessions kept; the oldest give way. Each takes about 300 bytes, and two are made for each
-        /// connection.
+        /// Capacity in sessions; the oldest are evicted. Each takes about 300 bytes, and two are
+        /// created for each connection.
         capacity: usize,
     },
     /// Tickets that carry the session, sealed with a key that changes every six hours. They take no
-    /// memory, but work any number of times within a day, so they permit no early data.
+    /// memory, but can be used any number of times within a day, so they permit no early data.
     Stateless,
 }
 
-/// What a ticket is bound to.
+/// The settings to which a ticket is bound.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Binding {
     version: u32,
     limits: Option<EarlyLimits>,
 }
 
-/// Bytes of a binding before a session.
+/// Length of a binding in front of a session, bytes.
 const BINDING_LEN: usize = 4 + 1 + EarlyLimits::ENCODED_LEN;
 
 impl Binding {
-    /// For a server that says `parameters`.
+    /// The binding for a server with the transport parameters `parameters`.
     pub(crate) fn new(version: u32, parameters: &[u8]) -> Self {
         Self {
             version,
@@ -49,7 +49,7 @@ impl Binding {
         }
     }
 
-    /// True if clients can rely on the limits.
+    /// True if clients may use the limits for early data.
     pub(crate) fn has_limits(&self) -> bool {
         self.limits.is_some()
     }
@@ -64,7 +64,7 @@ impl Binding {
         bytes
     }
 
-    /// The session of `bytes`, if it was bound to the same.
+    /// The session in `bytes`, if its binding is the same.
     fn strip<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         let (version, rest) = bytes.split_first_chunk::<4>()?;
         let (&[has_limits], rest) = rest.split_first_chunk::<1>()?;
@@ -79,7 +79,7 @@ impl Binding {
     }
 }
 
-/// Sessions in memory, each to be used once.
+/// Sessions in memory, each for single use.
 pub(crate) struct SingleUse {
     capacity: usize,
     kept: Mutex<Kept>,
@@ -88,7 +88,7 @@ pub(crate) struct SingleUse {
 #[derive(Default)]
 struct Kept {
     sessions: HashMap<Vec<u8>, Vec<u8>>,
-    /// Keys by age; may name sessions that were used.
+    /// Keys by age; may refer to used sessions.
     order: VecDeque<Vec<u8>>,
 }
 
@@ -129,7 +129,7 @@ impl fmt::Debug for SingleUse {
     }
 }
 
-/// [`SingleUse`] as servers with one binding see it.
+/// [`SingleUse`] for servers with one binding.
 #[derive(Debug)]
 pub(crate) struct BoundSessions {
     pub(crate) sessions: Arc<SingleUse>,
@@ -141,7 +141,7 @@ impl StoresServerSessions for BoundSessions {
         self.sessions.put(key, self.binding.prepend(&value))
     }
 
-    /// Of use to TLS 1.2 only, which allows to use a session again.
+    /// Only for TLS 1.2, which permits to use a session again.
     fn get(&self, _: &[u8]) -> Option<Vec<u8>> {
         None
     }
@@ -156,7 +156,7 @@ impl StoresServerSessions for BoundSessions {
     }
 }
 
-/// Sealed tickets as servers with one binding see them.
+/// Sealed tickets for servers with one binding.
 #[derive(Debug)]
 pub(crate) struct BoundTicketer {
     pub(crate) ticketer: Arc<dyn ProducesTickets>,

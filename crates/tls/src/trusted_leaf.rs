@@ -1,9 +1,10 @@
-//! A server certificate that is itself one of the trusted certificates.
+//! Verification of a server certificate that is itself one of the trusted certificates.
 //!
-//! RFC 5280 asks that a server's own certificate is no authority's (webpki's `CaUsedAsEndEntity`) and that
-//! a path leads from it to a trust anchor. The usual self-signed certificate, as `openssl req -x509` makes
-//! it, is an authority's, and one that somebody else signed has no path if only itself is trusted. OpenSSL
-//! and what is built on it take both if the very certificate was given as trusted; so does this.
+//! RFC 5280 requires that a server's own certificate is not an authority's (webpki's `CaUsedAsEndEntity`)
+//! and that a path leads from it to a trust anchor. The usual self-signed certificate, as `openssl req
+//! -x509` makes it, is an authority's, and one signed by another key has no path if only the certificate
+//! itself is trusted. OpenSSL accepts both if exactly this certificate was given as trusted; so does this
+//! verifier.
 
 use std::sync::Arc;
 
@@ -13,10 +14,9 @@ use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
-/// Verifies as `inner` does, except that a certificate which is byte for byte one of `trusted` needs
-/// neither an issuer nor to be no authority's. Its validity and its names count as ever, and the server
-/// proves that it holds the key. What the extended key usage says of such a certificate is not looked
-/// at if it is an authority's.
+/// Verifies as `inner` does, except that a certificate which is byte for byte one of `trusted` needs no
+/// issuer and may be an authority's. Its validity and its names are checked as usual, and the server
+/// proves possession of the key. The extended key usage is ignored if it is an authority's.
 #[derive(Debug)]
 pub(crate) struct TrustedLeaf {
     inner: Arc<dyn ServerCertVerifier>,
@@ -31,8 +31,8 @@ impl TrustedLeaf {
         Self { inner, trusted }
     }
 
-    /// Whether `error` says only what doesn't matter for a certificate that is trusted itself. webpki
-    /// checks the validity of a certificate before either, so both imply that it is valid now.
+    /// Whether `error` is irrelevant for a certificate that is trusted itself. webpki checks the
+    /// validity of a certificate before either, so both imply that it is valid now.
     fn is_about_the_path(error: &Error) -> bool {
         match error {
             Error::InvalidCertificate(CertificateError::UnknownIssuer) => true,

@@ -7,8 +7,8 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
-/// Believes any certificate; the peer must only hold its key. Whoever sits on the path can
-/// therefore be the peer.
+/// Accepts any certificate; the peer must only hold its key. An attacker on the path can therefore
+/// impersonate the peer.
 #[derive(Debug)]
 pub(crate) struct NoVerification(pub(crate) Arc<CryptoProvider>);
 

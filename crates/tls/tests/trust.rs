@@ -146,7 +146,7 @@ fn a_trusted_certificate_needs_no_trusted_issuer() {
     let (other, _) = authority(&["issuer"]);
     let error = believes(&other, &server, "localhost").unwrap_err();
     assert_eq!(error.code, UNKNOWN_CA, "{error}");
-    assert_eq!(error.reason, "nobody who is trusted has issued it");
+    assert_eq!(error.reason, "its issuer is not trusted");
 }
 
 #[test]

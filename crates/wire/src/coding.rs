@@ -1,4 +1,4 @@
-//! Cursors over borrowed buffers: the only place that moves bytes.
+//! Cursors over borrowed buffers, the basis of all encoders and decoders.
 
 use crate::error::DecodeError;
 use crate::varint::VarInt;
@@ -16,7 +16,7 @@ impl<'a> Reader<'a> {
         Self { rest: bytes }
     }
 
-    /// What has not been read yet.
+    /// The unread rest.
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -91,8 +91,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Writes to the front of a lent slice. The caller checks the room first ([`Writer::remaining`]);
-/// writing past the end is a bug of ours and panics.
+/// Writes to the front of a borrowed slice. The caller checks the space first
+/// ([`Writer::remaining`]); writing past the end is a bug of the caller and panics.
 #[derive(Debug)]
 pub struct Writer<'a> {
     buf: &'a mut [u8],
@@ -110,12 +110,12 @@ impl<'a> Writer<'a> {
         self.written
     }
 
-    /// Room left, bytes.
+    /// Space left, bytes.
     pub const fn remaining(&self) -> usize {
         self.buf.len() - self.written
     }
 
-    /// What has been written, for patching a length in place.
+    /// The written bytes, for patching a length in place.
     pub fn filled_mut(&mut self) -> &mut [u8] {
         &mut self.buf[..self.written]
     }
@@ -125,7 +125,7 @@ impl<'a> Writer<'a> {
         self.reserve(bytes.len()).copy_from_slice(bytes);
     }
 
-    /// Appends `n` bytes of whatever the buffer holds and lends them for filling.
+    /// Appends `n` unspecified bytes and returns them for filling.
     pub fn reserve(&mut self, n: usize) -> &mut [u8] {
         let start = self.written;
         self.written += n;
@@ -161,7 +161,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Appends `n`, which must be below 2^14, in two bytes even if one would do (for lengths that
+    /// Appends `n`, which must be below 2^14, in two bytes even if one suffices (for lengths that
     /// are patched later).
     pub fn varint_2(&mut self, n: u16) {
         debug_assert!(n < 0x4000, "{n} does not fit in a two-byte integer");

@@ -1,10 +1,10 @@
-//! What can be wrong with received bytes, and the error codes of the RFCs.
+//! Errors of received bytes, and the error codes of the RFCs.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// Received bytes that are no valid packet, frame or parameter.
+/// Received bytes that are not a valid packet, frame or parameter.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum DecodeError {
@@ -17,7 +17,7 @@ pub enum DecodeError {
     /// A frame type not in its shortest encoding (RFC 9000, section 12.4: `PROTOCOL_VIOLATION`).
     #[error("frame type {0:#x} is not encoded in the fewest bytes")]
     NonMinimalFrameType(u64),
-    /// A path identifier above 2^32 - 1, hence above any limit (multipath draft, section 4:
+    /// A path identifier above 2^32 - 1, hence above every limit (multipath draft, section 4:
     /// `PROTOCOL_VIOLATION`).
     #[error("path identifier {0} is above 2^32 - 1")]
     PathIdTooLarge(u64),
@@ -60,9 +60,9 @@ macro_rules! codes {
 }
 
 codes! {
-    /// Closed without an error.
+    /// No error.
     NO_ERROR = 0x0;
-    /// The endpoint can't go on.
+    /// Internal error of the endpoint.
     INTERNAL_ERROR = 0x1;
     /// The server refuses the connection.
     CONNECTION_REFUSED = 0x2;
@@ -72,11 +72,11 @@ codes! {
     STREAM_LIMIT_ERROR = 0x4;
     /// A frame for a stream in a state that doesn't permit it.
     STREAM_STATE_ERROR = 0x5;
-    /// Data beyond, or a change of, a stream's final size.
+    /// Data beyond a stream's final size, or a change of the final size.
     FINAL_SIZE_ERROR = 0x6;
-    /// A badly formatted frame.
+    /// A malformed frame.
     FRAME_ENCODING_ERROR = 0x7;
-    /// Bad transport parameters.
+    /// Invalid transport parameters.
     TRANSPORT_PARAMETER_ERROR = 0x8;
     /// More connection IDs than the limit.
     CONNECTION_ID_LIMIT_ERROR = 0x9;
@@ -84,7 +84,7 @@ codes! {
     PROTOCOL_VIOLATION = 0xa;
     /// A client's Initial carried an invalid token.
     INVALID_TOKEN = 0xb;
-    /// The application or its protocol closed during the handshake.
+    /// The application or its protocol closed the connection during the handshake.
     APPLICATION_ERROR = 0xc;
     /// More crypto data than can be buffered.
     CRYPTO_BUFFER_EXCEEDED = 0xd;
@@ -96,9 +96,9 @@ codes! {
     NO_VIABLE_PATH = 0x10;
     /// Version negotiation failed or was tampered with (RFC 9368, section 10.2).
     VERSION_NEGOTIATION_ERROR = 0x11;
-    /// The application gave up a path.
+    /// The application abandoned a path.
     APPLICATION_ABANDON_PATH = 0x3e;
-    /// The endpoint can't hold another path.
+    /// The endpoint has no resources for another path.
     PATH_RESOURCE_LIMIT_REACHED = 0x3e75;
     /// The path is unstable or too weak to be of use.
     PATH_UNSTABLE_OR_POOR = 0x3e76;

@@ -1,8 +1,8 @@
 //! QUIC packets, frames and transport parameters: parse and encode, no state, no clock.
 //!
-//! Parsing borrows from the datagram and never allocates; encoding writes into a lent buffer.
-//! Nothing here knows a connection: a value is either well formed or a [`DecodeError`], and rules
-//! that need state (which frame in which packet, limits, ordering) belong to `swiftwater-quic`.
+//! Parsing borrows from the datagram and never allocates; encoding writes into a borrowed buffer.
+//! There is no connection state: a value is either well formed or a [`DecodeError`], and rules that
+//! need state (which frame in which packet, limits, ordering) are implemented by `swiftwater-quic`.
 //!
 //! Sources: RFC 8999, 9000 (sections 16 to 20), 9221, 9287, 9368, 9369, and draft-ietf-quic-multipath-21.
 

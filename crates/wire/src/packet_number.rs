@@ -22,7 +22,7 @@ impl TruncatedPacketNumber {
             Some(acked) => full.get().saturating_sub(acked.get()),
             None => full.get() + 1,
         };
-        // More than twice the distance must be representable: one bit more than it has.
+        // The range must be more than twice the distance: one bit more than the distance has.
         let bits = u64::BITS - unacked.leading_zeros() + 1;
         let len = (bits.div_ceil(8) as usize).clamp(1, 4);
         let mask = u64::MAX >> (64 - 8 * len);
@@ -32,7 +32,7 @@ impl TruncatedPacketNumber {
         }
     }
 
-    /// The same packet number, of which this is the short form, in at least `len` bytes (1 to 4).
+    /// The same packet number, whose full value is `full`, in at least `len` bytes (1 to 4).
     #[must_use]
     pub fn at_least(self, len: usize, full: PacketNumber) -> Self {
         let len = self.len.max(len.clamp(1, 4));
@@ -62,8 +62,8 @@ impl TruncatedPacketNumber {
         w.bytes(&self.value.to_be_bytes()[4 - self.len..]);
     }
 
-    /// The packet number closest to the one after `largest_received` (appendix A.3). At most
-    /// 2^62 - 1 whatever the peer sent.
+    /// The packet number closest to the one after `largest_received` (appendix A.3). At most 2^62 -
+    /// 1, for any input.
     pub fn expand(self, largest_received: Option<PacketNumber>) -> PacketNumber {
         let expected = largest_received.map_or(0, |largest| largest.get() + 1);
         let window = 1_u64 << (8 * self.len);

@@ -1,9 +1,9 @@
 //! Transport parameters (RFC 9000, section 18; RFC 9221, section 3; RFC 9287, section 3; RFC 9368,
 //! section 3; multipath draft, section 2).
 //!
-//! One type for both sides; which side may send what is checked in both directions. What a value
-//! means together with others (connection IDs that must match, limits remembered for 0-RTT) is the
-//! connection's business.
+//! One type for both roles; parameters that only servers may send are checked in both directions.
+//! Conditions on several values (connection IDs that must match, limits remembered for 0-RTT) are
+//! checked by the connection.
 
 mod decode;
 mod encode;
@@ -41,7 +41,7 @@ mod id {
     pub(super) const VERSION_INFORMATION: u64 = 0x11;
     /// draft-ietf-quic-reliable-stream-reset from version 08 on.
     pub(super) const RESET_STREAM_AT: u64 = 0x1d;
-    /// The same before version 08; deployed peers know it by this one.
+    /// The same before version 08; deployed peers use this one.
     pub(super) const RESET_STREAM_AT_EARLY: u64 = 0x17_f758_6d2c_b571;
     pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
     pub(super) const INITIAL_MAX_PATH_ID: u64 = 0x3e;
@@ -60,20 +60,19 @@ mod id {
     }
 }
 
-/// What an endpoint declares about itself during the handshake. Every limit binds the *other*
-/// side's sending. [`Default`] is what an absent parameter means.
+/// The transport parameters of an endpoint. Every limit applies to the *peer's* sending.
+/// [`Default`] has the values of absent parameters.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct TransportParameters {
     /// Server only: Destination Connection ID of the client's first Initial.
     pub original_destination_connection_id: Option<ConnectionId>,
-    /// The connection is dropped after this long without traffic; zero: never. Milliseconds on
-    /// the wire, rounded up. Default zero.
+    /// Idle timeout; zero: none. Milliseconds on the wire, rounded up. Default zero.
     pub max_idle_timeout: Duration,
-    /// Server only: resets connections with the connection ID of the handshake.
+    /// Server only: the stateless reset token of the connection ID of the handshake.
     pub stateless_reset_token: Option<ResetToken>,
-    /// Largest UDP payload that the sender accepts, bytes, 1200 at least. Default 65527.
+    /// Largest UDP payload that the sender accepts, bytes, at least 1200. Default 65527.
     pub max_udp_payload_size: u64,
-    /// Bytes on all streams together. Default 0.
+    /// Initial limit of bytes on all streams together. Default 0.
     pub initial_max_data: u64,
     /// Bytes on each bidirectional stream that the sender of the parameter opens. Default 0.
     pub initial_max_stream_data_bidi_local: u64,
@@ -87,13 +86,13 @@ pub struct TransportParameters {
     pub initial_max_streams_uni: u64,
     /// ACK Delay fields count in units of 2 to this power microseconds, 20 at most. Default 3.
     pub ack_delay_exponent: u8,
-    /// Longest delay of an acknowledgement on purpose, below 2^14 milliseconds; rounded up to
+    /// Longest intentional delay of an acknowledgement, below 2^14 milliseconds; rounded up to
     /// milliseconds on the wire. Default 25 ms.
     pub max_ack_delay: Duration,
-    /// The peer must not migrate to another local address while it uses the handshake's address
-    /// of the sender. Default false.
+    /// The peer must not migrate to another local address while it uses the sender's address of the
+    /// handshake. Default false.
     pub disable_active_migration: bool,
-    /// Server only: where it would rather be reached.
+    /// Server only: its preferred address.
     pub preferred_address: Option<PreferredAddress>,
     /// Connection IDs that the sender stores, 2 at least. Default 2.
     pub active_connection_id_limit: u64,
@@ -101,8 +100,8 @@ pub struct TransportParameters {
     pub initial_source_connection_id: Option<ConnectionId>,
     /// Server only: Source Connection ID of its Retry.
     pub retry_source_connection_id: Option<ConnectionId>,
-    /// The version that the sender chose and those that it offers (RFC 9368); absent: it knows nothing
-    /// of negotiation.
+    /// The version that the sender chose and those that it offers (RFC 9368); absent: it does not
+    /// support version negotiation.
     pub version_information: Option<VersionInformation>,
     /// The sender accepts `RESET_STREAM_AT` frames (draft-ietf-quic-reliable-stream-reset-09,
     /// section 3). Written under the identifiers of both old and new drafts, read under either.
@@ -115,7 +114,7 @@ pub struct TransportParameters {
     pub initial_max_path_id: Option<u32>,
     /// The sender accepts packets whose QUIC bit is 0 (RFC 9287). Default false.
     pub grease_quic_bit: bool,
-    /// Shortest delay of an acknowledgement that the peer may ask for, at most `max_ack_delay`;
+    /// Shortest delay of an acknowledgement that the peer may request, at most `max_ack_delay`;
     /// microseconds on the wire. Absent: the sender doesn't understand `ACK_FREQUENCY`
     /// (draft-ietf-quic-ack-frequency, section 3).
     pub min_ack_delay: Option<Duration>,
@@ -154,9 +153,9 @@ impl Default for TransportParameters {
 impl TransportParameters {
     /// Appends the parameters that differ from their defaults, in the order of their identifiers,
     /// so that equal values give equal bytes. A client's (`side`) server-only parameters are left
-    /// out. `grease` adds a reserved parameter that the peer must ignore; its identifier is
-    /// `31 * n + 27` (section 18.1). Values outside their ranges are a bug of the caller; those
-    /// that no varint can hold are capped.
+    /// out. `grease` adds a reserved parameter that the peer must ignore; its identifier is `31 * n
+    /// + 27` (section 18.1). Values outside their ranges are a bug of the caller; those that exceed
+    /// a varint are capped.
     pub fn encode(&self, side: Side, out: &mut Vec<u8>, grease: Option<(u64, &[u8])>) {
         encode::encode(self, side, out, grease);
     }
@@ -168,8 +167,8 @@ impl TransportParameters {
     }
 }
 
-/// Where a server would rather be reached (section 18.2). At least one address is useful, but the
-/// RFC doesn't ask for it.
+/// The preferred address of a server (section 18.2). At least one address is useful, but the RFC
+/// doesn't require it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct PreferredAddress {
     /// IPv4 address and port, if any.
@@ -178,20 +177,20 @@ pub struct PreferredAddress {
     pub ipv6: Option<SocketAddrV6>,
     /// Connection ID to use there, with sequence number 1; not empty.
     pub cid: ConnectionId,
-    /// The token that resets connections with that ID.
+    /// The stateless reset token for that ID.
     pub reset_token: ResetToken,
 }
 
-/// Why a peer's transport parameters are refused; [`TransportParameterError::error_code`] is what
-/// to close with.
+/// Why a peer's transport parameters are invalid; [`TransportParameterError::error_code`] is the
+/// code to close with.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum TransportParameterError {
-    /// The bytes end inside a parameter, or a value is longer or shorter than its own length says.
+    /// The bytes end inside a parameter, or a value does not match its own length.
     #[error("transport parameters are cut short or their lengths disagree")]
     Malformed,
-    /// A parameter comes twice.
-    #[error("transport parameter {0:#x} comes twice")]
+    /// A parameter is repeated.
+    #[error("transport parameter {0:#x} is repeated")]
     Duplicate(u64),
     /// A client sent a parameter that only servers may.
     #[error("a client sent transport parameter {0:#x}, which only servers may")]
@@ -201,7 +200,7 @@ pub enum TransportParameterError {
     Invalid {
         /// The parameter.
         id: u64,
-        /// The rule that it breaks.
+        /// The violated rule.
         reason: &'static str,
     },
 }

@@ -1,7 +1,8 @@
 //! Sessions over simulated links in virtual time.
 //!
 //! [`simulate`] runs a sender and a receiver of [`crate::session`] over two
-//! [`swiftwater_link::Link`]s and judges what arrives with the models of [`crate::player`].
+//! [`swiftwater_link::Link`]s and evaluates the received frames with the models of
+//! [`crate::player`].
 
 mod report;
 mod simulate;

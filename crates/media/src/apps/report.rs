@@ -1,4 +1,4 @@
-//! What a simulated session comes to.
+//! Results of a simulated session.
 
 use std::time::Duration;
 
@@ -8,25 +8,25 @@ use crate::cost::Cost;
 use crate::player::{DeadlineReport, DisplayReport, LiveReport};
 use crate::session::{ReceiverStats, Recovery, SenderStats};
 
-/// Mean, percentiles (by nearest rank) and maximum of some times.
+/// Mean, percentiles (by nearest rank) and maximum of a set of durations.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Latencies {
-    /// How many times.
+    /// Number of values.
     pub count: u64,
-    /// Their mean; zero of none.
+    /// Mean; zero without values.
     pub mean: Duration,
-    /// The smallest that at least half of them don't exceed; zero of none.
+    /// The smallest value that at least half of them don't exceed; zero without values.
     pub p50: Duration,
-    /// The smallest that at least 95 % of them don't exceed; zero of none.
+    /// The smallest value that at least 95 % of them don't exceed; zero without values.
     pub p95: Duration,
-    /// The smallest that at least 99 % of them don't exceed; zero of none.
+    /// The smallest value that at least 99 % of them don't exceed; zero without values.
     pub p99: Duration,
-    /// The largest; zero of none.
+    /// The largest; zero without values.
     pub max: Duration,
 }
 
 impl Latencies {
-    /// Of these times.
+    /// Summarises these durations.
     pub fn of(times: impl IntoIterator<Item = Duration>) -> Self {
         let mut times: Vec<Duration> = times.into_iter().collect();
         times.sort_unstable();
@@ -47,7 +47,7 @@ impl Latencies {
     }
 }
 
-/// What a simulated session comes to.
+/// Results of a simulated session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionReport {
     /// Frames encoded within the duration of the run.
@@ -56,25 +56,25 @@ pub struct SessionReport {
     pub completed: u64,
     /// Deadline misses; `None` in sessions without a deadline.
     pub deadline: Option<DeadlineReport>,
-    /// What a display without a buffer showed.
+    /// Results of a display without a buffer.
     pub display: DisplayReport,
-    /// What a live player with a buffer showed. It plays frames in order and has no way around a
-    /// missing one, so it says something only of sessions without a deadline.
+    /// Results of a live player with a buffer. It plays frames in order and can't skip a missing
+    /// one, so it is only meaningful for sessions without a deadline.
     pub live: LiveReport,
-    /// Recovery latencies of data whose first retransmission was of no use (the AutoRec paper's
+    /// Recovery latencies of data whose first retransmission was lost (the AutoRec paper's
     /// measure).
     pub recovery_latency: Latencies,
     /// Times from encoding to completion, of completed frames.
     pub frame_delay: Latencies,
     /// Bytes sent by purpose.
     pub cost: Cost,
-    /// The sender's counts, with every recovery.
+    /// The sender's statistics, with every recovery.
     pub sender: SenderStats,
-    /// The receiver's counts.
+    /// The receiver's statistics.
     pub receiver: ReceiverStats,
-    /// What the link to the receiver did.
+    /// Counters of the link to the receiver.
     pub forward: Counters,
-    /// What the link back did.
+    /// Counters of the reverse link.
     pub backward: Counters,
 }
 
@@ -95,14 +95,14 @@ impl SessionReport {
         }
     }
 
-    /// Deadline miss rate as Hairpin's scripts count it; 0 without a deadline.
+    /// Deadline miss rate as computed by Hairpin's scripts; 0 without a deadline.
     pub fn dmr_per_second(&self) -> f64 {
         self.deadline.map_or(0.0, |deadline| deadline.per_second)
     }
 
     /// Share of lost data whose recovery took another detection time or longer: the AutoRec paper's
-    /// recovery deterioration rate. 0 without losses. Each datum is held against its own detection
-    /// time; data that never arrived count as deteriorated.
+    /// recovery deterioration rate. 0 without losses. Each data range is compared with its own
+    /// detection time; data that never arrived count as deteriorated.
     pub fn deterioration_rate(&self) -> f64 {
         let recoveries = &self.sender.recoveries;
         let lost = self.sender.lost_data;
@@ -114,7 +114,7 @@ impl SessionReport {
         (bad + never) as f64 / lost as f64
     }
 
-    /// Share of packets that the sender declared lost, spurious ones left out; 0 of none.
+    /// Share of packets that the sender declared lost, without spurious losses; 0 without packets.
     pub fn loss_rate(&self) -> f64 {
         let lost = self
             .sender

@@ -1,4 +1,4 @@
-//! The driver: a sender, a receiver and two links on one virtual clock.
+//! Simulation of a session: a sender, a receiver and two links on one virtual clock.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,17 +16,17 @@ use crate::protection::Protector;
 use crate::session::{Datagram, Receiver, Sender, SessionConfig, SessionError};
 use crate::source::FrameSource;
 
-/// How long a session without a deadline goes on after its last frame, at most.
+/// Longest continuation of a session without a deadline after its last frame.
 const MAX_DRAIN: Duration = Duration::from_secs(10);
-/// How long one with a deadline goes on after the last frame's deadline, for feedback to come in.
+/// Continuation of one with a deadline after the last frame's deadline, for the last feedback.
 const DRAIN: Duration = Duration::from_millis(500);
 
-/// What to simulate.
+/// Parameters of a simulation.
 #[derive(Debug)]
 pub struct SessionSpec {
-    /// Where frames come from.
+    /// Source of frames.
     pub source: Box<dyn FrameSource>,
-    /// The scheme that protects them.
+    /// Loss protection scheme.
     pub protector: Protector,
     /// Settings of both ends.
     pub config: SessionConfig,
@@ -46,16 +46,16 @@ impl SessionSpec {
     }
 }
 
-/// A session can't be simulated.
+/// Why a session can't be simulated.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum SimulateError {
-    /// The link to the receiver can't be.
+    /// The link to the receiver is invalid.
     #[error("the link to the receiver: {0}")]
     Forward(LinkConfigError),
-    /// The link back can't be.
+    /// The reverse link is invalid.
     #[error("the link to the sender: {0}")]
     Backward(LinkConfigError),
-    /// The session's settings or frames are impossible.
+    /// The session's settings or frames are invalid.
     #[error(transparent)]
     Session(#[from] SessionError),
 }
@@ -72,7 +72,7 @@ impl Payload for Carried {
         self.datagram.size
     }
 
-    /// UDP's checksum finds it.
+    /// UDP's checksum detects the corruption.
     fn corrupt(&mut self, _at: usize, _mask: u8) {
         self.is_corrupt = true;
     }
@@ -85,9 +85,9 @@ impl Payload for Carried {
     }
 }
 
-/// Runs a session for `duration` of stream time, and then until nothing more can come in time.
+/// Runs a session for `duration` of stream time, and then until no more data can be in time.
 ///
-/// Frames are encoded at their times and sent over `forward`; acknowledgements come back over
+/// Frames are encoded at their times and sent over `forward`; acknowledgements are sent over
 /// `backward`. The same arguments give the same report, bit for bit.
 pub fn simulate(
     spec: SessionSpec,
@@ -117,7 +117,7 @@ struct Run {
     judge: Judge,
 }
 
-/// The models that look at frames.
+/// The models that evaluate frames.
 #[derive(Debug)]
 struct Judge {
     deadline: Option<DeadlineMeter>,
@@ -125,7 +125,7 @@ struct Judge {
     live: LivePlayer,
     /// Frames by index, as they were encoded.
     frames: Vec<Frame>,
-    /// Complete frames that wait for an earlier one before they can be played.
+    /// Complete frames that wait for an earlier one.
     waiting: BTreeMap<u64, Frame>,
     next_in_order: u64,
     delays: Vec<Duration>,
@@ -140,7 +140,7 @@ impl Run {
         seed: u64,
     ) -> Result<Self, SimulateError> {
         let start = Instant::ZERO;
-        // Each link has luck of its own.
+        // Each link has its own random numbers.
         let mut seeds = ChaCha8Rng::seed_from_u64(seed);
         let (there, back) = (seeds.next_u64(), seeds.next_u64());
         let forward = Link::new(forward, there, start).map_err(SimulateError::Forward)?;
@@ -171,7 +171,7 @@ impl Run {
         })
     }
 
-    /// When something happens next; `None` at the end.
+    /// Time of the next event; `None` at the end.
     fn next_event(&self) -> Option<Instant> {
         let frame = self.next_frame.map(|frame| Instant::ZERO + frame.at);
         let links = [self.forward.next_event(), self.backward.next_event()];
@@ -196,7 +196,7 @@ impl Run {
         self.now = now;
         while let Some(packet) = self.backward.poll(now) {
             if !packet.payload.is_corrupt {
-                // A receiver of this crate sends nothing that its sender doesn't understand.
+                // A receiver of this crate only sends packets that its sender can parse.
                 let understood = self
                     .sender
                     .handle_datagram(now, &packet.payload.datagram.bytes);
@@ -273,7 +273,7 @@ impl Run {
             judge.live.on_end(now);
         }
         let stats = sender.stats().clone();
-        // Freezes after the last frame was to be shown are no freezes.
+        // Freezes after the last frame's display time are not counted.
         let shown_until = now.min(Instant::ZERO + duration);
         SessionReport {
             frames: judge.frames.len() as u64,

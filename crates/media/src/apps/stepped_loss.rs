@@ -11,7 +11,7 @@ use thiserror::Error;
 /// Parameters of the channel. All probabilities from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SteppedLoss {
-    /// How long a state lasts at least. 30 ms in both papers.
+    /// Duration of a step. 30 ms in both papers.
     pub step: Duration,
     /// Probability of going from good to bad, per step.
     pub to_bad: f64,
@@ -23,7 +23,7 @@ pub struct SteppedLoss {
     pub bad_loss: f64,
 }
 
-/// The channel can't be.
+/// Why the channel is invalid.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum SteppedLossError {
     /// A probability is out of range.
@@ -60,7 +60,7 @@ impl SteppedLoss {
         }
     }
 
-    /// The share of packets lost in the long run.
+    /// The long-term share of packets lost.
     pub fn mean_loss(&self) -> f64 {
         let changes = self.to_bad + self.to_good;
         let bad = if changes > 0.0 {
@@ -71,7 +71,7 @@ impl SteppedLoss {
         bad * self.bad_loss + (1.0 - bad) * self.good_loss
     }
 
-    /// A course of the channel, from the good state on, as a trace with a loss column; for
+    /// One realisation of the channel, from the good state on, as a trace with a loss column; for
     /// `LinkConfig::loss_trace`. It repeats after `duration`, rounded up to whole steps.
     pub fn trace(&self, duration: Duration, seed: u64) -> Result<Trace, SteppedLossError> {
         for (field, value) in [

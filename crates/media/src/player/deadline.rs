@@ -1,4 +1,4 @@
-//! Real-time communication: a frame counts only within a deadline.
+//! Model of real-time communication: a frame must be complete within a deadline.
 
 use std::time::Duration;
 
@@ -6,15 +6,14 @@ use swiftwater_units::Instant;
 
 use crate::frame::Frame;
 
-/// Which frames were missed.
+/// Deadline misses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeadlineReport {
     /// Frames whose deadline has passed.
     pub frames: u64,
-    /// Those of them that weren't complete in time.
+    /// Those that weren't complete in time.
     pub missed: u64,
-    /// Deadline miss rate as Hairpin's scripts count it, 0 to 1: see
-    /// [`DeadlineMeter::report`].
+    /// Deadline miss rate as computed by Hairpin's scripts, 0 to 1: see [`DeadlineMeter::report`].
     pub per_second: f64,
 }
 
@@ -28,22 +27,22 @@ impl DeadlineReport {
     }
 }
 
-/// Counts the frames that are not complete within a deadline of their encoding.
+/// Counts the frames that are not complete within a deadline after their encoding.
 ///
-/// Completeness is all that counts, as in the papers that use this measure: a frame that is complete
-/// in time counts as shown even if one that it refers to was missed. So this is the network's part of
-/// the damage; a real decoder shows less until the next key frame.
+/// Only completeness is evaluated, as in the papers that use this measure: a frame that is complete
+/// in time counts as shown even if a reference frame was missed. This is the network's part of the
+/// impairment; a real decoder shows less until the next key frame.
 #[derive(Clone, Debug)]
 pub struct DeadlineMeter {
     epoch: Instant,
     deadline: Duration,
-    /// Frames that were encoded, by index: their time, and whether they were complete in time.
+    /// Encoded frames by index: their time, and whether they were complete in time.
     frames: Vec<(Duration, bool)>,
 }
 
 impl DeadlineMeter {
-    /// A meter of a stream whose time began (its frames count from) at `epoch`, with frames due
-    /// within `deadline` of their encoding.
+    /// A meter of a stream whose frame times count from `epoch`, with frames due within `deadline`
+    /// of their encoding.
     pub const fn new(epoch: Instant, deadline: Duration) -> Self {
         Self {
             epoch,
@@ -52,20 +51,20 @@ impl DeadlineMeter {
         }
     }
 
-    /// The latest moment at which a frame is in time.
+    /// The latest time at which a frame is in time.
     pub fn due(&self, frame: &Frame) -> Instant {
         self.epoch + frame.at + self.deadline
     }
 
-    /// A frame was encoded. Frames are told in order from index 0 and without gaps; another one is
-    /// ignored.
+    /// A frame was encoded. Frames must be passed in order from index 0 and without gaps; others
+    /// are ignored.
     pub fn on_encoded(&mut self, frame: &Frame) {
         if frame.index == self.frames.len() as u64 {
             self.frames.push((frame.at, false));
         }
     }
 
-    /// All of a frame was there at `now`. A frame that wasn't encoded is ignored.
+    /// A frame was complete at `now`. A frame that wasn't encoded is ignored.
     pub fn on_complete(&mut self, now: Instant, frame: &Frame) {
         let index = usize::try_from(frame.index).unwrap_or(usize::MAX);
         if let Some((at, in_time)) = self.frames.get_mut(index) {
@@ -73,13 +72,12 @@ impl DeadlineMeter {
         }
     }
 
-    /// What was missed by `now`, of the frames whose deadline has passed (is not after `now`).
+    /// Misses by `now`, of the frames whose deadline has passed (is not after `now`).
     ///
-    /// The rate per second looks, as Hairpin's scripts do, only at the sequence of frames in time: in
+    /// The rate per second uses, as Hairpin's scripts do, only the sequence of frames in time: in
     /// each second of encoding times, the indices skipped over the indices advanced, and the mean of
     /// that over the seconds. A gap counts in the second of the frame that ends it. Hence seconds
-    /// without a frame in time have no rate of their own, and what is missed after the last frame in
-    /// time isn't counted.
+    /// without a frame in time have no rate, and misses after the last frame in time aren't counted.
     pub fn report(&self, now: Instant) -> DeadlineReport {
         let past = |at: Duration| self.epoch + at + self.deadline <= now;
         let frames = self.frames.partition_point(|(at, _)| past(*at));
@@ -95,7 +93,7 @@ impl DeadlineMeter {
 
 fn per_second(frames: &[(Duration, bool)]) -> f64 {
     let (mut seconds, mut rates) = (0_u64, 0.0);
-    // Of the second at hand.
+    // For the current second.
     let (mut second, mut skipped, mut advanced) = (0, 0_u64, 0_u64);
     let mut gap = 0;
     for (at, in_time) in frames {

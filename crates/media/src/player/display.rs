@@ -1,4 +1,5 @@
-//! Video conferences: frames are shown as soon as they can be, and a freeze is an unusual gap.
+//! Model of video conferences: frames are shown as soon as possible, and a freeze is an unusually
+//! long gap.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -8,26 +9,26 @@ use swiftwater_units::Instant;
 use super::freezes::Freezes;
 use crate::frame::Frame;
 
-/// Gaps whose mean says what is usual.
+/// Number of gaps in the reference mean.
 const HISTORY: usize = 30;
 
-/// Frames at the beginning that make up no gap of their own.
+/// Initial frames whose gaps are not evaluated.
 const SKIPPED_FRAMES: u64 = 31;
 
 /// Most complete frames that wait for an earlier one. At 60 frames/s this is over a minute, longer
-/// than a sender goes on without a key frame.
+/// than a sender continues without a key frame.
 const MAX_WAITING: usize = 4096;
 
-/// What was shown.
+/// Playback results.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct DisplayReport {
     /// Frames shown.
     pub shown: u64,
-    /// Frames left out, complete or not, because a later key frame was shown before it was their turn.
+    /// Frames skipped, complete or not, because a later key frame was shown first.
     pub skipped: u64,
     /// Freezes. The whole gap counts as frozen.
     pub freezes: Freezes,
-    /// Time covered by the gaps that could be freezes: from the 31st frame shown on.
+    /// Time covered by the evaluated gaps: from the 31st frame shown on.
     pub judged: Duration,
 }
 
@@ -38,12 +39,12 @@ impl DisplayReport {
     }
 }
 
-/// A display without a play-out buffer, as that of the Ringmaster platform: frames are shown in
-/// order, each at the moment when it is complete and its predecessor was shown; a key frame that is
-/// complete is shown at once, and those before it are left out.
+/// A display without a play-out buffer, as in the Ringmaster platform: frames are shown in order,
+/// each when it is complete and its predecessor was shown; a complete key frame is shown at once,
+/// and those before it are skipped.
 ///
 /// Freezes follow WebRTC's statistics: a gap between two frames shown is one if it exceeds both 3 d
-/// and d + 150 ms, d being the mean of the 30 gaps before. The first 31 frames are not judged.
+/// and d + 150 ms, d being the mean of the 30 gaps before. The first 31 frames are not evaluated.
 #[derive(Clone, Debug, Default)]
 pub struct FrameDisplay {
     /// Index of the frame to show next.
@@ -68,8 +69,8 @@ impl FrameDisplay {
         self.next
     }
 
-    /// At `now`, no earlier than before, all of a frame is there; in any order. A frame that was shown
-    /// or left out is ignored. Returns how many frames that makes visible.
+    /// A frame is complete at `now`, not before the previous call; in any order. A frame that was
+    /// shown or skipped is ignored. Returns how many frames become visible.
     pub fn on_complete(&mut self, now: Instant, frame: &Frame) -> u64 {
         if frame.index < self.next {
             return 0;
@@ -85,15 +86,15 @@ impl FrameDisplay {
             self.next += 1;
             self.show(now);
         }
-        // What is furthest ahead has the least chance to be shown in order.
+        // The frame furthest ahead is the least likely to be shown in order.
         if self.waiting.len() > MAX_WAITING {
             self.waiting.pop_last();
         }
         self.shown - before
     }
 
-    /// What was shown by `now`. A gap that hasn't ended counts if it's a freeze by now: otherwise a
-    /// picture that stands still for ever would be no freeze.
+    /// Results by `now`. A gap in progress counts if it is a freeze by now; otherwise a permanently
+    /// frozen picture would not count.
     pub fn report(&self, now: Instant) -> DisplayReport {
         let mut freezes = self.freezes;
         let mut judged = self.judged;
@@ -129,7 +130,7 @@ impl FrameDisplay {
         self.shown += 1;
     }
 
-    /// Whether the gap after the last frame shown is judged.
+    /// Whether the gap after the last frame shown is evaluated.
     const fn is_judged(&self) -> bool {
         self.shown >= SKIPPED_FRAMES
     }

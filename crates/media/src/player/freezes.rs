@@ -1,15 +1,15 @@
-//! A count of freezes, which all models report in the same form.
+//! Count of freezes, common to all models.
 
 use std::time::Duration;
 
-/// Freezes of a viewing.
+/// Freezes during playback.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Freezes {
-    /// How many.
+    /// Number.
     pub count: u64,
-    /// How long all of them together.
+    /// Total duration.
     pub total: Duration,
-    /// How long the longest.
+    /// Longest duration.
     pub longest: Duration,
 }
 
@@ -20,7 +20,7 @@ impl Freezes {
         self.longest = self.longest.max(length);
     }
 
-    /// Freezes per 100 s of a viewing that took `watched`, freezes included; 0 if it took no time.
+    /// Freezes per 100 s of playback of duration `watched`, freezes included; 0 for no duration.
     pub fn per_100_s(&self, watched: Duration) -> f64 {
         if watched.is_zero() {
             return 0.0;
@@ -28,8 +28,7 @@ impl Freezes {
         self.count as f64 * 100.0 / watched.as_secs_f64()
     }
 
-    /// Share of a viewing that took `watched`, freezes included, in which the picture stood still; 0
-    /// if it took no time.
+    /// Frozen share of playback of duration `watched`, freezes included; 0 for no duration.
     pub fn share(&self, watched: Duration) -> f64 {
         if watched.is_zero() {
             return 0.0;

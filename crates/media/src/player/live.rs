@@ -1,4 +1,4 @@
-//! Live streaming: a player with a play-out buffer.
+//! Model of live streaming: a player with a play-out buffer.
 
 use std::time::Duration;
 
@@ -7,28 +7,28 @@ use swiftwater_units::Instant;
 use super::freezes::Freezes;
 use crate::frame::Frame;
 
-/// How long the first frame is shown, as long as there is no second one: 25 frames per second.
+/// Assumed duration of the first frame, until there is a second one: 25 frames per second.
 const ASSUMED_INTERVAL: Duration = Duration::from_millis(40);
 
-/// When a player starts and goes on.
+/// Buffering thresholds of a player.
 ///
-/// Buffered play time is the time from the frame to be shown next to the newest one, by their times
-/// in the stream: how much later than now frames may come without a freeze. How long the newest one
-/// itself is shown isn't counted, since its successor's time isn't known yet.
+/// Buffered playback time is the time from the frame to be shown next to the newest one, by their
+/// times in the stream: the delay that later frames may have without a freeze. The duration of the
+/// newest one isn't included, because its successor's time is unknown.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct LiveConfig {
-    /// Play time to be buffered before the first frame is shown; zero starts with the first frame.
-    /// Default 500 ms.
+    /// Playback time to be buffered before the first frame is shown; zero starts with the first
+    /// frame. Default 500 ms.
     pub start_buffer: Duration,
-    /// Play time to be buffered before play goes on after a freeze; zero goes on with the next frame.
-    /// Default 500 ms.
+    /// Playback time to be buffered before playback continues after a freeze; zero continues with the
+    /// next frame. Default 500 ms.
     pub rebuffer: Duration,
 }
 
 impl Default for LiveConfig {
-    /// Half a second of each: a low-latency live player, a choice of ours. It rides out a loss and
-    /// the loss of its first retransmission (two detection times of about 1.6 RTT) up to round-trip
-    /// times of about 150 ms, so that freezes tell of repeated losses, and of nothing milder.
+    /// Half a second of each: a low-latency live player (a choice of this project). It tolerates a
+    /// loss and the loss of its first retransmission (two detection times of about 1.6 RTT) up to
+    /// round-trip times of about 150 ms, so that freezes indicate repeated losses only.
     fn default() -> Self {
         Self {
             start_buffer: Duration::from_millis(500),
@@ -37,34 +37,34 @@ impl Default for LiveConfig {
     }
 }
 
-/// What a player is doing.
+/// State of a player.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum PlayerState {
-    /// Nothing has been shown yet.
+    /// No frame was shown yet.
     Starting,
     /// Frames are shown.
     Playing,
-    /// The picture stands still.
+    /// The picture is frozen.
     Frozen,
-    /// The stream is over, and all of it was shown.
+    /// The stream has ended and was shown completely.
     Finished,
 }
 
-/// What a viewer saw.
+/// Playback results.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct LiveReport {
-    /// From asking for the stream to the first frame shown; `None` if there is none yet.
+    /// From the request to the first frame shown; `None` if there is none yet.
     pub start_time: Option<Duration>,
-    /// Freezes, also one that hasn't ended. The wait for the first frame is none.
+    /// Freezes, including one in progress. The start-up delay is not a freeze.
     pub freezes: Freezes,
-    /// Play time shown.
+    /// Playback time shown.
     pub played: Duration,
     /// Time since the first frame was shown, freezes included, up to the end of the stream.
     pub watched: Duration,
-    /// How far behind the encoder the picture is (in a freeze, it falls back further); `None` before
-    /// the first frame.
+    /// Delay of the picture after its encoding (it grows during a freeze); `None` before the first
+    /// frame.
     pub latency: Option<Duration>,
-    /// The same on average over the play time shown; `None` if there is none.
+    /// Its mean over the playback time shown; `None` if there is none.
     pub mean_latency: Option<Duration>,
 }
 
@@ -87,20 +87,20 @@ impl LiveReport {
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// Nothing shown; the time of the first frame, if it's here.
+    /// No frame shown; the time of the first frame, if it was received.
     Starting { first: Option<Duration> },
-    /// The frame with the time `from` was shown at `since`, later ones in their time.
+    /// The frame with the time `from` was shown at `since`, later ones at their times.
     Playing { since: Instant, from: Duration },
-    /// Since then the frame with the time `at` is missing, or the buffer is not filled again.
+    /// Since then the frame with the time `at` is missing, or the buffer is being refilled.
     Frozen { since: Instant, at: Duration },
 }
 
-/// A player that shows every frame of a stream, each in its time, and has no way to catch up.
+/// A player that shows every frame of a stream for its duration, and can't catch up.
 ///
-/// It is told of frames when they are complete and all before them were (a reliable stream in order).
-/// The picture freezes when the next frame isn't there in its time; what follows then plays later by
-/// as much as the freeze took. Before the missing frame comes, its time is taken to be as far from
-/// the last one's as that was from its predecessor's; when it comes, its own time counts.
+/// Frames are passed when they are complete and all earlier ones were (a reliable ordered stream).
+/// The picture freezes when the next frame isn't available at its time; later frames are delayed by
+/// the duration of the freeze. Before the missing frame arrives, its time is extrapolated from the
+/// last two; when it arrives, its own time is used.
 #[derive(Clone, Debug)]
 pub struct LivePlayer {
     config: LiveConfig,
@@ -108,19 +108,18 @@ pub struct LivePlayer {
     epoch: Instant,
     state: State,
     newest: Option<Frame>,
-    /// Between the last two frames, or assumed.
+    /// Interval of the last two frames, or assumed.
     interval: Duration,
     ended: bool,
     started: Option<Instant>,
     freezes: Freezes,
     played: Duration,
-    /// Latency in seconds times play time in seconds, of what is in `played`.
+    /// Integral of latency over playback time of `played`, s².
     latency: f64,
 }
 
 impl LivePlayer {
-    /// A player whose viewer asked for the stream at `asked`. The stream's own time began (its frames
-    /// count from) at `epoch`.
+    /// A player whose viewer requested the stream at `asked`. Frame times count from `epoch`.
     pub fn new(config: LiveConfig, asked: Instant, epoch: Instant) -> Self {
         Self {
             config,
@@ -137,9 +136,9 @@ impl LivePlayer {
         }
     }
 
-    /// At `now`, no earlier than before, a frame is there and so are all that it needs. A frame that
-    /// is not after the newest one is ignored; one may be missing in between, whose predecessor is
-    /// then shown for longer.
+    /// A frame and its reference frames are complete at `now`, not before the previous call. A frame
+    /// that is not after the newest one is ignored; a frame in between may be missing, then its
+    /// predecessor is shown for longer.
     pub fn on_frame(&mut self, now: Instant, frame: &Frame) {
         if let Some(newest) = &self.newest {
             if frame.index <= newest.index || frame.at < newest.at {
@@ -161,8 +160,8 @@ impl LivePlayer {
         self.play_if_filled(now, frame.at);
     }
 
-    /// At `now`, the stream is over: no frame is missing any more. What is in the buffer is played; a
-    /// picture that stood still for want of a frame that was never to come is no freeze.
+    /// The stream ends at `now`: no frame is missing any more. The buffer is played; a picture that
+    /// froze for lack of a frame after the end is not a freeze.
     pub fn on_end(&mut self, now: Instant) {
         self.ended = true;
         if let Some(newest) = self.newest {
@@ -170,7 +169,7 @@ impl LivePlayer {
         }
     }
 
-    /// What the player is doing at `now`, no earlier than it was told anything.
+    /// State at `now`, not before the last update.
     pub fn state(&self, now: Instant) -> PlayerState {
         match self.state {
             State::Starting { .. } => PlayerState::Starting,
@@ -183,7 +182,7 @@ impl LivePlayer {
         }
     }
 
-    /// When the picture freezes (or the stream is over) if no further frame comes; `None` unless it
+    /// When the picture freezes (or the stream ends) if no further frame arrives; `None` unless it
     /// is playing.
     pub fn dry_at(&self) -> Option<Instant> {
         match self.state {
@@ -192,8 +191,8 @@ impl LivePlayer {
         }
     }
 
-    /// Play time in the buffer at `now`: what a sender may be told so that it knows how urgent its
-    /// data is.
+    /// Playback time in the buffer at `now`: usable by a sender to determine the urgency of its
+    /// data.
     pub fn buffered(&self, now: Instant) -> Duration {
         let Some(newest) = self.newest else {
             return Duration::ZERO;
@@ -207,7 +206,7 @@ impl LivePlayer {
         }
     }
 
-    /// What the viewer has seen by `now`, no earlier than the player was told anything.
+    /// Results by `now`, not before the last update.
     pub fn report(&self, now: Instant) -> LiveReport {
         let mut seen = self.clone();
         seen.freeze_by(now);
@@ -237,7 +236,8 @@ impl LivePlayer {
         }
     }
 
-    /// Starts, or goes on after a freeze, if there is enough up to the frame with the time `newest`.
+    /// Starts, or continues after a freeze, if enough is buffered up to the frame with the time
+    /// `newest`.
     fn play_if_filled(&mut self, now: Instant, newest: Duration) {
         let (from, wanted) = match self.state {
             State::Starting { first } => (first.unwrap_or(newest), self.config.start_buffer),
@@ -255,7 +255,7 @@ impl LivePlayer {
         }
     }
 
-    /// Freezes if the buffer is dry at `now` and the stream goes on.
+    /// Freezes if the buffer is empty at `now` and the stream continues.
     fn freeze_by(&mut self, now: Instant) {
         if let State::Playing { since, from } = self.state {
             let dry = self.dry(since, from);
@@ -267,18 +267,18 @@ impl LivePlayer {
         }
     }
 
-    /// When all that is here has been shown.
+    /// When all received frames have been shown.
     fn dry(&self, since: Instant, from: Duration) -> Instant {
         let newest = self.newest.map_or(from, |newest| newest.at);
         since + newest.saturating_sub(from) + self.interval
     }
 
-    /// How far behind the encoder it is to show the frame with the time `at` at `shown`.
+    /// Delay after encoding of showing the frame with the time `at` at `shown`.
     fn latency_of(&self, shown: Instant, at: Duration) -> Duration {
         shown.saturating_since(self.epoch + at)
     }
 
-    /// Counts the play time from `from` to `to` as shown, beginning at `since`.
+    /// Adds the playback time from `from` to `to`, shown from `since` on.
     fn count_played(&mut self, since: Instant, from: Duration, to: Duration) {
         let played = to.saturating_sub(from);
         self.played += played;

@@ -1,11 +1,11 @@
-//! What a viewer sees, told from when frames are complete. Three models, each for what is compared
-//! with it:
+//! Playback quality, computed from the times at which frames are complete. Three models, for
+//! different applications:
 //!
 //! - [`LivePlayer`]: live streaming with a play-out buffer. Reports start-up time, freezes, latency.
-//! - [`DeadlineMeter`]: conversations and games, where a frame counts only within a deadline.
-//! - [`FrameDisplay`]: frames shown as soon as they can be, freezes by the rule of WebRTC's statistics.
+//! - [`DeadlineMeter`]: video calls and games, where a frame must be complete within a deadline.
+//! - [`FrameDisplay`]: frames shown as soon as possible, freezes by the rule of WebRTC's statistics.
 //!
-//! Models are told what happens and never ask a clock; nothing is decoded.
+//! Models get events with their times and have no clock; nothing is decoded.
 
 mod deadline;
 mod display;

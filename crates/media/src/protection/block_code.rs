@@ -1,17 +1,18 @@
-//! The erasure code of one frame: repair packets of which any as many as source packets are missing
-//! restore the frame. Arithmetic by `reed-solomon-simd`. Across frames: [`super::tambur`].
+//! The erasure code of one frame: repair packets, of which any subset as large as the number of
+//! missing source packets restores the frame. Arithmetic by `reed-solomon-simd`. Across frames:
+//! [`super::tambur`].
 
 use reed_solomon_simd::{ReedSolomonDecoder, ReedSolomonEncoder};
 use thiserror::Error;
 
-/// A block can't be encoded or decoded.
+/// Why a block can't be encoded or decoded.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum BlockCodeError {
-    /// More packets than the code has room for.
+    /// More packets than the code supports.
     #[error("a frame of {0} packets is too large for the erasure code; send larger packets")]
     TooManyPackets(usize),
     /// Too few packets, or packets of unequal size.
-    #[error("the packets at hand don't restore the frame: {0}")]
+    #[error("the received packets don't restore the frame: {0}")]
     NotEnough(String),
 }
 
@@ -19,8 +20,8 @@ pub enum BlockCodeError {
 pub const MAX_SOURCE_PACKETS: usize = 4096;
 
 /// How many different repair packets a block of `source` packets has. The code depends on this
-/// number, so both ends must reckon with the same: it is a function of the block's size alone, and
-/// large enough for the rounds of a deadline-bound sender (8 times as many, at least 64).
+/// number, so both ends must use the same: it is a function of the block's size alone, and large
+/// enough for the rounds of a deadline-bound sender (8 times as many, at least 64).
 pub fn repair_capacity(source: usize) -> usize {
     (source * 8).next_power_of_two().clamp(64, 32_768)
 }
@@ -56,8 +57,8 @@ pub fn encode(source: &[&[u8]]) -> Result<Vec<Vec<u8>>, BlockCodeError> {
     Ok(encoded.recovery_iter().map(<[u8]>::to_vec).collect())
 }
 
-/// The packets of a block, restored from those at hand, each as long as a repair packet. `source`
-/// and `repair` hold (number in the block, content).
+/// Restores the packets of a block from the received ones, each as long as a repair packet.
+/// `source` and `repair` hold (number in the block, content).
 pub fn decode(
     source_count: usize,
     source: &[(usize, &[u8])],

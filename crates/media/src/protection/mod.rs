@@ -1,7 +1,7 @@
-//! Schemes that protect frames against loss: retransmission, erasure codes, re-injection.
+//! Loss protection schemes for frames: retransmission, erasure codes, re-injection.
 //!
-//! Each decides how much redundancy goes with which packets, or computes it. Sending, loss detection
-//! and retransmission are the session's ([`crate::session`]).
+//! Each decides the amount of redundancy, or computes it. Sending, loss detection and retransmission
+//! are implemented by the session ([`crate::session`]).
 
 pub mod block_code;
 pub mod hairpin;

@@ -1,4 +1,4 @@
-//! Schemes by name, and as a session uses them.
+//! Schemes by name, and their instances in a session.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use super::hairpin::{HairpinPolicy, HairpinTable, InvalidLambda, WINDOW};
 use super::tambur::{TamburParity, TamburRate};
 use super::webrtc::{WebRtcFec, WebRtcVariant};
 
-/// A scheme, as configurations name it. All of them send again what is lost (RTX).
+/// A scheme, as named in configurations. All of them retransmit lost packets (RTX).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scheme {
     /// `rtx`: retransmission only.
@@ -25,17 +25,17 @@ pub enum Scheme {
     Hairpin {
         /// λ, positive.
         lambda: f64,
-        /// Time over which the loss rate is measured, above 0; 34 ms unless said. Its authors have
-        /// that for 30 Mbit/s; at low rates it holds a dozen packets, whose loss rate is mostly noise.
+        /// Time over which the loss rate is measured, above 0; default 34 ms. Its authors use that for
+        /// 30 Mbit/s; at low rates it contains a dozen packets, whose loss rate is mostly noise.
         window: Duration,
     },
     /// `tambur:ratio=0.25` or `tambur:one`: a streaming code across frames.
     Tambur(TamburParity),
-    /// Anything else: a re-injection policy, by the name that a resolver knows.
+    /// Any other name: a re-injection policy, resolved by the caller.
     Policy(String),
 }
 
-/// A scheme's text isn't understood.
+/// A scheme's text is invalid.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[error("scheme `{text}`: {expected}")]
 pub struct ParseSchemeError {
@@ -68,7 +68,7 @@ impl FromStr for Scheme {
             "hairpin" => match hairpin(settings) {
                 Some(scheme) => Ok(scheme),
                 None => fail(
-                    "write hairpin:lambda=1e-4, with a positive lambda, and if wanted ,window=1s",
+                    "write hairpin:lambda=1e-4, with a positive lambda, and optionally ,window=1s",
                 ),
             },
             "tambur" if settings == "one" => Ok(Self::Tambur(TamburParity::OnePacket)),
@@ -99,7 +99,7 @@ fn hairpin(settings: &str) -> Option<Scheme> {
 }
 
 impl fmt::Display for Scheme {
-    /// The form that `FromStr` reads.
+    /// The format that `FromStr` reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rtx => f.write_str("rtx"),
@@ -119,8 +119,8 @@ impl fmt::Display for Scheme {
     }
 }
 
-/// Tables that sessions share: one of Hairpin for each λ. Give one value to all sessions of a
-/// process, from whichever threads.
+/// Tables shared by sessions: one of Hairpin for each λ. Use one value for all sessions of a
+/// process, from any thread.
 #[derive(Debug, Default)]
 pub struct SchemeTables {
     hairpin: Mutex<Vec<Arc<HairpinTable>>>,
@@ -134,7 +134,7 @@ impl SchemeTables {
 
     /// The table for `lambda`.
     pub fn hairpin(&self, lambda: f64) -> Result<Arc<HairpinTable>, InvalidLambda> {
-        // A poisoned lock guards a list that is only ever appended to.
+        // A poisoned lock protects a list that is only ever appended to.
         let mut tables = self.hairpin.lock().unwrap_or_else(PoisonError::into_inner);
         let known = tables
             .iter()
@@ -148,7 +148,7 @@ impl SchemeTables {
     }
 }
 
-/// A scheme can't be set up.
+/// Why a scheme can't be created.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum UnknownPolicy {
     /// No scheme and no re-injection policy has this name.
@@ -159,7 +159,7 @@ pub enum UnknownPolicy {
     Lambda(#[from] InvalidLambda),
 }
 
-/// A scheme at work in one session.
+/// A scheme in a session.
 #[derive(Debug)]
 pub enum Protector {
     /// Retransmission only.
@@ -170,12 +170,12 @@ pub enum Protector {
     Hairpin(HairpinPolicy),
     /// A streaming code.
     Tambur(TamburRate),
-    /// Copies as a re-injection policy asks for them.
+    /// Copies requested by a re-injection policy.
     Reinject(Box<dyn Reinjector>),
 }
 
 impl Protector {
-    /// Sets `scheme` up. Names of policies go to `resolve`, tables come from `tables`.
+    /// Creates `scheme`. Names of policies are passed to `resolve`, tables come from `tables`.
     pub fn new(
         scheme: &Scheme,
         tables: &SchemeTables,

@@ -1,23 +1,22 @@
-//! How many repair packets WebRTC sends with a frame: a rule like the one in its hybrid of NACK and
-//! forward error correction. Which packets a repair packet covers does not live here: the code is
-//! ideal (Reed-Solomon), where WebRTC has XOR masks.
+//! Number of repair packets for a frame by a rule like that of WebRTC's hybrid of NACK and forward
+//! error correction. The code itself is ideal (Reed-Solomon), where WebRTC uses XOR masks.
 //!
 //! WebRTC takes the protection of delta frames from a table over bit rate and loss. Here it is a
 //! line, 2.5 times the loss rate between a floor of 20 % and a ceiling of 50 % of all packets:
-//! WebRTC-like. At the losses of most networks the floor decides in both.
+//! WebRTC-like. At the loss rates of most networks the floor applies in both.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use swiftwater_units::Instant;
 
-/// Which year's WebRTC.
+/// The year of the WebRTC version.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum WebRtcVariant {
-    /// 2014 (Holmer, Shemer, Paniconi, ICIP 2013): protection of delta frames falls with the
-    /// round-trip time, as retransmission gets quicker.
+    /// 2014 (Holmer, Shemer, Paniconi, ICIP 2013): protection of delta frames decreases with the
+    /// round-trip time, as retransmission gets faster.
     Year14,
-    /// As released now: protection doesn't depend on the round-trip time, except that there is
+    /// The current release: protection doesn't depend on the round-trip time, except that there is
     /// none for delta frames below 20 ms.
     Now,
 }
@@ -30,7 +29,7 @@ const FLOOR: f64 = 51.0;
 const CEILING: f64 = 128.0;
 /// Below this round-trip time, retransmission alone protects delta frames.
 const NACK_ONLY_BELOW: Duration = Duration::from_millis(20);
-/// Loss reports come once a second; the largest of the last ten counts.
+/// Loss reports come once a second; the largest of the last ten applies.
 const REPORT: Duration = Duration::from_secs(1);
 const REPORTS: usize = 10;
 
@@ -70,7 +69,7 @@ fn rtt_factor(rtt: Duration) -> f64 {
     1.0 / (1.0 + libm::exp(-(millis - 36.7) / 5.0))
 }
 
-/// WebRTC's side of a session: the rule and the loss rate it is fed with.
+/// WebRTC's state in a session: the rule and its measured loss rate.
 #[derive(Debug)]
 pub struct WebRtcFec {
     variant: WebRtcVariant,
@@ -81,7 +80,7 @@ pub struct WebRtcFec {
 }
 
 impl WebRtcFec {
-    /// A session's protection that hasn't seen any loss.
+    /// State before any loss.
     pub fn new(variant: WebRtcVariant) -> Self {
         Self {
             variant,
@@ -92,14 +91,14 @@ impl WebRtcFec {
         }
     }
 
-    /// `acked` packets were found to have arrived and `lost` not to.
+    /// `acked` packets were acknowledged and `lost` were lost.
     pub fn on_outcomes(&mut self, now: Instant, acked: u64, lost: u64) {
         self.turn(now);
         self.lost += lost;
         self.settled += acked + lost;
     }
 
-    /// The loss rate that the rule goes by: the largest share lost in one of the last 10 seconds.
+    /// The loss rate used by the rule: the largest share lost in one of the last 10 seconds.
     pub fn loss_rate(&mut self, now: Instant) -> f64 {
         self.turn(now);
         self.reports.iter().copied().fold(0.0, f64::max)
@@ -119,7 +118,7 @@ impl WebRtcFec {
         }
         let share = self.lost as f64 / self.settled.max(1) as f64;
         self.reports.push_back(share);
-        // Seconds in which nothing was settled report no loss.
+        // Seconds without results report no loss.
         let silent = usize::try_from(periods - 1).unwrap_or(REPORTS).min(REPORTS);
         self.reports.extend(std::iter::repeat_n(0.0, silent));
         while self.reports.len() > REPORTS {

@@ -1,4 +1,4 @@
-//! What a session can be told.
+//! Configuration of a session.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use thiserror::Error;
 
 use crate::protection::block_code::MAX_SOURCE_PACKETS;
 
-/// What packets carry.
+/// Content of packets.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Coding {
     /// Bytes: a pattern in source packets, computed repair packets; the receiver decodes and checks.
     Real,
-    /// Nothing; see the head of [`crate::session`]. Same decisions, same frames complete at the same
-    /// times, much less work.
+    /// None; see the head of [`crate::session`]. The same decisions and results with much less
+    /// computation.
     #[default]
     Counted,
 }
@@ -21,27 +21,26 @@ pub enum Coding {
 /// Settings of a session; both ends must have the same `coding`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionConfig {
-    /// Most bytes of a frame in one packet, 16 to 65000. A frame is cut into as few packets as that
-    /// allows, all of the same size but the last. Default 1400: 4 Mbit/s at 60 frames/s are 6 packets
-    /// a frame.
+    /// Most bytes of a frame in one packet, 16 to 65000. A frame is cut into as few packets as
+    /// possible, all of the same size except the last. Default 1400: 4 Mbit/s at 60 frames/s are 6
+    /// packets a frame.
     pub payload_size: u32,
-    /// Within what time of its encoding a frame must be complete; what can't be in time any more
-    /// isn't sent. `None`: everything is sent until it arrives. Default 100 ms.
+    /// Time after its encoding within which a frame must be complete; data that can't be in time
+    /// any more aren't sent. `None`: everything is sent until it arrives. Default 100 ms.
     pub deadline: Option<Duration>,
-    /// At most this rate, counting session packets without IP and UDP headers. `None`, the default:
-    /// a frame leaves as it comes, in one burst.
+    /// Pacing rate, counting session packets without IP and UDP headers. `None`, the default: a
+    /// frame is sent in one burst.
     pub pacing: Option<Bandwidth>,
-    /// What packets carry.
+    /// Content of packets.
     pub coding: Coding,
-    /// Ringmaster's rule: if the oldest frame that isn't acknowledged is older than this, everything
-    /// that waits is dropped and the encoder is asked for a key frame. Default: no such rule.
+    /// Ringmaster's rule: if the oldest unacknowledged frame is older than this, all pending packets
+    /// are dropped and a key frame is requested from the encoder. Default: no such rule.
     pub key_frame_after: Option<Duration>,
-    /// Most retransmissions of a packet, replicas aside. Default: no limit but the deadline.
+    /// Most retransmissions of a packet, without replicas. Default: limited by the deadline only.
     pub max_retransmissions: Option<u32>,
-    /// Round-trip time to reckon with before the first sample. Default 333 ms (RFC 9002, section
-    /// 6.2.2).
+    /// Round-trip time assumed before the first sample. Default 333 ms (RFC 9002, section 6.2.2).
     pub initial_rtt: Duration,
-    /// How often the receiver reports what it lost. Default 2 s, as Tambur's.
+    /// Interval of the receiver's loss reports. Default 2 s, as Tambur's.
     pub report_interval: Duration,
 }
 
@@ -76,16 +75,16 @@ impl SessionConfig {
     }
 }
 
-/// A session can't do what it's asked.
+/// Why a session can't be run.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum SessionError {
     /// Out of range.
     #[error("payload_size is {0}; it must be from 16 to 65000 bytes")]
     PayloadSize(u32),
-    /// Nothing would ever be sent.
+    /// Nothing could be sent.
     #[error("pacing is 0; give a positive rate, or none")]
     NoPace,
-    /// Reports without pause.
+    /// Reports would be continuous.
     #[error("report_interval is 0; give a positive time")]
     ReportInterval,
     /// Frames must come in order, without gaps.
@@ -93,7 +92,7 @@ pub enum SessionError {
     FrameOrder {
         /// Its index.
         got: u64,
-        /// The index that was due.
+        /// The expected index.
         expected: u64,
     },
     /// A frame has too many packets for the erasure code.

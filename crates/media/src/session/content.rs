@@ -1,8 +1,8 @@
-//! How a frame is cut into packets, and what is in them.
+//! Division of a frame into packets, and their content.
 
 use crate::protection::block_code::repair_len;
 
-/// A frame of some size cut into packets of equal size (the last may be shorter).
+/// A frame of some size divided into packets of equal size (the last may be shorter).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Cut {
     size: u32,
@@ -23,8 +23,8 @@ impl Cut {
         }
     }
 
-    /// The cut of a frame of `size` bytes into `packets`, as a header states it; `None` if no frame is
-    /// cut like that.
+    /// The division of a frame of `size` bytes into `packets`, as in a header; `None` if it is
+    /// impossible.
     pub fn from_counts(size: u32, packets: u32) -> Option<Self> {
         if packets == 0 || packets > size {
             return None;
@@ -47,12 +47,12 @@ impl Cut {
         self.packets
     }
 
-    /// Bytes of each packet but the last.
+    /// Bytes of each packet except the last.
     pub const fn packet_len(&self) -> u32 {
         self.packet_len
     }
 
-    /// Where packet `number` begins in the frame.
+    /// Offset of packet `number` in the frame.
     pub const fn offset(&self, number: u32) -> u64 {
         number as u64 * self.packet_len as u64
     }

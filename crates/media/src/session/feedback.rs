@@ -25,22 +25,22 @@ pub struct Ack {
     pub ranges: Vec<RangeInclusive<u64>>,
     /// How long ago the largest arrived.
     pub delay: Duration,
-    /// Newest frame that the receiver has seen a packet of.
+    /// Newest frame of which the receiver got a packet.
     pub newest_frame: u64,
     /// Bit i is set if frame `newest_frame - i` is complete.
     pub complete: u64,
 }
 
-/// What was lost lately.
+/// A loss report.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Report {
     /// Packets received since the last report.
     pub received: u32,
-    /// Packets missing since then; some may still come.
+    /// Packets missing since then; some may still arrive.
     pub lost: u32,
 }
 
-/// What a receiver sends.
+/// A packet of the receiver.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Feedback {
     /// An acknowledgement.
@@ -62,7 +62,7 @@ impl Feedback {
         }
     }
 
-    /// Takes a packet apart; bytes behind it are ignored.
+    /// Decodes a packet; bytes after it are ignored.
     pub fn parse(bytes: &[u8]) -> Result<Self, PacketError> {
         let mut reader = Reader(bytes);
         match reader.u8("kind")? {
@@ -124,7 +124,7 @@ impl Ack {
             let len = u64::from(reader.u32("range")?);
             let end = match above {
                 None if gap == 0 => Some(largest),
-                // A gap of no packet would be no gap.
+                // A gap of no packets would not be a gap.
                 Some(above) if gap > 0 => above.checked_sub(gap + 1),
                 _ => None,
             };

@@ -1,4 +1,4 @@
-//! Frames as the receiver puts them together.
+//! Reassembly of frames at the receiver.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use super::content::Cut;
 use crate::frame::Frame;
 use crate::protection::block_code;
 
-/// What a frame's state is after a packet.
+/// State of a frame after a packet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Progress {
-    /// More is needed, or it was complete before.
+    /// More packets are needed, or it was complete before.
     Open,
-    /// All is there, `restored` packets of it by the code of the frame.
+    /// Complete, with `restored` packets of it restored by the code of the frame.
     Complete { restored: u32 },
-    /// What is there doesn't give the frame that was sent.
+    /// The received packets don't restore the frame that was sent.
     Failed,
 }
 
-/// A frame of which something has come.
+/// A frame of which packets were received.
 #[derive(Debug)]
 pub(super) struct Incoming {
     pub(super) frame: Frame,
@@ -54,13 +54,13 @@ impl Incoming {
         self.complete || self.have.get(number as usize).copied().unwrap_or(true)
     }
 
-    /// Packets of the frame that are there already.
+    /// Packets of the frame received so far.
     pub(super) fn present(&self) -> Vec<u32> {
         let all = 0..self.cut.packets();
         all.filter(|&number| self.has(number)).collect()
     }
 
-    /// A packet of the frame is there, and wasn't before.
+    /// A packet of the frame was received for the first time.
     pub(super) fn on_source(&mut self, number: u32, content: &[u8]) -> Progress {
         if self.has(number) {
             return Progress::Open;
@@ -73,7 +73,7 @@ impl Incoming {
         self.check()
     }
 
-    /// A repair packet is there.
+    /// A repair packet was received.
     pub(super) fn on_repair(&mut self, number: u32, content: &[u8]) -> Progress {
         if self.complete || self.repair.contains_key(&number) {
             return Progress::Open;
@@ -106,7 +106,7 @@ impl Incoming {
         }
     }
 
-    /// Restores what is missing, and compares all with what was sent.
+    /// Restores missing packets, and compares all with the pattern.
     fn decodes(&self) -> bool {
         let source: Vec<_> = self
             .source

@@ -1,4 +1,4 @@
-//! Packets sent and what became of them; detection of loss (RFC 9002, section 6.1).
+//! Sent packets and their fates; loss detection (RFC 9002, section 6.1).
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -8,12 +8,12 @@ use swiftwater_units::Instant;
 
 use super::rtt::RttEstimate;
 
-/// A packet is lost if the largest one acknowledged is this far ahead.
+/// Packet threshold: a packet is lost if the largest acknowledged one is this far ahead.
 const PACKET_THRESHOLD: u64 = 3;
-/// How long a packet that was declared lost is remembered, to know a late acknowledgement.
+/// How long a packet that was declared lost is stored, to detect a spurious loss.
 const MEMORY: Duration = Duration::from_secs(2);
 
-/// Which copy of a datum a packet carried.
+/// Which copy of a data range a packet carries.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Copy {
     First,
@@ -22,7 +22,7 @@ pub(super) enum Copy {
     Replica,
 }
 
-/// What a packet carried.
+/// Content of a packet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Content {
     /// Packet `number` of a frame.
@@ -38,7 +38,7 @@ impl Content {
         }
     }
 
-    /// Whether it is data that had been sent before.
+    /// Whether it is data that were sent before.
     pub(super) fn is_repeated(self) -> bool {
         matches!(self, Self::Data { copy, .. } if copy != Copy::First)
     }
@@ -51,7 +51,7 @@ pub(super) enum State {
     Lost,
 }
 
-/// A packet sent.
+/// A sent packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     pub(super) at: Instant,
@@ -60,25 +60,25 @@ pub(super) struct Sent {
     pub(super) state: State,
 }
 
-/// A packet whose fate was found out.
+/// A packet whose fate is determined.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settled {
     pub(super) sequence: u64,
     pub(super) sent: Sent,
-    /// With an acknowledgement: it had been declared lost.
+    /// With an acknowledgement: it was declared lost before.
     pub(super) was_lost: bool,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    /// Sequence number of the first packet remembered.
+    /// Sequence number of the first stored packet.
     base: u64,
     packets: VecDeque<Sent>,
     /// No packet before this one is in flight.
     first_open: u64,
     largest_acked: Option<u64>,
     bytes_in_flight: u64,
-    /// When the next packet is lost if nothing is heard of it.
+    /// When the next packet is declared lost by the time threshold.
     loss_time: Option<Instant>,
 }
 
@@ -119,12 +119,12 @@ impl Ledger {
     }
 
     /// Packets of `ranges` (the largest first) that are newly acknowledged, appended to `out` in
-    /// rising order. Numbers that were never sent are ignored.
+    /// ascending order. Numbers that were never sent are ignored.
     pub(super) fn on_ack(&mut self, ranges: &[RangeInclusive<u64>], out: &mut Vec<Settled>) {
         for range in ranges.iter().rev() {
             let start = (*range.start()).max(self.base);
             let end = range.end().saturating_add(1).min(self.next_sequence());
-            // Empty for what is forgotten, and for what was never sent.
+            // Empty for packets that are no longer stored, and for those never sent.
             for sequence in start..end {
                 let Some(sent) = self.packets.get_mut((sequence - self.base) as usize) else {
                     break;
@@ -148,7 +148,7 @@ impl Ledger {
         self.skip_settled();
     }
 
-    /// Packets that are lost by now, appended to `out` in rising order.
+    /// Packets that are lost by now, appended to `out` in ascending order.
     pub(super) fn detect(&mut self, now: Instant, rtt: &RttEstimate, out: &mut Vec<Settled>) {
         self.loss_time = None;
         let Some(largest) = self.largest_acked else {

@@ -1,18 +1,17 @@
 //! A frame-level sender and receiver over datagrams, sans-I/O.
 //!
-//! A [`Sender`] cuts frames into packets of equal size, numbers and paces them, watches
-//! acknowledgements, and sends again what was lost while it can still be in time. What it sends beyond
-//! that is up to a scheme of [`crate::protection`]. A [`Receiver`] acknowledges every packet,
-//! restores frames and tells when each is complete. There is no congestion control: video has its
-//! rate, as on the platforms that the schemes were published on.
+//! A [`Sender`] divides frames into packets of equal size, numbers and paces them, processes
+//! acknowledgements, and retransmits lost packets while they can still be in time. Redundancy beyond
+//! that is added by a scheme of [`crate::protection`]. A [`Receiver`] acknowledges every packet,
+//! restores frames and reports when each is complete. There is no congestion control: video has its
+//! rate, as on the platforms of the schemes' publications.
 //!
 //! Contract, as in `swiftwater-quic`: after every call with an input, drain `poll_transmit`, then
-//! read `poll_timeout` anew. Time must not go back.
+//! call `poll_timeout` again. Time must not decrease.
 //!
-//! Frames have no pictures here; packets carry a pattern that the receiver checks, or (in sessions
-//! with [`Coding::Counted`]) nothing at all: then packets only count their size, and a frame of n
-//! packets is complete when n of its source and repair packets are there, which is when
-//! Reed-Solomon can restore it.
+//! Packets carry a pattern that the receiver checks, or (in sessions with [`Coding::Counted`]) no
+//! content: then packets only have a size, and a frame of n packets is complete when n of its
+//! source and repair packets were received, so that Reed-Solomon could restore it.
 
 mod config;
 mod content;

@@ -1,4 +1,4 @@
-//! Frames under way, as the sender knows them.
+//! The sender's frames in transmission.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,20 +9,20 @@ use super::content::Cut;
 use crate::frame::Frame;
 use crate::protection::block_code;
 
-/// What is known of one packet's worth of a frame.
+/// State of one packet of a frame.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PacketState {
     pub(super) acked: bool,
-    /// Nobody waits for it any more.
+    /// It is no longer needed.
     pub(super) abandoned: bool,
-    /// A retransmission waits to be sent.
+    /// A retransmission is queued.
     pub(super) queued: bool,
     /// Sequence number of the newest copy.
     pub(super) latest: Option<u64>,
-    /// The newest copy's fate is open.
+    /// The newest copy is in flight.
     pub(super) in_flight: bool,
     pub(super) first_sent: Option<Instant>,
-    /// When it was first taken for lost.
+    /// When it was first declared lost.
     pub(super) lost_at: Option<Instant>,
     pub(super) first_resent: Option<Instant>,
     pub(super) retransmissions: u32,
@@ -34,26 +34,26 @@ impl PacketState {
         !self.acked && !self.abandoned
     }
 
-    /// A retransmission of it has left.
+    /// A retransmission of it was sent.
     pub(super) fn is_under_repair(&self) -> bool {
         self.first_resent.is_some()
     }
 }
 
-/// The newest batch of a frame's packets, for schemes that send lost packets again by batch.
+/// The newest batch of a frame's packets, for schemes that retransmit in batches.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Batch {
-    /// When its last packet left.
+    /// When its last packet was sent.
     pub(super) last_sent: Option<Instant>,
     /// Data packets in it.
     pub(super) packets: u32,
-    /// It is one that was sent again.
+    /// It is a retransmission.
     pub(super) again: bool,
     /// Some of it is lost, and the rest is waited for until then.
     pub(super) due: Option<Instant>,
 }
 
-/// A frame under way.
+/// A frame in transmission.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) frame: Frame,
@@ -61,7 +61,7 @@ pub(super) struct Outgoing {
     pub(super) cut: Cut,
     pub(super) restart: bool,
     pub(super) packets: Vec<PacketState>,
-    /// Packets that aren't acknowledged.
+    /// Unacknowledged packets.
     pub(super) unacked: u32,
     pub(super) repairs_made: u32,
     pub(super) shards: Option<Vec<Vec<u8>>>,
@@ -94,7 +94,7 @@ impl Outgoing {
         self.packets.get_mut(number as usize)
     }
 
-    /// Content of a repair packet; the code's packets are worked out at the first.
+    /// Content of a repair packet; the code's packets are computed on first use.
     pub(super) fn repair(&mut self, number: u32) -> Vec<u8> {
         if self.shards.is_none() {
             let (cut, index) = (self.cut, self.frame.index);
@@ -102,7 +102,7 @@ impl Outgoing {
                 .map(|number| cut.pattern(index, number))
                 .collect();
             let source: Vec<&[u8]> = source.iter().map(Vec::as_slice).collect();
-            // The size was checked when the frame came.
+            // The size was checked when the frame was added.
             self.shards = Some(block_code::encode(&source).unwrap_or_default());
         }
         let shard = self
@@ -113,7 +113,7 @@ impl Outgoing {
     }
 }
 
-/// The frames under way, by index.
+/// The frames in transmission, by index.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     first: u64,
@@ -121,7 +121,7 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// Index of the next frame to come.
+    /// Index of the next frame.
     pub(super) fn next_index(&self) -> u64 {
         self.first + self.list.len() as u64
     }
@@ -152,7 +152,7 @@ impl Frames {
         self.first..self.next_index()
     }
 
-    /// Forgets frames at the front that are complete or, with `age`, older than that.
+    /// Removes frames at the front that are complete or, with `age`, older than that.
     pub(super) fn forget(&mut self, now: Instant, age: Option<Duration>) {
         while let Some(frame) = self.list.front() {
             let old = age.is_some_and(|age| now.saturating_since(frame.born) > age);

@@ -13,8 +13,8 @@
 //! | 2 | source packets of the frame |
 //! | 2 | number of the packet among the source (kinds 1 to 3), repair or parity packets of the frame |
 //!
-//! A repair packet serves its frame (Reed-Solomon). A parity packet serves the frames up to its own;
-//! after the header it has their number (1 byte, 1 to 4) and for each, in order: packets (2), U
+//! A repair packet belongs to its frame (Reed-Solomon). A parity packet covers the frames up to its
+//! own; after the header it has their number (1 byte, 1 to 4) and for each, in order: packets (2), U
 //! packets (2), bytes (4), flags (1), ns between its encoding and that of the parity's frame (4).
 //! Then comes the payload.
 
@@ -35,14 +35,14 @@ const WINDOW_FRAME_LEN: usize = 13;
 const KEY: u8 = 1;
 const RESTART: u8 = 2;
 
-/// What a packet carries.
+/// Content of a packet.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Kind {
     /// Part of a frame, the first time.
     Source,
-    /// Part of a frame, again because it was taken for lost.
+    /// Part of a frame, retransmitted because it was declared lost.
     Retransmission,
-    /// Part of a frame, again in case an earlier copy is lost.
+    /// Part of a frame, in advance of the loss of an earlier copy.
     Replica,
     /// Repair for the frame.
     Repair,
@@ -50,10 +50,10 @@ pub enum Kind {
     Parity,
 }
 
-/// What every packet says of its frame.
+/// Header of every packet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Header {
-    /// What it carries.
+    /// Its content.
     pub kind: Kind,
     /// Its sequence number.
     pub sequence: u64,
@@ -67,18 +67,18 @@ pub struct Header {
     pub number: u16,
 }
 
-/// A packet taken apart.
+/// A decoded packet.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct VideoPacket<'a> {
     /// Its header.
     pub header: Header,
-    /// For parity: what it covers.
+    /// For parity: the covered frames.
     pub window: Option<Window>,
-    /// The rest.
+    /// The payload.
     pub payload: &'a [u8],
 }
 
-/// Bytes that are no packet of a session. Such packets are ignored.
+/// Bytes that are not a packet of a session. Such packets are ignored.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 pub enum PacketError {
     /// It ends too early.
@@ -87,12 +87,12 @@ pub enum PacketError {
     /// An unknown kind.
     #[error("packets of kind {0} are unknown")]
     Kind(u8),
-    /// Values that contradict each other or a limit.
+    /// Contradictory values, or values beyond a limit.
     #[error("the packet's {0} is impossible")]
     Value(&'static str),
 }
 
-/// Reads numbers from the front of bytes.
+/// Decodes integers from the front of bytes.
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -186,7 +186,7 @@ impl Header {
         }
     }
 
-    /// How the frame is cut.
+    /// The division of the frame.
     pub fn cut(&self) -> Option<Cut> {
         Cut::from_counts(self.frame.size, u32::from(self.packets))
     }
@@ -245,7 +245,7 @@ fn frame_kind(flags: u8) -> FrameKind {
 }
 
 impl<'a> VideoPacket<'a> {
-    /// Takes a packet apart.
+    /// Decodes a packet.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, PacketError> {
         let mut reader = Reader(bytes);
         let header = Header::read(&mut reader)?;
@@ -260,7 +260,7 @@ impl<'a> VideoPacket<'a> {
         })
     }
 
-    /// For parity: what the code needs to know.
+    /// For parity: the window of the code.
     pub fn parity(&self) -> Option<Parity> {
         self.window.clone().map(|window| Parity {
             window,

@@ -1,4 +1,4 @@
-//! The receiving end of a session: puts frames together, acknowledges, reports losses.
+//! The receiving end of a session: reassembles frames, acknowledges packets, reports losses.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
@@ -14,39 +14,39 @@ use super::packet::{Kind, PacketError, VideoPacket};
 use crate::frame::{Frame, FrameKind};
 use crate::protection::tambur::{Parity, StreamDecoder, Symbol};
 
-/// Frames further behind the newest are forgotten; over a minute at 60 frames/s.
+/// Frames further before the newest are dropped; over a minute at 60 frames/s.
 const KEPT_FRAMES: u64 = 4096;
 /// No frame can be further ahead of the newest: a sender doesn't skip frames.
 const MAX_JUMP: u64 = 65_536;
 
-/// A frame that is all there.
+/// A complete frame.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Completed {
     /// The frame.
     pub frame: Frame,
-    /// When its last packet, or the last repair packet that it took, came.
+    /// When its last needed packet arrived.
     pub at: Instant,
     /// Packets that were restored by an erasure code.
     pub restored: u32,
 }
 
-/// What came.
+/// Counters of a receiver.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct ReceiverStats {
     /// Packets of all kinds.
     pub packets: u64,
-    /// Data packets whose content was there already.
+    /// Data packets whose content was already received.
     pub duplicates: u64,
     /// Frames that were completed.
     pub frames: u64,
-    /// Those of them that took an erasure code.
+    /// Those of them that needed an erasure code.
     pub restored_frames: u64,
     /// Packets that an erasure code restored.
     pub restored_packets: u64,
-    /// Attempts to restore a frame that gave something else than was sent. Anything but 0 is a
-    /// mistake in a code, or tampering.
+    /// Attempts to restore a frame with an incorrect result. A value above 0 indicates a bug in a
+    /// code, or tampering.
     pub failed_frames: u64,
-    /// Packets that weren't understood.
+    /// Malformed packets.
     pub malformed: u64,
 }
 
@@ -59,7 +59,7 @@ pub struct Receiver {
     newest: Option<u64>,
     /// Frames before this one won't be completed.
     oldest: u64,
-    /// Of a session with a code across frames, once parity has come.
+    /// Present in sessions with a code across frames, once parity was received.
     stream_code: Option<StreamDecoder>,
     /// Sequence numbers received: the largest first, at most [`MAX_ACK_RANGES`] ranges.
     ranges: Vec<RangeInclusive<u64>>,
@@ -74,7 +74,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// A receiver of the stream that a sender with the same settings sends; begins at `now`.
+    /// A receiver for a sender with the same settings; starts at `now`.
     pub fn new(config: &SessionConfig, now: Instant) -> Result<Self, SessionError> {
         config.validate()?;
         Ok(Self {
@@ -99,7 +99,7 @@ impl Receiver {
         })
     }
 
-    /// A datagram came from the sender. One that isn't understood is ignored after the error, and not
+    /// Processes a datagram of the sender. A malformed one is ignored after the error, and not
     /// acknowledged.
     pub fn handle_datagram(&mut self, now: Instant, bytes: &[u8]) -> Result<(), PacketError> {
         let packet = VideoPacket::parse(bytes).and_then(|packet| {
@@ -148,7 +148,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// The next packet to send back.
+    /// The next packet to send.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
         let feedback = if std::mem::take(&mut self.ack_due) {
             Feedback::Ack(self.ack(now))
@@ -160,12 +160,12 @@ impl Receiver {
         Some(Datagram::whole(bytes))
     }
 
-    /// When [`Receiver::handle_timeout`] is to be called next.
+    /// When [`Receiver::handle_timeout`] must be called next.
     pub fn poll_timeout(&self) -> Instant {
         self.next_report
     }
 
-    /// The time that [`Receiver::poll_timeout`] gave has come.
+    /// The time of [`Receiver::poll_timeout`] was reached.
     pub fn handle_timeout(&mut self, now: Instant) {
         if now < self.next_report {
             return;
@@ -175,7 +175,7 @@ impl Receiver {
         let expected = u32::try_from(end - self.reported).unwrap_or(u32::MAX);
         self.reported = end;
         self.report.lost = expected.saturating_sub(self.report.received);
-        // Nothing to report of a stream that hasn't begun.
+        // No report before the stream has started.
         self.report_due = (end > 0).then_some(self.report);
         self.report = Report {
             received: 0,
@@ -188,12 +188,12 @@ impl Receiver {
         self.completed.pop_front()
     }
 
-    /// What came so far.
+    /// Counters so far.
     pub fn stats(&self) -> &ReceiverStats {
         &self.stats
     }
 
-    /// Refuses what contradicts itself or what is known.
+    /// Rejects contradictory values.
     fn check(&self, packet: &VideoPacket<'_>) -> Result<(), PacketError> {
         let header = &packet.header;
         let index = header.frame.index;
@@ -242,7 +242,7 @@ impl Receiver {
         }
     }
 
-    /// The frame as it is so far; `None` if it's not waited for.
+    /// The incomplete frame; `None` if it's not needed.
     fn frame(&mut self, frame: Frame, cut: Cut) -> Option<&mut Incoming> {
         if frame.index < self.oldest {
             return None;
@@ -268,7 +268,7 @@ impl Receiver {
             }
             self.stream_code = Some(code);
         }
-        // Frames of which nothing came are known from the parity alone.
+        // Frames without received packets are known from the parity only.
         for (index, of) in parity.window.indexed() {
             if let Some(cut) = Cut::from_counts(of.size, u32::from(of.packets)) {
                 let kind = if of.is_key {
@@ -310,7 +310,7 @@ impl Receiver {
         }
     }
 
-    /// Follows up on what a packet did to a frame; `restored` packets were restored across frames.
+    /// Processes the effect of a packet on a frame; `restored` packets were restored across frames.
     fn on_progress(&mut self, now: Instant, index: u64, progress: Progress, restored: u32) {
         match progress {
             Progress::Open => {}
@@ -338,7 +338,7 @@ impl Receiver {
         if largest.is_none_or(|largest| sequence > largest) {
             self.largest_at = now;
         }
-        // The first range that doesn't lie wholly above the number.
+        // The first range that isn't completely above the number.
         let at = self
             .ranges
             .iter()

@@ -1,8 +1,8 @@
-//! The round-trip time as the sender sees it (RFC 9002, section 5).
+//! Round-trip time estimation of the sender (RFC 9002, section 5).
 
 use std::time::Duration;
 
-/// Timers don't go below this (RFC 9002, section 6.1.2).
+/// Timer granularity (RFC 9002, section 6.1.2).
 const GRANULARITY: Duration = Duration::from_millis(1);
 
 /// Estimates from samples of the round-trip time.
@@ -19,7 +19,7 @@ pub struct RttEstimate {
 }
 
 impl RttEstimate {
-    /// No samples; reckons with `initial`.
+    /// No samples; assumes `initial`.
     pub fn new(initial: Duration) -> Self {
         Self {
             smoothed: initial,
@@ -44,8 +44,7 @@ impl RttEstimate {
         self.smoothed = (self.smoothed * 7 + sample) / 8;
     }
 
-    /// How long after its sending a packet is lost of which a later one was acknowledged: 9/8 of the
-    /// round-trip time (RFC 9002, section 6.1.2).
+    /// Time threshold of loss detection: 9/8 of the round-trip time (RFC 9002, section 6.1.2).
     pub fn loss_delay(&self) -> Duration {
         (self.smoothed.max(self.latest) * 9 / 8).max(GRANULARITY)
     }

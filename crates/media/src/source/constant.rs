@@ -5,17 +5,17 @@ use super::encoding::{Encoding, RateControl};
 use super::error::EncodingError;
 use crate::frame::Frame;
 
-/// An endless stream of constant rate: every delta frame of a group of pictures has one size, up to a
-/// byte (what doesn't fill a byte is carried to the next frame).
+/// An endless stream of constant rate: all delta frames of a group of pictures have the same size, up
+/// to a byte (fractions of a byte are carried to the next frame).
 ///
-/// Without larger key frames, frame n ends at byte `rate * (n + 1) / fps`, rounded down. A key frame
-/// that is asked for begins a new group of pictures; if it is larger than others, the frames after it
-/// are smaller until the rate holds again.
+/// Without larger key frames, frame n ends at byte `rate * (n + 1) / fps`, rounded down. A requested
+/// key frame starts a new group of pictures; if it is larger than others, the frames after it are
+/// smaller until the rate is met again.
 #[derive(Clone, Debug)]
 pub struct Constant(RateControl);
 
 impl Constant {
-    /// A stream as `encoding` says.
+    /// A stream with the settings `encoding`.
     pub fn new(encoding: Encoding) -> Result<Self, EncodingError> {
         RateControl::new(encoding).map(Self)
     }

@@ -1,9 +1,9 @@
-//! MP4 and QuickTime files (ISO/IEC 14496-12), plain or fragmented, read as far as their video
-//! track's frame table goes.
+//! Reads the frame table of the video track of MP4 and QuickTime files (ISO/IEC 14496-12), plain or
+//! fragmented.
 //!
-//! Boxes are decoded by `mp4-atom`; here is what they mean together. Only the boxes that tell sizes,
-//! times and sync samples are decoded, so an unknown codec is no obstacle, and media data is skipped
-//! without being read. Edit lists are ignored: they move the display, not the frames.
+//! Boxes are decoded by `mp4-atom` and interpreted here. Only the boxes with sizes, times and sync
+//! samples are decoded, so the codec is irrelevant, and media data are skipped without being read.
+//! Edit lists are ignored: they affect the display, not the frames.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::time::Duration;
@@ -21,37 +21,37 @@ use crate::frame::FrameKind;
 /// Largest `moov` or `moof` that is read; a track of [`MAX_FRAMES`] takes about 50 MB.
 const MAX_TABLES: u64 = 256 << 20;
 
-/// The flag of a sample that doesn't stand alone (ISO/IEC 14496-12, 8.8.3.1).
+/// The flag of a sample that isn't a sync sample (ISO/IEC 14496-12, 8.8.3.1).
 const NON_SYNC: u32 = 0x0001_0000;
 
-/// Containers, whose content is looked through without decoding them as a whole.
+/// Containers that are searched without decoding them as a whole.
 const TRAK: FourCC = FourCC::new(b"trak");
 const MDIA: FourCC = FourCC::new(b"mdia");
 const MINF: FourCC = FourCC::new(b"minf");
 const STBL: FourCC = FourCC::new(b"stbl");
 const MVEX: FourCC = FourCC::new(b"mvex");
 const TRAF: FourCC = FourCC::new(b"traf");
-/// The box that names the kind of a track.
+/// The box with the type of a track.
 const HDLR: FourCC = FourCC::new(b"hdlr");
-/// Stands for the file where a box is named.
+/// Placeholder for the file where a box is named.
 const FILE: FourCC = FourCC::new(b"file");
 
-/// A file that can't be read as MP4.
+/// Why a file can't be read as MP4.
 #[derive(Debug, Error)]
 pub enum DemuxError {
     /// Reading failed.
     #[error("can't be read: {0}")]
     Io(#[from] std::io::Error),
-    /// A box is wrong, or ends before its content does.
-    #[error("not a sound MP4 file: {atom}: {reason}")]
+    /// A box is invalid, or ends before its content.
+    #[error("not a valid MP4 file: {atom}: {reason}")]
     Malformed {
         /// The box, by its four letters.
         atom: String,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
-    /// It doesn't begin with a box.
-    #[error("no MP4 or MOV file: convert it, or list its frames in a .csv file")]
+    /// It doesn't start with a box.
+    #[error("not an MP4 or MOV file: convert it, or list its frames in a .csv file")]
     NotMp4,
     /// There is no video track in it.
     #[error("there is no video track in it")]
@@ -59,7 +59,7 @@ pub enum DemuxError {
     /// The tables of the file are larger than 256 MiB.
     #[error("its tables are larger than 256 MiB")]
     TooLarge,
-    /// What the tables say makes no stream.
+    /// The tables don't describe a valid stream.
     #[error(transparent)]
     Recording(#[from] RecordingError),
 }
@@ -80,14 +80,14 @@ pub fn read_mp4(file: &mut (impl Read + Seek)) -> Result<Recording, DemuxError> 
     let mut position = 0;
     while position < length {
         let (kind, size) = match next_box(file, length) {
-            // Other formats rarely begin with what could be a size.
+            // Other formats rarely start with a plausible size.
             Err(DemuxError::Malformed { .. }) if position == 0 => return Err(DemuxError::NotMp4),
             found => found?,
         };
         position = file.stream_position()? + size;
         match kind.as_ref() {
             b"moov" => track = Some(Track::from_moov(&read_tables(file, size)?)?),
-            // Fragments before their movie can't be understood.
+            // Fragments before their movie can't be interpreted.
             b"moof" => {
                 let track: &mut Track = track.as_mut().ok_or(DemuxError::NoVideo)?;
                 track.add_fragment(&read_tables(file, size)?)?;
@@ -105,7 +105,7 @@ fn next_box(file: &mut (impl Read + Seek), length: u64) -> Result<(FourCC, u64),
     let rest = length.saturating_sub(file.stream_position()?);
     let size = header.size.map_or(rest, |size| size as u64);
     if size > rest {
-        return Err(malformed(header.kind, "the file ends before it does"));
+        return Err(malformed(header.kind, "the file ends before its end"));
     }
     Ok((header.kind, size))
 }
@@ -127,7 +127,8 @@ impl<'a> Iterator for Boxes<'a> {
     type Item = Result<(FourCC, &'a [u8]), DemuxError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // Some writers end a container with four zero bytes: too few for a box, hence its end.
+        // Some writers end a container with four zero bytes: too few for a box, so treated as its
+        // end.
         let header = match Header::decode_maybe(&mut self.0) {
             Ok(header) => header?,
             Err(error) => {
@@ -145,7 +146,7 @@ impl<'a> Iterator for Boxes<'a> {
     }
 }
 
-/// The first box of a kind.
+/// The first box of a type.
 fn find(body: &[u8], kind: FourCC) -> Result<Option<&[u8]>, DemuxError> {
     for entry in Boxes(body) {
         let (found, body) = entry?;
@@ -156,12 +157,12 @@ fn find(body: &[u8], kind: FourCC) -> Result<Option<&[u8]>, DemuxError> {
     Ok(None)
 }
 
-/// The first box of a kind, which must be there.
+/// The first box of a type, which must exist.
 fn need(body: &[u8], kind: FourCC) -> Result<&[u8], DemuxError> {
     find(body, kind)?.ok_or_else(|| malformed(kind, "it is missing"))
 }
 
-/// The first box of a type, which must be there, decoded.
+/// The first box of a type, which must exist, decoded.
 fn table<T: Atom>(body: &[u8]) -> Result<T, DemuxError> {
     decode(need(body, T::KIND)?)
 }
@@ -176,14 +177,14 @@ struct Track {
     id: u32,
     /// Ticks per second, not zero.
     timescale: u32,
-    /// What holds for frames in fragments that say nothing else.
+    /// Defaults of frames in fragments.
     defaults: Trex,
     frames: Vec<Sample>,
     /// Decoding time of the frame after the last one.
     next: u64,
 }
 
-/// A frame as the tables tell it.
+/// A frame in the tables.
 struct Sample {
     at: u64,
     size: u32,
@@ -333,8 +334,8 @@ impl Track {
     }
 }
 
-/// Whether a handler box names video. Only its type is read: QuickTime and MP4 write the name that
-/// follows in different ways.
+/// Whether a handler box is of type video. Only its type is read: QuickTime and MP4 encode the
+/// following name differently.
 fn is_video(hdlr: &[u8]) -> Result<bool, DemuxError> {
     let mut kind = hdlr.get(8..).unwrap_or_default();
     let kind = FourCC::decode(&mut kind).map_err(|error| malformed(HDLR, &error))?;

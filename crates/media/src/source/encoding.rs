@@ -1,4 +1,4 @@
-//! What the generators share: an encoder's settings and its rate control.
+//! Settings and rate control shared by the generators.
 
 use std::time::Duration;
 
@@ -18,14 +18,14 @@ pub struct Encoding {
     /// Frames per second, 1 to 1000.
     pub fps: f64,
     /// Frames from one key frame to the next (group of pictures), at least 1; `None`: only the
-    /// first frame and those asked for are key frames.
+    /// first frame and requested ones are key frames.
     pub gop: Option<u32>,
     /// Size of a key frame over that of a delta frame, 1 to 1000.
     pub key_factor: f64,
 }
 
 impl Encoding {
-    /// A stream of `rate` and `fps` whose frames are all of one size, the first alone a key frame.
+    /// A stream of `rate` and `fps` with frames of equal size, and only the first a key frame.
     pub const fn new(rate: Bandwidth, fps: f64) -> Self {
         Self {
             rate,
@@ -67,21 +67,21 @@ impl Encoding {
         Ok(())
     }
 
-    /// Frames over which the rate control evens out: a group of pictures, or about a second.
+    /// Frames over which the rate control averages: a group of pictures, or about a second.
     fn span(&self) -> u32 {
         self.gop.unwrap_or((self.fps + 0.5) as u32).max(1)
     }
 }
 
-/// Rate control: gives every span of frames (a group of pictures, or a second where there is none)
-/// the bytes due to it, less what earlier spans took too many, and shares them out by weight. So the
-/// mean rate holds however sizes spread and however many key frames are asked for, unless they are so
-/// many that a span would have to shrink to less than half.
+/// Rate control: assigns every span of frames (a group of pictures, or a second without one) its
+/// share of bytes, less the excess of earlier spans, and divides them by weight. So the mean rate is
+/// met for any spread of sizes and number of requested key frames, unless a span would have to shrink
+/// to less than half.
 #[derive(Clone, Debug)]
 pub(super) struct RateControl {
     encoding: Encoding,
     index: u64,
-    /// Bytes of all frames so far, and the fraction that is carried to the next one.
+    /// Bytes of all frames so far, and the fraction carried to the next one.
     made: u64,
     carry: f64,
     /// Size of a frame of weight 1 in this span, and the frames left in it.
@@ -108,7 +108,7 @@ impl RateControl {
         self.forced = true;
     }
 
-    /// The next frame, `factor` times as large as rate control wants it (1 on average).
+    /// The next frame, `factor` times as large as the rate control's value (1 on average).
     pub(super) fn next(&mut self, factor: f64) -> Frame {
         let over = self.left == 0;
         let key = self.index == 0 || self.forced || (over && self.encoding.gop.is_some());
@@ -117,7 +117,7 @@ impl RateControl {
         }
         let weight = if key { self.encoding.key_factor } else { 1.0 };
         let wanted = self.unit * weight * factor + self.carry;
-        // A millionth of a byte keeps rounding errors from showing where a size is a whole number.
+        // A millionth of a byte hides rounding errors where a size is a whole number.
         let size = ((wanted + 1e-6) as u32).max(1);
         self.carry = wanted - f64::from(size);
         self.made += u64::from(size);

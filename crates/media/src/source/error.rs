@@ -1,11 +1,11 @@
-//! What can be wrong with a source.
+//! Errors of sources.
 
 use swiftwater_units::text::ParseError;
 use thiserror::Error;
 
 use super::demux::DemuxError;
 
-/// Settings of a generator that make no stream.
+/// Invalid settings of a generator.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum EncodingError {
     /// The frame rate is outside 1 to 1000 frames per second.
@@ -16,7 +16,7 @@ pub enum EncodingError {
         "frames of {0} bytes on average: choose rate and fps so that they have 1 byte to 64 MiB"
     )]
     FrameSize(f64),
-    /// A group of pictures of no frames.
+    /// A group of pictures without frames.
     #[error("a group of pictures has at least 1 frame")]
     EmptyGop,
     /// The key frames' size factor is outside 1 to 1000.
@@ -27,10 +27,10 @@ pub enum EncodingError {
     Sigma(f64),
 }
 
-/// A frame table that makes no stream.
+/// An invalid frame table.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum RecordingError {
-    /// There is no frame in it.
+    /// There are no frames in it.
     #[error("the recording has no frame")]
     Empty,
     /// There are more frames than [`MAX_FRAMES`](super::MAX_FRAMES).
@@ -42,23 +42,23 @@ pub enum RecordingError {
     /// It is longer than [`MAX_PERIOD`](super::MAX_PERIOD).
     #[error("the recording is longer than 30 days")]
     TooLong,
-    /// Its play time can't be told: all frames have one time.
+    /// Its duration is unknown: all frames have the same time.
     #[error("the recording has no duration")]
     NoDuration,
-    /// A frame table does not begin with its heading.
+    /// A frame table does not start with its heading.
     #[error("a frame table begins with the line at_us,bytes,kind; this one does not")]
     Heading,
-    /// A line of a frame table wasn't understood.
+    /// A line of a frame table is invalid.
     #[error(
         "line {0} of the frame table: write microseconds,bytes,key or delta, such as 40000,8319,delta"
     )]
     Line(usize),
 }
 
-/// A source that can't be opened.
+/// Why a source can't be opened.
 #[derive(Debug, Error)]
 pub enum SourceError {
-    /// A generator's settings make no stream.
+    /// A generator's settings are invalid.
     #[error(transparent)]
     Encoding(#[from] EncodingError),
     /// The file can't be read.
@@ -66,39 +66,39 @@ pub enum SourceError {
     Read {
         /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The file is no MP4 with a video track.
+    /// The file is not an MP4 with a video track.
     #[error("{path}: {source}")]
     Demux {
         /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         source: DemuxError,
     },
-    /// The file's frame table makes no stream.
+    /// The file's frame table is invalid.
     #[error("{path}: {source}")]
     Table {
         /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         source: RecordingError,
     },
 }
 
-/// A text that names no source.
+/// A text that doesn't describe a source.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum SpecError {
-    /// It wasn't understood.
+    /// Its syntax is invalid.
     #[error(transparent)]
     Text(#[from] ParseError),
-    /// It was understood, but makes no stream.
+    /// Its syntax is valid, but not its settings.
     #[error("video source '{input}': {source}")]
     Encoding {
         /// The text.
         input: String,
-        /// Why.
+        /// The cause.
         source: EncodingError,
     },
 }

@@ -1,4 +1,4 @@
-//! A stream that ends.
+//! A source with a limited duration.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
-//! Where frames come from: generators ([`Constant`], [`Variable`]), the frame table of a real encode
-//! ([`Recording`], [`Recorded`]), and the text by which users name a source ([`SourceSpec`]).
+//! Sources of video frames: generators ([`Constant`], [`Variable`]), the frame table of a real
+//! encode ([`Recording`], [`Recorded`]), and the text by which users name a source ([`SourceSpec`]).
 //!
-//! How frames are sent does not live here.
+//! Sending is implemented elsewhere.
 
 mod constant;
 mod demux;
@@ -29,14 +29,14 @@ pub use variable::Variable;
 
 use crate::frame::Frame;
 
-/// A video encoder, or a stand-in for one: gives frames in sending order, with indices 0, 1, 2 ...
-/// and times that never go back.
+/// A video encoder, or a model of one: returns frames in sending order, with indices 0, 1, 2 ...
+/// and non-decreasing times.
 pub trait FrameSource: std::fmt::Debug + Send {
-    /// The next frame; `None` when the stream is over, and from then on.
+    /// The next frame; `None` at the end of the stream, and from then on.
     fn next_frame(&mut self) -> Option<Frame>;
 
-    /// Asks that the next frame be a key frame, as a sender does whose viewer can't go on. A source
-    /// that has no say in it ignores this.
+    /// Requests that the next frame be a key frame, for a viewer that can't continue otherwise.
+    /// Sources without that capability ignore it.
     fn force_key_frame(&mut self) {}
 }
 

@@ -9,20 +9,20 @@ use super::FrameSource;
 use super::recording::Recording;
 use crate::frame::{Frame, FrameKind};
 
-/// A recording played in an endless loop, its sizes scaled to a rate if wanted.
+/// A recording played in an endless loop, its sizes optionally scaled to a rate.
 ///
-/// A recording can't really encode a picture anew. When a key frame is asked for, the next frame
-/// becomes one and has the size of the key frame last sent (or keeps its own if that is larger); the
-/// bytes that this adds come on top of the rate.
+/// A recording can't encode a picture again. When a key frame is requested, the next frame becomes
+/// one with the size of the last key frame (or keeps its own if that is larger); the additional
+/// bytes exceed the rate.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     recording: Arc<Recording>,
     scale: f64,
-    /// What scaling left over, carried to the next frame.
+    /// Remainder of scaling, carried to the next frame.
     carry: f64,
     index: u64,
     position: usize,
-    /// When this turn of the loop began.
+    /// When the current iteration of the loop started.
     begun: Duration,
     key_size: u32,
     forced: bool,

@@ -17,11 +17,11 @@ pub const MAX_PERIOD: Duration = Duration::from_secs(30 * 24 * 3600);
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct RecordedFrame {
     /// When it is to be decoded, since the first frame. Frames are in this order, which is that of
-    /// sending; where the encoder used bidirectional prediction, the order of display is another.
+    /// sending; with bidirectional prediction the order of display differs.
     pub at: Duration,
     /// Size in bytes, at least 1.
     pub size: u32,
-    /// Whether it stands alone.
+    /// Whether it can be decoded alone.
     pub kind: FrameKind,
 }
 
@@ -33,8 +33,8 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// A recording of `frames`, whose last one is shown for `last`; if that is zero or not known, as
-    /// long as frames are on average. Times are counted from that of the first frame; frames of 0
+    /// A recording of `frames`, whose last one is shown for `last`; if that is zero or unknown, for
+    /// the mean duration of frames. Times are counted from that of the first frame; frames of 0
     /// bytes are left out.
     pub fn new(frames: Vec<RecordedFrame>, last: Option<Duration>) -> Result<Self, RecordingError> {
         let mut frames = frames;
@@ -78,7 +78,7 @@ impl Recording {
         &self.frames
     }
 
-    /// Its play time: when it is played in a loop, it begins again this long after its beginning.
+    /// Its play time: the period of playing in a loop.
     pub const fn period(&self) -> Duration {
         self.period
     }
@@ -93,7 +93,7 @@ impl Recording {
         Bandwidth::from_transfer(self.bytes(), self.period)
     }
 
-    /// The first `length` of it: the frames with a time below.
+    /// The first `length` of it: the frames with a smaller time.
     pub fn truncated(&self, length: Duration) -> Result<Self, RecordingError> {
         let end = self.frames.partition_point(|frame| frame.at < length);
         let kept = &self.frames[..end];

@@ -1,12 +1,12 @@
-//! The frame table of the video that the project ships.
+//! The frame table of the project's sample video.
 
 use super::recording::Recording;
 
-/// Made from `assets/fractal.mp4`; a test compares it with what the file says.
+/// Generated from `assets/fractal.mp4`; a test compares it with the file.
 const TABLE: &str = include_str!("sample.csv");
 
 /// The video track of `assets/fractal.mp4` (see the README there): ten seconds of H.264, 1280x720,
-/// 25 frames/s, about 1.9 Mbit/s, its first frame alone a key frame.
+/// 25 frames/s, about 1.9 Mbit/s, only its first frame a key frame.
 pub fn sample() -> Recording {
     TABLE
         .parse()

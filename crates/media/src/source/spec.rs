@@ -1,4 +1,4 @@
-//! The text by which users name a source on command lines and in scenarios.
+//! The text format of sources on command lines and in scenarios.
 
 use std::fmt;
 use std::fs;
@@ -17,21 +17,21 @@ use super::{
     sample,
 };
 
-/// Frames per second where a generator's text says none.
+/// Default frames per second of generators.
 const DEFAULT_FPS: f64 = 30.0;
-/// Frames from key frame to key frame where the text of a variable-rate source says none.
+/// Default frames from key frame to key frame of variable-rate sources.
 const DEFAULT_GOP: u32 = 60;
-/// Size factor of key frames where the text of a variable-rate source says none.
+/// Default size factor of key frames of variable-rate sources.
 const DEFAULT_KEY_FACTOR: f64 = 5.0;
-/// Spread of sizes where the text of a variable-rate source says none.
+/// Default spread of sizes of variable-rate sources.
 const DEFAULT_SIGMA: f64 = 0.3;
 
-/// Options of `cbr`, of `vbr`, and of what is read from a recording.
+/// Options of `cbr`, of `vbr`, and of recordings.
 const CBR_OPTIONS: [&str; 4] = ["fps", "gop", "key", "for"];
 const VBR_OPTIONS: [&str; 5] = ["fps", "gop", "key", "sigma", "for"];
 const RECORDED_OPTIONS: [&str; 2] = ["rate", "for"];
 
-/// What a source is made from.
+/// The kind of a source.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SourceKind {
     /// [`Constant`].
@@ -48,37 +48,37 @@ pub enum SourceKind {
     File {
         /// Its path.
         path: String,
-        /// What its mean rate is scaled to; `None` leaves it.
+        /// The scaled mean rate; `None` for the original.
         rate: Option<Bandwidth>,
     },
     /// The video of [`sample`], played in a loop.
     Sample {
-        /// What its mean rate is scaled to; `None` leaves it.
+        /// The scaled mean rate; `None` for the original.
         rate: Option<Bandwidth>,
     },
 }
 
-/// A source as users name it.
+/// A source, as named by users.
 ///
 /// | text | source |
 /// |---|---|
-/// | `cbr:4mbit,fps=60,gop=120,key=4` | constant rate; without `gop` no key frame but the first and those asked for, without `key` all frames of one size; 30 frames/s if left out |
-/// | `vbr:4mbit,fps=30,gop=60,key=5,sigma=0.3` | lognormal sizes; these values if left out; `gop=none` for no regular key frames |
-/// | `file:talk.mp4,rate=2mbit` | the video track of a file, at its own rate if left out |
-/// | `sample,rate=4mbit` | the video that the project ships |
+/// | `cbr:4mbit,fps=60,gop=120,key=4` | constant rate; without `gop` only the first and requested frames are key frames, without `key` all frames have the same size; 30 frames/s by default |
+/// | `vbr:4mbit,fps=30,gop=60,key=5,sigma=0.3` | lognormal sizes; these values by default; `gop=none` for no regular key frames |
+/// | `file:talk.mp4,rate=2mbit` | the video track of a file, at its own rate by default |
+/// | `sample,rate=4mbit` | the project's sample video |
 ///
 /// Each takes `for=60s`, at most 30 days: the stream ends after that time. Otherwise it has no end. Units are those of
 /// [`swiftwater_units::text`]. A path may contain commas, but can't end in one of these options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceSpec {
-    /// What frames are made from.
+    /// The kind.
     pub kind: SourceKind,
-    /// Frames from this time on are left out; `None`: no end.
+    /// Frames from this time on are omitted; `None`: no end.
     pub length: Option<Duration>,
 }
 
 impl SourceSpec {
-    /// Makes the source. `seed` chooses the sizes of a variable-rate one. This is the one place of
+    /// Creates the source. `seed` determines the sizes of a variable-rate one. The only function of
     /// the crate that opens a file, if the text names one.
     pub fn open(&self, seed: u64) -> Result<Box<dyn FrameSource>, SourceError> {
         let source: Box<dyn FrameSource> = match &self.kind {
@@ -95,7 +95,7 @@ impl SourceSpec {
         })
     }
 
-    /// The mean rate of the stream; `None` for a file that is not scaled, which must be read to know.
+    /// The mean rate of the stream; `None` for an unscaled file, which would have to be read.
     pub fn mean_rate(&self) -> Option<Bandwidth> {
         match &self.kind {
             SourceKind::Constant(encoding) | SourceKind::Variable { encoding, .. } => {
@@ -120,10 +120,10 @@ fn read_file(path: &str) -> Result<Recording, SourceError> {
         path: path.to_owned(),
         source,
     };
-    // A pipe would be waited for without end, and has no end to seek to.
+    // A pipe could block without end and can't be seeked.
     if !fs::metadata(path).map_err(unreadable)?.is_file() {
         let kind = std::io::ErrorKind::InvalidInput;
-        return Err(unreadable(std::io::Error::new(kind, "no regular file")));
+        return Err(unreadable(std::io::Error::new(kind, "not a regular file")));
     }
     let is_table = Path::new(path)
         .extension()
@@ -142,7 +142,7 @@ fn read_file(path: &str) -> Result<Recording, SourceError> {
     })
 }
 
-/// The options of a text, as far as they were given.
+/// The given options of a text.
 #[derive(Debug, Default)]
 struct Options {
     fps: Option<f64>,
@@ -155,7 +155,7 @@ struct Options {
 }
 
 impl Options {
-    /// Takes one `name=value`; `None` if it's none of `names`, or given twice, or not understood.
+    /// Parses one `name=value`; `None` if it's none of `names`, repeated, or invalid.
     fn take(&mut self, option: &str, names: &[&str]) -> Option<()> {
         let (name, value) = option.split_once('=')?;
         let name = name.trim();
@@ -186,7 +186,7 @@ impl Options {
     }
 }
 
-/// Fills `slot`; `None` if it was full.
+/// Fills `slot`; `None` if it was filled.
 fn once<T>(slot: &mut Option<T>, value: T) -> Option<()> {
     if slot.is_some() {
         return None;
@@ -236,8 +236,8 @@ fn parse(text: &str) -> Option<SourceSpec> {
     })
 }
 
-/// Reads a generator's rate and options; `defaults` are frames from key frame to key frame (0: none)
-/// and the key frames' size factor.
+/// Parses a generator's rate and options; `defaults` are frames from key frame to key frame (0:
+/// none) and the key frames' size factor.
 fn generator(
     parameters: &str,
     names: &[&str],
@@ -258,7 +258,7 @@ fn generator(
     Some((encoding, options))
 }
 
-/// Takes `,rate=...` and `,for=...` off the end of a text; what remains may contain commas.
+/// Removes `,rate=...` and `,for=...` from the end of a text; the rest may contain commas.
 fn trailing_options(text: &str) -> (&str, Options) {
     let mut rest = text;
     let mut options = Options::default();
@@ -296,7 +296,7 @@ impl FromStr for SourceSpec {
 }
 
 impl fmt::Display for SourceSpec {
-    /// Writes what is read, with all values that count.
+    /// Writes the format that is read, with all effective values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
             SourceKind::Constant(encoding) => write_encoding(f, "cbr", encoding)?,

@@ -1,4 +1,4 @@
-//! A recording as text: one line per frame, so that anything that can list frames can feed a source.
+//! A recording as text: one line per frame, so that any tool that lists frames can provide a source.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,8 +15,8 @@ impl FromStr for Recording {
     type Err = RecordingError;
 
     /// Reads a frame table: the line `at_us,bytes,kind`, then a line for each frame in sending order
-    /// with its time in microseconds, its size and `key` or `delta`. The last frame is shown as long
-    /// as frames are on average.
+    /// with its time in microseconds, its size and `key` or `delta`. The last frame is shown for the
+    /// mean duration of frames.
     fn from_str(text: &str) -> Result<Self, RecordingError> {
         let mut lines = text.lines().map(str::trim).enumerate();
         if lines.next().is_none_or(|(_, line)| line != HEADER) {
@@ -46,7 +46,7 @@ fn frame(line: &str) -> Option<RecordedFrame> {
 }
 
 impl fmt::Display for Recording {
-    /// Writes what is read; times are rounded to microseconds.
+    /// Writes the format that is read; times are rounded to microseconds.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{HEADER}")?;
         for frame in self.frames() {

@@ -1,4 +1,4 @@
-//! Writing quantities so that reading them back gives the same: `4mbit`, `1.5s`.
+//! Formatting of quantities so that parsing them returns the same value: `4mbit`, `1.5s`.
 
 use std::fmt;
 use std::time::Duration;

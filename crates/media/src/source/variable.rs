@@ -1,4 +1,4 @@
-//! A variable-rate encoder: frame sizes that spread as those of real encodes do.
+//! A model of a variable-rate encoder: frame sizes with a distribution like those of real encodes.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
@@ -8,12 +8,12 @@ use super::encoding::{Encoding, RateControl};
 use super::error::EncodingError;
 use crate::frame::Frame;
 
-/// An endless stream whose frame sizes are independent lognormal variates of mean one times what rate
-/// control wants, so that the mean rate holds over some groups of pictures.
+/// An endless stream whose frame sizes are independent lognormal variates of mean one times the rate
+/// control's value, so that the mean rate is met over some groups of pictures.
 ///
 /// The shape is a choice: sizes of encoded frames have a long right tail, and a single parameter sets
-/// how long. Sizes of neighbouring frames are not correlated, which those of real encodes are
-/// (scenes); use a recording where that matters.
+/// its length. Sizes of consecutive frames are not correlated, unlike in real encodes (scenes); use a
+/// recording where that matters.
 #[derive(Clone, Debug)]
 pub struct Variable {
     control: RateControl,
@@ -24,9 +24,9 @@ pub struct Variable {
 }
 
 impl Variable {
-    /// A stream as `encoding` says. `sigma`, 0 to 2, is the standard deviation of the logarithm of
-    /// the sizes (0.3: two thirds of the frames within about 30 % of the usual size). The same `seed`
-    /// gives the same stream.
+    /// A stream with the settings `encoding`. `sigma`, 0 to 2, is the standard deviation of the
+    /// logarithm of the sizes (0.3: two thirds of the frames within about 30 % of the usual size).
+    /// The same `seed` gives the same stream.
     pub fn new(encoding: Encoding, sigma: f64, seed: u64) -> Result<Self, EncodingError> {
         if !(0.0..=2.0).contains(&sigma) {
             return Err(EncodingError::Sigma(sigma));
@@ -44,7 +44,7 @@ impl Variable {
         ((self.random.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 
-    /// A standard normal variate, by functions whose last bit is the same on every platform.
+    /// A standard normal variate, by functions that give identical results on every platform.
     fn normal(&mut self) -> f64 {
         if let Some(spare) = self.spare.take() {
             return spare;

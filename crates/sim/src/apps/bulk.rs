@@ -41,7 +41,7 @@ impl RttSamples {
 }
 
 /// Opens a connection at a given time and sends a pattern over one stream. Closes the connection
-/// once all is acknowledged, or at a given time.
+/// once all data are acknowledged, or at a given time.
 #[derive(Debug)]
 pub struct BulkSender {
     config: ClientConfig,
@@ -58,8 +58,7 @@ pub struct BulkSender {
 }
 
 impl BulkSender {
-    /// Sends `bytes` of pattern 0, or without end, to `remote`, beginning with the handshake at
-    /// `start`.
+    /// Sends `bytes` of pattern 0, or without end, to `remote`, with the handshake at `start`.
     pub fn new(
         config: ClientConfig,
         remote: SocketAddr,
@@ -81,26 +80,26 @@ impl BulkSender {
         }
     }
 
-    /// Closes the connection at `stop`, whatever is still under way then.
+    /// Closes the connection at `stop`, with data in flight discarded.
     #[must_use]
     pub fn stop(mut self, stop: Option<Instant>) -> Self {
         self.stop = stop;
         self
     }
 
-    /// Takes round-trip time samples at this interval, or with `None` not at all; default 10 ms.
+    /// Takes round-trip time samples at this interval, or none with `None`; default 10 ms.
     #[must_use]
     pub fn sample_rtt(mut self, every: Option<Duration>) -> Self {
         self.sample_every = every;
         self
     }
 
-    /// The connection, once begun.
+    /// The connection, once opened.
     pub fn handle(&self) -> Option<ConnectionHandle> {
         self.handle
     }
 
-    /// When the handshake begins.
+    /// When the handshake starts.
     pub fn start(&self) -> Instant {
         self.start
     }
@@ -110,7 +109,7 @@ impl BulkSender {
         self.acknowledged
     }
 
-    /// Why the connection ended, if not because everything was done or it was time to stop.
+    /// Why the connection ended, unless it completed or was stopped.
     pub fn error(&self) -> Option<&ConnectionError> {
         self.error.as_ref()
     }
@@ -133,7 +132,7 @@ impl BulkSender {
             self.stream = connection.open(Dir::Uni);
         }
         if let Some(id) = self.stream {
-            // An error means that the connection is closed, which an event tells.
+            // An error means that the connection is closed, which is reported by an event.
             let _ = self.source.pump(connection, id);
         }
     }
@@ -217,12 +216,12 @@ impl Application for BulkSender {
     }
 }
 
-/// What arrived on one stream.
+/// Data received on one stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Received {
     /// Bytes handed to the application, in order.
     pub bytes: u64,
-    /// True if all of them were right.
+    /// True if all of them were correct.
     pub intact: bool,
     /// When the first byte was read.
     pub first_byte: Option<Instant>,
@@ -230,7 +229,7 @@ pub struct Received {
     pub finish: Option<Instant>,
 }
 
-/// Reads and checks every stream that clients open, at once.
+/// Reads and checks every stream that clients open, as data arrive.
 #[derive(Debug, Default)]
 pub struct BulkReceiver {
     streams: BTreeMap<(ConnectionHandle, StreamId), (Sink, Received)>,
@@ -242,7 +241,7 @@ impl BulkReceiver {
         Self::default()
     }
 
-    /// What arrived, by connection and stream.
+    /// Received data, by connection and stream.
     pub fn received(&self) -> impl Iterator<Item = &Received> {
         self.streams.values().map(|(_, received)| received)
     }
@@ -252,7 +251,7 @@ impl BulkReceiver {
         self.received().map(|received| received.bytes).sum()
     }
 
-    /// False if a byte arrived that was not the one sent.
+    /// False if a byte differed from the sent one.
     pub fn is_intact(&self) -> bool {
         self.received().all(|received| received.intact)
     }
@@ -271,7 +270,8 @@ impl BulkReceiver {
             };
             (Sink::new(Pattern::new(0)), received)
         });
-        // A reset or a lost connection leaves the stream unfinished, which shows.
+        // A reset or a lost connection leaves the stream unfinished, which is visible in the
+        // results.
         let _ = sink.drain(connection, id);
         received.bytes = sink.received();
         received.intact = sink.is_intact();

@@ -1,5 +1,5 @@
-//! A source that sends and pauses: constant rate (one burst without end), on and off, with a rate or
-//! as much as possible.
+//! A source with alternating bursts and pauses: constant rate (one burst without end) or on/off, at
+//! a given rate or as fast as possible.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -20,17 +20,17 @@ const STOP: u64 = 1;
 /// Timer of the next write.
 const WRITE: u64 = 2;
 
-/// Writes come at least so far apart.
+/// Least interval of writes.
 const TICK: Duration = Duration::from_millis(1);
-/// And with a rate so far that they are at least so large: about a packet.
+/// With a rate, writes have at least about this size: a packet.
 const WRITE_LEN: u64 = 1_200;
 
 /// Opens a connection at a given time and writes a pattern to one stream during bursts.
 ///
-/// With a rate, so much is written in the course of a burst (every millisecond, or about a packet at
-/// a time if that is longer); what the network can't carry waits in the stream and goes out later,
-/// in pauses too. Without a rate, during a burst the stream always has somewhat more than a
-/// congestion window to send, so that little is left over when the burst ends.
+/// With a rate, data are written at that rate during a burst (every millisecond, or about a packet
+/// at a time if that is longer); data that the network can't carry are queued in the stream and sent
+/// later, also in pauses. Without a rate, during a burst the stream always has somewhat more than a
+/// congestion window to send, so that little is left when the burst ends.
 pub struct BurstSender {
     config: ClientConfig,
     remote: SocketAddr,
@@ -40,7 +40,7 @@ pub struct BurstSender {
     bursts: Box<dyn Iterator<Item = Range<Instant>>>,
     /// The present burst, or the next one.
     burst: Option<Range<Instant>>,
-    /// What the bursts before it allowed to write.
+    /// Bytes permitted by earlier bursts.
     before: u64,
     source: Source,
     handle: Option<ConnectionHandle>,
@@ -85,29 +85,29 @@ impl BurstSender {
         Self::new(config, remote, start, Some(rate), std::iter::once(always))
     }
 
-    /// Closes the connection at `stop`, whatever is still under way then.
+    /// Closes the connection at `stop`, with data in flight discarded.
     #[must_use]
     pub fn stop(mut self, stop: Option<Instant>) -> Self {
         self.stop = stop;
         self
     }
 
-    /// The connection, once begun.
+    /// The connection, once opened.
     pub fn handle(&self) -> Option<ConnectionHandle> {
         self.handle
     }
 
-    /// Bytes that the stream has taken.
+    /// Bytes that the stream has accepted.
     pub fn written(&self) -> u64 {
         self.source.written()
     }
 
-    /// Why the connection ended, if not because it was time to stop.
+    /// Why the connection ended, unless it was stopped.
     pub fn error(&self) -> Option<&ConnectionError> {
         self.error.as_ref()
     }
 
-    /// Writes what may be written now, and sets the timer for the next time.
+    /// Writes the bytes permitted now, and sets the timer for the next write.
     fn write(&mut self, host: &mut HostContext<'_>) {
         let now = host.now();
         while let Some(burst) = self.burst.take_if(|burst| burst.end <= now) {
@@ -129,7 +129,7 @@ impl BurstSender {
         };
         self.pump(host, allowed);
         let interval = self.rate.map_or(TICK, |rate| {
-            // A rate of zero allows nothing, ever.
+            // A rate of zero never permits a byte.
             rate.time_to_send(WRITE_LEN).max(TICK)
         });
         host.set_timer(burst.end.min(now + interval), WRITE);
@@ -143,8 +143,8 @@ impl BurstSender {
         }
     }
 
-    /// Bytes that must have been written so that sending goes on until the next write: a window, and
-    /// what goes out in the time between two writes.
+    /// Bytes that must have been written so that sending continues until the next write: a window,
+    /// and the bytes sent between two writes.
     fn enough(&self, host: &HostContext<'_>) -> u64 {
         let connection = self.handle.and_then(|handle| host.view(handle));
         let stats = connection.map(swiftwater_quic::Connection::stats);
@@ -168,7 +168,7 @@ impl BurstSender {
         };
         if let Some(id) = self.stream {
             self.source.allow(allowed);
-            // An error means that the connection is closed, which an event tells.
+            // An error means that the connection is closed, which is reported by an event.
             let _ = self.source.pump(connection, id);
         }
     }
@@ -222,7 +222,7 @@ impl Application for BurstSender {
                 self.burst = self.bursts.next();
                 self.write(host);
             }
-            // With a rate, more than the stream took may be due.
+            // With a rate, more bytes than the stream accepted may be due.
             Event::Stream(StreamEvent::Writable { id }) => {
                 if let Some(connection) = host.connection(handle) {
                     let _ = self.source.pump(connection, id);

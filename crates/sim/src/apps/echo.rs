@@ -1,4 +1,4 @@
-//! Sends back what comes.
+//! Echo application.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use swiftwater_units::{Dir, StreamId};
 
 use crate::application::{Application, HostContext};
 
-/// Bytes of one stream held at most while they can't be written back.
+/// Most bytes of one stream buffered while they can't be written back.
 const HELD_LEN: usize = 1 << 16;
 
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ impl Echo {
             if !held.data.is_empty() {
                 match connection.send_stream(id).write_chunk(&mut held.data) {
                     Ok(_) if held.data.is_empty() => {}
-                    // Full: an event tells when to go on. Or stopped, or gone.
+                    // Blocked: an event reports when to continue. Or stopped, or closed.
                     Ok(_) | Err(_) => return,
                 }
             }
@@ -83,7 +83,7 @@ impl Application for Echo {
             Event::DatagramReceived => {
                 if let Some(connection) = host.connection(handle) {
                     while let Some(datagram) = connection.recv_datagram() {
-                        // Unreliable: what doesn't fit in the queue is lost.
+                        // Datagrams are unreliable: without room in the queue they are dropped.
                         let _ = connection.send_datagram(datagram);
                     }
                 }

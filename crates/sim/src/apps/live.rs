@@ -1,9 +1,9 @@
-//! A live stream: a server that sends the first frame at once and then frames as they are made, and
-//! viewers with a player.
+//! A live stream: a server that sends the first video frame at once and then frames as they are
+//! produced, and viewers with a player.
 //!
 //! A viewer opens a connection and a bidirectional stream, and sends a request: 16 bytes in network
-//! order, the length of the first frame and the stream's rate in bit/s. The stream comes back, as
-//! pattern 0, without end.
+//! order, the length of the first frame and the stream's rate in bit/s. The server sends the
+//! stream, as pattern 0, without end.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ pub const FRAME_INTERVAL: Duration = Duration::from_millis(40);
 /// Length of a request.
 const REQUEST_LEN: usize = 16;
 
-/// What is sent to one viewer.
+/// The stream of one viewer.
 #[derive(Debug)]
 struct Feed {
     handle: ConnectionHandle,
@@ -37,11 +37,11 @@ struct Feed {
     frames: u32,
 }
 
-/// Serves live streams. What a viewer's network can't carry waits; no frame is left out.
+/// Serves live streams. Data that a viewer's network can't carry are queued; no frame is skipped.
 #[derive(Debug, Default)]
 pub struct LiveServer {
     requests: BTreeMap<(ConnectionHandle, StreamId), Vec<u8>>,
-    /// By the token of their timer; `None` when the viewer is gone.
+    /// By timer token; `None` when the viewer has left.
     feeds: Vec<Option<Feed>>,
     by_stream: BTreeMap<(ConnectionHandle, StreamId), usize>,
 }
@@ -62,7 +62,7 @@ impl LiveServer {
             return;
         };
         if self.by_stream.contains_key(&(handle, id)) {
-            // Nothing but the end of the request is to come.
+            // Only the end of the request is still expected.
             let _ = connection.recv_stream(id).read(&mut [0; REQUEST_LEN]);
             return;
         }
@@ -96,7 +96,7 @@ impl LiveServer {
         self.feed(host, self.feeds.len() - 1);
     }
 
-    /// Sends what there is by now to a viewer, and waits for the next frame.
+    /// Sends the data due by now to a viewer, and waits for the next frame.
     fn feed(&mut self, host: &mut HostContext<'_>, index: usize) {
         let Some(Some(feed)) = self.feeds.get_mut(index) else {
             return;
@@ -107,7 +107,7 @@ impl LiveServer {
         };
         let made = feed.rate.bytes_in(FRAME_INTERVAL * feed.frames);
         feed.source.allow(feed.first_frame + made);
-        // An error means that the viewer is gone, which an event tells.
+        // An error means that the viewer has left, which is reported by an event.
         let _ = feed.source.pump(connection, feed.stream);
         feed.frames += 1;
         let next = feed.begin + FRAME_INTERVAL * feed.frames;
@@ -176,7 +176,7 @@ pub struct LiveViewer {
 
 impl LiveViewer {
     /// Asks `remote` at `start` for a stream of this rate. The player starts with the first frame,
-    /// and goes on after a pause when it has `rebuffer` bytes.
+    /// and continues after a pause when it has `rebuffer` bytes.
     pub fn new(
         config: ClientConfig,
         remote: SocketAddr,
@@ -210,12 +210,12 @@ impl LiveViewer {
         self.sink.received()
     }
 
-    /// False if a byte arrived that was not the one sent.
+    /// False if a byte differed from the sent one.
     pub fn is_intact(&self) -> bool {
         self.sink.is_intact()
     }
 
-    /// What the viewer saw up to `now`, or until it stopped.
+    /// Playback results up to `now`, or until it stopped.
     pub fn viewing(&self, now: Instant) -> Viewing {
         let until = self.stop.map_or(now, |stop| stop.min(now));
         self.player.viewing(self.start, until)
@@ -232,11 +232,11 @@ impl LiveViewer {
         request[..8].copy_from_slice(&self.first_frame.get().to_be_bytes());
         request[8..].copy_from_slice(&self.rate.as_bps().to_be_bytes());
         let mut stream = connection.send_stream(id);
-        // The windows of a fresh stream have room for a request.
+        // The windows of a new stream have room for a request.
         let _ = stream.write(&request);
         let _ = stream.finish();
         self.stream = Some(id);
-        // So that an event tells when there is something.
+        // Registers for the event that reports data.
         self.read(host);
     }
 
@@ -246,7 +246,7 @@ impl LiveViewer {
             return;
         };
         if let Some(id) = self.stream {
-            // A reset or a lost connection dries up the stream, which shows.
+            // A reset or a lost connection ends the data, which is visible in the results.
             let _ = self.sink.drain(connection, id);
         }
         self.player.receive(now, self.sink.received());

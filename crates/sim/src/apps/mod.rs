@@ -1,6 +1,6 @@
-//! Applications for simulated hosts: bulk transfers, bursts, transfers by plan, live streams, requests
-//! with responses, echoes. Their content is a [`Pattern`](crate::Pattern) and is checked where it
-//! arrives.
+//! Applications for simulated hosts: bulk transfers, bursts, planned transfers, live streams, requests
+//! with responses, echoes. Their content is a [`Pattern`](crate::Pattern) and is checked by the
+//! receiver.
 
 mod bulk;
 mod bursts;

@@ -1,28 +1,28 @@
-//! A player as a water tank: it starts when it holds enough, drains at the stream's rate, and stands
-//! still when it is dry until it holds enough again.
+//! A fluid model of a player: it starts when its buffer is filled to a level, drains at the stream's
+//! rate, and pauses when it is empty until it is filled again.
 //!
-//! The model is that of the article "XQUIC" on live streaming: the server pours, the player drains;
-//! what the viewer notices is the time until the first frame and the pauses.
+//! The model is that of the article "XQUIC" on live streaming: the server fills the buffer, the
+//! player drains it; the results are the time until the first frame and the pauses.
 
 use std::time::Duration;
 
 use swiftwater_units::{Bandwidth, ByteCount, Instant};
 
-/// What a viewer saw.
+/// Playback results.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Viewing {
-    /// When the viewer asked: the start of the handshake.
+    /// The viewer's request: the start of the handshake.
     pub start: Instant,
     /// When the player started; `None` if it hasn't.
     pub started: Option<Instant>,
-    /// Pauses of any length, in order, also one that hasn't ended.
+    /// Pauses of any length, in order, including one in progress.
     pub pauses: Vec<Duration>,
     /// Time since the player started, pauses included.
     pub viewed: Duration,
 }
 
 impl Viewing {
-    /// How long the viewer waited for the first frame.
+    /// Start-up delay.
     pub fn start_time(&self) -> Option<Duration> {
         Some(self.started? - self.start)
     }
@@ -32,13 +32,13 @@ impl Viewing {
 enum State {
     /// Not started.
     Filling,
-    /// Since then, when so many bytes had been played.
+    /// Playing since then, with so many bytes played before.
     Playing { since: Instant, played: u64 },
-    /// Dry since then, when so many bytes had been played.
+    /// Empty since then, with so many bytes played.
     Paused { since: Instant, played: u64 },
 }
 
-/// The tank.
+/// The player's buffer.
 #[derive(Clone, Debug)]
 pub struct Player {
     rate: Bandwidth,
@@ -51,8 +51,8 @@ pub struct Player {
 }
 
 impl Player {
-    /// A player of a stream of `rate` that starts with `first_frame` bytes and goes on after a pause
-    /// with `rebuffer` bytes (at least one).
+    /// A player of a stream of `rate` that starts with `first_frame` bytes and continues after a
+    /// pause with `rebuffer` bytes (at least one).
     pub fn new(rate: Bandwidth, first_frame: ByteCount, rebuffer: ByteCount) -> Self {
         Self {
             rate,
@@ -65,7 +65,8 @@ impl Player {
         }
     }
 
-    /// By `now`, no earlier than before, `received` bytes have come altogether.
+    /// Updates the model: by `now`, not before the previous call, `received` bytes have arrived in
+    /// total.
     pub fn receive(&mut self, now: Instant, received: u64) {
         self.state = self.state_at(now);
         self.received = received.max(self.received);
@@ -85,8 +86,7 @@ impl Player {
         }
     }
 
-    /// What a viewer who asked at `start` has seen by `now`, no earlier than the last
-    /// [`Player::receive`].
+    /// Results by `now` for a request at `start`, not before the last [`Player::receive`].
     pub fn viewing(&self, start: Instant, now: Instant) -> Viewing {
         let mut pauses = self.pauses.clone();
         if let State::Paused { since, .. } = self.state_at(now) {
@@ -101,7 +101,7 @@ impl Player {
         }
     }
 
-    /// The state at `now` if nothing more has come: the tank may have run dry.
+    /// The state at `now` if no more data have arrived: the buffer may be empty.
     fn state_at(&self, now: Instant) -> State {
         if let State::Playing { since, played } = self.state {
             let dry = since + self.rate.time_to_send(self.received - played);

@@ -1,6 +1,6 @@
 //! Requests and responses: a bidirectional stream for each exchange.
 //!
-//! A request begins with 16 bytes in network order, the length of the response and the number of
+//! A request starts with 16 bytes in network order, the length of the response and the number of
 //! its pattern; the rest of the request is the same pattern. The response is that pattern.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use crate::application::{Application, HostContext};
 use crate::cipher::SERVER_NAME;
 use crate::pattern::Pattern;
 
-/// Length of what a request begins with.
+/// Length of a request's header.
 const HEAD_LEN: usize = 16;
 
 /// One request and its response.
@@ -27,7 +27,7 @@ pub struct Exchange {
     pub first_byte: Option<Instant>,
     /// When the end of the response was read.
     pub finish: Option<Instant>,
-    /// True if the response was complete and right.
+    /// True if the response was complete and correct.
     pub verified: bool,
 }
 
@@ -50,7 +50,7 @@ struct Pending {
 pub struct Requester {
     config: ClientConfig,
     remote: SocketAddr,
-    /// Bytes of a request, its head not counted.
+    /// Bytes of a request, without its header.
     request_len: u64,
     response_len: u64,
     interval: Duration,
@@ -65,7 +65,7 @@ pub struct Requester {
 
 impl Requester {
     /// Sends `count` requests to `remote`, one every `interval` from the start on (all at once if
-    /// that is zero). Requests that are due before the handshake is done wait for it.
+    /// that is zero). Requests that are due before the end of the handshake wait for it.
     pub fn new(
         config: ClientConfig,
         remote: SocketAddr,
@@ -87,12 +87,12 @@ impl Requester {
         }
     }
 
-    /// The connection, once begun.
+    /// The connection, once opened.
     pub fn handle(&self) -> Option<ConnectionHandle> {
         self.handle
     }
 
-    /// What became of the requests that were due, in their order.
+    /// Results of the requests that were due, in order.
     pub fn exchanges(&self) -> &[Exchange] {
         &self.exchanges
     }
@@ -123,10 +123,10 @@ impl Requester {
             let mut head = [0; HEAD_LEN];
             head[..8].copy_from_slice(&self.response_len.to_be_bytes());
             head[8..].copy_from_slice(&(self.begun as u64).to_be_bytes());
-            // The windows of a fresh stream have room for a head.
+            // The windows of a new stream have room for a header.
             let _ = connection.send_stream(id).write(&head);
             let _ = pending.source.pump(connection, id);
-            // A first read, so that an event tells when there is something.
+            // A first read registers for events.
             let _ = pending.sink.drain(connection, id);
             self.pending.insert(id, pending);
             self.begun += 1;
@@ -224,12 +224,12 @@ impl Responder {
         Self::default()
     }
 
-    /// Requests answered so far, the answers perhaps still on their way.
+    /// Requests answered so far; responses may be in flight.
     pub fn answered(&self) -> u64 {
         self.answered
     }
 
-    /// Requests whose content was wrong; they are answered all the same.
+    /// Requests with incorrect content; they are answered nevertheless.
     pub fn damaged(&self) -> u64 {
         self.damaged
     }
@@ -275,7 +275,7 @@ impl Responder {
     }
 }
 
-/// Length and pattern of the response, once the head is complete.
+/// Length and pattern of the response, once the header is complete.
 fn parse_head(head: &[u8]) -> Option<(u64, Pattern)> {
     let (len, rest) = head.split_first_chunk()?;
     let id = rest.first_chunk()?;

@@ -8,10 +8,10 @@ use crate::pattern::Pattern;
 /// Bytes read at once.
 const READ_LEN: usize = 1 << 15;
 
-/// Bytes written at once at most; a whole period of the pattern would do.
+/// Most bytes written at once; at least a period of the pattern would suffice.
 const WRITE_LEN: u64 = 1 << 16;
 
-/// Writes a pattern to a stream as fast as it takes it, then ends the stream.
+/// Writes a pattern to a stream as fast as it accepts it, then ends the stream.
 #[derive(Clone, Debug)]
 pub struct Source {
     pattern: Pattern,
@@ -34,20 +34,19 @@ impl Source {
         }
     }
 
-    /// Begins with the byte at `offset` of the pattern; `total` includes the bytes before it.
+    /// Starts with the byte at `offset` of the pattern; `total` includes the bytes before it.
     #[must_use]
     pub fn skip(mut self, offset: u64) -> Self {
         self.written = offset;
         self
     }
 
-    /// Writes no more than `bytes` altogether from now on, until it is called again. Default: no
-    /// limit.
+    /// Limits the total of written bytes to `bytes` from now on. Default: no limit.
     pub fn allow(&mut self, bytes: u64) {
         self.allowed = bytes;
     }
 
-    /// Bytes that the stream has taken.
+    /// Bytes that the stream has accepted.
     pub fn written(&self) -> u64 {
         self.written
     }
@@ -57,7 +56,7 @@ impl Source {
         self.finished
     }
 
-    /// Writes until the stream is full or all that is allowed is written.
+    /// Writes until the stream is blocked or the limit is reached.
     pub fn pump(&mut self, connection: &mut Connection, id: StreamId) -> Result<(), WriteError> {
         let mut stream = connection.send_stream(id);
         while !self.finished {
@@ -126,7 +125,7 @@ impl Sink {
         self.finished
     }
 
-    /// Reads and checks all that is there.
+    /// Reads and checks all available data.
     pub fn drain(&mut self, connection: &mut Connection, id: StreamId) -> Result<(), ReadError> {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.resize(READ_LEN, 0);

@@ -1,7 +1,7 @@
-//! Transfers of given sizes at given times, each on a connection of its own.
+//! Transfers of given sizes at given times, each on a separate connection.
 //!
-//! A transfer is one stream. It begins with the transfer's number, 8 bytes in network order; the
-//! rest is the pattern of that number, so that the receiver knows what it receives.
+//! A transfer is one stream. It starts with the transfer's number, 8 bytes in network order; the
+//! rest is the pattern of that number, so that the receiver can check it.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,32 +17,32 @@ use crate::pattern::Pattern;
 /// Length of the number.
 const HEAD_LEN: usize = 8;
 
-/// A transfer to make.
+/// A planned transfer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Transfer {
-    /// Its number, by which the receiver knows it.
+    /// Its number, which identifies it to the receiver.
     pub number: u64,
-    /// When the handshake begins.
+    /// When the handshake starts.
     pub start: Instant,
-    /// Where to.
+    /// Destination.
     pub remote: SocketAddr,
     /// Size; those below 8 bytes are sent with 8.
     pub bytes: u64,
 }
 
-/// A transfer on its way.
+/// A transfer in progress.
 #[derive(Debug)]
 struct Sending {
     transfer: Transfer,
     source: Source,
 }
 
-/// Makes transfers as planned. Each connection is closed once everything on it is acknowledged.
+/// Makes transfers as planned. Each connection is closed once all its data are acknowledged.
 #[derive(Debug)]
 pub struct TransferSender {
     config: ClientConfig,
     plan: Vec<Transfer>,
-    /// Transfers of the plan that have begun.
+    /// Started transfers of the plan.
     begun: usize,
     sending: BTreeMap<ConnectionHandle, Sending>,
     acknowledged: u64,
@@ -62,12 +62,12 @@ impl TransferSender {
         }
     }
 
-    /// Transfers that have begun.
+    /// Started transfers.
     pub fn begun(&self) -> usize {
         self.begun
     }
 
-    /// Transfers of which everything is acknowledged.
+    /// Transfers whose data are all acknowledged.
     pub fn acknowledged(&self) -> u64 {
         self.acknowledged
     }
@@ -118,8 +118,8 @@ impl Application for TransferSender {
             Event::Connected => {
                 if let Some(id) = connection.open(Dir::Uni) {
                     let head = sending.transfer.number.to_be_bytes();
-                    // The windows of a fresh stream have room for a head; and an error means that
-                    // the connection is closed, which an event tells.
+                    // The windows of a new stream have room for a header; an error means that the
+                    // connection is closed, which is reported by an event.
                     let _ = connection.send_stream(id).write(&head);
                     let _ = sending.source.pump(connection, id);
                 }
@@ -151,7 +151,7 @@ impl Application for TransferSender {
     }
 }
 
-/// A transfer that was received as a whole.
+/// A completely received transfer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Arrival {
     /// Its number.
@@ -166,7 +166,7 @@ pub struct Arrival {
 #[derive(Debug, Default)]
 struct Receiving {
     head: Vec<u8>,
-    /// With a complete head.
+    /// With a complete header.
     body: Option<(u64, Sink)>,
 }
 
@@ -176,7 +176,7 @@ impl Receiving {
         self.body.as_ref().map_or(head, |(_, sink)| sink.received())
     }
 
-    /// Reads the number; true once it is there.
+    /// Reads the number; true once it is complete.
     fn read_head(&mut self, connection: &mut swiftwater_quic::Connection, id: StreamId) -> bool {
         while self.body.is_none() {
             let mut rest = [0; HEAD_LEN];
@@ -210,7 +210,7 @@ impl TransferReceiver {
         Self::default()
     }
 
-    /// The transfers that were received as a whole, in the order in which they ended.
+    /// The completely received transfers, in the order of completion.
     pub fn arrivals(&self) -> &[Arrival] {
         &self.arrivals
     }
@@ -220,7 +220,7 @@ impl TransferReceiver {
         self.bytes
     }
 
-    /// False if a byte arrived that was not the one sent.
+    /// False if a byte differed from the sent one.
     pub fn is_intact(&self) -> bool {
         self.damaged == 0
     }
@@ -235,7 +235,8 @@ impl TransferReceiver {
         if receiving.read_head(connection, id)
             && let Some((_, sink)) = &mut receiving.body
         {
-            // A reset or a lost connection leaves the transfer incomplete, which shows.
+            // A reset or a lost connection leaves the transfer incomplete, which is visible in the
+            // results.
             let _ = sink.drain(connection, id);
         }
         self.bytes += receiving.bytes() - before;
@@ -254,7 +255,7 @@ impl TransferReceiver {
         }
     }
 
-    /// The connection is gone.
+    /// The connection no longer exists.
     fn forget(&mut self, handle: ConnectionHandle) {
         let mut damaged = 0;
         self.receiving.retain(|(of, _), receiving| {

@@ -1,4 +1,4 @@
-//! The transfers of a pair: what both ends know of them.
+//! The transfers of a pair, shared by both ends.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,18 @@ use crate::pattern::Pattern;
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct TransferId(usize);
 
-/// How a transfer stands or ended.
+/// Progress or result of a transfer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct TransferReport {
-    /// When it was begun.
+    /// When it was started.
     pub start: Instant,
-    /// When the reader had read the end; the time of the report if it hasn't.
+    /// When the end was read; the time of the report if it was not.
     pub finish: Instant,
-    /// Bytes that the reader has read.
+    /// Bytes read.
     pub received: u64,
-    /// True if the reader has read everything and all of it is right.
+    /// True if everything was read and is correct.
     pub verified: bool,
-    /// True if nothing that the reader has read is wrong.
+    /// True if all bytes read are correct.
     pub intact: bool,
 }
 
@@ -51,7 +51,7 @@ impl Transfer {
 pub(super) struct Board {
     transfers: Vec<Transfer>,
     by_stream: BTreeMap<StreamId, usize>,
-    /// Transfers without a stream, by direction; all before these have one.
+    /// Transfers without a stream, by direction; all earlier ones have one.
     next_to_open: [usize; 2],
     /// Transfers that are neither complete nor failed.
     unsettled: usize,
@@ -85,7 +85,7 @@ impl Board {
                 };
                 transfer.stream = Some(id);
                 self.by_stream.insert(id, *next);
-                // What doesn't fit, or fails, an event tells.
+                // A blocked or failed stream is reported by an event.
                 let _ = transfer.source.pump(connection, id);
             }
             *next += 1;

@@ -1,4 +1,4 @@
-//! How a pair is made.
+//! Configuration of a pair.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -19,14 +19,13 @@ use crate::host::HostConfig;
 use crate::log::LogDetail;
 use crate::network::Network;
 
-/// Both sides' packet protection.
+/// Packet protection of both ends.
 type Crypto = (Arc<dyn ClientCrypto>, Arc<dyn ServerCrypto>);
 
 type Adjust<T> = Box<dyn FnOnce(&mut T)>;
 
-/// Makes a [`Pair`]. Default: the null cipher, perfect links of 10 ms each way, seed 1, and transport
-/// defaults but for datagrams that stay 1200 bytes long: tests that are not about their size count
-/// packets.
+/// Builds a [`Pair`]. Default: the null cipher, ideal links of 10 ms each way, seed 1, and transport
+/// defaults except datagrams with a fixed size of 1200 bytes, because most tests count packets.
 pub struct PairBuilder {
     seed: u64,
     cipher: Cipher,
@@ -76,7 +75,7 @@ impl std::fmt::Debug for PairBuilder {
 }
 
 impl PairBuilder {
-    /// Where all randomness comes from.
+    /// Seed of all randomness.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
@@ -90,8 +89,8 @@ impl PairBuilder {
         self
     }
 
-    /// Packet protection made elsewhere. Pairs that share it know each other's sessions, which makes
-    /// a later one a client's next visit.
+    /// Packet protection supplied by the caller. Pairs that share it also share sessions, so that a
+    /// later pair can resume them.
     #[must_use]
     pub fn crypto(mut self, client: Arc<dyn ClientCrypto>, server: Arc<dyn ServerCrypto>) -> Self {
         self.crypto = Some((client, server));
@@ -134,7 +133,8 @@ impl PairBuilder {
         self
     }
 
-    /// Changes what the server has beyond its transport configuration, such as token lifetimes.
+    /// Changes settings of the server other than its transport configuration, such as token
+    /// lifetimes.
     #[must_use]
     pub fn server_settings(mut self, change: impl FnOnce(&mut ServerConfig) + 'static) -> Self {
         self.server_adjust.push(Box::new(change));
@@ -152,21 +152,21 @@ impl PairBuilder {
         self
     }
 
-    /// When the server asks clients to prove their address; default never.
+    /// When the server validates addresses by Retry; default never.
     #[must_use]
     pub fn retry(mut self, retry: RetryPolicy) -> Self {
         self.retry = retry;
         self
     }
 
-    /// Keeps a packet log.
+    /// Enables the packet log.
     #[must_use]
     pub fn log(mut self, detail: LogDetail) -> Self {
         self.log = Some(detail);
         self
     }
 
-    /// Virtual time after which methods that wait for something give up; default 300 s.
+    /// Virtual time after which waiting methods return; default 300 s.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -180,7 +180,7 @@ impl PairBuilder {
         self
     }
 
-    /// Makes the pair, at time zero and without a connection.
+    /// Builds the pair, at time zero and without a connection.
     pub fn build(self) -> Result<Pair, SimError> {
         let (client_crypto, server_crypto) = match self.crypto {
             Some(crypto) => crypto,

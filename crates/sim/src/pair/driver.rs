@@ -1,4 +1,4 @@
-//! What runs on both hosts of a pair: keeps events, serves transfers, touches nothing else.
+//! The application on both hosts of a pair: records events and serves transfers.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -28,7 +28,7 @@ impl Driver {
         }
     }
 
-    /// Notes a connection; the first is the one that counts.
+    /// Records a connection; the first one is the main one.
     pub(super) fn adopt(&mut self, handle: ConnectionHandle) {
         if !self.connections.contains(&handle) {
             self.connections.push(handle);
@@ -58,8 +58,8 @@ impl Driver {
         host.connection(*self.connections.first()?)
     }
 
-    /// Accepts the streams of transfers. Those that tests open by hand are left to be accepted by
-    /// hand, unless a transfer to the same side is under way.
+    /// Accepts the streams of transfers. Streams that tests open are accepted by tests, unless a
+    /// transfer to the same side is in progress.
     fn accept(&mut self, host: &mut HostContext<'_>) {
         let now = host.now();
         let mut board = self.board.borrow_mut();

@@ -1,4 +1,4 @@
-//! A client and a server, connected by a link each way: the workbench of protocol tests.
+//! A client and a server, connected by a link each way: the environment of protocol tests.
 
 mod board;
 mod builder;
@@ -28,7 +28,7 @@ use self::driver::Driver;
 pub use self::board::{TransferId, TransferReport};
 pub use self::builder::PairBuilder;
 
-/// Which way datagrams or data go.
+/// Direction of datagrams or data.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Direction {
     /// From the client.
@@ -38,7 +38,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Who sends.
+    /// The sender.
     pub const fn sender(self) -> Side {
         match self {
             Self::ToServer => Side::Client,
@@ -46,7 +46,7 @@ impl Direction {
         }
     }
 
-    /// Who receives.
+    /// The receiver.
     pub const fn receiver(self) -> Side {
         match self {
             Self::ToServer => Side::Server,
@@ -55,32 +55,31 @@ impl Direction {
     }
 }
 
-/// One side's place in the network.
+/// The place of one side in the network.
 #[derive(Clone, Copy, Debug)]
 struct End {
     host: HostId,
     interface: InterfaceId,
-    /// The link it sends into.
+    /// The link that it sends into.
     uplink: LinkId,
 }
 
 /// One more address of a side.
 #[derive(Clone, Copy, Debug)]
 pub struct Attachment {
-    /// Where it meets the network.
+    /// Its interface.
     pub interface: InterfaceId,
-    /// What the side's connections know it as.
+    /// The local socket of the side's connections.
     pub local: LocalAddress,
-    /// The link that it sends into. What is sent to it goes over the other side's link.
+    /// The link that it sends into. Datagrams to it use the other side's link.
     pub uplink: LinkId,
 }
 
 /// A client and a server.
 ///
-/// Methods that look for a connection mean the first one of their side, also after its end.
-/// Changes made through [`Pair::client`] and [`Pair::server`] take effect when the pair runs next;
-/// methods that run it are [`Pair::step`], [`Pair::advance`], [`Pair::run_until`] and those that say
-/// so.
+/// Methods that return a connection return the first one of their side, also after its end. Changes
+/// made through [`Pair::client`] and [`Pair::server`] take effect when the pair runs next; methods
+/// that run it are [`Pair::step`], [`Pair::advance`], [`Pair::run_until`] and those documented so.
 #[derive(Debug)]
 pub struct Pair {
     network: Network,
@@ -97,7 +96,7 @@ impl Pair {
         PairBuilder::default()
     }
 
-    /// Begins a connection without running. Of several, the first is [`Pair::client`].
+    /// Starts a connection without running. Of several, the first is [`Pair::client`].
     pub fn start(&mut self) -> Result<ConnectionHandle, ConnectError> {
         let remote = self.network.address(self.server.interface);
         let config = self.client_config.clone();
@@ -117,8 +116,8 @@ impl Pair {
         Ok(handle)
     }
 
-    /// Begins a connection, unless one was begun, and runs until the handshake is confirmed at both
-    /// ends. False if it fails or takes too long ([`PairBuilder::patience`]).
+    /// Starts a connection, unless one was started, and runs until the handshake is confirmed at
+    /// both ends. False if it fails or takes too long ([`PairBuilder::patience`]).
     pub fn connect(&mut self) -> bool {
         if self.handle(Side::Client).is_none() && self.start().is_err() {
             return false;
@@ -140,7 +139,7 @@ impl Pair {
     ///
     /// # Panics
     ///
-    /// If none was begun.
+    /// If none was started.
     pub fn client(&mut self) -> &mut Connection {
         self.connection(Side::Client)
             .expect("a connection was begun")
@@ -162,7 +161,7 @@ impl Pair {
         self.network.connection(self.end(side).host, handle)
     }
 
-    /// A side's connection, only to look at.
+    /// A side's connection, read-only.
     pub fn view(&self, side: Side) -> Option<&Connection> {
         self.network.view(self.end(side).host, self.handle(side)?)
     }
@@ -182,22 +181,22 @@ impl Pair {
         self.driver(side).connections()
     }
 
-    /// What a side's connection told since the start, or since [`Pair::take_events`].
+    /// Events of a side's connection since the start, or since [`Pair::take_events`].
     pub fn events(&self, side: Side) -> &[Event] {
         self.driver(side).events()
     }
 
-    /// Takes what a side's connection told.
+    /// Takes the events of a side's connection.
     pub fn take_events(&mut self, side: Side) -> Vec<Event> {
         self.driver_mut(side).take_events()
     }
 
-    /// The time.
+    /// The present time.
     pub fn now(&self) -> Instant {
         self.network.now()
     }
 
-    /// Lets the next thing happen; false if nothing will ever happen.
+    /// Processes the next event; false if there is none.
     pub fn step(&mut self) -> bool {
         self.network.step()
     }
@@ -207,8 +206,8 @@ impl Pair {
         self.network.run_for(duration);
     }
 
-    /// Runs until `condition` holds, and tells whether it does. Gives up when nothing more will
-    /// happen or patience ends ([`PairBuilder::patience`]).
+    /// Runs until `condition` holds, and returns whether it does. Stops when there are no more
+    /// events or the time limit is reached ([`PairBuilder::patience`]).
     pub fn run_until(&mut self, mut condition: impl FnMut(&mut Self) -> bool) -> bool {
         let limit = self.now() + self.patience;
         self.network.settle();
@@ -220,7 +219,7 @@ impl Pair {
         true
     }
 
-    /// Runs until both connections are drained, and tells whether they are.
+    /// Runs until both connections are drained, and returns whether they are.
     pub fn run_to_end(&mut self) -> bool {
         self.run_until(|pair| {
             [Side::Client, Side::Server]
@@ -229,16 +228,16 @@ impl Pair {
         })
     }
 
-    /// Moves `bytes` of checked content over a fresh unidirectional stream, running until the
-    /// reader has all or gives up. The connection must exist.
+    /// Transfers `bytes` of checked content over a new unidirectional stream, running until it is
+    /// complete or the time limit is reached. The connection must exist.
     pub fn transfer(&mut self, bytes: u64, direction: Direction) -> TransferReport {
         let id = self.start_transfer(bytes, direction);
         self.finish_transfers();
         self.transfer_report(id)
     }
 
-    /// Begins a transfer without running. Any number may be under way; those for which the peer
-    /// permits no stream yet wait.
+    /// Starts a transfer without running. Any number may be in progress; those blocked by the
+    /// peer's stream limit wait.
     pub fn start_transfer(&mut self, bytes: u64, direction: Direction) -> TransferId {
         let now = self.now();
         let id = self.board.borrow_mut().add(direction, bytes, now);
@@ -248,18 +247,18 @@ impl Pair {
         id
     }
 
-    /// Runs until all transfers are done or failed; true if all arrived complete and right.
+    /// Runs until all transfers are complete or failed; true if all arrived complete and correct.
     pub fn finish_transfers(&mut self) -> bool {
         self.run_until(|pair| pair.board.borrow().is_settled() || pair.is_over());
         self.board.borrow().is_verified()
     }
 
-    /// How a transfer stands.
+    /// Progress of a transfer.
     pub fn transfer_report(&self, id: TransferId) -> TransferReport {
         self.board.borrow().report(id, self.now())
     }
 
-    /// Drops the `index`-th datagram (from 0, counted from the very first) of a direction.
+    /// Drops the `index`-th datagram (from 0, counted from the first) of a direction.
     pub fn drop_datagram(&mut self, direction: Direction, index: u64) {
         self.tap(direction, move |datagram| {
             if datagram.index == index {
@@ -285,17 +284,17 @@ impl Pair {
         });
     }
 
-    /// How many datagrams were sent in a direction so far, lost ones included.
+    /// Number of datagrams sent in a direction so far, lost ones included.
     pub fn offered(&self, direction: Direction) -> u64 {
         self.network.offered(self.link(direction))
     }
 
-    /// What became of the datagrams of a direction.
+    /// Counters of the datagrams of a direction.
     pub fn counters(&self, direction: Direction) -> &Counters {
         self.network.counters(self.link(direction))
     }
 
-    /// Shows every datagram of a direction to `tap` before the link gets it.
+    /// Passes every datagram of a direction to `tap` before the link.
     pub fn tap(
         &mut self,
         direction: Direction,
@@ -309,26 +308,26 @@ impl Pair {
         self.network.record(self.link(direction))
     }
 
-    /// Lets a datagram appear at the receiver of `direction` now, as if it had come from `from`;
-    /// `None` means the sender's own address.
+    /// Injects a datagram at the receiver of `direction` now, as if it had come from `from`; `None`
+    /// means the sender's own address.
     pub fn inject(&mut self, direction: Direction, data: &[u8], from: Option<SocketAddr>) {
         let from = from.unwrap_or_else(|| self.address(direction.sender()));
         let to = self.end(direction.receiver()).interface;
         self.network.inject(to, from, Ecn::NotEct, data);
     }
 
-    /// The address that the other side sees of `side`.
+    /// The outer address of `side`.
     pub fn address(&self, side: Side) -> SocketAddr {
         self.network.address(self.end(side).interface)
     }
 
-    /// A NAT in front of `side` forgets its mapping: from now on its datagrams come from `address`.
+    /// NAT rebinding of `side`: from now on its datagrams have the source `address`.
     pub fn rebind(&mut self, side: Side, address: SocketAddr) -> Result<(), SimError> {
         let interface = self.end(side).interface;
         self.network.rebind(interface, address, OldAddress::Lost)
     }
 
-    /// Gives `side` one more address, with a link of its own to the other side.
+    /// Adds an address to `side`, with a separate link to the other side.
     pub fn attach(
         &mut self,
         side: Side,
@@ -355,13 +354,13 @@ impl Pair {
         })
     }
 
-    /// `side` loses all its connections without a word and goes on with the same configuration and
-    /// keys.
+    /// `side` loses all its connections without CONNECTION_CLOSE and continues with the same
+    /// configuration and keys.
     pub fn restart(&mut self, side: Side) {
         self.network.restart(self.end(side).host);
     }
 
-    /// The packet log, if [`PairBuilder::log`] asked for one.
+    /// The packet log, if enabled by [`PairBuilder::log`].
     pub fn log(&self) -> Option<&PacketLog> {
         self.network.log()
     }
@@ -371,7 +370,7 @@ impl Pair {
         &self.client_config
     }
 
-    /// The network, for whatever isn't here.
+    /// The network, for everything else.
     pub fn network(&mut self) -> &mut Network {
         &mut self.network
     }
@@ -409,5 +408,5 @@ impl Pair {
     }
 }
 
-/// Why a side's application is what it is expected to be.
+/// Why the application of a side has the expected type.
 const INSTALLED: &str = "the pair's hosts run its own application";

@@ -1,11 +1,11 @@
-//! A fast keyed 64-bit checksum. It catches accidents, not attackers.
+//! A fast keyed 64-bit checksum. It detects accidental changes, not attacks.
 
 const LANES: usize = 4;
 
 /// Bytes taken at a time: two words for each lane.
 const BLOCK: usize = LANES * 16;
 
-/// Digits of pi: numbers without a pattern.
+/// Digits of pi, as arbitrary constants.
 const MIX: [u64; LANES] = [
     0x243f_6a88_85a3_08d3,
     0x1319_8a2e_0370_7344,
@@ -13,9 +13,9 @@ const MIX: [u64; LANES] = [
     0x082e_fa98_ec4e_6c89,
 ];
 
-/// A checksum under way.
+/// State of a checksum.
 pub(super) struct Checksum {
-    /// Independent of each other within a block, so that a processor works on all at once.
+    /// Independent of each other within a block, so that a processor computes them in parallel.
     lanes: [u64; LANES],
 }
 

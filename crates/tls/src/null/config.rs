@@ -14,7 +14,7 @@ use super::tickets::{Issued, NullTicket};
 use crate::checks::check_version;
 use crate::sessions::{ServerId, SessionKind, SessionStore};
 
-/// A certificate as long as a small one of the web, bytes.
+/// A certificate with the length of a small one of the web, bytes.
 const DEFAULT_CHAIN_LEN: usize = 800;
 
 /// Client side of the null handshake.
@@ -26,7 +26,7 @@ pub struct NullClient {
 }
 
 impl NullClient {
-    /// Offers these application protocols, best first.
+    /// Offers these application protocols, in order of preference.
     pub fn new(alpn: impl IntoIterator<Item = impl Into<Vec<u8>>>) -> Self {
         Self {
             alpn: alpn.into_iter().map(Into::into).collect(),
@@ -35,21 +35,21 @@ impl NullClient {
         }
     }
 
-    /// Resumes sessions, and keeps them and address tokens in `store`; off unless said otherwise.
+    /// Resumes sessions, and stores them and address validation tokens in `store`; default off.
     #[must_use]
     pub fn with_sessions(mut self, store: Arc<dyn SessionStore>) -> Self {
         self.sessions = Some(store);
         self
     }
 
-    /// Offers early data when it resumes; off unless said otherwise.
+    /// Offers early data when it resumes; default off.
     #[must_use]
     pub fn with_early_data(mut self, offer: bool) -> Self {
         self.early_data = offer;
         self
     }
 
-    /// The newest session of a protocol that we offer.
+    /// The newest session with an offered protocol.
     fn session_for(&self, server: &ServerId) -> Option<NullTicket> {
         let store = self.sessions.as_ref()?;
         while let Some(session) = store.take_session(server) {
@@ -125,7 +125,7 @@ pub struct NullServer {
 }
 
 impl NullServer {
-    /// Accepts these application protocols, best first.
+    /// Accepts these application protocols, in order of preference.
     pub fn new(alpn: impl IntoIterator<Item = impl Into<Vec<u8>>>) -> Self {
         Self {
             alpn: alpn.into_iter().map(Into::into).collect(),
@@ -138,42 +138,41 @@ impl NullServer {
         }
     }
 
-    /// Pretends a certificate of `len` bytes, at most about 65,000 and 800 unless said otherwise,
-    /// which makes the server's Handshake flight about 950 bytes and its transport parameters long.
-    /// Chains on the web have 2,000 to 4,000, which amplification limits feel. With the length of a
-    /// [`DevCertificate::deterministic`](crate::DevCertificate::deterministic), flights have the
-    /// same sizes as those of TLS with that certificate.
+    /// Sets the length of the simulated certificate, at most about 65,000 bytes, by default 800,
+    /// with which the server's Handshake flight has about 950 bytes plus its transport parameters.
+    /// Chains on the web have 2,000 to 4,000, which can reach the anti-amplification limit. With
+    /// the length of a [`DevCertificate::deterministic`](crate::DevCertificate::deterministic),
+    /// flights have the same sizes as those of TLS with that certificate.
     #[must_use]
     pub fn with_chain_len(mut self, len: usize) -> Self {
         self.chain_len = len;
         self
     }
 
-    /// Sends a session ticket after the handshake, which works once; off unless said otherwise.
-    /// Clones know each other's tickets.
+    /// Sends a single-use session ticket after the handshake; default off. Clones accept each
+    /// other's tickets.
     #[must_use]
     pub fn with_ticket(mut self, ticket: bool) -> Self {
         self.ticket = ticket;
         self
     }
 
-    /// Accepts early data with its tickets; off unless said otherwise.
+    /// Accepts early data with its tickets; default off.
     #[must_use]
     pub fn with_early_data(mut self, accept: bool) -> Self {
         self.early_data = accept;
         self
     }
 
-    /// Lets tickets work any number of times, so that early data can be replayed; off unless said
-    /// otherwise.
+    /// Accepts tickets any number of times, so that early data can be replayed; default off.
     #[must_use]
     pub fn with_replayable_tickets(mut self, replayable: bool) -> Self {
         self.replayable = replayable;
         self
     }
 
-    /// Accepts early data even if a limit is lower than when the ticket was given out, which no server
-    /// must do (RFC 9000, section 7.4.1): for tests of clients.
+    /// Accepts early data even if a limit is lower than when the ticket was issued, which servers must
+    /// not do (RFC 9000, section 7.4.1): for tests of clients.
     #[must_use]
     pub fn forgetting_limits(mut self, forgetful: bool) -> Self {
         self.forgetful = forgetful;
@@ -188,7 +187,7 @@ impl ServerCrypto for NullServer {
         parameters: &[u8],
     ) -> Result<Box<dyn Session>, SessionError> {
         check_version(version)?;
-        // The protocol isn't known yet; whatever the client chooses has to fit.
+        // The protocol is not chosen yet; every offered one has to fit.
         let longest = self.alpn.iter().max_by_key(|protocol| protocol.len());
         let extensions = EncryptedExtensions {
             alpn: longest.cloned().unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! The null handshake: who says what in which encryption level, as in TLS 1.3's full handshake.
+//! The null handshake: the messages of each encryption level, as in TLS 1.3's full handshake.
 //!
 //! ```text
 //! client                                             server
@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Secrets are checksums of the messages so far. The transport parameters among them carry
-//! connection IDs, which makes every connection's keys its own.
+//! connection IDs, so that every connection has different keys.
 
 use std::any::Any;
 use std::fmt;
@@ -33,7 +33,7 @@ use crate::checks::{check_level, check_version};
 use crate::outbox::Outbox;
 use crate::sessions::{ServerId, SessionKind, SessionStore, StoredSession};
 
-/// What a server says whatever the client asks.
+/// Settings of a server.
 pub(super) struct ServerSettings {
     pub(super) parameters: Vec<u8>,
     pub(super) chain_len: usize,
@@ -45,7 +45,7 @@ pub(super) struct ServerSettings {
     pub(super) issued: Arc<Issued>,
 }
 
-/// What a client knows when it starts.
+/// Settings of a client at the start.
 pub(super) struct ClientSettings {
     pub(super) server: ServerId,
     pub(super) sessions: Option<Arc<dyn SessionStore>>,
@@ -54,7 +54,7 @@ pub(super) struct ClientSettings {
     pub(super) early_data: bool,
 }
 
-/// Which message comes next from the peer.
+/// The next expected message of the peer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Expect {
     ClientHello,
@@ -71,20 +71,20 @@ enum Expect {
 pub struct NullSession {
     /// Keys are those of this version of QUIC.
     version: u32,
-    /// `None` on the client.
+    /// `None` on a client.
     server: Option<ServerSettings>,
-    /// `None` on the server.
+    /// `None` on a server.
     client: Option<ClientSettings>,
     /// An earlier session is resumed.
     resumed: bool,
     early_keys: Option<EarlyKeys>,
-    /// The server takes early data.
+    /// The server accepts early data.
     early_accepted: bool,
-    /// From which the next connection's early keys are derived.
+    /// The secret of the next connection's early data keys.
     resumption: Option<Secret>,
     expect: Expect,
     read_level: EncryptionLevel,
-    /// Handshake bytes that don't make a whole message yet.
+    /// Handshake bytes of an incomplete message.
     buffer: Vec<u8>,
     outbox: Outbox,
     /// Checksum of all messages so far.
@@ -92,7 +92,7 @@ pub struct NullSession {
     /// The secret of the newest key phase, and the one that exporters use.
     application: Option<(Secret, Secret)>,
     our_alpn: Vec<Vec<u8>>,
-    /// Empty if both sides do without.
+    /// Empty if none was negotiated.
     alpn: Option<Vec<u8>>,
     server_name: Option<String>,
     peer_parameters: Option<Vec<u8>>,
@@ -156,7 +156,7 @@ impl NullSession {
         self.transcript = self.transcript.derive("message", message);
     }
 
-    /// Adds our own message to the transcript and to `flight`.
+    /// Adds a message of this end to the transcript and to `flight`.
     fn say(&mut self, message: &[u8], flight: &mut Vec<u8>) {
         self.absorb(message);
         flight.extend_from_slice(message);
@@ -266,7 +266,7 @@ impl NullSession {
         Ok(())
     }
 
-    /// Looks at the ticket that a client shows.
+    /// Evaluates the ticket of a client.
     fn resume(&mut self, hello: &ClientHello, alpn: &[u8], message: &[u8]) {
         let Some(settings) = self.server.as_ref().filter(|settings| settings.ticket) else {
             return;
@@ -348,7 +348,7 @@ impl NullSession {
             Side::Server => Side::Client,
         };
         if message != messages::finished(self.proof(peer)) {
-            let reason = "the two sides saw different handshakes";
+            let reason = "the transcripts of the two ends differ";
             return Err(failure(alert::DECRYPT_ERROR, reason));
         }
         self.absorb(message);
@@ -383,7 +383,7 @@ impl NullSession {
 }
 
 impl NullSession {
-    /// A ticket for later; one that is no use is ignored.
+    /// A ticket for later; an unusable one is ignored.
     fn on_ticket(&self, message: &[u8]) -> Result<(), TlsError> {
         let contents = messages::ticket_contents(message)?;
         let Some(client) = &self.client else {
@@ -427,7 +427,7 @@ impl Session for NullSession {
             self.on_message(kind, &buffer[read..read + len])?;
             read += len;
             if self.read_level != level && read < buffer.len() {
-                let reason = "handshake bytes behind a change of keys";
+                let reason = "handshake bytes after a change of keys";
                 return Err(failure(alert::UNEXPECTED_MESSAGE, reason));
             }
         }

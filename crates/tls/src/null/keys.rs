@@ -11,15 +11,16 @@ use super::checksum::Checksum;
 /// Bytes of a tag and of a header sample, as of the AEADs of TLS 1.3.
 const TAG_LEN: usize = 16;
 
-/// Most bytes that a packet number takes; samples start behind them (RFC 9001, section 5.4.2).
+/// Longest encoding of a packet number, bytes; samples start after it (RFC 9001, section 5.4.2).
 const MAX_PACKET_NUMBER_LEN: usize = 4;
 
-/// From which keys are derived: those of an encryption level and key phase, or those of one direction.
+/// The secret from which keys are derived: that of an encryption level and key phase, or that of
+/// one direction.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Secret(pub(super) u64);
 
 impl Secret {
-    /// Another secret, set apart by `label` and `context`.
+    /// Another secret, separated by `label` and `context`.
     pub(super) fn derive(self, label: &str, context: &[u8]) -> Self {
         let mut sum = Checksum::new(self.0);
         sum.bytes(label.as_bytes());
@@ -63,7 +64,7 @@ impl Secret {
     }
 }
 
-/// Leaves payloads in the clear and appends a checksum.
+/// Leaves payloads in plain text and appends a checksum.
 struct NullPacketKey(Secret);
 
 impl NullPacketKey {
@@ -119,12 +120,12 @@ impl PacketKey for NullPacketKey {
     }
 }
 
-/// Leaves headers as they are; the packet's checksum covers them.
+/// Leaves headers unchanged; the packet's checksum covers them.
 struct NullHeaderKey;
 
 impl HeaderKey for NullHeaderKey {
     fn encrypt(&self, pn_offset: usize, packet: &mut [u8]) {
-        // Real header protection could not sample a shorter packet; simulations must notice.
+        // Real header protection could not sample a shorter packet; simulations must detect that.
         debug_assert!(packet.len() >= pn_offset + MAX_PACKET_NUMBER_LEN + self.sample_len());
     }
 

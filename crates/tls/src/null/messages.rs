@@ -1,6 +1,6 @@
 //! The messages of the null handshake: named, framed and sized like those of TLS 1.3 (RFC 8446,
-//! section 4), but with contents of our own. A message is a type, a length of three bytes and a
-//! body; what a body has no field for is filled up with zeros.
+//! section 4), but with other contents. A message is a type, a length of three bytes and a body;
+//! the rest of a body is filled with zeros.
 
 use swiftwater_quic::crypto::{Hello, TlsError};
 use swiftwater_wire::ErrorCode;
@@ -17,16 +17,17 @@ const SERVER_HELLO_LEN: usize = 90;
 const CERTIFICATE_VERIFY_LEN: usize = 72;
 const FINISHED_LEN: usize = 36;
 
-/// What a Certificate message of TLS has beside one certificate.
+/// Bytes of a Certificate message of TLS in addition to one certificate.
 const CERTIFICATE_OVERHEAD: usize = 13;
 
-/// What a `ServerHello` has in addition when it resumes.
+/// Bytes of a `ServerHello` in addition when it resumes.
 const PRE_SHARED_KEY_LEN: usize = 6;
 
-/// A ticket of about the usual size.
+/// A ticket of a typical size.
 const TICKET_LEN: usize = 240;
 
-/// What TLS's `ClientHello` has beside our fields: always, with a server name, and with ALPN.
+/// Bytes of TLS's `ClientHello` in addition to these fields: always, with a server name, and with
+/// ALPN.
 const CLIENT_HELLO_FILLER: [usize; 3] = [167, 9, 6];
 
 /// The same for `EncryptedExtensions`.
@@ -134,7 +135,7 @@ fn fixed(kind: Kind, fields: &[u8], len: usize) -> Vec<u8> {
     frame(kind, fields, len - HEADER_LEN - fields.len()).expect("the length is far below the limit")
 }
 
-/// What a `ClientHello` says.
+/// Contents of a `ClientHello`.
 pub(super) struct ClientHello {
     pub(super) server_name: Option<String>,
     pub(super) alpn: Vec<Vec<u8>>,
@@ -197,7 +198,7 @@ impl ClientHello {
     }
 }
 
-/// What `EncryptedExtensions` say.
+/// Contents of `EncryptedExtensions`.
 pub(super) struct EncryptedExtensions {
     /// Empty if no protocol was negotiated.
     pub(super) alpn: Vec<u8>,
@@ -208,12 +209,12 @@ pub(super) struct EncryptedExtensions {
 
 impl EncryptedExtensions {
     /// The message, or `None` if a part is too long for its field. TLS acknowledges a server name
-    /// here, which counts.
+    /// here, which is part of the size.
     pub(super) fn encode(&self, has_name: bool) -> Option<Vec<u8>> {
         let mut body = Vec::new();
         put_short(&mut body, &self.alpn)?;
         put_long(&mut body, &self.parameters)?;
-        // As long as the extension of TLS; otherwise the filler reads as no.
+        // As long as the extension of TLS; otherwise the filler reads as false.
         if self.early_data {
             body.extend_from_slice(&[1, 0, 0, 0]);
         }
@@ -273,7 +274,7 @@ pub(super) fn ticket(contents: &[u8]) -> Option<Vec<u8>> {
     frame(Kind::NewSessionTicket, &body, filler)
 }
 
-/// The contents of a `NewSessionTicket`.
+/// Reads the contents of a `NewSessionTicket`.
 pub(super) fn ticket_contents(message: &[u8]) -> Result<&[u8], TlsError> {
     Fields::of(message)?.long()
 }
@@ -294,7 +295,7 @@ fn put_long(body: &mut Vec<u8>, bytes: &[u8]) -> Option<()> {
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
-    /// The fields behind the header of `message`.
+    /// The body of `message`.
     fn of(message: &'a [u8]) -> Result<Self, TlsError> {
         let mut fields = Self(message);
         fields.take(HEADER_LEN)?;
@@ -316,13 +317,13 @@ impl<'a> Fields<'a> {
         self.take(1).map(|byte| byte[0])
     }
 
-    /// Bytes after a length of one byte.
+    /// Bytes with a length prefix of one byte.
     fn short(&mut self) -> Result<&'a [u8], TlsError> {
         let len = self.byte()?;
         self.take(usize::from(len))
     }
 
-    /// Bytes after a length of two bytes.
+    /// Bytes with a length prefix of two bytes.
     fn long(&mut self) -> Result<&'a [u8], TlsError> {
         let len = self.take(2)?;
         self.take(usize::from(u16::from_be_bytes([len[0], len[1]])))

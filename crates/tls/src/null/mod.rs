@@ -1,18 +1,18 @@
-//! A stand-in for TLS and packet protection in simulations. **It protects nothing**: packets travel
-//! in the clear, and anybody who reads this source can forge them.
+//! A replacement for TLS and packet protection in simulations. **It protects nothing**: packets are
+//! sent in plain text, and with this source they can be forged.
 //!
-//! What it keeps of the real thing, because results depend on it:
+//! It preserves these properties of TLS, because results depend on them:
 //!
 //! - sizes: 16 bytes of tag on every packet, flights of the handshake as long as those of rustls
 //!   with an Ed25519 certificate of the same length;
-//! - resumption: tickets, handshakes without certificate, early data, tickets that work once;
-//! - order: the same messages in the same encryption levels, keys at the same moments, ALPN, server name,
-//!   transport parameters, key updates, key limits of AES-GCM;
+//! - resumption: tickets, handshakes without certificate, early data, single-use tickets;
+//! - order: the same messages at the same encryption levels, keys available at the same times,
+//!   ALPN, server name, transport parameters, key updates, key limits of AES-GCM;
 //! - detection of damage: a 64-bit checksum over path, number, header and payload, keyed by
-//!   connection, encryption level, direction and key phase, so that a changed packet or one of other keys does
-//!   not open.
+//!   connection, encryption level, direction and key phase, so that a changed packet or one of
+//!   other keys fails authentication.
 //!
-//! What it leaves out: secrecy, authentication, certificates, randomness. The same inputs give the
+//! It omits confidentiality, authentication, certificates and randomness. The same inputs give the
 //! same bytes. It is not compatible with any QUIC peer but itself.
 
 mod checksum;

@@ -1,4 +1,4 @@
-//! Tickets of the null handshake. They carry the session itself, readable for everybody.
+//! Tickets of the null handshake. They contain the session itself in plain text.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,7 +8,7 @@ use swiftwater_quic::EarlyLimits;
 
 use super::keys::Secret;
 
-/// Tickets that are remembered as not used yet.
+/// Capacity of the record of unused tickets.
 const MAX_OUTSTANDING: usize = 8192;
 
 /// A ticket, and with it a session.
@@ -19,15 +19,15 @@ pub(crate) struct NullTicket {
     pub(super) version: u32,
     /// Early data may be sent with it.
     pub(super) early_data: bool,
-    /// Limits of the server that issued it; `None` if it had none that make sense.
+    /// Limits of the server that issued it; `None` if they were invalid.
     pub(super) limits: Option<EarlyLimits>,
     pub(super) alpn: Vec<u8>,
-    /// The server's transport parameters; known to the client only, not on the wire.
+    /// The server's transport parameters; stored by the client only, not on the wire.
     pub(super) parameters: Vec<u8>,
 }
 
 impl NullTicket {
-    /// What is on the wire.
+    /// The encoded form.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         bytes.extend_from_slice(&self.id.to_be_bytes());
@@ -41,7 +41,7 @@ impl NullTicket {
         bytes
     }
 
-    /// Undoes [`NullTicket::encode`]; `None` if it isn't one.
+    /// Undoes [`NullTicket::encode`]; `None` if it is malformed.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let (id, rest) = bytes.split_first_chunk()?;
         let (secret, rest) = rest.split_first_chunk()?;
@@ -60,14 +60,14 @@ impl NullTicket {
     }
 }
 
-/// Which tickets a server has given out and not seen again.
+/// The record of issued, unused tickets of a server.
 #[derive(Default)]
 pub(super) struct Issued {
     state: Mutex<(u64, BTreeSet<u64>)>,
 }
 
 impl Issued {
-    /// A fresh ticket's number.
+    /// The number of a new ticket.
     pub(super) fn issue(&self) -> u64 {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (next, outstanding) = &mut *state;
@@ -80,7 +80,7 @@ impl Issued {
         id
     }
 
-    /// True the first time that a ticket comes back.
+    /// True the first time that a ticket is presented.
     pub(super) fn redeem(&self, id: u64) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.1.remove(&id)

@@ -1,4 +1,4 @@
-//! ACK frames (RFC 9000, section 19.3): ranges are kept as wire bytes and walked lazily.
+//! ACK frames (RFC 9000, section 19.3): ranges are kept in encoded form and decoded lazily.
 
 use std::ops::RangeInclusive;
 
@@ -21,7 +21,7 @@ pub struct Ack<'a> {
     pub largest: u64,
     /// `ack_delay` as coded; times `2^ack_delay_exponent` microseconds.
     pub delay: u64,
-    /// First range and the additional ranges, wire bytes.
+    /// First range and the additional ranges, encoded.
     pub(crate) first_range: u64,
     pub(crate) additional: &'a [u8],
     /// Number of additional ranges.
@@ -40,7 +40,7 @@ impl<'a> Ack<'a> {
         }
     }
 
-    /// Reads what follows the type (and the path) and walks every range once, so that
+    /// Decodes the fields after the type (and the path) and walks every range once, so that
     /// [`Ack::ranges`] cannot fail later.
     pub(super) fn read(
         r: &mut Reader<'a>,
@@ -52,7 +52,7 @@ impl<'a> Ack<'a> {
         let range_count = r.varint()?;
         let first_range = r.varint()?;
         let mut smallest = largest.checked_sub(first_range).ok_or(UNDERFLOW)?;
-        // A range takes two bytes at least: a count that cannot be true is refused at once.
+        // A range takes at least two bytes: an impossible count is rejected at once.
         if range_count > r.remaining() as u64 / 2 {
             return Err(DecodeError::UnexpectedEnd);
         }
@@ -148,7 +148,7 @@ const fn frame_type(path: bool, ecn: bool) -> u64 {
     }
 }
 
-/// Bytes of everything but the count and the additional ranges.
+/// Bytes of everything except the count and the additional ranges.
 fn fixed_size(
     path: Option<PathId>,
     largest: u64,
@@ -165,13 +165,12 @@ fn fixed_size(
 }
 
 /// Writes an ACK (a `PATH_ACK` if `path` is set) with as many of `ranges` as `max_size` bytes and
-/// the writer's room allow, and returns how many that was; the ranges at the end, which are the
-/// oldest, are left out. `None`, and nothing written, if `ranges` is empty or not even the first
-/// fits.
+/// the writer's space allow, and returns their number; the ranges at the end, which are the oldest,
+/// are left out. `None`, with nothing written, if `ranges` is empty or the first does not fit.
 ///
-/// `ranges` come largest first, each at least one packet number away from the one before; they are
-/// walked twice. `delay` is in units of `2^ack_delay_exponent` microseconds. `delay` and the ECN
-/// counts (ECT(0), ECT(1), CE) are capped at 2^62 - 1.
+/// `ranges` come largest first, with a gap of at least one packet number; they are iterated twice.
+/// `delay` is in units of `2^ack_delay_exponent` microseconds. `delay` and the ECN counts (ECT(0),
+/// ECT(1), CE) are capped at 2^62 - 1.
 pub fn write_ack(
     w: &mut Writer<'_>,
     path: Option<PathId>,
@@ -208,8 +207,8 @@ pub fn write_ack(
     Some(additional + 1)
 }
 
-/// How many ranges after the first fit in `room` together with their count; `None` if not even a
-/// count of zero does.
+/// How many ranges after the first fit in `room` together with their count; `None` if a count of
+/// zero does not fit.
 fn count_fitting(
     older: impl Iterator<Item = RangeInclusive<u64>>,
     smallest: u64,

@@ -1,4 +1,4 @@
-//! Frames from the payload of a packet, one at a time and without copying.
+//! Decodes the frames of a packet's payload, one at a time and without copying.
 
 use swiftwater_units::{Dir, PathId, StreamId};
 use thiserror::Error;
@@ -14,21 +14,21 @@ use crate::connection_id::{ConnectionId, ResetToken};
 use crate::error::{DecodeError, ErrorCode};
 use crate::varint::VarInt;
 
-/// Why a payload could not be read on, and in which frame.
+/// Why a payload could not be decoded further, and in which frame.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 #[error("frame of type {frame_type:#x}: {error}")]
 pub struct FrameError {
-    /// Type of the offending frame (for `CONNECTION_CLOSE`); 0 if not even the type could be read.
+    /// Type of the offending frame (for `CONNECTION_CLOSE`); 0 if the type could not be read.
     pub frame_type: u64,
-    /// What is wrong with it.
+    /// The error.
     pub error: DecodeError,
 }
 
 /// The frames of a packet's payload in order, each with its type as received.
 ///
-/// Padding bytes in a row come as one [`Frame::Padding`]. Nothing follows an error. An empty
-/// payload yields nothing; that it is a protocol violation (RFC 9000, section 12.4) is for the
-/// caller to say.
+/// Consecutive padding bytes are returned as one [`Frame::Padding`]. Nothing follows an error. An
+/// empty payload yields nothing; the caller treats it as a protocol violation (RFC 9000, section
+/// 12.4).
 #[derive(Clone, Debug)]
 pub struct FrameIter<'a> {
     rest: Reader<'a>,
@@ -123,7 +123,7 @@ fn read_frame<'a>(r: &mut Reader<'a>, frame_type: u64) -> Result<Frame<'a>, Deco
     })
 }
 
-/// The padding byte that was the frame type, and those right behind it.
+/// The padding byte that was the frame type, and those directly after it.
 fn read_padding<'a>(r: &mut Reader<'a>) -> Frame<'a> {
     let rest = r.take_rest();
     let more = rest
@@ -226,7 +226,7 @@ fn read_path(r: &mut Reader<'_>) -> Result<PathId, DecodeError> {
         .map_err(|_| DecodeError::PathIdTooLarge(id))
 }
 
-/// A number of streams: above 2^60 no stream ID could name the last of them.
+/// A number of streams; with more than 2^60 the last stream ID could not be encoded.
 fn read_streams(r: &mut Reader<'_>) -> Result<u64, DecodeError> {
     match r.varint()? {
         count @ 0..=MAX_STREAMS => Ok(count),
@@ -234,7 +234,7 @@ fn read_streams(r: &mut Reader<'_>) -> Result<u64, DecodeError> {
     }
 }
 
-/// Offsets are 62-bit, so the sum can't overflow a u64, but it may pass what a varint can say.
+/// Offsets are 62-bit, so the sum can't overflow a u64, but it may exceed a varint.
 fn check_end(offset: u64, data: &[u8]) -> Result<(), DecodeError> {
     if offset + data.len() as u64 > VarInt::MAX.get() {
         return Err(DecodeError::Invalid(

@@ -1,4 +1,4 @@
-//! Frames into a packet's payload, and the exact room that each takes.
+//! Encodes frames into a packet's payload, and computes the exact size of each.
 
 use swiftwater_units::{Dir, StreamId};
 
@@ -12,7 +12,7 @@ pub(super) const fn varint_size(n: u64) -> usize {
     VarInt::saturating(n).size()
 }
 
-/// Bytes of `n` as a varint and `n` bytes behind it.
+/// Bytes of `n` as a varint and `n` bytes after it.
 const fn prefixed_size(n: usize) -> usize {
     varint_size(n as u64) + n
 }
@@ -28,8 +28,8 @@ pub const fn stream_header_size_to_end(id: StreamId, offset: u64) -> usize {
     1 + varint_size(id.get()) + offset_size
 }
 
-/// Writes all of a `STREAM` frame but its `len` bytes of data, which must follow directly.
-/// `offset + len` must be below 2^62.
+/// Writes a `STREAM` frame without its `len` bytes of data, which must follow directly. `offset +
+/// len` must be below 2^62.
 pub fn write_stream_header(w: &mut Writer<'_>, id: StreamId, offset: u64, len: usize, fin: bool) {
     write_stream_start(w, stream_type(offset, fin) | STREAM_LEN, id, offset);
     w.varint(len as u64);
@@ -59,8 +59,8 @@ pub const fn crypto_header_size(offset: u64, len: usize) -> usize {
     1 + varint_size(offset) + varint_size(len as u64)
 }
 
-/// Writes all of a `CRYPTO` frame but its `len` bytes of data, which must follow directly.
-/// `offset + len` must be below 2^62.
+/// Writes a `CRYPTO` frame without its `len` bytes of data, which must follow directly. `offset +
+/// len` must be below 2^62.
 pub fn write_crypto_header(w: &mut Writer<'_>, offset: u64, len: usize) {
     put(w, &[types::CRYPTO, offset, len as u64]);
 }
@@ -83,7 +83,7 @@ fn sum(fields: &[u64]) -> usize {
     fields.iter().map(|&field| varint_size(field)).sum()
 }
 
-/// What follows a frame's leading varints.
+/// The rest of a frame after its leading varints.
 enum Tail<'a> {
     Nothing,
     Bytes(&'a [u8]),
@@ -116,8 +116,8 @@ impl Tail<'_> {
 }
 
 impl Frame<'_> {
-    /// Appends the frame. `STREAM` and `DATAGRAM` state their length, so any frame may follow.
-    /// The room must have been checked with [`Frame::size`].
+    /// Appends the frame. `STREAM` and `DATAGRAM` include their length, so any frame may follow.
+    /// The space must have been checked with [`Frame::size`].
     pub fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Frame::Padding { length } => w.reserve(*length).fill(0),
@@ -156,13 +156,13 @@ impl Frame<'_> {
         )
     }
 
-    /// Every frame but padding and acknowledgements is its type, some varints and a tail; this
-    /// table is what sizes and bytes both come from, so they cannot differ.
+    /// Every frame except padding and acknowledgements consists of its type, some varints and a
+    /// tail; sizes and bytes are both derived from this table, so they cannot differ.
     fn with_layout<T>(&self, f: impl FnOnce(&[u64], Tail<'_>) -> T) -> T {
         use Tail::{Bytes, NewCid, Nothing, Prefixed};
         match *self {
             Frame::Padding { .. } | Frame::Ack(_) => {
-                unreachable!("padding and acknowledgements have layouts of their own")
+                unreachable!("padding and acknowledgements have other layouts")
             }
             Frame::Ping => f(&[types::PING], Nothing),
             Frame::ResetStream(ref reset) => f(
@@ -251,7 +251,7 @@ impl Frame<'_> {
         }
     }
 
-    /// The flow-control rows of [`Frame::with_layout`].
+    /// The rows of [`Frame::with_layout`] for flow control.
     fn with_limit_fields<T>(&self, f: impl FnOnce(&[u64]) -> T) -> T {
         match *self {
             Frame::MaxData { limit } => f(&[types::MAX_DATA, limit]),
@@ -280,7 +280,7 @@ impl Frame<'_> {
         }
     }
 
-    /// The rows of [`Frame::with_layout`] about connection IDs and paths.
+    /// The rows of [`Frame::with_layout`] for connection IDs and paths.
     fn with_path_fields<T>(&self, f: impl FnOnce(&[u64]) -> T) -> T {
         match *self {
             Frame::RetireConnectionId {

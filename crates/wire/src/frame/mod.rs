@@ -25,22 +25,23 @@ const STREAM_FIN: u64 = 0x01;
 const STREAM_LEN: u64 = 0x02;
 const STREAM_OFF: u64 = 0x04;
 
-/// A frame, borrowing what it carries from the packet.
+/// A frame, borrowing its content from the packet.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Frame<'a> {
-    /// `length` bytes of padding in a row (each is a frame of its own on the wire).
+    /// `length` consecutive bytes of padding (each is a separate frame on the wire).
     Padding {
         /// Consecutive padding bytes.
         length: usize,
     },
-    /// Asks for an acknowledgement.
+    /// PING: elicits an acknowledgement.
     Ping,
-    /// Acknowledges packets of the space it travels in, or (`PATH_ACK`) of `Ack::path`'s.
+    /// Acknowledges packets of the packet number space of its own packet, or (`PATH_ACK`) of
+    /// `Ack::path`'s.
     Ack(Ack<'a>),
     /// The sender will send no more on the stream.
     ResetStream(ResetStream),
-    /// The sender will send no more on the stream than its first bytes.
+    /// The sender will send no more on the stream, except its first bytes.
     ResetStreamAt(ResetStreamAt),
     /// The sender will read no more from the stream.
     StopSending(StopSending),
@@ -74,21 +75,21 @@ pub enum Frame<'a> {
     },
     /// The sender has more data than the connection's limit.
     DataBlocked {
-        /// The limit that blocks.
+        /// The limit at which it is blocked.
         limit: u64,
     },
     /// The sender has more data than the stream's limit.
     StreamDataBlocked {
         /// The stream.
         id: StreamId,
-        /// The limit that blocks.
+        /// The limit at which it is blocked.
         limit: u64,
     },
-    /// The sender wants more streams than the limit.
+    /// The sender needs more streams than the limit.
     StreamsBlocked {
         /// Which kind.
         dir: Dir,
-        /// The limit that blocks.
+        /// The limit at which it is blocked.
         limit: u64,
     },
     /// A connection ID for the peer to use (`PATH_NEW_CONNECTION_ID` if `path` is set).
@@ -100,37 +101,37 @@ pub enum Frame<'a> {
         /// Its sequence number.
         sequence: u64,
     },
-    /// Asks for an echo.
+    /// PATH_CHALLENGE: requests a PATH_RESPONSE.
     PathChallenge {
-        /// What to echo.
+        /// The data to return.
         data: [u8; 8],
     },
-    /// The echo.
+    /// PATH_RESPONSE: returns the data of a PATH_CHALLENGE.
     PathResponse {
-        /// What was asked for.
+        /// The data of the challenge.
         data: [u8; 8],
     },
     /// The sender closes the connection.
     ConnectionClose(ConnectionClose<'a>),
     /// The server has confirmed the handshake.
     HandshakeDone,
-    /// The sender's wish for how often it is acknowledged.
+    /// The sender's request for a frequency of acknowledgements.
     AckFrequency(AckFrequency),
-    /// The sender wants an acknowledgement at once (draft-ietf-quic-ack-frequency, section 5).
+    /// The sender requests an acknowledgement at once (draft-ietf-quic-ack-frequency, section 5).
     ImmediateAck,
     /// An unreliable datagram (RFC 9221).
     Datagram {
         /// The payload.
         data: &'a [u8],
     },
-    /// The path will be used no more.
+    /// The path is abandoned.
     PathAbandon {
         /// The path.
         path: PathId,
-        /// Why.
+        /// The error code.
         error: ErrorCode,
     },
-    /// Advice on the use of a path (`PATH_STATUS_AVAILABLE`, `PATH_STATUS_BACKUP`).
+    /// Status of a path (`PATH_STATUS_AVAILABLE`, `PATH_STATUS_BACKUP`).
     PathStatus {
         /// The path.
         path: PathId,
@@ -144,9 +145,9 @@ pub enum Frame<'a> {
         /// The largest identifier allowed.
         max: PathId,
     },
-    /// The sender wants more paths.
+    /// The sender needs more paths than the limit.
     PathsBlocked {
-        /// The limit that blocks.
+        /// The limit at which it is blocked.
         max: PathId,
     },
     /// The sender has no connection ID for a path.
@@ -163,7 +164,7 @@ pub enum Frame<'a> {
 pub struct ResetStream {
     /// The stream.
     pub id: StreamId,
-    /// The application's reason.
+    /// The application's error code.
     pub error: u64,
     /// Final size of the stream, bytes.
     pub final_size: u64,
@@ -174,7 +175,7 @@ pub struct ResetStream {
 pub struct ResetStreamAt {
     /// The stream.
     pub id: StreamId,
-    /// The application's reason.
+    /// The application's error code.
     pub error: u64,
     /// Final size of the stream, bytes.
     pub final_size: u64,
@@ -187,7 +188,7 @@ pub struct ResetStreamAt {
 pub struct StopSending {
     /// The stream.
     pub id: StreamId,
-    /// The application's reason.
+    /// The application's error code.
     pub error: u64,
 }
 
@@ -220,46 +221,46 @@ pub struct NewConnectionId {
     pub path: Option<PathId>,
     /// Its sequence number.
     pub sequence: u64,
-    /// Every smaller sequence number is to be retired; at most `sequence`.
+    /// Every smaller sequence number must be retired; at most `sequence`.
     pub retire_prior_to: u64,
     /// 1 to 20 bytes.
     pub cid: ConnectionId,
-    /// The token that resets connections with this ID.
+    /// The stateless reset token for this ID.
     pub reset_token: ResetToken,
 }
 
 /// `ACK_FREQUENCY` (draft-ietf-quic-ack-frequency, section 4).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct AckFrequency {
-    /// Rises with each frame; those that come out of order are ignored.
+    /// Increases with each frame; frames out of order are ignored.
     pub sequence: u64,
-    /// Ack-eliciting packets that may wait for an acknowledgement; one more makes it due. 1 is what
-    /// RFC 9000 does, 0 asks for an acknowledgement of each packet.
+    /// Ack-eliciting packets that may remain unacknowledged; one more elicits an acknowledgement. 1
+    /// is the rule of RFC 9000, 0 requests an acknowledgement of each packet.
     pub ack_eliciting_threshold: u64,
     /// Longest delay of an acknowledgement, microseconds.
     pub max_ack_delay: u64,
-    /// Distance in packet numbers at which a missing packet makes an acknowledgement due; 1 is what
-    /// RFC 9000 does, 0 means that none does.
+    /// Distance in packet numbers at which a missing packet elicits an acknowledgement; 1 is the
+    /// rule of RFC 9000, with 0 none does.
     pub reordering_threshold: u64,
 }
 
 /// `CONNECTION_CLOSE` (RFC 9000, section 19.19).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ConnectionClose<'a> {
-    /// Type 0x1c: the transport's reason.
+    /// Type 0x1c: an error of the transport.
     Transport {
         /// The error.
         error: ErrorCode,
         /// The frame type that caused it, 0 if unknown.
         frame_type: u64,
-        /// For people; any bytes.
+        /// The reason phrase; any bytes.
         reason: &'a [u8],
     },
-    /// Type 0x1d: the application's reason.
+    /// Type 0x1d: an error of the application.
     Application {
         /// The application's code.
         error: u64,
-        /// For people; any bytes.
+        /// The reason phrase; any bytes.
         reason: &'a [u8],
     },
 }

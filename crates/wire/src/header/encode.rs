@@ -1,4 +1,4 @@
-//! Headers to send.
+//! Encodes packet headers.
 
 use super::{FIXED, KEY_PHASE, LONG, PacketType, SPIN};
 use crate::coding::Writer;
@@ -6,7 +6,7 @@ use crate::connection_id::ConnectionId;
 use crate::packet_number::TruncatedPacketNumber;
 use crate::varint::VarInt;
 
-/// Bytes kept for the Length of a long header, which is known only when the payload is.
+/// Bytes reserved for the Length of a long header, which is only known with the payload.
 const LENGTH_SIZE: usize = 2;
 
 /// A header to write, without its packet number.
@@ -18,7 +18,7 @@ pub enum Header<'a> {
         dst: ConnectionId,
         /// Source Connection ID.
         src: ConnectionId,
-        /// From Retry or `NEW_TOKEN`; empty without, and always from a server.
+        /// From Retry or `NEW_TOKEN`; otherwise empty, and always from a server.
         token: &'a [u8],
     },
     /// Handshake packet.
@@ -72,8 +72,9 @@ impl Header<'_> {
     }
 
     /// Appends the header and the packet number, unprotected, with reserved bits 0 and the QUIC bit 1
-    /// ([`HeaderLayout::clear_quic_bit`] changes that). A long header's Length is left to
-    /// [`HeaderLayout::patch_length`]. `version`, of those that [`is_known`](super::is_known), matters to long headers only. The room must have been checked with [`Header::size`].
+    /// ([`HeaderLayout::clear_quic_bit`] changes that). A long header's Length is written by [`HeaderLayout::patch_length`].
+    /// `version`, one of those that [`is_known`](super::is_known), is only used by long headers. The space must have been checked
+    /// with [`Header::size`].
     pub fn encode(
         &self,
         version: u32,
@@ -118,29 +119,29 @@ impl Header<'_> {
     }
 }
 
-/// Where the parts of a header that was written lie.
+/// Positions of the parts of a written header.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct HeaderLayout {
-    /// Where the packet starts in the writer; the other fields count from there.
+    /// Start of the packet in the writer; the other fields are relative to it.
     pub start: usize,
-    /// Where the packet number starts.
+    /// Start of the packet number.
     pub pn_offset: usize,
     /// Bytes of the header with the packet number.
     pub header_len: usize,
-    /// Where the two bytes of the Length are; `None` for a short header.
+    /// Position of the two bytes of the Length; `None` for a short header.
     pub length_offset: Option<usize>,
 }
 
 impl HeaderLayout {
-    /// Sets the QUIC bit to 0, which only a peer that said so accepts (RFC 9287). `packet` begins with
-    /// the packet's first byte and is not protected yet.
+    /// Sets the QUIC bit to 0, which only a peer with the `grease_quic_bit` parameter accepts (RFC
+    /// 9287). `packet` starts with the packet's first byte and is not protected yet.
     pub fn clear_quic_bit(&self, packet: &mut [u8]) {
         if let Some(first) = packet.first_mut() {
             *first &= !FIXED;
         }
     }
 
-    /// Sets the Length of a long header; a short one has none. `packet` begins with the packet's
+    /// Sets the Length of a long header; a short one has none. `packet` starts with the packet's
     /// first byte; `pn_and_payload_len` is the bytes from `pn_offset` to the packet's end with the
     /// authentication tag, below 2^14.
     pub fn patch_length(&self, packet: &mut [u8], pn_and_payload_len: usize) {
@@ -175,7 +176,7 @@ fn write_long(w: &mut Writer<'_>, first: u8, version: u32, dst: &[u8], src: &[u8
 
 /// Appends a Version Negotiation packet that offers `versions`. `dst` and `src` are the Source and
 /// Destination Connection ID of the packet that it answers, up to 255 bytes each; `random` fills
-/// the bits that mean nothing. Takes `7 + dst + src + 4 * versions` bytes.
+/// the unused bits. Takes `7 + dst + src + 4 * versions` bytes.
 pub fn write_version_negotiation(
     w: &mut Writer<'_>,
     random: u8,
@@ -183,7 +184,7 @@ pub fn write_version_negotiation(
     src: &[u8],
     versions: &[u32],
 ) {
-    // The bit that is fixed in version 1 is set too, so that the packet passes for QUIC where
+    // The bit that is fixed in version 1 is set too, so that the packet is recognised as QUIC where
     // other protocols share the port.
     write_long(w, LONG | FIXED | random, 0, dst, src);
     for &version in versions {
@@ -193,7 +194,7 @@ pub fn write_version_negotiation(
 
 /// Appends a Retry packet without its integrity tag, for which the caller appends
 /// [`RETRY_TAG_LEN`](super::RETRY_TAG_LEN) bytes. `token` must not be empty; the low four bits of
-/// `random` fill the bits that mean nothing. Takes `7 + dst + src + token` bytes.
+/// `random` fill the unused bits. Takes `7 + dst + src + token` bytes.
 pub fn write_retry(
     w: &mut Writer<'_>,
     version: u32,

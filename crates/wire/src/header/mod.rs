@@ -2,7 +2,7 @@
 //! of version 2 (RFC 9369), which differ in the numbers of their types only.
 //!
 //! Headers are read as they arrive, still under header protection, and written before it is
-//! applied. Protection itself (RFC 9001, section 5.4) belongs to whoever holds the keys.
+//! applied. Header protection itself (RFC 9001, section 5.4) is applied by the owner of the keys.
 
 mod encode;
 mod parse;
@@ -29,9 +29,9 @@ pub enum PacketType {
     ZeroRtt,
     /// Later handshake packets (section 17.2.4).
     Handshake,
-    /// The server asks for a token (section 17.2.5).
+    /// The server requests a token (section 17.2.5).
     Retry,
-    /// The server doesn't speak the version (section 17.2.1).
+    /// The server doesn't support the version (section 17.2.1).
     VersionNegotiation,
     /// Everything after the handshake, with a short header (section 17.3).
     OneRtt,

@@ -1,4 +1,4 @@
-//! Headers from received bytes.
+//! Decodes packet headers.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::coding::Reader;
 use crate::connection_id::ConnectionId;
 use crate::error::DecodeError;
 
-/// What the header of every version has (RFC 8999): enough to route a datagram and to answer with
+/// The invariant header of every version (RFC 8999): enough to route a datagram and to answer with
 /// Version Negotiation.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct InvariantHeader<'a> {
@@ -22,8 +22,8 @@ pub struct InvariantHeader<'a> {
 }
 
 impl<'a> InvariantHeader<'a> {
-    /// Reads the header at the start of `datagram`. A short header doesn't say how long its
-    /// connection ID is: the endpoint that chose it knows (`local_cid_len`).
+    /// Reads the header at the start of `datagram`. A short header doesn't include the length of
+    /// its connection ID, so the endpoint that chose it supplies `local_cid_len`.
     pub fn parse(datagram: &'a [u8], local_cid_len: usize) -> Result<Self, DecodeError> {
         let mut r = Reader::new(datagram);
         if r.u8()? & LONG == 0 {
@@ -47,7 +47,7 @@ impl<'a> InvariantHeader<'a> {
     }
 }
 
-/// A byte as a length, then that many bytes.
+/// Bytes with a length prefix of one byte.
 fn short_prefixed<'a>(r: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
     let len = r.u8()?;
     r.bytes(usize::from(len))
@@ -66,10 +66,10 @@ pub struct PartialHeader {
     /// Kind of packet.
     pub packet_type: PacketType,
     /// Version of a long header, 0 for Version Negotiation; [`VERSION_1`] for a short header, which
-    /// doesn't tell.
+    /// has no version.
     pub version: u32,
-    /// The QUIC bit, once called the fixed bit. Senders may set it to 0 only if the receiver said so
-    /// (RFC 9287); in Version Negotiation it means nothing.
+    /// The QUIC bit, once called the fixed bit. Senders may set it to 0 only if the receiver permits
+    /// it (RFC 9287); in Version Negotiation it is unused.
     pub quic_bit: bool,
     /// The latency spin bit of a short header, which is not protected; false for a long one.
     pub spin: bool,
@@ -77,11 +77,11 @@ pub struct PartialHeader {
     pub dst_cid: ConnectionId,
     /// Source Connection ID; empty for a short header.
     pub src_cid: ConnectionId,
-    /// Where the token of an Initial or Retry lies in the packet; empty otherwise. That of a Retry
+    /// Position of the token of an Initial or Retry in the packet; empty otherwise. That of a Retry
     /// is never empty.
     pub token: Range<usize>,
-    /// Where the packet number starts. Retry and Version Negotiation have none: where the fields
-    /// behind the connection IDs start.
+    /// Start of the packet number. For Retry and Version Negotiation, which have none: end of the
+    /// connection IDs.
     pub pn_offset: usize,
     /// Bytes of this packet with its header: another may follow it in the datagram. At least
     /// `pn_offset` and at most what was parsed.
@@ -89,8 +89,8 @@ pub struct PartialHeader {
 }
 
 impl PartialHeader {
-    /// Reads the header at the start of `packet`, which may have others behind it. The version of
-    /// a long header must be 1, 2 or 0 (see [`InvariantHeader`] for others); `local_cid_len` is the
+    /// Reads the header at the start of `packet`, which other packets may follow. The version of a
+    /// long header must be 1, 2 or 0 (see [`InvariantHeader`] for others); `local_cid_len` is the
     /// length of the connection ID of a short one.
     pub fn parse(packet: &[u8], local_cid_len: usize) -> Result<Self, DecodeError> {
         let mut r = Reader::new(packet);
@@ -156,7 +156,7 @@ impl PartialHeader {
     }
 
     /// The versions that a Version Negotiation packet offers; nothing for other packets. `packet`
-    /// is what was parsed.
+    /// is the parsed packet.
     pub fn supported_versions<'a>(&self, packet: &'a [u8]) -> impl Iterator<Item = u32> + use<'a> {
         let list = match self.packet_type {
             PacketType::VersionNegotiation => packet.get(self.pn_offset..self.packet_len),
@@ -166,7 +166,8 @@ impl PartialHeader {
         versions.iter().map(|&version| u32::from_be_bytes(version))
     }
 
-    /// The integrity tag of a Retry packet; `None` for other packets. `packet` is what was parsed.
+    /// The integrity tag of a Retry packet; `None` for other packets. `packet` is the parsed
+    /// packet.
     pub fn retry_tag<'a>(&self, packet: &'a [u8]) -> Option<&'a [u8; RETRY_TAG_LEN]> {
         match self.packet_type {
             PacketType::Retry => packet.get(..self.packet_len)?.last_chunk(),
@@ -177,12 +178,14 @@ impl PartialHeader {
 
 fn check_versions(list: &[u8]) -> Result<(), DecodeError> {
     if list.is_empty() || !list.len().is_multiple_of(4) {
-        return Err(DecodeError::Invalid("a version list that is empty or cut"));
+        return Err(DecodeError::Invalid(
+            "a version list that is empty or truncated",
+        ));
     }
     Ok(())
 }
 
-/// Where the token lies: between the connection IDs and the tag. A client must discard a Retry
+/// Position of the token: between the connection IDs and the tag. A client must discard a Retry
 /// with an empty one (RFC 9000, section 17.2.5.2).
 fn retry_token(packet_len: usize, remaining: usize) -> Result<Range<usize>, DecodeError> {
     match remaining.checked_sub(RETRY_TAG_LEN) {

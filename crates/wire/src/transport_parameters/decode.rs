@@ -1,4 +1,4 @@
-//! Reading and checking transport parameters.
+//! Decodes and checks transport parameters.
 
 use std::net::{SocketAddrV4, SocketAddrV6};
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub(super) fn decode(
         let r = Reader::new(value);
         set(&mut params, sender, id, Value { id, r })?;
     }
-    // Sorting keeps a long list of large identifiers from costing quadratic time.
+    // Sorting avoids quadratic time for a long list of large identifiers.
     seen_large.sort_unstable();
     if let Some(pair) = seen_large.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(Duplicate(pair[0]));
@@ -135,7 +135,7 @@ fn set(
     Ok(())
 }
 
-/// The value of one parameter, which must be used up.
+/// The value of one parameter, which must be consumed completely.
 struct Value<'a> {
     id: u64,
     r: Reader<'a>,
@@ -186,7 +186,7 @@ impl Value<'_> {
         Ok(token)
     }
 
-    /// A server may have left its own choice out of what is available; a client must not (RFC 9368,
+    /// A server may omit its chosen version from the available ones; a client must not (RFC 9368,
     /// sections 3 and 4).
     fn version_information(
         mut self,
@@ -207,8 +207,8 @@ impl Value<'_> {
         Ok(VersionInformation::new(chosen, available))
     }
 
-    /// All zeros stand for no address. An empty connection ID is an error: a server with one has
-    /// nothing to tell the connection by at the other address.
+    /// All zeros mean no address. An empty connection ID is an error: with it the connection can't
+    /// be identified at the other address.
     fn preferred_address(mut self) -> Result<PreferredAddress, TransportParameterError> {
         let ipv4 = self.r.array::<4>().map_err(malformed)?;
         let ipv4 = SocketAddrV4::new(ipv4.into(), self.r.u16().map_err(malformed)?);

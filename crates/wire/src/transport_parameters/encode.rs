@@ -1,4 +1,4 @@
-//! Writing transport parameters.
+//! Encodes transport parameters.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
 use std::time::Duration;
@@ -77,7 +77,7 @@ pub(super) fn encode(
     }
 }
 
-/// The run of integers in the middle, identifier and value.
+/// The integer parameters, identifier and value.
 fn limits(params: &TransportParameters) -> [(u64, u64); 9] {
     let bidi_local = params.initial_max_stream_data_bidi_local;
     let bidi_remote = params.initial_max_stream_data_bidi_remote;
@@ -105,7 +105,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
-/// The parameters written so far, and on whose behalf.
+/// The encoded parameters so far, and the role of their sender.
 struct Parameters<'a> {
     out: &'a mut Vec<u8>,
     side: Side,
@@ -149,7 +149,7 @@ impl Parameters<'_> {
         }
     }
 
-    /// A family without an address is all zeros.
+    /// An address family without an address is all zeros.
     fn preferred_address(&mut self, preferred: &PreferredAddress) {
         const MAX_SIZE: usize = 4 + 2 + 16 + 2 + 1 + crate::MAX_CID_LEN + 16;
         let none_v4 = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);

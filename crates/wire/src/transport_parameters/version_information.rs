@@ -1,9 +1,9 @@
-//! The versions that an endpoint tells of in the handshake (RFC 9368, section 3).
+//! The version information of an endpoint (RFC 9368, section 3).
 
-/// Versions that are kept of those that a peer lists.
+/// Most versions stored from a peer's list.
 const MAX_AVAILABLE: usize = 16;
 
-/// What one side says about versions.
+/// The version information of one endpoint.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct VersionInformation {
     /// The version that the sender uses for this connection; not 0.
@@ -14,9 +14,9 @@ pub struct VersionInformation {
 
 impl VersionInformation {
     /// The chosen version and those available: for a client all that its first flight is compatible
-    /// with, best first and `chosen` among them, for a server all that it speaks. Reserved ones may be
-    /// among them; none is 0. Those beyond the first 16 are left out, but never the chosen one: it takes
-    /// the last place.
+    /// with, in order of preference and `chosen` among them, for a server all that it supports. Reserved
+    /// ones may be among them; none is 0. Those beyond the first 16 are left out, except the chosen one,
+    /// which takes the last place.
     pub fn new(chosen: u32, available: impl IntoIterator<Item = u32>) -> Self {
         let mut information = Self {
             chosen,

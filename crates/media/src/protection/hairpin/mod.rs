@@ -1,9 +1,9 @@
-//! Hairpin (NSDI 2024): how many repair packets go with a frame, and with each batch of packets
-//! resent later, so that the frame is complete by its deadline at the lowest cost.
+//! Hairpin (NSDI 2024): the number of repair packets for a frame, and for each batch of
+//! retransmitted packets, so that the frame is complete by its deadline at the lowest cost.
 //!
 //! [`solver`](HairpinTable) solves the decision problem for a loss rate and a frame size;
-//! [`HairpinPolicy`] looks answers up while a session runs. Detecting loss and resending are the
-//! session's business.
+//! [`HairpinPolicy`] looks solutions up during a session. Loss detection and retransmission are
+//! implemented by the session.
 
 mod policy;
 mod solver;

@@ -1,4 +1,4 @@
-//! Hairpin while a session runs: what it measures, and what it looks up.
+//! Hairpin in a session: measurements and table look-ups.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,23 +8,23 @@ use swiftwater_units::Instant;
 
 use super::solver::{HairpinTable, MAX_ROUNDS};
 
-/// How long the loss rate looks back: two frames at 60 a second.
+/// Window of the loss rate: two frames at 60 per second.
 pub const WINDOW: Duration = Duration::from_millis(34);
 
-/// What a policy must know of the path.
+/// Measurements of the path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct PathTiming {
     /// Smoothed round-trip time, gain 1/8.
     pub smoothed_rtt: Duration,
     /// Its mean deviation, gain 1/4.
     pub rtt_var: Duration,
-    /// Time that a packet of a batch adds at the receiver.
+    /// Time between two packets of a burst at the receiver.
     pub dispersion: Duration,
 }
 
 impl PathTiming {
-    /// How long after the last packet of a batch its missing packets are given up and sent again:
-    /// max(srtt + 4 sd, 1.5 srtt) for a batch that was sent again, max(srtt + 4 sd, 2 srtt) for the
+    /// Time after the last packet of a batch at which its missing packets are retransmitted:
+    /// max(srtt + 4 sd, 1.5 srtt) for a retransmitted batch, max(srtt + 4 sd, 2 srtt) for the
     /// first, and the dispersion of a packet.
     pub fn recovery_timeout(&self, is_first: bool) -> Duration {
         let least = self.smoothed_rtt * if is_first { 4 } else { 3 } / 2;
@@ -36,27 +36,27 @@ impl PathTiming {
     /// round-trip times in it, 1 to 15.
     pub fn rounds(&self, left: Duration) -> usize {
         let rtt = (self.smoothed_rtt + self.rtt_var).as_nanos();
-        // Whole milliseconds, as the paper's code counts.
+        // Whole milliseconds, as in the paper's code.
         let rtt = rtt.div_ceil(1_000_000).max(1) * 1_000_000;
         let rounds = (left.as_nanos() / rtt).saturating_sub(1);
         usize::try_from(rounds).map_or(MAX_ROUNDS, |rounds| rounds.clamp(1, MAX_ROUNDS))
     }
 }
 
-/// Hairpin's side of a session.
+/// Hairpin's state in a session.
 #[derive(Debug)]
 pub struct HairpinPolicy {
     table: Arc<HairpinTable>,
     window: Duration,
-    /// What happened in the window: when, packets sent, and data packets found to be sent again.
+    /// Events in the window: time, packets sent, and data packets to be retransmitted.
     recent: VecDeque<(Instant, u32, u32)>,
     sent: u64,
     resent: u64,
 }
 
 impl HairpinPolicy {
-    /// A policy that looks its answers up in `table`, with the loss rate of the last `window`
-    /// ([`WINDOW`] in its authors' code).
+    /// A policy with `table` and the loss rate of the last `window` ([`WINDOW`] in its authors'
+    /// code).
     pub fn new(table: Arc<HairpinTable>, window: Duration) -> Self {
         Self {
             table,
@@ -82,7 +82,7 @@ impl HairpinPolicy {
         repairs
     }
 
-    /// Repair packets for a batch of `missing` packets that are sent again, of a frame of `size`
+    /// Repair packets for a batch of `missing` packets that are retransmitted, of a frame of `size`
     /// packets whose deadline is `left` away. The loss rate counts the batch as lost already, but not
     /// yet as sent.
     pub fn on_resend(
@@ -99,8 +99,7 @@ impl HairpinPolicy {
         repairs
     }
 
-    /// Data packets sent again per packet sent, over the window, at most 1; 0 with none of
-    /// either.
+    /// Data packets retransmitted per packet sent, over the window, at most 1; 0 without packets.
     pub fn loss_rate(&mut self, now: Instant) -> f64 {
         while let Some(&(at, sent, resent)) = self.recent.front()
             && now.saturating_since(at) > self.window

@@ -1,8 +1,8 @@
 //! The decision problem of Hairpin and its table of solutions, by value iteration.
 //!
 //! A state is (l, n): l rounds of transmission left before the deadline, n packets of the frame
-//! still missing. The action is m, the repair packets sent beside the n. If no more than m of the
-//! n + m packets are lost, the frame is complete; else those of the n that were lost remain for the
+//! still missing. The action is m, the repair packets sent with the n. If no more than m of the n +
+//! m packets are lost, the frame is complete; else those of the n that were lost remain for the
 //! next round. A frame that is still incomplete after its last round costs 1, a repair packet costs
 //! λ/S for a frame of S packets.
 
@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use thiserror::Error;
 
-/// Most packets that may be missing in a state of the table.
+/// Most missing packets in a state of the table.
 pub const MAX_MISSING: usize = 55;
 /// Most rounds in a state of the table.
 pub const MAX_ROUNDS: usize = 15;
@@ -20,8 +20,8 @@ const SIZES: usize = MAX_MISSING / SIZE_STEP;
 /// The table's loss rates: 0 to 50 % in steps of 1 %.
 const LOSS_RATES: usize = 51;
 
-/// The numbers of repair packets that are considered for `n` packets: `n` times 0, 5 %, 10 % ...
-/// 95 %, 1, 2, 3, 4 and 5, rounded to the nearest, each number once, rising.
+/// The candidate numbers of repair packets for `n` packets: `n` times 0, 5 %, 10 % ... 95 %, 1, 2,
+/// 3, 4 and 5, rounded to the nearest, each number once, rising.
 pub fn candidates(n: usize) -> Vec<usize> {
     let parts = (0..20).map(|step| (n * step + 10) / 20);
     let mut all: Vec<usize> = parts.chain((1..=5).map(|factor| n * factor)).collect();
@@ -60,7 +60,7 @@ pub fn solve(loss: f64, size: usize, lambda: f64, rounds: usize, missing: usize)
     solution
 }
 
-/// What may become of n packets, for each action.
+/// Transition probabilities of n packets, for each action.
 struct Transitions {
     /// The action and the probabilities that 1, 2 ... n packets remain after it.
     actions: Vec<(u16, Vec<f64>)>,
@@ -120,14 +120,14 @@ fn tail(row: &[f64]) -> Vec<f64> {
     tail
 }
 
-/// The weight of cost is no positive number.
+/// The weight of cost is not a positive number.
 #[derive(Clone, Copy, Debug, Error, PartialEq)]
 #[error("lambda is {0}; it must be a positive number, such as 1e-4")]
 pub struct InvalidLambda(pub f64);
 
-/// Solutions for all loss rates and frame sizes at one λ, each worked out when it is first asked
-/// for. Meant to be shared, in an `Arc`, by all sessions of a process; when or by whom a solution
-/// is worked out makes no difference to it.
+/// Solutions for all loss rates and frame sizes at one λ, each computed on first use. Intended to
+/// be shared, in an `Arc`, by all sessions of a process; solutions do not depend on when they are
+/// computed.
 #[derive(Debug)]
 pub struct HairpinTable {
     lambda: f64,
@@ -154,7 +154,7 @@ impl HairpinTable {
     ///
     /// The loss rate is rounded to whole percents and cut at 50, the size is rounded up to the next
     /// multiple of 5, rounds count from 1 to 15. Beyond 55 packets (the paper's grid ends there)
-    /// the answer for 55 is scaled up.
+    /// the solution for 55 is scaled up.
     pub fn repairs(&self, loss: f64, size: usize, rounds: usize, missing: usize) -> usize {
         if missing == 0 {
             return 0;

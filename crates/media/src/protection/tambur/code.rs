@@ -1,13 +1,13 @@
-//! What a parity packet is made of.
+//! Structure of a parity packet.
 
 use std::time::Duration;
 
 use super::field::Elements;
 
-/// τ: a frame's loss is repaired at the latest with the parity of the frame so many after it.
+/// τ: a lost frame is restored at the latest with the parity of the frame this many after it.
 pub const DELAY_FRAMES: u64 = 3;
 
-/// A frame that parity covers.
+/// A frame covered by parity.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct WindowFrame {
     /// Packets of the frame.
@@ -31,7 +31,7 @@ pub struct Window {
     pub frames: Vec<WindowFrame>,
 }
 
-/// A packet of a frame, as the code sees it.
+/// A packet of a frame, as a symbol of the code.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Symbol {
     /// Index of the frame.
@@ -43,7 +43,7 @@ pub struct Symbol {
 /// One parity packet.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Parity {
-    /// What it covers.
+    /// The frames covered.
     pub window: Window,
     /// Number among the parity packets of its frame.
     pub number: u16,
@@ -58,7 +58,7 @@ impl Window {
 }
 
 impl Parity {
-    /// The packets it covers and their coefficients, which are never 0.
+    /// The covered packets and their coefficients, which are never 0.
     pub fn terms(&self) -> impl Iterator<Item = (Symbol, u16)> + '_ {
         let last = self.window.frame;
         self.window.indexed().flat_map(move |(frame, of)| {
@@ -86,7 +86,7 @@ impl Parity {
 }
 
 /// The content of a parity packet of `len` bytes, an even number and at least the length of every
-/// packet. `content` gives the packets' bytes; those it doesn't know count as zeros.
+/// packet. `content` returns the packets' bytes; unknown ones count as zeros.
 pub fn encode<'a>(
     parity: &Parity,
     len: usize,

@@ -1,20 +1,20 @@
-//! Restores lost packets from parity: linear equations over the packets that are missing.
+//! Restores lost packets from parity: linear equations over the missing packets.
 
 use std::collections::BTreeMap;
 
 use super::code::{DELAY_FRAMES, Parity, Symbol};
 use super::field::{Elements, inverse, multiply};
 
-/// Frames that are remembered behind the newest: parity reaches back by [`DELAY_FRAMES`], and a
-/// packet that is sent again may come somewhat later.
+/// Number of frames stored before the newest: parity covers the previous [`DELAY_FRAMES`], and a
+/// retransmitted packet may arrive somewhat later.
 const KEPT_FRAMES: u64 = 4 * DELAY_FRAMES;
-/// Most equations kept; beyond, the oldest go.
+/// Most equations stored; beyond it, the oldest are dropped.
 const MAX_EQUATIONS: usize = 256;
 
-/// What is known of a packet: its bytes, or (without payload) just that it is there.
+/// State of a packet: its bytes, or (without payload) only its presence.
 type Known = Option<Vec<u8>>;
 
-/// The receiving end of the code.
+/// The decoder of the code.
 #[derive(Debug, Default)]
 pub struct StreamDecoder {
     newest: u64,
@@ -22,7 +22,7 @@ pub struct StreamDecoder {
     equations: Vec<Equation>,
 }
 
-/// A parity packet of which a part is unknown.
+/// A parity packet with unknown packets.
 #[derive(Clone, Debug)]
 struct Equation {
     frame: u64,
@@ -32,13 +32,13 @@ struct Equation {
 }
 
 impl StreamDecoder {
-    /// A decoder that has seen nothing.
+    /// A decoder without packets.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A packet of a frame is there; `content` is `None` in sessions without payload. Returns the
-    /// packets that this restores, with their contents padded with zeros.
+    /// A packet of a frame was received; `content` is `None` in sessions without payload. Returns
+    /// the packets restored by it, with their contents padded with zeros.
     pub fn on_source(&mut self, symbol: Symbol, content: Known) -> Vec<(Symbol, Known)> {
         if self.advance(symbol.frame) && self.known.insert(symbol, content).is_none() {
             self.solve()
@@ -47,7 +47,7 @@ impl StreamDecoder {
         }
     }
 
-    /// A parity packet is there; see [`StreamDecoder::on_source`].
+    /// A parity packet was received; see [`StreamDecoder::on_source`].
     pub fn on_parity(&mut self, parity: &Parity, content: Known) -> Vec<(Symbol, Known)> {
         if !self.advance(parity.window.frame) {
             return Vec::new();
@@ -67,7 +67,7 @@ impl StreamDecoder {
         self.solve()
     }
 
-    /// False if the frame is too old to matter.
+    /// False if the frame is too old to be useful.
     fn advance(&mut self, frame: u64) -> bool {
         if frame > self.newest {
             self.newest = frame;
@@ -87,15 +87,15 @@ impl StreamDecoder {
         self.newest.saturating_sub(KEPT_FRAMES)
     }
 
-    /// Gauss-Jordan elimination over the unknown packets; whatever is determined is known then.
+    /// Gauss-Jordan elimination over the unknown packets; determined ones become known.
     fn solve(&mut self) -> Vec<(Symbol, Known)> {
         let known = &self.known;
         for equation in &mut self.equations {
             equation.substitute(known);
         }
         self.equations.retain(|equation| !equation.terms.is_empty());
-        // An equation with more unknown packets than there are equations may still fix some of
-        // them together with others; only elimination tells.
+        // An equation with more unknown packets than there are equations may still determine some
+        // of them together with others, which requires elimination.
         let mut rows = self.equations.clone();
         reduce(&mut rows);
         let mut restored = Vec::new();
@@ -121,7 +121,7 @@ impl StreamDecoder {
 }
 
 impl Equation {
-    /// Moves what is known to the other side.
+    /// Moves known packets to the constant side.
     fn substitute(&mut self, known: &BTreeMap<Symbol, Known>) {
         let content = &mut self.content;
         self.terms.retain(|(symbol, coefficient)| {

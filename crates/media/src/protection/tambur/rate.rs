@@ -1,4 +1,4 @@
-//! How much parity goes with a frame.
+//! The amount of parity for a frame.
 
 use std::collections::VecDeque;
 
@@ -14,12 +14,12 @@ pub enum TamburParity {
     OnePacket,
 }
 
-/// Tambur's side of a session: the amount of parity by the receiver's reports.
+/// Tambur's state in a session: the amount of parity by the receiver's reports.
 #[derive(Clone, Debug)]
 pub struct TamburRate {
     parity: TamburParity,
     loss_reported: bool,
-    /// What the last frames are to get, oldest first.
+    /// Parity pending for the last frames, oldest first.
     waiting: VecDeque<u16>,
 }
 
@@ -42,7 +42,7 @@ impl TamburRate {
         }
     }
 
-    /// The receiver reported on its last two seconds.
+    /// The receiver's report on its last two seconds.
     pub fn on_report(&mut self, lost: u32) {
         self.loss_reported = lost > 0;
     }
@@ -70,7 +70,7 @@ impl TamburRate {
         }
     }
 
-    /// The stream starts anew at the next frame.
+    /// The stream restarts at the next frame.
     pub fn restart(&mut self) {
         self.waiting.clear();
     }

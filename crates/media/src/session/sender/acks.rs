@@ -1,4 +1,4 @@
-//! What acknowledgements and silence tell: packets arrived, packets lost, probes.
+//! Processing of acknowledgements, loss detection and probe timeouts.
 
 use swiftwater_quic::policy::{Copied, Occasion, PacketFate, PacketOutcome, Repair, RepairCause};
 use swiftwater_units::{Instant, PacketNumber, PathId};
@@ -9,7 +9,7 @@ use crate::protection::Protector;
 use crate::session::feedback::Ack;
 use crate::session::ledger::{Content, Copy, Settled};
 
-/// The probe timeout doubles at most so many times.
+/// Most doublings of the probe timeout.
 const MAX_BACKOFF: u32 = 10;
 
 impl Sender {
@@ -36,7 +36,7 @@ impl Sender {
         self.detect_losses(now, acked);
     }
 
-    /// Finds what is lost by now. The first `acked` entries of `settled` were just acknowledged.
+    /// Detects losses by now. The first `acked` entries of `settled` are newly acknowledged.
     pub(super) fn detect_losses(&mut self, now: Instant, acked: usize) {
         let mut settled = std::mem::take(&mut self.settled);
         settled.truncate(acked);
@@ -61,8 +61,8 @@ impl Sender {
         self.flush_batches(now);
     }
 
-    /// When a probe is due if nothing is heard before. Not while the time threshold runs, nor with
-    /// schemes that have a timer of their own.
+    /// When a probe is due without an acknowledgement. None while the time threshold timer runs, or
+    /// with schemes that have their own timer.
     pub(super) fn probe_time(&self) -> Option<Instant> {
         let has_own_timer = matches!(self.protector, Protector::Hairpin(_));
         if has_own_timer || self.ledger.loss_time().is_some() || self.to_probe().is_none() {
@@ -72,8 +72,8 @@ impl Sender {
         Some(self.last_sent + self.rtt.probe_timeout() * factor)
     }
 
-    /// Sends the oldest data in flight again: it may be lost, and its acknowledgement brings news of
-    /// the rest.
+    /// Retransmits the oldest data in flight as a probe: its acknowledgement determines the fate of
+    /// the others.
     pub(super) fn probe(&mut self, now: Instant) {
         let Some((frame, number)) = self.to_probe() else {
             return;
@@ -102,7 +102,7 @@ impl Sender {
         packet.is_some_and(|packet| packet.retransmissions < most)
     }
 
-    /// Queues a retransmission. False if it has had as many as it may have.
+    /// Queues a retransmission. False if the limit is reached.
     pub(super) fn queue_resend(
         &mut self,
         now: Instant,
@@ -157,7 +157,7 @@ impl Sender {
         self.on_datum_there(now, index, number, Some((by, settled.sent.at)));
     }
 
-    /// The receiver has all of a frame, whatever it has it from.
+    /// The receiver has a complete frame, from any packets.
     fn on_frame_complete(&mut self, now: Instant, index: u64) {
         let Some(frame) = self.frames.get(index).filter(|frame| !frame.is_complete()) else {
             return;
@@ -251,8 +251,8 @@ impl Sender {
         }
     }
 
-    /// How far acknowledgements of packets sent in one burst are apart: the time that each takes at
-    /// the bottleneck.
+    /// Spacing of the acknowledgements of packets sent in one burst: the transmission time of a
+    /// packet at the bottleneck.
     fn measure_dispersion(&mut self, now: Instant, newest: &Settled) {
         let before = self.last_ack.replace((now, newest.sequence));
         let Some((then, sequence)) = before else {

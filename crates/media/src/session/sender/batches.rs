@@ -1,5 +1,5 @@
-//! Retransmission by batch, as Hairpin does it: the fates of all packets of a batch are waited for,
-//! within limits, and those missing are sent again together with fresh repair packets.
+//! Retransmission by batch, as in Hairpin: the fates of all packets of a batch are awaited, within
+//! limits, and the missing ones are retransmitted together with new repair packets.
 
 use swiftwater_quic::policy::RepairCause;
 use swiftwater_units::Instant;
@@ -13,7 +13,8 @@ impl Sender {
         matches!(self.protector, Protector::Hairpin(_))
     }
 
-    /// A packet of a batch is lost: the others' fates are known when all of the batch has passed.
+    /// A packet of a batch is lost: the others' fates are known when the whole batch could have
+    /// arrived.
     pub(super) fn on_batch_loss(&mut self, now: Instant, index: u64, number: u32) {
         let dispersion = self.dispersion;
         let Some(frame) = self.frames.get_mut(index) else {
@@ -26,7 +27,7 @@ impl Sender {
         frame.batch.due = Some(frame.batch.due.map_or(due, |before| before.min(due)));
     }
 
-    /// When a batch is to be looked at.
+    /// When a batch is to be checked.
     pub(super) fn batch_time(&self) -> Option<Instant> {
         if !self.has_batches() {
             return None;
@@ -42,14 +43,14 @@ impl Sender {
             .iter()
             .any(|packet| waited_for(packet) && packet.in_flight);
         if !is_waiting {
-            // Nothing is left to wait for.
+            // All fates are known.
             return frame.batch.due.map(|due| due.min(self.last_sent));
         }
         let recovery = frame.batch.last_sent? + self.timing().recovery_timeout(!frame.batch.again);
         Some(frame.batch.due.map_or(recovery, |due| due.min(recovery)))
     }
 
-    /// Sends again what is missing of batches that were waited for long enough.
+    /// Retransmits the missing packets of batches whose time has passed.
     pub(super) fn flush_batches(&mut self, now: Instant) {
         if !self.has_batches() {
             return;
@@ -69,7 +70,7 @@ impl Sender {
         let Some(frame) = self.frames.get_mut(index) else {
             return;
         };
-        // After the recovery timeout, what is in flight counts as missing too.
+        // After the recovery timeout, packets in flight count as missing too.
         let timed_out = frame
             .batch
             .last_sent

@@ -1,6 +1,6 @@
-//! Hosting of re-injection policies that were made for QUIC: a frame is a stream, its packets are
-//! data at their offsets. The same rules hold as there: no more copies than asked for, none of data
-//! that was acknowledged, and copies leave at the pacer's rate.
+//! Hosts re-injection policies for QUIC: a frame corresponds to a stream, its packets to data
+//! ranges. The same rules apply: no more copies than requested, none of acknowledged data, and
+//! copies are paced.
 
 use swiftwater_quic::policy::{Datum, Hints, Occasion, OutstandingRange, PathView, Reinjection};
 use swiftwater_units::{ByteCount, Dir, Instant, PacketNumber, PathId, Side, StreamId};
@@ -11,12 +11,12 @@ use crate::protection::Protector;
 use crate::session::content::Cut;
 use crate::session::ledger::{Content, Copy};
 
-/// Copies that may wait to be sent; a policy that wants more is ahead of what can leave.
+/// Most queued copies; a policy that requests more is ahead of what can be sent.
 const MAX_COPIES: usize = 4096;
-/// A policy whose timer has run out isn't asked more often than this.
+/// Least interval between calls of a policy whose timer has expired.
 const MIN_PAUSE: std::time::Duration = std::time::Duration::from_millis(1);
 
-/// A packet's worth of a frame, as policies know it.
+/// A packet of a frame as a data range for policies.
 pub(super) fn datum(frame: u64, cut: &Cut, number: u32) -> Datum {
     Datum {
         stream: StreamId::new(Side::Server, Dir::Uni, frame),
@@ -40,7 +40,7 @@ impl Sender {
         }
     }
 
-    /// When the policy wants to be asked.
+    /// When the policy is to be called.
     pub(super) fn policy_time(&self) -> Option<Instant> {
         let Protector::Reinject(policy) = &self.protector else {
             return None;
@@ -53,7 +53,7 @@ impl Sender {
         })
     }
 
-    /// There is nothing to send: does the policy have a copy for it? True if so.
+    /// Requests a copy from the policy when there is nothing else to send. True if there is one.
     pub(super) fn use_spare_room(&mut self, now: Instant) -> bool {
         let wants = self
             .policy_mut()
@@ -64,7 +64,7 @@ impl Sender {
         !self.copies.is_empty()
     }
 
-    /// Asks the policy for copies.
+    /// Requests copies from the policy.
     pub(super) fn consult(&mut self, now: Instant, occasion: Occasion) {
         let view = self.path_view();
         let Protector::Reinject(policy) = &mut self.protector else {

@@ -1,7 +1,7 @@
 //! The sending end of a session.
 //!
-//! This file has its state and what the driver calls; how acknowledgements are worked through is in
-//! `acks`, what is sent next in `transmit`, retransmission by batch in `batches`, and the hosting of
+//! This file has the state and the driver's interface; acknowledgements are processed in `acks`,
+//! packets chosen in `transmit`, retransmission by batch is in `batches`, and the hosting of
 //! re-injection policies in `hosting`.
 
 mod acks;
@@ -32,9 +32,9 @@ use transmit::{Job, ParityJob, WindowEntry};
 
 pub use stats::{Recovery, SenderStats};
 
-/// How long a frame whose deadline has passed is remembered.
+/// How long a frame is stored after its deadline.
 const LATE_MEMORY: Duration = Duration::from_secs(1);
-/// No deadline: as good as for ever.
+/// No deadline: practically infinite.
 const NO_DEADLINE: Duration = Duration::from_secs(3600);
 
 /// Sends frames; see [`crate::session`].
@@ -42,32 +42,32 @@ const NO_DEADLINE: Duration = Duration::from_secs(3600);
 pub struct Sender {
     config: SessionConfig,
     protector: Protector,
-    /// Start of the stream: frames' times count from here.
+    /// Start of the stream, origin of frame times.
     epoch: Instant,
     frames: Frames,
     ledger: Ledger,
     rtt: RttEstimate,
-    /// Time that a packet of a burst adds at the receiver, once it was seen.
+    /// Spacing of packets of a burst at the receiver, once measured.
     dispersion: Duration,
-    /// Retransmissions, and repair that goes with them.
+    /// Retransmissions, and their repair packets.
     urgent: VecDeque<Job>,
-    /// Replicas that a policy asked for.
+    /// Replicas requested by a policy.
     copies: VecDeque<Job>,
     /// New frames.
     fresh: VecDeque<Job>,
-    /// Frames that parity covers.
+    /// Frames covered by parity.
     window: VecDeque<WindowEntry>,
-    /// When the pacer lets the next packet go.
+    /// When the pacer permits the next packet.
     release: Instant,
-    /// When the driver last asked for a packet.
+    /// When the driver last polled for a packet.
     last_polled: Instant,
     last_sent: Instant,
     last_ack: Option<(Instant, u64)>,
     probes: u32,
-    /// Last time that a policy was asked because its timer had run out.
+    /// Last time that a policy was called by its timer.
     policy_asked: Option<Instant>,
     wants_key_frame: bool,
-    /// The next key frame is a new beginning.
+    /// The next key frame restarts the stream.
     restart: bool,
     stats: SenderStats,
     settled: Vec<Settled>,
@@ -106,7 +106,7 @@ impl Sender {
         })
     }
 
-    /// A frame was encoded; frames come in order, from index 0.
+    /// Adds an encoded frame; frames must be in order, from index 0.
     pub fn push_frame(&mut self, now: Instant, frame: &Frame) -> Result<(), SessionError> {
         let expected = self.frames.next_index();
         if frame.index != expected {
@@ -144,12 +144,12 @@ impl Sender {
         Ok(())
     }
 
-    /// True once whenever the encoder should make its next frame a key frame.
+    /// True once when the encoder should make its next frame a key frame.
     pub fn take_key_frame_request(&mut self) -> bool {
         std::mem::take(&mut self.wants_key_frame)
     }
 
-    /// A datagram came from the receiver. One that isn't understood is ignored after the error.
+    /// Processes a datagram of the receiver. A malformed one is ignored after the error.
     pub fn handle_datagram(&mut self, now: Instant, bytes: &[u8]) -> Result<(), PacketError> {
         match Feedback::parse(bytes)? {
             Feedback::Ack(ack) => self.on_ack(now, &ack),
@@ -162,14 +162,15 @@ impl Sender {
         Ok(())
     }
 
-    /// When [`Sender::handle_timeout`] is to be called next, unless something else happens first.
+    /// When [`Sender::handle_timeout`] must be called next, unless another call precedes it.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let waits = !(self.urgent.is_empty() && self.copies.is_empty() && self.fresh.is_empty());
         let wants_room = match &self.protector {
             Protector::Reinject(policy) => !policy.is_inert() && policy.wants_spare_room(),
             _ => false,
         };
-        // What could leave when it was last polled has left, or the policy didn't want to use it.
+        // Packets that could be sent at the last poll were sent, or the policy didn't use the
+        // opportunity.
         let is_held = self.config.pacing.is_some() && self.release > self.last_polled;
         let pacing = (is_held && (waits || wants_room)).then_some(self.release);
         [
@@ -184,7 +185,7 @@ impl Sender {
         .min()
     }
 
-    /// The time that [`Sender::poll_timeout`] gave has come.
+    /// The time of [`Sender::poll_timeout`] was reached.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.policy_time().is_some_and(|at| at <= now) {
             self.policy_asked = Some(now);
@@ -200,12 +201,12 @@ impl Sender {
         self.flush_batches(now);
     }
 
-    /// What was sent and what became of it.
+    /// The statistics.
     pub fn stats(&self) -> &SenderStats {
         &self.stats
     }
 
-    /// The round-trip time as it is seen at present.
+    /// The present round-trip time estimate.
     pub fn rtt(&self) -> &RttEstimate {
         &self.rtt
     }
@@ -231,7 +232,7 @@ impl Sender {
         (born + deadline).saturating_since(now)
     }
 
-    /// Whether what is sent now of a frame encoded at `born` can be in time.
+    /// Whether data sent now of a frame encoded at `born` can be in time.
     fn can_be_in_time(&self, now: Instant, born: Instant) -> bool {
         let Some(deadline) = self.config.deadline else {
             return true;
@@ -266,7 +267,7 @@ impl Sender {
         self.frames.forget(now, kept);
     }
 
-    /// Gives up what isn't acknowledged of a frame.
+    /// Abandons the unacknowledged packets of a frame.
     fn abandon_frame(&mut self, now: Instant, index: u64) {
         let count = self
             .frames
@@ -321,7 +322,7 @@ impl Sender {
         self.stats.key_frames_requested += 1;
     }
 
-    /// Queues what the scheme sends with a new frame.
+    /// Queues the scheme's redundancy for a new frame.
     fn protect(&mut self, now: Instant, frame: &Frame, cut: Cut, restart: bool) {
         let packets = cut.packets() as usize;
         let timing = self.timing();
@@ -343,7 +344,7 @@ impl Sender {
         self.queue_repairs(frame.index, repairs, false);
     }
 
-    /// Queues repair packets for a frame, as many as its code has left.
+    /// Queues repair packets for a frame, within the limit of its code.
     fn queue_repairs(&mut self, index: u64, count: usize, urgent: bool) {
         let Some(frame) = self.frames.get_mut(index) else {
             return;
@@ -378,7 +379,7 @@ impl Sender {
             .extend(jobs.into_iter().map(|job| Job::Parity(Box::new(job))));
     }
 
-    /// A datum is there: `by` which copy, sent when; `None` if the code restored it.
+    /// A data range was received: `by` which copy, sent when; `None` if the code restored it.
     fn count_recovery(&mut self, index: u64, number: u32, by: Option<(Copied, Instant)>) {
         let Some(packet) = self.frames.packet(index, number) else {
             return;

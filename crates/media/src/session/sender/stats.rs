@@ -1,4 +1,4 @@
-//! What a sender counts.
+//! Statistics of a sender.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use swiftwater_quic::policy::Copied;
 
 use crate::cost::Cost;
 
-/// Data that was sent again and is known to have arrived.
+/// A data range that was retransmitted and has arrived.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Recovery {
     /// Index of its frame.
@@ -26,8 +26,8 @@ pub struct Recovery {
 }
 
 impl Recovery {
-    /// Whether its first retransmission was of no use: the AutoRec paper's recovery latency is the
-    /// mean over such data.
+    /// Whether its first retransmission was lost: the AutoRec paper's recovery latency is the mean
+    /// over such data.
     pub fn is_repeated(&self) -> bool {
         match self.by {
             Some(Copied::Original | Copied::Retransmission(1)) | None => false,
@@ -35,7 +35,7 @@ impl Recovery {
         }
     }
 
-    /// Whether recovery took as long as another detection, or longer: the AutoRec paper's
+    /// Whether recovery took at least as long as another detection: the AutoRec paper's
     /// deterioration.
     pub fn is_deteriorated(&self) -> bool {
         let latency = self.latency.unwrap_or_default();
@@ -43,7 +43,7 @@ impl Recovery {
     }
 }
 
-/// What was sent and what became of it.
+/// Statistics of a sender.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SenderStats {
     /// Frames.
@@ -60,18 +60,18 @@ pub struct SenderStats {
     pub repair_packets: u64,
     /// Packets declared lost.
     pub packets_lost: u64,
-    /// Packets that were acknowledged after that.
+    /// Packets declared lost and acknowledged later.
     pub spurious_losses: u64,
     /// Retransmissions because of a probe timeout.
     pub probes: u64,
-    /// Packets' worth of frames given up: too late, or dropped by the key-frame rule.
+    /// Packets of frames that were abandoned: too late, or dropped by the key-frame rule.
     pub abandoned_packets: u64,
-    /// How often a key frame was asked for.
+    /// Requests for key frames.
     pub key_frames_requested: u64,
-    /// Data that was sent again, whether or not it arrived.
+    /// Data ranges retransmitted, whether or not they arrived.
     pub lost_data: u64,
-    /// Data that was sent again and arrived, in the order in which that became known.
+    /// Data ranges retransmitted and received, in the order of detection.
     pub recoveries: Vec<Recovery>,
-    /// Bytes by purpose; headers are the session's own, without IP and UDP.
+    /// Bytes by purpose; headers are those of the session, without IP and UDP.
     pub cost: Cost,
 }

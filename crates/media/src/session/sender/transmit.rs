@@ -1,5 +1,5 @@
-//! What leaves next, and how it is put into a packet. Retransmissions go first, then replicas, then
-//! new frames with the repair that belongs to them.
+//! Selection and encoding of the next packet: retransmissions first, then replicas, then new frames
+//! with their repair packets.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,7 +17,7 @@ use crate::session::content::Cut;
 use crate::session::ledger::{Content, Copy};
 use crate::session::packet::{Header, Kind};
 
-/// Something that waits to be sent.
+/// A pending packet.
 #[derive(Debug)]
 pub(super) enum Job {
     First {
@@ -40,7 +40,7 @@ pub(super) enum Job {
     Parity(Box<ParityJob>),
 }
 
-/// A frame that parity of later frames covers.
+/// A frame covered by the parity of later frames.
 #[derive(Clone, Debug)]
 pub(super) struct WindowEntry {
     frame: Frame,
@@ -48,7 +48,7 @@ pub(super) struct WindowEntry {
     late_packets: u16,
 }
 
-/// A parity packet to be sent.
+/// A pending parity packet.
 #[derive(Debug)]
 pub(super) struct ParityJob {
     parity: Parity,
@@ -56,12 +56,12 @@ pub(super) struct ParityJob {
     packets: u16,
     /// Bytes of its payload.
     len: usize,
-    /// How the frames it covers are cut.
+    /// The divisions of the covered frames.
     cuts: Vec<(u64, Cut)>,
 }
 
 impl ParityJob {
-    /// Adds a frame to `window` and makes its parity.
+    /// Adds a frame to `window` and creates its parity.
     pub(super) fn for_frame(
         window: &mut VecDeque<WindowEntry>,
         frame: &Frame,
@@ -124,7 +124,7 @@ impl ParityJob {
 }
 
 impl Sender {
-    /// The next packet to send; `None` if nothing may be sent at `now`.
+    /// The next packet to send; `None` if none may be sent at `now`.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
         self.last_polled = now;
         if self.config.pacing.is_some() && self.release > now {
@@ -135,7 +135,7 @@ impl Sender {
             let job = self.urgent.pop_front();
             let job = job.or_else(|| self.copies.pop_front());
             let Some(job) = job.or_else(|| self.fresh.pop_front()) else {
-                // Once is enough: a policy that asks only for what isn't wanted gets no say.
+                // Once suffices: a policy that requests only unneeded copies is not called again.
                 if asked || !self.use_spare_room(now) {
                     return None;
                 }
@@ -274,7 +274,7 @@ impl Sender {
         Some(self.packet(now, &header, window, job.len, content, || job.content()))
     }
 
-    /// Puts a packet together and notes that it was sent.
+    /// Encodes a packet and records it as sent.
     fn packet(
         &mut self,
         now: Instant,
@@ -315,7 +315,7 @@ impl Sender {
         Datagram { bytes, size }
     }
 
-    /// Tells the policy that a packet with data left.
+    /// Reports a sent data packet to the policy.
     fn tell_sent(
         &mut self,
         now: Instant,
