@@ -8,6 +8,7 @@ use std::time::Duration;
 use swiftwater_congestion::ControllerFactory;
 use swiftwater_units::{Bandwidth, ByteCount};
 
+use crate::address_token::UsedTokens;
 use crate::cid::ConnectionIdGenerator;
 use crate::crypto::{ClientCrypto, EndpointKey, ServerCrypto};
 use crate::endpoint::AcceptPolicy;
@@ -261,9 +262,10 @@ pub struct ServerConfig {
     pub transport: Arc<TransportConfig>,
     /// When clients must prove their address before state is kept for them.
     pub retry: RetryPolicy,
-    /// How long a token of a Retry is good; default 15 s.
+    /// How long a token of a Retry is valid; default 15 s. It is valid once.
     pub retry_token_lifetime: Duration,
-    /// How long a token for a later connection is good; default 2 weeks. Zero issues none.
+    /// How long a token for a later connection (`NEW_TOKEN`) is valid; default 2 weeks. It is valid once
+    /// ([`EndpointConfig::used_tokens`]). Zero issues none.
     pub address_token_lifetime: Duration,
     /// What to do with data that clients send before the handshake is complete (0-RTT); default
     /// [`EarlyData::Reject`]. To accept them, the TLS adapter must give out tickets that permit it.
@@ -365,8 +367,15 @@ pub struct EndpointConfig {
     pub cids: Option<Arc<dyn ConnectionIdGenerator>>,
     /// Which of the workers that share an address this is; default the only one.
     pub worker: Worker,
-    /// Makes reset tokens and address tokens.
+    /// Makes reset tokens and address validation tokens.
     pub key: Arc<dyn EndpointKey>,
+    /// Which address validation tokens clients have used, so that each validates an address once; default
+    /// 4 MiB of memory, taken when the first token is used ([`UsedTokens`]). Clones of the configuration
+    /// share it, as workers and endpoints with the same key must. Servers that accept more than 699,050
+    /// connections with a token or after a Retry within
+    /// [`address_token_lifetime`](ServerConfig::address_token_lifetime) may need more than the default
+    /// to honour each token: 6 bytes for each such connection.
+    pub used_tokens: Arc<UsedTokens>,
     /// Connections kept at once, by all workers together; default 1,000,000. Each worker has an equal
     /// share, and refuses new ones beyond it.
     pub max_connections: usize,
@@ -444,6 +453,7 @@ impl EndpointConfig {
             cids: None,
             worker: Worker::default(),
             key,
+            used_tokens: Arc::default(),
             max_connections: 1_000_000,
             max_handshakes: 10_000,
             versions: vec![swiftwater_wire::VERSION_1, swiftwater_wire::VERSION_2],

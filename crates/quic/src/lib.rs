@@ -25,6 +25,7 @@
 
 mod ack_frequency;
 mod address_shares;
+mod address_token;
 mod cid;
 mod config;
 mod connection;
@@ -50,6 +51,7 @@ mod transmit;
 mod zero_rtt_limits;
 
 pub use address_shares::{AddressShares, ClientNetwork, ShareError};
+pub use address_token::UsedTokens;
 pub use cid::{
     ConnectionIdGenerator, QuicLbCids, QuicLbCodec, QuicLbError, QuicLbFormat, QuicLbId,
     RandomCids, WorkerCids,

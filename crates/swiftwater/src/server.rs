@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 use swiftwater_http::tcp::Certificates;
 use swiftwater_net::{Acceptor, Connection, Endpoint};
-use swiftwater_quic::{AcceptPolicy, ConnectionIdGenerator, EarlyData, RetryPolicy, ServerConfig};
+use swiftwater_quic::units::ByteCount;
+use swiftwater_quic::{
+    AcceptPolicy, ConnectionIdGenerator, EarlyData, RetryPolicy, ServerConfig, UsedTokens,
+};
 use swiftwater_tls::rustls::server::ResolvesServerCert;
 use swiftwater_tls::{DevCertificate, EndpointSecrets, ServerTls, Tickets};
 
@@ -56,6 +59,7 @@ pub struct ServerSide {
     retry: RetryPolicy,
     max_connections: Option<usize>,
     share_by_address: bool,
+    used_tokens: Arc<UsedTokens>,
     tickets: Tickets,
     early_data: EarlyData,
     half_rtt: bool,
@@ -83,6 +87,7 @@ impl Server {
             retry: RetryPolicy::Above(1000),
             max_connections: None,
             share_by_address: true,
+            used_tokens: Arc::default(),
             tickets: Tickets::SingleUse { capacity: 4096 },
             early_data: EarlyData::Reject,
             half_rtt: false,
@@ -234,6 +239,16 @@ impl ServerBuilder {
         self
     }
 
+    /// Remembers with this much memory which address validation tokens clients have used, so that each
+    /// validates an address once; default 4 MiB, taken when the first one is used
+    /// ([`EndpointConfig::used_tokens`](swiftwater_quic::EndpointConfig::used_tokens)). Servers that are
+    /// bound by clones of the builder share the record.
+    #[must_use]
+    pub fn token_memory(mut self, memory: ByteCount) -> Self {
+        self.side.used_tokens = Arc::new(UsedTokens::new(memory));
+        self
+    }
+
     /// Serves with this many workers, each with a socket, a thread and connections of its own; 0
     /// takes as many as there are processors. Default 1, which runs on the caller's runtime. For
     /// servers that one processor can't serve; see [`Endpoint::bind`].
@@ -299,6 +314,7 @@ impl ServerBuilder {
             options.endpoint.key = secrets;
         }
         options.endpoint.share_by_address = self.side.share_by_address;
+        options.endpoint.used_tokens = self.side.used_tokens;
         if let Some(limit) = self.side.max_connections {
             options.endpoint.max_connections = limit;
         }

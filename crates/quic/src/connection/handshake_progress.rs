@@ -82,7 +82,7 @@ impl Connection {
         if lifetime.is_none_or(|lifetime| lifetime.is_zero()) {
             return;
         }
-        let token = crate::endpoint::issue_address_token(
+        let token = crate::address_token::issue_address_token(
             &*self.identity.key,
             &mut self.identity.random.generator,
             now,

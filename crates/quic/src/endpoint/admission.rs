@@ -10,20 +10,19 @@ use std::sync::Arc;
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 use swiftwater_units::{Instant, PathId, Side};
-use swiftwater_wire::PreferredAddress;
 use swiftwater_wire::{
-    ConnectionId, ErrorCode, PacketType, PartialHeader, PlainFirstByte, RETRY_TAG_LEN, Reader,
-    TruncatedPacketNumber, Writer, write_retry,
+    ConnectionId, ErrorCode, PacketType, PartialHeader, PlainFirstByte, PreferredAddress,
+    RETRY_TAG_LEN, Reader, TransportParameters, TruncatedPacketNumber, Writer, write_retry,
 };
 
 use super::accept::{Decision, Incoming};
 use super::close::Refusal;
 use super::routing::ConnectionHandle;
 use super::shares::Shares;
-use super::token::{self, Lifetimes, Presented, Verdict};
 use super::{
     Endpoint, FIRST_DST_CID_LEN, MIN_INITIAL_DATAGRAM, Routed, dropped, parameters, respond,
 };
+use crate::address_token::{Presented, TokenLifetimes, TokenVerdict};
 use crate::cid::random_cid;
 use crate::config::{EarlyData, RetryPolicy, ServerConfig, TransportConfig};
 use crate::connection::{Connection, ConnectionSetup};
@@ -31,22 +30,33 @@ use crate::crypto::Keys;
 use crate::handshake::{Crypto, Grease, Opening};
 use crate::transmit::DatagramMeta;
 
-/// A client's first packet that has passed the first checks.
+/// A client's Initial that may start a connection.
 struct Attempt<'a> {
     now: Instant,
     meta: &'a DatagramMeta,
     server: Arc<ServerConfig>,
     /// Configuration of the connection.
     transport: Arc<TransportConfig>,
-    /// The program wants it refused.
+    /// The accept policy refuses the connection.
     refused: bool,
+    /// The client's address must be validated before state is kept for the connection.
+    retry_required: bool,
     header: PartialHeader,
     datagram: &'a [u8],
-    verdict: Verdict,
+    token: TokenVerdict,
+}
+
+impl Attempt<'_> {
+    /// True if the client is to validate its address by a Retry. One that answers a Retry would ignore
+    /// another (RFC 9000, section 17.2.5.2): if its token has been used it goes on without validation.
+    fn needs_retry(&self) -> bool {
+        let validated = self.token.validating().is_some();
+        self.retry_required && !validated && !self.token.answers_retry()
+    }
 }
 
 impl Endpoint {
-    /// Decides about a datagram with a long header of a version that we speak and without a
+    /// Decides about a datagram with a long header, of a version that we speak, that belongs to no
     /// connection.
     pub(super) fn admit(
         &mut self,
@@ -58,72 +68,94 @@ impl Endpoint {
         let Some(server) = self.server.clone() else {
             return dropped(&mut self.stats.dropped_not_accepting);
         };
-        let Ok(header) = PartialHeader::parse(datagram, self.cids.len()) else {
-            return dropped(&mut self.stats.dropped_malformed);
+        let Some(header) = self.first_initial(now, meta, datagram, server.early_data) else {
+            return Routed::Dropped;
         };
-        if !header.quic_bit && !self.config.grease {
-            return dropped(&mut self.stats.dropped_malformed);
-        }
-        if header.packet_type == PacketType::ZeroRtt && server.early_data == EarlyData::Accept {
-            let kept = (self.early_packets).keep(now, meta, &header.dst_cid, datagram);
-            if kept {
-                self.stats.early_kept += 1;
-                return Routed::Dropped;
+        let mut attempt = Attempt {
+            now,
+            meta,
+            token: self.check_token(now, meta, &header, datagram, &server),
+            transport: Arc::clone(&server.transport),
+            refused: false,
+            retry_required: self.requires_retry(server.retry),
+            server,
+            header,
+            datagram,
+        };
+        match self.ask_accept_policy(&attempt) {
+            Decision::Accept => {}
+            Decision::AcceptWith(transport) => attempt.transport = transport,
+            Decision::Retry => attempt.retry_required = true,
+            Decision::Refuse => {
+                attempt.refused = true;
+                attempt.retry_required = false;
             }
+            Decision::Ignore => return dropped(&mut self.stats.ignored),
         }
-        if header.packet_type != PacketType::Initial {
-            return dropped(&mut self.stats.dropped_unknown);
+        if attempt.needs_retry() {
+            return self.send_retry(&attempt, out);
         }
-        if datagram.len() < MIN_INITIAL_DATAGRAM {
-            return dropped(&mut self.stats.dropped_too_short);
-        }
-        // Our own Retry asks for an ID of that length too.
-        if header.dst_cid.len() < FIRST_DST_CID_LEN {
-            return dropped(&mut self.stats.dropped_malformed);
-        }
+        self.decide(&mut attempt, out)
+    }
+
+    /// The header of an Initial that may start a connection. Other datagrams are counted and dropped;
+    /// 0-RTT packets are kept for a moment if they may be accepted.
+    fn first_initial(
+        &mut self,
+        now: Instant,
+        meta: &DatagramMeta,
+        datagram: &[u8],
+        early_data: EarlyData,
+    ) -> Option<PartialHeader> {
+        let header = PartialHeader::parse(datagram, self.cids.len())
+            .ok()
+            .filter(|header| header.quic_bit || self.config.grease);
+        let Some(header) = header else {
+            self.stats.dropped_malformed += 1;
+            return None;
+        };
+        let counter = if header.packet_type == PacketType::ZeroRtt
+            && early_data == EarlyData::Accept
+            && (self.early_packets).keep(now, meta, &header.dst_cid, datagram)
+        {
+            &mut self.stats.early_kept
+        } else if header.packet_type != PacketType::Initial {
+            &mut self.stats.dropped_unknown
+        } else if datagram.len() < MIN_INITIAL_DATAGRAM {
+            &mut self.stats.dropped_too_short
+        } else if header.dst_cid.len() < FIRST_DST_CID_LEN {
+            // The connection IDs of our Retry packets are that long too.
+            &mut self.stats.dropped_malformed
+        } else {
+            return Some(header);
+        };
+        *counter += 1;
+        None
+    }
+
+    /// What the token of a client's Initial proves.
+    fn check_token(
+        &mut self,
+        now: Instant,
+        meta: &DatagramMeta,
+        header: &PartialHeader,
+        datagram: &[u8],
+        server: &ServerConfig,
+    ) -> TokenVerdict {
         let presented = Presented {
             now,
             remote: meta.remote,
             version: header.version,
             dst_cid: header.dst_cid,
         };
-        let lifetimes = Lifetimes {
-            retry: server.retry_token_lifetime,
-            address: server.address_token_lifetime,
-        };
         let token = datagram.get(header.token.clone()).unwrap_or_default();
-        let verdict = token::check(&*self.config.key, token, &presented, &lifetimes);
-        let mut attempt = Attempt {
-            now,
-            meta,
-            transport: Arc::clone(&server.transport),
-            refused: false,
-            server,
-            header,
-            datagram,
-            verdict,
-        };
-        let wants_retry = match self.ask(&attempt) {
-            Decision::Accept => self.wants_retry(attempt.server.retry),
-            Decision::AcceptWith(transport) => {
-                attempt.transport = transport;
-                self.wants_retry(attempt.server.retry)
-            }
-            Decision::Retry => true,
-            Decision::Refuse => {
-                attempt.refused = true;
-                false
-            }
-            Decision::Ignore => return dropped(&mut self.stats.ignored),
-        };
-        if verdict == Verdict::Nothing && wants_retry {
-            return self.send_retry(&attempt, out);
-        }
-        self.decide(&attempt, out)
+        let verdict = self.tokens.check(token, &presented, &lifetimes(server));
+        self.stats.used_tokens += u64::from(verdict.is_used());
+        verdict
     }
 
-    /// What the program says to it, if it wants to be asked.
-    fn ask(&self, attempt: &Attempt<'_>) -> Decision {
+    /// What the accept policy decides, if the server has one.
+    fn ask_accept_policy(&self, attempt: &Attempt<'_>) -> Decision {
         let Some(policy) = &attempt.server.accept else {
             return Decision::Accept;
         };
@@ -131,17 +163,14 @@ impl Endpoint {
             remote: attempt.meta.remote,
             local_ip: attempt.meta.local_ip,
             version: attempt.header.version,
-            address_validated: matches!(attempt.verdict, Verdict::Address | Verdict::Retry { .. }),
-            retried: matches!(
-                attempt.verdict,
-                Verdict::Retry { .. } | Verdict::InvalidRetry
-            ),
+            address_validated: attempt.token.validating().is_some(),
+            retried: attempt.token.answers_retry(),
             connections: self.routes.connections(),
             handshakes: self.routes.handshakes(),
         })
     }
 
-    fn wants_retry(&self, policy: RetryPolicy) -> bool {
+    fn requires_retry(&self, policy: RetryPolicy) -> bool {
         match policy {
             RetryPolicy::Never => false,
             RetryPolicy::Above(limit) => {
@@ -152,7 +181,7 @@ impl Endpoint {
         }
     }
 
-    /// Asks the client to come back with a token (RFC 9000, section 8.1.2).
+    /// Sends the client a token with which it validates its address (RFC 9000, section 8.1.2).
     fn send_retry(&mut self, attempt: &Attempt<'_>, out: &mut [u8]) -> Routed {
         let header = &attempt.header;
         let src = if self.cids.len() >= FIRST_DST_CID_LEN {
@@ -160,8 +189,7 @@ impl Endpoint {
         } else {
             random_cid(&mut self.rng, FIRST_DST_CID_LEN)
         };
-        let token = token::issue_retry_token(
-            &*self.config.key,
+        let token = self.tokens.issue_retry_token(
             &mut self.rng,
             attempt.now,
             header.version,
@@ -169,7 +197,7 @@ impl Endpoint {
             [header.dst_cid, src],
         );
         let size = 7 + header.src_cid.len() + src.len() + token.len() + RETRY_TAG_LEN;
-        // The token is the key's; however long it is, the answer must not amplify.
+        // The key decides how long a token is; the answer must not amplify in any case.
         if size >= attempt.datagram.len() || size > out.len() {
             return dropped(&mut self.stats.dropped_no_room);
         }
@@ -183,7 +211,7 @@ impl Endpoint {
     }
 
     /// Authenticates the packet, then accepts or refuses the connection.
-    fn decide(&mut self, attempt: &Attempt<'_>, out: &mut [u8]) -> Routed {
+    fn decide(&mut self, attempt: &mut Attempt<'_>, out: &mut [u8]) -> Routed {
         let header = &attempt.header;
         let primitives = attempt.server.crypto.primitives();
         let keys = primitives.initial_keys(header.version, &header.dst_cid, Side::Server);
@@ -192,28 +220,24 @@ impl Endpoint {
             .get(..header.packet_len)
             .unwrap_or_default();
         if !is_authentic(&mut self.scratch, &keys, packet, header.pn_offset) {
-            // A first packet that a client didn't make up the ID of: it is for the connection of
-            // another worker, whose keys differ.
+            // The destination may be an ID that another worker issued: then the packet belongs to a
+            // connection there, and its keys derive from another ID.
             return match self.cids.other_worker(header.dst_cid.as_bytes()) {
                 Some(worker) => self.hand_over(worker),
                 None => dropped(&mut self.stats.dropped_unauthenticated),
             };
         }
-        if attempt.verdict == Verdict::InvalidRetry {
-            self.stats.invalid_tokens += 1;
-            return self.refuse(attempt, &keys, ErrorCode::INVALID_TOKEN, out);
+        if let Some(code) = self.refusal(attempt) {
+            return self.refuse(attempt, &keys, code, out);
         }
-        self.stats.turned_away += u64::from(self.refusing);
-        let worker = self.config.worker;
-        let full = self.refusing
-            || attempt.refused
-            || self.routes.connections() >= worker.share(self.config.max_connections)
-            || self.routes.handshakes() >= worker.share(self.config.max_handshakes)
-            || (self.cids.len() == 0 && self.routes.has_remote(attempt.meta.remote));
-        let Some(local_cid) = self.fresh_cid().filter(|_| !full) else {
+        let Some(local_cid) = self.fresh_cid() else {
             self.stats.refused += 1;
             return self.refuse(attempt, &keys, ErrorCode::CONNECTION_REFUSED, out);
         };
+        self.use_token(attempt);
+        if attempt.needs_retry() {
+            return self.send_retry(attempt, out);
+        }
         let client = attempt.meta.remote.ip();
         if let Some(shares) = &mut self.shares
             && !shares.acquire(client)
@@ -227,7 +251,36 @@ impl Endpoint {
         Routed::NewConnection { handle, connection }
     }
 
-    /// Tells the client that it gets no connection. The caller counts why.
+    /// Why the connection is refused, if it is, apart from shares of the client's address; counted.
+    fn refusal(&mut self, attempt: &Attempt<'_>) -> Option<ErrorCode> {
+        if attempt.token == TokenVerdict::InvalidRetry {
+            self.stats.invalid_tokens += 1;
+            return Some(ErrorCode::INVALID_TOKEN);
+        }
+        self.stats.turned_away += u64::from(self.refusing);
+        let worker = self.config.worker;
+        let full = self.refusing
+            || attempt.refused
+            || self.routes.connections() >= worker.share(self.config.max_connections)
+            || self.routes.handshakes() >= worker.share(self.config.max_handshakes)
+            || (self.cids.len() == 0 && self.routes.has_remote(attempt.meta.remote));
+        self.stats.refused += u64::from(full);
+        full.then_some(ErrorCode::CONNECTION_REFUSED)
+    }
+
+    /// Records the use of the client's token. Another worker may have done so since it was checked: then
+    /// it no longer validates the address.
+    fn use_token(&mut self, attempt: &mut Attempt<'_>) {
+        let lifetimes = lifetimes(&attempt.server);
+        if let Some(token) = attempt.token.validating()
+            && !self.tokens.use_up(attempt.now, token, &lifetimes)
+        {
+            attempt.token = attempt.token.once_used();
+            self.stats.used_tokens += 1;
+        }
+    }
+
+    /// Answers the client's Initial with CONNECTION_CLOSE. The caller counts why.
     fn refuse(
         &mut self,
         attempt: &Attempt<'_>,
@@ -264,74 +317,84 @@ impl Endpoint {
         local_cid: ConnectionId,
     ) -> (ConnectionHandle, Box<Connection>) {
         let Attempt {
-            now,
-            meta,
-            server,
-            transport,
-            header,
-            verdict,
-            ..
+            now, meta, server, ..
         } = attempt;
-        let (original_dst_cid, retry_src_cid) = match *verdict {
-            Verdict::Retry { original_dst_cid } => (original_dst_cid, Some(header.dst_cid)),
-            _ => (header.dst_cid, None),
-        };
-        let grease = self.config.grease;
-        let mut local_parameters = parameters::local_parameters(transport, local_cid, grease);
-        local_parameters.original_destination_connection_id = Some(original_dst_cid);
-        local_parameters.retry_source_connection_id = retry_src_cid;
-        local_parameters.stateless_reset_token =
-            (!local_cid.is_empty()).then(|| self.config.key.reset_token(&local_cid));
+        let first_dst = attempt.header.dst_cid;
+        let retry_src_cid = attempt.token.original_dst_cid().map(|_| first_dst);
+        let original_dst_cid = attempt.token.original_dst_cid().unwrap_or(first_dst);
         let preferred_cid = self.preferred_cid();
-        local_parameters.preferred_address = preferred_cid.map(|cid| PreferredAddress {
-            ipv4: self.config.preferred_address.ipv4,
-            ipv6: self.config.preferred_address.ipv6,
-            cid,
-            reset_token: self.config.key.reset_token(&cid),
-        });
         let mut rng = ChaCha20Rng::from_rng(&mut self.rng);
+        let grease = self.config.grease;
         let opening = Opening {
             crypto: Crypto::Server(server.crypto.clone()),
-            parameters: local_parameters,
+            parameters: TransportParameters {
+                original_destination_connection_id: Some(original_dst_cid),
+                retry_source_connection_id: retry_src_cid,
+                ..self.server_parameters(&attempt.transport, local_cid, preferred_cid)
+            },
             versions: self.versions(),
             early_data: server.early_data == EarlyData::Accept,
             grease: grease.then(|| Grease::new(&mut rng)),
         };
-        let early_packets = self.early_packets.take(*now, meta.remote, &header.dst_cid);
-
-        let handle = self
-            .routes
-            .add_incoming(meta.remote, local_cid, header.dst_cid);
+        let handle = self.routes.add_incoming(meta.remote, local_cid, first_dst);
         if let Some(cid) = preferred_cid {
             self.routes.add_cid(handle, cid);
         }
         let setup = ConnectionSetup {
             side: Side::Server,
-            version: header.version,
-            transport: Arc::clone(transport),
+            version: attempt.header.version,
+            transport: Arc::clone(&attempt.transport),
             opening,
             session: None,
             primitives: server.crypto.primitives(),
             key: self.config.key.clone(),
             cids: self.cids.clone(),
             local_cid,
-            remote_cid: header.src_cid,
+            remote_cid: attempt.header.src_cid,
             original_dst_cid,
             retry_src_cid,
-            initial_keys_cid: header.dst_cid,
+            initial_keys_cid: first_dst,
             initial_keys,
             preferred_cid,
             address: meta.path(),
-            address_validated: *verdict != Verdict::Nothing,
+            address_validated: attempt.token.validating().is_some(),
             token: Vec::new(),
             rng,
             grease,
             address_token_lifetime: Some(server.address_token_lifetime)
                 .filter(|lifetime| !lifetime.is_zero()),
             half_rtt: server.half_rtt,
-            early_packets,
+            early_packets: self.early_packets.take(*now, meta.remote, &first_dst),
         };
         (handle, Box::new(Connection::new(*now, setup)))
+    }
+
+    /// The transport parameters of a server, apart from those that repeat what the client sent.
+    fn server_parameters(
+        &self,
+        transport: &TransportConfig,
+        local_cid: ConnectionId,
+        preferred_cid: Option<ConnectionId>,
+    ) -> TransportParameters {
+        let reset_token = |cid: &ConnectionId| self.config.key.reset_token(cid);
+        TransportParameters {
+            stateless_reset_token: (!local_cid.is_empty()).then(|| reset_token(&local_cid)),
+            preferred_address: preferred_cid.map(|cid| PreferredAddress {
+                ipv4: self.config.preferred_address.ipv4,
+                ipv6: self.config.preferred_address.ipv6,
+                cid,
+                reset_token: reset_token(&cid),
+            }),
+            ..parameters::local_parameters(transport, local_cid, self.config.grease)
+        }
+    }
+}
+
+/// How long the server's tokens are valid.
+fn lifetimes(server: &ServerConfig) -> TokenLifetimes {
+    TokenLifetimes {
+        retry: server.retry_token_lifetime,
+        address: server.address_token_lifetime,
     }
 }
 

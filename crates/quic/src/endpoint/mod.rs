@@ -19,7 +19,6 @@ mod shares;
 mod stats;
 #[cfg(test)]
 mod tests;
-mod token;
 mod version;
 
 use std::net::SocketAddr;
@@ -30,6 +29,7 @@ use rand_core::SeedableRng;
 use swiftwater_units::{Instant, PathId, Side};
 use swiftwater_wire::{ConnectionId, InvariantHeader, PacketType, PartialHeader, VERSION_1};
 
+use crate::address_token::TokenValidator;
 use crate::cid::{CidSource, random_cid};
 use crate::config::{ClientConfig, EndpointConfig, ServerConfig};
 use crate::connection::{Connection, ConnectionSetup, EndpointEvent};
@@ -44,7 +44,6 @@ use shares::Shares;
 pub use accept::{AcceptPolicy, Decision, Incoming};
 pub use routing::ConnectionHandle;
 pub use stats::EndpointStats;
-pub(crate) use token::issue_address_token;
 
 /// Smallest datagram that may start a connection, bytes (RFC 9000, section 14.1).
 const MIN_INITIAL_DATAGRAM: usize = 1200;
@@ -70,6 +69,7 @@ pub struct Endpoint {
     stats: EndpointStats,
     reset_rate: ResetRate,
     shares: Option<Shares>,
+    tokens: TokenValidator,
     early_packets: EarlyPackets,
     /// Where the first packet of a would-be connection is opened for a check.
     scratch: Vec<u8>,
@@ -120,6 +120,7 @@ impl Endpoint {
         rng.set_stream(u64::from(config.worker.index));
         Self {
             cids: CidSource::new(&config),
+            tokens: TokenValidator::new(&config),
             config,
             server,
             refusing: false,

@@ -21,6 +21,9 @@ pub struct EndpointStats {
     pub over_share: u64,
     /// First packets refused because of an invalid token of a Retry.
     pub invalid_tokens: u64,
+    /// First packets with a token that had been used before, so that it validated no address
+    /// ([`EndpointConfig::used_tokens`](crate::EndpointConfig::used_tokens)).
+    pub used_tokens: u64,
     /// First packets that got no answer because the accept policy said so.
     pub ignored: u64,
     /// Packets sent to tell a client that it was refused.
@@ -58,25 +61,51 @@ pub struct EndpointStats {
 impl AddAssign for EndpointStats {
     /// Adds those of another worker.
     fn add_assign(&mut self, other: Self) {
-        self.accepted += other.accepted;
-        self.opened += other.opened;
-        self.refused += other.refused;
-        self.turned_away += other.turned_away;
-        self.over_share += other.over_share;
-        self.invalid_tokens += other.invalid_tokens;
-        self.ignored += other.ignored;
-        self.refusals_sent += other.refusals_sent;
-        self.retries_sent += other.retries_sent;
-        self.versions_negotiated += other.versions_negotiated;
-        self.resets_sent += other.resets_sent;
-        self.resets_withheld += other.resets_withheld;
-        self.resets_received += other.resets_received;
-        self.handed_over += other.handed_over;
-        self.dropped_malformed += other.dropped_malformed;
-        self.dropped_unknown += other.dropped_unknown;
-        self.dropped_too_short += other.dropped_too_short;
-        self.dropped_unauthenticated += other.dropped_unauthenticated;
-        self.dropped_not_accepting += other.dropped_not_accepting;
-        self.dropped_no_room += other.dropped_no_room;
+        let Self {
+            accepted,
+            opened,
+            refused,
+            turned_away,
+            over_share,
+            invalid_tokens,
+            used_tokens,
+            ignored,
+            refusals_sent,
+            retries_sent,
+            versions_negotiated,
+            resets_sent,
+            resets_withheld,
+            resets_received,
+            early_kept,
+            handed_over,
+            dropped_malformed,
+            dropped_unknown,
+            dropped_too_short,
+            dropped_unauthenticated,
+            dropped_not_accepting,
+            dropped_no_room,
+        } = other;
+        self.accepted += accepted;
+        self.opened += opened;
+        self.refused += refused;
+        self.turned_away += turned_away;
+        self.over_share += over_share;
+        self.invalid_tokens += invalid_tokens;
+        self.used_tokens += used_tokens;
+        self.ignored += ignored;
+        self.refusals_sent += refusals_sent;
+        self.retries_sent += retries_sent;
+        self.versions_negotiated += versions_negotiated;
+        self.resets_sent += resets_sent;
+        self.resets_withheld += resets_withheld;
+        self.resets_received += resets_received;
+        self.early_kept += early_kept;
+        self.handed_over += handed_over;
+        self.dropped_malformed += dropped_malformed;
+        self.dropped_unknown += dropped_unknown;
+        self.dropped_too_short += dropped_too_short;
+        self.dropped_unauthenticated += dropped_unauthenticated;
+        self.dropped_not_accepting += dropped_not_accepting;
+        self.dropped_no_room += dropped_no_room;
     }
 }

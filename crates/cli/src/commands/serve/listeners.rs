@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use swiftwater::units::ByteCount;
 use swiftwater::{EarlyData, RetryPolicy, Server, ServerBuilder};
 use swiftwater_http::h3;
 use swiftwater_http::tcp::{
@@ -49,6 +50,7 @@ pub(super) fn builder(
         .certificate_resolver(Arc::clone(certificates) as _)
         .max_connections(limits.connections.get() as usize)
         .share_by_address(limits.share_by_address)
+        .token_memory(ByteCount::new(limits.token_memory.get()))
         .transport(|transport| {
             transport.handshake_timeout = limits.handshake_timeout.0;
             transport.max_concurrent_bidi_streams = limits.requests.get();

@@ -6,10 +6,11 @@ use swiftwater_units::Instant;
 use swiftwater_wire::{ErrorCode, PacketType, PartialHeader, VERSION_1, VERSION_2};
 
 use super::toy::*;
+use crate::address_token::issue_address_token;
 use crate::config::RetryPolicy;
 use crate::connection::EndpointEvent;
 use crate::crypto::Primitives;
-use crate::endpoint::{Endpoint, Routed, issue_address_token};
+use crate::endpoint::{Endpoint, Routed};
 
 /// Sends the first packet of client 1 at second 100, expects Retry, and returns its token and
 /// source.
@@ -191,24 +192,25 @@ fn retry_token_is_good_only_where_and_when_it_was_given() {
 #[test]
 fn address_token_saves_retry_while_it_is_good() {
     let mut server = server(RetryPolicy::Always);
-    let of_version = |version: u32, second: u64, ip: [u8; 4]| {
+    let mut rng = rng();
+    let mut of_version = |version: u32, second: u64, ip: [u8; 4]| {
         let now = Instant::from_millis(second * 1000);
-        issue_address_token(&Toy, &mut rng(), now, version, ip.into())
+        issue_address_token(&Toy, &mut rng, now, version, ip.into())
     };
-    let token = |second, ip| of_version(VERSION_1, second, ip);
+    // Tokens belong to a version (RFC 9369, section 5).
+    let other_version = of_version(VERSION_2, 50, [192, 0, 2, 1]);
+    let mut token = |second, ip| of_version(VERSION_1, second, ip);
     let here = [192, 0, 2, 1];
     let (fresh, foreign) = (token(50, here), token(50, [192, 0, 2, 99]));
     let future = token(5000, here);
-    // Tokens belong to a version (RFC 9369, section 5).
-    let other_version = of_version(VERSION_2, 50, here);
     let mut forged = fresh.clone();
     forged[30] ^= 1;
     let with = |n: u8, token: &[u8]| initial(cid(&[n; 8]), cid(&[n]), token, 1200);
 
     // Any port of the address will do.
-    accepted(route(&mut server, 1, &with(1, &fresh)));
-    accepted(route(&mut server, 2, &with(2, &fresh)));
-    accepted(route_at(&mut server, 1050, 3, &with(3, &fresh)));
+    accepted(route(&mut server, 1, &with(1, &token(50, here))));
+    accepted(route(&mut server, 2, &with(2, &token(50, here))));
+    accepted(route_at(&mut server, 1050, 3, &with(3, &token(50, here))));
     // A bad one is as good as none.
     let unknown = vec![0x99; 40];
     let long = vec![0x41; 600];

@@ -8,10 +8,11 @@ use swiftwater_units::Instant;
 use swiftwater_wire::{ConnectionId, VERSION_1};
 
 use super::toy::*;
+use crate::address_token::issue_address_token;
 use crate::cid::RandomCids;
 use crate::config::RetryPolicy;
 use crate::connection::EndpointEvent;
-use crate::endpoint::{Endpoint, Routed, issue_address_token};
+use crate::endpoint::{Endpoint, Routed};
 
 /// Datagrams from nearly valid to noise.
 fn datagram() -> impl Strategy<Value = Vec<u8>> {

@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use swiftwater::quic::UsedTokens;
 use swiftwater_http::web::response_budget::ResponseBudget;
 use toml::Spanned;
 
@@ -157,6 +158,9 @@ pub struct Limits {
     /// Memory of responses that clients have not read yet, bytes, of all connections together. Default:
     /// 256 MiB.
     pub response_memory: Count<1_048_576, 1_099_511_627_776>,
+    /// Bytes in which used address validation tokens are remembered, so that none is accepted twice; 6 for each
+    /// that clients use within two weeks. Default: 4 MiB.
+    pub token_memory: Count<65_536, 4_294_967_296>,
     /// How long a connection may be without a request (TCP), or silent (QUIC). Default: 60 s, and 30 s
     /// for QUIC.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -178,6 +182,7 @@ impl Default for Limits {
             body_rate: 500,
             send_timeout: Period::seconds(30),
             response_memory: Count::clamped(ResponseBudget::DEFAULT_BYTES as u64),
+            token_memory: Count::clamped(UsedTokens::DEFAULT_MEMORY.get()),
             idle_timeout: None,
         }
     }
