@@ -370,8 +370,8 @@ pub struct EndpointConfig {
     /// Makes reset tokens and address validation tokens.
     pub key: Arc<dyn EndpointKey>,
     /// Which address validation tokens clients have used, so that each validates an address once; default
-    /// 4 MiB of memory, taken when the first token is used ([`UsedTokens`]). Clones of the configuration
-    /// share it, as workers and endpoints with the same key must. Servers that accept more than 699,050
+    /// 2 MiB of memory, taken when the first token is used ([`UsedTokens`]). Clones of the configuration
+    /// share it, as workers and endpoints with the same key must. Servers that accept more than 349,525
     /// connections with a token or after a Retry within
     /// [`address_token_lifetime`](ServerConfig::address_token_lifetime) may need more than the default
     /// to honour each token: 6 bytes for each such connection.

@@ -240,7 +240,7 @@ impl ServerBuilder {
     }
 
     /// Remembers with this much memory which address validation tokens clients have used, so that each
-    /// validates an address once; default 4 MiB, taken when the first one is used
+    /// validates an address once; default 2 MiB, taken when the first one is used
     /// ([`EndpointConfig::used_tokens`](swiftwater_quic::EndpointConfig::used_tokens)). Servers that are
     /// bound by clones of the builder share the record.
     #[must_use]

@@ -56,8 +56,8 @@ fn memory_is_within_its_range_and_capacity_follows() {
     assert_eq!(of(u64::MAX >> 2).memory(), UsedTokens::MAX_MEMORY);
     assert_eq!(smallest().generation_capacity(), 10_922);
     let default = UsedTokens::default();
-    assert_eq!(default.memory(), ByteCount::new(4 << 20));
-    assert_eq!(default.generation_capacity(), 699_050);
+    assert_eq!(default.memory(), ByteCount::new(2 << 20));
+    assert_eq!(default.generation_capacity(), 349_525);
 }
 
 /// With both generations full, at two sizes: as few as are promised, and not so few that nothing was

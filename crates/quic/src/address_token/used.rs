@@ -39,9 +39,9 @@ pub struct UsedTokens {
 }
 
 impl UsedTokens {
-    /// The memory of [`EndpointConfig::new`](crate::EndpointConfig::new): 4 MiB, which is 699,050 tokens in
+    /// The memory of [`EndpointConfig::new`](crate::EndpointConfig::new): 2 MiB, which is 349,525 tokens in
     /// each generation.
-    pub const DEFAULT_MEMORY: ByteCount = ByteCount::new(4 << 20);
+    pub const DEFAULT_MEMORY: ByteCount = ByteCount::new(2 << 20);
 
     /// Least memory: 64 KiB, which is 10,922 tokens in each generation.
     pub const MIN_MEMORY: ByteCount = ByteCount::new(64 << 10);
