@@ -8,10 +8,13 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use swiftwater_link::LossModel;
-use swiftwater_quic::{Event, LocalAddress, MigrateError, PathAddress, SocketId};
+use swiftwater_quic::{Event, LocalAddress, MigrateError, PathAddress, RetryPolicy, SocketId};
 use swiftwater_sim::{Attachment, Cipher, Direction, Pair, PairBuilder, Verdict};
+use swiftwater_tls::MemorySessionStore;
+use swiftwater_tls::null::{NullClient, NullServer};
 use swiftwater_units::Side;
 
 use support::{BOTH, CID_LEN, SIDES, link, millis, path, secs};
@@ -500,4 +503,68 @@ fn stats_and_events_name_both_ends() {
         assert!(path(&pair, side).validated);
     }
     assert_eq!(path(&pair, Side::Server).remote, away());
+}
+
+/// A client whose new address is validated gets a token for it (RFC 9000, section 9.3), whether it migrates
+/// or a NAT rebinds its address: the next connection from there needs no Retry.
+#[test]
+fn a_client_that_moved_needs_no_retry_in_its_next_connection() {
+    for by_nat in [false, true] {
+        let client =
+            NullClient::new(["sim"]).with_sessions(Arc::new(MemorySessionStore::default()));
+        let server = NullServer::new(["sim"]).with_ticket(true);
+        let mut pair = connected(
+            Pair::builder()
+                .crypto(Arc::new(client), Arc::new(server))
+                .link(link(10, 20))
+                .server_settings(|server| server.address_token_lifetime = secs(3600))
+                .retry(RetryPolicy::Always),
+        );
+        let retries = |pair: &mut Pair| {
+            let host = pair.host(Side::Server);
+            pair.network().endpoint_stats(host).retries_sent
+        };
+        assert_eq!(retries(&mut pair), 1);
+        if by_nat {
+            pair.rebind(Side::Client, away()).unwrap();
+        } else {
+            let other = second(&mut pair, away());
+            migrate(&mut pair, other.local).unwrap();
+        }
+        pair.start_transfer(10_000, Direction::ToServer);
+        assert!(pair.finish_transfers());
+        pair.advance(secs(1));
+        assert_eq!(path(&pair, Side::Server).remote, away());
+        if !by_nat {
+            // New connections begin at the first interface: it moves to the same IP address.
+            let port = away().port() + 1;
+            pair.rebind(Side::Client, (away().ip(), port).into())
+                .unwrap();
+        }
+        pair.start().unwrap();
+        pair.advance(secs(1));
+        assert_eq!(pair.handles(Side::Server).len(), 2);
+        assert_eq!(retries(&mut pair), 1, "by NAT: {by_nat}");
+    }
+}
+
+/// The token of the handshake is valid for any port of its address.
+#[test]
+fn a_change_of_port_needs_no_new_token() {
+    let mut pair = connected(
+        Pair::builder()
+            .link(link(10, 20))
+            .server_settings(|server| server.address_token_lifetime = secs(3600)),
+    );
+    let home = pair.address(Side::Client);
+    for port in 1..4 {
+        let address = SocketAddr::new(home.ip(), home.port() + port);
+        pair.rebind(Side::Client, address).unwrap();
+        pair.start_transfer(10_000, Direction::ToServer);
+        assert!(pair.finish_transfers());
+        pair.advance(secs(1));
+        assert_eq!(path(&pair, Side::Server).remote, address);
+    }
+    let tokens = |event: &Event| matches!(event, Event::NewToken { .. });
+    assert_eq!(support::count(&pair, Side::Client, tokens), 1);
 }

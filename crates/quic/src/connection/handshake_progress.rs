@@ -1,9 +1,12 @@
 //! What steps of the TLS handshake bring about: keys, the peer's transport parameters, completion and
 //! confirmation (RFC 9000, section 7; RFC 9001, section 4).
 
+use std::net::IpAddr;
+
 use swiftwater_units::Instant;
 use swiftwater_wire::{ErrorCode, TransportParameters};
 
+use crate::address_token::issue_address_token;
 use crate::control::{ControlKey, ControlValue};
 use crate::crypto::EncryptionLevel;
 use crate::error::TransportError;
@@ -67,28 +70,24 @@ impl Connection {
         if self.identity.side.is_server() {
             self.control
                 .set(ControlKey::HandshakeDone, ControlValue::Unit);
-            self.issue_address_token(now);
+            let remote = self.paths.primary().link.address.remote;
+            self.issue_token(now, remote.ip());
             self.on_handshake_confirmed(now);
         }
         self.issue_cids();
         Ok(())
     }
 
-    /// A server gives its client a token for later connections from its address (RFC 9000, section
-    /// 8.1.3).
-    fn issue_address_token(&mut self, now: Instant) {
-        let start = self.identity.start.as_deref();
-        let lifetime = start.and_then(|start| start.address_token_lifetime);
-        if lifetime.is_none_or(|lifetime| lifetime.is_zero()) {
+    /// Gives the client a token for later connections from `ip`, where it has been validated (RFC 9000,
+    /// section 8.1.3), if the server issues tokens.
+    pub(super) fn issue_token(&mut self, now: Instant, ip: IpAddr) {
+        let identity = &mut self.identity;
+        let Some(token_ip) = &mut identity.token_ip else {
             return;
-        }
-        let token = crate::address_token::issue_address_token(
-            &*self.identity.key,
-            &mut self.identity.random.generator,
-            now,
-            self.handshake.version(),
-            self.paths.primary().link.address.remote.ip(),
-        );
+        };
+        *token_ip = ip;
+        let (version, rng) = (self.handshake.version(), &mut identity.random.generator);
+        let token = issue_address_token(&*identity.key, rng, now, version, ip);
         self.control
             .set(ControlKey::NewToken, ControlValue::Token(token));
     }

@@ -2,9 +2,8 @@
 //! endpoint gave it, and what the handshake has to verify.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use swiftwater_units::Side;
 use swiftwater_wire::ConnectionId;
@@ -29,6 +28,9 @@ pub(super) struct Identity {
     pub(super) first_remote: SocketAddr,
     /// Our address in the handshake, if we declared a preferred address (server).
     pub(super) first_local: Option<LocalAddress>,
+    /// The client's IP address that the last token of NEW_TOKEN was issued for, or will be once the
+    /// handshake is complete; `None` if no tokens are issued.
+    pub(super) token_ip: Option<IpAddr>,
     /// `None` once the handshake is confirmed.
     pub(super) start: Option<Box<Start>>,
     /// The QUIC bit is greased, if the peer agrees (RFC 9287).
@@ -42,7 +44,6 @@ pub(super) struct Start {
     pub(super) retry_src_cid: Option<ConnectionId>,
     /// Token for our Initial packets.
     pub(super) token: Vec<u8>,
-    pub(super) address_token_lifetime: Option<Duration>,
     /// The application may send before the client's last handshake message (server).
     pub(super) half_rtt: bool,
 }

@@ -127,11 +127,11 @@ impl Connection {
                 peer_handshake_cid: side.is_server().then_some(setup.remote_cid),
                 first_remote: setup.address.remote,
                 first_local: setup.preferred_cid.map(|_| setup.address.local),
+                token_ip: (setup.issues_tokens).then(|| setup.address.remote.ip()),
                 start: Some(Box::new(Start {
                     original_dst_cid: setup.original_dst_cid,
                     retry_src_cid: setup.retry_src_cid,
                     token: setup.token,
-                    address_token_lifetime: setup.address_token_lifetime,
                     half_rtt: setup.half_rtt,
                 })),
                 grease: setup.grease,

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use rand_chacha::ChaCha20Rng;
 use swiftwater_units::Side;
@@ -50,8 +49,8 @@ pub(crate) struct ConnectionSetup {
     pub(crate) rng: ChaCha20Rng,
     /// Clear the QUIC bit at random if the peer accepts that, and accept it cleared (RFC 9287).
     pub(crate) grease: bool,
-    /// Lifetime of the tokens for later connections that a server issues; `None` issues none.
-    pub(crate) address_token_lifetime: Option<Duration>,
+    /// A server issues tokens for later connections.
+    pub(crate) issues_tokens: bool,
     /// A server's application may send before the handshake is complete.
     pub(crate) half_rtt: bool,
     /// Early data that arrived before the first Initial did.

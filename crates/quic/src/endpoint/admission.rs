@@ -361,8 +361,7 @@ impl Endpoint {
             token: Vec::new(),
             rng,
             grease,
-            address_token_lifetime: Some(server.address_token_lifetime)
-                .filter(|lifetime| !lifetime.is_zero()),
+            issues_tokens: !server.address_token_lifetime.is_zero(),
             half_rtt: server.half_rtt,
             early_packets: self.early_packets.take(*now, meta.remote, &first_dst),
         };

@@ -248,7 +248,7 @@ impl Endpoint {
             token,
             rng,
             grease,
-            address_token_lifetime: None,
+            issues_tokens: false,
             half_rtt: false,
             early_packets: Vec::new(),
         };

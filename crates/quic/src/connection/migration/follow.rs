@@ -60,7 +60,7 @@ impl Connection {
                 self.switch_to(now, at, None);
                 self.probe_previous();
                 if proven {
-                    self.emit_peer_moved(from);
+                    self.on_peer_moved(now, from);
                 }
             }
         }
@@ -148,8 +148,14 @@ impl Connection {
         }
     }
 
-    fn emit_peer_moved(&mut self, to: Address) {
+    /// The client's new address is validated. A token for it takes the place of that for the old one
+    /// (section 9.3); a token is valid whatever the port.
+    pub(super) fn on_peer_moved(&mut self, now: Instant, to: Address) {
         let remote = to.remote;
+        let token_ip = self.identity.token_ip;
+        if token_ip.is_some_and(|ip| ip != remote.ip()) {
+            self.issue_token(now, remote.ip());
+        }
         let event = super::Event::PeerMoved { remote };
         self.outbox.events.push_back(event);
     }

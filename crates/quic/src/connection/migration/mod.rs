@@ -91,8 +91,7 @@ impl Connection {
                 self.emit_migrated(address);
             }
         } else if !was_validated {
-            let remote = address.remote;
-            self.outbox.events.push_back(Event::PeerMoved { remote });
+            self.on_peer_moved(now, address);
         }
         self.emit_validated(now, address, answered);
     }
@@ -117,8 +116,7 @@ impl Connection {
             Role::Awaited => {
                 self.switch_to(now, at, Some(answered.rtt));
                 self.probe_previous();
-                let remote = address.remote;
-                self.outbox.events.push_back(Event::PeerMoved { remote });
+                self.on_peer_moved(now, address);
             }
             // The old path still answers. Whether the new one is real shows by itself.
             Role::Probed | Role::Previous => {}
