@@ -238,11 +238,11 @@ impl Endpoint {
             };
             // The worker closes everything with the code; what nobody accepted must not close with
             // another one before.
-            worker.inbox.post(|news| {
-                news.state_changed = true;
-                news.discarded.extend(waiting);
+            worker.inbox.post(|messages| {
+                messages.state_changed = true;
+                messages.discarded.extend(waiting);
             });
-            worker.tell_acceptors();
+            worker.wake_acceptors();
         }
     }
 
@@ -291,7 +291,7 @@ impl Endpoint {
             let mut state = worker.lock();
             state.sockets.set_current(socket);
             state.core.set_local_address(LocalAddress::any(socket));
-            worker.inbox.post(|news| news.rebind = Some(socket));
+            worker.inbox.post(|messages| messages.rebind = Some(socket));
         }
         Ok(socket)
     }
@@ -303,7 +303,9 @@ impl Endpoint {
         for worker in self.group.workers() {
             removed |= worker.lock().sockets.remove(socket);
             if removed {
-                worker.inbox.post(|news| news.closed_sockets.push(socket));
+                worker
+                    .inbox
+                    .post(|messages| messages.closed_sockets.push(socket));
             }
         }
         removed
@@ -335,7 +337,9 @@ fn add(
     let shared = Shared::new(handle.index(), Box::new(connection), Arc::clone(worker));
     let connecting = Connecting::new(Handle::new(Arc::clone(&shared)));
     // Still under the endpoint's lock, so that a `close` after it finds the connection.
-    worker.inbox.post(|news| news.added.push((handle, shared)));
+    worker
+        .inbox
+        .post(|messages| messages.added.push((handle, shared)));
     connecting
 }
 

@@ -12,9 +12,10 @@ use crate::clock::Clock;
 use crate::connection::Connection;
 use crate::inbox::Inbox;
 use crate::socket::Socket;
-use crate::sockets::SocketList;
+use crate::socket_list::SocketList;
 
-/// One worker of an endpoint. Locks are taken in the order: this one, a connection's, the inbox's.
+/// One worker of an endpoint. Locks are taken in the order: a connection's, this one, an inbox's: what runs on a
+/// connection under its lock may use the endpoint.
 pub(crate) struct EndpointShared {
     state: Mutex<EndpointState>,
     pub(crate) inbox: Inbox,
@@ -107,7 +108,7 @@ impl EndpointShared {
     }
 
     /// A connection waits to be accepted, or none will any more.
-    pub(crate) fn tell_acceptors(&self) {
+    pub(crate) fn wake_acceptors(&self) {
         self.incoming.notify_waiters();
         self.signals.incoming.notify_waiters();
     }
@@ -118,6 +119,12 @@ impl EndpointShared {
 }
 
 impl EndpointState {
+    /// New connections are refused while as many wait to be accepted, handshakes in progress included, as may.
+    pub(crate) fn limit_backlog(&mut self) {
+        let full = self.accept.len() + self.handshakes >= self.backlog;
+        self.core.set_refusing(full);
+    }
+
     /// No connection will ever wait to be accepted again.
     pub(crate) fn accepts_no_more(&self) -> bool {
         self.closing.is_some() || self.released || self.dead

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 
 /// Decides which system calls of a socket fail, and how. For tests.
 ///
@@ -10,6 +11,13 @@ pub trait SocketFaults: Send + Sync + fmt::Debug {
     /// Asked before `datagrams` datagrams of up to `size` bytes are sent in one call. An error takes
     /// the place of the call.
     fn on_send(&self, datagrams: usize, size: usize) -> Option<io::Error>;
+
+    /// The same for datagrams that leave through the socket bound to `local`; by default what
+    /// [`SocketFaults::on_send`] says for every socket.
+    fn on_send_from(&self, local: SocketAddr, datagrams: usize, size: usize) -> Option<io::Error> {
+        let _ = local;
+        self.on_send(datagrams, size)
+    }
 
     /// Asked before a read from a socket that has something to read.
     fn on_receive(&self) -> Option<io::Error>;

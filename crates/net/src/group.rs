@@ -133,7 +133,9 @@ impl Group {
                 .sockets
                 .add(local, family)
                 .ok_or(BindError::TooManySockets)?;
-            worker.inbox.post(|news| news.sockets.push((id, bound)));
+            worker
+                .inbox
+                .post(|messages| messages.sockets.push((id, bound)));
             added = Ok(id);
         }
         added
@@ -178,8 +180,8 @@ impl Group {
             };
             // Nobody can accept them any more: they close.
             drop(waiting);
-            worker.tell_acceptors();
-            worker.inbox.post(|news| news.state_changed = true);
+            worker.wake_acceptors();
+            worker.inbox.post(|messages| messages.state_changed = true);
         }
     }
 }

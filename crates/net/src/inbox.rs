@@ -1,4 +1,4 @@
-//! How application tasks tell a worker that there is work.
+//! Messages to a worker, from application tasks and from other workers.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -6,17 +6,13 @@ use std::task::Waker;
 use swiftwater_quic::{ConnectionHandle, DatagramMeta, SocketId};
 
 use crate::connection::Connection;
+use crate::forwarded::Forwarded;
 use crate::shared::Shared;
 use crate::socket::Bound;
 
-/// Datagrams of other workers that may wait: more than one turn of theirs brings.
-const MAX_FORWARDED: usize = 1024;
-/// Bytes of them.
-const MAX_FORWARDED_BYTES: usize = 4 << 20;
-
-/// What happened since the worker looked last.
+/// What a worker has been sent since it last took its messages.
 #[derive(Default)]
-pub(crate) struct News {
+pub(crate) struct WorkerMessages {
     /// Connections that the application opened.
     pub(crate) added: Vec<(ConnectionHandle, Arc<Shared>)>,
     /// Indices of connections that the application touched.
@@ -27,19 +23,19 @@ pub(crate) struct News {
     pub(crate) closed_sockets: Vec<SocketId>,
     /// Connections that were opened here move to this socket.
     pub(crate) rebind: Option<SocketId>,
-    /// The endpoint's closing or release is to be looked at.
+    /// The endpoint is closing or was released.
     pub(crate) state_changed: bool,
     /// Datagrams that other workers received for connections of this one.
     pub(crate) forwarded: Forwarded,
-    /// Connections that nobody accepted before the endpoint was closed.
+    /// Connections that were not accepted before the endpoint was closed.
     pub(crate) discarded: Vec<Connection>,
 }
 
-impl News {
+impl WorkerMessages {
     fn is_empty(&self) -> bool {
         self.added.is_empty()
             && self.touched.is_empty()
-            && self.forwarded.datagrams.is_empty()
+            && self.forwarded.is_empty()
             && !self.state_changed
             && self.sockets.is_empty()
             && self.closed_sockets.is_empty()
@@ -47,16 +43,9 @@ impl News {
     }
 }
 
-/// Datagrams from other workers, and their size in bytes.
-#[derive(Default)]
-pub(crate) struct Forwarded {
-    pub(crate) datagrams: Vec<(DatagramMeta, Box<[u8]>)>,
-    pub(crate) bytes: usize,
-}
-
 #[derive(Default)]
 struct Inner {
-    news: News,
+    messages: WorkerMessages,
     /// Set only while the worker sleeps: a worker that runs looks by itself before it sleeps.
     waker: Option<Waker>,
     /// The worker is gone.
@@ -74,11 +63,11 @@ impl Inbox {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds news and wakes the worker if it sleeps.
-    pub(crate) fn post(&self, change: impl FnOnce(&mut News)) {
+    /// Adds messages and wakes the worker if it sleeps.
+    pub(crate) fn post(&self, add: impl FnOnce(&mut WorkerMessages)) {
         let waker = {
             let mut inner = self.lock();
-            change(&mut inner.news);
+            add(&mut inner.messages);
             inner.waker.take()
         };
         if let Some(waker) = waker {
@@ -86,53 +75,99 @@ impl Inbox {
         }
     }
 
-    /// Leaves a datagram for the worker. False if it has to be dropped: the worker is gone, or
-    /// doesn't keep up.
-    pub(crate) fn forward(&self, meta: DatagramMeta, datagram: &[u8]) -> bool {
+    /// Leaves datagrams for the worker, at the price of one lock and at most one wake-up for all of them; returns how
+    /// many it takes. The others have to be dropped: the worker is gone, or doesn't keep up.
+    pub(crate) fn forward<'a>(
+        &self,
+        datagrams: impl Iterator<Item = (DatagramMeta, &'a [u8])>,
+    ) -> u64 {
+        let mut taken = 0;
         let waker = {
             let mut inner = self.lock();
-            let queue = &mut inner.news.forwarded;
-            let full = queue.datagrams.len() >= MAX_FORWARDED
-                || queue.bytes + datagram.len() > MAX_FORWARDED_BYTES;
-            if inner.closed || full {
-                return false;
+            let open = !inner.closed;
+            for (meta, datagram) in datagrams {
+                let fits = open && inner.messages.forwarded.push(meta, datagram);
+                taken += u64::from(fits);
             }
-            let queue = &mut inner.news.forwarded;
-            queue.datagrams.push((meta, datagram.into()));
-            queue.bytes += datagram.len();
-            inner.waker.take()
+            inner.waker.take_if(|_| taken > 0)
         };
         if let Some(waker) = waker {
             waker.wake();
         }
-        true
+        taken
     }
 
     /// The worker is gone: nothing is forwarded to it any more.
     pub(crate) fn close(&self) {
         let mut inner = self.lock();
         inner.closed = true;
-        inner.news.forwarded = Forwarded::default();
+        inner.messages.forwarded = Forwarded::default();
     }
 
-    /// Swaps the news for `empty`, which keeps its allocations.
-    pub(crate) fn take(&self, empty: &mut News) {
-        std::mem::swap(&mut self.lock().news, empty);
+    /// Swaps the messages for `empty`, which keeps its allocations.
+    pub(crate) fn take(&self, empty: &mut WorkerMessages) {
+        std::mem::swap(&mut self.lock().messages, empty);
     }
 
     /// True if connections were touched, and no datagrams of other workers wait.
     pub(crate) fn only_touches(&self) -> bool {
         let inner = self.lock();
-        !inner.news.touched.is_empty() && inner.news.forwarded.datagrams.is_empty()
+        !inner.messages.touched.is_empty() && inner.messages.forwarded.is_empty()
     }
 
-    /// Leaves `waker` to be woken by the next news; false if there are news already.
+    /// Leaves `waker` to be woken by the next message; false if there are messages already.
     pub(crate) fn park(&self, waker: &Waker) -> bool {
         let mut inner = self.lock();
-        if !inner.news.is_empty() {
+        if !inner.messages.is_empty() {
             return false;
         }
         inner.waker = Some(waker.clone());
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Counting(AtomicU64);
+
+    impl Wake for Counting {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// However many datagrams a batch brings for another worker, that one is woken once.
+    #[test]
+    fn a_batch_wakes_its_worker_once() {
+        let wakes = Arc::new(Counting::default());
+        let waker = Waker::from(Arc::clone(&wakes));
+        let inbox = Inbox::default();
+        let meta = DatagramMeta {
+            remote: ([192, 0, 2, 1], 1).into(),
+            local_ip: None,
+            socket: SocketId::default(),
+            ecn: None,
+        };
+        for batches in 1..=3 {
+            assert!(inbox.park(&waker));
+            let datagrams = [&b"one"[..]; 64].map(|datagram| (meta, datagram));
+            assert_eq!(inbox.forward(datagrams.into_iter()), 64);
+            assert_eq!(wakes.0.load(Ordering::Relaxed), batches);
+            assert!(!inbox.park(&waker), "there is something to take");
+            let mut messages = WorkerMessages::default();
+            inbox.take(&mut messages);
+            assert!(!messages.forwarded.is_empty());
+        }
+        // Nothing is taken after the end, and nothing is woken.
+        assert!(inbox.park(&waker));
+        inbox.close();
+        assert_eq!(inbox.forward([(meta, &b"late"[..])].into_iter()), 0);
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 3);
     }
 }

@@ -1,105 +1,211 @@
-//! The way out of a worker: at most one batch that the socket has not taken yet.
+//! What leaves a worker: one batch of datagrams in hand, and with each socket that takes none at the moment the
+//! batch that waits for it.
+//!
+//! A blocked socket holds back what goes through it, and nothing else.
 
+use std::collections::VecDeque;
 use std::io;
 use std::task::{Context, Poll, ready};
 
-use swiftwater_quic::{SocketId, Transmit};
+use swiftwater_quic::{ConnectionHandle, SocketId, Transmit};
 
 use crate::endpoint_shared::{IoCounters, count};
-use crate::socket::{MAX_UDP_PAYLOAD, Parcel, is_too_large};
-use crate::sockets::Sockets;
+use crate::socket::{MAX_UDP_PAYLOAD, Parcel, Socket, is_too_large};
+use crate::worker_sockets::WorkerSockets;
 
 /// Largest UDP payload of all, over IPv6, bytes.
 const BUFFER: usize = 65_527;
 
-/// The send buffer and what of it still has to go.
+/// The send buffers of a worker and what of them still has to go.
 pub(crate) struct Outgoing {
+    /// Where the batch in hand is.
     buffer: Box<[u8]>,
-    pending: Option<Pending>,
-    /// The last socket from which the system couldn't reach a peer, and what it said.
-    unreachable: Option<(SocketId, io::ErrorKind)>,
-    /// UDP payload of the last datagram that was refused for its size.
-    refused_size: Option<usize>,
+    in_hand: Option<Batch>,
+    /// Sockets that take no datagrams at the moment: mostly none.
+    blocked: Vec<BlockedSocket>,
+    /// The buffer that the last blocked socket gave back.
+    spare: Option<Box<[u8]>>,
+    failures: VecDeque<SendFailure>,
 }
 
-struct Pending {
+/// A batch of one connection.
+struct Batch {
+    sender: ConnectionHandle,
     transmit: Transmit,
-    /// Bytes that are out, or given up.
+    /// Bytes that are sent, or given up.
     done: usize,
     /// Send datagram by datagram: the batch as a whole was refused.
     split: bool,
 }
 
+/// A socket that takes no datagrams at the moment.
+struct BlockedSocket {
+    batch: Batch,
+    buffer: Box<[u8]>,
+    /// Connections whose path uses the socket, by index.
+    waiting: Vec<usize>,
+}
+
+impl BlockedSocket {
+    fn socket(&self) -> SocketId {
+        self.batch.transmit.socket
+    }
+}
+
+/// A datagram that the system refused for a reason that concerns its connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct SendFailure {
+    /// The connection.
+    pub(crate) sender: ConnectionHandle,
+    /// The reason.
+    pub(crate) reason: SendFailureReason,
+}
+
+/// Why the system refused a datagram.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum SendFailureReason {
+    /// The peer can't be reached from this socket.
+    Unreachable(SocketId, io::ErrorKind),
+    /// The interface takes no UDP payload of this size, bytes.
+    TooLarge(usize),
+}
+
 impl Outgoing {
     pub(crate) fn new() -> Self {
         Self {
-            buffer: vec![0; BUFFER].into_boxed_slice(),
-            pending: None,
-            unreachable: None,
-            refused_size: None,
+            buffer: send_buffer(),
+            in_hand: None,
+            blocked: Vec::new(),
+            spare: None,
+            failures: VecDeque::new(),
         }
     }
 
-    /// The socket from which the system could not reach the peer of the batch filled last, told once.
-    pub(crate) fn take_unreachable(&mut self) -> Option<(SocketId, io::ErrorKind)> {
-        self.unreachable.take()
+    /// A datagram that was refused for a reason that concerns its connection; each is returned once.
+    pub(crate) fn take_failure(&mut self) -> Option<SendFailure> {
+        self.failures.pop_front()
     }
 
-    /// UDP payload of the last datagram that the interface refused for its size, told once. It was
-    /// of the batch filled last.
-    pub(crate) fn take_refused_size(&mut self) -> Option<usize> {
-        self.refused_size.take()
+    /// True while `socket` takes no datagrams.
+    pub(crate) fn is_blocked(&self, socket: SocketId) -> bool {
+        self.blocked
+            .iter()
+            .any(|blocked| blocked.socket() == socket)
     }
 
-    /// True while a batch waits for the socket.
-    pub(crate) fn is_blocked(&self) -> bool {
-        self.pending.is_some()
+    /// Connection `index` is to be served once `socket` takes datagrams again.
+    pub(crate) fn wait_for(&mut self, socket: SocketId, index: usize) {
+        let mut blocked = self.blocked.iter_mut();
+        if let Some(blocked) = blocked.find(|blocked| blocked.socket() == socket) {
+            blocked.waiting.push(index);
+        }
     }
 
-    /// Lets `write` fill the buffer, given the number of segments allowed. Only while nothing is
-    /// pending. False if there was nothing to send.
+    /// Lets `write` fill the buffer with a batch of `sender`, given the number of datagrams allowed. False if there
+    /// was nothing to send; otherwise [`Outgoing::send`] comes next.
     pub(crate) fn fill(
         &mut self,
-        sockets: &Sockets,
+        sockets: &WorkerSockets,
+        sender: ConnectionHandle,
         write: impl FnOnce(usize, &mut [u8]) -> Option<Transmit>,
     ) -> bool {
-        debug_assert!(self.pending.is_none());
-        self.pending = write(sockets.max_segments(), &mut self.buffer).map(|transmit| Pending {
+        debug_assert!(self.in_hand.is_none());
+        self.in_hand = write(sockets.max_segments(), &mut self.buffer).map(|transmit| Batch {
+            sender,
             split: transmit.size > MAX_UDP_PAYLOAD,
             transmit,
             done: 0,
         });
-        self.pending.is_some()
+        self.in_hand.is_some()
     }
 
-    /// Sends what is pending. Refused datagrams are counted and count as lost.
-    pub(crate) fn poll_flush(
+    /// Sends the batch in hand. If its socket takes none at the moment, the batch waits there. A second one for the
+    /// same socket counts as lost: only probing packets get here while a socket is blocked, and path validation
+    /// repeats them.
+    pub(crate) fn send(
         &mut self,
         cx: &mut Context<'_>,
-        sockets: &Sockets,
+        sockets: &WorkerSockets,
         counters: &IoCounters,
+    ) {
+        let Some(mut batch) = self.in_hand.take() else {
+            return;
+        };
+        let socket = batch.transmit.socket;
+        if self.is_blocked(socket) {
+            count(&counters.send_errors, 1);
+            return;
+        }
+        let buffer = &self.buffer;
+        let failures = &mut self.failures;
+        let sent = batch.poll_send(cx, sockets.get(socket), buffer, counters, failures);
+        if sent.is_pending() {
+            let next = self.spare.take().unwrap_or_else(send_buffer);
+            self.blocked.push(BlockedSocket {
+                batch,
+                buffer: std::mem::replace(&mut self.buffer, next),
+                waiting: Vec::new(),
+            });
+        }
+    }
+
+    /// Tries blocked sockets again, and hands the connections that waited for one that takes datagrams to `release`.
+    pub(crate) fn retry(
+        &mut self,
+        cx: &mut Context<'_>,
+        sockets: &WorkerSockets,
+        counters: &IoCounters,
+        mut release: impl FnMut(SocketId, usize),
+    ) {
+        let Self {
+            blocked,
+            spare,
+            failures,
+            ..
+        } = self;
+        blocked.retain_mut(|blocked| {
+            let socket = blocked.socket();
+            let (batch, buffer) = (&mut blocked.batch, &blocked.buffer);
+            let sent = batch.poll_send(cx, sockets.get(socket), buffer, counters, failures);
+            if sent.is_ready() {
+                for index in blocked.waiting.drain(..) {
+                    release(socket, index);
+                }
+                *spare = Some(std::mem::take(&mut blocked.buffer));
+            }
+            sent.is_pending()
+        });
+    }
+}
+
+fn send_buffer() -> Box<[u8]> {
+    vec![0; BUFFER].into_boxed_slice()
+}
+
+impl Batch {
+    /// Sends what is left of the batch, which lies in `buffer`. Refused datagrams are counted and count as lost.
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        socket: Option<&Socket>,
+        buffer: &[u8],
+        counters: &IoCounters,
+        failures: &mut VecDeque<SendFailure>,
     ) -> Poll<()> {
-        while let Some(pending) = &mut self.pending {
-            let transmit = &pending.transmit;
-            let rest = &self.buffer[pending.done..transmit.size.min(self.buffer.len())];
-            let segment = transmit.segment_size.unwrap_or(rest.len()).max(1);
-            let len = if pending.split {
+        loop {
+            let rest = &buffer[self.done..self.transmit.size.min(buffer.len())];
+            let segment = self.transmit.segment_size.unwrap_or(rest.len()).max(1);
+            let len = if self.split {
                 segment.min(rest.len())
             } else {
                 rest.len()
             };
             if len == 0 {
-                self.pending = None;
-                break;
+                return Poll::Ready(());
             }
-            let parcel = Parcel {
-                destination: transmit.destination,
-                source_ip: transmit.source_ip,
-                ecn: transmit.ecn,
-                contents: &rest[..len],
-                segment_size: Some(segment).filter(|segment| *segment < len),
-            };
-            let sent = match sockets.get(transmit.socket) {
+            let segment_size = Some(segment).filter(|segment| *segment < len);
+            let parcel = Parcel::of(&self.transmit, &rest[..len], segment_size);
+            let sent = match socket {
                 Some(socket) => ready!(socket.poll_send(cx, &parcel)),
                 None => Err(io::ErrorKind::AddrNotAvailable.into()),
             };
@@ -107,27 +213,38 @@ impl Outgoing {
                 Ok(()) => {
                     count(&counters.sends, 1);
                     count(&counters.datagrams_sent, len.div_ceil(segment) as u64);
-                    pending.done += len;
+                    self.done += len;
                 }
                 Err(error) if len > segment => {
                     // Segmentation offload doesn't work here after all.
                     tracing::debug!(%error, "batch refused, sending one by one");
-                    pending.split = true;
+                    self.split = true;
                 }
                 Err(error) => {
-                    if is_too_large(&error) {
-                        self.refused_size = Some(len);
-                    }
-                    tracing::debug!(%error, to = %transmit.destination, "datagram refused");
+                    tracing::debug!(%error, to = %self.transmit.destination, "datagram refused");
                     count(&counters.send_errors, 1);
-                    if is_unreachable(error.kind()) {
-                        self.unreachable = Some((transmit.socket, error.kind()));
-                    }
-                    pending.done += len;
+                    self.report(&error, len, failures);
+                    self.done += len;
                 }
             }
         }
-        Poll::Ready(())
+    }
+
+    /// Adds a refused datagram of `len` bytes to `failures` if the reason concerns its connection.
+    fn report(&self, error: &io::Error, len: usize, failures: &mut VecDeque<SendFailure>) {
+        let reason = if is_too_large(error) {
+            SendFailureReason::TooLarge(len)
+        } else if is_unreachable(error.kind()) {
+            SendFailureReason::Unreachable(self.transmit.socket, error.kind())
+        } else {
+            return;
+        };
+        let sender = self.sender;
+        let failure = SendFailure { sender, reason };
+        // Once for all datagrams of a batch.
+        if failures.back() != Some(&failure) {
+            failures.push_back(failure);
+        }
     }
 }
 
@@ -143,102 +260,4 @@ fn is_unreachable(kind: io::ErrorKind) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::future::poll_fn;
-    use std::net::SocketAddr;
-    use std::sync::atomic::Ordering;
-    use std::time::Duration;
-
-    use swiftwater_units::PathId;
-
-    use super::*;
-    use crate::socket::{Socket, SocketBuffers};
-
-    const BUFFERS: SocketBuffers = SocketBuffers {
-        send: 1 << 20,
-        receive: 1 << 20,
-    };
-
-    /// Sends `size` bytes in segments and returns the counters: sends, datagrams, errors.
-    async fn send(to: SocketAddr, size: usize, segment: usize) -> [u64; 3] {
-        let socket = Socket::bind("127.0.0.1:0".parse().unwrap(), BUFFERS).unwrap();
-        let sockets = Sockets::new(socket);
-        let counters = IoCounters::default();
-        let mut outgoing = Outgoing::new();
-        let filled = outgoing.fill(&sockets, |_, buffer| {
-            for (n, datagram) in buffer[..size].chunks_mut(segment).enumerate() {
-                datagram.fill(n as u8);
-            }
-            Some(Transmit {
-                path: PathId::ZERO,
-                destination: to,
-                source_ip: None,
-                socket: SocketId::default(),
-                ecn: None,
-                size,
-                segment_size: (segment < size).then_some(segment),
-            })
-        });
-        assert!(filled);
-        poll_fn(|cx| outgoing.poll_flush(cx, &sockets, &counters)).await;
-        assert!(!outgoing.is_blocked());
-        [
-            &counters.sends,
-            &counters.datagrams_sent,
-            &counters.send_errors,
-        ]
-        .map(|counter| counter.load(Ordering::Relaxed))
-    }
-
-    /// A batch that the system refuses goes out datagram by datagram.
-    #[tokio::test]
-    async fn refused_batches_are_taken_apart() {
-        let receiver = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        receiver
-            .set_read_timeout(Some(Duration::from_secs(30)))
-            .unwrap();
-        // More segments than any kernel takes.
-        let [_, datagrams, errors] = send(receiver.local_addr().unwrap(), 20_050, 100).await;
-        assert_eq!((datagrams, errors), (201, 0));
-        let mut buffer = [0; 2000];
-        for n in 0..201 {
-            let len = receiver.recv(&mut buffer).unwrap();
-            assert_eq!(len, if n == 200 { 50 } else { 100 });
-            assert_eq!(buffer[0], n as u8);
-        }
-    }
-
-    /// Sockets don't fragment: what is larger than the interface takes is refused, and told.
-    #[tokio::test]
-    async fn datagrams_larger_than_the_interface_are_told() {
-        let receiver = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        let socket = Socket::bind("127.0.0.1:0".parse().unwrap(), BUFFERS).unwrap();
-        let sockets = Sockets::new(socket);
-        let counters = IoCounters::default();
-        let mut outgoing = Outgoing::new();
-        // More than any IPv4 packet holds.
-        let size = MAX_UDP_PAYLOAD + 10;
-        let destination = receiver.local_addr().unwrap();
-        outgoing.fill(&sockets, |_, _| {
-            Some(Transmit {
-                path: PathId::ZERO,
-                socket: SocketId::default(),
-                destination,
-                source_ip: None,
-                ecn: None,
-                size,
-                segment_size: None,
-            })
-        });
-        poll_fn(|cx| outgoing.poll_flush(cx, &sockets, &counters)).await;
-        assert_eq!(outgoing.take_refused_size(), Some(size));
-        assert_eq!(outgoing.take_refused_size(), None);
-    }
-
-    /// What can't be sent is given up and counted, not tried forever.
-    #[tokio::test]
-    async fn refused_datagrams_are_given_up() {
-        let elsewhere = "[::1]:9".parse().unwrap();
-        assert_eq!(send(elsewhere, 300, 100).await, [0, 0, 3]);
-    }
-}
+mod tests;

@@ -524,7 +524,7 @@ impl Shared {
         if !self.touched.swap(true, Ordering::AcqRel) {
             self.endpoint
                 .inbox
-                .post(|news| news.touched.push(self.index));
+                .post(|messages| messages.touched.push(self.index));
         }
     }
 

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 
 use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSocketState};
 use socket2::{Domain, Protocol, Type};
-use swiftwater_quic::{DatagramMeta, EcnCodepoint, SocketId};
+use swiftwater_quic::{DatagramMeta, EcnCodepoint, SocketId, Transmit};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
@@ -173,6 +173,19 @@ pub(crate) struct Parcel<'a> {
     pub(crate) segment_size: Option<usize>,
 }
 
+impl<'a> Parcel<'a> {
+    /// `contents`, in datagrams of `segment_size` if that is given, to where `transmit` goes.
+    pub(crate) fn of(transmit: &Transmit, contents: &'a [u8], segment_size: Option<usize>) -> Self {
+        Self {
+            destination: transmit.destination,
+            source_ip: transmit.source_ip,
+            ecn: transmit.ecn,
+            contents,
+            segment_size,
+        }
+    }
+}
+
 impl Socket {
     /// Binds `address`; a wildcard IPv6 address takes IPv4 too where the system can do it.
     pub(crate) fn bind(address: SocketAddr, buffers: SocketBuffers) -> Result<Self, BindError> {
@@ -286,7 +299,8 @@ impl Socket {
     fn send_fault(&self, parcel: &Parcel<'_>) -> Option<io::Error> {
         let len = parcel.contents.len();
         let size = parcel.segment_size.unwrap_or(len).max(1);
-        self.faults.as_ref()?.on_send(len.div_ceil(size), size)
+        let faults = self.faults.as_ref()?;
+        faults.on_send_from(self.local, len.div_ceil(size), size)
     }
 
     /// Sends, or waits until the socket takes datagrams again.
@@ -339,6 +353,12 @@ fn fail(cx: &mut Context<'_>, error: io::Error) -> Poll<io::Result<()>> {
     Poll::Ready(Err(error))
 }
 
+/// Received datagrams that are handled together.
+pub(crate) trait DatagramBatch {
+    /// The datagrams, in the order of their arrival, each with where it came from; the same ones at each call.
+    fn datagrams(&mut self) -> impl Iterator<Item = (DatagramMeta, &mut [u8])>;
+}
+
 /// Buffers for one batch of received datagrams, allocated once. The default has no room: it is what is left
 /// in the place of one that is in use.
 #[derive(Default)]
@@ -346,6 +366,8 @@ pub(crate) struct RecvBatch {
     data: Box<[u8]>,
     metas: Box<[RecvMeta]>,
     filled: usize,
+    /// Where they were received.
+    socket: SocketId,
 }
 
 impl RecvBatch {
@@ -354,7 +376,13 @@ impl RecvBatch {
             data: vec![0; RECV_SLOT * BATCH_SIZE].into_boxed_slice(),
             metas: vec![RecvMeta::default(); BATCH_SIZE].into_boxed_slice(),
             filled: 0,
+            socket: SocketId::default(),
         }
+    }
+
+    /// Notes the socket that the datagrams were received on.
+    pub(crate) fn set_socket(&mut self, socket: SocketId) {
+        self.socket = socket;
     }
 
     fn fill(
@@ -368,27 +396,20 @@ impl RecvBatch {
         self.filled = receive(&mut slots, &mut self.metas)?;
         Ok(())
     }
+}
 
-    /// How many datagrams there are.
-    pub(crate) fn len(&self) -> usize {
-        let metas = &self.metas[..self.filled];
-        metas
-            .iter()
-            .map(|meta| meta.len.div_ceil(meta.stride.max(1)))
-            .sum()
-    }
-
-    /// The datagrams received, each with where it came from.
-    pub(crate) fn datagrams(&mut self) -> impl Iterator<Item = (DatagramMeta, &mut [u8])> {
+impl DatagramBatch for RecvBatch {
+    fn datagrams(&mut self) -> impl Iterator<Item = (DatagramMeta, &mut [u8])> {
+        let socket = self.socket;
         let slots = self.data.chunks_exact_mut(RECV_SLOT);
         self.metas[..self.filled]
             .iter()
             .zip(slots)
-            .flat_map(|(meta, slot)| {
+            .flat_map(move |(meta, slot)| {
                 let about = DatagramMeta {
                     remote: canonical(meta.addr),
                     local_ip: meta.dst_ip.map(|ip| ip.to_canonical()),
-                    socket: SocketId::default(),
+                    socket,
                     ecn: meta.ecn.map(from_udp),
                 };
                 let len = meta.len.min(slot.len());

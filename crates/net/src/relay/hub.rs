@@ -16,7 +16,7 @@ use super::shaper::{Direction, Shaper};
 use super::{Command, Dealings, RelayConfig, Started};
 use crate::error::BindError;
 use crate::receive_errors::ReceiveErrors;
-use crate::socket::{RecvBatch, Socket, SocketBuffers};
+use crate::socket::{DatagramBatch, RecvBatch, Socket, SocketBuffers};
 
 const BUFFERS: SocketBuffers = SocketBuffers {
     send: 2 << 20,

@@ -71,6 +71,17 @@ impl Connection {
         transmit
     }
 
+    /// Like [`Connection::poll_transmit`], but writes only what leaves by other addresses than those in use: a
+    /// datagram with a PATH_CHALLENGE or PATH_RESPONSE frame for a candidate or previous path (RFC 9000,
+    /// section 9.1). For drivers whose socket of the path in use takes no datagrams at the moment;
+    /// everything else stays queued.
+    pub fn poll_transmit_off_path(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
+        if !self.lifecycle.is_open() || self.are_numbers_exhausted() {
+            return None;
+        }
+        self.transmit_on_candidate(now, buf)
+    }
+
     /// Datagrams on the path that the scheduler names.
     fn transmit_data(
         &mut self,

@@ -1,0 +1,107 @@
+//! Datagrams in: one batch of one socket, or of another worker.
+
+use std::task::{Context, Poll};
+
+use swiftwater_quic::DatagramMeta;
+use swiftwater_units::Instant;
+
+use crate::connection_table::ConnectionTable;
+use crate::datagram_router::Destination;
+use crate::endpoint_shared::count;
+use crate::socket::DatagramBatch;
+
+use super::Worker;
+use super::settling::deliver_events;
+
+/// Datagrams that are answered at once. Of a larger batch each half is, by applications inside the worker: the
+/// peer has something to do while this end takes in the second one, and there are no more packets and system
+/// calls than that needs.
+const ANSWERED_TOGETHER: usize = 8;
+
+impl Worker {
+    /// Reads one batch and hands its datagrams to their connections.
+    pub(super) fn receive(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
+        self.receive_errors.go_on();
+        match self.sockets.poll_recv(cx, &mut self.received) {
+            Poll::Pending => return false,
+            Poll::Ready(Ok(())) => self.receive_errors.succeeded(),
+            Poll::Ready(Err(error)) => {
+                tracing::debug!(%error, "receiving failed");
+                count(&self.shared.counters.receive_errors, 1);
+                self.receive_errors.failed();
+                // During a pause the timer wakes the task, not the socket.
+                return !self.receive_errors.want_pause();
+            }
+        }
+        let mut batch = std::mem::take(&mut self.received);
+        self.route(now, &mut batch);
+        let destinations = std::mem::take(&mut self.scratch.destinations);
+        count(
+            &self.shared.counters.datagrams_received,
+            destinations.len() as u64,
+        );
+        let part = ANSWERED_TOGETHER.max(destinations.len().div_ceil(2));
+        let mut datagrams = batch.datagrams().zip(&destinations).peekable();
+        while datagrams.peek().is_some() {
+            process(now, datagrams.by_ref().take(part), &mut self.table);
+            if datagrams.peek().is_some() {
+                self.answer(cx, now);
+            }
+        }
+        drop(datagrams);
+        self.scratch.destinations = destinations;
+        self.received = batch;
+        true
+    }
+
+    /// Finds out where each datagram of a batch goes, and sends on what is not for this worker.
+    pub(super) fn route(&mut self, now: Instant, batch: &mut impl DatagramBatch) {
+        let destinations = &mut self.scratch.destinations;
+        destinations.clear();
+        let (sockets, table) = (&self.sockets, &mut self.table);
+        self.router.route(now, batch, sockets, table, destinations);
+    }
+
+    /// Hands the datagrams of the batch that was routed last to their connections.
+    pub(super) fn process(&mut self, now: Instant, batch: &mut impl DatagramBatch) {
+        let datagrams = batch.datagrams().zip(&self.scratch.destinations);
+        process(now, datagrams, &mut self.table);
+    }
+
+    /// Delivers what has come so far to applications inside the worker, and sends what they answer.
+    fn answer(&mut self, cx: &mut Context<'_>, now: Instant) {
+        let mut answered = false;
+        for at in 0..self.table.unsettled.len() {
+            let index = self.table.unsettled[at];
+            if let Some(entry) = self.table.get(index)
+                && entry.unsettled
+                && entry.shared.hosts()
+            {
+                // Acknowledgements alone can wait for the rest of the batch.
+                answered |= deliver_events(now, &entry.shared, &mut self.scratch.wakeups);
+            }
+        }
+        if answered {
+            self.transmit(cx);
+        }
+    }
+}
+
+/// Hands datagrams to their connections. No lock of the endpoint is held meanwhile.
+fn process<'a>(
+    now: Instant,
+    datagrams: impl Iterator<Item = ((DatagramMeta, &'a mut [u8]), &'a Destination)>,
+    table: &mut ConnectionTable,
+) {
+    for ((meta, datagram), destination) in datagrams {
+        let Destination::Connection(index) = *destination else {
+            continue;
+        };
+        if let Some(entry) = table.get(index) {
+            let mut state = entry.shared.lock();
+            state.connection.handle_datagram(now, &meta, datagram);
+            drop(state);
+            table.mark(index);
+        }
+    }
+}
