@@ -18,9 +18,11 @@ use swiftwater_quic::{
 use swiftwater_units::{Bandwidth, Dir, Instant, Side, StreamId};
 
 use crate::application::Application;
+use crate::connection_shared::ConnectionRef;
+use crate::connection_signals::{Wakeups, remember};
+use crate::connection_state::{ConnectionState, SendHalf};
 use crate::recv_stream::RecvStream;
 use crate::send_stream::SendStream;
-use crate::shared::{Handle, Sender, State, Wakeups, remember};
 
 /// A QUIC connection: streams in both directions, datagrams, and how the path fares.
 ///
@@ -31,11 +33,11 @@ use crate::shared::{Handle, Sender, State, Wakeups, remember};
 /// All futures may be dropped at any time without losing streams or datagrams.
 #[derive(Clone)]
 pub struct Connection {
-    handle: Handle,
+    handle: ConnectionRef,
 }
 
 impl Connection {
-    pub(crate) fn new(handle: Handle) -> Self {
+    pub(crate) fn new(handle: ConnectionRef) -> Self {
         Self { handle }
     }
 
@@ -54,7 +56,7 @@ impl Connection {
 
     async fn open(&self, dir: Dir) -> Result<StreamId, ConnectionError> {
         let mut blocked = false;
-        let mut open = |state: &mut State| {
+        let mut open = |state: &mut ConnectionState| {
             if let Some(reason) = state.close_reason() {
                 return Some(Err(reason));
             }
@@ -65,7 +67,7 @@ impl Connection {
                 self.handle.touch();
             }
             if let Some(id) = opened {
-                state.senders.insert(id, Sender::default());
+                state.senders.insert(id, SendHalf::default());
             }
             opened.map(Ok)
         };
@@ -98,7 +100,7 @@ impl Connection {
                 // Streams that came before the end can still be read.
                 Some(id) => {
                     if dir == Dir::Bi {
-                        state.senders.insert(id, Sender::default());
+                        state.senders.insert(id, SendHalf::default());
                     }
                     Some(Ok(id))
                 }
@@ -436,11 +438,11 @@ impl fmt::Debug for Connection {
 /// A connection whose handshake is under way: a future of the [`Connection`]. Dropping it gives up.
 #[must_use = "a connection that nobody waits for is closed"]
 pub struct Connecting {
-    handle: Option<Handle>,
+    handle: Option<ConnectionRef>,
 }
 
 impl Connecting {
-    pub(crate) fn new(handle: Handle) -> Self {
+    pub(crate) fn new(handle: ConnectionRef) -> Self {
         Self {
             handle: Some(handle),
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use swiftwater_quic::{ConnectionHandle, SocketId};
 use swiftwater_units::Instant;
 
-use crate::shared::Shared;
+use crate::connection_shared::ConnectionShared;
 use crate::timers::TimerQueue;
 
 /// Shortest pause before a deadline that is still in the past after it was acted on is looked at again.
@@ -28,7 +28,7 @@ pub(crate) struct ConnectionTable {
 
 pub(crate) struct Entry {
     pub(crate) handle: ConnectionHandle,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<ConnectionShared>,
     /// In `ready`.
     ready: bool,
     /// In `unsettled`.
@@ -45,7 +45,7 @@ impl ConnectionTable {
     pub(crate) fn insert(
         &mut self,
         handle: ConnectionHandle,
-        shared: Arc<Shared>,
+        shared: Arc<ConnectionShared>,
         handshaking: bool,
     ) {
         let index = handle.index();

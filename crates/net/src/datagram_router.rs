@@ -10,9 +10,9 @@ use std::sync::Arc;
 use swiftwater_quic::{Connection as Core, ConnectionHandle, Routed, Transmit};
 use swiftwater_units::Instant;
 
+use crate::connection_shared::ConnectionShared;
 use crate::connection_table::ConnectionTable;
 use crate::endpoint_shared::{EndpointShared, count};
-use crate::shared::Shared;
 use crate::socket::{DatagramBatch, Parcel};
 use crate::worker_sockets::WorkerSockets;
 
@@ -97,7 +97,7 @@ impl DatagramRouter {
 
     /// Puts an accepted connection into the table.
     fn add(&self, table: &mut ConnectionTable, handle: ConnectionHandle, connection: Box<Core>) {
-        let shared = Shared::new(handle.index(), connection, Arc::clone(&self.shared));
+        let shared = ConnectionShared::new(handle.index(), connection, Arc::clone(&self.shared));
         table.insert(handle, shared, true);
     }
 

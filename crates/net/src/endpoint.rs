@@ -12,12 +12,12 @@ use swiftwater_quic::{
 
 use crate::acceptor::Acceptor;
 use crate::connection::{Connecting, Connection};
+use crate::connection_shared::{ConnectionRef, ConnectionShared};
 use crate::endpoint_shared::{EndpointShared, EndpointState};
 use crate::endpoint_stats::EndpointStats;
 use crate::error::BindError;
 use crate::faults::SocketFaults;
-use crate::group::{Accepted, Group};
-use crate::shared::{Handle, Shared};
+use crate::worker_pool::{Accepted, WorkerPool};
 
 /// What an endpoint is made from.
 #[derive(Clone, Debug)]
@@ -94,7 +94,7 @@ impl EndpointOptions {
 /// Clones are handles of the same endpoint. It ends when the last handle is dropped and the last
 /// connection is over.
 pub struct Endpoint {
-    group: Arc<Group>,
+    pool: Arc<WorkerPool>,
 }
 
 impl Endpoint {
@@ -117,8 +117,8 @@ impl Endpoint {
         reason = "options are made for one endpoint"
     )]
     pub fn bind(address: SocketAddr, options: EndpointOptions) -> Result<Self, BindError> {
-        let group = Arc::new(Group::start(address, &options)?);
-        Ok(Self::handle(group))
+        let pool = Arc::new(WorkerPool::start(address, &options)?);
+        Ok(Self::handle(pool))
     }
 
     /// Binds an endpoint that only connects.
@@ -140,9 +140,9 @@ impl Endpoint {
         Self::bind(address, EndpointOptions::new(config, seed).server(server))
     }
 
-    fn handle(group: Arc<Group>) -> Self {
-        group.handles.fetch_add(1, Ordering::Relaxed);
-        Self { group }
+    fn handle(pool: Arc<WorkerPool>) -> Self {
+        pool.handles.fetch_add(1, Ordering::Relaxed);
+        Self { pool }
     }
 
     /// Starts a connection to `remote`, which must prove to be `server_name`.
@@ -164,7 +164,7 @@ impl Endpoint {
         server_name: &str,
         token: Vec<u8>,
     ) -> Result<Connecting, ConnectError> {
-        let worker = self.group.next();
+        let worker = self.pool.next();
         let now = worker.clock.now();
         let mut state = worker.lock();
         if !state.sockets.reaches(remote) {
@@ -188,8 +188,8 @@ impl Endpoint {
     /// [`Connection::is_handshaking`].
     pub async fn accept(&self) -> Option<Connection> {
         loop {
-            let ticket = self.group.signals().incoming.notified();
-            match self.group.take_accepted() {
+            let ticket = self.pool.signals().incoming.notified();
+            match self.pool.take_accepted() {
                 Accepted::Connection(connection) => return Some(connection),
                 Accepted::None => {}
                 Accepted::Never => return None,
@@ -202,7 +202,7 @@ impl Endpoint {
     /// ([`Acceptor::runtime`]) saves what [`Endpoint::accept`] costs: two wake-ups across threads for each connection.
     /// What takes connections from both takes each once.
     pub fn acceptors(&self) -> Vec<Acceptor> {
-        let workers = self.group.workers().iter();
+        let workers = self.pool.workers().iter();
         workers
             .map(|worker| Acceptor::new(Arc::clone(worker)))
             .collect()
@@ -212,7 +212,7 @@ impl Endpoint {
     /// are not affected.
     pub fn set_server_config(&self, config: Option<ServerConfig>) {
         let config = config.map(Arc::new);
-        for worker in self.group.workers() {
+        for worker in self.pool.workers() {
             let mut state = worker.lock();
             if state.closing.is_none() {
                 state.core.set_server_config(config.clone());
@@ -226,7 +226,7 @@ impl Endpoint {
     /// To let running work end first, call `set_server_config(None)`, wait for the connections'
     /// tasks, and close then.
     pub fn close(&self, code: u64, reason: &[u8]) {
-        for worker in self.group.workers() {
+        for worker in self.pool.workers() {
             let waiting = {
                 let mut state = worker.lock();
                 if state.closing.is_some() {
@@ -250,12 +250,12 @@ impl Endpoint {
     /// timeouts, in which late packets are answered) is over.
     pub async fn wait_idle(&self) {
         loop {
-            let ticket = self.group.signals().idle.notified();
+            let ticket = self.pool.signals().idle.notified();
             let is_idle = |worker: &Arc<EndpointShared>| {
                 let state = worker.lock();
                 state.connections == 0 || state.dead
             };
-            if self.group.workers().iter().all(is_idle) {
+            if self.pool.workers().iter().all(is_idle) {
                 return;
             }
             ticket.await;
@@ -265,18 +265,18 @@ impl Endpoint {
     /// The address of the socket that new connections start from: the first one, or that of the last
     /// [`Endpoint::rebind`].
     pub fn local_addr(&self) -> SocketAddr {
-        self.group.first().lock().sockets.local()
+        self.pool.first().lock().sockets.local()
     }
 
     /// The address that one of the endpoint's sockets is bound to; `None` if there is no such socket.
     pub fn socket_addr(&self, socket: SocketId) -> Option<SocketAddr> {
-        self.group.first().lock().sockets.address(socket)
+        self.pool.first().lock().sockets.address(socket)
     }
 
     /// Binds one more UDP socket. Connections can go there with [`Connection::migrate`]; an endpoint
     /// that accepts connections accepts them there, too.
     pub fn add_socket(&self, address: SocketAddr) -> Result<SocketId, BindError> {
-        self.group.add_socket(address)
+        self.pool.add_socket(address)
     }
 
     /// Binds another UDP socket, moves all connections that were opened here to it at once, and
@@ -286,8 +286,8 @@ impl Endpoint {
     /// A connection that can't move ([`MigrateError`](swiftwater_quic::MigrateError)) stays at its
     /// old socket, which remains open; see [`Endpoint::remove_socket`].
     pub fn rebind(&self, address: SocketAddr) -> Result<SocketId, BindError> {
-        let socket = self.group.add_socket(address)?;
-        for worker in self.group.workers() {
+        let socket = self.pool.add_socket(address)?;
+        for worker in self.pool.workers() {
             let mut state = worker.lock();
             state.sockets.set_current(socket);
             state.core.set_local_address(LocalAddress::any(socket));
@@ -300,7 +300,7 @@ impl Endpoint {
     /// or if new connections start there.
     pub fn remove_socket(&self, socket: SocketId) -> bool {
         let mut removed = false;
-        for worker in self.group.workers() {
+        for worker in self.pool.workers() {
             removed |= worker.lock().sockets.remove(socket);
             if removed {
                 worker
@@ -322,7 +322,7 @@ impl Endpoint {
 
     /// Counters up to now, worker by worker.
     pub fn worker_stats(&self) -> Vec<EndpointStats> {
-        let workers = self.group.workers().iter();
+        let workers = self.pool.workers().iter();
         workers.map(|worker| EndpointStats::of(worker)).collect()
     }
 }
@@ -334,8 +334,8 @@ fn add(
     connection: Core,
 ) -> Connecting {
     state.connections += 1;
-    let shared = Shared::new(handle.index(), Box::new(connection), Arc::clone(worker));
-    let connecting = Connecting::new(Handle::new(Arc::clone(&shared)));
+    let shared = ConnectionShared::new(handle.index(), Box::new(connection), Arc::clone(worker));
+    let connecting = Connecting::new(ConnectionRef::new(Arc::clone(&shared)));
     // Still under the endpoint's lock, so that a `close` after it finds the connection.
     worker
         .inbox
@@ -345,14 +345,14 @@ fn add(
 
 impl Clone for Endpoint {
     fn clone(&self) -> Self {
-        Self::handle(Arc::clone(&self.group))
+        Self::handle(Arc::clone(&self.pool))
     }
 }
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        if self.group.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.group.release();
+        if self.pool.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.pool.release();
         }
     }
 }

@@ -6,15 +6,15 @@ use std::task::Waker;
 use swiftwater_quic::{ConnectionHandle, DatagramMeta, SocketId};
 
 use crate::connection::Connection;
+use crate::connection_shared::ConnectionShared;
 use crate::forwarded::Forwarded;
-use crate::shared::Shared;
 use crate::socket::Bound;
 
 /// What a worker has been sent since it last took its messages.
 #[derive(Default)]
 pub(crate) struct WorkerMessages {
     /// Connections that the application opened.
-    pub(crate) added: Vec<(ConnectionHandle, Arc<Shared>)>,
+    pub(crate) added: Vec<(ConnectionHandle, Arc<ConnectionShared>)>,
     /// Indices of connections that the application touched.
     pub(crate) touched: Vec<usize>,
     /// Sockets to receive on from now on.

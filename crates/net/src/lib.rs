@@ -23,6 +23,9 @@ mod acceptor;
 mod application;
 mod clock;
 mod connection;
+mod connection_shared;
+mod connection_signals;
+mod connection_state;
 mod connection_table;
 mod datagram_router;
 mod endpoint;
@@ -31,20 +34,24 @@ mod endpoint_stats;
 mod error;
 mod faults;
 mod forwarded;
-mod group;
+
+mod idle_release;
 mod inbox;
+mod migration_request;
 mod outgoing;
 mod receive_errors;
 mod recv_stream;
 pub mod relay;
 mod send_stream;
-mod shared;
+
 mod socket;
 mod socket_list;
 
 mod timers;
 mod trace;
 mod worker;
+mod worker_pool;
+mod worker_runtime;
 mod worker_sockets;
 
 pub use acceptor::Acceptor;

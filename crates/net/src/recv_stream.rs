@@ -10,8 +10,8 @@ use swiftwater_quic::{ReadChunk, ReadError, ReadOutcome, RecvStream as Core};
 use swiftwater_units::StreamId;
 use tokio::io::{AsyncRead, ReadBuf};
 
+use crate::connection_shared::ConnectionRef;
 use crate::error::{ReadExactError, ReadToEndError, read_io_error};
-use crate::shared::Handle;
 
 /// The most that [`RecvStream::read_to_end`] takes under one lock, about, and the largest chunk, bytes.
 const READ_STEP: usize = 64 * 1024;
@@ -22,7 +22,7 @@ const READ_STEP: usize = 64 * 1024;
 /// the handle before the end tells the peer to stop, as [`RecvStream::stop`] with code 0 does.
 pub struct RecvStream {
     id: StreamId,
-    handle: Handle,
+    handle: ConnectionRef,
     /// How reading ended, once it has.
     ended: Option<Result<(), ReadError>>,
     /// A waker was left with the connection at some time.
@@ -37,7 +37,7 @@ enum Found<T> {
 }
 
 impl RecvStream {
-    pub(crate) fn new(id: StreamId, handle: Handle) -> Self {
+    pub(crate) fn new(id: StreamId, handle: ConnectionRef) -> Self {
         Self {
             id,
             handle,

@@ -11,8 +11,10 @@ use swiftwater_quic::{ConnectionError, Expiry, Priority, WriteError};
 use swiftwater_units::StreamId;
 use tokio::io::AsyncWrite;
 
+use crate::connection_shared::ConnectionRef;
+use crate::connection_signals::remember;
+use crate::connection_state::{ConnectionState, SendEnd};
 use crate::error::write_io_error;
-use crate::shared::{Handle, SendEnd, State, remember};
 
 /// The sending half of a stream.
 ///
@@ -21,14 +23,14 @@ use crate::shared::{Handle, SendEnd, State, remember};
 /// that does, dropping it closes the connection and what is not yet delivered is lost.
 pub struct SendStream {
     id: StreamId,
-    handle: Handle,
+    handle: ConnectionRef,
     /// Finished or reset by us: dropping does nothing more.
     ended: bool,
 }
 
 impl SendStream {
     /// The handle of a stream that is listed among the senders already, under the lock that opened it.
-    pub(crate) fn new(id: StreamId, handle: Handle) -> Self {
+    pub(crate) fn new(id: StreamId, handle: ConnectionRef) -> Self {
         Self {
             id,
             handle,
@@ -170,7 +172,7 @@ impl SendStream {
     pub async fn stopped(&mut self) -> Result<Option<u64>, ConnectionError> {
         std::future::poll_fn(|cx| {
             let mut state = self.handle.lock();
-            let State {
+            let ConnectionState {
                 senders, closed, ..
             } = &mut *state;
             let sender = senders.entry(self.id).or_default();
@@ -241,7 +243,7 @@ impl SendStream {
     fn poll_with(
         &mut self,
         cx: &mut Context<'_>,
-        write: impl FnOnce(&mut State, StreamId) -> Result<usize, WriteError>,
+        write: impl FnOnce(&mut ConnectionState, StreamId) -> Result<usize, WriteError>,
     ) -> Poll<Result<usize, WriteError>> {
         let outcome = {
             let mut state = self.handle.lock();

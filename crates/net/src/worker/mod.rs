@@ -22,13 +22,13 @@ use swiftwater_quic::EndpointEvent;
 use swiftwater_units::Instant;
 use tokio::runtime::{Handle as Runtime, RuntimeFlavor};
 
+use crate::connection_signals::Wakeups;
 use crate::connection_table::ConnectionTable;
 use crate::datagram_router::{DatagramRouter, Destination};
 use crate::endpoint_shared::{EndpointShared, count};
 use crate::inbox::WorkerMessages;
 use crate::outgoing::Outgoing;
 use crate::receive_errors::{PAUSE, ReceiveErrors};
-use crate::shared::Wakeups;
 use crate::socket::{RecvBatch, Socket};
 use crate::worker_sockets::WorkerSockets;
 

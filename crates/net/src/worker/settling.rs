@@ -7,7 +7,8 @@ use swiftwater_quic::{ConnectionHandle, EndpointEvent};
 use swiftwater_units::{Instant, Side};
 
 use crate::connection::Connection;
-use crate::shared::{Handle, Shared, Wakeups};
+use crate::connection_shared::{ConnectionRef, ConnectionShared};
+use crate::connection_signals::Wakeups;
 
 use super::Worker;
 
@@ -45,7 +46,7 @@ impl Worker {
     }
 
     /// Takes events and the next deadline of connection `index`, and acts on them.
-    fn settle(&mut self, now: Instant, index: usize, shared: &Arc<Shared>) {
+    fn settle(&mut self, now: Instant, index: usize, shared: &Arc<ConnectionShared>) {
         let wakeups = &mut self.scratch.wakeups;
         let events = &mut self.scratch.events;
         let deadline = {
@@ -74,7 +75,8 @@ impl Worker {
             let failures = &self.shared.counters.handshakes_failed;
             failures.fetch_add(1, Ordering::Relaxed);
         }
-        let established = established.then(|| Connection::new(Handle::new(Arc::clone(shared))));
+        let established =
+            established.then(|| Connection::new(ConnectionRef::new(Arc::clone(shared))));
         debug_assert!(
             established
                 .as_ref()
@@ -125,7 +127,11 @@ impl Worker {
 }
 
 /// Delivers the events of a connection; true if it has stream data to send, perhaps in answer to them.
-pub(super) fn deliver_events(now: Instant, shared: &Shared, wakeups: &mut Wakeups) -> bool {
+pub(super) fn deliver_events(
+    now: Instant,
+    shared: &ConnectionShared,
+    wakeups: &mut Wakeups,
+) -> bool {
     let mut state = shared.lock();
     state.drain_events(now, wakeups);
     let has_data = state.connection.has_stream_data();

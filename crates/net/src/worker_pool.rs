@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use swiftwater_quic::{Endpoint as Core, PreferredAddresses, SocketId, Worker as Slot};
-use tokio::runtime::{self, Runtime};
+use tokio::runtime;
 
 use crate::clock::Clock;
 use crate::connection::Connection;
@@ -16,12 +16,10 @@ use crate::error::BindError;
 use crate::faults::SocketFaults;
 use crate::socket::{Bound, CAN_SHARE, Sharing, Socket, SocketBuffers};
 use crate::worker::Worker;
-
-/// Why the runtime is there.
-const ALIVE: &str = "it is taken out only when dropped";
+use crate::worker_runtime::{OwnRuntime, WorkerRuntime};
 
 /// All workers of an endpoint, one at least.
-pub(crate) struct Group {
+pub(crate) struct WorkerPool {
     workers: Arc<[Arc<EndpointShared>]>,
     buffers: SocketBuffers,
     faults: Option<Arc<dyn SocketFaults>>,
@@ -44,40 +42,28 @@ pub(crate) enum Accepted {
     Never,
 }
 
-/// Where a worker runs.
-enum Place {
-    /// The caller's runtime.
-    Here(runtime::Handle),
-    /// A thread of its own.
-    Thread(OwnRuntime),
-}
-
-/// A runtime that may be dropped anywhere: a plain one waits for its tasks, which another runtime
-/// around it forbids.
-struct OwnRuntime(Option<Runtime>);
-
-impl Group {
+impl WorkerPool {
     /// Binds a socket for each worker and starts them.
     pub(crate) fn start(address: SocketAddr, options: &EndpointOptions) -> Result<Self, BindError> {
         let here = runtime::Handle::try_current()
             .map_err(|error| BindError::NoRuntime(error.to_string()))?;
         let count = worker_count(options)?;
-        let mut places = Vec::with_capacity(usize::from(count));
+        let mut runtimes = Vec::with_capacity(usize::from(count));
         let (preferred, extra) = bind_preferred(options, count)?;
         let mut sockets: Vec<Socket> = Vec::with_capacity(usize::from(count));
         for _ in 0..count {
-            let place = if count == 1 {
-                Place::Here(here.clone())
+            let runtime = if count == 1 {
+                WorkerRuntime::Here(here.clone())
             } else {
-                Place::Thread(OwnRuntime::new()?)
+                WorkerRuntime::Thread(OwnRuntime::new()?)
             };
-            let _context = place.enter();
+            let _context = runtime.enter();
             sockets.push(bind(address, options, count, sockets.first())?);
-            places.push(place);
+            runtimes.push(runtime);
         }
         let buffers = buffers(options);
-        let workers = share(options, preferred, &places, &sockets);
-        let group = Self {
+        let workers = share(options, preferred, &runtimes, &sockets);
+        let pool = Self {
             workers,
             buffers,
             faults: options.faults.clone(),
@@ -87,20 +73,20 @@ impl Group {
             handles: AtomicUsize::new(0),
         };
         for bound in extra {
-            group.adopt(bound)?;
+            pool.adopt(bound)?;
         }
-        for (index, (place, socket)) in places.into_iter().zip(sockets).enumerate() {
+        for (index, (runtime, socket)) in runtimes.into_iter().zip(sockets).enumerate() {
             let worker = {
-                let _context = place.enter();
-                Worker::new(Arc::clone(&group.workers), index, socket)
+                let _context = runtime.enter();
+                Worker::new(Arc::clone(&pool.workers), index, socket)
             };
-            if let Err(error) = place.run(worker, index) {
+            if let Err(error) = runtime.run(worker, index) {
                 // Those that run have nothing to do and end.
-                group.release();
+                pool.release();
                 return Err(error);
             }
         }
-        Ok(group)
+        Ok(pool)
     }
 
     pub(crate) fn workers(&self) -> &[Arc<EndpointShared>] {
@@ -186,34 +172,6 @@ impl Group {
     }
 }
 
-impl Place {
-    fn handle(&self) -> &runtime::Handle {
-        match self {
-            Self::Here(handle) => handle,
-            Self::Thread(OwnRuntime(runtime)) => runtime.as_ref().expect(ALIVE).handle(),
-        }
-    }
-
-    fn enter(&self) -> runtime::EnterGuard<'_> {
-        self.handle().enter()
-    }
-
-    fn run(self, worker: Worker, index: usize) -> Result<(), BindError> {
-        match self {
-            Self::Here(handle) => {
-                handle.spawn(worker);
-            }
-            Self::Thread(runtime) => {
-                thread::Builder::new()
-                    .name(format!("quic-{index}"))
-                    .spawn(move || runtime.0.as_ref().expect(ALIVE).block_on(worker))
-                    .map_err(BindError::Worker)?;
-            }
-        }
-        Ok(())
-    }
-}
-
 /// How many workers there are to be, if they can be.
 fn worker_count(options: &EndpointOptions) -> Result<u8, BindError> {
     let workers = match options.workers {
@@ -239,24 +197,6 @@ fn worker_count(options: &EndpointOptions) -> Result<u8, BindError> {
             workers,
             distinct: usize::from(distinct),
         })
-}
-
-impl OwnRuntime {
-    fn new() -> Result<Self, BindError> {
-        let runtime = runtime::Builder::new_current_thread()
-            .enable_io()
-            .enable_time()
-            .build();
-        Ok(Self(Some(runtime.map_err(BindError::Worker)?)))
-    }
-}
-
-impl Drop for OwnRuntime {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
-            runtime.shutdown_background();
-        }
-    }
 }
 
 /// The socket of a worker, at the address of the `first` one if that exists already.
@@ -329,23 +269,23 @@ fn bind_preferred(
 fn share(
     options: &EndpointOptions,
     preferred: PreferredAddresses,
-    places: &[Place],
+    runtimes: &[WorkerRuntime],
     sockets: &[Socket],
 ) -> Arc<[Arc<EndpointShared>]> {
-    let count = places.len() as u8;
+    let count = runtimes.len() as u8;
     // Tokens bear times: one clock for all makes them good everywhere.
     let clock = Clock::start();
     let signals = Arc::new(EndpointSignals::default());
     let backlog = options.accept_backlog.div_ceil(usize::from(count));
     (0..count)
-        .zip(places.iter().zip(sockets))
-        .map(|(index, (place, socket))| {
+        .zip(runtimes.iter().zip(sockets))
+        .map(|(index, (runtime, socket))| {
             let mut config = options.endpoint.clone();
             config.worker = Slot { index, count };
             config.preferred_address = preferred;
             let core = Core::new(config, options.server.clone(), options.seed);
             let signals = Arc::clone(&signals);
-            let runtime = place.handle().clone();
+            let runtime = runtime.handle().clone();
             Arc::new(EndpointShared::new(
                 core, socket, backlog, clock, signals, runtime,
             ))
