@@ -1,8 +1,8 @@
 //! The ledger of sent packets: what each carried, until its fate is known (RFC 9002, appendix A.1).
 //!
 //! A ring indexed by packet number holds the packets, a second ring what they carried, so that a
-//! packet costs no allocation. Packets leave from the front once they are acknowledged, or lost and
-//! too old for their loss to turn out spurious. Finding newly acknowledged or lost packets costs
+//! packet costs no allocation. Packets leave from the front once their fate is known, so that the rings hold what is
+//! in flight; those lost, until they are too old for their loss to turn out spurious, stay in [`SettledPackets`]. Finding newly acknowledged or lost packets costs
 //! O(those packets + ranges), not O(window).
 
 use std::collections::VecDeque;
@@ -16,6 +16,11 @@ use crate::frame_writer::Carried;
 use crate::idle_memory::IdleMemory;
 use crate::ranges::RangeSet;
 use crate::recovery::{AckedPacket, DeliverySnapshot, LossThresholds, LostRecord};
+
+use super::settled::SettledPackets;
+
+/// Entries that an empty ledger keeps room for between bursts.
+const KEPT_ENTRIES: usize = 1024;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum State {
@@ -69,11 +74,21 @@ impl SentPacket {
 }
 
 #[derive(Debug)]
-struct Entry {
-    packet: SentPacket,
+pub(super) struct Entry {
+    pub(super) packet: SentPacket,
     state: State,
-    carried_from: u64,
-    carried_len: u16,
+    pub(super) carried_from: u64,
+    pub(super) carried_len: u16,
+}
+
+impl Entry {
+    pub(super) fn is_acked(&self) -> bool {
+        self.state == State::Acked
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        matches!(self.state, State::Lost(_))
+    }
 }
 
 /// What one ACK frame newly told about the ledger's packets. Its vectors are scratch space that
@@ -87,6 +102,8 @@ pub(crate) struct AckOutcome {
     pub(crate) numbers: Vec<PacketNumber>,
     /// The largest newly acknowledged packet.
     pub(crate) largest: Option<LargestAcked>,
+    /// The largest of them that was sent on the path in use.
+    largest_on_path: Option<PacketNumber>,
     /// True if any of them was ack-eliciting.
     pub(crate) ack_eliciting: bool,
     /// Newly acknowledged packets that were sent with an ECT mark.
@@ -109,6 +126,7 @@ impl AckOutcome {
         self.acked.clear();
         self.numbers.clear();
         self.largest = None;
+        self.largest_on_path = None;
         self.ack_eliciting = false;
         self.ecn_marked = 0;
         self.bogus = false;
@@ -124,6 +142,8 @@ pub(crate) struct Ledger {
     carried: VecDeque<Carried>,
     /// Number of `carried[0]`, counting everything ever carried.
     carried_base: u64,
+    /// Lost packets and skipped numbers below `base`.
+    below: SettledPackets,
     acked: RangeSet,
     /// Acknowledged, lost or skipped.
     settled: RangeSet,
@@ -142,6 +162,7 @@ impl Ledger {
             base: 0,
             carried: VecDeque::new(),
             carried_base: 0,
+            below: SettledPackets::default(),
             acked: RangeSet::new(),
             settled: RangeSet::new(),
             largest_acked: None,
@@ -215,8 +236,10 @@ impl Ledger {
     }
 
     fn entry(&self, number: u64) -> Option<&Entry> {
-        self.entries
-            .get(usize::try_from(number.checked_sub(self.base)?).ok()?)
+        match number.checked_sub(self.base) {
+            Some(at) => self.entries.get(usize::try_from(at).ok()?),
+            None => self.below.get(number),
+        }
     }
 
     /// The record of packet `number`, unless it left the ledger.
@@ -226,11 +249,17 @@ impl Ledger {
 
     /// What packet `number` carried; nothing if it left the ledger.
     pub(crate) fn carried_by(&self, number: PacketNumber) -> impl Iterator<Item = Carried> + '_ {
-        let range = self.entry(number.get()).map_or(0..0, |entry| {
+        let number = number.get();
+        let below = self.below.get(number);
+        let in_flight = self.entry(number).filter(|_| below.is_none());
+        let range = in_flight.map_or(0..0, |entry| {
             let from = (entry.carried_from - self.carried_base) as usize;
             from..from + usize::from(entry.carried_len)
         });
-        self.carried.range(range).copied()
+        let below = below
+            .into_iter()
+            .flat_map(|entry| self.below.carried_by(entry));
+        self.carried.range(range).copied().chain(below)
     }
 
     /// Takes an ACK frame's ranges, largest first, and reports what they newly acknowledge.
@@ -246,65 +275,30 @@ impl Ledger {
             return;
         }
         for range in ranges {
+            for (number, entry) in self.below.range_mut(&range) {
+                acknowledge(entry, number, &mut self.eliciting_in_flight, outcome);
+            }
             let (start, end) = ((*range.start()).max(self.base), *range.end() + 1);
             if start >= end {
-                // Ranges come in falling order: the rest is older still.
-                break;
+                if self.below.first().is_none_or(|first| end <= first) {
+                    // Ranges come in falling order: the rest is older still.
+                    break;
+                }
+                continue;
             }
             if self.acked.covers(&(start..end)) {
                 // Most ranges say what earlier frames have said.
                 continue;
             }
-            for gap in self.acked.gaps_in(start..end) {
-                for number in gap {
-                    let entry = &mut self.entries[(number - self.base) as usize];
-                    let lost_in = match entry.state {
-                        State::Outstanding => {
-                            if entry.packet.is_awaited() {
-                                self.eliciting_in_flight -= 1;
-                            }
-                            None
-                        }
-                        // A packet lost outside any episode (its space or path was abandoned)
-                        // can't refute one.
-                        State::Lost(episode) => Some(episode.unwrap_or_default()),
-                        State::Skipped => {
-                            outcome.bogus = true;
-                            continue;
-                        }
-                        State::Acked => continue,
-                    };
-                    entry.state = State::Acked;
-                    let packet = &entry.packet;
-                    let number = PacketNumber::new(number);
-                    outcome.numbers.push(number);
-                    outcome.ack_eliciting |= packet.ack_eliciting;
-                    outcome.ecn_marked += u64::from(packet.ecn_marked);
-                    if (outcome.largest).is_none_or(|largest| number > largest.number) {
-                        outcome.largest = Some(LargestAcked {
-                            number,
-                            sent_at: packet.sent_at,
-                            on_path: packet.on_path,
-                        });
-                    }
-                    if packet.on_path {
-                        self.largest_acked_on_path = self.largest_acked_on_path.max(Some(number));
-                    }
-                    if packet.in_flight {
-                        outcome.acked.push(AckedPacket {
-                            number,
-                            sent_at: packet.sent_at,
-                            size: packet.size,
-                            snapshot: packet.snapshot,
-                            lost_in,
-                        });
-                    }
-                }
+            for number in self.acked.gaps_in(start..end).flatten() {
+                let entry = &mut self.entries[(number - self.base) as usize];
+                acknowledge(entry, number, &mut self.eliciting_in_flight, outcome);
             }
             self.acked.insert(start..end);
             self.settled.insert(start..end);
         }
         self.largest_acked = self.largest_acked.max(Some(largest));
+        self.largest_acked_on_path = self.largest_acked_on_path.max(outcome.largest_on_path);
     }
 
     /// Declares lost what the thresholds say (RFC 9002, section 6.1), appends it to `lost`, smallest
@@ -340,11 +334,14 @@ impl Ledger {
     /// Stamps lost packets with the episode they belong to.
     pub(crate) fn set_episode(&mut self, numbers: &[PacketNumber], episode: EpisodeId) {
         for number in numbers {
-            let index = number
-                .get()
-                .checked_sub(self.base)
-                .and_then(|n| usize::try_from(n).ok());
-            if let Some(entry) = index.and_then(|index| self.entries.get_mut(index))
+            let number = number.get();
+            let entry = match number.checked_sub(self.base) {
+                Some(at) => usize::try_from(at)
+                    .ok()
+                    .and_then(|at| self.entries.get_mut(at)),
+                None => self.below.get_mut(number),
+            };
+            if let Some(entry) = entry
                 && let State::Lost(slot) = &mut entry.state
             {
                 *slot = Some(episode);
@@ -464,6 +461,7 @@ impl Ledger {
         self.entries.clear();
         self.carried_base += self.carried.len() as u64;
         self.carried.clear();
+        self.below.clear();
         self.acked.clear();
         self.settled.clear();
         self.eliciting_in_flight = 0;
@@ -471,26 +469,44 @@ impl Ledger {
 
     /// Forgets packets whose fate is final: acknowledged ones, and lost ones sent before `horizon`.
     pub(crate) fn forget(&mut self, horizon: Instant) {
+        self.below.forget(horizon);
         while let Some(front) = self.entries.front() {
-            let done = match front.state {
-                State::Acked => true,
-                // An ACK of a skipped number is a violation only while we can prove it.
-                State::Skipped | State::Lost(_) => front.packet.sent_at < horizon,
-                // Nobody waits for it, and perhaps nobody will ever acknowledge it.
-                State::Outstanding => !front.packet.in_flight && front.packet.sent_at < horizon,
+            let old = front.packet.sent_at < horizon;
+            let (done, kept) = match front.state {
+                State::Acked => (true, false),
+                // An ACK of a skipped number is a violation only while it can be proved.
+                State::Skipped | State::Lost(_) => (true, !old),
+                // It is not in flight, and may never be acknowledged.
+                State::Outstanding => (!front.packet.in_flight && old, false),
             };
             if !done {
                 break;
             }
-            let carried_end = front.carried_from + u64::from(front.carried_len);
-            let drop = (carried_end - self.carried_base) as usize;
-            self.carried.drain(..drop);
+            let Some(entry) = self.entries.pop_front() else {
+                break;
+            };
+            let carried_end = entry.carried_from + u64::from(entry.carried_len);
+            let left = (carried_end - self.carried_base) as usize;
+            let carried = self.carried.drain(..left);
+            if kept {
+                let first = left - usize::from(entry.carried_len);
+                self.below.push(self.base, entry, carried.skip(first));
+            }
             self.carried_base = carried_end;
-            self.entries.pop_front();
             self.base += 1;
         }
         self.acked.remove(0..self.base);
         self.settled.remove(0..self.base);
+        self.shrink();
+    }
+
+    /// Gives back the memory of a burst once a small part of it is in use.
+    fn shrink(&mut self) {
+        let (len, room) = (self.entries.len(), self.entries.capacity());
+        if room > KEPT_ENTRIES && len < room / 16 {
+            self.entries.shrink_to(room / 4);
+            self.carried.shrink_to(room / 4);
+        }
     }
 
     /// True if the oldest packet still waits for an acknowledgement though it was sent before
@@ -507,7 +523,7 @@ impl Ledger {
     /// Packets remembered.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.entries.len()
+        self.entries.len() + self.below.len()
     }
 }
 
@@ -520,7 +536,7 @@ impl IdleMemory for Ledger {
             State::Lost(_) => true,
             State::Acked | State::Skipped => false,
         };
-        if !self.entries.iter().any(matters) {
+        if !self.entries.iter().any(matters) && !self.below.has_lost() {
             self.forget(Instant::FAR_FUTURE);
         }
         let Self {
@@ -528,6 +544,7 @@ impl IdleMemory for Ledger {
             base: _,
             carried,
             carried_base: _,
+            below,
             acked,
             settled,
             largest_acked: _,
@@ -537,6 +554,7 @@ impl IdleMemory for Ledger {
         } = self;
         entries.shrink_to_fit();
         carried.shrink_to_fit();
+        below.release_idle_memory();
         acked.shrink();
         settled.shrink();
     }
@@ -548,6 +566,55 @@ fn acked_none(acked: &RangeSet, from: u64, to: u64) -> bool {
         .gaps_in(from..to)
         .next()
         .is_none_or(|gap| gap == (from..to))
+}
+
+/// Takes note that packet `number` was acknowledged.
+fn acknowledge(
+    entry: &mut Entry,
+    number: u64,
+    eliciting_in_flight: &mut u64,
+    outcome: &mut AckOutcome,
+) {
+    let lost_in = match entry.state {
+        State::Outstanding => {
+            if entry.packet.is_awaited() {
+                *eliciting_in_flight -= 1;
+            }
+            None
+        }
+        // A packet lost outside any episode (its space or path was abandoned) can't refute one.
+        State::Lost(episode) => Some(episode.unwrap_or_default()),
+        State::Skipped => {
+            outcome.bogus = true;
+            return;
+        }
+        State::Acked => return,
+    };
+    entry.state = State::Acked;
+    let packet = &entry.packet;
+    let number = PacketNumber::new(number);
+    outcome.numbers.push(number);
+    outcome.ack_eliciting |= packet.ack_eliciting;
+    outcome.ecn_marked += u64::from(packet.ecn_marked);
+    if (outcome.largest).is_none_or(|largest| number > largest.number) {
+        outcome.largest = Some(LargestAcked {
+            number,
+            sent_at: packet.sent_at,
+            on_path: packet.on_path,
+        });
+    }
+    if packet.on_path {
+        outcome.largest_on_path = outcome.largest_on_path.max(Some(number));
+    }
+    if packet.in_flight {
+        outcome.acked.push(AckedPacket {
+            number,
+            sent_at: packet.sent_at,
+            size: packet.size,
+            snapshot: packet.snapshot,
+            lost_in,
+        });
+    }
 }
 
 fn mark_lost(

@@ -7,6 +7,7 @@ mod handshake;
 mod id;
 mod ledger;
 mod received;
+mod settled;
 #[cfg(test)]
 mod tests;
 

@@ -121,3 +121,67 @@ fn a_loss_that_proves_spurious_is_reported_with_its_episode() {
     assert_eq!(late, [episode]);
     assert_eq!(ledger.eliciting_in_flight(), 1, "packet 2 alone");
 }
+
+#[test]
+fn what_was_acknowledged_behind_a_lost_packet_is_forgotten() {
+    let mut ledger = Ledger::new();
+    let now = Instant::from_millis(1);
+    ledger.on_sent(packet(now), &CARRIED);
+    ledger.skip_number(now);
+    let mut lost = 0;
+    // All within the time in which the loss may prove spurious.
+    for _ in 0..10_000 {
+        let number = ledger.next_number().get();
+        ledger.on_sent(packet(now), &[]);
+        lost += settle(&mut ledger, now, number);
+    }
+    assert_eq!(lost, 1);
+    assert!(ledger.len() <= 4, "{} packets remembered", ledger.len());
+    let episode = swiftwater_congestion::EpisodeId(7);
+    ledger.set_episode(&[PacketNumber::new(0)], episode);
+    let mut outcome = AckOutcome::default();
+    let acknowledge = |ledger: &mut Ledger, number, outcome: &mut AckOutcome| {
+        let largest = PacketNumber::new(10_001);
+        ledger.on_ack(
+            largest,
+            [10_001..=10_001, number..=number].into_iter(),
+            outcome,
+        );
+    };
+    acknowledge(&mut ledger, 0, &mut outcome);
+    assert_eq!(outcome.numbers, [PacketNumber::new(0)]);
+    assert_eq!(outcome.acked[0].lost_in, Some(episode));
+    let carried: Vec<_> = ledger.carried_by(PacketNumber::new(0)).collect();
+    assert_eq!(carried, CARRIED);
+    // Only once; and the skipped number is still a trap.
+    acknowledge(&mut ledger, 0, &mut outcome);
+    assert!(outcome.numbers.is_empty() && !outcome.bogus);
+    acknowledge(&mut ledger, 1, &mut outcome);
+    assert!(outcome.bogus);
+    ledger.forget(now + Duration::from_millis(1));
+    assert_eq!(ledger.len(), 0);
+}
+
+#[test]
+fn what_lost_packets_carried_is_told_apart() {
+    let mut ledger = Ledger::new();
+    let now = Instant::from_millis(1);
+    let carried = |number: u64| {
+        let crypto = |part| Carried::Crypto {
+            offset: number * 10 + part,
+            len: 1,
+        };
+        (0..number % 4).map(crypto).collect::<Vec<_>>()
+    };
+    for number in 0..100 {
+        ledger.on_sent(packet(now), &carried(number));
+    }
+    // Of each ten packets four arrive; the others are lost.
+    for number in (0..100).filter(|number| number % 10 > 5) {
+        settle(&mut ledger, now, number);
+    }
+    for number in (0..100).filter(|number| number % 10 <= 5) {
+        let found: Vec<_> = ledger.carried_by(PacketNumber::new(number)).collect();
+        assert_eq!(found, carried(number), "packet {number}");
+    }
+}
