@@ -4,8 +4,8 @@ use swiftwater_units::{PacketNumber, PathId, StreamId};
 use swiftwater_wire::frame::types;
 use swiftwater_wire::{Frame, Writer};
 
-use crate::connection::FrameCounter;
 use crate::control::ControlKey;
+use crate::frame_counts::FrameCounter;
 use crate::observe::Purpose;
 
 /// What a packet carried that somebody must hear about again. Replayed to the owners as

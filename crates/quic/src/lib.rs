@@ -36,6 +36,7 @@ mod datagrams;
 mod defaults;
 mod endpoint;
 mod error;
+mod frame_counts;
 mod frame_writer;
 mod handshake;
 mod idle_memory;
@@ -61,8 +62,8 @@ pub use config::{
     PtoLimit, RetryPolicy, ServerConfig, TransportConfig, Worker,
 };
 pub use connection::{
-    Connection, ConnectionStats, EarlyDataOutcome, EndpointEvent, Event, FrameCounts, PathStats,
-    RecvStream, SendStream, StreamEvent,
+    Connection, ConnectionStats, EarlyDataOutcome, EndpointEvent, Event, PathStats, RecvStream,
+    SendStream,
 };
 pub use endpoint::{
     AcceptPolicy, ConnectionHandle, Decision, Endpoint, EndpointStats, Incoming, Routed,
@@ -71,10 +72,12 @@ pub use error::{
     ConnectError, ConnectionError, MigrateError, ReadError, SendDatagramError, TransportError,
     Violation, WriteError,
 };
+pub use frame_counts::FrameCounts;
 pub use path::{EcnState, MtuState};
 pub use ranges::RangeSet;
 pub use streams::{
-    Chunk, Expiry, Priority, ReadChunk, ReadOutcome, RepairStats, StreamHasher, StreamMap,
+    Chunk, Expiry, Priority, ReadChunk, ReadOutcome, RepairStats, StreamEvent, StreamHasher,
+    StreamMap,
 };
 pub use swiftwater_congestion as congestion;
 pub use swiftwater_units as units;

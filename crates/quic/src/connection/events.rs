@@ -2,11 +2,11 @@
 
 use std::net::SocketAddr;
 
-use swiftwater_units::{Dir, StreamId};
 use swiftwater_wire::{ConnectionId, ResetToken};
 
 use super::zero_rtt::EarlyDataOutcome;
 use crate::error::ConnectionError;
+use crate::streams::StreamEvent;
 use crate::transmit::PathAddress;
 
 /// Something the application may want to know.
@@ -83,52 +83,6 @@ impl Event {
     pub(super) fn is_final(&self) -> bool {
         matches!(self, Self::Closed { .. } | Self::Drained)
     }
-}
-
-/// Something that happened on a stream. Edge-triggered.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum StreamEvent {
-    /// The peer opened streams of this kind; accept until `None`.
-    Opened {
-        /// Which kind.
-        dir: Dir,
-    },
-    /// There is data, an end or a reset to read after a read had to wait.
-    Readable {
-        /// The stream.
-        id: StreamId,
-    },
-    /// There is room to write after a write had to wait.
-    Writable {
-        /// The stream.
-        id: StreamId,
-    },
-    /// The peer has acknowledged everything that was written, the end included.
-    Finished {
-        /// The stream.
-        id: StreamId,
-    },
-    /// The peer stopped reading.
-    Stopped {
-        /// The stream.
-        id: StreamId,
-        /// The application's code.
-        code: u64,
-    },
-    /// The time set with [`SendStream::set_expiry`](crate::SendStream::set_expiry) came before the
-    /// peer had acknowledged everything, and the rest was given up.
-    Expired {
-        /// The stream.
-        id: StreamId,
-        /// The code that the peer is told.
-        code: u64,
-    },
-    /// More streams of this kind can be opened after an open had to wait.
-    Available {
-        /// Which kind.
-        dir: Dir,
-    },
 }
 
 /// What the endpoint must know of a connection to route its datagrams.

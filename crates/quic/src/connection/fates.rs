@@ -11,7 +11,7 @@ use crate::path::{LossFacts, PathSet};
 use crate::policy::Occasion;
 use crate::recovery::LostRecord;
 use crate::space::SpaceId;
-use crate::streams::{Carrier, RepairEvent, StreamRun, Streams, Verdict};
+use crate::streams::{Carrier, RepairEvent, StreamRun, Streams, CarrierFate};
 
 use super::Connection;
 use super::buffers::Buffers;
@@ -158,7 +158,7 @@ impl Fates<'_> {
             number,
             sent_at: packet.sent_at,
         };
-        let verdict = Verdict {
+        let verdict = CarrierFate {
             now: self.now,
             carrier,
             fate,

@@ -12,7 +12,6 @@ mod buffers;
 mod establishment;
 mod events;
 mod fates;
-mod frame_counts;
 mod frames;
 mod handshake_progress;
 mod handshake_speedup;
@@ -35,12 +34,10 @@ mod transmit;
 mod zero_rtt;
 
 pub use application::{RecvStream, SendStream};
-pub use events::{EndpointEvent, Event, StreamEvent};
-pub use frame_counts::FrameCounts;
+pub use events::{EndpointEvent, Event};
 pub use stats::{ConnectionStats, PathStats};
 pub use zero_rtt::EarlyDataOutcome;
 
-pub(crate) use frame_counts::FrameCounter;
 pub(crate) use setup::ConnectionSetup;
 
 use std::collections::VecDeque;

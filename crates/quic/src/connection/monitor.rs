@@ -8,7 +8,7 @@ use swiftwater_wire::PacketType;
 use crate::lazy_box::LazyBox;
 use crate::observe::{Observation, Observer};
 
-use super::frame_counts::FrameCounter;
+use crate::frame_counts::FrameCounter;
 use super::observations::LastReported;
 use super::stats::Totals;
 

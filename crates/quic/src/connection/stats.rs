@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use swiftwater_units::{Bandwidth, ByteCount, PacketCount, PathId};
 
-use super::FrameCounts;
-use super::frame_counts::FrameCounter;
 use super::zero_rtt::EarlyDataOutcome;
+use crate::frame_counts::{FrameCounter, FrameCounts};
 use crate::path::{EcnState, MtuState};
 use crate::policy::ReinjectorReport;
 use crate::streams::RepairStats;

@@ -4,10 +4,10 @@ use bytes::Bytes;
 use swiftwater_units::{Dir, Instant, StreamId};
 use swiftwater_wire::VarInt;
 
-use super::send::SendHalf;
-use super::table::Lookup;
+use super::StreamEvent;
+use super::send_stream::SendHalf;
+use super::stream_ids::Lookup;
 use super::{Priority, READABLE, Streams, WRITABLE};
-use crate::connection::StreamEvent;
 use crate::control::{ControlKey, ControlValue};
 use crate::error::{ReadError, WriteError};
 
@@ -40,6 +40,14 @@ pub struct Chunk<'a> {
     key: u32,
 }
 
+/// What a read begins with.
+enum ReadStart {
+    /// The stream of this key has bytes to read.
+    Readable(u32),
+    /// No bytes can be read.
+    Nothing(ReadOutcome),
+}
+
 impl Chunk<'_> {
     /// The bytes, at least one. More may follow after consuming all of them.
     pub fn data(&self) -> &[u8] {
@@ -61,9 +69,9 @@ impl Chunk<'_> {
 impl Streams {
     /// Opens a stream; `None` at the peer's limit, and `Available` follows when that grows.
     pub(crate) fn open(&mut self, dir: Dir) -> Option<StreamId> {
-        let Some(id) = self.table.open(dir) else {
+        let Some(id) = self.ids.open(dir) else {
             if self.knows_peer
-                && let Some(limit) = self.table.blocked_at(dir)
+                && let Some(limit) = self.ids.blocked_at(dir)
             {
                 self.tell(ControlKey::StreamsBlocked(dir), ControlValue::Limit(limit));
             }
@@ -75,7 +83,7 @@ impl Streams {
 
     /// The next stream that the peer opened, in the order of identifiers.
     pub(crate) fn accept(&mut self, dir: Dir) -> Option<StreamId> {
-        let (id, found) = self.table.accept(dir)?;
+        let (id, found) = self.ids.accept(dir)?;
         let key = match found {
             Lookup::Live(key) => key,
             Lookup::Untouched | Lookup::Closed => self.create(id),
@@ -175,8 +183,8 @@ impl Streams {
     /// Reads into `buf`.
     pub(crate) fn read(&mut self, id: StreamId, buf: &mut [u8]) -> Result<ReadOutcome, ReadError> {
         let key = match self.start_read(id)? {
-            Ok(key) => key,
-            Err(outcome) => return Ok(outcome),
+            ReadStart::Readable(key) => key,
+            ReadStart::Nothing(outcome) => return Ok(outcome),
         };
         let n = self.with_recv(key, |recv, _| recv.read(buf)).unwrap_or(0);
         self.after_read(key, n as u64);
@@ -186,16 +194,16 @@ impl Streams {
     /// Reads without a copy.
     pub(crate) fn read_chunk(&mut self, id: StreamId) -> Result<ReadChunk<'_>, ReadError> {
         Ok(match self.start_read(id)? {
-            Ok(key) => ReadChunk::Data(Chunk { streams: self, key }),
-            Err(ReadOutcome::Finished) => ReadChunk::Finished,
-            Err(_) => ReadChunk::Blocked,
+            ReadStart::Readable(key) => ReadChunk::Data(Chunk { streams: self, key }),
+            ReadStart::Nothing(ReadOutcome::Finished) => ReadChunk::Finished,
+            ReadStart::Nothing(_) => ReadChunk::Blocked,
         })
     }
 
     /// Wants no more of the stream: what is buffered is dropped, and the peer is asked with `code`
     /// (cut to 2^62 - 1) to stop sending.
     pub(crate) fn stop(&mut self, id: StreamId, code: u64) -> Result<(), ReadError> {
-        let key = self.table.key(id).ok_or(ReadError::Closed)?;
+        let key = self.ids.key(id).ok_or(ReadError::Closed)?;
         let stopped = self.with_recv(key, |recv, _| {
             (!recv.is_stopped()).then(|| (recv.is_expecting_data(), recv.stop()))
         });
@@ -284,9 +292,9 @@ impl Streams {
         }
     }
 
-    /// The stream's key if it has bytes to read, else what a read finds.
-    fn start_read(&mut self, id: StreamId) -> Result<Result<u32, ReadOutcome>, ReadError> {
-        let key = self.table.recall(id).ok_or(ReadError::Closed)?;
+    /// The stream to read from, or the outcome of the read.
+    fn start_read(&mut self, id: StreamId) -> Result<ReadStart, ReadError> {
+        let key = self.ids.recall(id).ok_or(ReadError::Closed)?;
         let recv = self
             .slab
             .get_mut(key)
@@ -300,12 +308,12 @@ impl Streams {
         }
         if recv.is_at_end() {
             self.close_recv(key);
-            return Ok(Err(ReadOutcome::Finished));
+            return Ok(ReadStart::Nothing(ReadOutcome::Finished));
         }
         if !recv.is_readable() {
             recv.wants_event = true;
-            return Ok(Err(ReadOutcome::Blocked));
+            return Ok(ReadStart::Nothing(ReadOutcome::Blocked));
         }
-        Ok(Ok(key))
+        Ok(ReadStart::Readable(key))
     }
 }

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use swiftwater_units::{Instant, StreamId};
 use swiftwater_wire::VarInt;
 
+use super::StreamEvent;
 use super::Streams;
-use super::send::SendHalf;
-use crate::connection::StreamEvent;
+use super::send_stream::SendHalf;
 use crate::error::WriteError;
 use crate::observe::ResetCause;
 

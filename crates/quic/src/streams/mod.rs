@@ -7,45 +7,49 @@
 //! receive windows.
 //!
 //! Memory that a peer can claim: unread bytes are bounded by the advertised windows, the rings
-//! behind them by five times the connection's window and 2 KiB a stream (`received.rs`), the ranges
+//! behind them by five times the connection's window and 2 KiB a stream (`frame_input.rs`), the ranges
 //! behind gaps by 1/64 of each stream's window (`assembler.rs`), streams by the advertised counts
-//! (`table.rs`).
+//! (`stream_ids.rs`).
 //!
-//! - `application.rs`: what the application calls; `received.rs`: what the peer's frames do;
-//!   `sending.rs`: what goes into packets and what became of it; `resets.rs`, `expiry.rs`: what no
-//!   longer will; `rest.rs`: what memory is given back while nothing happens.
-//! - `early.rs`: data that were sent or received before the handshake was complete.
-//! - `send.rs`, `recv.rs`: the two halves of a stream; `send_buffer.rs`, `assembler.rs`: their
-//!   bytes; `chunk_pool.rs`: memory for them.
-//! - `repairs.rs`: the history of bytes that were lost or repeated; `repair_stats.rs`: its totals.
-//! - `table.rs`: identifiers and counts; `priority.rs`, `ready.rs`, `turns.rs`: who sends next;
-//!   `window.rs`, `rate.rs`: credit given; `slots.rs`: where the state of streams lies.
+//! - `application.rs`: calls of the application; `events.rs`: events for it.
+//! - `frame_input.rs`: frames of the peer; `frame_output.rs`: STREAM frames in packets, and the fates of
+//!   those packets; `stream_reset.rs`, `expiry.rs`: data that are given up; `zero_rtt.rs`: data sent or
+//!   received before the handshake was complete.
+//! - `send_stream.rs`, `recv_stream.rs`: the two halves of a stream; `send_buffer.rs`, `assembler.rs`:
+//!   their bytes; `chunk_pool.rs`: memory for these; `idle_memory.rs`: what an idle connection gives back.
+//! - `retransmission_history.rs`: ranges that were lost or repeated, and their copies;
+//!   `repair_stats.rs`: totals of them.
+//! - `stream_ids.rs`: identifiers, counts and limits; `stream_slab.rs`: where the state of streams lies;
+//!   `stream_map.rs`: maps by stream.
+//! - `priority.rs`, `send_queues.rs`, `stream_scheduler.rs`: the order of sending; `send_room.rs`: how much
+//!   may be written; `receive_window.rs`, `credit_schedule.rs`: credit given to the peer.
 
 mod application;
 mod assembler;
 mod chunk_pool;
-mod early;
+mod credit_schedule;
+mod events;
 mod expiry;
-mod map;
+mod frame_input;
+mod frame_output;
+mod idle_memory;
 mod priority;
-mod rate;
-mod ready;
-mod received;
-mod recv;
+mod receive_window;
+mod recv_stream;
 mod repair_stats;
-mod repairs;
-mod resets;
-mod rest;
-mod send;
+mod retransmission_history;
 mod send_buffer;
+mod send_queues;
 mod send_room;
-mod sending;
-mod slots;
-mod table;
+mod send_stream;
+mod stream_ids;
+mod stream_map;
+mod stream_reset;
+mod stream_scheduler;
+mod stream_slab;
 #[cfg(test)]
 mod tests;
-mod turns;
-mod window;
+mod zero_rtt;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -54,24 +58,24 @@ use swiftwater_units::{Dir, Instant, Side, StreamId};
 use swiftwater_wire::TransportParameters;
 
 pub use application::{Chunk, ReadChunk, ReadOutcome};
+pub(crate) use credit_schedule::first_limit;
+pub use events::StreamEvent;
 pub use expiry::Expiry;
-pub use map::{StreamHasher, StreamMap};
+pub(crate) use frame_output::StreamRun;
 pub use priority::Priority;
-pub(crate) use rate::first_limit;
 pub use repair_stats::RepairStats;
-pub(crate) use repairs::{Carrier, RepairEvent, Verdict};
-pub(crate) use sending::StreamRun;
+pub(crate) use retransmission_history::{Carrier, CarrierFate, RepairEvent};
+pub use stream_map::{StreamHasher, StreamMap};
 
-use self::received::Incoming;
-use self::recv::RecvHalf;
-use self::repairs::Repairs;
-use self::send::SendHalf;
-use self::sending::Outgoing;
-use self::slots::Slots;
-use self::table::Table;
-use self::window::{Clock, ReceiveWindow};
+use self::frame_input::ConnectionReceive;
+use self::frame_output::ConnectionSend;
+use self::receive_window::{ReceiveWindow, WindowClock};
+use self::recv_stream::RecvHalf;
+use self::retransmission_history::RetransmissionHistory;
+use self::send_stream::SendHalf;
+use self::stream_ids::StreamIds;
+use self::stream_slab::StreamSlab;
 use crate::config::TransportConfig;
-use crate::connection::StreamEvent;
 use crate::control::{ControlKey, ControlValue};
 use crate::lazy_box::LazyBox;
 use crate::observe::ResetCause;
@@ -105,7 +109,7 @@ struct InitialLimits {
     uni: u64,
 }
 
-/// Totals over all streams.
+/// SendTotals over all streams.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct StreamsStats {
     /// Streams that have state.
@@ -149,12 +153,12 @@ pub(crate) struct StreamNotice {
 /// All streams of a connection.
 #[derive(Debug)]
 pub(crate) struct Streams {
-    slab: Slots<Stream>,
-    table: Table,
-    outgoing: Outgoing,
+    slab: StreamSlab<Stream>,
+    ids: StreamIds,
+    outgoing: ConnectionSend,
     /// Only there once data were lost or repeated.
-    repairs: LazyBox<Repairs>,
-    incoming: Incoming,
+    history: LazyBox<RetransmissionHistory>,
+    incoming: ConnectionReceive,
     initial_limits: InitialLimits,
     /// False until the peer's limits are known; a blocked open is no news for the peer before.
     knows_peer: bool,
@@ -180,15 +184,15 @@ impl Streams {
     /// `receive_window`.
     pub(crate) fn new(side: Side, config: &TransportConfig) -> Self {
         Self {
-            slab: Slots::default(),
-            table: Table::new(
+            slab: StreamSlab::default(),
+            ids: StreamIds::new(
                 side,
                 config.max_concurrent_bidi_streams,
                 config.max_concurrent_uni_streams,
             ),
-            outgoing: Outgoing::new(config),
-            repairs: LazyBox::default(),
-            incoming: Incoming::new(config),
+            outgoing: ConnectionSend::new(config),
+            history: LazyBox::default(),
+            incoming: ConnectionReceive::new(config),
             initial_limits: InitialLimits::default(),
             knows_peer: false,
             receiving_early: false,
@@ -272,10 +276,10 @@ impl Streams {
     /// Tells the time and the smoothed round-trip time. Windows are tuned by the latest values, so
     /// `now` should be told whenever datagrams arrive, even without a new sample.
     pub(crate) fn on_rtt(&mut self, now: Instant, rtt: Duration) {
-        self.incoming.clock = Clock { now, rtt };
+        self.incoming.clock = WindowClock { now, rtt };
     }
 
-    /// Totals.
+    /// SendTotals.
     pub(crate) fn stats(&self) -> StreamsStats {
         StreamsStats {
             open: self.slab.len(),
@@ -287,13 +291,13 @@ impl Streams {
 
     /// The state of a stream that has some.
     fn stream(&self, id: StreamId) -> Option<(u32, &Stream)> {
-        let key = self.table.key(id)?;
+        let key = self.ids.key(id)?;
         Some((key, self.slab.get(key)?))
     }
 
     /// Makes the state of the opened stream `id`.
     fn create(&mut self, id: StreamId) -> u32 {
-        let local = self.table.is_local(id);
+        let local = self.ids.is_local(id);
         let both = id.dir() == Dir::Bi;
         let send = (local || both).then(|| SendHalf::new(self.initial_send_limit(id)));
         let recv = (!local || both).then(|| RecvHalf::new(self.incoming.new_window()));
@@ -308,7 +312,7 @@ impl Streams {
             recv,
         };
         let key = self.slab.insert(stream);
-        self.table.insert(id, key);
+        self.ids.insert(id, key);
         if local {
             self.stats.opened += 1;
         } else {
@@ -319,7 +323,7 @@ impl Streams {
     }
 
     fn initial_send_limit(&self, id: StreamId) -> u64 {
-        match (id.dir(), self.table.is_local(id)) {
+        match (id.dir(), self.ids.is_local(id)) {
             (Dir::Uni, _) => self.initial_limits.uni,
             // The parameters are named from the point of view of their sender.
             (Dir::Bi, true) => self.initial_limits.bidi_remote,
@@ -338,16 +342,16 @@ impl Streams {
         let id = stream.id;
         self.slab.remove(key);
         self.outgoing.forget(key);
-        self.table.remove(id);
+        self.ids.remove(id);
         self.note_life(id, false);
-        if !self.table.is_local(id) {
+        if !self.ids.is_local(id) {
             self.grant_streams(id.dir());
         }
     }
 
     /// Raises `MAX_STREAMS` if that is due.
     fn grant_streams(&mut self, dir: Dir) {
-        if let Some(limit) = self.table.raise_remote(dir) {
+        if let Some(limit) = self.ids.raise_remote(dir) {
             self.tell(ControlKey::MaxStreams(dir), ControlValue::Limit(limit));
         }
     }
@@ -371,7 +375,7 @@ impl Streams {
     }
 
     fn clear_queued(&mut self, id: StreamId, bit: u8) {
-        if let Some(key) = self.table.recall(id)
+        if let Some(key) = self.ids.recall(id)
             && let Some(stream) = self.slab.get_mut(key)
         {
             stream.queued_events &= !bit;

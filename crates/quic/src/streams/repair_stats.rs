@@ -30,7 +30,7 @@ macro_rules! each_sum {
     };
 }
 
-/// Totals of the repair of lost stream data. Means are weighted by bytes, so that a datum that was
+/// SendTotals of the repair of lost stream data. Means are weighted by bytes, so that a datum that was
 /// cut in two counts no more than one that wasn't.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct RepairStats {

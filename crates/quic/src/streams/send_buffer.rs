@@ -43,7 +43,7 @@ pub(super) struct Piece {
 
 /// Where the FIN bit is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Fin {
+enum FinState {
     /// The application goes on writing.
     Open,
     /// To be sent, for the first time or again.
@@ -70,7 +70,7 @@ pub(super) struct SendBuffer {
     /// To be sent again; disjoint from `acked`, below `sent`.
     lost: RangeSet,
     lost_len: u64,
-    fin: Fin,
+    fin: FinState,
     /// Bytes from here on need not arrive: the stream was reset but for those before.
     keep: u64,
 }
@@ -86,7 +86,7 @@ impl SendBuffer {
             acked: RangeSet::new(),
             lost: RangeSet::new(),
             lost_len: 0,
-            fin: Fin::Open,
+            fin: FinState::Open,
             keep: u64::MAX,
         }
     }
@@ -128,12 +128,12 @@ impl SendBuffer {
 
     /// True if [`SendBuffer::finish`] was called.
     pub(super) fn is_finished(&self) -> bool {
-        self.fin != Fin::Open
+        self.fin != FinState::Open
     }
 
     /// True if everything including the FIN was acknowledged.
     pub(super) fn is_complete(&self) -> bool {
-        self.fin == Fin::Acked && self.base == self.end
+        self.fin == FinState::Acked && self.base == self.end
     }
 
     /// True if everything that must arrive was acknowledged, the end apart.
@@ -143,7 +143,7 @@ impl SendBuffer {
 
     /// True if a frame waits that needs no credit: lost bytes or a bare FIN.
     pub(super) fn has_repair(&self) -> bool {
-        self.lost_len > 0 || (self.fin == Fin::Pending && self.sent == self.end)
+        self.lost_len > 0 || (self.fin == FinState::Pending && self.sent == self.end)
     }
 
     /// Appends a copy of `data`.
@@ -193,8 +193,8 @@ impl SendBuffer {
 
     /// Nothing more will be written.
     pub(super) fn finish(&mut self) {
-        if self.fin == Fin::Open {
-            self.fin = Fin::Pending;
+        if self.fin == FinState::Open {
+            self.fin = FinState::Pending;
         }
     }
 
@@ -221,7 +221,7 @@ impl SendBuffer {
             return Some(self.piece(unacked, max));
         }
         let at_end = range.contains(&self.end) || range.end == self.end;
-        let bare_fin = self.fin == Fin::InFlight && at_end && self.sent == self.end;
+        let bare_fin = self.fin == FinState::InFlight && at_end && self.sent == self.end;
         bare_fin.then(|| self.piece(self.end..self.end, max))
     }
 
@@ -248,8 +248,8 @@ impl SendBuffer {
         {
             self.sent_at += 1;
         }
-        if piece.fin && self.fin == Fin::Pending {
-            self.fin = Fin::InFlight;
+        if piece.fin && self.fin == FinState::Pending {
+            self.fin = FinState::InFlight;
         }
     }
 
@@ -286,7 +286,7 @@ impl SendBuffer {
     /// A copy of `range`, with the FIN if `fin`, was acknowledged.
     pub(super) fn on_acked(&mut self, range: Range<u64>, fin: bool, pool: &mut ChunkPool) {
         if fin && self.is_finished() {
-            self.fin = Fin::Acked;
+            self.fin = FinState::Acked;
         }
         let range = self.needed(range);
         if range.is_empty() {
@@ -317,8 +317,8 @@ impl SendBuffer {
 
     /// A copy of `range`, with the FIN if `fin`, was lost.
     pub(super) fn on_lost(&mut self, range: Range<u64>, fin: bool) {
-        if fin && self.fin == Fin::InFlight {
-            self.fin = Fin::Pending;
+        if fin && self.fin == FinState::InFlight {
+            self.fin = FinState::Pending;
         }
         let range = self.needed(range);
         for gap in self.acked.gaps_in(range) {
@@ -333,8 +333,8 @@ impl SendBuffer {
         self.acked.clear();
         self.lost.clear();
         self.lost_len = 0;
-        if self.fin == Fin::InFlight {
-            self.fin = Fin::Pending;
+        if self.fin == FinState::InFlight {
+            self.fin = FinState::Pending;
         }
     }
 
@@ -369,7 +369,7 @@ impl SendBuffer {
     pub(super) fn keep_only(&mut self, keep: u64, pool: &mut ChunkPool) {
         self.keep = self.keep.min(keep).min(self.end);
         self.end = self.sent.max(self.keep);
-        self.fin = Fin::Open;
+        self.fin = FinState::Open;
         self.forget_lost(self.keep..u64::MAX);
         self.acked.remove(self.keep..u64::MAX);
         while let Some((start, segment)) = self.segments.back_mut() {

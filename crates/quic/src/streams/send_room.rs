@@ -5,8 +5,8 @@
 //! permit is theirs.
 
 use super::Streams;
-use super::send::SendHalf;
-use super::sending::Outgoing;
+use super::frame_output::ConnectionSend;
+use super::send_stream::SendHalf;
 
 /// Writers that wait for room are woken when this share of it is free, so that a full window doesn't wake
 /// them for every packet acknowledged.
@@ -23,7 +23,7 @@ const RESERVED: u64 = 8 << 10;
 /// What a writer that is told of room is assumed to write.
 const EXPECTED_WRITE: u64 = 16 << 10;
 
-impl Outgoing {
+impl ConnectionSend {
     /// Bytes that may be written to all streams together.
     fn room(&self) -> u64 {
         self.window_room().min(self.unsent_room())

@@ -29,7 +29,7 @@ fn what_was_read_is_ignored() {
     assembler.consume(10);
     assembler.insert(0, &[0xff; 10], LIMIT).unwrap();
     assert!(assembler.is_empty());
-    // Half old, half new.
+    // StreamHalf old, half new.
     insert(&mut assembler, 5, 10);
     assert_eq!(assembler.peek(), bytes_at(10, 5));
 }

@@ -1,23 +1,23 @@
 //! Tests of streams by topic, and what they share.
 
 mod assembler;
+mod credit_schedule;
 mod flow;
+mod frame_input;
+mod frame_output;
 mod partial;
-mod rate;
-mod ready;
-mod receiving;
 mod send_buffer;
-mod sending;
-mod table;
+mod send_queues;
+mod stream_ids;
+mod stream_scheduler;
 mod transfer;
-mod turns;
 
 use swiftwater_units::{ByteCount, Dir, Instant, PacketNumber, PathId, Side, StreamId};
 use swiftwater_wire::{ErrorCode, TransportParameters, Writer, frame};
 
-use super::{Carrier, Expiry, Priority, ReadOutcome, Streams, Verdict};
+use super::StreamEvent;
+use super::{Carrier, CarrierFate, Expiry, Priority, ReadOutcome, Streams};
 use crate::config::TransportConfig;
-use crate::connection::StreamEvent;
 use crate::control::{ControlKey, ControlValue};
 use crate::error::TransportError;
 use crate::frame_writer::{Carried, Fate, FrameWriter};
@@ -240,8 +240,8 @@ fn fate(streams: &mut Streams, carried: &[Carried], fate: Fate) {
 }
 
 /// The fate of a packet whose number doesn't matter.
-fn verdict(fate: Fate) -> Verdict {
-    Verdict {
+fn verdict(fate: Fate) -> CarrierFate {
+    CarrierFate {
         now: Instant::from_nanos(0),
         carrier: Carrier {
             path: PathId::ZERO,

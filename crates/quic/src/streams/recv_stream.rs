@@ -3,12 +3,12 @@
 use swiftwater_wire::{ErrorCode, VarInt};
 
 use super::assembler::{Assembler, SpareRings};
-use super::window::{Clock, ReceiveWindow};
+use super::receive_window::{ReceiveWindow, WindowClock};
 use crate::error::TransportError;
 
 /// What the connection must account for after a frame or a call.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) struct Received {
+pub(super) struct ReceiptOutcome {
     /// Bytes discarded unread; they count as consumed for the connection's window.
     pub(super) discarded: u64,
     /// True if the reader can learn something that it could not before.
@@ -19,7 +19,7 @@ pub(super) struct Received {
 
 /// The peer gave the stream up.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Reset {
+pub(super) struct PeerReset {
     /// The application's code.
     pub(super) code: u64,
     /// Final size, bytes.
@@ -40,7 +40,7 @@ pub(super) struct RecvHalf {
     highest: u64,
     final_size: Option<u64>,
     /// The peer's reset with the smallest reliable size, until the reader has seen it.
-    reset: Option<Reset>,
+    reset: Option<PeerReset>,
     /// The reader wants no more.
     stopped: bool,
     /// The reader found nothing and wants to hear when there is something.
@@ -123,7 +123,7 @@ impl RecvHalf {
 
     /// Checks the code of a reset. RFC 9000 lets it change, with `RESET_STREAM_AT` it must not
     /// (draft-ietf-quic-reliable-stream-reset-09, section 5.2).
-    pub(super) fn check_code(&self, new: &Reset) -> Result<(), TransportError> {
+    pub(super) fn check_code(&self, new: &PeerReset) -> Result<(), TransportError> {
         match self.reset {
             Some(old) if old.code != new.code && (old.partial || new.partial) => Err(
                 TransportError::new(ErrorCode::STREAM_STATE_ERROR, "the code of a reset changed"),
@@ -139,7 +139,7 @@ impl RecvHalf {
         offset: u64,
         data: &[u8],
         fin: bool,
-    ) -> Result<Received, TransportError> {
+    ) -> Result<ReceiptOutcome, TransportError> {
         let end = offset + data.len() as u64;
         self.highest = self.highest.max(end);
         if fin {
@@ -147,7 +147,7 @@ impl RecvHalf {
         }
         if self.stopped {
             // The stop discarded what had come before.
-            return Ok(Received {
+            return Ok(ReceiptOutcome {
                 discarded: self.discard(),
                 readable: false,
                 done: self.final_size.is_some(),
@@ -161,19 +161,19 @@ impl RecvHalf {
         self.assembler.insert(offset, data, limit).map_err(|_| {
             TransportError::new(ErrorCode::INTERNAL_ERROR, "stream data in too many pieces")
         })?;
-        Ok(Received {
+        Ok(ReceiptOutcome {
             readable: self.is_readable(),
-            ..Received::default()
+            ..ReceiptOutcome::default()
         })
     }
 
     /// Takes in a reset whose final size passed [`RecvHalf::check`].
-    pub(super) fn on_reset(&mut self, new: Reset) -> Received {
+    pub(super) fn on_reset(&mut self, new: PeerReset) -> ReceiptOutcome {
         if let Some(reset) = &mut self.reset {
             reset.partial |= new.partial;
             // A larger reliable size is an older one that was overtaken.
             reset.reliable_size = reset.reliable_size.min(new.reliable_size);
-            return Received {
+            return ReceiptOutcome {
                 discarded: self.discard_unreliable(),
                 readable: self.is_readable(),
                 done: false,
@@ -184,7 +184,7 @@ impl RecvHalf {
         self.final_size = Some(new.final_size);
         if self.stopped {
             let discarded = self.discard();
-            return Received {
+            return ReceiptOutcome {
                 discarded,
                 readable: false,
                 done: true,
@@ -192,10 +192,10 @@ impl RecvHalf {
         }
         if complete {
             // "Data Recvd": the reader gets all of it and need not hear of the reset.
-            return Received::default();
+            return ReceiptOutcome::default();
         }
         self.reset = Some(new);
-        Received {
+        ReceiptOutcome {
             discarded: self.discard_unreliable(),
             readable: self.is_readable(),
             done: false,
@@ -204,10 +204,10 @@ impl RecvHalf {
 
     /// The reader wants no more. `done` if the peer needn't be told or has nothing more to say;
     /// otherwise `STOP_SENDING` is due and later frames go on being counted.
-    pub(super) fn stop(&mut self) -> Received {
+    pub(super) fn stop(&mut self) -> ReceiptOutcome {
         self.stopped = true;
         let discarded = self.discard();
-        Received {
+        ReceiptOutcome {
             discarded,
             readable: false,
             done: self.final_size.is_some(),
@@ -263,7 +263,7 @@ impl RecvHalf {
     }
 
     /// The limit to advertise now, if one is due: never once the final size is known.
-    pub(super) fn raise_limit(&mut self, clock: Clock) -> Option<u64> {
+    pub(super) fn raise_limit(&mut self, clock: WindowClock) -> Option<u64> {
         if self.stopped || self.final_size.is_some() {
             return None;
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::streams::turns::{Turns, Work};
+use crate::streams::stream_scheduler::{StreamScheduler, Transmission};
 
 const SHARE: u32 = 16;
 
@@ -13,7 +13,7 @@ fn rank(urgency: u8, incremental: bool) -> u8 {
     Priority::new(urgency, incremental).rank()
 }
 
-fn set(turns: &mut Turns, key: u32, rank: u8, repair: bool, fresh: bool) {
+fn set(turns: &mut StreamScheduler, key: u32, rank: u8, repair: bool, fresh: bool) {
     turns.set(
         key,
         StreamId::from_wire(u64::from(key)),
@@ -24,7 +24,7 @@ fn set(turns: &mut Turns, key: u32, rank: u8, repair: bool, fresh: bool) {
 }
 
 /// What each stream got of `total` bytes in frames of `frame` bytes.
-fn shares(turns: &mut Turns, total: u64, frame: u64) -> BTreeMap<u32, u64> {
+fn shares(turns: &mut StreamScheduler, total: u64, frame: u64) -> BTreeMap<u32, u64> {
     let mut shares = BTreeMap::new();
     let mut sent = 0;
     while sent < total
@@ -39,7 +39,7 @@ fn shares(turns: &mut Turns, total: u64, frame: u64) -> BTreeMap<u32, u64> {
 
 #[test]
 fn nobody_starves_beside_endless_urgent_streams() {
-    let mut turns = Turns::new(SHARE);
+    let mut turns = StreamScheduler::new(SHARE);
     for key in 0..8 {
         set(&mut turns, key, rank(key as u8, key % 2 == 0), false, true);
     }
@@ -55,7 +55,7 @@ fn nobody_starves_beside_endless_urgent_streams() {
 #[test]
 fn a_share_below_two_keeps_strictly_to_urgency() {
     for share in [0, 1] {
-        let mut turns = Turns::new(share);
+        let mut turns = StreamScheduler::new(share);
         set(&mut turns, 0, rank(2, true), false, true);
         set(&mut turns, 1, rank(1, true), false, true);
         assert_eq!(shares(&mut turns, 1_000_000, 1000).len(), 1);
@@ -64,7 +64,7 @@ fn a_share_below_two_keeps_strictly_to_urgency() {
 
 #[test]
 fn relief_costs_nothing_among_equals() {
-    let mut turns = Turns::new(SHARE);
+    let mut turns = StreamScheduler::new(SHARE);
     for key in 0..5 {
         set(&mut turns, key, rank(3, true), false, true);
     }
@@ -76,7 +76,7 @@ fn relief_costs_nothing_among_equals() {
 #[test]
 fn relieved_streams_keep_their_own_order() {
     // Of two files that wait behind something endless, the first is whole before the second begins.
-    let mut turns = Turns::new(SHARE);
+    let mut turns = StreamScheduler::new(SHARE);
     set(&mut turns, 0, rank(0, true), false, true);
     set(&mut turns, 1, rank(5, false), false, true);
     set(&mut turns, 2, rank(5, false), false, true);
@@ -87,7 +87,7 @@ fn relieved_streams_keep_their_own_order() {
 
 #[test]
 fn an_endless_sequence_leaves_a_share_to_incremental_equals() {
-    let mut turns = Turns::new(SHARE);
+    let mut turns = StreamScheduler::new(SHARE);
     set(&mut turns, 0, rank(3, false), false, true);
     set(&mut turns, 1, rank(3, true), false, true);
     let shares = shares(&mut turns, 1_600_000, 1024);
@@ -96,18 +96,18 @@ fn an_endless_sequence_leaves_a_share_to_incremental_equals() {
 
 #[test]
 fn repairs_go_first_within_an_urgency_whatever_their_kind() {
-    let mut turns = Turns::new(0);
+    let mut turns = StreamScheduler::new(0);
     set(&mut turns, 0, rank(3, false), false, true);
     set(&mut turns, 1, rank(3, true), true, true);
     let next = turns.next(true).unwrap();
-    assert_eq!((next.work, next.key), (Work::Repair, 1));
+    assert_eq!((next.work, next.key), (Transmission::Retransmission, 1));
     // But not across urgencies.
     set(&mut turns, 2, rank(2, true), false, true);
     let next = turns.next(true).unwrap();
-    assert_eq!((next.work, next.key), (Work::Fresh, 2));
+    assert_eq!((next.work, next.key), (Transmission::New, 2));
     // Without credit only repairs are left, then nothing.
     let next = turns.next(false).unwrap();
-    assert_eq!((next.work, next.key), (Work::Repair, 1));
+    assert_eq!((next.work, next.key), (Transmission::Retransmission, 1));
     set(&mut turns, 1, rank(3, true), false, true);
     assert_eq!(turns.next(false), None);
     assert!(turns.has_fresh());
@@ -136,7 +136,7 @@ proptest! {
         ),
     ) {
         const SHARE: u32 = 4;
-        let mut turns = Turns::new(SHARE);
+        let mut turns = StreamScheduler::new(SHARE);
         let mut model: BTreeMap<u32, (u8, bool, bool)> = BTreeMap::new();
         let (mut by_urgency, mut relieved) = (0, 0);
         for op in ops {
@@ -162,8 +162,8 @@ proptest! {
                     let best = best.unwrap();
                     let (rank, repair, fresh) = model[&turn.key];
                     let has_work = match turn.work {
-                        Work::Repair => repair,
-                        Work::Fresh => fresh && credit,
+                        Transmission::Retransmission => repair,
+                        Transmission::New => fresh && credit,
                     };
                     prop_assert!(has_work);
                     if rank / 2 == best {

@@ -6,16 +6,16 @@ use std::ops::Range;
 use swiftwater_units::StreamId;
 use swiftwater_wire::frame;
 
+use super::StreamEvent;
 use super::chunk_pool::ChunkPool;
 use super::expiry::Expiries;
 use super::repair_stats::RepairStats;
-use super::repairs::{Carrier, RepairEvent, Repairs, Verdict};
-use super::send::SendHalf;
+use super::retransmission_history::{Carrier, CarrierFate, RepairEvent, RetransmissionHistory};
 use super::send_buffer::Piece;
-use super::turns::{Turn, Turns, Work};
+use super::send_stream::SendHalf;
+use super::stream_scheduler::{ScheduledStream, StreamScheduler, Transmission};
 use super::{Priority, Stream, Streams, WRITABLE};
 use crate::config::TransportConfig;
-use crate::connection::StreamEvent;
 use crate::control::{ControlKey, ControlValue};
 use crate::frame_writer::{Carried, Fate, FrameWriter};
 use crate::observe::Purpose;
@@ -27,7 +27,7 @@ const MIN_PART: usize = 12;
 /// Bytes of one stream whose packets had the same fate, gathered from frames that follow one another.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamRun {
-    verdict: Verdict,
+    verdict: CarrierFate,
     id: StreamId,
     range: Range<u64>,
     fin: bool,
@@ -35,7 +35,7 @@ pub(crate) struct StreamRun {
 
 /// What a sending half adds to the totals, and to the lists.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Totals {
+pub(super) struct SendTotals {
     pub(super) held: u64,
     pub(super) unsent: u64,
     lost: u64,
@@ -43,7 +43,7 @@ pub(super) struct Totals {
     repairs: bool,
 }
 
-impl Totals {
+impl SendTotals {
     fn of(send: &SendHalf) -> Self {
         let buffer = &send.buffer;
         Self {
@@ -62,11 +62,11 @@ impl Totals {
 
 /// The connection's side of sending.
 #[derive(Debug)]
-pub(super) struct Outgoing {
-    turns: Turns,
+pub(super) struct ConnectionSend {
+    scheduler: StreamScheduler,
     pub(super) expiries: Expiries,
     pool: ChunkPool,
-    pub(super) totals: Totals,
+    pub(super) totals: SendTotals,
     pub(super) send_window: u64,
     /// Bytes that may wait to be sent; follows the congestion window.
     pub(super) unsent_window: u64,
@@ -81,13 +81,13 @@ pub(super) struct Outgoing {
     pub(super) waiting: VecDeque<u32>,
 }
 
-impl Outgoing {
+impl ConnectionSend {
     pub(super) fn new(config: &TransportConfig) -> Self {
         Self {
-            turns: Turns::new(config.starvation_share),
+            scheduler: StreamScheduler::new(config.starvation_share),
             expiries: Expiries::default(),
             pool: ChunkPool::default(),
-            totals: Totals::default(),
+            totals: SendTotals::default(),
             send_window: config.send_window.get(),
             unsent_window: config.unsent_window.get(),
             limit: 0,
@@ -100,7 +100,7 @@ impl Outgoing {
 
     /// Gives back memory that the streams that are ready don't need.
     pub(super) fn release_idle_memory(&mut self) {
-        self.turns.release_idle_memory();
+        self.scheduler.release_idle_memory();
         self.pool.release_idle_memory();
         self.waiting.shrink_to_fit();
     }
@@ -121,7 +121,7 @@ impl Outgoing {
 
     /// The stream of `key` is over.
     pub(super) fn forget(&mut self, key: u32) {
-        self.turns.forget(key);
+        self.scheduler.forget(key);
     }
 
     pub(super) fn credit(&self) -> u64 {
@@ -142,37 +142,37 @@ impl Outgoing {
 
     /// True if data wait for the connection's limit.
     fn is_blocked(&self) -> bool {
-        self.turns.has_fresh() && self.credit() == 0
+        self.scheduler.has_fresh() && self.credit() == 0
     }
 
     /// Whose turn it is.
-    fn next(&self) -> Option<Turn> {
-        self.turns.next(self.credit() > 0)
+    fn next(&self) -> Option<ScheduledStream> {
+        self.scheduler.next(self.credit() > 0)
     }
 
     /// Brings totals and lists up to date after a change of the half of `key`.
-    fn account(&mut self, key: u32, id: StreamId, rank: u8, before: Totals, send: &SendHalf) {
-        let after = Totals::of(send);
+    fn account(&mut self, key: u32, id: StreamId, rank: u8, before: SendTotals, send: &SendHalf) {
+        let after = SendTotals::of(send);
         self.totals.held = self.totals.held - before.held + after.held;
         self.totals.unsent = self.totals.unsent - before.unsent + after.unsent;
         self.totals.lost = self.totals.lost - before.lost + after.lost;
         let (repair, fresh) = after.lists();
         if (repair, fresh) != before.lists() {
-            self.turns.set(key, id, rank, repair, fresh);
+            self.scheduler.set(key, id, rank, repair, fresh);
         }
     }
 
     /// The stream `id` of `key` has another rank from now on.
     pub(super) fn set_rank(&mut self, key: u32, id: StreamId, rank: u8, send: &SendHalf) {
-        let (repair, fresh) = Totals::of(send).lists();
-        self.turns.set(key, id, rank, repair, fresh);
+        let (repair, fresh) = SendTotals::of(send).lists();
+        self.scheduler.set(key, id, rank, repair, fresh);
     }
 }
 
 impl Streams {
     /// True if [`Streams::fill`] has something to write.
     pub(crate) fn can_send(&self) -> bool {
-        self.outgoing.turns.has_any(self.outgoing.credit() > 0)
+        self.outgoing.scheduler.has_any(self.outgoing.credit() > 0)
     }
 
     /// Stream bytes that could be sent now: lost ones, and new ones that the peer's limits permit.
@@ -195,7 +195,7 @@ impl Streams {
     /// Writes STREAM frames with lost bytes, as long as it is their turn, until room or they end.
     pub(crate) fn fill_repairs(&mut self, writer: &mut FrameWriter<'_, '_>) {
         while let Some(turn) = self.outgoing.next()
-            && turn.work == Work::Repair
+            && turn.work == Transmission::Retransmission
         {
             if !self.fill_once(writer, turn) {
                 break;
@@ -204,8 +204,8 @@ impl Streams {
     }
 
     /// Writes one STREAM frame; false if there is no room for it.
-    fn fill_once(&mut self, writer: &mut FrameWriter<'_, '_>, turn: Turn) -> bool {
-        let Turn { work, key, .. } = turn;
+    fn fill_once(&mut self, writer: &mut FrameWriter<'_, '_>, turn: ScheduledStream) -> bool {
+        let ScheduledStream { work, key, .. } = turn;
         let Some(stream) = self.slab.get(key) else {
             return false;
         };
@@ -215,14 +215,14 @@ impl Streams {
         };
         let buffer = &send.buffer;
         let piece = match work {
-            Work::Repair => buffer.next_repair(0).and_then(|first| {
+            Transmission::Retransmission => buffer.next_repair(0).and_then(|first| {
                 // Whole data, so that their histories stay whole.
-                let repairs = self.repairs.get();
+                let repairs = self.history.get();
                 let end = repairs.and_then(|repairs| repairs.end_of(id, first.offset));
                 let len = end.map_or(usize::MAX, |end| (end - first.offset) as usize);
                 buffer.next_repair(len)
             }),
-            Work::Fresh => {
+            Transmission::New => {
                 let credit = self.outgoing.credit().min(send.sendable());
                 buffer.next_fresh(usize::try_from(credit).unwrap_or(usize::MAX))
             }
@@ -232,17 +232,20 @@ impl Streams {
             return false;
         };
         // A datum that doesn't fit beside what is there already goes into the next packet, whole.
-        if work == Work::Repair && piece.len < wanted.len && writer.has_stream_bytes() {
+        if work == Transmission::Retransmission
+            && piece.len < wanted.len
+            && writer.has_stream_bytes()
+        {
             return false;
         }
         let len = piece.len as u64;
         match work {
-            Work::Repair => self.stats.retransmitted_bytes += len,
-            Work::Fresh => self.outgoing.sent += len,
+            Transmission::Retransmission => self.stats.retransmitted_bytes += len,
+            Transmission::New => self.outgoing.sent += len,
         }
-        self.outgoing.turns.spend(turn, len);
+        self.outgoing.scheduler.spend(turn, len);
         // A bare FIN has no history that would tell.
-        let is_repeated = work == Work::Repair && piece.len > 0;
+        let is_repeated = work == Transmission::Retransmission && piece.len > 0;
         let purpose = if is_repeated {
             Purpose::Retransmission
         } else {
@@ -254,7 +257,7 @@ impl Streams {
 
     /// True if bytes of `range` were lost and not retransmitted yet.
     pub(crate) fn awaits_repair(&self, id: StreamId, range: Range<u64>) -> bool {
-        self.table
+        self.ids
             .key(id)
             .and_then(|key| self.slab.get(key)?.send.as_ref())
             .is_some_and(|send| send.buffer.has_lost(range))
@@ -271,7 +274,7 @@ impl Streams {
         range: Range<u64>,
     ) -> u64 {
         let all = range.end.saturating_sub(range.start);
-        let Some(key) = self.table.key(id) else {
+        let Some(key) = self.ids.key(id) else {
             return all;
         };
         let mut from = range.start;
@@ -297,7 +300,7 @@ impl Streams {
     pub(crate) fn gather_fate(
         &mut self,
         run: &mut Option<StreamRun>,
-        verdict: &Verdict,
+        verdict: &CarrierFate,
         id: StreamId,
         range: Range<u64>,
         fin: bool,
@@ -343,17 +346,17 @@ impl Streams {
     /// copies of a byte may be in flight.
     pub(crate) fn on_frame_fate(
         &mut self,
-        verdict: &Verdict,
+        verdict: &CarrierFate,
         id: StreamId,
         range: Range<u64>,
         fin: bool,
     ) {
-        let Some(key) = self.table.key(id) else {
+        let Some(key) = self.ids.key(id) else {
             return;
         };
         let ended = match verdict.fate {
             Fate::Acked => {
-                if let Some(repairs) = self.repairs.get_mut()
+                if let Some(repairs) = self.history.get_mut()
                     && !repairs.is_empty()
                 {
                     repairs.on_acked(&verdict.carrier, id, range.clone());
@@ -383,7 +386,7 @@ impl Streams {
 
     /// A packet with `range` of a stream is lost, or probed for: what of it must be sent again waits
     /// for its turn.
-    fn on_frame_lost(&mut self, verdict: &Verdict, key: u32, range: Range<u64>, fin: bool) {
+    fn on_frame_lost(&mut self, verdict: &CarrierFate, key: u32, range: Range<u64>, fin: bool) {
         let Some(stream) = self.slab.get(key) else {
             return;
         };
@@ -391,7 +394,7 @@ impl Streams {
             return;
         };
         let id = stream.id;
-        let repairs = self.repairs.need();
+        let repairs = self.history.need();
         let mut gaps = std::mem::take(&mut repairs.gaps);
         let mut resend = std::mem::take(&mut repairs.resend);
         gaps.extend(send.buffer.unacked(range.clone()));
@@ -410,7 +413,7 @@ impl Streams {
             }
         });
         gaps.clear();
-        let repairs = self.repairs.need();
+        let repairs = self.history.need();
         repairs.gaps = gaps;
         repairs.resend = resend;
     }
@@ -435,31 +438,33 @@ impl Streams {
                 (stream.priority, stream.deadline)
             });
         let range = offset..offset + u64::from(len);
-        self.repairs
+        self.history
             .need()
             .on_sent(carrier, id, range, purpose, priority, deadline);
     }
 
     /// What happened to data under repair and wasn't told yet.
     pub(crate) fn poll_repair(&mut self) -> Option<RepairEvent> {
-        self.repairs.get_mut()?.poll_event()
+        self.history.get_mut()?.poll_event()
     }
 
     /// The connection closed: nobody waits for data under repair.
     pub(crate) fn abandon_repairs(&mut self) {
-        if let Some(repairs) = self.repairs.get_mut() {
+        if let Some(repairs) = self.history.get_mut() {
             repairs.on_closed();
         }
     }
 
     /// True if nothing is under repair.
     pub(crate) fn has_no_repairs(&self) -> bool {
-        self.repairs.get().is_none_or(Repairs::is_empty)
+        self.history
+            .get()
+            .is_none_or(RetransmissionHistory::is_empty)
     }
 
-    /// Totals of repair.
+    /// SendTotals of repair.
     pub(crate) fn repair_stats(&self) -> RepairStats {
-        let of_repairs = self.repairs.get().map(|repairs| repairs.stats);
+        let of_repairs = self.history.get().map(|repairs| repairs.stats);
         RepairStats {
             new_bytes: self.stats.new_bytes.into(),
             ..of_repairs.unwrap_or_default()
@@ -539,7 +544,7 @@ impl Streams {
     ) -> Option<R> {
         let stream = self.slab.get_mut(key)?;
         let send = stream.send.as_mut()?;
-        let before = Totals::of(send);
+        let before = SendTotals::of(send);
         let result = change(send, &mut self.outgoing.pool);
         let rank = stream.priority.rank();
         self.outgoing.account(key, stream.id, rank, before, send);

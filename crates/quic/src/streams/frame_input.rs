@@ -3,28 +3,29 @@
 use swiftwater_units::{Bandwidth, ByteCount, Dir, Instant, StreamId};
 use swiftwater_wire::{ErrorCode, frame};
 
+use super::StreamEvent;
 use super::assembler::SpareRings;
-use super::rate::{Schedule, first_limit};
-use super::recv::{Received, RecvHalf, Reset};
-use super::send::SendHalf;
-use super::table::Lookup;
-use super::{Clock, ReceiveWindow, Streams};
+use super::credit_schedule::{CreditSchedule, first_limit};
+use super::recv_stream::{PeerReset, ReceiptOutcome, RecvHalf};
+use super::send_stream::SendHalf;
+use super::stream_ids::Lookup;
+use super::stream_reset::ResetValues;
+use super::{ReceiveWindow, Streams, WindowClock};
 use crate::config::TransportConfig;
-use crate::connection::StreamEvent;
 use crate::control::{ControlKey, ControlValue};
 use crate::error::TransportError;
 use crate::observe::ResetCause;
 
 /// The half of a stream that a frame is about.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Half {
+enum StreamHalf {
     Send,
     Recv,
 }
 
 /// The connection's side of receiving.
 #[derive(Debug)]
-pub(super) struct Incoming {
+pub(super) struct ConnectionReceive {
     window: ReceiveWindow,
     /// The highest offsets of all streams, summed.
     received: u64,
@@ -33,13 +34,13 @@ pub(super) struct Incoming {
     ring_bytes: u64,
     spare_rings: SpareRings,
     /// What keeps the credit of the connection behind its window.
-    schedule: Option<Schedule>,
+    schedule: Option<CreditSchedule>,
     stream_window: ByteCount,
     max_stream_window: ByteCount,
-    pub(super) clock: Clock,
+    pub(super) clock: WindowClock,
 }
 
-impl Incoming {
+impl ConnectionReceive {
     pub(super) fn new(config: &TransportConfig) -> Self {
         let now = Instant::ZERO;
         let (window, max_window) = (config.receive_window.get(), config.max_receive_window.get());
@@ -51,7 +52,7 @@ impl Incoming {
             spare_rings: SpareRings::default(),
             stream_window: config.stream_receive_window,
             max_stream_window: config.max_stream_receive_window,
-            clock: Clock {
+            clock: WindowClock {
                 now,
                 rtt: config.initial_rtt,
             },
@@ -76,7 +77,7 @@ impl Incoming {
 
     /// The connection's limit to advertise now, if one is due.
     fn raise(&mut self) -> Option<u64> {
-        let Clock { now, rtt } = self.clock;
+        let WindowClock { now, rtt } = self.clock;
         let Some(schedule) = &mut self.schedule else {
             return self.window.raise_shared(self.received, self.clock);
         };
@@ -105,7 +106,7 @@ impl Streams {
     /// A STREAM frame.
     pub(crate) fn on_stream(&mut self, frame: &frame::Stream<'_>) -> Result<(), TransportError> {
         self.stats.received_bytes += frame.data.len() as u64;
-        let Some(key) = self.key_for(frame.id, Half::Recv)? else {
+        let Some(key) = self.key_for(frame.id, StreamHalf::Recv)? else {
             return Ok(());
         };
         let end = frame.offset.saturating_add(frame.data.len() as u64);
@@ -118,7 +119,7 @@ impl Streams {
             recv.borrow(spares);
             recv.on_data(frame.offset, frame.data, frame.fin)
         });
-        let outcome = outcome.unwrap_or(Ok(Received::default()))?;
+        let outcome = outcome.unwrap_or(Ok(ReceiptOutcome::default()))?;
         if frame.fin && told_limit {
             self.cancel(ControlKey::MaxStreamData(frame.id));
         }
@@ -131,7 +132,7 @@ impl Streams {
         &mut self,
         frame: &frame::ResetStream,
     ) -> Result<(), TransportError> {
-        let reset = Reset {
+        let reset = PeerReset {
             code: frame.error,
             final_size: frame.final_size,
             reliable_size: 0,
@@ -146,7 +147,7 @@ impl Streams {
         &mut self,
         frame: &frame::ResetStreamAt,
     ) -> Result<(), TransportError> {
-        let reset = Reset {
+        let reset = PeerReset {
             code: frame.error,
             final_size: frame.final_size,
             reliable_size: frame.reliable_size,
@@ -155,8 +156,8 @@ impl Streams {
         self.on_reset(frame.id, reset)
     }
 
-    fn on_reset(&mut self, id: StreamId, reset: Reset) -> Result<(), TransportError> {
-        let Some(key) = self.key_for(id, Half::Recv)? else {
+    fn on_reset(&mut self, id: StreamId, reset: PeerReset) -> Result<(), TransportError> {
+        let Some(key) = self.key_for(id, StreamHalf::Recv)? else {
             return Ok(());
         };
         let Some(recv) = &self.slab[key].recv else {
@@ -170,8 +171,12 @@ impl Streams {
         let outcome = self.with_recv(key, |recv, _| recv.on_reset(reset));
         self.cancel(ControlKey::MaxStreamData(id));
         if is_news {
-            let sizes = (reset.code, reset.final_size, reset.reliable_size);
-            self.note_reset(id, ResetCause::Peer, sizes);
+            let values = ResetValues {
+                code: reset.code,
+                final_size: reset.final_size,
+                reliable_size: reset.reliable_size,
+            };
+            self.note_reset(id, ResetCause::Peer, values);
         }
         self.after_receipt(key, outcome.unwrap_or_default());
         Ok(())
@@ -183,7 +188,7 @@ impl Streams {
         &mut self,
         frame: &frame::StopSending,
     ) -> Result<(), TransportError> {
-        let Some(key) = self.key_for(frame.id, Half::Send)? else {
+        let Some(key) = self.key_for(frame.id, StreamHalf::Send)? else {
             return Ok(());
         };
         let stream = &self.slab[key];
@@ -215,7 +220,7 @@ impl Streams {
         id: StreamId,
         limit: u64,
     ) -> Result<(), TransportError> {
-        if let Some(key) = self.key_for(id, Half::Send)? {
+        if let Some(key) = self.key_for(id, StreamHalf::Send)? {
             self.raise_stream_limit(key, limit);
         }
         Ok(())
@@ -223,7 +228,7 @@ impl Streams {
 
     /// A `MAX_STREAMS` frame; the parser has checked that `count` is at most 2^60.
     pub(crate) fn on_max_streams(&mut self, dir: Dir, count: u64) {
-        if self.table.raise_local(dir, count) {
+        if self.ids.raise_local(dir, count) {
             self.cancel(ControlKey::StreamsBlocked(dir));
             if !std::mem::replace(&mut self.queued_available[dir as usize], true) {
                 self.events.push_back(StreamEvent::Available { dir });
@@ -234,27 +239,27 @@ impl Streams {
     /// A `STREAM_DATA_BLOCKED` frame. Limits are raised as the reader reads, so it changes nothing
     /// but that it opens the stream.
     pub(crate) fn on_stream_data_blocked(&mut self, id: StreamId) -> Result<(), TransportError> {
-        self.key_for(id, Half::Recv).map(|_| ())
+        self.key_for(id, StreamHalf::Recv).map(|_| ())
     }
 
     /// The stream that a frame about `half` of `id` is for, made if the frame opens it; `None` if
     /// it is over.
-    fn key_for(&mut self, id: StreamId, half: Half) -> Result<Option<u32>, TransportError> {
-        let local = self.table.is_local(id);
-        if id.dir() == Dir::Uni && local == (half == Half::Recv) {
+    fn key_for(&mut self, id: StreamId, half: StreamHalf) -> Result<Option<u32>, TransportError> {
+        let local = self.ids.is_local(id);
+        if id.dir() == Dir::Uni && local == (half == StreamHalf::Recv) {
             return Err(state_error(format!("{id} has no such direction")));
         }
-        if local && !self.table.is_opened(id) {
+        if local && !self.ids.is_opened(id) {
             return Err(state_error(format!("{id} was never opened")));
         }
-        let key = if !local && self.table.open_remote(id)? {
+        let key = if !local && self.ids.open_remote(id)? {
             self.grant_streams(id.dir());
             if !std::mem::replace(&mut self.queued_opened[id.dir() as usize], true) {
                 self.events.push_back(StreamEvent::Opened { dir: id.dir() });
             }
             self.create(id)
         } else {
-            match self.table.find(id) {
+            match self.ids.find(id) {
                 Lookup::Live(key) => key,
                 Lookup::Untouched => self.create(id),
                 Lookup::Closed => return Ok(None),
@@ -277,7 +282,7 @@ impl Streams {
     }
 
     /// Does what a change of the receiving half entails.
-    pub(super) fn after_receipt(&mut self, key: u32, outcome: Received) {
+    pub(super) fn after_receipt(&mut self, key: u32, outcome: ReceiptOutcome) {
         self.credit_connection(outcome.discarded);
         if outcome.readable {
             self.announce_readable(key);
@@ -329,7 +334,7 @@ impl Streams {
         let rate = rate.filter(|rate| !rate.is_zero());
         incoming.schedule = rate.map(|rate| {
             let limit = incoming.window.limit();
-            Schedule::new(rate, now, incoming.clock.rtt, incoming.received, limit)
+            CreditSchedule::new(rate, now, incoming.clock.rtt, incoming.received, limit)
         });
         self.grant_credit();
     }

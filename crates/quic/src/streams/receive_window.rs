@@ -12,7 +12,7 @@ use swiftwater_wire::VarInt;
 
 /// What windows know of time: the latest point that the connection told, and the round-trip time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Clock {
+pub(super) struct WindowClock {
     pub(super) now: Instant,
     pub(super) rtt: Duration,
 }
@@ -77,7 +77,7 @@ impl ReceiveWindow {
     }
 
     /// The limit to advertise now, if half the window has been used since the last time.
-    pub(super) fn raise(&mut self, clock: Clock) -> Option<u64> {
+    pub(super) fn raise(&mut self, clock: WindowClock) -> Option<u64> {
         self.raise_by(self.size / 2, clock)
     }
 
@@ -85,7 +85,7 @@ impl ReceiveWindow {
     /// have arrived: as soon as it gives the peer as much again as it has left. With prompt readers
     /// that is half the window. Where bytes that nobody reads take most of the window, the rest must
     /// not wait for them.
-    pub(super) fn raise_shared(&mut self, received: u64, clock: Clock) -> Option<u64> {
+    pub(super) fn raise_shared(&mut self, received: u64, clock: WindowClock) -> Option<u64> {
         let left = self.limit.saturating_sub(received);
         self.raise_by(left.min(self.size / 2), clock)
     }
@@ -111,7 +111,7 @@ impl ReceiveWindow {
         Some(self.limit)
     }
 
-    fn raise_by(&mut self, least: u64, clock: Clock) -> Option<u64> {
+    fn raise_by(&mut self, least: u64, clock: WindowClock) -> Option<u64> {
         let credit = self.next_limit().saturating_sub(self.limit);
         if credit == 0 || credit < least {
             return None;
@@ -129,7 +129,7 @@ impl ReceiveWindow {
     }
 
     /// Doubles the window if, at the rate seen since the last time, all of it is used within 2 RTT.
-    fn tune(&mut self, clock: Clock) {
+    fn tune(&mut self, clock: WindowClock) {
         let elapsed = clock.now.saturating_since(self.raised_at).as_nanos();
         let used = u128::from(self.consumed - self.consumed_then);
         let time_for_all = elapsed.saturating_mul(u128::from(self.size));

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use swiftwater_units::StreamId;
 
 use crate::streams::Priority;
-use crate::streams::ready::Ready;
+use crate::streams::send_queues::SendQueues;
 
 /// The rank of streams without a priority.
 const RANK: u8 = Priority::new(3, true).rank();
@@ -15,8 +15,8 @@ fn id(key: u32) -> StreamId {
     StreamId::from_wire(1000 - u64::from(key))
 }
 
-fn ready(keys: &[u32], rank: u8) -> Ready {
-    let mut ready = Ready::default();
+fn ready(keys: &[u32], rank: u8) -> SendQueues {
+    let mut ready = SendQueues::default();
     for &key in keys {
         ready.insert(key, id(key), rank);
     }
@@ -24,7 +24,7 @@ fn ready(keys: &[u32], rank: u8) -> Ready {
 }
 
 /// The next `n` turns of `rank`, each of which sends `bytes`.
-fn turns(ready: &mut Ready, rank: u8, n: usize, bytes: u64) -> Vec<u32> {
+fn turns(ready: &mut SendQueues, rank: u8, n: usize, bytes: u64) -> Vec<u32> {
     let mut keys = Vec::new();
     for _ in 0..n {
         let key = ready.first_of(rank).unwrap();
@@ -141,7 +141,7 @@ proptest! {
             1..200,
         ),
     ) {
-        let mut ready = Ready::default();
+        let mut ready = SendQueues::default();
         let mut model = Model::default();
         for op in ops {
             match op {

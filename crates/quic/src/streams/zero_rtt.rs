@@ -3,7 +3,7 @@
 
 use swiftwater_units::{Dir, StreamId};
 
-use super::send::SendHalf;
+use super::send_stream::SendHalf;
 use super::{InitialLimits, Streams};
 use crate::control::ControlKey;
 
@@ -20,12 +20,12 @@ impl Streams {
 
     /// Streams of a kind that we opened so far.
     pub(crate) fn opened(&self, dir: Dir) -> u64 {
-        self.table.opened_by_us(dir)
+        self.ids.opened_by_us(dir)
     }
 
     /// Streams of a kind that the peer was permitted to open so far.
     pub(crate) fn permitted(&self, dir: Dir) -> u64 {
-        self.table.remote_limit(dir)
+        self.ids.remote_limit(dir)
     }
 
     /// Bytes of new data that were sent, streams that were reset included: what counts against the
@@ -38,13 +38,13 @@ impl Streams {
     /// all that was written waits to be sent for the first time.
     pub(crate) fn send_anew(&mut self) {
         self.initial_limits = InitialLimits::default();
-        self.table.forget_local_limits();
+        self.ids.forget_local_limits();
         let mut reset_bytes = 0;
         for key in self.slab.keys() {
             let Some(id) = self.slab.get(key).map(|stream| stream.id) else {
                 continue;
             };
-            if let Some(repairs) = self.repairs.get_mut() {
+            if let Some(repairs) = self.history.get_mut() {
                 repairs.on_reset(id);
             }
             self.cancel(ControlKey::StreamDataBlocked(id));

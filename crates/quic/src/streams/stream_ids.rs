@@ -9,13 +9,13 @@ use swiftwater_units::{Dir, Side, StreamId};
 use swiftwater_wire::ErrorCode;
 use swiftwater_wire::frame::MAX_STREAMS;
 
-use super::map::StreamMap;
+use super::stream_map::StreamMap;
 use crate::error::TransportError;
 use crate::ranges::RangeSet;
 
 /// Streams that we open.
 #[derive(Debug, Default)]
-struct Local {
+struct LocalStreams {
     /// Index of the next stream.
     next: u64,
     /// The peer's limit.
@@ -28,7 +28,7 @@ struct Local {
 
 /// Streams that the peer opens.
 #[derive(Debug)]
-struct Remote {
+struct RemoteStreams {
     /// How many may be open at once.
     max_concurrent: u64,
     /// The limit that the peer was given.
@@ -43,7 +43,7 @@ struct Remote {
     untouched: RangeSet,
 }
 
-impl Remote {
+impl RemoteStreams {
     fn new(max_concurrent: u64) -> Self {
         let max_concurrent = max_concurrent.min(MAX_STREAMS);
         Self {
@@ -86,24 +86,24 @@ pub(super) enum Lookup {
 
 /// All streams of a connection.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct StreamIds {
     side: Side,
     /// Only ever looked up, never iterated.
     keys: StreamMap<u32>,
     /// The stream looked up last, which is often the next one, too; it has state.
     recent: Option<(StreamId, u32)>,
-    local: [Local; 2],
-    remote: [Remote; 2],
+    local: [LocalStreams; 2],
+    remote: [RemoteStreams; 2],
 }
 
-impl Table {
+impl StreamIds {
     pub(super) fn new(side: Side, max_bidi: u64, max_uni: u64) -> Self {
         Self {
             side,
             keys: StreamMap::default(),
             recent: None,
-            local: [Local::default(), Local::default()],
-            remote: [Remote::new(max_bidi), Remote::new(max_uni)],
+            local: [LocalStreams::default(), LocalStreams::default()],
+            remote: [RemoteStreams::new(max_bidi), RemoteStreams::new(max_uni)],
         }
     }
 
@@ -200,7 +200,7 @@ impl Table {
     }
 
     /// The peer names its stream `id`: opens it and all lower ones of its kind if need be, and
-    /// returns whether that was so; then `id` is to get state at once ([`Table::insert`]).
+    /// returns whether that was so; then `id` is to get state at once ([`StreamIds::insert`]).
     pub(super) fn open_remote(&mut self, id: StreamId) -> Result<bool, TransportError> {
         let remote = &mut self.remote[id.dir() as usize];
         if id.index() >= remote.advertised {

@@ -8,7 +8,7 @@ use std::ops::{Index, IndexMut};
 const NONE: u32 = u32::MAX;
 
 #[derive(Debug)]
-enum Entry<T> {
+enum SlabEntry<T> {
     Taken(T),
     /// Names the next free entry.
     Free(u32),
@@ -16,13 +16,13 @@ enum Entry<T> {
 
 /// Values by key. The key that was given back last is the next one given.
 #[derive(Debug)]
-pub(super) struct Slots<T> {
-    entries: Vec<Entry<T>>,
+pub(super) struct StreamSlab<T> {
+    entries: Vec<SlabEntry<T>>,
     free: u32,
     len: usize,
 }
 
-impl<T> Default for Slots<T> {
+impl<T> Default for StreamSlab<T> {
     fn default() -> Self {
         Self {
             entries: Vec::new(),
@@ -32,7 +32,7 @@ impl<T> Default for Slots<T> {
     }
 }
 
-impl<T> Slots<T> {
+impl<T> StreamSlab<T> {
     /// How many values there are.
     pub(super) fn len(&self) -> usize {
         self.len
@@ -45,15 +45,15 @@ impl<T> Slots<T> {
 
     pub(super) fn get(&self, key: u32) -> Option<&T> {
         match self.entries.get(key as usize)? {
-            Entry::Taken(value) => Some(value),
-            Entry::Free(_) => None,
+            SlabEntry::Taken(value) => Some(value),
+            SlabEntry::Free(_) => None,
         }
     }
 
     pub(super) fn get_mut(&mut self, key: u32) -> Option<&mut T> {
         match self.entries.get_mut(key as usize)? {
-            Entry::Taken(value) => Some(value),
-            Entry::Free(_) => None,
+            SlabEntry::Taken(value) => Some(value),
+            SlabEntry::Free(_) => None,
         }
     }
 
@@ -62,43 +62,43 @@ impl<T> Slots<T> {
     pub(super) fn insert(&mut self, value: T) -> u32 {
         self.len += 1;
         if let Some(entry) = self.entries.get_mut(self.free as usize)
-            && let Entry::Free(next) = *entry
+            && let SlabEntry::Free(next) = *entry
         {
-            *entry = Entry::Taken(value);
+            *entry = SlabEntry::Taken(value);
             return std::mem::replace(&mut self.free, next);
         }
         if self.entries.len() == self.entries.capacity() {
             // By half: what doubling leaves unused is more than most streams hold.
             self.entries.reserve_exact(1 + self.entries.len() / 2);
         }
-        self.entries.push(Entry::Taken(value));
+        self.entries.push(SlabEntry::Taken(value));
         self.entries.len() as u32 - 1
     }
 
     /// Drops the value of `key`, if there is one.
     pub(super) fn remove(&mut self, key: u32) {
-        if let Some(entry @ Entry::Taken(_)) = self.entries.get_mut(key as usize) {
-            *entry = Entry::Free(std::mem::replace(&mut self.free, key));
+        if let Some(entry @ SlabEntry::Taken(_)) = self.entries.get_mut(key as usize) {
+            *entry = SlabEntry::Free(std::mem::replace(&mut self.free, key));
             self.len -= 1;
         }
     }
 
     /// Gives back memory that the present values don't need. Their keys stay.
     pub(super) fn release_idle_memory(&mut self) {
-        while let Some(Entry::Free(_)) = self.entries.last() {
+        while let Some(SlabEntry::Free(_)) = self.entries.last() {
             self.entries.pop();
         }
         self.entries.shrink_to_fit();
         self.free = NONE;
         for (key, entry) in self.entries.iter_mut().enumerate().rev() {
-            if let Entry::Free(next) = entry {
+            if let SlabEntry::Free(next) = entry {
                 *next = std::mem::replace(&mut self.free, key as u32);
             }
         }
     }
 }
 
-impl<T> Index<u32> for Slots<T> {
+impl<T> Index<u32> for StreamSlab<T> {
     type Output = T;
 
     /// The value of `key`, which must have one.
@@ -107,7 +107,7 @@ impl<T> Index<u32> for Slots<T> {
     }
 }
 
-impl<T> IndexMut<u32> for Slots<T> {
+impl<T> IndexMut<u32> for StreamSlab<T> {
     fn index_mut(&mut self, key: u32) -> &mut T {
         self.get_mut(key).expect("a key in use")
     }

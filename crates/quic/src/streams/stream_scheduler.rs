@@ -8,21 +8,21 @@
 
 use swiftwater_units::StreamId;
 
-use super::ready::{QUANTUM, Ready};
+use super::send_queues::{QUANTUM, SendQueues};
 
 /// Why a stream has something to send.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Work {
+pub(super) enum Transmission {
     /// Lost bytes or a bare FIN: needs no credit.
-    Repair,
+    Retransmission,
     /// New bytes: needs the connection's credit.
-    Fresh,
+    New,
 }
 
 /// One turn of a stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Turn {
-    pub(super) work: Work,
+pub(super) struct ScheduledStream {
+    pub(super) work: Transmission,
     pub(super) key: u32,
     rank: u8,
     /// Given in spite of more urgent streams.
@@ -31,9 +31,9 @@ pub(super) struct Turn {
 
 /// All streams that have something to send.
 #[derive(Debug)]
-pub(super) struct Turns {
-    repair: Ready,
-    fresh: Ready,
+pub(super) struct StreamScheduler {
+    retransmissions: SendQueues,
+    new_data: SendQueues,
     /// Every so many turns one is given past the most urgent rank; below 2 none.
     share: u32,
     /// Bytes to send by urgency before the next such turn.
@@ -44,12 +44,12 @@ pub(super) struct Turns {
     relieved: u8,
 }
 
-impl Turns {
+impl StreamScheduler {
     /// Nobody is ready; one turn in `share` is given regardless of urgency, none if it is below 2.
     pub(super) fn new(share: u32) -> Self {
         Self {
-            repair: Ready::default(),
-            fresh: Ready::default(),
+            retransmissions: SendQueues::default(),
+            new_data: SendQueues::default(),
             share,
             until_relief: interval(share),
             relief: QUANTUM,
@@ -59,62 +59,62 @@ impl Turns {
 
     /// Gives back memory if nobody is ready.
     pub(super) fn release_idle_memory(&mut self) {
-        self.repair.release_idle_memory();
-        self.fresh.release_idle_memory();
+        self.retransmissions.release_idle_memory();
+        self.new_data.release_idle_memory();
     }
 
     /// True if a stream has new bytes.
     pub(super) fn has_fresh(&self) -> bool {
-        !self.fresh.is_empty()
+        !self.new_data.is_empty()
     }
 
     /// True if anybody may send: whoever has something to repair, and with `credit` whoever has new
     /// bytes.
     pub(super) fn has_any(&self, credit: bool) -> bool {
-        !self.repair.is_empty() || (credit && !self.fresh.is_empty())
+        !self.retransmissions.is_empty() || (credit && !self.new_data.is_empty())
     }
 
     /// The stream of `key` has, or no longer has, something to send of either sort.
     pub(super) fn set(&mut self, key: u32, id: StreamId, rank: u8, repair: bool, fresh: bool) {
-        self.repair.set(key, id, rank, repair);
-        self.fresh.set(key, id, rank, fresh);
+        self.retransmissions.set(key, id, rank, repair);
+        self.new_data.set(key, id, rank, fresh);
     }
 
     /// The stream of `key` is over.
     pub(super) fn forget(&mut self, key: u32) {
-        self.repair.remove(key);
-        self.fresh.remove(key);
+        self.retransmissions.remove(key);
+        self.new_data.remove(key);
     }
 
     /// Whose turn it is, if new bytes may be sent or not (`credit`).
-    pub(super) fn next(&self, credit: bool) -> Option<Turn> {
-        let repair = self.repair.ranks();
-        let fresh = if credit { self.fresh.ranks() } else { 0 };
+    pub(super) fn next(&self, credit: bool) -> Option<ScheduledStream> {
+        let repair = self.retransmissions.ranks();
+        let fresh = if credit { self.new_data.ranks() } else { 0 };
         if repair | fresh == 0 {
             return None;
         }
         let (first_repair, first_fresh) = (repair.trailing_zeros(), fresh.trailing_zeros());
         // Two ranks to an urgency.
         let (mut work, mut rank) = if first_repair / 2 <= first_fresh / 2 {
-            (Work::Repair, first_repair as u8)
+            (Transmission::Retransmission, first_repair as u8)
         } else {
-            (Work::Fresh, first_fresh as u8)
+            (Transmission::New, first_fresh as u8)
         };
         let waiting = (repair | fresh) & !(1 << rank);
         let relief = self.share > 1 && self.until_relief == 0 && waiting != 0;
         if relief {
             rank = rank_after(self.relieved, waiting);
             work = if repair & (1 << rank) != 0 {
-                Work::Repair
+                Transmission::Retransmission
             } else {
-                Work::Fresh
+                Transmission::New
             };
         }
         let list = match work {
-            Work::Repair => &self.repair,
-            Work::Fresh => &self.fresh,
+            Transmission::Retransmission => &self.retransmissions,
+            Transmission::New => &self.new_data,
         };
-        list.first_of(rank).map(|key| Turn {
+        list.first_of(rank).map(|key| ScheduledStream {
             work,
             key,
             rank,
@@ -123,10 +123,10 @@ impl Turns {
     }
 
     /// `bytes` were sent in `turn`.
-    pub(super) fn spend(&mut self, turn: Turn, bytes: u64) {
+    pub(super) fn spend(&mut self, turn: ScheduledStream, bytes: u64) {
         let list = match turn.work {
-            Work::Repair => &mut self.repair,
-            Work::Fresh => &mut self.fresh,
+            Transmission::Retransmission => &mut self.retransmissions,
+            Transmission::New => &mut self.new_data,
         };
         list.spend(turn.key, bytes);
         let bytes = bytes.max(1);

@@ -58,7 +58,7 @@ fn limits_of_new_streams_follow_the_parameter_for_their_kind() {
     deliver(&mut streams, server_bidi(0), 0, 1, false).unwrap();
     let bidi = streams.open(Dir::Bi).unwrap();
     let uni = streams.open(Dir::Uni).unwrap();
-    // "Local" and "remote" are seen from the sender of the parameter, the server.
+    // "LocalStreams" and "remote" are seen from the sender of the parameter, the server.
     assert_eq!(streams.write(server_bidi(0), &[0; 100]), Ok(10));
     assert_eq!(streams.write(bidi, &[0; 100]), Ok(20));
     assert_eq!(streams.write(uni, &[0; 100]), Ok(30));

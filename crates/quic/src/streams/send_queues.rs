@@ -18,7 +18,7 @@ pub(super) const QUANTUM: u64 = 1024;
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
-struct Node {
+struct QueueNode {
     id: StreamId,
     prev: u32,
     next: u32,
@@ -28,7 +28,7 @@ struct Node {
 
 /// The streams of one rank.
 #[derive(Debug)]
-enum Queue {
+enum RankQueue {
     /// Incremental: a doubly linked list.
     Turns {
         head: u32,
@@ -40,7 +40,7 @@ enum Queue {
     Sequence(BTreeSet<(StreamId, u32)>),
 }
 
-impl Queue {
+impl RankQueue {
     fn new(rank: u8) -> Self {
         if rank % 2 == 1 {
             Self::Turns {
@@ -61,7 +61,7 @@ impl Queue {
     }
 
     /// Puts `key`, which is in no queue, last or where its identifier wants it.
-    fn insert(&mut self, nodes: &mut [Node], key: u32) {
+    fn insert(&mut self, nodes: &mut [QueueNode], key: u32) {
         match self {
             Self::Sequence(set) => {
                 set.insert((nodes[key as usize].id, key));
@@ -80,7 +80,7 @@ impl Queue {
     }
 
     /// Takes out `key`, which is in this queue.
-    fn remove(&mut self, nodes: &mut [Node], key: u32) {
+    fn remove(&mut self, nodes: &mut [QueueNode], key: u32) {
         let node = nodes[key as usize];
         match self {
             Self::Sequence(set) => {
@@ -105,15 +105,15 @@ impl Queue {
 
 /// Streams that have something to send. They are named by small dense keys.
 #[derive(Debug, Default)]
-pub(super) struct Ready {
-    nodes: Vec<Node>,
+pub(super) struct SendQueues {
+    nodes: Vec<QueueNode>,
     /// With their ranks, in the order in which they were first needed: mostly there is one.
-    queues: Vec<(u8, Queue)>,
+    queues: Vec<(u8, RankQueue)>,
     /// Bit `rank` is set if there are streams of that rank.
     ranks: u16,
 }
 
-impl Ready {
+impl SendQueues {
     /// Gives back memory if no stream is ready.
     pub(super) fn release_idle_memory(&mut self) {
         if self.is_empty() {
@@ -132,7 +132,7 @@ impl Ready {
     }
 
     /// The queue of `rank`, if there ever was need for one, and the streams.
-    fn queue_mut(&mut self, rank: u8) -> Option<(&mut Queue, &mut [Node])> {
+    fn queue_mut(&mut self, rank: u8) -> Option<(&mut RankQueue, &mut [QueueNode])> {
         let mut queues = self.queues.iter_mut();
         let (_, queue) = queues.find(|(of, _)| *of == rank)?;
         Some((queue, &mut self.nodes))
@@ -162,7 +162,7 @@ impl Ready {
     /// Puts stream `id` with `key` among those of `rank`, unless it is there already.
     pub(super) fn insert(&mut self, key: u32, id: StreamId, rank: u8) {
         if self.nodes.len() <= key as usize {
-            let unlinked = Node {
+            let unlinked = QueueNode {
                 id,
                 prev: NONE,
                 next: NONE,
@@ -177,7 +177,7 @@ impl Ready {
         let node = &mut self.nodes[key as usize];
         (node.id, node.rank) = (id, Some(rank));
         if self.queue_mut(rank).is_none() {
-            self.queues.push((rank, Queue::new(rank)));
+            self.queues.push((rank, RankQueue::new(rank)));
         }
         if let Some((queue, nodes)) = self.queue_mut(rank) {
             queue.insert(nodes, key);
@@ -208,7 +208,7 @@ impl Ready {
         let Some((queue, nodes)) = self.queue_mut(rank) else {
             return;
         };
-        if let Queue::Turns { head, turn, .. } = queue
+        if let RankQueue::Turns { head, turn, .. } = queue
             && *head == key
         {
             // FIN-only frames count as a byte, so that no frame is free.

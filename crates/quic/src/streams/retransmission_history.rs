@@ -7,7 +7,7 @@
 //! (AutoRec, section VIII-C). Nothing lives here while nothing is lost, and each event costs
 //! O(log n) of the ranges under repair.
 //!
-//! What is told to policies and observers leaves through [`Repairs::poll_event`]. What is to be sent
+//! What is told to policies and observers leaves through [`RetransmissionHistory::poll_event`]. What is to be sent
 //! again is the business of `send_buffer.rs`. Bare FINs are not tracked: they have no bytes to name.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -32,7 +32,7 @@ pub(crate) struct Carrier {
 
 /// The fate of a packet, as streams need to know it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Verdict {
+pub(crate) struct CarrierFate {
     pub(crate) now: Instant,
     pub(crate) carrier: Carrier,
     pub(crate) fate: Fate,
@@ -40,7 +40,7 @@ pub(crate) struct Verdict {
     pub(crate) newest_only: bool,
 }
 
-impl Verdict {
+impl CarrierFate {
     fn cause(&self) -> RepairCause {
         match self.fate {
             Fate::Probed => RepairCause::Probe,
@@ -62,7 +62,7 @@ struct CopySent {
 
 /// What happened to one range.
 #[derive(Clone, Debug)]
-struct History {
+struct RangeHistory {
     len: u32,
     first_sent_at: Option<Instant>,
     /// `None` while the range is not known to be lost.
@@ -76,7 +76,7 @@ struct History {
     copies: Vec<CopySent>,
 }
 
-impl History {
+impl RangeHistory {
     fn new(len: u32) -> Self {
         Self {
             len,
@@ -126,8 +126,8 @@ pub(crate) enum RepairEvent {
 
 /// All ranges under repair of a connection.
 #[derive(Debug, Default)]
-pub(super) struct Repairs {
-    ranges: BTreeMap<(StreamId, u64), History>,
+pub(super) struct RetransmissionHistory {
+    ranges: BTreeMap<(StreamId, u64), RangeHistory>,
     events: VecDeque<RepairEvent>,
     /// Vectors that live on.
     pub(super) gaps: Vec<Range<u64>>,
@@ -135,7 +135,7 @@ pub(super) struct Repairs {
     pub(super) stats: RepairStats,
 }
 
-impl Repairs {
+impl RetransmissionHistory {
     pub(super) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
@@ -173,7 +173,7 @@ impl Repairs {
     /// Appends to `resend` what must be sent again: a probe repeats whatever is in flight.
     pub(super) fn on_lost(
         &mut self,
-        verdict: &Verdict,
+        verdict: &CarrierFate,
         stream: StreamId,
         gap: Range<u64>,
         resend: &mut Vec<Range<u64>>,
@@ -198,7 +198,7 @@ impl Repairs {
 
     /// The first range that ends after `at`.
     fn at_or_after(&self, stream: StreamId, at: u64) -> Option<Range<u64>> {
-        let whole = |(&(_, start), history): (&(StreamId, u64), &History)| {
+        let whole = |(&(_, start), history): (&(StreamId, u64), &RangeHistory)| {
             start..start + u64::from(history.len)
         };
         let before = self
@@ -215,9 +215,9 @@ impl Repairs {
         })
     }
 
-    fn begin(&mut self, verdict: &Verdict, stream: StreamId, range: Range<u64>) {
+    fn begin(&mut self, verdict: &CarrierFate, stream: StreamId, range: Range<u64>) {
         let len = (range.end - range.start) as u32;
-        let mut history = History::new(len);
+        let mut history = RangeHistory::new(len);
         history.first_sent_at = Some(verdict.carrier.sent_at);
         history.lost_at = Some(verdict.now);
         history.pending = Some(verdict.cause());
@@ -230,7 +230,7 @@ impl Repairs {
         self.count_lost(verdict, datum);
     }
 
-    fn count_lost(&mut self, verdict: &Verdict, datum: Datum) {
+    fn count_lost(&mut self, verdict: &CarrierFate, datum: Datum) {
         self.stats.lost_data += 1;
         self.stats.lost_bytes += u64::from(datum.len).into();
         self.events.push_back(RepairEvent::Lost {
@@ -241,7 +241,7 @@ impl Repairs {
     }
 
     /// A copy of a known range is lost; true if the range must be sent again.
-    fn lose_again(&mut self, verdict: &Verdict, stream: StreamId, range: &Range<u64>) -> bool {
+    fn lose_again(&mut self, verdict: &CarrierFate, stream: StreamId, range: &Range<u64>) -> bool {
         let Some(history) = self.ranges.get_mut(&(stream, range.start)) else {
             return false;
         };
@@ -301,7 +301,7 @@ impl Repairs {
             let known = self.at_or_after(stream, at).filter(|r| r.start < range.end);
             let end = known.as_ref().map_or(range.end, |known| known.start);
             if at < end {
-                let history = History::new((end - at) as u32);
+                let history = RangeHistory::new((end - at) as u32);
                 self.ranges.insert((stream, at), history);
             }
             at = known.map_or(range.end, |known| known.end);
@@ -417,7 +417,7 @@ impl Repairs {
         }
     }
 
-    fn finish(&mut self, carrier: &Carrier, stream: StreamId, offset: u64, history: &History) {
+    fn finish(&mut self, carrier: &Carrier, stream: StreamId, offset: u64, history: &RangeHistory) {
         let datum = Datum {
             stream,
             offset,
@@ -508,7 +508,7 @@ impl Repairs {
         }
     }
 
-    fn abandon(&mut self, stream: StreamId, offset: u64, history: &History) {
+    fn abandon(&mut self, stream: StreamId, offset: u64, history: &RangeHistory) {
         self.stats.replicas_wasted += u64::from(history.replicas);
         let datum = Datum {
             stream,

@@ -3,12 +3,13 @@
 use super::chunk_pool::ChunkPool;
 use super::expiry::Expiry;
 use super::send_buffer::SendBuffer;
+use super::stream_reset::ResetValues;
 use crate::error::WriteError;
 
 /// Where the sending half is. "Ready", "Send", "Data Sent" and "Data Recvd" follow from the buffer;
 /// a half that is "Data Recvd" or "Reset Recvd" exists no more.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum State {
+enum SendState {
     Sending,
     /// We gave up but for the first bytes.
     ResetAt {
@@ -29,14 +30,14 @@ enum State {
 #[derive(Debug)]
 pub(super) struct SendHalf {
     pub(super) buffer: SendBuffer,
-    state: State,
+    state: SendState,
     /// The peer's limit (`MAX_STREAM_DATA`).
     limit: u64,
     /// The limit of the last `STREAM_DATA_BLOCKED`.
     told_blocked_at: Option<u64>,
     /// A write fell short and the writer wants to hear when there is room.
     pub(super) wants_event: bool,
-    /// When the data is given up; listed in `Outgoing::expiries` too.
+    /// When the data is given up; listed in `ConnectionSend::expiries` too.
     pub(super) expiry: Option<Expiry>,
     /// Listed among the writers that wait for room in the connection's send window.
     pub(super) is_listed: bool,
@@ -46,7 +47,7 @@ impl SendHalf {
     pub(super) fn new(limit: u64) -> Self {
         Self {
             buffer: SendBuffer::new(),
-            state: State::Sending,
+            state: SendState::Sending,
             limit,
             told_blocked_at: None,
             wants_event: false,
@@ -89,50 +90,52 @@ impl SendHalf {
 
     /// True if the writer wants more than the peer's limit, and all that it permits was sent.
     pub(super) fn is_flow_limited(&self) -> bool {
-        self.wants_event && self.state == State::Sending && self.buffer.sent() == self.limit
+        self.wants_event && self.state == SendState::Sending && self.buffer.sent() == self.limit
     }
 
     /// Ok if the application may write.
     pub(super) fn check_writable(&self) -> Result<(), WriteError> {
         match self.state {
-            State::Sending if !self.buffer.is_finished() => Ok(()),
-            State::Stopped(code) => Err(WriteError::Stopped(code)),
-            State::Sending | State::ResetAt { .. } | State::Reset => Err(WriteError::Closed),
+            SendState::Sending if !self.buffer.is_finished() => Ok(()),
+            SendState::Stopped(code) => Err(WriteError::Stopped(code)),
+            SendState::Sending | SendState::ResetAt { .. } | SendState::Reset => {
+                Err(WriteError::Closed)
+            }
         }
     }
 
     /// Ok if the application may reset.
     pub(super) fn check_resettable(&self) -> Result<(), WriteError> {
         match self.state {
-            State::Sending | State::ResetAt { .. } => Ok(()),
-            State::Stopped(code) => Err(WriteError::Stopped(code)),
-            State::Reset => Err(WriteError::Closed),
+            SendState::Sending | SendState::ResetAt { .. } => Ok(()),
+            SendState::Stopped(code) => Err(WriteError::Stopped(code)),
+            SendState::Reset => Err(WriteError::Closed),
         }
     }
 
     /// The code of the peer's `STOP_SENDING`.
     pub(super) fn stopped_code(&self) -> Option<u64> {
         match self.state {
-            State::Stopped(code) => Some(code),
-            State::Sending | State::ResetAt { .. } | State::Reset => None,
+            SendState::Stopped(code) => Some(code),
+            SendState::Sending | SendState::ResetAt { .. } | SendState::Reset => None,
         }
     }
 
     /// True once `RESET_STREAM` is on its way; frames in flight matter no more.
     pub(super) fn is_reset(&self) -> bool {
-        matches!(self.state, State::Reset | State::Stopped(_))
+        matches!(self.state, SendState::Reset | SendState::Stopped(_))
     }
 
     /// True while nobody gave up any of the data.
     pub(super) fn is_whole(&self) -> bool {
-        self.state == State::Sending
+        self.state == SendState::Sending
     }
 
     /// The code of a reset but for the first bytes; it can't change any more
     /// (draft-ietf-quic-reliable-stream-reset-09, section 5.2).
     pub(super) fn reset_at_code(&self) -> Option<u64> {
         match self.state {
-            State::ResetAt { code, .. } => Some(code),
+            SendState::ResetAt { code, .. } => Some(code),
             _ => None,
         }
     }
@@ -141,7 +144,7 @@ impl SendHalf {
     /// told, see [`SendHalf::take_reset_at`].
     pub(super) fn set_reset_at(&mut self, code: u64, reliable: u64, pool: &mut ChunkPool) {
         self.buffer.keep_only(reliable, pool);
-        self.state = State::ResetAt {
+        self.state = SendState::ResetAt {
             code: self.reset_at_code().unwrap_or(code),
             told: false,
             acked: false,
@@ -149,38 +152,42 @@ impl SendHalf {
         self.wants_event = false;
     }
 
-    /// The code, final size and reliable size to tell the peer now: once all that must arrive was
+    /// The `RESET_STREAM_AT` to send now: once all that must arrive was
     /// sent, so that the final size keeps to the credit that the connection has.
-    pub(super) fn take_reset_at(&mut self) -> Option<(u64, u64, u64)> {
+    pub(super) fn take_reset_at(&mut self) -> Option<ResetValues> {
         let unsent = self.buffer.unsent();
-        let State::ResetAt { code, told, .. } = &mut self.state else {
+        let SendState::ResetAt { code, told, .. } = &mut self.state else {
             return None;
         };
         if unsent > 0 || std::mem::replace(told, true) {
             return None;
         }
-        Some((*code, self.buffer.end(), self.buffer.kept()))
+        Some(ResetValues {
+            code: *code,
+            final_size: self.buffer.end(),
+            reliable_size: self.buffer.kept(),
+        })
     }
 
     /// The peer has the latest `RESET_STREAM_AT`.
     pub(super) fn on_reset_at_acked(&mut self) {
-        if let State::ResetAt { acked, .. } = &mut self.state {
+        if let SendState::ResetAt { acked, .. } = &mut self.state {
             *acked = true;
         }
     }
 
     /// `RESET_STREAM` is being sent, on the peer's wish if `stopped` has its code.
     pub(super) fn set_reset(&mut self, stopped: Option<u64>) {
-        self.state = stopped.map_or(State::Reset, State::Stopped);
+        self.state = stopped.map_or(SendState::Reset, SendState::Stopped);
         self.wants_event = false;
     }
 
     /// True if everything that must arrive was acknowledged, FIN or reset included.
     pub(super) fn is_complete(&self) -> bool {
         match self.state {
-            State::Sending => self.buffer.is_complete(),
-            State::ResetAt { acked, .. } => acked && self.buffer.is_delivered(),
-            State::Reset | State::Stopped(_) => false,
+            SendState::Sending => self.buffer.is_complete(),
+            SendState::ResetAt { acked, .. } => acked && self.buffer.is_delivered(),
+            SendState::Reset | SendState::Stopped(_) => false,
         }
     }
 }

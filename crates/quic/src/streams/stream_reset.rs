@@ -4,11 +4,22 @@
 use swiftwater_units::StreamId;
 use swiftwater_wire::VarInt;
 
-use super::send::SendHalf;
+use super::send_stream::SendHalf;
 use super::{StreamNotice, Streams};
 use crate::control::{ControlKey, ControlValue};
 use crate::error::WriteError;
 use crate::observe::ResetCause;
+
+/// The values of a `RESET_STREAM` or `RESET_STREAM_AT` frame.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct ResetValues {
+    /// The application's error code.
+    pub(super) code: u64,
+    /// Final size, bytes.
+    pub(super) final_size: u64,
+    /// Bytes from the start that are delivered all the same; 0 with `RESET_STREAM`.
+    pub(super) reliable_size: u64,
+}
 
 impl Streams {
     /// Gives the stream up: what isn't acknowledged is dropped, and the peer is told `code` (cut to
@@ -64,12 +75,17 @@ impl Streams {
             error: code,
             final_size,
         };
-        if let Some(repairs) = self.repairs.get_mut() {
+        if let Some(repairs) = self.history.get_mut() {
             repairs.on_reset(id);
         }
         self.cancel(ControlKey::StreamDataBlocked(id));
         self.tell(ControlKey::ResetStream(id), value);
-        self.note_reset(id, cause, (code, final_size, 0));
+        let reset = ResetValues {
+            code,
+            final_size,
+            reliable_size: 0,
+        };
+        self.note_reset(id, cause, reset);
         self.wake_writers();
     }
 
@@ -92,20 +108,23 @@ impl Streams {
                 return None;
             }
             send.set_reset_at(code, reliable_size, pool);
-            let code = send.reset_at_code().unwrap_or(code);
-            let sizes = (code, send.buffer.end(), send.buffer.kept());
-            Some((sizes, send.expiry.take()))
+            let reset = ResetValues {
+                code: send.reset_at_code().unwrap_or(code),
+                final_size: send.buffer.end(),
+                reliable_size: send.buffer.kept(),
+            };
+            Some((reset, send.expiry.take()))
         });
-        let Some((sizes, expiry)) = reset.flatten() else {
+        let Some((reset, expiry)) = reset.flatten() else {
             return;
         };
         self.outgoing.expiries.replace(key, expiry, None);
-        if let Some(repairs) = self.repairs.get_mut() {
-            repairs.on_truncated(id, sizes.2);
+        if let Some(repairs) = self.history.get_mut() {
+            repairs.on_truncated(id, reset.reliable_size);
         }
         self.cancel(ControlKey::StreamDataBlocked(id));
         self.announce_reset_at(key);
-        self.note_reset(id, cause, sizes);
+        self.note_reset(id, cause, reset);
         self.wake_writers();
     }
 
@@ -116,19 +135,23 @@ impl Streams {
         };
         let id = stream.id;
         let due = stream.send.as_mut().and_then(SendHalf::take_reset_at);
-        if let Some((error, final_size, reliable_size)) = due {
+        if let Some(reset) = due {
             let value = ControlValue::ResetAt {
-                error,
-                final_size,
-                reliable_size,
+                error: reset.code,
+                final_size: reset.final_size,
+                reliable_size: reset.reliable_size,
             };
             self.tell(ControlKey::ResetStream(id), value);
         }
     }
 
-    /// Keeps a reset for observers; the sizes are code, final size and reliable size.
-    pub(super) fn note_reset(&mut self, id: StreamId, cause: ResetCause, sizes: (u64, u64, u64)) {
-        let (code, final_size, reliable_size) = sizes;
+    /// Records a reset for observers.
+    pub(super) fn note_reset(&mut self, id: StreamId, cause: ResetCause, reset: ResetValues) {
+        let ResetValues {
+            code,
+            final_size,
+            reliable_size,
+        } = reset;
         match cause {
             ResetCause::Peer => self.stats.resets_received += 1,
             _ => self.stats.resets_sent += 1,

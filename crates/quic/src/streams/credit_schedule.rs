@@ -32,14 +32,14 @@ const MIN_FIRST_GRANT: u64 = 16 * 1024;
 
 /// The schedule of a limited connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Schedule {
+pub(super) struct CreditSchedule {
     rate: Bandwidth,
     /// The credit that is due at `since`.
     base: u64,
     since: Instant,
 }
 
-impl Schedule {
+impl CreditSchedule {
     /// A schedule from `now` on, when `received` bytes have arrived and the peer may send up to
     /// `limit`. `rate` is not zero.
     pub(super) fn new(
@@ -70,7 +70,7 @@ impl Schedule {
         self.due(now)
     }
 
-    /// When [`Schedule::limit`] will be `limit` if nothing arrives before; `None` if never.
+    /// When [`CreditSchedule::limit`] will be `limit` if nothing arrives before; `None` if never.
     pub(super) fn time_of(&self, limit: u64, rtt: Duration, received: u64) -> Option<Instant> {
         let bytes = limit.saturating_sub(self.base);
         (limit <= self.most(rtt, received)).then(|| self.since + self.rate.time_to_send(bytes))

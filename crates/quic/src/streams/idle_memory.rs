@@ -19,10 +19,10 @@ impl Streams {
             self.with_recv(key, |recv, _| recv.release_idle_memory());
         }
         self.slab.release_idle_memory();
-        self.table.release_idle_memory();
+        self.ids.release_idle_memory();
         self.outgoing.release_idle_memory();
         self.incoming.release_idle_memory();
-        if let Some(repairs) = self.repairs.get_mut() {
+        if let Some(repairs) = self.history.get_mut() {
             repairs.release_idle_memory();
         }
         self.events.shrink_to_fit();
