@@ -123,6 +123,7 @@ mod tests {
             initial_max_path_id: Some(3),
             grease_quic_bit: true,
             min_ack_delay: Some(Duration::from_millis(1)),
+            max_feedback_size: 64,
         }
     }
 
@@ -142,6 +143,7 @@ mod tests {
             initial_max_path_id: None,
             grease_quic_bit: false,
             min_ack_delay: None,
+            max_feedback_size: 0,
             ..said()
         };
         assert_eq!(remembered(&said()), expected);

@@ -46,6 +46,8 @@ mod id {
     pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
     pub(super) const INITIAL_MAX_PATH_ID: u64 = 0x3e;
     pub(super) const GREASE_QUIC_BIT: u64 = 0x2ab2;
+    /// A private extension, see [`Feedback`](crate::frame::Feedback).
+    pub(super) const MAX_FEEDBACK_SIZE: u64 = 0x19d1_f5a6;
     pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
 
     /// Whether only a server may send it (section 18.2).
@@ -118,6 +120,9 @@ pub struct TransportParameters {
     /// microseconds on the wire. Absent: the sender doesn't understand `ACK_FREQUENCY`
     /// (draft-ietf-quic-ack-frequency, section 3).
     pub min_ack_delay: Option<Duration>,
+    /// Largest payload of a FEEDBACK frame that the sender accepts, bytes, 64 at most; 0: no such
+    /// frames (a private extension, see [`Feedback`](crate::frame::Feedback)). Default 0.
+    pub max_feedback_size: u8,
 }
 
 impl Default for TransportParameters {
@@ -146,6 +151,7 @@ impl Default for TransportParameters {
             initial_max_path_id: None,
             grease_quic_bit: false,
             min_ack_delay: None,
+            max_feedback_size: 0,
         }
     }
 }

@@ -8,8 +8,8 @@
 use proptest::prelude::*;
 use swiftwater_units::{Dir, PathId, StreamId};
 use swiftwater_wire::frame::{
-    self, ConnectionClose, Crypto, FrameError, FrameIter, NewConnectionId, ResetStream,
-    ResetStreamAt, StopSending, Stream, types,
+    self, ConnectionClose, Crypto, Feedback, FeedbackKind, FrameError, FrameIter, NewConnectionId,
+    ResetStream, ResetStreamAt, StopSending, Stream, types,
 };
 use swiftwater_wire::{ConnectionId, DecodeError, ErrorCode, Frame, ResetToken, VarInt, Writer};
 
@@ -165,6 +165,20 @@ fn path_frame() -> impl Strategy<Value = Frame<'static>> {
 }
 
 /// Every frame but acknowledgements (`acks.rs`) and padding, whose prefixes are padding.
+fn feedback_frame() -> impl Strategy<Value = Frame<'static>> {
+    let payload = (0..=frame::MAX_FEEDBACK_SIZE).prop_map(|len| &DATA[..len]);
+    (0..16_u8, integer(), payload, any::<bool>()).prop_map(
+        |(kind, sequence, payload, ack_eliciting)| {
+            Frame::Feedback(Feedback {
+                kind: FeedbackKind::new(kind).unwrap(),
+                sequence,
+                payload,
+                ack_eliciting,
+            })
+        },
+    )
+}
+
 fn any_frame() -> impl Strategy<Value = Frame<'static>> {
     prop_oneof![
         Just(Frame::Ping),
@@ -213,6 +227,7 @@ fn any_frame() -> impl Strategy<Value = Frame<'static>> {
         any::<[u8; 8]>().prop_map(|data| Frame::PathResponse { data }),
         close_frame(),
         data().prop_map(|data| Frame::Datagram { data }),
+        feedback_frame(),
         path_frame(),
     ]
 }
@@ -572,4 +587,32 @@ fn only_padding_acks_and_closes_elicit_no_ack() {
     for frame in eliciting {
         assert!(frame.is_ack_eliciting(), "{frame:?}");
     }
+}
+
+#[test]
+fn feedback_has_16_kinds_and_64_bytes_at_most() {
+    for (frame_type, ack_eliciting) in [
+        (types::FEEDBACK, true),
+        (types::FEEDBACK_NOT_ELICITING, false),
+    ] {
+        let frame = |kind, len: u64| {
+            let mut bytes = varints(&[frame_type, kind, 9, len]);
+            bytes.extend(&DATA[..len as usize]);
+            bytes
+        };
+        let bytes = frame(15, 64);
+        let Frame::Feedback(feedback) = decode(&bytes).unwrap() else {
+            panic!("not FEEDBACK")
+        };
+        assert_eq!(feedback.kind.get(), 15);
+        assert_eq!((feedback.sequence, feedback.payload), (9, &DATA[..64]));
+        let read = Frame::Feedback(feedback);
+        assert_eq!(read.is_ack_eliciting(), ack_eliciting);
+        assert_eq!(read.frame_type(), frame_type);
+        assert!(decode(&frame(0, 0)).is_ok());
+        assert_invalid(&frame(16, 0));
+        assert_invalid(&frame(256, 0));
+        assert_invalid(&frame(0, 65));
+    }
+    assert_eq!(FeedbackKind::new(16), None);
 }

@@ -88,6 +88,7 @@ fn all_set() -> TransportParameters {
         initial_max_path_id: Some(4),
         grease_quic_bit: true,
         min_ack_delay: Some(Duration::from_micros(2500)),
+        max_feedback_size: 48,
     }
 }
 
@@ -106,6 +107,7 @@ fn defaults_are_those_of_the_rfc_and_take_no_bytes() {
     assert_eq!(defaults.version_information, None);
     assert!(!defaults.grease_quic_bit);
     assert!(!defaults.reset_stream_at);
+    assert_eq!(defaults.max_feedback_size, 0);
 }
 
 /// A `version_information` with these versions, the chosen one first.
@@ -318,6 +320,13 @@ fn ack_delay_exponent_ends_at_20() {
 }
 
 #[test]
+fn max_feedback_size_ends_at_64() {
+    edge(0x19d1_f5a6, 64, 65);
+    // Not only its low byte counts.
+    assert_invalid(0x19d1_f5a6, &decode(&integer(0x19d1_f5a6, 256)));
+}
+
+#[test]
 fn max_ack_delay_is_below_2_to_the_14() {
     edge(0x0b, (1 << 14) - 1, 1 << 14);
 }
@@ -516,6 +525,7 @@ prop_compose! {
             min_ack_delay: paths.map(|share| Duration::from_micros(
                 u64::from(share) % (delay.1 * 1000 + 1)
             )),
+            max_feedback_size: delay.0 * 3,
         }
     }
 }

@@ -66,6 +66,7 @@ pub(super) fn is_allowed(frame: &Frame<'_>) -> bool {
             | Frame::PathResponse { .. }
             | Frame::RetireConnectionId { .. }
             | Frame::HandshakeDone
+            | Frame::Feedback(_)
     )
 }
 

@@ -4,6 +4,7 @@ use swiftwater_units::{Dir, PathId, StreamId};
 use thiserror::Error;
 
 use super::ack::Ack;
+use super::feedback;
 use super::{
     AckFrequency, ConnectionClose, Crypto, Frame, NewConnectionId, ResetStream, ResetStreamAt,
     StopSending, Stream,
@@ -119,6 +120,8 @@ fn read_frame<'a>(r: &mut Reader<'a>, frame_type: u64) -> Result<Frame<'a>, Deco
             Frame::Ack(Ack::read(r, Some(path), frame_type == types::PATH_ACK_ECN)?)
         }
         types::PATH_ABANDON..=types::PATH_CIDS_BLOCKED => read_path_control(r, frame_type)?,
+        types::FEEDBACK => feedback::read(r, true)?,
+        types::FEEDBACK_NOT_ELICITING => feedback::read(r, false)?,
         _ => return Err(DecodeError::UnknownFrame(frame_type)),
     })
 }

@@ -147,13 +147,14 @@ impl Frame<'_> {
         }
     }
 
-    /// Whether the frame makes its packet ack-eliciting: all but `PADDING`, `ACK`, `PATH_ACK` and
-    /// `CONNECTION_CLOSE` do (RFC 9002, section 2).
+    /// Whether the frame makes its packet ack-eliciting: all but `PADDING`, `ACK`, `PATH_ACK`,
+    /// `CONNECTION_CLOSE` (RFC 9002, section 2) and one of the two types of `FEEDBACK` do.
     pub const fn is_ack_eliciting(&self) -> bool {
-        !matches!(
-            self,
-            Frame::Padding { .. } | Frame::Ack(_) | Frame::ConnectionClose(_)
-        )
+        match self {
+            Frame::Padding { .. } | Frame::Ack(_) | Frame::ConnectionClose(_) => false,
+            Frame::Feedback(feedback) => feedback.ack_eliciting,
+            _ => true,
+        }
     }
 
     /// Every frame except padding and acknowledgements consists of its type, some varints and a
@@ -222,6 +223,16 @@ impl Frame<'_> {
                 Nothing,
             ),
             Frame::Datagram { data } => f(&[types::DATAGRAM_LEN], Prefixed(data)),
+            Frame::Feedback(ref feedback) => {
+                let frame_type = if feedback.ack_eliciting {
+                    types::FEEDBACK
+                } else {
+                    types::FEEDBACK_NOT_ELICITING
+                };
+                let kind = u64::from(feedback.kind.get());
+                let fields = [frame_type, kind, feedback.sequence];
+                f(&fields, Prefixed(feedback.payload))
+            }
             Frame::NewConnectionId(ref new) => match new.path {
                 None => {
                     let fields = [types::NEW_CONNECTION_ID, new.sequence, new.retire_prior_to];

@@ -4,6 +4,7 @@
 mod ack;
 mod decode;
 mod encode;
+mod feedback;
 pub mod types;
 
 pub use ack::{Ack, AckRanges, write_ack};
@@ -12,6 +13,7 @@ pub use encode::{
     crypto_header_size, stream_header_size, stream_header_size_to_end, write_crypto_header,
     write_stream_header, write_stream_header_to_end,
 };
+pub use feedback::{Feedback, FeedbackKind, MAX_FEEDBACK_SIZE};
 
 use swiftwater_units::{Dir, PathId, StreamId};
 
@@ -157,6 +159,8 @@ pub enum Frame<'a> {
         /// The sequence number expected next.
         next_sequence: u64,
     },
+    /// A message between policies.
+    Feedback(Feedback<'a>),
 }
 
 /// `RESET_STREAM` (RFC 9000, section 19.4).

@@ -45,3 +45,7 @@ pub const PATH_RETIRE_CONNECTION_ID: u64 = 0x3e79;
 pub const MAX_PATH_ID: u64 = 0x3e7a;
 pub const PATHS_BLOCKED: u64 = 0x3e7b;
 pub const PATH_CIDS_BLOCKED: u64 = 0x3e7c;
+/// A private extension, see [`Feedback`](super::Feedback): ack-eliciting.
+pub const FEEDBACK: u64 = 0x19d1_f5a4;
+/// The same, not ack-eliciting.
+pub const FEEDBACK_NOT_ELICITING: u64 = 0x19d1_f5a5;

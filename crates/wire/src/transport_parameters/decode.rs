@@ -11,7 +11,7 @@ use super::{
 use crate::coding::Reader;
 use crate::connection_id::{ConnectionId, ResetToken};
 use crate::error::DecodeError;
-use crate::frame::MAX_STREAMS;
+use crate::frame::{MAX_FEEDBACK_SIZE, MAX_STREAMS};
 
 use TransportParameterError::{Duplicate, Invalid, Malformed, ServerOnly};
 
@@ -126,6 +126,10 @@ fn set(
         id::GREASE_QUIC_BIT => {
             value.end()?;
             params.grease_quic_bit = true;
+        }
+        id::MAX_FEEDBACK_SIZE => {
+            let largest = MAX_FEEDBACK_SIZE as u64;
+            params.max_feedback_size = value.at_most(largest, "above 64 bytes")? as u8;
         }
         id::MIN_ACK_DELAY => {
             params.min_ack_delay = Some(Duration::from_micros(value.integer()?));

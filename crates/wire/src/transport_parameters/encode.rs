@@ -64,6 +64,11 @@ pub(super) fn encode(
     if params.grease_quic_bit {
         put.bytes(id::GREASE_QUIC_BIT, &[]);
     }
+    put.integer(
+        id::MAX_FEEDBACK_SIZE,
+        u64::from(params.max_feedback_size),
+        0,
+    );
     if let Some(delay) = params.min_ack_delay {
         let micros = u64::try_from(delay.as_micros()).unwrap_or(u64::MAX);
         put.varint(id::MIN_ACK_DELAY, micros);
