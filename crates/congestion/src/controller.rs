@@ -72,6 +72,19 @@ pub struct Snapshot {
     pub details: Vec<(&'static str, f64)>,
 }
 
+/// A rate that is measured elsewhere: by a tunnel that carries the path's packets, or known to the
+/// application.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ExternalRate {
+    /// What the path can carry.
+    pub rate: Bandwidth,
+    /// Bytes of this connection that wait where the rate was measured, packets in flight behind it not
+    /// counted.
+    pub queue: ByteCount,
+    /// Time since the measurement.
+    pub age: Duration,
+}
+
 /// A congestion-control algorithm for one path.
 ///
 /// All times are arguments, so the same code runs on real and on virtual clocks.
@@ -136,6 +149,9 @@ pub trait Controller: Send {
 
     /// The time announced by [`Controller::next_timer`] has come.
     fn on_timer(&mut self, _now: Instant, _env: &mut Env<'_>) {}
+
+    /// A rate that was measured elsewhere. Algorithms that measure for themselves ignore it.
+    fn on_external_rate(&mut self, _now: Instant, _external: &ExternalRate, _env: &mut Env<'_>) {}
 
     /// State for logs.
     fn snapshot(&self) -> Snapshot;

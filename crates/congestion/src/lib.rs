@@ -37,7 +37,9 @@ mod windowed;
 
 pub use bbr::{Bbr1, Bbr1Config, Bbr3, Bbr3Config, Bbr3Version, EcnConfig};
 pub use catalogue::{Algorithm, Catalogue, UnknownController, by_name, names};
-pub use controller::{Controller, ControllerFactory, EctCodepoint, Env, Pacing, Snapshot};
+pub use controller::{
+    Controller, ControllerFactory, EctCodepoint, Env, ExternalRate, Pacing, Snapshot,
+};
 pub use copa::{Copa, CopaConfig};
 pub use cubic::{Cubic, CubicConfig};
 pub use cubic_plus::{CubicPlus, CubicPlusConfig, DrainRule, LossFilter, RttMode};

@@ -293,19 +293,13 @@ impl Reinjector for Greedy {
         _hints: &Hints,
         out: &mut Vec<Reinjection>,
     ) {
-        out.extend(outstanding.map(|range| Reinjection {
-            stream: range.stream,
-            offset: range.offset,
-            len: u32::MAX,
-            path: None,
-        }));
+        out.extend(outstanding.map(|range| Reinjection::new(range.stream, range.offset, u32::MAX)));
         for wire in [0, 3, u64::MAX] {
-            out.push(Reinjection {
-                stream: StreamId::from_wire(wire),
-                offset: u64::MAX - 1,
-                len: u32::MAX,
-                path: None,
-            });
+            out.push(Reinjection::new(
+                StreamId::from_wire(wire),
+                u64::MAX - 1,
+                u32::MAX,
+            ));
         }
     }
 }

@@ -4,9 +4,7 @@
 use std::fmt;
 
 use swiftwater_congestion::{Parameter, ParameterError, Tunable};
-use swiftwater_quic::policy::{
-    AckPolicy, EveryOther, NoReinjection, PolicyFactory, Reinjector, Scheduler, SinglePath,
-};
+use swiftwater_quic::policy::{NoReinjection, PolicyFactory, Reinjector};
 
 /// Makes re-injectors of one system. Implemented by its configuration.
 pub trait ReinjectorFactory: Send + Sync + fmt::Debug {
@@ -44,17 +42,7 @@ impl Tunable for Arq {
 pub struct SinglePathPolicies<R = Arq>(pub R);
 
 impl<R: ReinjectorFactory> PolicyFactory for SinglePathPolicies<R> {
-    fn scheduler(&self) -> Box<dyn Scheduler> {
-        Box::new(SinglePath)
-    }
-
     fn reinjector(&self) -> Box<dyn Reinjector> {
         self.0.reinjector()
-    }
-
-    fn ack_policy(&self, threshold: u64) -> Box<dyn AckPolicy> {
-        Box::new(EveryOther {
-            threshold: threshold.max(1),
-        })
     }
 }

@@ -237,17 +237,11 @@ fn datum(n: u64) -> Datum {
 }
 
 fn view() -> PathView {
-    PathView {
-        id: PathId::ZERO,
-        smoothed_rtt: millis(60),
-        rtt_var: millis(1),
-        min_rtt: millis(60),
-        cwnd: 1_000_000.into(),
-        bytes_in_flight: 0.into(),
-        pacing_release: Instant::ZERO,
-        validated: true,
-        backup: false,
-    }
+    PathView::builder(PathId::ZERO)
+        .smoothed_rtt(millis(60))
+        .rtt_var(millis(1))
+        .min_rtt(millis(60))
+        .build()
 }
 
 impl World {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use swiftwater_policies::{by_name, names};
-use swiftwater_quic::policy::{AckDecision, AckView, Decision, Demand, PathView};
-use swiftwater_units::{ByteCount, Instant, PathId};
+use swiftwater_quic::policy::{AckDecision, AckView, Demand, PathDecision, PathView};
+use swiftwater_units::{Instant, PathId};
 
 fn view() -> AckView {
     AckView {
@@ -63,20 +63,10 @@ fn a_threshold_of_zero_acknowledges_every_packet() {
 #[test]
 fn the_scheduler_takes_the_first_path_and_nothing_is_reinjected() {
     let policies = by_name("single-path").unwrap();
-    let path = PathView {
-        id: PathId::new(7),
-        smoothed_rtt: Duration::from_millis(40),
-        min_rtt: Duration::from_millis(38),
-        rtt_var: Duration::from_millis(5),
-        cwnd: ByteCount::new(12_000),
-        bytes_in_flight: ByteCount::ZERO,
-        pacing_release: Instant::ZERO,
-        validated: true,
-        backup: false,
-    };
+    let path = PathView::builder(PathId::new(7)).build();
     let decision = policies
         .scheduler()
-        .choose(Instant::ZERO, &[path], &Demand::default());
-    assert_eq!(decision, Decision::Path(PathId::new(7)));
+        .next(Instant::ZERO, &[path], &Demand::nothing());
+    assert_eq!(decision, PathDecision::batch(PathId::new(7)));
     assert!(policies.reinjector().is_inert());
 }

@@ -18,11 +18,12 @@ use std::time::Duration;
 
 use swiftwater_link::{LinkConfig, LossModel};
 use swiftwater_quic::policy::{
-    AckPolicy, Hints, Occasion, OutstandingRange, PacketOutcome, PathView, PolicyFactory,
-    Reinjection, Reinjector, Repair, Scheduler,
+    AckPolicy, FeedbackPolicy, Hints, LossJudge, Occasion, OutstandingRange, PacketOutcome,
+    PathView, PolicyFactory, ReceivedFeedback, Reinjection, Reinjector, Rejection,
+    ReorderingThresholds, Repair, Scheduler,
 };
 use swiftwater_sim::{Direction, Pair, SimError};
-use swiftwater_units::{Bandwidth, ByteCount, Instant, Side};
+use swiftwater_units::{Bandwidth, ByteCount, Instant, PathId, Side};
 
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;
@@ -84,6 +85,14 @@ impl PolicyFactory for Weighing {
     fn ack_policy(&self, threshold: u64) -> Box<dyn AckPolicy> {
         self.0.ack_policy(threshold)
     }
+
+    fn loss_judge(&self, path: PathId, configured: ReorderingThresholds) -> Box<dyn LossJudge> {
+        self.0.loss_judge(path, configured)
+    }
+
+    fn feedback(&self) -> Box<dyn FeedbackPolicy> {
+        self.0.feedback()
+    }
 }
 
 /// A re-injector of which each call is weighed.
@@ -121,6 +130,14 @@ impl Reinjector for Weighed {
 
     fn on_repair(&mut self, now: Instant, event: &Repair) {
         weigh(&self.1, || self.0.on_repair(now, event));
+    }
+
+    fn on_rejected(&mut self, now: Instant, rejections: &[Rejection]) {
+        weigh(&self.1, || self.0.on_rejected(now, rejections));
+    }
+
+    fn on_feedback(&mut self, now: Instant, feedback: &ReceivedFeedback) {
+        weigh(&self.1, || self.0.on_feedback(now, feedback));
     }
 
     fn on_new_data(&mut self, now: Instant, size: ByteCount) {

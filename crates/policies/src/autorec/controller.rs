@@ -160,8 +160,7 @@ impl Reinjector for AutoRec {
         match occasion {
             Occasion::SpareRoom if self.config.off_mode => self.use_spare_room(now, out),
             Occasion::Timer => self.use_timer(now, out),
-            Occasion::SpareRoom | Occasion::Ack | Occasion::LossRetransmitted | Occasion::Hints => {
-            }
+            _ => {}
         }
     }
 

@@ -167,11 +167,7 @@ impl Ceiling {
             .reinject(at, occasion, none, &[], &hints, &mut asked);
         let any = !asked.is_empty();
         for copy in asked.drain(..) {
-            let datum = Datum {
-                stream: copy.stream,
-                offset: copy.offset,
-                len: copy.len,
-            };
+            let datum = copy.datum();
             self.accounts.entry(datum).or_default().sent += i64::from(copy.len);
             self.shadow.on_repair(at, &Repair::ReplicaSent { datum });
         }

@@ -34,17 +34,12 @@ pub fn datum(nth: u64) -> Datum {
 }
 
 pub fn view() -> PathView {
-    PathView {
-        id: PathId::ZERO,
-        smoothed_rtt: SRTT,
-        min_rtt: millis(50),
-        rtt_var: millis(2),
-        cwnd: ByteCount::new(100_000),
-        bytes_in_flight: ByteCount::ZERO,
-        pacing_release: Instant::ZERO,
-        validated: true,
-        backup: false,
-    }
+    PathView::builder(PathId::ZERO)
+        .smoothed_rtt(SRTT)
+        .min_rtt(millis(50))
+        .rtt_var(millis(2))
+        .cwnd(ByteCount::new(100_000))
+        .build()
 }
 
 /// A re-injector and the time.

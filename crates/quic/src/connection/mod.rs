@@ -210,5 +210,6 @@ fn initial_path(now: Instant, setup: &ConnectionSetup, random: &mut Random) -> P
         key_marks: KeyMarks::default(),
         recovery,
         pacing_until: None,
+        last_received: None,
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
-use swiftwater_units::{Instant, PathId};
+use swiftwater_units::{ByteCount, Instant, PathId};
 
 use crate::ack_frequency::{Asked, Granted, offered};
 use crate::config::TransportConfig;
@@ -15,8 +15,8 @@ use crate::lazy_box::LazyBox;
 use crate::observe::Observation;
 use crate::path::{LossFacts, PathSet, PathState};
 use crate::policy::{
-    AckPolicy, Decision, Demand, Hints, Occasion, OutstandingRange, PacketFate, PacketOutcome,
-    PathView, Reinjection, Reinjector, Scheduler,
+    AckPolicy, Demand, Hints, Occasion, OutstandingRange, PacketFate, PacketOutcome, PathDecision,
+    PathView, Reinjection, Reinjector, Rejection, RejectionReason, Scheduler,
 };
 
 use super::monitor::Monitor;
@@ -76,27 +76,41 @@ impl PolicyHost {
     pub(super) fn schedule(
         &mut self,
         now: Instant,
-        demand: &Demand,
+        demand: &Demand<'_>,
         paths: &PathSet,
         monitor: &mut Monitor,
     ) -> Scheduled {
+        if self.scheduler.is_inert() {
+            return Scheduled::batch(paths.primary().id);
+        }
         let views = refreshed(&mut self.buffers.need().views, now, paths);
-        match self.scheduler.choose(now, views, demand) {
-            Decision::Path(id) if views.iter().any(|view| view.id == id) => Scheduled {
+        let is_known = |id: PathId| views.iter().any(|view| view.id == id);
+        match self.scheduler.next(now, views, demand) {
+            PathDecision::Path { id, max_bytes } if is_known(id) => Scheduled {
                 path: id,
+                max_bytes,
                 wait_until: None,
             },
-            Decision::Path(_) => {
-                monitor.stats.invalid_decisions += 1;
-                Scheduled {
-                    path: paths.primary().id,
-                    wait_until: None,
-                }
+            // The pacer's timer runs if it is the pacer that holds data back.
+            PathDecision::Blocked if !views.iter().any(|view| view.is_ready(now)) => {
+                Scheduled::batch(paths.primary().id)
             }
-            Decision::Wait(until) => Scheduled {
-                path: paths.primary().id,
+            PathDecision::Path { .. } | PathDecision::Blocked => {
+                monitor.stats.invalid_decisions += 1;
+                Scheduled::batch(paths.primary().id)
+            }
+            PathDecision::Wait(until) => Scheduled {
                 wait_until: Some(until.max(now + MIN_WAIT)),
+                ..Scheduled::batch(paths.primary().id)
             },
+        }
+    }
+
+    /// A datagram of `bytes` left on `path`.
+    pub(super) fn on_datagram_sent(&mut self, now: Instant, path: PathId, bytes: usize) {
+        if !self.scheduler.is_inert() {
+            self.scheduler
+                .on_sent(now, path, ByteCount::new(bytes as u64));
         }
     }
 
@@ -179,14 +193,30 @@ impl PolicyHost {
         let hints = self.hints.get().unwrap_or(&none);
         self.reinjector
             .reinject(now, occasion, &mut outstanding, views, hints, asked);
-        // A policy that asks for nonsense or without end harms only itself.
-        let room = MAX_REINJECTIONS.saturating_sub(self.reinjections.len());
-        let is_valid = |copy: &Reinjection| copy.offset.checked_add(copy.len.into()).is_some();
-        let (before, count) = (self.reinjections.len(), asked.len());
-        self.reinjections
-            .extend(asked.drain(..).filter(is_valid).take(room));
-        let taken = self.reinjections.len() - before;
-        monitor.stats.invalid_decisions += (count - taken) as u64;
+        self.queue_reinjections(now, paths, monitor);
+    }
+
+    /// Queues the copies that the re-injector asked for, and reports back those that can't be sent: a
+    /// policy that asks for nonsense or without end harms only itself.
+    fn queue_reinjections(&mut self, now: Instant, paths: &PathSet, monitor: &mut Monitor) {
+        let mut rejections = Vec::new();
+        for copy in self.buffers.need().reinjections.drain(..) {
+            let reason = if copy.offset.checked_add(copy.len.into()).is_none() {
+                RejectionReason::RangeGone
+            } else if !paths.iter().any(|path| copy.target.permits(path.id)) {
+                RejectionReason::NoPath
+            } else if self.reinjections.len() >= MAX_REINJECTIONS {
+                RejectionReason::QueueFull
+            } else {
+                self.reinjections.push_back(copy);
+                continue;
+            };
+            rejections.push(Rejection::new(copy, reason));
+        }
+        if !rejections.is_empty() {
+            monitor.stats.invalid_decisions += rejections.len() as u64;
+            self.reinjector.on_rejected(now, &rejections);
+        }
     }
 
     /// When the re-injector asks to be called.
@@ -214,8 +244,22 @@ impl PolicyHost {
 pub(super) struct Scheduled {
     /// The path of the next packets.
     pub(super) path: PathId,
+    /// Bytes of datagrams that may follow one another there before the scheduler is asked again; one
+    /// datagram always may.
+    pub(super) max_bytes: ByteCount,
     /// Until then it may carry acknowledgements only.
     pub(super) wait_until: Option<Instant>,
+}
+
+impl Scheduled {
+    /// As many datagrams on `path` as window and pacer let go.
+    fn batch(path: PathId) -> Self {
+        Self {
+            path,
+            max_bytes: ByteCount::MAX,
+            wait_until: None,
+        }
+    }
 }
 
 /// The views of all paths.
@@ -234,16 +278,11 @@ fn outstanding_ranges(path: &PathState) -> impl Iterator<Item = OutstandingRange
             len,
             fin,
             ..
-        } => Some(OutstandingRange {
-            path: path.id,
-            packet,
-            sent_at: sent.sent_at,
-            stream: id,
-            offset,
-            len,
-            fin,
-            retransmission: sent.retransmission,
-        }),
+        } => Some(
+            OutstandingRange::new(path.id, packet, sent.sent_at, id, offset, len)
+                .fin(fin)
+                .retransmission(sent.retransmission),
+        ),
         _ => None,
     })
 }

@@ -455,6 +455,9 @@ impl Connection {
         let payload = &bytes[packet.payload.clone()];
         self.monitor.stats.packets_received += 1.into();
         self.lifecycle.on_received(now);
+        if let Some(path) = self.paths.get_mut(origin.path) {
+            path.last_received = Some(now);
+        }
         let observation = Observation::PacketReceived {
             path: origin.path,
             level: packet.level,

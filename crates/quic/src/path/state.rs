@@ -15,7 +15,7 @@ use swiftwater_wire::ResetToken;
 use crate::crypto::EncryptionLevel;
 use crate::handshake::KeyMarks;
 use crate::idle_memory::IdleMemory;
-use crate::policy::PathView;
+use crate::policy::{PathPhase, PathView};
 use crate::recovery::PathRecovery;
 use crate::space::Space;
 
@@ -43,6 +43,8 @@ pub(crate) struct PathState {
     pub(crate) recovery: PathRecovery,
     /// The pacer or the scheduler holds data back until then.
     pub(crate) pacing_until: Option<Instant>,
+    /// When the last packet was received on the path; `None` before the first.
+    pub(crate) last_received: Option<Instant>,
 }
 
 impl PathState {
@@ -113,17 +115,31 @@ impl PathState {
 
     /// What policies see of the path.
     pub(crate) fn view(&self, now: Instant) -> PathView {
-        let rtt = self.recovery.rtt();
+        let recovery = &self.recovery;
+        let (rtt, totals) = (recovery.rtt(), recovery.stats());
+        let sent = totals.sent_packets.get();
+        let lost = totals.lost_packets.saturating_sub(totals.spurious_packets);
         PathView {
-            id: self.id,
+            phase: if self.link.amplification.is_validated() {
+                PathPhase::Active
+            } else {
+                PathPhase::Validating
+            },
+            has_rtt_sample: rtt.has_sample,
             smoothed_rtt: rtt.smoothed,
             min_rtt: rtt.min,
             rtt_var: rtt.var,
-            cwnd: self.recovery.cwnd(),
-            bytes_in_flight: self.recovery.bytes_in_flight(),
+            latest_rtt: rtt.latest,
+            cwnd: recovery.cwnd(),
+            bytes_in_flight: recovery.bytes_in_flight(),
             pacing_release: self.pacing_until.unwrap_or(now),
-            validated: self.link.amplification.is_validated(),
-            backup: false,
+            pacing_rate: recovery.pacing_rate(),
+            delivery_rate: recovery.delivery_rate(),
+            loss_rate: lost.get() as f64 / sent.max(1) as f64,
+            pto_count: recovery.pto_count(),
+            mtu: self.link.mtu.current(),
+            last_received: self.last_received,
+            ..PathView::builder(self.id).build()
         }
     }
 }
@@ -138,6 +154,7 @@ impl IdleMemory for PathState {
             key_marks: _,
             recovery,
             pacing_until: _,
+            last_received: _,
         } = self;
         link.release_idle_memory();
         cids.release_idle_memory();

@@ -6,18 +6,23 @@ use std::time::Duration;
 use swiftwater_units::{ByteCount, Instant, PacketNumber, PathId, StreamId};
 use thiserror::Error;
 
+use super::feedback::ReceivedFeedback;
 use super::hints::Hints;
-use super::schedule::PathView;
+use super::path_view::PathView;
 use crate::streams::Priority;
 
-/// A stream range in flight, as the ledger knows it.
+/// A stream range in flight, as its newest packet carries it.
+///
+/// Further fields may come; tests and other hosts make one with [`OutstandingRange::new`] and its
+/// setters.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct OutstandingRange {
-    /// Path that carried it last.
+    /// Path of the packet.
     pub path: PathId,
-    /// Packet that carried it last.
+    /// The packet.
     pub packet: PacketNumber,
-    /// When that packet was sent.
+    /// When the packet was sent.
     pub sent_at: Instant,
     /// The stream.
     pub stream: StreamId,
@@ -27,12 +32,86 @@ pub struct OutstandingRange {
     pub len: u32,
     /// True if the stream ends with this range.
     pub fin: bool,
-    /// True if the packet that carried it was itself a retransmission.
+    /// True if the packet was itself a retransmission or a copy.
     pub retransmission: bool,
+    /// Priority of the data; that of the stream unless the application gave the range another.
+    pub priority: Priority,
+    /// When the receiver has no use for the data any more, if the application said so.
+    pub deadline: Option<Instant>,
+    /// Replicas of the range that were sent so far.
+    pub copies: u32,
+}
+
+impl OutstandingRange {
+    /// `len` bytes of `stream` from `offset` on, sent for the first time in `packet` on `path` at
+    /// `sent_at`, of default priority.
+    pub fn new(
+        path: PathId,
+        packet: PacketNumber,
+        sent_at: Instant,
+        stream: StreamId,
+        offset: u64,
+        len: u32,
+    ) -> Self {
+        Self {
+            path,
+            packet,
+            sent_at,
+            stream,
+            offset,
+            len,
+            fin: false,
+            retransmission: false,
+            priority: Priority::default(),
+            deadline: None,
+            copies: 0,
+        }
+    }
+
+    /// Sets [`OutstandingRange::fin`].
+    #[must_use]
+    pub fn fin(mut self, fin: bool) -> Self {
+        self.fin = fin;
+        self
+    }
+
+    /// Sets [`OutstandingRange::retransmission`].
+    #[must_use]
+    pub fn retransmission(mut self, retransmission: bool) -> Self {
+        self.retransmission = retransmission;
+        self
+    }
+
+    /// Sets [`OutstandingRange::priority`].
+    #[must_use]
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// Sets [`OutstandingRange::deadline`].
+    #[must_use]
+    pub fn deadline(mut self, deadline: Option<Instant>) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Sets [`OutstandingRange::copies`].
+    #[must_use]
+    pub fn copies(mut self, copies: u32) -> Self {
+        self.copies = copies;
+        self
+    }
+
+    /// The request for one more copy of it, on whichever path.
+    pub fn reinjection(&self) -> Reinjection {
+        Reinjection::new(self.stream, self.offset, self.len)
+    }
 }
 
 /// Why a [`Reinjector`] is asked.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub enum Occasion {
     /// Window and pacer have room and there is nothing else to send: off-mode.
     SpareRoom,
@@ -44,11 +123,56 @@ pub enum Occasion {
     Timer,
     /// The application gave new hints.
     Hints,
+    /// The peer's feedback arrived, see [`Reinjector::on_feedback`].
+    Feedback,
+    /// A path ceased to be usable: what is in flight on it may be lost.
+    PathDown(PathId),
+    /// A path became usable.
+    PathUp(PathId),
+}
+
+/// Which paths may carry a copy.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum PathChoice {
+    /// Any: the scheduler chooses.
+    #[default]
+    Any,
+    /// Any but this one, which carried the original.
+    Not(PathId),
+    /// This one only.
+    On(PathId),
+}
+
+impl PathChoice {
+    /// True if path `id` is among them.
+    pub fn permits(self, id: PathId) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Not(other) => other != id,
+            Self::On(only) => only == id,
+        }
+    }
+}
+
+/// Place of a copy among other stream data.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Rank {
+    /// Before all other stream data, retransmissions included.
+    First,
+    /// After retransmissions, before new data.
+    #[default]
+    BeforeNewData,
+    /// As a retransmission of a stream of this priority: before new data of streams that are as
+    /// urgent or less, after that of more urgent ones.
+    WithPriority(Priority),
+    /// Once no new data wait.
+    AfterNewData,
 }
 
 /// One range to send again. The range may be part of an outstanding one; bytes already acknowledged
 /// are skipped when it is sent.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct Reinjection {
     /// The stream.
     pub stream: StreamId,
@@ -56,8 +180,76 @@ pub struct Reinjection {
     pub offset: u64,
     /// Bytes.
     pub len: u32,
-    /// Path to use; `None` leaves it to the scheduler.
-    pub path: Option<PathId>,
+    /// Paths that may carry the copy.
+    pub target: PathChoice,
+    /// Its place among other data.
+    pub rank: Rank,
+}
+
+impl Reinjection {
+    /// A copy of `len` bytes of `stream` from `offset` on, on any path, before new data.
+    pub fn new(stream: StreamId, offset: u64, len: u32) -> Self {
+        Self {
+            stream,
+            offset,
+            len,
+            target: PathChoice::Any,
+            rank: Rank::BeforeNewData,
+        }
+    }
+
+    /// Sets [`Reinjection::target`].
+    #[must_use]
+    pub fn target(mut self, target: PathChoice) -> Self {
+        self.target = target;
+        self
+    }
+
+    /// Sets [`Reinjection::rank`].
+    #[must_use]
+    pub fn rank(mut self, rank: Rank) -> Self {
+        self.rank = rank;
+        self
+    }
+
+    /// The range as data under repair are named.
+    pub fn datum(&self) -> Datum {
+        Datum {
+            stream: self.stream,
+            offset: self.offset,
+            len: self.len,
+        }
+    }
+}
+
+/// Why a [`Reinjection`] was not or not wholly carried out.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum RejectionReason {
+    /// Too many copies wait to be sent.
+    QueueFull,
+    /// The range is no part of the stream's data: it ends beyond 2^64, or the stream or the range
+    /// isn't there (any more).
+    RangeGone,
+    /// No usable path is among those that may carry it.
+    NoPath,
+}
+
+/// A [`Reinjection`] that brings no copy.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Rejection {
+    /// What was asked for, or the rest of it.
+    pub copy: Reinjection,
+    /// Why it isn't sent.
+    pub reason: RejectionReason,
+}
+
+impl Rejection {
+    /// `copy` is not sent for `reason`.
+    pub fn new(copy: Reinjection, reason: RejectionReason) -> Self {
+        Self { copy, reason }
+    }
 }
 
 /// Data under repair: a range of a stream that was declared lost, or probed for, and isn't
@@ -75,12 +267,7 @@ pub struct Datum {
 impl Datum {
     /// The request for one more copy of it, on whichever path.
     pub fn reinjection(&self) -> Reinjection {
-        Reinjection {
-            stream: self.stream,
-            offset: self.offset,
-            len: self.len,
-            path: None,
-        }
+        Reinjection::new(self.stream, self.offset, self.len)
     }
 }
 
@@ -104,7 +291,7 @@ pub enum Copied {
     Replica,
 }
 
-/// What happens to data under repair. Each event is told after it happened.
+/// What happens to data under repair. Each event is reported after it happened.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Repair {
     /// A retransmission of the datum left.
@@ -144,7 +331,7 @@ pub enum Repair {
         /// Which copy.
         by: Copied,
     },
-    /// Nobody waits for the datum any more: its stream was reset or the connection closed.
+    /// The datum is not needed any more: its stream was reset or the connection closed.
     Abandoned {
         /// The datum.
         datum: Datum,
@@ -179,16 +366,18 @@ pub struct PacketOutcome {
     pub fate: PacketFate,
 }
 
-/// What a re-injector says of itself; every field is zero or `None` where it means nothing.
+/// State of a re-injector for statistics and logs; every field is zero or `None` where it means
+/// nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ReinjectorReport {
-    /// Replicas per lost datum that it grants at present (K of AutoRec).
+    /// Replicas per lost datum that are granted at present (K of AutoRec).
     pub redundancy_level: u32,
-    /// Loss rate that it reckons with, 0 to 1.
+    /// Estimated loss rate, 0 to 1.
     pub loss_rate: f64,
-    /// Mean time from sending a datum to its retransmission that it reckons with (`T_unit`).
+    /// Estimated mean time from sending a datum to its retransmission (`T_unit`).
     pub detection_time: Option<Duration>,
-    /// Silence after which it sends a copy even beside new data (`T_thres`).
+    /// Time since the last copy of a datum after which another is sent even beside new data
+    /// (`T_thres`).
     pub silence_threshold: Option<Duration>,
     /// Data that wait for a copy.
     pub queued: usize,
@@ -206,9 +395,11 @@ pub struct ConfigureError(pub String);
 /// Decides on copies of data in flight (AutoRec, XLINK, ...). It names ranges; `Streams` sends
 /// them.
 ///
-/// A range asked for leaves when window and pacer permit, after retransmissions and before new data;
+/// A range asked for leaves when window and pacer of a permitted path let it go, in the place that
+/// its [`Rank`] gives it;
 /// two copies of the same bytes never share a packet, and bytes acknowledged meanwhile are not sent.
-/// [`Repair::ReplicaSent`] tells that a copy of data under repair left.
+/// [`Repair::ReplicaSent`] reports that a copy of data under repair left,
+/// [`Reinjector::on_rejected`] that one will not.
 pub trait Reinjector: Send + fmt::Debug {
     /// True if the policy never does anything, so that the views need not be built.
     fn is_inert(&self) -> bool {
@@ -238,6 +429,13 @@ pub trait Reinjector: Send + fmt::Debug {
     /// Something happened to data under repair.
     fn on_repair(&mut self, _now: Instant, _event: &Repair) {}
 
+    /// These copies, asked for by the last [`Reinjector::reinject`] or before, will not be sent. No
+    /// [`Repair::ReplicaSent`] follows for them, and a policy that still wants them has to ask again.
+    fn on_rejected(&mut self, _now: Instant, _rejections: &[Rejection]) {}
+
+    /// The peer's feedback arrived; [`Occasion::Feedback`] follows.
+    fn on_feedback(&mut self, _now: Instant, _feedback: &ReceivedFeedback) {}
+
     /// Stream bytes left for the first time; `size` counts them without headers.
     fn on_new_data(&mut self, _now: Instant, _size: ByteCount) {}
 
@@ -266,7 +464,7 @@ pub trait Reinjector: Send + fmt::Debug {
         )))
     }
 
-    /// What it reckons with at present.
+    /// Its state for statistics.
     fn report(&self) -> ReinjectorReport {
         ReinjectorReport::default()
     }

@@ -1,63 +1,228 @@
-//! Which path carries the next packet.
+//! Which path carries the next datagram.
 
-use std::time::Duration;
+use std::fmt;
 
-use swiftwater_units::{ByteCount, Instant, PathId};
+use swiftwater_units::{ByteCount, Instant, PathId, StreamId};
 
-/// One path as a scheduler sees it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PathView {
-    /// The path.
-    pub id: PathId,
-    /// `smoothed_rtt`.
-    pub smoothed_rtt: Duration,
-    /// `min_rtt`; an assumption, as the others, until there is a sample.
-    pub min_rtt: Duration,
-    /// `rttvar`.
-    pub rtt_var: Duration,
-    /// Congestion window.
-    pub cwnd: ByteCount,
-    /// Bytes in flight.
-    pub bytes_in_flight: ByteCount,
-    /// When the pacer lets the next packet go; now or earlier means at once.
-    pub pacing_release: Instant,
-    /// True if the peer's address is validated.
-    pub validated: bool,
-    /// True if the path is a backup (multipath draft, section 3.3).
-    pub backup: bool,
+use super::path_view::PathView;
+use super::reinjection::{PathChoice, Rank};
+use crate::streams::Priority;
+
+/// Copies of one target that wait to be sent.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct CopyDemand {
+    /// Where they may go.
+    pub target: PathChoice,
+    /// Their place among other data.
+    pub rank: Rank,
+    /// Bytes of stream data.
+    pub bytes: ByteCount,
+    /// Path that carried the original last; `None` if it isn't known.
+    pub replica_of: Option<PathId>,
 }
 
-impl PathView {
-    /// Room left in the congestion window.
-    pub fn window_room(&self) -> ByteCount {
-        self.cwnd.saturating_sub(self.bytes_in_flight)
+impl CopyDemand {
+    /// `bytes` of copies for `target`, of the default rank.
+    pub fn new(target: PathChoice, bytes: ByteCount) -> Self {
+        Self {
+            target,
+            rank: Rank::default(),
+            bytes,
+            replica_of: None,
+        }
+    }
+
+    /// Sets [`CopyDemand::rank`].
+    #[must_use]
+    pub fn rank(mut self, rank: Rank) -> Self {
+        self.rank = rank;
+        self
+    }
+
+    /// Sets [`CopyDemand::replica_of`].
+    #[must_use]
+    pub fn replica_of(mut self, path: PathId) -> Self {
+        self.replica_of = Some(path);
+        self
     }
 }
 
 /// What waits to be sent.
+///
+/// Further fields may come; tests and other hosts make one with [`Demand::nothing`] and its setters.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Demand {
-    /// Stream bytes ready to go, new and retransmitted.
-    pub stream_bytes: ByteCount,
-    /// True if control frames or datagrams wait.
+#[non_exhaustive]
+pub struct Demand<'a> {
+    /// True if control frames wait.
     pub control: bool,
+    /// Payload of DATAGRAM frames.
+    pub datagram_bytes: ByteCount,
+    /// Stream bytes that were never sent and that flow control permits.
+    pub new_bytes: ByteCount,
+    /// Stream bytes that were declared lost, on whichever path.
+    pub retransmission_bytes: ByteCount,
+    /// Copies that the re-injector asked for, by target.
+    pub copies: &'a [CopyDemand],
+    /// The stream whose data are next; `None` if no stream data wait or it isn't known.
+    pub next_stream: Option<StreamId>,
+    /// The most urgent priority among the stream data that wait; `None` if none wait or it isn't
+    /// known.
+    pub priority: Option<Priority>,
+    /// The earliest time after which some of the data are of no use to the receiver, if the
+    /// application named one.
+    pub deadline: Option<Instant>,
+    /// Path that carried the next data last, if what is next is a retransmission or a copy.
+    pub replica_of: Option<PathId>,
+}
+
+impl<'a> Demand<'a> {
+    /// Nothing waits.
+    pub fn nothing() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`Demand::control`].
+    #[must_use]
+    pub fn control(mut self, waits: bool) -> Self {
+        self.control = waits;
+        self
+    }
+
+    /// Sets [`Demand::datagram_bytes`].
+    #[must_use]
+    pub fn datagrams(mut self, bytes: ByteCount) -> Self {
+        self.datagram_bytes = bytes;
+        self
+    }
+
+    /// Sets [`Demand::new_bytes`].
+    #[must_use]
+    pub fn new_data(mut self, bytes: ByteCount) -> Self {
+        self.new_bytes = bytes;
+        self
+    }
+
+    /// Sets [`Demand::retransmission_bytes`].
+    #[must_use]
+    pub fn retransmissions(mut self, bytes: ByteCount) -> Self {
+        self.retransmission_bytes = bytes;
+        self
+    }
+
+    /// Sets [`Demand::copies`].
+    #[must_use]
+    pub fn copies(mut self, copies: &'a [CopyDemand]) -> Self {
+        self.copies = copies;
+        self
+    }
+
+    /// Sets [`Demand::next_stream`] and [`Demand::priority`].
+    #[must_use]
+    pub fn next_stream(mut self, stream: StreamId, priority: Priority) -> Self {
+        self.next_stream = Some(stream);
+        self.priority = Some(priority);
+        self
+    }
+
+    /// Sets [`Demand::deadline`].
+    #[must_use]
+    pub fn deadline(mut self, at: Instant) -> Self {
+        self.deadline = Some(at);
+        self
+    }
+
+    /// Sets [`Demand::replica_of`].
+    #[must_use]
+    pub fn replica_of(mut self, path: PathId) -> Self {
+        self.replica_of = Some(path);
+        self
+    }
+
+    /// Bytes of stream data and datagrams that wait, copies included.
+    pub fn bytes(&self) -> ByteCount {
+        self.copies.iter().fold(
+            self.datagram_bytes + self.new_bytes + self.retransmission_bytes,
+            |sum, copy| sum + copy.bytes,
+        )
+    }
+
+    /// True if anything waits that path `id` may carry.
+    pub fn suits(&self, id: PathId) -> bool {
+        self.control
+            || !self.datagram_bytes.is_zero()
+            || !self.new_bytes.is_zero()
+            || !self.retransmission_bytes.is_zero()
+            || self
+                .copies
+                .iter()
+                .any(|copy| !copy.bytes.is_zero() && copy.target.permits(id))
+    }
 }
 
 /// A [`Scheduler`]'s answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Decision {
-    /// Send on this path now.
-    Path(PathId),
-    /// Send nothing before this time, unless something else happens first.
+pub enum PathDecision {
+    /// The next datagrams carry data on this path.
+    Path {
+        /// The path.
+        id: PathId,
+        /// Bytes of datagrams that may follow one another before the scheduler is asked again. One
+        /// datagram always may; zero therefore means: ask for each. Window, pacer and
+        /// anti-amplification limit of the path apply in addition.
+        max_bytes: ByteCount,
+    },
+    /// No path can carry data now: each is held back by its window, its pacer or its socket. The
+    /// scheduler is asked again when one of these has changed.
+    Blocked,
+    /// No data before this time, unless something else happens first.
     Wait(Instant),
 }
 
-/// Chooses the path of the next batch of packets. Asked whenever the connection looks for something
-/// to send; window, pacer and anti-amplification limit of the chosen path still apply afterwards.
-pub trait Scheduler: Send {
-    /// The choice. `paths` is never empty and sorted by identifier. A path that isn't among them is a
-    /// bad answer: the connection counts it and takes the first path instead.
-    fn choose(&mut self, now: Instant, paths: &[PathView], demand: &Demand) -> Decision;
+impl PathDecision {
+    /// One datagram on path `id`.
+    pub fn once(id: PathId) -> Self {
+        Self::Path {
+            id,
+            max_bytes: ByteCount::ZERO,
+        }
+    }
+
+    /// As many datagrams on path `id` as window and pacer let go.
+    pub fn batch(id: PathId) -> Self {
+        Self::Path {
+            id,
+            max_bytes: ByteCount::MAX,
+        }
+    }
+}
+
+/// Chooses the path of each datagram.
+///
+/// Asked whenever the connection looks for data to send and the budget of the last answer is used
+/// up. The answer concerns data only: acknowledgements, path validation and probes on timeout go
+/// where the protocol wants them. An answer that names no path of `paths`, and
+/// [`PathDecision::Blocked`] while a path is ready ([`PathView::is_ready`]), count as invalid: the
+/// connection takes the first path then.
+pub trait Scheduler: Send + fmt::Debug {
+    /// True if the answer is always the first path without a limit, so that the views need not be
+    /// built.
+    fn is_inert(&self) -> bool {
+        false
+    }
+
+    /// The choice for the next datagram. `paths` is never empty and sorted by identifier.
+    fn next(&mut self, now: Instant, paths: &[PathView], demand: &Demand<'_>) -> PathDecision;
+
+    /// A datagram of `bytes` left on `path` after [`PathDecision::Path`]; `bytes` may be more or less
+    /// than what was permitted.
+    fn on_sent(&mut self, _now: Instant, _path: PathId, _bytes: ByteCount) {}
+
+    /// Path `path` became usable, or ceased to be.
+    fn on_path_change(&mut self, _now: Instant, _path: PathId, _is_usable: bool) {}
+
+    /// The peer's feedback arrived.
+    fn on_feedback(&mut self, _now: Instant, _feedback: &super::ReceivedFeedback) {}
 }
 
 /// The first path, always.
@@ -65,7 +230,11 @@ pub trait Scheduler: Send {
 pub struct SinglePath;
 
 impl Scheduler for SinglePath {
-    fn choose(&mut self, _now: Instant, paths: &[PathView], _demand: &Demand) -> Decision {
-        Decision::Path(paths.first().map_or(PathId::ZERO, |path| path.id))
+    fn is_inert(&self) -> bool {
+        true
+    }
+
+    fn next(&mut self, _now: Instant, paths: &[PathView], _demand: &Demand<'_>) -> PathDecision {
+        PathDecision::batch(paths.first().map_or(PathId::ZERO, |path| path.id))
     }
 }

@@ -181,6 +181,11 @@ impl Streams {
         self.outgoing.totals.lost + self.outgoing.totals.unsent.min(self.outgoing.credit())
     }
 
+    /// Those of [`Streams::pending_bytes`] that were lost.
+    pub(crate) fn pending_retransmission_bytes(&self) -> u64 {
+        self.outgoing.totals.lost
+    }
+
     /// Writes STREAM frames until room, data or credit ends. An empty packet of any permitted size
     /// always has room for one.
     pub(crate) fn fill(&mut self, writer: &mut FrameWriter<'_, '_>) {

@@ -9,10 +9,11 @@ use std::time::Duration;
 use swiftwater_quic::crypto::EncryptionLevel;
 use swiftwater_quic::observe::{Observation, Observer, ObserverFactory, Purpose, SentFrame};
 use swiftwater_quic::policy::{
-    AckPolicy, ConfigureError, Hints, Occasion, OutstandingRange, PacketFate, PacketOutcome,
-    PathView, PolicyFactory, Reinjection, Reinjector, ReinjectorReport, Repair, Scheduler,
+    AckPolicy, ConfigureError, FeedbackPolicy, Hints, LossJudge, Occasion, OutstandingRange,
+    PacketFate, PacketOutcome, PathView, PolicyFactory, ReceivedFeedback, Reinjection, Reinjector,
+    ReinjectorReport, Rejection, ReorderingThresholds, Repair, Scheduler,
 };
-use swiftwater_units::{ByteCount, Instant, PacketNumber, Side, StreamId};
+use swiftwater_units::{ByteCount, Instant, PacketNumber, PathId, Side, StreamId};
 
 /// What is known of one byte of a stream.
 #[derive(Clone, Copy, Debug, Default)]
@@ -258,6 +259,14 @@ impl PolicyFactory for Listening {
     fn ack_policy(&self, threshold: u64) -> Box<dyn AckPolicy> {
         self.policies.ack_policy(threshold)
     }
+
+    fn loss_judge(&self, path: PathId, configured: ReorderingThresholds) -> Box<dyn LossJudge> {
+        self.policies.loss_judge(path, configured)
+    }
+
+    fn feedback(&self) -> Box<dyn FeedbackPolicy> {
+        self.policies.feedback()
+    }
 }
 
 /// Hears what the re-injector hears, and changes nothing.
@@ -292,6 +301,14 @@ impl Reinjector for Listener {
 
     fn on_repair(&mut self, now: Instant, event: &Repair) {
         self.inner.on_repair(now, event);
+    }
+
+    fn on_rejected(&mut self, now: Instant, rejections: &[Rejection]) {
+        self.inner.on_rejected(now, rejections);
+    }
+
+    fn on_feedback(&mut self, now: Instant, feedback: &ReceivedFeedback) {
+        self.inner.on_feedback(now, feedback);
     }
 
     fn on_new_data(&mut self, now: Instant, size: ByteCount) {

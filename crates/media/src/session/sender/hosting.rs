@@ -27,17 +27,16 @@ pub(super) fn datum(frame: u64, cut: &Cut, number: u32) -> Datum {
 
 impl Sender {
     pub(super) fn path_view(&self) -> PathView {
-        PathView {
-            id: PathId::ZERO,
-            smoothed_rtt: self.rtt.smoothed,
-            rtt_var: self.rtt.variation,
-            min_rtt: self.rtt.min.unwrap_or(self.rtt.smoothed),
-            cwnd: ByteCount::MAX,
-            bytes_in_flight: ByteCount::new(self.ledger.bytes_in_flight()),
-            pacing_release: self.release,
-            validated: true,
-            backup: false,
-        }
+        PathView::builder(PathId::ZERO)
+            .has_rtt_sample(self.rtt.min.is_some())
+            .smoothed_rtt(self.rtt.smoothed)
+            .latest_rtt(self.rtt.smoothed)
+            .rtt_var(self.rtt.variation)
+            .min_rtt(self.rtt.min.unwrap_or(self.rtt.smoothed))
+            .cwnd(ByteCount::MAX)
+            .bytes_in_flight(ByteCount::new(self.ledger.bytes_in_flight()))
+            .pacing_release(self.release)
+            .build()
     }
 
     /// When the policy is to be called.
@@ -91,16 +90,19 @@ impl Sender {
                 .get(number as usize)
                 .filter(|packet| packet.is_open())?;
             let datum = datum(frame.frame.index, &frame.cut, number);
-            Some(OutstandingRange {
-                path: PathId::ZERO,
-                packet: PacketNumber::new(sequence),
-                sent_at: sent.at,
-                stream: datum.stream,
-                offset: datum.offset,
-                len: datum.len,
-                fin: number + 1 == frame.cut.packets(),
-                retransmission: copy != Copy::First,
-            })
+            let range = OutstandingRange::new(
+                PathId::ZERO,
+                PacketNumber::new(sequence),
+                sent.at,
+                datum.stream,
+                datum.offset,
+                datum.len,
+            );
+            Some(
+                range
+                    .fin(number + 1 == frame.cut.packets())
+                    .retransmission(copy != Copy::First),
+            )
         });
         let hints = Hints::default();
         policy.reinject(

@@ -132,10 +132,15 @@ impl Connection {
             || !self.policies.reinjections.is_empty()
     }
 
-    pub(super) fn demand(&self) -> Demand {
+    pub(super) fn demand(&self) -> Demand<'static> {
+        let lost = self.streams.pending_retransmission_bytes();
+        let new = self.streams.pending_bytes() - lost;
         Demand {
-            stream_bytes: ByteCount::new(self.streams.pending_bytes()),
-            control: self.control.has_pending() || self.datagrams.has_pending(),
+            control: self.control.has_pending(),
+            datagram_bytes: ByteCount::new(self.datagrams.pending_bytes()),
+            new_bytes: ByteCount::new(new),
+            retransmission_bytes: ByteCount::new(lost),
+            ..Demand::nothing()
         }
     }
 

@@ -11,7 +11,7 @@ mod seal;
 pub(super) use self::choose::Packet;
 pub(super) use self::seal::Target;
 
-use swiftwater_units::{Instant, PathId};
+use swiftwater_units::{ByteCount, Instant, PathId};
 use swiftwater_wire::ErrorCode;
 
 use crate::datagram_size::MIN_INITIAL_SIZE;
@@ -23,6 +23,7 @@ use crate::transmit::Transmit;
 
 use super::Connection;
 use super::buffers::PacketBuffers;
+use super::policy_host::Scheduled;
 use super::receive::keys_unavailable;
 
 use self::choose::{Plan, ValidationFrames};
@@ -89,7 +90,8 @@ impl Connection {
         max_segments: usize,
         buf: &mut [u8],
     ) -> Option<Transmit> {
-        let (id, data_may_go) = self.choose_path(now);
+        let scheduled = self.choose_path(now);
+        let (id, data_may_go) = (scheduled.path, scheduled.wait_until.is_none());
         let ecn = self.paths.get(id)?.link.ecn.mark();
         let (mut size, mut segment) = (0, 0);
         for nth in 0..max_segments.max(1) {
@@ -112,9 +114,11 @@ impl Connection {
             if nth == 0 {
                 segment = len;
             }
-            // Only full datagrams can be followed by others of the same size, and all of a batch
-            // have the same mark.
-            if len < limit || self.paths.get(id)?.link.ecn.mark() != ecn {
+            self.policies.on_datagram_sent(now, id, len);
+            // Only full datagrams can be followed by others of the same size, all of a batch have the
+            // same mark, and the scheduler is asked again once its permission is used up.
+            let is_used_up = ByteCount::new((size + segment) as u64) > scheduled.max_bytes;
+            if len < limit || is_used_up || self.paths.get(id)?.link.ecn.mark() != ecn {
                 break;
             }
         }
@@ -129,20 +133,18 @@ impl Connection {
         })
     }
 
-    /// Asks the scheduler: the path of the next packets, and whether they may carry data.
+    /// Asks the scheduler for the path of the next datagrams, and whether they may carry data.
     /// Acknowledgements are never held back.
-    fn choose_path(&mut self, now: Instant) -> (PathId, bool) {
+    fn choose_path(&mut self, now: Instant) -> Scheduled {
         let demand = self.demand();
-        let scheduled = self
-            .policies
-            .schedule(now, &demand, &self.paths, &mut self.monitor);
-        if let (Some(until), Some(path)) =
-            (scheduled.wait_until, self.paths.get_mut(scheduled.path))
-        {
+        let (paths, monitor) = (&self.paths, &mut self.monitor);
+        let scheduled = self.policies.schedule(now, &demand, paths, monitor);
+        let path = self.paths.get_mut(scheduled.path);
+        if let (Some(until), Some(path)) = (scheduled.wait_until, path) {
             let wait = &mut path.pacing_until;
             *wait = Some(wait.map_or(until, |at| at.min(until)));
         }
-        (scheduled.path, scheduled.wait_until.is_none())
+        scheduled
     }
 
     /// Builds one datagram of the planned packets; returns its length, 0 if nothing came of it.
@@ -304,5 +306,39 @@ impl Transmission<'_> {
             self.monitor.on_datagram_sent(len);
         }
         Ok(len)
+    }
+}
+
+/// What policies see of a path. `last_received` is when the connection's last packet came.
+pub(in crate::connection) fn path_view(
+    now: Instant,
+    entry: &PathEntry,
+    last_received: Instant,
+) -> PathView {
+    let recovery = &entry.recovery;
+    let (rtt, totals) = (recovery.rtt(), recovery.stats());
+    let sent = totals.sent_packets.get();
+    let lost = (totals.lost_packets).saturating_sub(totals.spurious_packets);
+    PathView {
+        phase: if entry.path.amplification.is_validated() {
+            PathPhase::Active
+        } else {
+            PathPhase::Validating
+        },
+        has_rtt_sample: rtt.has_sample,
+        smoothed_rtt: rtt.smoothed,
+        min_rtt: rtt.min,
+        rtt_var: rtt.var,
+        latest_rtt: rtt.latest,
+        cwnd: recovery.cwnd(),
+        bytes_in_flight: recovery.bytes_in_flight(),
+        pacing_release: entry.pacing_until.unwrap_or(now),
+        pacing_rate: recovery.pacing_rate(),
+        delivery_rate: recovery.delivery_rate(),
+        loss_rate: lost.get() as f64 / sent.max(1) as f64,
+        pto_count: recovery.pto_count(),
+        mtu: entry.path.mtu.current(),
+        last_received: Some(last_received),
+        ..PathView::builder(entry.path.id).build()
     }
 }
