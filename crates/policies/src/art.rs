@@ -318,6 +318,7 @@ impl Reinjector for Art {
                     self.pending.remove(&key(&due.datum));
                 }
             }
+            // Nothing is kept of a copy that was asked for, so a rejected one is forgotten.
             out.push(due.datum.reinjection());
         }
     }

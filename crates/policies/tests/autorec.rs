@@ -5,7 +5,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use swiftwater_quic::policy::{Datum, Occasion, PacketFate, Repair, RepairCause};
+use swiftwater_quic::policy::{Datum, Occasion, PacketFate, RejectionReason, Repair, RepairCause};
 use swiftwater_units::ByteCount;
 
 use support::{Driver, SRTT, datum, millis, named, view};
@@ -60,6 +60,40 @@ fn a_copy_asked_for_is_not_asked_for_again_before_it_left() {
     driver.recovered(datum(0));
     driver.replica_sent(datum(0));
     assert_eq!(driver.report().queued, 0, "it left after all, for nothing");
+}
+
+#[test]
+fn a_rejected_copy_is_asked_for_again_after_another_silence() {
+    for reason in [RejectionReason::QueueFull, RejectionReason::NoPath] {
+        let mut driver = Driver::new("autorec-paper:level=2");
+        driver.retransmit(datum(0));
+        driver.interval(5);
+        let asked = driver.ask(Occasion::Timer);
+        assert_eq!(asked.len(), 1);
+        driver.reject(&asked, reason);
+        assert_eq!(driver.report().queued, 1);
+        assert_eq!(driver.deadline_in(), Some(30), "not at once");
+        driver.wait(30);
+        assert_eq!(driver.send(Occasion::Timer), [datum(0)]);
+        // A rejection counts as no copy: the second is still to come.
+        driver.wait(30);
+        assert_eq!(driver.send(Occasion::Timer), [datum(0)]);
+        assert_eq!(driver.report().queued, 0);
+    }
+}
+
+#[test]
+fn a_copy_of_what_is_gone_is_not_asked_for_again() {
+    let mut driver = Driver::new("autorec-paper:level=2");
+    driver.retransmit(datum(0));
+    driver.interval(5);
+    let asked = driver.ask(Occasion::Timer);
+    driver.reject(&asked, RejectionReason::RangeGone);
+    assert_eq!(driver.report().queued, 0);
+    assert_eq!(driver.deadline_in(), None);
+    // What never was under repair may be rejected too.
+    driver.reject(&[datum(7).reinjection()], RejectionReason::QueueFull);
+    assert_eq!(driver.report().queued, 0);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use swiftwater_policies::autorec_plus::{
 };
 use swiftwater_quic::policy::{
     Copied, Datum, Hints, Occasion, PacketFate, PacketOutcome, PathView, Reinjection, Reinjector,
-    Repair, RepairCause,
+    Rejection, RejectionReason, Repair, RepairCause,
 };
 use swiftwater_units::{Dir, Instant, PacketNumber, PathId, Side, StreamId};
 
@@ -463,4 +463,55 @@ fn tolerances_change_on_a_running_policy() {
     world.policy.configure("beta=0,alpha=1s").unwrap();
     world.step(false);
     assert_eq!(world.policy.report().redundancy_level, 0);
+}
+
+/// Asks for the copies that are due in the next `ms` milliseconds, without sending any.
+fn asked_within(policy: &mut AutoRecPlus, now: &mut u64, ms: u64) -> Vec<Reinjection> {
+    let mut out = Vec::new();
+    for _ in 0..ms {
+        *now += 1;
+        let none = &mut std::iter::empty();
+        let hints = Hints::default();
+        policy.reinject(at(*now), Occasion::Timer, none, &[view()], &hints, &mut out);
+    }
+    out
+}
+
+#[test]
+fn rejected_copies_give_their_share_of_the_budget_back() {
+    let mut world = World::new(AutoRecPlusConfig {
+        ceiling: false,
+        ..AutoRecPlusConfig::default()
+    });
+    for n in 0..400 {
+        world.step(n % 20 == 0);
+    }
+    // As much as the budget holds is asked for, and rejected.
+    for n in 0..400 {
+        world.retransmit(n, 1, None);
+    }
+    let mut now = world.now;
+    let asked = asked_within(&mut world.policy, &mut now, 60);
+    let first = asked.len();
+    assert!((3..200).contains(&first), "{first}");
+    let rejections: Vec<_> = asked
+        .iter()
+        .map(|&copy| Rejection::new(copy, RejectionReason::RangeGone))
+        .collect();
+    world.policy.on_rejected(at(now), &rejections);
+    // As many of the data that had no copy for want of budget have theirs now.
+    let asked = asked_within(&mut world.policy, &mut now, 60);
+    assert!(asked.len() * 2 >= first, "{first} {}", asked.len());
+    // And those whose copy had no room in the queue are tried again.
+    let rejections: Vec<_> = asked
+        .iter()
+        .map(|&copy| Rejection::new(copy, RejectionReason::QueueFull))
+        .collect();
+    world.policy.on_rejected(at(now), &rejections);
+    let others = |n: &u64| !asked.iter().any(|copy| copy.offset == datum(*n).offset);
+    for n in (0..400).filter(others) {
+        world.recover(n);
+    }
+    let again = asked_within(&mut world.policy, &mut now, 60);
+    assert!(asked.iter().all(|copy| again.contains(copy)));
 }

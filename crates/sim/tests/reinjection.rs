@@ -10,12 +10,12 @@ use swiftwater_link::{LinkConfig, LossModel};
 use swiftwater_quic::observe::{Observation, Observer, ObserverFactory, Purpose, SentFrame};
 use swiftwater_quic::policy::{
     AckPolicy, Copied, Datum, EveryOther, Hints, Occasion, OutstandingRange, PacketFate,
-    PacketOutcome, PathView, PolicyFactory, Reinjection, Reinjector, Repair, RepairCause,
-    Scheduler, SinglePath,
+    PacketOutcome, PathChoice, PathView, PolicyFactory, Reinjection, Reinjector, Rejection,
+    RejectionReason, Repair, RepairCause, Scheduler, SinglePath,
 };
 use swiftwater_quic::{ConnectionStats, RepairStats};
 use swiftwater_sim::{Direction, Pair};
-use swiftwater_units::{Bandwidth, Instant, Side, StreamId};
+use swiftwater_units::{Bandwidth, Instant, PathId, Side, StreamId};
 
 /// What a policy and an observer saw.
 #[derive(Debug, Default)]
@@ -24,6 +24,7 @@ struct Seen {
     outcomes: Vec<PacketOutcome>,
     packets: Vec<Vec<SentFrame>>,
     recovered: Vec<(Datum, Copied, Duration)>,
+    rejections: Vec<Rejection>,
 }
 
 type Shared = Arc<Mutex<Seen>>;
@@ -437,4 +438,77 @@ fn the_same_seed_gives_the_same_repairs() {
         (repairs, pair.stats(Side::Server))
     };
     assert_eq!(run(), run());
+}
+
+/// Asks, once, for more copies than may wait, for copies on paths that there aren't, and for copies of
+/// bytes that no stream has.
+#[derive(Debug)]
+struct Immoderate {
+    asked: bool,
+    seen: Shared,
+}
+
+impl Reinjector for Immoderate {
+    fn on_rejected(&mut self, _: Instant, rejections: &[Rejection]) {
+        self.seen.lock().unwrap().rejections.extend(rejections);
+    }
+
+    fn reinject(
+        &mut self,
+        _: Instant,
+        _: Occasion,
+        outstanding: &mut dyn Iterator<Item = OutstandingRange>,
+        _: &[PathView],
+        _: &Hints,
+        out: &mut Vec<Reinjection>,
+    ) {
+        let Some(range) = outstanding.next().filter(|_| !self.asked) else {
+            return;
+        };
+        self.asked = true;
+        let copy = range.reinjection();
+        out.push(copy.target(PathChoice::Not(range.path)));
+        out.push(copy.target(PathChoice::On(PathId::new(7))));
+        out.push(Reinjection::new(range.stream, u64::MAX, 1));
+        out.extend((0..5_000).map(|_| copy));
+    }
+}
+
+#[derive(Debug)]
+struct ImmoderateFactory(Shared);
+
+impl PolicyFactory for ImmoderateFactory {
+    fn reinjector(&self) -> Box<dyn Reinjector> {
+        Box::new(Immoderate {
+            asked: false,
+            seen: Arc::clone(&self.0),
+        })
+    }
+}
+
+#[test]
+fn copies_that_cannot_be_sent_are_reported_back() {
+    let seen = Shared::default();
+    let factory = ImmoderateFactory(Arc::clone(&seen));
+    let way = LinkConfig::default()
+        .delay(millis(20))
+        .rate(Bandwidth::from_mbps(10));
+    let mut pair = Pair::builder()
+        .links(way.clone(), way)
+        .server_config(move |config| config.policies = Arc::new(factory))
+        .build()
+        .unwrap();
+    assert!(pair.connect());
+    let report = pair.transfer(200_000, Direction::ToClient);
+    assert!(report.verified, "{report:?}");
+    let rejections = std::mem::take(&mut seen.lock().unwrap().rejections);
+    let count = |reason| {
+        let of = |rejection: &&Rejection| rejection.reason == reason;
+        rejections.iter().filter(of).count()
+    };
+    assert_eq!(count(RejectionReason::NoPath), 2);
+    assert_eq!(count(RejectionReason::RangeGone), 1);
+    assert_eq!(count(RejectionReason::QueueFull), 5_000 - 4_096);
+    let stats = pair.stats(Side::Server);
+    assert_eq!(stats.invalid_decisions, rejections.len() as u64);
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use swiftwater_congestion::Tunable;
 use swiftwater_quic::policy::{
     ConfigureError, Hints, Occasion, OutstandingRange, PacketOutcome, PathView, Reinjection,
-    Reinjector, ReinjectorReport, Repair, RepairCause,
+    Reinjector, ReinjectorReport, Rejection, RejectionReason, Repair, RepairCause,
 };
 use swiftwater_units::{ByteCount, Instant};
 
@@ -139,6 +139,14 @@ impl Reinjector for AutoRec {
         }
         if self.queue.is_empty() {
             self.held_until = None;
+        }
+    }
+
+    fn on_rejected(&mut self, now: Instant, rejections: &[Rejection]) {
+        for rejection in rejections {
+            let again = rejection.reason != RejectionReason::RangeGone;
+            let datum = rejection.copy.datum();
+            self.queue.on_rejected(&datum, now, self.level(), again);
         }
     }
 

@@ -119,6 +119,24 @@ impl ReinjectionQueue {
         true
     }
 
+    /// The copy of `datum` that was asked for will not leave: if it is wanted `again`, to the tail, as
+    /// if the newest copy had left now.
+    pub fn on_rejected(&mut self, datum: &Datum, now: Instant, level: u32, again: bool) {
+        let key = key(datum);
+        let Some(entry) = self.data.get_mut(&key) else {
+            return;
+        };
+        if entry.state != State::Requested {
+            return;
+        }
+        if again {
+            self.move_to_tail(key, now, level);
+        } else {
+            entry.state = State::Spent;
+            self.requested -= 1;
+        }
+    }
+
     fn move_to_tail(&mut self, key: Key, now: Instant, level: u32) {
         let Some(entry) = self.data.get_mut(&key) else {
             return;

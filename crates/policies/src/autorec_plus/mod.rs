@@ -40,7 +40,7 @@ use swiftwater_congestion::Tunable;
 use swiftwater_quic::Priority;
 use swiftwater_quic::policy::{
     ConfigureError, Datum, Hints, Occasion, OutstandingRange, PacketFate, PacketOutcome, PathView,
-    Reinjection, Reinjector, ReinjectorReport, Repair, RepairCause,
+    Reinjection, Reinjector, ReinjectorReport, Rejection, RejectionReason, Repair, RepairCause,
 };
 use swiftwater_units::{ByteCount, Instant};
 
@@ -285,6 +285,21 @@ impl AutoRecPlus {
         self.agenda.set(datum, entry);
     }
 
+    /// The copy of `datum` that was asked for will not leave; its bytes are free for others. It is
+    /// tried again if that is of use.
+    fn on_rejection(&mut self, now: Instant, rejection: &Rejection) {
+        let datum = rejection.copy.datum();
+        let Some(mut entry) = self.agenda.remove(&datum) else {
+            return;
+        };
+        if std::mem::take(&mut entry.is_asked) {
+            self.asked = self.asked.saturating_sub(datum.len.into());
+            let again = rejection.reason != RejectionReason::RangeGone;
+            entry.due = again.then(|| now + RETRY);
+        }
+        self.agenda.set(datum, entry);
+    }
+
     fn on_end(&mut self, datum: &Datum) {
         if let Some(entry) = self.agenda.remove(datum)
             && entry.is_asked
@@ -420,6 +435,12 @@ impl Reinjector for AutoRecPlus {
             Repair::ReplicaSent { datum } => self.on_replica_sent(now, datum),
             Repair::Split { datum, at } => self.on_split(datum, at),
             Repair::Recovered { datum, .. } | Repair::Abandoned { datum } => self.on_end(&datum),
+        }
+    }
+
+    fn on_rejected(&mut self, now: Instant, rejections: &[Rejection]) {
+        for rejection in rejections {
+            self.on_rejection(now, rejection);
         }
     }
 

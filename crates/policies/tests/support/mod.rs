@@ -10,7 +10,7 @@ use std::time::Duration;
 use swiftwater_policies::reinjector_by_name;
 use swiftwater_quic::policy::{
     Copied, Datum, Hints, Occasion, PacketFate, PacketOutcome, PathView, Reinjection, Reinjector,
-    ReinjectorReport, Repair, RepairCause,
+    ReinjectorReport, Rejection, RejectionReason, Repair, RepairCause,
 };
 use swiftwater_units::{ByteCount, Dir, Instant, PacketNumber, PathId, Side, StreamId};
 
@@ -148,6 +148,15 @@ impl Driver {
             &mut out,
         );
         out
+    }
+
+    /// These copies will not be sent.
+    pub fn reject(&mut self, copies: &[Reinjection], reason: RejectionReason) {
+        let rejections: Vec<_> = copies
+            .iter()
+            .map(|&copy| Rejection::new(copy, reason))
+            .collect();
+        self.policy.on_rejected(self.now, &rejections);
     }
 
     /// Asks for data, and lets the copies leave at once.
