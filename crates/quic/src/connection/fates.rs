@@ -11,7 +11,7 @@ use crate::path::{LossFacts, PathSet};
 use crate::policy::Occasion;
 use crate::recovery::LostRecord;
 use crate::space::SpaceId;
-use crate::streams::{Carrier, RepairEvent, StreamRun, Streams, CarrierFate};
+use crate::streams::{Carrier, CarrierFate, RepairEvent, StreamRun, Streams};
 
 use super::Connection;
 use super::buffers::Buffers;

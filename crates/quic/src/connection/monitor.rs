@@ -8,9 +8,9 @@ use swiftwater_wire::PacketType;
 use crate::lazy_box::LazyBox;
 use crate::observe::{Observation, Observer};
 
-use crate::frame_counts::FrameCounter;
 use super::observations::LastReported;
 use super::stats::Totals;
+use crate::frame_counts::FrameCounter;
 
 /// The packet that is being processed.
 #[derive(Clone, Copy, Debug, Default)]

@@ -309,36 +309,3 @@ impl Transmission<'_> {
     }
 }
 
-/// What policies see of a path. `last_received` is when the connection's last packet came.
-pub(in crate::connection) fn path_view(
-    now: Instant,
-    entry: &PathEntry,
-    last_received: Instant,
-) -> PathView {
-    let recovery = &entry.recovery;
-    let (rtt, totals) = (recovery.rtt(), recovery.stats());
-    let sent = totals.sent_packets.get();
-    let lost = (totals.lost_packets).saturating_sub(totals.spurious_packets);
-    PathView {
-        phase: if entry.path.amplification.is_validated() {
-            PathPhase::Active
-        } else {
-            PathPhase::Validating
-        },
-        has_rtt_sample: rtt.has_sample,
-        smoothed_rtt: rtt.smoothed,
-        min_rtt: rtt.min,
-        rtt_var: rtt.var,
-        latest_rtt: rtt.latest,
-        cwnd: recovery.cwnd(),
-        bytes_in_flight: recovery.bytes_in_flight(),
-        pacing_release: entry.pacing_until.unwrap_or(now),
-        pacing_rate: recovery.pacing_rate(),
-        delivery_rate: recovery.delivery_rate(),
-        loss_rate: lost.get() as f64 / sent.max(1) as f64,
-        pto_count: recovery.pto_count(),
-        mtu: entry.path.mtu.current(),
-        last_received: Some(last_received),
-        ..PathView::builder(entry.path.id).build()
-    }
-}
