@@ -1,4 +1,4 @@
-//! Accepting the connections of one worker, on its own thread.
+//! Accepts the connections of one worker, on its own thread.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ impl Acceptor {
     }
 
     /// Waits for an incoming connection of this worker, as [`Endpoint::accept`](crate::Endpoint::accept) does;
-    /// `None` once the endpoint is closed or nobody holds it any more.
+    /// `None` once the endpoint is closed or its last handle is dropped.
     pub async fn accept(&self) -> Option<Connection> {
         loop {
             let ticket = self.worker.incoming.notified();

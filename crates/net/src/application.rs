@@ -16,7 +16,7 @@ use swiftwater_units::Instant;
 /// free.
 pub trait Application: Send + Sync {
     /// Something happened on the connection: streams, datagrams, stages of the handshake, the end.
-    /// Stream and datagram events are told to nobody else.
+    /// Stream and datagram events are delivered nowhere else.
     fn on_event(
         &self,
         now: Instant,
@@ -25,7 +25,7 @@ pub trait Application: Send + Sync {
         wakers: &mut Vec<Waker>,
     );
 
-    /// When [`Application::on_timeout`] is wanted. Asked after each call of another method, and after
+    /// When [`Application::on_timeout`] is to be called. Read after each call of another method, and after
     /// [`Connection::with_core`](crate::Connection::with_core).
     fn next_timeout(&self) -> Option<Instant> {
         None

@@ -42,7 +42,7 @@ impl Connection {
     }
 
     /// Opens a stream on which both ends send. Waits while the peer permits no more streams. The
-    /// peer hears of it with the first data (or its end).
+    /// peer sees it with the first data (or its end).
     pub async fn open_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
         let id = self.open(Dir::Bi).await?;
         Ok(self.both(id))
@@ -62,7 +62,7 @@ impl Connection {
             }
             let opened = state.connection.open(dir);
             if opened.is_none() && !blocked {
-                // The peer is told that its limit is in the way.
+                // A STREAMS_BLOCKED frame is due.
                 blocked = true;
                 self.handle.touch();
             }
@@ -71,7 +71,7 @@ impl Connection {
             }
             opened.map(Ok)
         };
-        // Mostly nobody has to wait, and needs no signal.
+        // Mostly there is no need to wait, nor for a signal.
         let at_once = open(&mut self.handle.lock());
         if let Some(result) = at_once {
             return result;
@@ -155,7 +155,7 @@ impl Connection {
 
     /// Lets a protocol run on the connection, inside its worker. From now on it gets the events of
     /// streams and datagrams; the methods of this handle that wait for those wait in vain. What
-    /// happened before is told to it at once. For good: a second one replaces the first.
+    /// happened before is delivered at once. For good: a second one replaces the first.
     pub fn host(&self, application: Arc<dyn Application>) {
         let mut wakeups = Wakeups::default();
         let now = self.handle.endpoint.clock.now();
@@ -180,9 +180,9 @@ impl Connection {
     /// Sends a PING when nothing was sent or received for `interval`; `None`, as at first, leaves that to
     /// the configuration ([`keep_alive_interval`](swiftwater_quic::TransportConfig::keep_alive_interval)).
     ///
-    /// Streams don't do this by themselves: an open stream doesn't tell whether anybody waits for
-    /// something. Who waits for the peer's answer asks for it, with half the idle timeout or less, and
-    /// takes it back afterwards, so that idle connections still end.
+    /// Streams don't do this by themselves: an open stream doesn't show whether the application
+    /// waits for something. An application that waits for the peer's answer asks for it, with half the idle timeout
+    /// or less, and takes it back afterwards, so that idle connections still end.
     pub fn set_keep_alive(&self, interval: Option<std::time::Duration>) {
         self.with_core(|_, core| core.set_keep_alive(interval));
     }
@@ -199,7 +199,7 @@ impl Connection {
         self.handle.close(code, reason);
     }
 
-    /// Waits until the connection is closed, by whomever, and tells why.
+    /// Waits until the connection is closed, by either end, and returns the reason.
     pub async fn closed(&self) -> ConnectionError {
         let signal = &self.handle.signals.life;
         self.handle
@@ -224,7 +224,7 @@ impl Connection {
             .await
     }
 
-    /// Waits until the handshake is complete and tells what became of early data; `None` if there were
+    /// Waits until the handshake is complete and returns what became of early data; `None` if there were
     /// none. What a client sent early on streams is sent anew after a rejection, without its doing;
     /// datagrams are lost.
     pub async fn early_data(&self) -> Result<Option<EarlyDataOutcome>, ConnectionError> {
@@ -238,7 +238,7 @@ impl Connection {
     }
 
     /// True until the handshake is complete. A server that has the connection already must reckon with
-    /// what it receives being a recording of earlier early data that somebody sends again: it may read
+    /// what it receives being a recording of earlier early data that is replayed: it may read
     /// and answer what can happen twice without harm, and keeps the rest for after
     /// [`Connection::handshake_confirmed`].
     pub fn is_handshaking(&self) -> bool {
@@ -285,7 +285,7 @@ impl Connection {
     /// reached from there: the path in use stays so until the new one is validated. Waits for the
     /// outcome, some seconds at most. Data flows all the while. Clients only.
     ///
-    /// Dropping the future doesn't take the wish back.
+    /// Dropping the future doesn't cancel the migration.
     ///
     /// [`Endpoint::add_socket`]: crate::Endpoint::add_socket
     pub async fn migrate(&self, socket: SocketId) -> Result<PathAddress, MigrateError> {
@@ -316,7 +316,7 @@ impl Connection {
             how(&mut state.connection, now, LocalAddress::any(socket))?;
             state.begin_migration(Some(socket))
         };
-        // Whoever waited for an earlier wish learns that it is over.
+        // An earlier request that is still waited for is over.
         self.handle.signals.life.notify_waiters();
         self.handle.touch();
         let signal = &self.handle.signals.life;
@@ -367,7 +367,7 @@ impl Connection {
         self.handle.lock().connection.peer_certificates()
     }
 
-    /// Fills `out` with keying material that only the two ends know (RFC 8446, section 7.5).
+    /// Fills `out` with keying material that only the two ends have (RFC 8446, section 7.5).
     pub fn export_keying_material(
         &self,
         out: &mut [u8],
@@ -395,7 +395,7 @@ impl Connection {
         self.handle.index()
     }
 
-    /// Tells the policies what the application needs.
+    /// Passes the application's needs to the policies.
     pub fn set_hints(&self, hints: Hints) {
         let now = self.handle.endpoint.clock.now();
         self.handle.lock().connection.set_hints(now, hints);
@@ -436,7 +436,7 @@ impl fmt::Debug for Connection {
 }
 
 /// A connection whose handshake is under way: a future of the [`Connection`]. Dropping it gives up.
-#[must_use = "a connection that nobody waits for is closed"]
+#[must_use = "a connection that is not awaited is closed"]
 pub struct Connecting {
     handle: Option<ConnectionRef>,
 }
@@ -451,8 +451,8 @@ impl Connecting {
     /// The connection at once if a session with the server is resumed that permits early data (0-RTT);
     /// otherwise `self`, to be waited for.
     ///
-    /// Whoever records early data can send them to the server again, so they should only ask for what
-    /// may happen twice. [`Connection::early_data`] tells later whether the server took them.
+    /// Early data can be recorded and replayed to the server, so they should only ask for what may happen twice.
+    /// [`Connection::early_data`] reports later whether the server accepted them.
     ///
     /// # Panics
     ///

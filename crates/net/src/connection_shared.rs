@@ -72,7 +72,7 @@ impl ConnectionShared {
         self.index
     }
 
-    /// Tells the worker that the application changed the connection. To be called after the change, and
+    /// Notifies the worker of a change that the application made to the connection. To be called after the change, and
     /// when its lock is free.
     pub(crate) fn touch(&self) {
         if !self.touched.swap(true, Ordering::AcqRel) {
@@ -82,12 +82,12 @@ impl ConnectionShared {
         }
     }
 
-    /// The worker takes note: changes from now on are news again.
+    /// The worker has seen the changes so far: the next one is to be notified again.
     pub(crate) fn clear_touched(&self) {
         self.touched.swap(false, Ordering::AcqRel);
     }
 
-    /// The system could not reach the peer from `socket`. Matters if that is the one in use.
+    /// The system could not reach the peer from `socket`; of interest if that is the socket of the path in use.
     pub(crate) fn note_unreachable(&self, socket: SocketId, kind: io::ErrorKind) {
         let mut state = self.lock();
         if state.connection.path_address().local.socket == socket {
@@ -97,7 +97,7 @@ impl ConnectionShared {
         }
     }
 
-    /// Closes from this end and tells everyone.
+    /// Closes from this end and wakes all tasks that wait.
     pub(crate) fn close(&self, code: u64, reason: &[u8]) {
         let mut wakeups = Wakeups::default();
         let now = self.endpoint.clock.now();

@@ -14,7 +14,7 @@ pub(crate) struct ConnectionSignals {
     /// closed.
     pub(crate) life: Notify,
     opened: [Notify; 2],
-    /// Made by who waits first: what changed before that, it sees.
+    /// Made when a task first waits: that task sees what changed before.
     flow: OnceLock<Box<FlowSignals>>,
 }
 
@@ -72,14 +72,14 @@ pub(crate) struct Wakeups {
     pub(crate) closed: bool,
     /// The application may have it: the handshake has just completed, or early data may flow.
     pub(crate) usable: bool,
-    /// Tasks were told of something to read. Stays until it is taken.
+    /// Tasks were woken to read. Stays until it is taken.
     pub(crate) readers_woken: bool,
     /// Tasks were woken, or a connection's life went on, which some wait for. Stays until it is taken.
     pub(crate) tasks_woken: bool,
 }
 
 impl Wakeups {
-    /// Wakes everybody and empties itself.
+    /// Wakes all tasks and empties itself.
     pub(crate) fn deliver(&mut self, signals: &ConnectionSignals) {
         self.tasks_woken |= self.life || self.closed || !self.wakers.is_empty();
         for waker in self.wakers.drain(..) {

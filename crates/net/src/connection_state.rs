@@ -53,8 +53,7 @@ pub(crate) struct ConnectionState {
     pub(crate) tokens: Vec<Vec<u8>>,
     /// The moves that the application asked for, if it ever did.
     pub(crate) migration: Option<Box<MigrationRequest>>,
-    /// What the system said when it last refused to send from the local address; taken by whom it
-    /// was told.
+    /// The system's error when it last refused to send from the local address; cleared when it is reported.
     pub(crate) unreachable: Option<io::ErrorKind>,
     /// What runs on the connection; it takes the events of streams and datagrams.
     application: Option<Arc<dyn Application>>,
@@ -79,7 +78,7 @@ impl ConnectionState {
         }
     }
 
-    /// Lets `application` run on the connection. What it has missed is told now.
+    /// Lets `application` run on the connection. Events that it missed are delivered now.
     pub(crate) fn host(
         &mut self,
         now: Instant,
@@ -106,7 +105,7 @@ impl ConnectionState {
         self.application = Some(application);
     }
 
-    /// Nothing is left to be sent: a quiet connection comes to rest.
+    /// Nothing is left to be sent: an idle connection releases memory.
     pub(crate) fn on_sent_all(&mut self, now: Instant) {
         if self.idle.begins(now, self.connection.last_packet_at()) {
             self.connection.release_idle_memory();
@@ -142,13 +141,13 @@ impl ConnectionState {
         self.closed.as_deref().cloned()
     }
 
-    /// A wish to move to `socket`, or to wherever the endpoint goes; replaces the last one.
+    /// A request to migrate to `socket`, or with the whole endpoint; replaces the last one.
     pub(crate) fn begin_migration(&mut self, socket: Option<SocketId>) -> u64 {
         let migration = self.migration.get_or_insert_default();
         migration.begin(socket)
     }
 
-    /// Takes the connection's events and notes whom they concern.
+    /// Takes the connection's events and collects the wake-ups that they lead to.
     pub(crate) fn drain_events(&mut self, now: Instant, wakeups: &mut Wakeups) {
         while let Some(event) = self.connection.poll_event() {
             if let Some(application) = &self.application {
@@ -232,7 +231,7 @@ impl ConnectionState {
     }
 
     fn end_sending(&mut self, id: StreamId, end: SendEnd, wakeups: &mut Wakeups) {
-        // Streams whose handle is gone have no entry: nobody will ask.
+        // Streams whose handle is gone have no entry.
         if let Some(sender) = self.senders.get_mut(&id) {
             sender.end.get_or_insert(end);
             wakeups.wakers.extend(sender.writer.take());

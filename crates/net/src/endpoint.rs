@@ -221,7 +221,7 @@ impl Endpoint {
     }
 
     /// Closes all connections with this code (below 2^62) and reason, and admits no new ones. Peers
-    /// are told in the background; [`Endpoint::wait_idle`] waits for it.
+    /// are notified in the background; [`Endpoint::wait_idle`] waits for it.
     ///
     /// To let running work end first, call `set_server_config(None)`, wait for the connections'
     /// tasks, and close then.
@@ -236,7 +236,7 @@ impl Endpoint {
                 state.core.set_server_config(None);
                 std::mem::take(&mut state.accept)
             };
-            // The worker closes everything with the code; what nobody accepted must not close with
+            // The worker closes everything with the code; what was not accepted must not close with
             // another one before.
             worker.inbox.post(|messages| {
                 messages.state_changed = true;

@@ -52,7 +52,7 @@ pub(crate) struct EndpointState {
     pub(crate) connections: usize,
     /// Set by `close`: code and reason for every connection.
     pub(crate) closing: Option<(u64, Vec<u8>)>,
-    /// Nobody holds the endpoint any more: the worker ends with its last connection.
+    /// The last handle of the endpoint is dropped: the worker ends with its last connection.
     pub(crate) released: bool,
     /// The worker is gone, with all connections.
     pub(crate) dead: bool,

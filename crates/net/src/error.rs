@@ -18,12 +18,12 @@ pub enum BindError {
         /// What the system said.
         source: io::Error,
     },
-    /// The connection IDs don't tell as many workers apart.
-    #[error("the connection IDs tell {distinct} workers apart, not {workers}")]
+    /// The connection IDs don't distinguish as many workers.
+    #[error("the connection IDs distinguish {distinct} workers, not {workers}")]
     ConnectionIds {
         /// Workers asked for.
         workers: usize,
-        /// Workers that the generator of connection IDs tells apart.
+        /// Workers that the generator of connection IDs distinguishes.
         distinct: usize,
     },
     /// Workers need a port that several sockets share, which this system doesn't offer.
@@ -71,7 +71,7 @@ pub enum ReadExactError {
     },
 }
 
-/// How a lost connection looks to code that knows `std::io` only.
+/// How a lost connection looks to code that uses `std::io` only.
 pub(crate) fn connection_io_error(error: ConnectionError) -> io::Error {
     let kind = match error {
         ConnectionError::TimedOut | ConnectionError::HandshakeTimedOut => io::ErrorKind::TimedOut,

@@ -5,15 +5,15 @@
 //!   task, or several threads that share the address) owns a socket and does all protocol work of its
 //!   connections, in batches: GRO slices in, GSO slices out, ECN marks and local addresses both ways.
 //! - [`Connection`], [`SendStream`], [`RecvStream`]: what applications hold. They work on the
-//!   connection directly, under its lock, and tell the worker afterwards; data are copied once.
+//!   connection directly, under its lock, and notify the worker afterwards; data are copied once.
 //! - [`Application`]: a protocol that runs on a connection inside its worker.
-//! - [`TraceFactory`]: what happens on connections, for `tracing`.
+//! - [`TraceFactory`]: observations of connections, for `tracing`.
 //! - [`relay`]: puts any UDP program behind an emulated link; with the feature `tun`, on Linux, whatever
 //!   speaks IP.
 //!
 //! Memory is bounded by configuration: stream data by flow control, datagrams by their queue,
 //! connections by the endpoint's limits and the backlog of [`Endpoint::accept`]. A slow reader slows
-//! its peer and nobody else.
+//! its peer and no other connection.
 //!
 //! No protocol logic lives here, and no TLS: both come in through `swiftwater_quic`'s configuration.
 

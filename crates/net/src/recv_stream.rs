@@ -19,7 +19,7 @@ const READ_STEP: usize = 64 * 1024;
 /// The receiving half of a stream.
 ///
 /// What is not read stays in flow control: the peer stops sending when its window is full. Dropping
-/// the handle before the end tells the peer to stop, as [`RecvStream::stop`] with code 0 does.
+/// the handle before the end asks the peer to stop, as [`RecvStream::stop`] with code 0 does.
 pub struct RecvStream {
     id: StreamId,
     handle: ConnectionRef,
@@ -51,7 +51,7 @@ impl RecvStream {
         self.id
     }
 
-    /// True if some of what arrived so far were early data, which somebody may have recorded and sent
+    /// True if some of what arrived so far were early data, which may have been recorded and sent
     /// again: until the handshake is complete
     /// ([`Connection::is_handshaking`](crate::Connection::is_handshaking)), only do what may happen
     /// twice. To be asked before the end was read.
@@ -88,7 +88,7 @@ impl RecvStream {
     /// them it is done with, and the rest stays. Returns that number, or `None` at the end of the stream.
     /// Dropping the future loses nothing.
     ///
-    /// `take` holds up the connection while it runs, and must not use other handles of it. For whoever only
+    /// `take` holds up the connection while it runs, and must not use other handles of it. For code that only
     /// looks at the bytes once: checksums, parsers, copies to where they stay.
     pub async fn read_with(
         &mut self,
@@ -116,7 +116,7 @@ impl RecvStream {
     }
 
     /// Appends what is there, the end included if it is, under one lock unless it is long; one byte more
-    /// than `limit` at most, to tell a stream that ends from one that doesn't.
+    /// than `limit` at most, to distinguish a stream that ends from one that doesn't.
     fn poll_append(
         &mut self,
         cx: &mut Context<'_>,
@@ -150,7 +150,7 @@ impl RecvStream {
         })
     }
 
-    /// Tells the peer, with the application's `code`, that nothing more will be read.
+    /// Asks the peer to stop sending (STOP_SENDING), with the application's `code`.
     pub fn stop(&mut self, code: u64) -> Result<(), ReadError> {
         self.handle
             .lock()

@@ -19,7 +19,7 @@ use crate::error::write_io_error;
 /// The sending half of a stream.
 ///
 /// Dropping it finishes the stream, as [`SendStream::finish`] does; use [`SendStream::reset`] to
-/// tell the peer that the data is incomplete. It keeps its connection open; if it is the last handle
+/// signal to the peer that the data is incomplete. It keeps its connection open; if it is the last handle
 /// that does, dropping it closes the connection and what is not yet delivered is lost.
 pub struct SendStream {
     id: StreamId,
@@ -109,7 +109,7 @@ impl SendStream {
     }
 
     /// Abandons the stream with the application's `code`, but for its first `reliable_size` bytes:
-    /// the peer reads them before it learns of the reset. More than was written counts as all that
+    /// the peer reads them before it sees the reset. More than was written counts as all that
     /// was written. Can be called again to lower that number, also to nothing with
     /// [`SendStream::reset`].
     ///
@@ -128,7 +128,7 @@ impl SendStream {
 
     /// Gives up what the peer has not acknowledged `after` from now, but for the first
     /// `reliable_size` bytes, as [`SendStream::reset_at`] would with `code`; a peer that does not
-    /// support that gets nothing more. [`SendStream::stopped`] tells that it happened, and writes fail
+    /// support that gets nothing more. [`SendStream::stopped`] reports it, and writes fail
     /// from then on. Replaces an earlier expiry.
     pub fn expire_after(
         &mut self,
@@ -256,7 +256,7 @@ impl SendStream {
         };
         match outcome {
             Ok(0) => {
-                // The peer is told that its limit is in the way.
+                // A STREAM_DATA_BLOCKED or DATA_BLOCKED frame is due.
                 self.handle.touch();
                 Poll::Pending
             }
@@ -304,7 +304,7 @@ impl Drop for SendStream {
                 return;
             }
             if let Err(WriteError::Stopped(code)) = state.connection.send_stream(self.id).finish() {
-                // The peer wants nothing more of it; the stream ends the way it asked for.
+                // The peer sent STOP_SENDING; the stream ends with its code.
                 let _ = state.connection.send_stream(self.id).reset(code);
             }
         }

@@ -23,8 +23,8 @@ pub(crate) const MAX_UDP_PAYLOAD: usize = 65_507;
 /// Room for one GRO batch; the kernel makes none larger than an IP packet can be.
 const RECV_SLOT: usize = 65_535;
 
-/// True if the runtime is told of each datagram that comes, not only that the socket has some: then a
-/// batch that isn't full says that the socket is empty, and what comes later is told. With `recvmmsg`
+/// True if the runtime gets an event for each datagram that comes, not only while the socket has some: then a
+/// batch that isn't full says that the socket is empty, and what comes later raises another event. With `recvmmsg`
 /// only: other calls bring one message at a time.
 const EDGE_TRIGGERED: bool =
     BATCH_SIZE > 1 && cfg!(any(target_os = "linux", target_os = "android"));
@@ -88,7 +88,7 @@ pub(crate) struct Socket {
     faults: Option<Arc<dyn SocketFaults>>,
 }
 
-/// A bound UDP socket that no runtime knows yet.
+/// A bound UDP socket that is not registered with a runtime yet.
 pub(crate) struct Bound {
     socket: std::net::UdpSocket,
     state: UdpSocketState,
@@ -131,7 +131,7 @@ impl Bound {
         }
         socket.bind(&address.into()).map_err(failed)?;
         if sharing == Sharing::First {
-            // Only now: so bound, the port was nobody's, and the system chose no port of others.
+            // Only now: so bound, the port was free, and the system chose none that is in use.
             share(&socket).map_err(failed)?;
         }
         let state = UdpSocketState::new((&socket).into()).map_err(failed)?;
@@ -265,8 +265,8 @@ impl Socket {
         }
     }
 
-    /// Fills `batch` with what is there, whether or not the runtime has told of it. False if nothing is; then
-    /// the runtime will tell.
+    /// Fills `batch` with what is there, whether or not the runtime had an event for it. False if nothing is;
+    /// then the runtime gets an event for the next one.
     pub(crate) fn try_recv(&self, batch: &mut RecvBatch) -> io::Result<bool> {
         batch.filled = 0;
         if !EDGE_TRIGGERED || self.faults.is_some() {
@@ -422,7 +422,7 @@ impl DatagramBatch for RecvBatch {
 }
 
 /// True if the system refused a datagram because the interface takes none of its size: sockets are
-/// told not to fragment.
+/// set not to fragment.
 pub(crate) fn is_too_large(error: &io::Error) -> bool {
     #[cfg(unix)]
     const CODE: i32 = libc::EMSGSIZE;

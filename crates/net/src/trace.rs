@@ -1,7 +1,7 @@
-//! What happens on connections, for `tracing`.
+//! Emits the observations of connections as `tracing` events.
 //!
-//! An observer like any other: where no subscriber wants its target, [`TraceFactory`] makes none, and
-//! a connection costs what it costs without. Says what becomes of connections; each packet is for
+//! An observer like any other: where no subscriber enables its target, [`TraceFactory`] makes none, and
+//! a connection costs what it costs without. Reports the state of connections; each packet is for
 //! qlog.
 
 use swiftwater_quic::observe::{HandshakeStage, Observation, Observer, ObserverFactory, Owner};
@@ -11,7 +11,7 @@ use tracing::{Level, Span};
 /// The target of the spans and events.
 const TARGET: &str = "swiftwater::connection";
 
-/// Tells `tracing` of connections: a span `connection` for each, with `id` (its original destination
+/// Emits connections to `tracing`: a span `connection` for each, with `id` (its original destination
 /// connection ID, the same at both ends), `side` and `remote`, and events in it as its state changes.
 /// Target `swiftwater::connection`; levels:
 ///
@@ -20,7 +20,7 @@ const TARGET: &str = "swiftwater::connection";
 ///   the congestion controller;
 /// - `TRACE`: losses, probe timeouts, drops, flow control, streams.
 ///
-/// Whether anybody listens is asked when a connection begins: `RUST_LOG=swiftwater::connection=debug`
+/// Whether a subscriber is interested is asked when a connection begins: `RUST_LOG=swiftwater::connection=debug`
 /// in programs that take their filter from there.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TraceFactory;

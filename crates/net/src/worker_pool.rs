@@ -1,4 +1,4 @@
-//! The workers of an endpoint: how they start, and what is asked of all of them.
+//! The workers of an endpoint: how they start, and operations on all of them.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -155,7 +155,7 @@ impl WorkerPool {
         }
     }
 
-    /// Nobody holds the endpoint any more: the workers end with their last connections.
+    /// The last handle of the endpoint is dropped: the workers end with their last connections.
     pub(crate) fn release(&self) {
         for worker in &*self.workers {
             let waiting = {
@@ -164,7 +164,7 @@ impl WorkerPool {
                 state.core.set_server_config(None);
                 std::mem::take(&mut state.accept)
             };
-            // Nobody can accept them any more: they close.
+            // They can't be accepted any more: they close.
             drop(waiting);
             worker.wake_acceptors();
             worker.inbox.post(|messages| messages.state_changed = true);

@@ -275,7 +275,7 @@ async fn what_cannot_work_is_refused() {
         options.endpoint.cids = Some(Arc::new(RandomCids::new(8)));
     });
     let told = error.unwrap_err().to_string();
-    assert_eq!(told, "the connection IDs tell 1 workers apart, not 2");
+    assert_eq!(told, "the connection IDs distinguish 1 workers, not 2");
     let error = bind(any, |options| options.workers = 1000).unwrap_err();
     assert!(matches!(
         error,

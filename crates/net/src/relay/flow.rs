@@ -137,7 +137,7 @@ impl Carried for Frame {
     }
 }
 
-/// As links know it.
+/// As links number it.
 pub(super) fn link_ecn(ecn: Option<EcnCodepoint>) -> Ecn {
     match ecn {
         None => Ecn::NotEct,

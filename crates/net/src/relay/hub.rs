@@ -1,4 +1,4 @@
-//! The sockets of a relay, and who its clients are.
+//! The sockets of a relay, and the addresses of its clients.
 
 use std::collections::HashMap;
 use std::io;
@@ -53,7 +53,7 @@ impl Drop for Client {
     }
 }
 
-/// Runs a hub in a runtime of this thread's own until it is told to stop.
+/// Runs a hub in a runtime of this thread's own until it is stopped.
 pub(super) fn run(
     config: RelayConfig,
     shaper: &Arc<Shaper<Frame>>,
@@ -65,7 +65,7 @@ pub(super) fn run(
         .enable_io()
         .enable_time()
         .build();
-    // Whoever started us waits for each of these answers.
+    // The caller waits for each of these answers.
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => return drop(started.send(Err(error.into()))),

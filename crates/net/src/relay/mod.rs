@@ -1,7 +1,7 @@
 //! A UDP relay that behaves like an emulated link, in real time.
 //!
 //! Clients send to the relay as if it were the server. Each gets a UDP socket of its own towards the
-//! server, so that the server tells them apart; all share one link up and one link down. Payloads
+//! server, so that the server can distinguish them; all share one link up and one link down. Payloads
 //! pass as they are (unless the link corrupts them), ECN codepoints too, and batches are taken
 //! apart: the link sees every datagram.
 //!
@@ -134,7 +134,7 @@ struct Dealings {
 
 /// What the hub can be asked to do.
 enum Command {
-    /// New sockets towards the server; the answer tells how it went.
+    /// New sockets towards the server; the answer is the outcome.
     Rebind(mpsc::Sender<Result<(), BindError>>),
     Stop,
 }
@@ -217,7 +217,7 @@ impl Relay {
     }
 
     fn signal_stop(&self) {
-        // If nobody listens any more it has stopped already.
+        // If there is no receiver any more it has stopped already.
         let _ = self.commands.send(Command::Stop);
         self.shaper.stop();
     }
@@ -237,5 +237,5 @@ impl fmt::Debug for Relay {
     }
 }
 
-/// Hears whether the relay could start, and where it listens.
+/// Receives whether the relay could start, and where it listens.
 type Started = mpsc::Sender<Result<SocketAddr, RelayError>>;

@@ -23,14 +23,14 @@ pub(super) enum Direction {
     Down,
 }
 
-/// A packet on a link, which knows where it goes.
+/// A packet on a link, with its destination.
 pub(super) trait Carried: Payload {
     /// What it belongs to.
     type Owner;
 
     fn new(owner: Self::Owner, direction: Direction, data: Vec<u8>) -> Self;
 
-    /// Sends the packet on; false if whoever is next did not take it.
+    /// Sends the packet on; false if the next hop did not take it.
     fn deliver(&mut self, ecn: Ecn) -> bool;
 
     /// The buffer, to be used again.
@@ -42,7 +42,7 @@ struct Links<F> {
     down: Link<F>,
     /// Buffers to use again.
     pool: Vec<Vec<u8>>,
-    /// Packets that nobody took after the links.
+    /// Packets that were not taken after the links.
     unsent: u64,
     stopped: bool,
 }

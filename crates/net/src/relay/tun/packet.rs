@@ -1,4 +1,4 @@
-//! What the relay must know of IPv4 packets (RFC 791): flow and ECN field.
+//! The fields of IPv4 packets (RFC 791) that the relay reads: flow and ECN.
 
 use std::net::{Ipv4Addr, SocketAddr};
 

@@ -7,7 +7,7 @@ use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{getegid, geteuid};
 
 /// Gives this process a user namespace of its own, in which it keeps its user and group and may make
-/// network namespaces. Nothing happens if it runs as root, who may do so anyway.
+/// network namespaces. Nothing happens if it runs as root, which may do so anyway.
 ///
 /// Must be called while the process has no other thread, or the kernel refuses. Many systems permit
 /// this to ordinary users, some do not: then there is an error, or [`TunRelay::start`] has one.

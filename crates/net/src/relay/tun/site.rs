@@ -43,7 +43,7 @@ impl Site {
         self.address
     }
 
-    /// Runs `work` in a new thread at this site. Sockets that it makes are there, whoever uses them;
+    /// Runs `work` in a new thread at this site. Sockets that it makes are there, wherever they are used;
     /// threads and children that it starts are there, too.
     ///
     /// The error of the thread's result means that it could not enter the site, and `work` didn't run.
