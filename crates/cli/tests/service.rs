@@ -5,17 +5,43 @@
 use std::convert::Infallible;
 use std::future::ready;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response};
+use swiftwater::quic::observe::{Observation, Observer, ObserverFactory};
+use swiftwater::quic::wire::Frame;
+use swiftwater::units::{Instant, Side};
 use swiftwater::{
     Client, ConnectionError, DevCertificate, ReadError, RecvStream, SendStream, Server,
 };
 use swiftwater_cli::hq::service::{MAX_REQUESTS, serve_connection};
 use swiftwater_cli::hq::{ALPN, request};
 use swiftwater_http::web::body::Body;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tower::service_fn;
+
+/// Fires when a RESET_STREAM frame arrives.
+#[derive(Clone, Debug, Default)]
+struct ResetSignal(Arc<Notify>);
+
+impl ObserverFactory for ResetSignal {
+    fn observer(&self, _: Side) -> Option<Box<dyn Observer>> {
+        Some(Box::new(self.clone()))
+    }
+}
+
+impl Observer for ResetSignal {
+    fn observe(&mut self, _: Instant, observation: &Observation<'_>) {
+        if let Observation::PacketReceived { payload, .. } = observation
+            && payload
+                .frames()
+                .any(|frame| matches!(frame, Frame::ResetStream { .. }))
+        {
+            self.0.notify_one();
+        }
+    }
+}
 
 async fn answer(mut recv: RecvStream) -> Vec<u8> {
     recv.read_to_end(1000).await.unwrap()
@@ -26,10 +52,19 @@ async fn complete(send: &mut SendStream, rest: &[u8]) {
     send.finish().unwrap();
 }
 
-/// A server that answers every request with `content`, and tells the path of each.
+/// A server that answers every request with `content`, and logs the path of each.
 fn serve(
     content: &'static [u8],
     send_timeout: Duration,
+) -> (SocketAddr, Client, mpsc::UnboundedReceiver<String>) {
+    serve_observed(content, send_timeout, &ResetSignal::default())
+}
+
+/// The same, with a client that fires `resets`.
+fn serve_observed(
+    content: &'static [u8],
+    send_timeout: Duration,
+    resets: &ResetSignal,
 ) -> (SocketAddr, Client, mpsc::UnboundedReceiver<String>) {
     let certificate = DevCertificate::generate(["localhost"]).unwrap();
     let server = Server::builder()
@@ -60,7 +95,10 @@ fn serve(
         .trust_only([certificate.certificate_der()])
         .alpn([ALPN])
         // What is not read is not sent.
-        .transport(|transport| transport.stream_receive_window = 20_000_u64.into())
+        .transport(|transport| {
+            transport.stream_receive_window = 20_000_u64.into();
+            transport.observer = Some(Arc::new(resets.clone()));
+        })
         .build()
         .unwrap();
     (address, client, log)
@@ -99,7 +137,8 @@ async fn requests_beyond_the_limit_wait() {
 #[tokio::test]
 async fn a_response_that_nobody_takes_ends() {
     static LARGE: [u8; 20_000_000] = [7; 20_000_000];
-    let (address, client, _log) = serve(&LARGE, Duration::from_millis(500));
+    let resets = ResetSignal::default();
+    let (address, client, _log) = serve_observed(&LARGE, Duration::from_millis(500), &resets);
     let connection = client.connect_to(address, "localhost").await.unwrap();
     let (mut send, mut idle) = connection.open_bi().await.unwrap();
     complete(&mut send, &request("/x")).await;
@@ -110,8 +149,8 @@ async fn a_response_that_nobody_takes_ends() {
         read += chunk.len();
     }
     assert_eq!(read, LARGE.len());
-    // The connection's credit is free again; what the server gave up does not come.
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    // The server gives up the response of which nothing is read; the rest of it does not come.
+    resets.0.notified().await;
     let outcome = async {
         loop {
             match idle.read_chunk(1 << 20).await {
