@@ -1,4 +1,4 @@
-//! The laboratory: experiments as data, run on the real stack in virtual time.
+//! The laboratory: experiments as data, run with the real stack in virtual time.
 //!
 //! ```text
 //! scenario file --scenario--> Experiment = cases x repeats, claims, figures
@@ -8,15 +8,15 @@
 //!     all of it --report----> one HTML page
 //! ```
 //!
-//! - [`scenario`]: what an experiment is, and how it is read from a TOML file.
-//! - [`world`]: builds the network of one run, runs it, measures.
-//! - [`record`]: time series of a run.
+//! - [`scenario`]: the definition of an experiment, read from a TOML file.
+//! - [`world`]: builds and runs the network of one run, and measures.
+//! - [`mod@record`]: time series of a run.
 //! - [`run`]: every run of an experiment, on all cores.
-//! - [`store`]: rows on disk; work that was interrupted goes on.
-//! - [`claim`]: statements of a paper against rows.
+//! - [`store`]: rows on disk; interrupted work can be continued.
+//! - [`claim`]: evaluation of a paper's statements against rows.
 //! - [`report`]: figures and tables.
 //!
-//! The simulator is `swiftwater-sim`, the command line `swiftwater-cli`; neither is here.
+//! The simulator is `swiftwater-sim`, the command line is in `swiftwater-cli`.
 
 #![forbid(unsafe_code)]
 

@@ -335,12 +335,12 @@ fn sweeps() {
     let sweep = |lines: &str| dumbbell(lines, "");
     check(&sweep("[sweep]\na = \"x\"!"), &["list of values"]);
     check(&sweep("[sweep]\na = []!"), &["at least one"]);
-    check(&sweep("[sweep]\na = [1, 2, 1]!"), &["`1` is there twice"]);
+    check(&sweep("[sweep]\na = [1, 2, 1]!"), &["`1` is repeated"]);
     check(
         &sweep("[sweep]\na = [{ rtt = \"1ms\" }]!"),
         &["with a `label`"],
     );
-    check(&sweep("[sweep]\nseed = [1]!"), &["another meaning"]);
+    check(&sweep("[sweep]\nseed = [1]!"), &["reserved"]);
     check(&sweep("[sweep]\n\"a b\" = [1]!"), &["letters, digits"]);
     check(
         &sweep("[sweep]\na = [1]\n[[exclude]]\na = 2!"),
@@ -388,7 +388,7 @@ fn an_axis_that_changes_nothing() {
             "[sweep]\nbuffer = [\"1bdp\", \"2bdp\"]!",
             "buffer = \"1bdp\"",
         ),
-        &["axis `buffer` changes nothing", "${buffer}"],
+        &["axis `buffer` has no effect", "${buffer}"],
     );
 }
 
@@ -516,7 +516,7 @@ fn claims() {
         &claim(&format!(
             "where = {{ buffer = \"1bdp\", cc = \"cubic\" }}\ncompare = \"ratio\"\nagainst = {{ cc = \"cubic\" }}!{rest}"
         )),
-        &["the very same case and measure"],
+        &["the same case and measure"],
     );
     check(
         &claim(&format!(
@@ -557,7 +557,7 @@ fn figures() {
     );
     check(
         &figure("kind = \"line\"\nx = \"buffer\"\ny = \"jain\"\nseries = [\"buffer\"]!"),
-        &["another place"],
+        &["is used already"],
     );
     check(
         &figure("kind = \"line\"\nx = \"buffer\"\ny = \"jain\"\nof = \"x\"!"),

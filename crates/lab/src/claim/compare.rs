@@ -1,4 +1,4 @@
-//! One comparison: a number of the values of the repeats.
+//! A comparison: one number computed from the values of the repeats.
 
 use super::confidence::half_width;
 use super::select::Values;
@@ -9,9 +9,8 @@ use crate::scenario::Compare;
 pub(super) struct Compared {
     /// Of the means over repeats.
     pub(super) value: f64,
-    /// What each repeat adds to the value's error, with the mean zero: the value's confidence
-    /// interval is that of the mean of these. Repeats of both sides have the same seed, so that
-    /// what both have in common cancels.
+    /// Residuals of the repeats, with mean zero: the value's confidence interval is that of their
+    /// mean. Repeats of both sides have the same seed, so that what both have in common cancels.
     pub(super) residuals: Vec<f64>,
     /// The comparison within each repeat alone.
     pub(super) by_repeat: Vec<f64>,
@@ -63,7 +62,7 @@ pub(super) fn compare(how: &Compare, values: &Values) -> Option<Compared> {
     })
 }
 
-/// The mean; not a number of nothing.
+/// The mean; NaN of no values.
 pub(super) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }

@@ -1,4 +1,4 @@
-//! From a claim to its verdict.
+//! Evaluates claims to verdicts.
 
 use super::compare::compare;
 use super::select::{Missing, Rows};
@@ -12,9 +12,9 @@ use crate::store::Table;
 ///
 /// The value of a case is the mean of its repeats. Comparisons are made of these means, their
 /// confidence intervals of the differences within repeats, which have the same seed on both sides.
-/// Combinations that the experiment leaves out are no points; if a run of any other is missing there
-/// is no verdict. A claim fails if a run is there but had nothing to measure, such as the time of a
-/// convergence that never came, and if it divides by zero.
+/// Combinations that the experiment excludes are not points; if a run of any other is missing there
+/// is no verdict. A claim fails if a run exists but has no value, such as the convergence time
+/// without convergence, and if it divides by zero.
 pub fn evaluate(experiment: &Experiment, table: &Table) -> Vec<Verdict> {
     let rows = Rows::new(experiment, table);
     let claims = experiment.claims.iter();
@@ -115,7 +115,7 @@ fn nothing_to_measure(missing: &Missing) -> String {
     )
 }
 
-/// `first` is the place of one of `count` points, empty if there is but one.
+/// `first` is the position of one of `count` points, empty if there is only one.
 fn divided_by_zero(first: &str, count: usize) -> String {
     let what = "divided by zero: what it is compared with is 0";
     match (first, count) {
@@ -125,7 +125,7 @@ fn divided_by_zero(first: &str, count: usize) -> String {
     }
 }
 
-/// What passes, as text.
+/// The pass band, as text.
 fn band(test: &Test, unit: &str) -> String {
     let form = Form::of_result(test, unit);
     match (test.pass.min, test.pass.max) {

@@ -1,11 +1,11 @@
-//! Which rows a test needs.
+//! Selection of the rows that a test needs.
 
 use std::collections::BTreeMap;
 
 use crate::scenario::{Against, Compare, Experiment, Selection, Test};
 use crate::store::Table;
 
-/// Most runs that are named one by one.
+/// Most missing runs that are listed.
 const EXAMPLES: usize = 3;
 
 /// Rows by case and repeat.
@@ -16,11 +16,11 @@ pub(super) struct Rows<'a> {
     columns: BTreeMap<&'a str, usize>,
 }
 
-/// A combination of the labels of `each`, with the cases that make it.
+/// A combination of the labels of `each`, with its cases.
 pub(super) struct Point {
     /// Axis and label, in the order of `each`.
     pub(super) labels: Vec<(String, String)>,
-    /// Cases that are averaged, each with what it is compared with.
+    /// Averaged cases, each with the case that it is compared with.
     cells: Vec<(usize, Option<usize>)>,
 }
 
@@ -32,16 +32,16 @@ pub(super) struct Values {
     pub(super) others: Option<Vec<f64>>,
 }
 
-/// What a test lacks.
+/// Data that a test lacks.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct Missing {
     /// Runs (a measure of a run each) that are needed.
     pub(super) needed: usize,
-    /// Of these, runs that are not there.
+    /// Of these, runs that do not exist.
     pub(super) absent: usize,
-    /// Of these, runs that are there without a value.
+    /// Of these, runs without a value.
     pub(super) empty: usize,
-    /// The first few of these, in words.
+    /// The first few of these, as text.
     pub(super) examples: Vec<String>,
 }
 
@@ -64,8 +64,8 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The points of a test, without those that the experiment has no cases for: combinations that
-    /// are left out, or labels that the short form doesn't have.
+    /// The points of a test, without those for which the experiment has no cases: excluded
+    /// combinations, or labels that the short form doesn't have.
     pub(super) fn points(&self, test: &Test) -> Vec<Point> {
         let against = against(&test.compare);
         self.combinations(&test.each)
@@ -93,7 +93,7 @@ impl<'a> Rows<'a> {
             .collect()
     }
 
-    /// The values of a point, or `None` if some are missing, which `missing` then counts.
+    /// The values of a point, or `None` if some are missing, which are recorded in `missing`.
     pub(super) fn values(
         &self,
         test: &Test,
@@ -168,7 +168,7 @@ impl<'a> Rows<'a> {
         self.cases.get(labels.as_slice()).copied()
     }
 
-    /// Every combination of the labels of some axes; one, of nothing, for no axes.
+    /// Every combination of the labels of some axes; a single empty one for no axes.
     fn combinations(&self, axes: &[String]) -> Vec<Vec<(String, String)>> {
         let mut all = vec![Vec::new()];
         for name in axes {

@@ -1,4 +1,4 @@
-//! What becomes of the points over which a comparison is repeated.
+//! Reduction of the points over which a comparison is repeated.
 
 use super::compare::{Compared, mean};
 use super::confidence::half_width;
@@ -6,19 +6,19 @@ use super::select::Point;
 use super::text::Form;
 use crate::scenario::{Band, Take, Test, number_of_label};
 
-/// The one number of a test.
+/// The result of a test.
 pub(super) struct Taken {
-    /// `None` if there is no such number, as where a threshold is never reached.
+    /// `None` if there is no such number, for instance if a threshold is never reached.
     pub(super) value: Option<f64>,
     pub(super) margin: Option<f64>,
     pub(super) passes: bool,
-    /// Which point decided.
+    /// The point that decided.
     pub(super) detail: String,
-    /// Of the number, where it isn't that of the comparison.
+    /// Format of the number, if it differs from that of the comparison.
     pub(super) unit: String,
 }
 
-/// Takes the points together; there must be at least one.
+/// Reduces the points; there must be at least one.
 pub(super) fn take(test: &Test, points: &[(Point, Compared)]) -> Taken {
     match test.take {
         Take::All => all(test.pass, points),
@@ -30,7 +30,7 @@ pub(super) fn take(test: &Test, points: &[(Point, Compared)]) -> Taken {
     }
 }
 
-/// How far inside the band a value lies; negative outside.
+/// Distance of a value inside the band; negative outside.
 fn slack(band: Band, value: f64) -> f64 {
     if value.is_nan() {
         return f64::NEG_INFINITY;
@@ -62,7 +62,7 @@ fn all(band: Band, points: &[(Point, Compared)]) -> Taken {
     }
 }
 
-/// What to say of a single point.
+/// Description of a single point.
 fn alone(point: &Point, compared: &Compared) -> String {
     let repeats = match compared.by_repeat.len() {
         1 => "one run".to_owned(),
@@ -80,7 +80,7 @@ fn extreme(
     word: &str,
     is_before: fn(f64, f64) -> bool,
 ) -> Taken {
-    // A value that isn't a number is the worst: it must not hide behind others.
+    // A value that isn't a number is the worst, so that it is not hidden by others.
     let chosen = first_best(points, |a, b| {
         !b.is_nan() && (a.is_nan() || is_before(a, b))
     });
@@ -94,7 +94,7 @@ fn extreme(
     }
 }
 
-/// The index of the first point that none is before.
+/// The index of the first minimal point.
 fn first_best(points: &[(Point, Compared)], is_before: impl Fn(f64, f64) -> bool) -> usize {
     let values = points.iter().map(|(_, compared)| compared.value);
     values
@@ -143,7 +143,7 @@ fn first(
     let mut order: Vec<usize> = (0..points.len()).collect();
     order.sort_by(|a, b| number(*a).total_cmp(&number(*b)));
 
-    // Where, interpolated, and the two points around it.
+    // The interpolated position, and the two points around it.
     let crossing = |values: &dyn Fn(usize) -> f64| {
         let place = order.iter().position(|index| reaches(values(*index)))?;
         let there = order[place];
@@ -191,7 +191,7 @@ fn first(
     }
 }
 
-/// What all labels have after their number, if it is the same.
+/// The common text after the number of all labels, if there is one.
 fn unit(labels: &[&str]) -> String {
     let after = |label: &str| {
         label
@@ -202,7 +202,7 @@ fn unit(labels: &[&str]) -> String {
         return String::new();
     };
     let same = labels.iter().all(|label| after(label) == first);
-    // What is left of `1e-6` is no unit.
+    // The rest of `1e-6` is not a unit.
     let plain = first
         .chars()
         .all(|c| c.is_alphabetic() || c == '%' || c == ' ');

@@ -1,8 +1,8 @@
-//! Numbers as papers write them.
+//! Formatting of numbers as in papers.
 
 use crate::scenario::{Compare, Take, Test};
 
-/// In what form a test's numbers are written.
+/// The format of a test's numbers.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Form {
     /// `36.2`, with a unit if there is one.
@@ -16,7 +16,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// That of the comparison at one point.
+    /// The format of the comparison at one point.
     pub(super) fn of_points(test: &Test) -> Self {
         match test.compare {
             Compare::Value => Self::Plain(String::new()),
@@ -26,7 +26,7 @@ impl Form {
         }
     }
 
-    /// That of the result; `unit` is that of the axis along which `first_...` looks.
+    /// The format of the result; `unit` is that of the axis that `first_...` searches.
     pub(super) fn of_result(test: &Test, unit: &str) -> Self {
         match test.take {
             Take::FirstAtLeast(_) | Take::FirstAtMost(_) => Self::Plain(unit.to_owned()),
@@ -34,7 +34,7 @@ impl Form {
         }
     }
 
-    /// A measured number, with half its confidence interval if that is known.
+    /// A measured number, with half its confidence interval if known.
     pub(super) fn measured(&self, value: f64, margin: Option<f64>) -> String {
         let scale = self.scale();
         let (value, margin) = (value * scale, margin.map(|margin| margin * scale));
@@ -54,7 +54,7 @@ impl Form {
                 .max(usize::from(value.abs() < 100.0) * 2),
             Self::Plain(_) | Self::Signed => decimals(value, 3),
         };
-        // A small margin is shown rather than a zero, unless it is nothing but rounding.
+        // A small margin is shown rather than rounded to zero, unless it is only rounding error.
         let places = match margin {
             Some(margin) if margin > 1e-6 * value.abs() => {
                 places.max(decimals(margin, 1)).min(places + 2)
@@ -69,9 +69,9 @@ impl Form {
         }
     }
 
-    /// A number that someone wrote, such as the end of a band.
+    /// A number from the scenario, such as the end of a band.
     pub(super) fn given(&self, value: f64) -> String {
-        // Multiplying by 100 may add a last digit that nobody wrote.
+        // Multiplying by 100 may add an artificial last digit.
         let value = value * self.scale();
         let text = format!("{value:.9}");
         let text = text.trim_end_matches('0').trim_end_matches('.');
@@ -98,7 +98,7 @@ impl Form {
     }
 }
 
-/// How many decimals show so many digits of a number; at most 9.
+/// Decimals required for the given number of digits; at most 9.
 fn decimals(value: f64, digits: i32) -> usize {
     if value == 0.0 || !value.is_finite() {
         return 0;

@@ -7,27 +7,27 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use recorder::Recorder;
 
-/// Everything recorded in one run.
+/// All recorded data of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
     /// One for each flow (each member of a group); one for all of a group of Poisson transfers.
     pub flows: Vec<FlowSeries>,
-    /// One for each link between routers, towards higher routers.
+    /// One for each link between routers, in the direction to higher routers.
     pub links: Vec<LinkSeries>,
 }
 
 /// Time series of one flow, while it has a connection that is open.
 ///
 /// Of a group of Poisson transfers, which has many connections at once, windows, rates and bytes are
-/// summed over the open ones, round-trip times averaged; threshold, state and what `recovery` reckons
-/// with are absent.
+/// summed over the open ones, round-trip times averaged; threshold, state and the values of
+/// `recovery` are absent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowSeries {
-    /// Name of its group.
+    /// Name of the group.
     pub group: String,
-    /// Which of the group, from 0.
+    /// Index of the member, from 0.
     pub member: u32,
-    /// In the order of time.
+    /// In order of time.
     pub points: Vec<FlowPoint>,
 }
 
@@ -40,7 +40,7 @@ pub struct FlowPoint {
     pub cwnd_bytes: u64,
     /// Slow-start threshold, if any.
     pub ssthresh_bytes: Option<u64>,
-    /// Pacing rate in force, Mbit/s, if any.
+    /// Pacing rate, Mbit/s, if any.
     pub pacing_mbps: Option<f64>,
     /// `smoothed_rtt`, milliseconds; 0 before the first sample.
     pub smoothed_rtt_ms: f64,
@@ -56,11 +56,12 @@ pub struct FlowPoint {
     pub goodput_mbps: f64,
     /// State of the congestion controller.
     pub state: String,
-    /// Replicas that the flow's `recovery` grants each lost datum; absent before its first decision.
+    /// Replicas that the flow's `recovery` permits for each lost data range; absent before its first
+    /// decision.
     pub redundancy_level: Option<f64>,
-    /// Loss rate that it reckons with, 0 to 1.
+    /// Loss rate that it uses, 0 to 1.
     pub loss_rate: Option<f64>,
-    /// Time to detect a loss that it reckons with, milliseconds.
+    /// Loss detection time that it uses, milliseconds.
     pub detection_time_ms: Option<f64>,
 }
 
@@ -69,7 +70,7 @@ pub struct FlowPoint {
 pub struct LinkSeries {
     /// Its name.
     pub link: String,
-    /// In the order of time.
+    /// In order of time.
     pub points: Vec<LinkPoint>,
 }
 
@@ -80,7 +81,7 @@ pub struct LinkPoint {
     pub t_s: f64,
     /// Queue, the packet in service included.
     pub queue_bytes: u64,
-    /// Packets dropped by the queue so far, because it was full or as its discipline decided.
+    /// Packets dropped by the queue so far, because it was full or by its discipline.
     pub dropped_packets: u64,
     /// Packets marked CE so far.
     pub marked_packets: u64,
@@ -93,10 +94,10 @@ pub struct LinkPoint {
 pub struct Sample {
     /// Name of the group.
     pub group: String,
-    /// When it began, seconds since the start of the run.
+    /// Start, seconds since the start of the run.
     pub start_s: f64,
     /// Bytes.
     pub size_bytes: u64,
-    /// How long it took, milliseconds; `None` if it did not end.
+    /// Duration, milliseconds; `None` if it did not end.
     pub duration_ms: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! Looks at flows and links at fixed intervals.
+//! Samples flows and links at fixed intervals.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use super::{FlowPoint, FlowSeries, LinkPoint, LinkSeries, Series};
 use crate::scenario::Setup;
 use crate::world::Group;
 
-/// What was seen so far.
+/// Data recorded so far.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     flows: Vec<Flow>,
@@ -143,7 +143,7 @@ fn point(network: &Network, group: &Group<'_>, senders: Range<usize>) -> Option<
     (count > 0).then_some(point)
 }
 
-/// Notes what the re-injector of a connection reckons with, once it has decided anything.
+/// Records the values of the re-injector of a connection, once it has decided anything.
 fn add_recovery(point: &mut FlowPoint, report: &ReinjectorReport) {
     if report.decisions > 0 {
         point.redundancy_level = Some(f64::from(report.redundancy_level));

@@ -34,7 +34,7 @@ pub(super) fn measures(experiment: &Experiment) -> Vec<&str> {
     names
 }
 
-/// The table, folded up.
+/// The table, collapsed.
 pub(super) fn table(experiment: &Experiment, means: &Means<'_>) -> String {
     let measures = measures(experiment);
     let mut out = format!(

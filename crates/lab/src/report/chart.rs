@@ -1,13 +1,13 @@
-//! Line charts as SVG, for pages that are small and need no script: panels below each other over one
-//! x axis, each with curves and bands. Colours are those of `page.css`, which follow the reader's
-//! colour scheme. Figures of experiments are drawn by plotly.js (`figures`), not here.
+//! Line charts as SVG, for small pages without scripts: panels stacked over one x axis, each with
+//! curves and bands. Colours are those of `page.css`, which follow the reader's colour scheme.
+//! Figures of experiments are drawn by plotly.js (`figures`).
 
 use std::fmt::Write as _;
 
 use super::html::escape;
 use super::number::short;
 
-/// Colours that `page.css` has for curves, told apart with any kind of colour vision.
+/// Colours that `page.css` has for curves, distinguishable with any kind of colour vision.
 pub(super) const COLOURS: usize = 6;
 
 /// Width of a chart in SVG user units, which are pixels unless the page is narrower.
@@ -19,34 +19,34 @@ const RIGHT: f64 = 16.0;
 const GAP: f64 = 34.0;
 const X_AXIS: f64 = 48.0;
 
-/// Bands are at least this wide, so that short ones can be seen.
+/// Minimum width of bands, so that short ones are visible.
 const MIN_BAND: f64 = 3.0;
 
-/// Labelled values on an axis, about.
+/// Approximate number of labelled values on an axis.
 const X_TICKS: f64 = 10.0;
 const Y_TICKS: f64 = 4.0;
 
 /// A chart: panels over one x axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chart {
-    /// What the x axis shows, with its unit.
+    /// Label of the x axis, with its unit.
     pub x: String,
     /// From top to bottom.
     pub panels: Vec<Panel>,
 }
 
-/// Curves and bands over a y axis of their own, which begins at zero.
+/// Curves and bands over a separate y axis, which starts at zero.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Panel {
-    /// What is above the panel; may be empty.
+    /// Title above the panel; may be empty.
     pub title: String,
-    /// What the y axis shows, with its unit.
+    /// Label of the y axis, with its unit.
     pub y: String,
-    /// Where the y axis ends at least; `None`: at the largest value.
+    /// Least upper end of the y axis; `None`: the largest value.
     pub y_end: Option<f64>,
     /// Height in pixels, without title and axis.
     pub height: u32,
-    /// Drawn in this order.
+    /// In drawing order.
     pub curves: Vec<Curve>,
     /// Spans of x, drawn behind the curves over the whole height.
     pub bands: Vec<Band>,
@@ -57,15 +57,15 @@ pub struct Panel {
 pub struct Curve {
     /// Its name in the legend.
     pub name: String,
-    /// Which of the colours; after the last they begin again.
+    /// Index of its colour; the colours repeat.
     pub colour: usize,
-    /// How points are joined.
+    /// How points are connected.
     pub shape: Shape,
-    /// In the order in which they are joined.
+    /// In order of connection.
     pub points: Vec<(f64, f64)>,
 }
 
-/// How the points of a curve are joined.
+/// How the points of a curve are connected.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Shape {
     /// By straight lines.
@@ -77,11 +77,11 @@ pub enum Shape {
 /// A marked span of x.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Band {
-    /// Where it begins.
+    /// Start.
     pub from: f64,
-    /// Where it ends.
+    /// End.
     pub to: f64,
-    /// What a reader who points at it is shown.
+    /// Tooltip.
     pub note: String,
 }
 
@@ -114,7 +114,7 @@ impl Chart {
         bands.map(|band| band.to)
     }
 
-    /// The names of the curves, each once; none if they all have the same.
+    /// The names of the curves, each once; none if they are all the same.
     fn legend(&self) -> String {
         let mut entries: Vec<(&str, usize)> = Vec::new();
         for curve in self.panels.iter().flat_map(|panel| &panel.curves) {
@@ -212,7 +212,7 @@ impl Curve {
         let finite = |point: &&(f64, f64)| point.0.is_finite() && point.1.is_finite();
         for (place, point) in self.points.iter().filter(finite).enumerate() {
             let (x, y) = (x(point.0), y(point.1));
-            // Writing to a string doesn't fail.
+            // Writing to a string can't fail.
             let _ = match (place, self.shape) {
                 (0, _) => write!(path, "M{x:.1} {y:.1}"),
                 (_, Shape::Line) => write!(path, "L{x:.1} {y:.1}"),
@@ -238,7 +238,7 @@ impl Scale {
         }
     }
 
-    /// Where a value is on the x axis.
+    /// Position of a value on the x axis.
     fn x(self, value: f64) -> f64 {
         LEFT + (WIDTH - LEFT - RIGHT) * (value / self.end).clamp(0.0, 1.0)
     }

@@ -1,4 +1,4 @@
-//! What a report is made of, as plain data, and which files have to be read for it.
+//! The data of a report, and the files that have to be read for it.
 
 use std::collections::BTreeSet;
 
@@ -8,29 +8,29 @@ use crate::record::{Sample, Series};
 use crate::scenario::{Experiment, FigureKind, Run};
 use crate::store::Table;
 
-/// Everything that a page shows.
+/// All data of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct ReportData<'a> {
-    /// What was run.
+    /// The experiment.
     pub experiment: &'a Experiment,
-    /// Its rows, perhaps not all of them yet.
+    /// Its rows, possibly incomplete.
     pub table: &'a Table,
     /// Time series of the runs of [`Needs::series`] that are finished.
     pub series: &'a [(Run, Series)],
     /// Samples of the runs of [`Needs::samples`] that are finished.
     pub samples: &'a [(Run, Vec<Sample>)],
-    /// How the claims fared.
+    /// The verdicts.
     pub verdicts: &'a [Verdict],
-    /// Where the rows come from.
+    /// Origin of the rows.
     pub origin: &'a Origin,
 }
 
-/// Where rows come from. What is unknown is left out of the page.
+/// Origin of rows. Unknown values are left out of the page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Origin {
-    /// Command that was given; by default the plain one is shown.
+    /// The command; by default the plain one is shown.
     pub command: Option<String>,
-    /// Version of the program that made the rows.
+    /// Version of the program that produced the rows.
     pub version: Option<String>,
     /// Seconds that the runs took on the wall clock, summed over runs (not over cores).
     pub wall_s: Option<f64>,
@@ -38,7 +38,7 @@ pub struct Origin {
     pub simulated_s: Option<f64>,
 }
 
-/// Runs of which more than the row is needed, in order, each once.
+/// Runs for which more than the row is needed, in order, each once.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Needs {
     /// Time series: the first repeat of the cases shown over time.
@@ -47,7 +47,7 @@ pub struct Needs {
     pub samples: Vec<Run>,
 }
 
-/// Which runs' time series and samples the figures of `experiment` show.
+/// The runs whose time series and samples the figures of `experiment` show.
 pub fn needs(experiment: &Experiment) -> Needs {
     let mut over_time = BTreeSet::new();
     let mut sampled = BTreeSet::new();

@@ -1,10 +1,10 @@
-//! Text into HTML: escaping, paragraphs, JSON inside a page. No page is put together here.
+//! Text into HTML: escaping, paragraphs, JSON inside a page. Pages are assembled elsewhere.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// Text as it may stand between tags and in quoted attributes.
+/// Text escaped for use between tags and in quoted attributes.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -20,15 +20,15 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// Text as plotly.js may show it: plotly.js reads a few tags and entities in titles, names and
-/// labels, so that these three must not be there raw.
+/// Text escaped for plotly.js, which interprets a few tags and entities in titles, names and
+/// labels.
 pub(super) fn plot_text(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
 }
 
-/// JSON that can't end the script element around it.
+/// JSON that can't end the surrounding script element.
 pub(super) fn json(value: &Value) -> String {
     value
         .to_string()
@@ -37,7 +37,7 @@ pub(super) fn json(value: &Value) -> String {
         .replace('&', "\\u0026")
 }
 
-/// Paragraphs, divided by empty lines.
+/// Paragraphs, separated by empty lines.
 pub(super) fn paragraphs(text: &str) -> String {
     let mut out = String::new();
     let mut open = String::new();
@@ -53,7 +53,7 @@ pub(super) fn paragraphs(text: &str) -> String {
     out
 }
 
-/// A whole page. `style` and `scripts` are of this crate or plotly.js, not of files.
+/// A whole page. `style` and `scripts` come from this crate or plotly.js, not from files.
 pub(super) fn document(title: &str, scripts: &str, body: &str) -> String {
     let title = escape(title);
     let style = include_str!("page.css");

@@ -1,4 +1,4 @@
-//! The page that lists the experiments of a collection.
+//! The index page of the experiments of a collection.
 
 use std::fmt::{self, Write as _};
 
@@ -6,7 +6,7 @@ use super::html::{document, escape};
 use crate::claim::{Outcome, Verdict};
 use crate::scenario::Experiment;
 
-/// How many claims fared how.
+/// Number of claims per outcome.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Counts {
     /// Failed.
@@ -44,8 +44,8 @@ impl Counts {
 }
 
 impl Counts {
-    /// Counts of a short form, which says nothing about the paper: `smoke run: 14 claims inside their
-    /// bands, 2 outside, 5 without data, 1 not testable; its verdicts are not results`.
+    /// Counts of a short form, which are not results about the paper: `smoke run: 14 claims inside
+    /// their bands, 2 outside, 5 without data, 1 not testable; its verdicts are not results`.
     pub fn smoke(&self) -> String {
         format!(
             "smoke run: {} claims inside their bands, {} outside, {} without data, {} not testable; its \
@@ -66,24 +66,24 @@ impl fmt::Display for Counts {
     }
 }
 
-/// One experiment of the list.
+/// An entry of the list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IndexEntry {
     /// [`Experiment::name`].
     pub name: String,
     /// Its title.
     pub title: String,
-    /// Where it comes from.
+    /// Its source.
     pub source: String,
     /// True if rows are of the short form.
     pub quick: bool,
-    /// Rows there are.
+    /// Existing rows.
     pub rows: usize,
-    /// Rows there should be.
+    /// Expected rows.
     pub expected: usize,
-    /// How its claims fared.
+    /// Its counts of verdicts.
     pub counts: Counts,
-    /// Where its page is, relative to the index: `e3/report.html`.
+    /// Path of its page, relative to the index: `e3/report.html`.
     pub link: String,
 }
 
@@ -108,7 +108,7 @@ impl IndexEntry {
     }
 }
 
-/// What a reader of results of a short form should know first.
+/// Introductory note for results of a short form.
 pub(super) const SMOKE: &str = "Shorter runs, fewer repeats or fewer cases than the full experiment: \
     they show that everything runs, not whether the claims hold. A claim has no data here if the short \
     form leaves out its cases. Without --quick the experiment is run in full.";
@@ -155,7 +155,7 @@ fn row(entry: &IndexEntry) -> String {
         Counts { no_data: 1.., .. } => "no-data",
         _ => "pass",
     };
-    // Names have no scheme, so that a link stays within the folder of results.
+    // Names have no URI scheme, so that a link stays within the folder of results.
     let link = if entry.link.contains(':') {
         "#"
     } else {

@@ -7,8 +7,8 @@ use super::verdicts::{here, in_order, smoke_word, word};
 use crate::claim::Verdict;
 use crate::scenario::Experiment;
 
-/// A heading, a line of counts and a table of the verdicts, misses first. Text of files can't break
-/// out of its cell.
+/// A heading, a line of counts and a table of the verdicts, failed ones first. Text of files is
+/// escaped for its cell.
 pub fn markdown(experiment: &Experiment, verdicts: &[Verdict]) -> String {
     let mut out = String::new();
     let quick = if experiment.quick {
@@ -58,7 +58,7 @@ pub fn markdown(experiment: &Experiment, verdicts: &[Verdict]) -> String {
     out
 }
 
-/// Text on one line in which nothing ends the cell or starts a tag.
+/// Text on one line, escaped so that it neither ends the cell nor starts a tag.
 fn cell(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words

@@ -1,5 +1,5 @@
-//! The report of an experiment: one HTML page that opens without a network, an index page of a
-//! collection, and the verdicts as Markdown.
+//! The report of an experiment: one self-contained HTML page, an index page of a collection, and
+//! the verdicts as Markdown.
 //!
 //! ```text
 //! Experiment --needs-----> runs whose time series and samples the figures show
@@ -9,8 +9,8 @@
 //! Sheet      --chart-----> pages of results that come from no scenario, drawn as SVG
 //! ```
 //!
-//! Pages hold text of files (titles, labels, notes), all of it escaped in `html.rs`. Files are read
-//! through [`Results`](crate::store::Results) only; nothing is written, and nothing judged: verdicts
+//! Pages contain text of files (titles, labels, notes), all of it escaped in `html.rs`. Files are
+//! read through [`Results`](crate::store::Results) only; nothing is written or evaluated: verdicts
 //! come from [`claim`](crate::claim).
 
 mod cases;
@@ -40,7 +40,7 @@ pub use stored::{command, render};
 
 use crate::store::StoreError;
 
-/// A report that could not be made.
+/// Why a report could not be generated.
 #[derive(Debug, Error)]
 pub enum ReportError {
     /// Results could not be read.
@@ -51,7 +51,7 @@ pub enum ReportError {
     Figure {
         /// The figure's id.
         figure: String,
-        /// Why.
+        /// The cause.
         source: serde_json::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! Labels as places on an axis, and numbers as text.
+//! Labels as positions on an axis, and numbers as text.
 
 use crate::scenario::number_and_unit;
 
@@ -9,7 +9,7 @@ const UNITS: [&[(&str, f64)]; 3] = [
     &[("b", 1.0), ("kb", 1e3), ("mb", 1e6), ("gb", 1e9)],
 ];
 
-/// How often `unit` has `base` in it; `None` if they measure different things.
+/// The ratio of `unit` to `base`; `None` if they have different dimensions.
 fn factor(unit: &str, base: &str) -> Option<f64> {
     if unit == base {
         return Some(1.0);
@@ -21,8 +21,8 @@ fn factor(unit: &str, base: &str) -> Option<f64> {
     })
 }
 
-/// Where the labels of an axis lie, in the unit of the first, which is returned too. `None` if a
-/// label has no number or another dimension: then they can only stand side by side.
+/// Positions of the labels of an axis, in the unit of the first, which is also returned. `None` if
+/// a label has no number or another dimension: then they are equally spaced.
 pub(super) fn positions(labels: &[String]) -> Option<(Vec<f64>, String)> {
     let numbers: Vec<(f64, &str)> = labels
         .iter()
@@ -36,7 +36,7 @@ pub(super) fn positions(labels: &[String]) -> Option<(Vec<f64>, String)> {
     Some((values, unit))
 }
 
-/// A number for people: four significant digits, no needless zeros.
+/// A number with four significant digits, without trailing zeros.
 pub(super) fn short(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return format!("{value}");

@@ -1,4 +1,4 @@
-//! The page of an experiment, put together.
+//! Assembles the page of an experiment.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,8 +14,8 @@ use super::statistics::Means;
 use super::{ReportError, cases, verdicts};
 use crate::scenario::{Experiment, Figure};
 
-/// The page: verdicts, figures, cases, how it was run. It needs no other file, but links to
-/// `rows.csv` and the other results beside it.
+/// The page: verdicts, figures, cases, origin. It is self-contained, and links to `rows.csv` and
+/// the other results in its folder.
 pub fn render_data(data: &ReportData<'_>) -> Result<String, ReportError> {
     let experiment = data.experiment;
     let means = Means::new(experiment, data.table);
@@ -79,7 +79,7 @@ fn head(data: &ReportData<'_>) -> String {
     out
 }
 
-/// Writes all figures; true if there is a plot among them.
+/// Writes all figures; true if one has a plot.
 fn figures(
     body: &mut String,
     data: &ReportData<'_>,
@@ -146,7 +146,7 @@ fn write_figure(
     body.push_str("</figure>\n");
 }
 
-/// A caption in which the ids of claims lead to their verdicts.
+/// A caption in which the ids of claims are links to their verdicts.
 fn link_claims(caption: &str, data: &ReportData<'_>) -> String {
     let in_word = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_');
     let mut out = String::new();

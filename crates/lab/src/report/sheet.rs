@@ -1,32 +1,31 @@
-//! A page put together piece by piece, for results that come from no scenario. It looks like the
-//! report of an experiment and, like it, opens without a network. Its charts are SVG: it needs no script
-//! and stays small.
+//! An HTML page for results without a scenario, in the style of the report of an experiment. Its charts
+//! are SVG: it is self-contained, small and needs no script.
 
 use std::fmt::Write as _;
 
 use super::chart::Chart;
 use super::html::{document, escape};
 
-/// A page in the making. All text is escaped here.
+/// A page under construction. All text is escaped here.
 #[derive(Clone, Debug)]
 pub struct Sheet {
     title: String,
     body: String,
 }
 
-/// What a reader should see first of one of several things that are compared.
+/// Headline values of one of several compared things.
 #[derive(Clone, Debug)]
 pub struct Headline<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its colour in charts ([`Curve::colour`](super::Curve::colour)).
     pub colour: usize,
-    /// Values with what they are.
+    /// Values with their labels.
     pub values: Vec<(String, &'static str)>,
 }
 
 impl Sheet {
-    /// A page with this title and nothing else.
+    /// A page with this title and no content.
     pub fn new(title: &str) -> Self {
         Self {
             title: title.to_owned(),
@@ -34,7 +33,7 @@ impl Sheet {
         }
     }
 
-    /// Begins a section.
+    /// Starts a section.
     pub fn heading(&mut self, text: &str) {
         let _ = writeln!(self.body, "<h2>{}</h2>", escape(text));
     }
@@ -44,12 +43,12 @@ impl Sheet {
         let _ = writeln!(self.body, "<p>{}</p>", escape(text));
     }
 
-    /// Adds a paragraph that nobody should miss.
+    /// Adds a highlighted paragraph.
     pub fn banner(&mut self, text: &str) {
         let _ = writeln!(self.body, "<p class=\"banner\">{}</p>", escape(text));
     }
 
-    /// Adds a table; all columns but the first hold numbers.
+    /// Adds a table; all columns except the first hold numbers.
     pub fn table<'a>(
         &mut self,
         titles: impl IntoIterator<Item = &'a str>,
@@ -83,7 +82,7 @@ impl Sheet {
         );
     }
 
-    /// Adds figures that should be seen first, side by side: for each name, values with what they are.
+    /// Adds headline values, side by side: for each name, values with their labels.
     pub fn headlines<'a>(&mut self, headlines: impl IntoIterator<Item = Headline<'a>>) {
         self.body.push_str("<div class=\"headlines\">\n");
         for headline in headlines {
@@ -106,7 +105,7 @@ impl Sheet {
         self.body.push_str("</div>\n");
     }
 
-    /// Adds a list of names and what belongs to them.
+    /// Adds a list of names with descriptions.
     pub fn facts<'a>(&mut self, facts: impl IntoIterator<Item = (&'a str, String)>) {
         self.body.push_str("<dl>\n");
         for (name, fact) in facts {

@@ -1,4 +1,4 @@
-//! Means over repeats, and how far the repeats lie apart.
+//! Means over repeats, and their spread.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use crate::claim::half_width;
 use crate::scenario::Experiment;
 use crate::store::{Row, Table};
 
-/// What the error bars of an experiment's figures show.
+/// Meaning of the error bars of an experiment's figures.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ErrorBars {
-    /// Nothing: one repeat.
+    /// None: one repeat.
     None,
     /// Smallest to largest repeat: 2 to 4 repeats.
     Range,
@@ -18,7 +18,7 @@ pub enum ErrorBars {
 }
 
 impl ErrorBars {
-    /// What is shown for so many repeats.
+    /// The kind for so many repeats.
     pub fn of(repeats: u32) -> Self {
         match repeats {
             0 | 1 => Self::None,
@@ -27,7 +27,7 @@ impl ErrorBars {
         }
     }
 
-    /// What the bars show, for the text below a figure.
+    /// Description of the bars, for the text below a figure.
     pub fn describe(self) -> Option<&'static str> {
         match self {
             Self::None => None,
@@ -37,7 +37,7 @@ impl ErrorBars {
     }
 }
 
-/// One measure at one place.
+/// One measure at one position.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Point {
     /// Mean over repeats of each case, then over cases; `None` if a case has no value.
@@ -59,7 +59,7 @@ pub struct Means<'a> {
 }
 
 impl<'a> Means<'a> {
-    /// Sorts the rows; those of cases that the experiment doesn't have are left out.
+    /// Sorts the rows; rows of unknown cases are left out.
     pub fn new(experiment: &Experiment, table: &'a Table) -> Self {
         let mut by_case: BTreeMap<usize, Vec<&Row>> = BTreeMap::new();
         for row in &table.rows {
@@ -74,7 +74,7 @@ impl<'a> Means<'a> {
         }
     }
 
-    /// What the error bars show.
+    /// Meaning of the error bars.
     pub fn bars(&self) -> ErrorBars {
         self.bars
     }
@@ -84,7 +84,7 @@ impl<'a> Means<'a> {
         self.table.measures.iter().position(|name| name == measure)
     }
 
-    /// Repeats there are of a case.
+    /// Number of repeats of a case.
     pub fn repeats(&self, case: usize) -> usize {
         self.by_case.get(&case).map_or(0, Vec::len)
     }

@@ -9,8 +9,8 @@ use crate::claim::Verdict;
 use crate::scenario::Experiment;
 use crate::store::{Manifest, Results};
 
-/// The page of `results`, which are those of `experiment`. Of time series and samples only those
-/// are read that figures show.
+/// The page of `results`, which are those of `experiment`. Only time series and samples that
+/// figures show are read.
 pub fn render(
     experiment: &Experiment,
     results: &Results,
@@ -50,7 +50,7 @@ fn origin(results: &Results) -> Origin {
     }
 }
 
-/// The command that asks for the same again; `None` if it is not known.
+/// The command that runs the same again; `None` if it is unknown.
 pub fn command(manifest: &Manifest) -> Option<String> {
     let origin = manifest.origin.as_ref()?;
     let mut out = format!("swiftwater lab run {}", quoted(&origin.scenario));
@@ -78,7 +78,7 @@ pub fn command(manifest: &Manifest) -> Option<String> {
     Some(out)
 }
 
-/// A word as a shell takes it.
+/// A word, quoted for a shell.
 fn quoted(word: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=,:%".contains(letter);
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,4 +1,4 @@
-//! Verdicts in the order in which they should be read, and their table.
+//! Verdicts in reading order, and their table.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use super::html::escape;
 use super::number::short;
 use crate::claim::{Outcome, Verdict};
 
-/// In words.
+/// The outcome as text.
 pub(super) fn word(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Fail => "FAIL",
@@ -25,7 +25,7 @@ pub(super) fn smoke_word(outcome: Outcome) -> &'static str {
     }
 }
 
-/// Name of the style of its row.
+/// CSS class of its row.
 fn class(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Fail => "fail",
@@ -47,7 +47,7 @@ pub(super) fn in_order(verdicts: &[Verdict]) -> Vec<&Verdict> {
     ordered
 }
 
-/// What was measured, with its margin in the same form. Fractions that are shown as percentages
+/// The measured value, with its margin in the same format. Fractions that are shown as percentages
 /// have margins in percentage points.
 pub(super) fn here(verdict: &Verdict) -> String {
     match verdict.margin {
@@ -62,7 +62,7 @@ pub(super) fn here(verdict: &Verdict) -> String {
     }
 }
 
-/// The table of a page; `quick` for the short form, whose verdicts are shown as what they are.
+/// The table of a page; `quick` for the short form, whose verdicts are marked accordingly.
 pub(super) fn table(verdicts: &[Verdict], quick: bool) -> String {
     if verdicts.is_empty() {
         return "<p>This experiment makes no claims.</p>\n".to_owned();

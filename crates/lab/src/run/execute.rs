@@ -15,14 +15,14 @@ use crate::scenario::{Experiment, Run, Setup};
 use crate::store::{Results, StoreError};
 use crate::world::{self, Outcome, RunError};
 
-/// How often the watcher is called while nothing ends.
+/// Interval of calls of the watcher while no run ends.
 const TICK: Duration = Duration::from_millis(200);
 
-/// What does a run: [`world::simulate`], or a stand-in for it in tests.
+/// Performs a run: [`world::simulate`], or a replacement in tests.
 pub type Simulate<'a> = dyn Fn(&Setup, u64) -> Result<Outcome, RunError> + Sync + 'a;
 
-/// Does the runs of `experiment` that `results` lacks, in the order of [`Experiment::runs`], and
-/// keeps each when it ends. When all are through, the rows are put in that order.
+/// Performs the runs of `experiment` that `results` lacks, in the order of [`Experiment::runs`],
+/// and stores each when it ends. At the end the rows are sorted in that order.
 pub fn execute(
     experiment: &Experiment,
     results: &mut Results,
@@ -91,7 +91,7 @@ pub fn execute_with(
     Ok(summary)
 }
 
-/// The runs that `options` ask for, in the order of [`Experiment::runs`]. Fails if there is no such
+/// The runs selected by `options`, in the order of [`Experiment::runs`]. Fails if there is no such
 /// run or shard.
 pub fn selected(
     experiment: &Experiment,
@@ -119,14 +119,14 @@ pub fn selected(
     }
 }
 
-/// A run that ended.
+/// A completed run.
 struct Ended {
     run: Run,
     result: Result<Outcome, Problem>,
     wall: Duration,
 }
 
-/// What the threads share.
+/// State shared by the threads.
 struct Queue<'a> {
     experiment: &'a Experiment,
     todo: &'a [Run],
@@ -136,7 +136,7 @@ struct Queue<'a> {
 }
 
 impl Queue<'_> {
-    /// Does one run after the other until there are none, or nobody wants them.
+    /// Performs one run after the other until there are none, or the receiver is gone.
     fn work(&self, ended: &SyncSender<Ended>) {
         while !self.stop.load(Ordering::Relaxed) {
             let place = self.next.fetch_add(1, Ordering::Relaxed);
@@ -145,7 +145,7 @@ impl Queue<'_> {
             };
             let start = Instant::now();
             let setup = &self.experiment.cases[run.case].setup;
-            // A run builds a world of its own and shares nothing that could be left broken.
+            // A run builds its own world and shares no state that could become inconsistent.
             let result = catch_unwind(AssertUnwindSafe(|| (self.simulate)(setup, run.seed)));
             let result = match result {
                 Ok(result) => result.map_err(Problem::from),
@@ -159,7 +159,7 @@ impl Queue<'_> {
     }
 }
 
-/// Keeps what the threads bring.
+/// Stores the results of the threads.
 struct Collector<'a> {
     experiment: &'a Experiment,
     results: &'a mut Results,

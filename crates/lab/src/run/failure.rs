@@ -1,4 +1,4 @@
-//! Runs that brought no row.
+//! Runs without a row.
 
 use std::fmt;
 
@@ -7,33 +7,32 @@ use thiserror::Error;
 use crate::scenario::{Experiment, Run};
 use crate::world::RunError;
 
-/// A run that brought no row. The others go on, and it is tried again when the experiment is run
-/// again.
+/// A failed run. The others continue, and it is run again when the experiment is run again.
 #[derive(Debug)]
 pub struct RunFailure {
-    /// Which run.
+    /// The run.
     pub run: Run,
     /// Each axis with its label.
     pub labels: Vec<(String, String)>,
-    /// What happened.
+    /// The problem.
     pub problem: Problem,
 }
 
-/// What happened to a run.
+/// Why a run failed.
 #[derive(Debug, Error)]
 pub enum Problem {
-    /// It could not be built.
+    /// The network could not be built.
     #[error(transparent)]
     Refused(#[from] RunError),
     /// It panicked, which is a bug of the simulator or of a controller.
     #[error("panicked: {0}")]
     Panicked(String),
-    /// It brought another number of values than it has measures, which is a bug of the laboratory.
+    /// It returned another number of values than it has measures, which is a bug of the laboratory.
     #[error("brought {got} values for {expected} measures")]
     Measures {
-        /// How many there were.
+        /// Number of values.
         got: usize,
-        /// How many there should be.
+        /// Expected number.
         expected: usize,
     },
 }
@@ -67,7 +66,7 @@ impl std::error::Error for RunFailure {
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub(super) fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
     let text = payload
         .downcast_ref::<&str>()

@@ -1,5 +1,5 @@
-//! Every run of an experiment, on all cores; what was done before is skipped, what fails is said
-//! and does not stop the rest.
+//! Every run of an experiment, on all cores; finished runs are skipped, failures are reported and
+//! do not stop the rest.
 
 mod execute;
 mod failure;
@@ -18,77 +18,78 @@ pub use progress::{Progress, work, work_of_case};
 use crate::scenario::Run;
 use crate::store::{Row, StoreError};
 
-/// How an experiment is run.
+/// Options of running an experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct ExecuteOptions<'a> {
-    /// Runs at a time, each on a thread of its own.
+    /// Concurrent runs, each on a separate thread.
     pub jobs: NonZeroUsize,
     /// `(i, n)`: only the i-th of n parts of the runs, i from 1.
     pub shard: Option<(u32, u32)>,
     /// Only this case and repeat.
     pub only: Option<(usize, u32)>,
-    /// When it becomes true, no more runs are begun; those that run are finished and kept.
+    /// When it becomes true, no more runs are started; current ones are finished and stored.
     pub stop: &'a AtomicBool,
 }
 
-/// Sees an experiment being run. Every method is called from the thread that called [`execute`].
+/// Observer of the progress of an experiment. Every method is called from the thread that called
+/// [`execute`].
 pub trait Watcher {
-    /// It begins.
+    /// It starts.
     fn started(&mut self, progress: &Progress) {
         let _ = progress;
     }
 
-    /// A run is finished and its row kept; it took `wall`.
+    /// A run is finished and its row stored; it took `wall`.
     fn finished(&mut self, run: Run, row: &Row, wall: Duration, progress: &Progress) {
         let _ = (run, row, wall, progress);
     }
 
-    /// A run brought no row.
+    /// A run failed.
     fn failed(&mut self, failure: &RunFailure, progress: &Progress) {
         let _ = (failure, progress);
     }
 
-    /// Time passes; several times a second.
+    /// Called several times a second.
     fn waiting(&mut self, progress: &Progress) {
         let _ = progress;
     }
 }
 
-/// Nobody watches.
+/// No observer.
 impl Watcher for () {}
 
-/// What became of an experiment.
+/// Result of running an experiment.
 #[derive(Debug, Default)]
 pub struct Summary {
-    /// Runs that were asked for.
+    /// Runs requested.
     pub runs: usize,
-    /// Of these, those that had been done before.
+    /// Of these, those done before.
     pub before: usize,
-    /// Those that were finished now.
+    /// Those finished now.
     pub finished: usize,
     /// Those that failed.
     pub failures: Vec<RunFailure>,
-    /// True if runs were left because of [`ExecuteOptions::stop`].
+    /// True if runs were left out because of [`ExecuteOptions::stop`].
     pub stopped: bool,
-    /// How long it took.
+    /// Duration.
     pub wall: Duration,
     /// Virtual seconds simulated now.
     pub simulated_s: f64,
 }
 
-/// An experiment that could not be run on.
+/// Why an experiment could not be completed.
 #[derive(Debug, Error)]
 pub enum ExecuteError {
-    /// Rows can't be kept. Those that were, are.
+    /// Rows can't be stored. Those stored before are kept.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is no such part.
+    /// There is no such shard.
     #[error("there is no shard {0}/{1}: write i/n with i from 1 to n")]
     Shard(u32, u32),
     /// There is no such run.
     #[error("there is no run {0}-{1}: there are cases 0 to {2} and repeats 0 to {3}")]
     Only(usize, u32, usize, u32),
-    /// The system gives no thread.
+    /// The system can't create a thread.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
 }

@@ -1,7 +1,8 @@
-//! How much is done, and how long the rest takes.
+//! Progress, and the estimated remaining time.
 //!
-//! Cost grows with the packets simulated: the work of a run is what its links can carry, or what its
-//! flows have to send. What a unit of work costs is learned from the runs that are finished.
+//! Cost is proportional to the simulated packets: the work of a run is the capacity of its links, or
+//! the amount that its flows have to send. The cost of a unit of work is estimated from finished
+//! runs.
 
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
@@ -11,15 +12,16 @@ use swiftwater_units::Bandwidth;
 
 use crate::scenario::{App, Experiment, FlowSpec, SessionSetup, Setup, VideoSpec};
 
-/// Links without a rate count as much, bits per second: the rate is then set by the access links.
+/// Assumed capacity of links without a rate, bits per second: the rate is then determined by the
+/// access links.
 const UNLIMITED_BPS: f64 = 1e9;
 
-/// The least rate at which seconds are counted, up to ten: timers and ACKs are there on the slowest
-/// link too.
+/// Least rate at which seconds are counted, up to ten: there are timers and ACKs on the slowest
+/// link, too.
 const LEAST_BPS: f64 = 1e6;
 
-/// Expected work of one run of a case, in units that mean something only beside each other: Mbit
-/// carried over a link. No more than the links can carry, nor than the flows have to send.
+/// Expected work of one run of a case, in relative units: Mbit carried over a link. No more than
+/// the links can carry, nor than the flows have to send.
 pub fn work_of_case(setup: &Setup) -> f64 {
     let seconds = setup.duration.as_secs_f64();
     let rate = |link: &LinkConfig| {
@@ -39,10 +41,10 @@ pub fn work_of_case(setup: &Setup) -> f64 {
         / 1e6
 }
 
-/// Of a video whose rate is known only when its file is read.
+/// For a video whose rate is only known when its file is read.
 const UNKNOWN_VIDEO: Bandwidth = Bandwidth::from_mbps(4);
 
-/// Bits that a group has to send in `seconds`; infinite if it sends what it can.
+/// Bits that a group has to send in `seconds`; infinite if it sends as much as possible.
 fn offered_bits(flow: &FlowSpec, seconds: f64) -> f64 {
     let count = f64::from(flow.count);
     match &flow.app {
@@ -76,16 +78,16 @@ pub fn work(experiment: &Experiment) -> f64 {
     cases.map(|case| work_of_case(&case.setup)).sum::<f64>() * f64::from(experiment.repeats)
 }
 
-/// How far an experiment is.
+/// Progress of an experiment.
 #[derive(Clone, Debug)]
 pub struct Progress {
-    /// Runs that were asked for.
+    /// Runs requested.
     pub total: usize,
-    /// Of these, those that had been done before.
+    /// Of these, those done before.
     pub before: usize,
-    /// Those that were finished or failed now.
+    /// Those finished or failed now.
     pub ended: usize,
-    /// Those that failed now.
+    /// Those failed now.
     pub failed: usize,
     /// Expected work of the runs that have not ended.
     pub work_left: f64,
@@ -118,18 +120,19 @@ impl Progress {
         self.last_end = Instant::now();
     }
 
-    /// Runs that need not be done any more.
+    /// Runs that need no further work.
     pub fn done(&self) -> usize {
         self.before + self.ended
     }
 
-    /// Work per second of all jobs together; `None` until a run has ended.
+    /// Work per second of all jobs together; `None` before the end of the first run.
     pub fn speed(&self) -> Option<f64> {
         let busy = self.busy.as_secs_f64();
         (busy > 0.0 && self.work_done > 0.0).then(|| self.work_done / busy * self.jobs.get() as f64)
     }
 
-    /// Time until the rest is done, and `more` work after it; `None` until a run has ended.
+    /// Time until the rest is done, and `more` work after it; `None` before the end of the first
+    /// run.
     pub fn time_left(&self, more: f64) -> Option<Duration> {
         let seconds = (self.work_left + more) / self.speed()?;
         let left = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);

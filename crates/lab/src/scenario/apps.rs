@@ -1,4 +1,4 @@
-//! What a flow sends: the keys of each application.
+//! The application of a flow: its keys and values.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,9 +22,9 @@ const MAX_BYTES: u64 = 1_000_000_000_000_000;
 /// Most transfers per second of a group.
 const MAX_PER_SECOND: f64 = 1e6;
 
-/// Where the flow is.
+/// Context of the flow.
 pub(super) struct Place<'a> {
-    /// Mean rate of the first link it crosses.
+    /// Mean rate of the first link on its path.
     pub(super) bottleneck: Option<Bandwidth>,
     pub(super) sizes: Sizes<'a>,
     pub(super) policies: &'a Catalogue,
@@ -33,7 +33,7 @@ pub(super) struct Place<'a> {
 
 type ReadApp = fn(&Reader<'_>, &Place<'_>) -> Read<App>;
 
-/// The applications: name, keys, how they are read.
+/// The applications: name, keys, parser.
 const APPS: [(&str, &[&str], ReadApp); 8] = [
     ("bulk", &[], |_, _| Ok(App::Bulk)),
     ("transfer", &["bytes"], transfer),
@@ -57,7 +57,7 @@ const APPS: [(&str, &[&str], ReadApp); 8] = [
     }),
 ];
 
-/// Reads the application of a flow, bulk if none is named, whose other keys are `common`.
+/// Reads the application of a flow, by default bulk, whose other keys are `common`.
 pub(super) fn read(row: &Reader<'_>, common: &[&str], place: &Place<'_>) -> Read<App> {
     let names = || APPS.iter().map(|(name, ..)| *name);
     let name = row.string("app")?.unwrap_or("bulk");
@@ -90,7 +90,7 @@ fn on_off(row: &Reader<'_>, _: &Place<'_>) -> Read<App> {
     })
 }
 
-/// A time, or the mean of an exponentially distributed one; above zero, so that time goes on.
+/// A time, or the mean of an exponentially distributed one; above zero, so that time advances.
 fn spread(row: &Reader<'_>, key: &str) -> Read<Spread> {
     let range = Duration::from_micros(1)..=LONGEST;
     if let Some(Value::Table(_)) = row.node(key).map(|node| &node.value)

@@ -1,4 +1,4 @@
-//! What a paper says about its numbers, in a form that can be tested.
+//! A paper's statements about its results, in testable form.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ pub struct Claim {
     pub says: String,
     /// The published number, as text; empty if there is none.
     pub paper: String,
-    /// What to know about it: contradictions, choices.
+    /// Background: contradictions, choices.
     pub note: String,
-    /// How it is tested.
+    /// Its test.
     #[serde(flatten)]
     pub test: Verifiable,
 }
@@ -24,18 +24,18 @@ pub struct Claim {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verifiable {
-    /// Yes, in this way.
+    /// Yes, by this test.
     Test(Test),
     /// No, for this reason.
     #[serde(rename = "untestable")]
     No(String),
 }
 
-/// Labels that some axes are held at.
+/// Fixed labels of some axes.
 pub type Selection = BTreeMap<String, String>;
 
 /// How a claim is tested: a measure is averaged over the repeats of each selected case, compared,
-/// taken together over the points of `each`, and held against a band.
+/// reduced over the points of `each`, and checked against a band.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Test {
     /// Column of the rows.
@@ -47,11 +47,11 @@ pub struct Test {
     pub each: Vec<String>,
     /// Axes over whose labels the mean is taken.
     pub average: Vec<String>,
-    /// With what it is compared.
+    /// The comparison.
     pub compare: Compare,
-    /// What becomes of the points of `each`.
+    /// Reduction of the points of `each`.
     pub take: Take,
-    /// What passes.
+    /// The pass band.
     pub pass: Band,
 }
 
@@ -59,7 +59,7 @@ pub struct Test {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Compare {
-    /// Not at all.
+    /// No comparison.
     Value,
     /// Value / other.
     Ratio(Against),
@@ -79,7 +79,7 @@ pub struct Against {
     pub select: Selection,
 }
 
-/// What becomes of the points of `each`.
+/// Reduction of the points of `each`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Take {
@@ -91,14 +91,14 @@ pub enum Take {
     Max,
     /// The mean.
     Mean,
-    /// The value of the one axis in `each` (the number its label begins with) at which the
+    /// The value of the one axis in `each` (the number at the start of its label) at which the
     /// comparison first is at least this, interpolated.
     FirstAtLeast(f64),
     /// As before, at most.
     FirstAtMost(f64),
 }
 
-/// What passes: at least `min` and at most `max`.
+/// The pass band: at least `min` and at most `max`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Band {
     /// Lower end, if any.
@@ -108,7 +108,7 @@ pub struct Band {
 }
 
 impl Band {
-    /// True if `value` passes; what is no finite number never does.
+    /// True if `value` passes; a value that is not finite never does.
     pub fn holds(&self, value: f64) -> bool {
         value.is_finite()
             && self.min.is_none_or(|min| value >= min)

@@ -1,4 +1,4 @@
-//! `[[claim]]`: what is claimed, against axes and columns that exist.
+//! Parses `[[claim]]`, and checks that its axes and columns exist.
 
 use super::claim::{Against, Band, Claim, Compare, Selection, Take, Test, Verifiable};
 use super::error::{Fault, Read, known_names};
@@ -76,7 +76,7 @@ fn read_test(row: &Reader<'_>, sweep: &Sweep, columns: &[String]) -> Read<Test> 
         {
             return Err(row.fault(
                 "against",
-                format!("axis `{axis}` is averaged over: it can't have a label here"),
+                format!("axis `{axis}` is averaged: it can't have a label here"),
             ));
         }
         let mut other = select.clone();
@@ -96,14 +96,15 @@ fn read_test(row: &Reader<'_>, sweep: &Sweep, columns: &[String]) -> Read<Test> 
     })
 }
 
-/// A comparison with itself says nothing. A label of an axis in `each` differs at the other points.
+/// A comparison with itself is meaningless. A label of an axis in `each` differs at the other
+/// points.
 fn check_other(row: &Reader<'_>, against: &Against, select: &Selection, measure: &str) -> Read<()> {
     let other = against.measure.as_deref().unwrap_or(measure);
     let mut labels = against.select.iter();
     if other == measure && labels.all(|(axis, label)| select.get(axis) == Some(label)) {
         return Err(row.fault(
             "against",
-            "it is the very same case and measure: name a label that differs, or another `measure`",
+            "it is the same case and measure: name a label that differs, or another `measure`",
         ));
     }
     Ok(())
@@ -171,7 +172,7 @@ fn check_axes(
     Ok(())
 }
 
-/// Fails if `select` picks nothing but combinations that are left out.
+/// Fails if `select` matches only excluded combinations.
 pub(super) fn check_exclusions(
     row: &Reader<'_>,
     key: &str,
@@ -188,10 +189,7 @@ pub(super) fn check_exclusions(
         None => Ok(()),
         Some(exclusion) => Err(row.fault(
             key,
-            format!(
-                "[[exclude]] on line {} leaves that case out",
-                exclusion.line
-            ),
+            format!("[[exclude]] on line {} excludes that case", exclusion.line),
         )),
     }
 }
@@ -285,7 +283,7 @@ fn read_take(row: &Reader<'_>, sweep: &Sweep, each: &[String]) -> Read<Take> {
     }
 }
 
-/// The ways to take points together that need no number.
+/// The reductions without a parameter.
 #[derive(Clone, Copy)]
 enum Compact {
     All,

@@ -1,4 +1,4 @@
-//! An experiment in a few numbers, for lists.
+//! Summary of an experiment, for lists.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::claim::Verifiable;
 use super::{Axis, Experiment};
 
-/// How large an experiment is and what it has.
+/// Size and content of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Description {
     /// [`Experiment::name`].
@@ -20,13 +20,13 @@ pub struct Description {
     pub about: String,
     /// Whether this is the short form.
     pub quick: bool,
-    /// What is varied.
+    /// The axes.
     pub axes: Vec<Axis>,
     /// Points of the grid.
     pub cases: usize,
     /// Cases times repeats.
     pub runs: u64,
-    /// Virtual time of all runs together, at most: runs may end early.
+    /// Longest total virtual time of all runs: runs may end early.
     pub simulated: Duration,
     /// Claims that are tested.
     pub claims: usize,

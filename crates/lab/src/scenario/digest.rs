@@ -1,4 +1,4 @@
-//! What rows depend on, as a number: rows of another digest belong to another experiment.
+//! Digest of everything that rows depend on: rows with another digest belong to another experiment.
 
 use std::fmt::Write as _;
 
@@ -7,15 +7,15 @@ use swiftwater_link::{LinkConfig, Rate};
 
 use super::{Axis, Case};
 
-/// Changes when the same setup would mean something else.
+/// Changes when the meaning of a setup changes.
 const VERSION: &str = "swiftwater-lab rows 1";
 
-/// A digest in the making.
+/// A digest under construction.
 pub(super) struct Fingerprint(Sha256);
 
 impl Fingerprint {
-    /// Of an experiment with these axes and first seed. Titles, claims and figures don't matter, nor
-    /// does the number of repeats: a row is the same however many there are.
+    /// Starts with the axes and the first seed. Titles, claims and figures are irrelevant, and so is
+    /// the number of repeats: a row is the same however many there are.
     pub(super) fn new(axes: &[Axis], seed: u64) -> Self {
         let mut fingerprint = Self(Sha256::new());
         fingerprint.add(&format!("{VERSION} seed {seed} {axes:?}"));
@@ -44,7 +44,7 @@ impl Fingerprint {
     }
 }
 
-/// Takes the traces out, which are long and identified otherwise.
+/// Removes the traces, which are long and identified separately.
 fn strip(link: &mut LinkConfig) {
     if let Rate::Trace(_) = link.rate {
         link.rate = Rate::Unlimited;

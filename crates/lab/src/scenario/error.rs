@@ -1,29 +1,29 @@
-//! What can be wrong with a scenario, with file and line.
+//! Errors of a scenario, with file and line.
 
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Why there is no experiment.
+/// Why a scenario can't be loaded.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum ScenarioError {
-    /// Something in the file is not as it should be.
+    /// An error in the file.
     #[error("{file}:{line}: {what}: {expected}")]
     Invalid {
-        /// The file, as its library names it.
+        /// The file, as named by its library.
         file: String,
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The error.
         what: String,
-        /// What was expected.
+        /// The expected content.
         expected: String,
     },
-    /// A trace that is not part of the program is not there. Others may run.
+    /// A trace that is not included in the program is missing. Other scenarios may run.
     #[error("{file}:{line}: trace `{trace}`: {}", missing(.folder.as_ref()))]
     TraceMissing {
-        /// The file, as its library names it.
+        /// The file, as named by its library.
         file: String,
         /// The line, from 1.
         line: usize,
@@ -35,25 +35,25 @@ pub enum ScenarioError {
     /// No scenario has that name.
     #[error("no scenario `{name}`: {expected}")]
     Unknown {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// Available names.
         expected: String,
     },
     /// A file or folder that can't be read.
     #[error("{path}: can't be read: {why}")]
     Unreadable {
-        /// Which.
+        /// The path.
         path: String,
-        /// What the system says.
+        /// The error of the system.
         why: String,
     },
-    /// A setting of [`LoadOptions`](super::LoadOptions) that makes no sense, by itself or in this file.
+    /// An invalid setting of [`LoadOptions`](super::LoadOptions), by itself or in this file.
     #[error("{setting}: {expected}")]
     Setting {
-        /// As it is written on the command line, with its flag.
+        /// As written on the command line, with its flag.
         setting: String,
-        /// What was expected.
+        /// The expected value.
         expected: String,
     },
 }
@@ -126,7 +126,7 @@ impl Fault {
     }
 }
 
-/// "did you mean", if one of `known` is close to `found` or the only one that begins like it, and
+/// "did you mean", if one of `known` is similar to `found` or the only one with that prefix, and
 /// otherwise all of them.
 pub(super) fn known_names<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();

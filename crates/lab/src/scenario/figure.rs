@@ -1,10 +1,10 @@
-//! What is drawn of an experiment.
+//! Figures of an experiment.
 
 use serde::Serialize;
 
 use super::claim::Selection;
 
-/// One figure, perhaps of several panels.
+/// One figure, possibly with several panels.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
     /// Short name, such as `fig5`; unique.
@@ -16,11 +16,11 @@ pub struct Figure {
     /// What kind of plot.
     #[serde(flatten)]
     pub kind: FigureKind,
-    /// Axes whose labels make the lines or bar colours.
+    /// Axes whose labels distinguish lines or bar colours.
     pub series: Vec<String>,
-    /// Axes whose labels make a panel each.
+    /// Axes with one panel per label.
     pub panels: Vec<String>,
-    /// Labels that other axes are held at; axes named nowhere are averaged over.
+    /// Fixed labels of other axes; axes that are not named are averaged.
     #[serde(rename = "where")]
     pub select: Selection,
     /// Scale of the horizontal axis.
@@ -35,7 +35,7 @@ pub struct Figure {
 pub enum FigureKind {
     /// Measures over an axis, with the spread of the repeats.
     Line {
-        /// The axis of the experiment. Labels that begin with numbers lie at them.
+        /// The axis of the experiment. Labels that start with numbers are placed at them.
         x: String,
         /// Columns of the rows; several make several lines.
         y: Vec<String>,

@@ -1,4 +1,4 @@
-//! `[[figure]]`: what is drawn, of axes and columns that exist.
+//! Parses `[[figure]]`, and checks that its axes and columns exist.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ enum Kind {
     Series,
 }
 
-/// What there is to draw.
+/// Drawable data.
 struct Drawable<'a> {
     sweep: &'a Sweep,
     columns: &'a [String],
@@ -91,7 +91,7 @@ impl Drawable<'_> {
             .chain(select.keys().map(|name| ("where", name)));
         for (key, name) in rest {
             if !used.insert(name) {
-                return Err(row.fault(key, format!("axis `{name}` has another place already")));
+                return Err(row.fault(key, format!("axis `{name}` is used already")));
             }
         }
         let scales = [("linear", Scale::Linear), ("log", Scale::Log)];

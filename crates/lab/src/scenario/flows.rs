@@ -1,4 +1,4 @@
-//! `[[flow]]`: groups of flows, where they run and how.
+//! Parses `[[flow]]`: groups of flows with their paths and settings.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,7 @@ const KEYS: [&str; 19] = [
     "max_ack_delay",
 ];
 
-/// What repairs losses unless a flow says otherwise: every loss is retransmitted once.
+/// Default recovery policy: every loss is retransmitted once.
 const ARQ: &str = "arq";
 
 /// Most members of a group, and most groups.
@@ -51,10 +51,10 @@ const MAX_HOSTS: u64 = 100_000;
 /// The highest access rate, 10 Tbit/s.
 const MAX_ACCESS: Bandwidth = Bandwidth::from_mbps(10_000_000);
 
-/// Where sizes of transfers come from.
+/// Source of size distributions.
 pub(super) type Sizes<'a> = &'a dyn Fn(&str) -> Result<String, Vec<String>>;
 
-/// What flows are read with.
+/// Context of parsing flows.
 pub(super) struct World<'a> {
     pub(super) run: &'a RunSettings,
     pub(super) links: &'a [LinkSpec],
@@ -64,8 +64,8 @@ pub(super) struct World<'a> {
     pub(super) tables: &'a Arc<SchemeTables>,
 }
 
-/// Reads all groups; `rows` are the tables with the case's values in place. A group whose `count`
-/// is 0 isn't there in this case.
+/// Reads all groups; `rows` are the tables with the case's values substituted. A group with `count`
+/// 0 does not exist in this case.
 pub(super) fn read(rows: &[Reader<'_>], world: &World<'_>) -> Read<Vec<FlowSpec>> {
     if rows.len() > MAX_GROUPS {
         return Err(Fault::new(
@@ -165,7 +165,7 @@ fn read_flow(row: &Reader<'_>, name: String, world: &World<'_>) -> Read<FlowSpec
         recovery: recovery(row, &world.options.policies)?,
         recovery_text: row.string("recovery")?.unwrap_or(ARQ).trim().to_owned(),
         transport: match app {
-            // It has none, and its `pacing` is a rate.
+            // It has no pacing switch; its `pacing` is a rate.
             App::Session(_) => TransportSpec::default(),
             _ => read_transport(row)?,
         },
@@ -207,7 +207,7 @@ fn controller(
 ) -> Read<Arc<dyn ControllerFactory>> {
     let known = || catalogue.names().collect::<Vec<_>>().join(", ");
     let text = match (row.string("cc")?, app) {
-        // It has no congestion control: which one is named makes no difference.
+        // A session has no congestion control, so the name has no effect.
         (None, App::Session(_)) => Some("newreno"),
         (text, _) => text,
     };
@@ -245,7 +245,7 @@ fn read_transport(row: &Reader<'_>) -> Read<TransportSpec> {
     })
 }
 
-/// Every member must get its chance within the run.
+/// Every member must start within the run.
 fn check_times(row: &Reader<'_>, flow: &FlowSpec, run: &RunSettings) -> Read<()> {
     let last = flow.start + flow.stagger * flow.count.saturating_sub(1);
     let key = if row.has("stagger") {

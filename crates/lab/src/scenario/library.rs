@@ -1,4 +1,4 @@
-//! Where scenario files are, and how one is asked for.
+//! Scenario files: location, look-up and loading.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -21,23 +21,23 @@ static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../scenario
 /// The folder of size distributions, beside the collections.
 const SIZES: &str = "sizes";
 
-/// Deepest folder below that of the scenarios; also ends circles of links.
+/// Deepest nesting of scenario folders; also ends cycles of links.
 const MAX_DEPTH: usize = 8;
 
-/// How a scenario is to be read.
+/// Options of loading a scenario.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
-    /// The short form: the changes of `[quick]` are made.
+    /// The short form: the changes of `[quick]` are applied.
     pub quick: bool,
-    /// Controllers that `cc` may name. Default: [`Catalogue::standard`].
+    /// Controllers for `cc`. Default: [`Catalogue::standard`].
     pub catalogue: Catalogue,
-    /// Policies that `recovery` may name. Default: those of `swiftwater_policies`.
+    /// Policies for `recovery`. Default: those of `swiftwater_policies`.
     pub policies: PolicyCatalogue,
     /// The folder that `trace` refers to.
     pub traces: Option<PathBuf>,
-    /// Other values, over those of the file and of `[quick]`: of an axis (`buffer`, `1bdp,2bdp`; the
-    /// values are separated by `;` if there is one, so that values may contain commas) or of a key
-    /// of `[run]` (`duration`, `5s`). An axis of the same name hides the key.
+    /// Values that override those of the file and of `[quick]`: of an axis (`buffer`, `1bdp,2bdp`;
+    /// the values are separated by `;` if there is one, so that values may contain commas) or of a
+    /// key of `[run]` (`duration`, `5s`). An axis of the same name takes precedence over the key.
     pub set: Vec<(String, String)>,
     /// Another number of repeats.
     pub repeats: Option<u32>,
@@ -59,7 +59,7 @@ impl Default for LoadOptions {
     }
 }
 
-/// A place where scenario files are: `<collection>/<name>.toml`, and `sizes/<name>.csv`.
+/// A source of scenario files: `<collection>/<name>.toml`, and `sizes/<name>.csv`.
 #[derive(Clone, Debug)]
 pub struct Library(Place);
 
@@ -70,7 +70,7 @@ enum Place {
 }
 
 impl Library {
-    /// The scenarios that are part of the program.
+    /// The scenarios included in the program.
     pub fn embedded() -> Self {
         Self(Place::Embedded)
     }
@@ -90,8 +90,8 @@ impl Library {
         Ok(names.into_iter().collect())
     }
 
-    /// The scenarios that `what` means: `all`, a collection (`cubic-plus`), a scenario
-    /// (`cubic-plus/e3`), or a file by itself, whose path ends in `.toml`.
+    /// The scenarios named by `what`: `all`, a collection (`cubic-plus`), a scenario
+    /// (`cubic-plus/e3`), or a separate file, whose path ends in `.toml`.
     pub fn select(&self, what: &str) -> Result<Vec<String>, ScenarioError> {
         let what = what.trim_end_matches('/');
         if is_file(what) {
@@ -116,7 +116,7 @@ impl Library {
         Ok(chosen)
     }
 
-    /// Reads, completes and checks a scenario: what loads also runs.
+    /// Reads, completes and checks a scenario: one that loads also runs.
     pub fn load(&self, name: &str, options: &LoadOptions) -> Result<Experiment, ScenarioError> {
         let source = self.source(name)?;
         let origin = Origin {
@@ -128,7 +128,7 @@ impl Library {
         load(&origin, options)
     }
 
-    /// The title of a scenario, whether it loads or not; `None` if the file has none that can be read.
+    /// The title of a scenario, whether it loads or not; `None` if none can be read.
     pub fn title(&self, name: &str) -> Option<String> {
         let text = self.source(name).ok()?.text;
         let file = DeTable::parse(&text).ok()?;
@@ -180,8 +180,8 @@ impl Library {
         })
     }
 
-    /// The text of a size distribution: beside the scenario's file if that is one by itself, or in
-    /// the library. On failure the names of those in the library.
+    /// The text of a size distribution: next to the scenario's file if that is a separate one, or
+    /// in the library. On failure the names of those in the library.
     fn sizes(&self, name: &str, beside: Option<&Path>) -> Result<String, Vec<String>> {
         let relative = format!("{SIZES}/{name}.csv");
         if !is_below(Path::new(&relative)) {
@@ -225,7 +225,7 @@ impl Library {
     }
 }
 
-/// A scenario's text and what it is called.
+/// A scenario's text and name.
 struct Source {
     name: String,
     file: String,
@@ -237,18 +237,18 @@ fn is_file(name: &str) -> bool {
     Path::new(name).extension() == Some(OsStr::new("toml"))
 }
 
-/// Whether a relative path stays where it begins.
+/// Whether a relative path stays below its start.
 pub(super) fn is_below(path: &Path) -> bool {
     path.components()
         .all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// Folder and stem, as in a library. The folder's own name counts, however the file was named:
-/// results are found again by it from anywhere.
+/// Folder and stem, as in a library. The folder's real name is used, however the path was written,
+/// so that results are found from any directory.
 fn name_of_file(path: &Path) -> Result<String, ScenarioError> {
     let stem = path.file_stem().map(OsStr::to_string_lossy);
     let stem = stem.unwrap_or_default();
-    // Results have a folder of that name: it must not lead elsewhere.
+    // Results have a folder of that name, which must stay inside the folder of results.
     if stem.chars().all(|letter| letter == '.') {
         return Err(ScenarioError::Unreadable {
             path: path.display().to_string(),

@@ -1,4 +1,4 @@
-//! `[[link]]`: the chain between the routers.
+//! Parses `[[link]]`: the chain between the routers.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -35,27 +35,27 @@ const KEYS: [&str; 13] = [
 /// Most links of a chain.
 const MAX_LINKS: usize = 64;
 
-/// Rounding of delays that add up to half the round-trip time.
+/// Tolerance of the sum of delays against half the round-trip time.
 const ROUNDING: Duration = Duration::from_micros(1);
 
-/// How propagation delays are shared out.
+/// Division of propagation delays.
 #[derive(Clone, Copy, Debug)]
 struct Delays {
-    /// Of each link that names none.
+    /// Of each link without an explicit delay.
     default: Duration,
-    /// Whether a trace adds to them, so that they need not make up the round-trip time.
+    /// Whether a trace adds to them, so that the sum need not be half the round-trip time.
     traced: bool,
 }
 
-/// The links of one case, with what identifies the traces they follow.
+/// The links of one case, with the identities of their traces.
 #[derive(Debug)]
 pub(super) struct Links {
     pub(super) specs: Vec<LinkSpec>,
-    /// By the index of the link.
+    /// By link index.
     pub(super) traces: BTreeMap<usize, String>,
 }
 
-/// Reads all links; `rows` are the tables with the case's values in place.
+/// Parses all links; `rows` are the tables with the case's values substituted.
 pub(super) fn read(rows: &[Reader<'_>], run: &RunSettings, traces: &mut Traces) -> Read<Links> {
     if rows.len() > MAX_LINKS {
         return Err(Fault::new(
@@ -113,8 +113,8 @@ pub(super) fn read(rows: &[Reader<'_>], run: &RunSettings, traces: &mut Traces) 
     Ok(links)
 }
 
-/// What the links that name a delay leave of half the round-trip time is shared equally by those
-/// that don't. A link that follows the delays of a trace has none of its own unless it names one.
+/// The remainder of half the round-trip time is divided equally among the links without an explicit
+/// delay. A link that follows the delays of a trace has no constant delay unless it names one.
 fn share_delays(rows: &[Reader<'_>], run: &RunSettings) -> Read<Delays> {
     let mut rest = run.rtt / 2;
     let mut sharing = 0;
@@ -192,7 +192,7 @@ fn read_forward(
     Ok((link, identity))
 }
 
-/// Of a trace, the columns that count.
+/// The columns of a trace that are used.
 fn read_columns(row: &Reader<'_>) -> Read<TraceUse> {
     let names = row.strings("columns")?;
     if !row.has("columns") {
@@ -239,7 +239,7 @@ fn read_backward(row: &Reader<'_>, forward: &LinkConfig) -> Read<LinkConfig> {
     Ok(link)
 }
 
-/// What both directions may say.
+/// Settings of both directions.
 fn read_common(row: &Reader<'_>, link: &mut LinkConfig) -> Read<()> {
     if let Some(buffer) = row.parse("buffer", str::parse)? {
         link.buffer = buffer;

@@ -1,4 +1,4 @@
-//! From the text of a file to an experiment: every part is read, completed and checked.
+//! Converts the text of a file to an experiment: every part is read, completed and checked.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ const KEYS: [&str; 11] = [
     "figure",
 ];
 
-/// Where a scenario comes from.
+/// Origin of a scenario.
 pub(super) struct Origin<'a> {
     pub(super) name: &'a str,
     /// For messages.
@@ -38,8 +38,8 @@ pub(super) fn load(
     read(origin, options).map_err(|fault| blame(origin, options, fault).in_file(origin.file))
 }
 
-/// A fault that the file doesn't have by itself is told of the setting without which it is gone, or
-/// of all of them.
+/// An error that the file alone doesn't have is attributed to the setting without which it
+/// disappears, or to all settings.
 fn blame(origin: &Origin<'_>, options: &LoadOptions, fault: Fault) -> Fault {
     let Fault::Wrong { what, expected, .. } = &fault else {
         return fault;
@@ -84,7 +84,7 @@ fn read(origin: &Origin<'_>, options: &LoadOptions) -> Read<Experiment> {
     if title.is_empty() {
         return Err(root.fault(
             "title",
-            "it is required: what the scenario is about, in one line",
+            "it is required: the topic of the scenario, in one line",
         ));
     }
     let sweep = Sweep::read(&root, options)?;
@@ -145,7 +145,7 @@ fn tables(root: &Reader<'_>, key: &str, expected: &str) -> Read<Vec<Table>> {
     Ok(tables)
 }
 
-/// Names of everything measured in any case, each once.
+/// Names of all measures of any case, each once.
 fn columns(cases: &[Case]) -> Vec<String> {
     let mut seen = std::collections::BTreeSet::new();
     cases
@@ -155,7 +155,7 @@ fn columns(cases: &[Case]) -> Vec<String> {
         .collect()
 }
 
-/// Makes cases of the file's tables.
+/// Creates cases from the file's tables.
 struct Builder<'a> {
     run: Table,
     links: Vec<Table>,

@@ -1,5 +1,5 @@
-//! What an experiment is: a grid of cases, each run several times, with the claims that its rows are
-//! held against and the figures that are drawn of them.
+//! The definition of an experiment: a grid of cases, each run several times, with claims about its
+//! rows and figures drawn from them.
 //!
 //! [`Library`] finds scenario files (TOML) and reads them. A file goes through these steps:
 //!
@@ -9,8 +9,7 @@
 //!     all of them      --claims, figures, digest--> Experiment
 //! ```
 //!
-//! Everything is checked on the way: a scenario that loads also runs. What is wrong is told with file
-//! and line.
+//! Everything is checked: a scenario that loads also runs. Errors have file and line.
 
 mod apps;
 mod claim;
@@ -56,38 +55,38 @@ pub struct Experiment {
     /// Collection and name, such as `cubic-plus/e3`: the path of its file below the scenarios'
     /// folder, without extension.
     pub name: String,
-    /// What it is about, in one line.
+    /// Its topic, in one line.
     pub title: String,
-    /// Where it comes from: paper, section, figure.
+    /// Its source: paper, section, figure.
     pub source: String,
-    /// What should be known to read the results: choices made, contradictions of the source.
+    /// Background for reading the results: choices made, contradictions of the source.
     pub about: String,
     /// True if this is the short form (`--quick`).
     pub quick: bool,
-    /// What is varied, in the order of the file. Empty for a single case.
+    /// The varied parameters, in the order of the file. Empty for a single case.
     pub axes: Vec<Axis>,
     /// Every combination of the axes' values; the last axis varies fastest.
     pub cases: Vec<Case>,
     /// Runs of each case, at least 1.
     pub repeats: u32,
     /// Seed of the first repeat; repeat `r` of every case has `seed + r`, so that cases are compared
-    /// under the same randomness.
+    /// with the same random numbers.
     pub seed: u64,
-    /// What is claimed of the rows.
+    /// Claims about the rows.
     pub claims: Vec<Claim>,
-    /// What is drawn.
+    /// Figures.
     pub figures: Vec<Figure>,
     /// SHA-256 of everything that rows depend on, in hexadecimal: rows of another digest don't
     /// belong to this experiment.
     pub digest: String,
 }
 
-/// Something that is varied.
+/// A varied parameter.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Axis {
-    /// Its name, by which the file refers to it; a column of the rows.
+    /// Its name, used in the file, and as a column of the rows.
     pub name: String,
-    /// Its values as they are written in rows, each once.
+    /// Its values as written in rows, each once.
     pub labels: Vec<String>,
 }
 
@@ -96,7 +95,7 @@ pub struct Axis {
 pub struct Case {
     /// The label of each axis, in the order of [`Experiment::axes`].
     pub labels: Vec<String>,
-    /// What is run.
+    /// The setup to run.
     pub setup: Setup,
 }
 
@@ -107,7 +106,7 @@ pub struct Run {
     pub case: usize,
     /// 0 to `repeats - 1`.
     pub repeat: u32,
-    /// Where all randomness of the run comes from.
+    /// Seed of all randomness of the run.
     pub seed: u64,
 }
 

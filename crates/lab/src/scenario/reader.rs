@@ -1,4 +1,4 @@
-//! Typed access to a table of a scenario: each value in its range, nothing unknown.
+//! Typed access to a table of a scenario, with checks of ranges and unknown keys.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use swiftwater_units::Bandwidth;
 use super::error::{Fault, Read, known_names};
 use super::tree::{Entry, Node, Table, Value};
 
-/// The longest time in a scenario, a day: sums stay far from the end of virtual time.
+/// The longest time in a scenario, a day: sums can't overflow virtual time.
 pub(super) const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A table that is being read.
+/// A table being read.
 #[derive(Clone, Debug)]
 pub(super) struct Reader<'a> {
     table: &'a Table,
-    /// What the table is, for messages: "[[flow]] `subject`".
+    /// Name of the table, for messages: "[[flow]] `subject`".
     place: String,
 }
 
@@ -28,7 +28,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The same table under a name that says which it is.
+    /// The same table with a more specific name.
     pub(super) fn renamed(&self, place: String) -> Self {
         Self {
             table: self.table,
@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
         self.table.entry(key).map(|entry| &entry.node)
     }
 
-    /// Something is wrong with `key`, or with the table if it isn't there.
+    /// An error about `key`, or about the table if the key is absent.
     pub(super) fn fault(&self, key: &str, expected: impl Into<String>) -> Fault {
         match self.node(key) {
             None => Fault::new(
@@ -96,7 +96,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The value, or a message that it is needed.
+    /// The value, or an error that it is required.
     pub(super) fn need<T>(&self, key: &str, value: Option<T>, expected: &str) -> Read<T> {
         value.ok_or_else(|| self.fault(key, format!("it is required: {expected}")))
     }
@@ -109,13 +109,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A string, empty if it isn't there.
+    /// A string, empty if absent.
     pub(super) fn text(&self, key: &str) -> Read<String> {
         Ok(self.string(key)?.unwrap_or_default().trim().to_owned())
     }
 
-    /// A value in one of the forms that people write on command lines; a plain number is as good as
-    /// the same in quotes.
+    /// A value in one of the forms of command lines; a plain number is equivalent to the same in
+    /// quotes.
     pub(super) fn parse<T>(
         &self,
         key: &str,
@@ -189,7 +189,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// One of several words.
+    /// One of several keywords.
     pub(super) fn word<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Read<Option<T>> {
         let Some(text) = self.string(key)? else {
             return Ok(None);
@@ -217,7 +217,7 @@ impl<'a> Reader<'a> {
         Ok(table.map(|table| table.renamed(format!("[{key}]"))))
     }
 
-    /// The tables `[[key]]`; none if there is no such key.
+    /// The tables `[[key]]`; none if the key is absent.
     pub(super) fn tables(&self, key: &str) -> Read<Vec<Reader<'a>>> {
         let expected = format!("write it as [[{key}]]");
         let items = match self.node(key).map(|node| &node.value) {
@@ -234,7 +234,7 @@ impl<'a> Reader<'a> {
             .collect()
     }
 
-    /// A list of strings, or one string; empty if it isn't there.
+    /// A list of strings, or one string; empty if absent.
     pub(super) fn strings(&self, key: &str) -> Read<Vec<String>> {
         let expected = "write a list of texts: [\"a\", \"b\"]";
         match self.node(key).map(|node| &node.value) {

@@ -1,4 +1,4 @@
-//! `[run]` and its changes by `[quick]` and the command line.
+//! Parses `[run]` and its changes by `[quick]` and the command line.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ const MAX_REPEATS: u64 = 10_000;
 /// Most bins and recorded points of a flow.
 const MAX_POINTS: u128 = 1_000_000;
 
-/// What the network needs to know.
+/// Network parameters from `[run]`.
 #[derive(Clone, Debug)]
 pub(super) struct RunSettings {
     pub(super) duration: Duration,
@@ -40,7 +40,7 @@ pub(super) struct RunSettings {
     pub(super) bin: Duration,
 }
 
-/// The table `[run]` with the changes of `[quick]`, if `options` wants them, and of the command
+/// The table `[run]` with the changes of `[quick]`, if selected by `options`, and of the command
 /// line. Every setting of the command line must be used, here or in `sweep`.
 pub(super) fn table(root: &Reader<'_>, sweep: &Sweep, options: &LoadOptions) -> Read<Table> {
     let Some(run) = root.section("run")? else {

@@ -1,5 +1,5 @@
-//! The keys of `app = "session"`: video over datagrams with a scheme of protection, run by the driver
-//! of `swiftwater_media` instead of the network.
+//! The keys of `app = "session"`: video over datagrams with a loss protection scheme, run by the
+//! driver of `swiftwater_media` instead of the network.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,27 +28,27 @@ pub(super) const KEYS: &[&str] = &[
     "max_retransmissions",
 ];
 
-/// Keys of every flow that mean something for a session too. `cc` is accepted, so that a sweep may
-/// have sessions beside other flows, and has no effect.
+/// Keys of every flow that also apply to a session. `cc` is accepted without effect, so that a
+/// sweep may have sessions and other flows.
 const COMMON: [&str; 4] = ["name", "app", "cc", "count"];
 
 /// Video over datagrams.
 #[derive(Clone, PartialEq)]
 pub struct SessionSetup {
-    /// Where frames come from.
+    /// Source of frames.
     pub source: SourceSpec,
-    /// What protects them.
+    /// Loss protection scheme.
     pub scheme: Scheme,
     /// Settings of both ends.
     pub config: SessionConfig,
     tools: Tools,
 }
 
-/// What a scheme is set up with; the scheme says which, so that all are alike.
+/// Context for creating a scheme; equal schemes have equal contexts.
 #[derive(Clone)]
 struct Tools {
     tables: Arc<SchemeTables>,
-    /// Of a scheme that is a policy.
+    /// For a scheme that is a policy.
     policy: Option<Arc<dyn PolicyFactory>>,
 }
 
@@ -59,8 +59,8 @@ impl PartialEq for Tools {
 }
 
 impl fmt::Debug for SessionSetup {
-    /// All that results depend on, the parameters of a policy included; no tables, which follow from
-    /// the scheme.
+    /// Everything that results depend on, including the parameters of a policy; without tables,
+    /// which follow from the scheme.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SessionSetup")
             .field("source", &self.source)
@@ -73,7 +73,7 @@ impl fmt::Debug for SessionSetup {
 
 impl SessionSetup {
     /// A session. A scheme that is a policy is looked up in `policies`; `tables` are shared by all
-    /// sessions that are given them.
+    /// sessions that get them.
     pub fn new(
         source: SourceSpec,
         scheme: Scheme,
@@ -94,7 +94,7 @@ impl SessionSetup {
         })
     }
 
-    /// The scheme, set up for one run.
+    /// Creates the scheme for one run.
     pub fn protector(&self) -> Result<Protector, UnknownPolicy> {
         let policy = self.tools.policy.as_ref();
         let resolve =
@@ -116,7 +116,7 @@ pub(super) fn read(
     if let Some(key) = useless {
         return Err(row.fault(
             key,
-            "a session has its own sender over the link alone; leave it out (what repairs losses is \
+            "a session has its own sender over a single link; leave it out (what repairs losses is \
              its `scheme`)",
         ));
     }

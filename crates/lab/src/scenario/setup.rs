@@ -1,9 +1,9 @@
-//! One case, resolved: nothing is left to choose.
+//! One case with all values resolved.
 //!
 //! The topology is a chain of routers, `router 0 - link 0 - router 1 - link 1 - ...`. A flow enters
-//! at one router and leaves at another, each end on an access link of its own. One link makes a
-//! dumbbell, several a chain, flows over parts of it a parking lot; a flow whose exit lies before
-//! its entry is traffic on the way back.
+//! at one router and leaves at another, each end on a separate access link. One link is a dumbbell,
+//! several are a chain, flows over parts of it a parking lot; a flow whose exit is before its entry
+//! is reverse traffic.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use thiserror::Error;
 use super::session::SessionSetup;
 use super::video::VideoSpec;
 
-/// Everything that one run needs except its seed.
+/// All parameters of one run except its seed.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Length of the run at most; it ends early when every flow that has an end has reached it and
-    /// no other flow is there.
+    /// Length of the run at most; it ends early when every flow with an end has reached it and
+    /// there is no flow without one.
     pub duration: Duration,
-    /// Time at the beginning that measures leave out. Default none.
+    /// Time at the start that measures exclude. Default none.
     pub warmup: Duration,
     /// Round-trip propagation delay from end to end over all links, access links without
     /// [`FlowSpec::extra_rtt`] included. Buffers in bandwidth-delay products refer to it.
@@ -43,23 +43,24 @@ pub struct Setup {
     pub flows: Vec<FlowSpec>,
 }
 
-/// A link between neighbouring routers.
+/// A link between consecutive routers.
 #[derive(Clone, Debug)]
 pub struct LinkSpec {
     /// Its name in measures.
     pub name: String,
-    /// Towards higher routers.
+    /// In the direction to higher routers.
     pub forward: LinkConfig,
-    /// Towards lower routers. Default: the same rate and delay, no loss, unlimited queue.
+    /// In the direction to lower routers. Default: the same rate and delay, no loss, unlimited
+    /// queue.
     pub backward: LinkConfig,
 }
 
-/// A group of like flows.
+/// A group of equal flows.
 #[derive(Clone, Debug)]
 pub struct FlowSpec {
     /// Its name in measures.
     pub name: String,
-    /// How many there are: connections, or for [`App::Poisson`] hosts that start connections.
+    /// Number of members: connections, or for [`App::Poisson`] hosts that open connections.
     pub count: u32,
     /// Router at which the data enters.
     pub enter: usize,
@@ -69,9 +70,9 @@ pub struct FlowSpec {
     pub start: Duration,
     /// Each starts this much later than the one before it.
     pub stagger: Duration,
-    /// And later by a random time up to this.
+    /// Additional random delay of the start, up to this.
     pub start_jitter: Duration,
-    /// When those without an end stop; `None` for the end of the run.
+    /// When flows without an end stop; `None` for the end of the run.
     pub stop: Option<Duration>,
     /// Rate of the access links, both ends.
     pub access_rate: Bandwidth,
@@ -79,22 +80,22 @@ pub struct FlowSpec {
     pub extra_rtt: Duration,
     /// The congestion controller.
     pub controller: Arc<dyn ControllerFactory>,
-    /// As it was written.
+    /// As written in the scenario.
     pub controller_text: String,
-    /// What repairs losses beyond retransmission, at both ends.
+    /// Recovery policy of both ends.
     pub recovery: Arc<dyn PolicyFactory>,
-    /// As it was written.
+    /// As written in the scenario.
     pub recovery_text: String,
     /// The transport's settings.
     pub transport: TransportSpec,
-    /// What is sent.
+    /// The application.
     pub app: App,
 }
 
-/// What a scenario may say about the transport; `None` is the transport's default.
+/// Transport settings of a scenario; `None` is the transport's default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TransportSpec {
-    /// Initial window in packets.
+    /// Initial congestion window in packets.
     pub initial_window: Option<u64>,
     /// Round-trip time assumed before the first sample; the first probe timeout is three times it.
     pub initial_rtt: Option<Duration>,
@@ -108,67 +109,67 @@ pub struct TransportSpec {
     pub max_ack_delay: Option<Duration>,
 }
 
-/// What a flow sends. Data goes from the entry to the exit.
+/// The application of a flow. Data are sent from the entry to the exit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum App {
     /// As much as possible until the flow stops.
     Bulk,
-    /// So many bytes over a connection of its own.
+    /// A number of bytes over a separate connection.
     Transfer {
-        /// How many.
+        /// Number of bytes.
         bytes: u64,
     },
-    /// A steady stream; what the network can't carry waits.
+    /// A constant-rate stream; excess data are queued at the sender.
     ConstantRate {
         /// Application bytes per time.
         rate: Bandwidth,
     },
-    /// Sends and pauses in turn, on one connection.
+    /// Alternately sends and pauses, on one connection.
     OnOff {
-        /// How long it sends.
+        /// Duration of a burst.
         on: Spread,
-        /// How long it pauses.
+        /// Duration of a pause.
         off: Spread,
         /// Rate while sending; `None` for as much as possible.
         rate: Option<Bandwidth>,
     },
-    /// Transfers that arrive at random, each on a connection of its own between a random sender and
-    /// a random receiver of the group.
+    /// Transfers with random arrivals, each on a separate connection between a random sender and a
+    /// random receiver of the group.
     Poisson {
-        /// How large they are.
+        /// Distribution of sizes.
         sizes: SizeDistribution,
         /// Mean number per second, over the whole group.
         per_second: f64,
-        /// No more are started after so many.
+        /// Most transfers.
         limit: Option<u64>,
         /// Hosts at the exit.
         receivers: u32,
     },
-    /// Viewers of a live stream: each asks for it at its start; the server sends from a buffer of
-    /// the first frame's size on, then at the stream's rate; the player starts when it has the first
-    /// frame and pauses when it runs dry. The viewer is at the exit and opens the connection.
+    /// Viewers of a live stream: each requests it at its start; the server sends the first frame's
+    /// size at once, then at the stream's rate; the player starts when it has the first frame and
+    /// pauses when its buffer is empty. The viewer is at the exit and opens the connection.
     Live {
         /// Rate of the stream.
         rate: Bandwidth,
-        /// Bytes the player needs to start, there at once.
+        /// Bytes required by the player to start, available at once.
         first_frame: ByteCount,
-        /// A pause counts as a stall from this length on.
+        /// Least duration of a pause that counts as a stall.
         stall_after: Duration,
-        /// Bytes the player wants before it goes on after a pause.
+        /// Bytes required by the player to continue after a pause.
         rebuffer: ByteCount,
     },
     /// Live video, frame by frame: each member is a viewer at the exit, which opens the connection
-    /// and asks, and a server of its own at the entry, which encodes from then on.
+    /// and sends a request, and a separate server at the entry, which encodes from then on.
     Video(VideoSpec),
-    /// Live video over datagrams, with a scheme of protection. It is run alone, from router 0 over
-    /// the only link, without hosts and access links.
+    /// Live video over datagrams, with a loss protection scheme. It is the only flow, from router 0
+    /// over the only link, without hosts and access links.
     Session(SessionSetup),
 }
 
-/// A time that may be random.
+/// A fixed or random duration.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Spread {
-    /// Always the same.
+    /// Fixed.
     Constant(Duration),
     /// Exponential with this mean.
     Exponential(Duration),
@@ -177,26 +178,27 @@ pub enum Spread {
 /// Sizes of transfers: the distribution function, linear between its points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizeDistribution {
-    /// Size in bytes and share of transfers of at most that size; both rise, the last share is 1.
+    /// Size in bytes and share of transfers of at most that size; both ascending, the last share is
+    /// 1.
     points: Vec<(f64, f64)>,
 }
 
-/// A distribution of sizes that makes no sense.
+/// Why a distribution of sizes is invalid.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[error("point {index} ({size} bytes, {share}): {expected}")]
 pub struct UnknownSize {
-    /// Which point, from 1.
+    /// Index of the point, from 1.
     pub index: usize,
     /// Its size.
     pub size: f64,
     /// Its share.
     pub share: f64,
-    /// What it should be.
+    /// The expected values.
     pub expected: &'static str,
 }
 
 impl SizeDistribution {
-    /// Checks and takes the points.
+    /// Checks and stores the points.
     pub fn new(points: Vec<(f64, f64)>) -> Result<Self, UnknownSize> {
         let mut last = (0.0, 0.0);
         for (place, &(size, share)) in points.iter().enumerate() {
@@ -242,7 +244,7 @@ impl SizeDistribution {
         mean
     }
 
-    /// The size below which a share `u`, 0 to 1, of the transfers lies; at least one byte.
+    /// The size below which a share `u`, 0 to 1, of the transfers is; at least one byte.
     pub fn quantile(&self, u: f64) -> u64 {
         let mut last = (self.points[0].0, 0.0);
         for &(size, share) in &self.points {

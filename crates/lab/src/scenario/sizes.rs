@@ -1,4 +1,4 @@
-//! Distributions of transfer sizes: files of `bytes,share` lines, or lists in the scenario.
+//! Parses distributions of transfer sizes: files of `bytes,share` lines, or lists in the scenario.
 
 use super::error::{Fault, Read};
 use super::setup::SizeDistribution;
@@ -8,8 +8,8 @@ use super::tree::{Node, Value};
 const MAX_POINTS: usize = 100_000;
 
 /// Reads a file: on each line a size in bytes, a comma, and the share of transfers of at most that
-/// size. Blank lines and what follows a `#` are skipped. The error is the line with what was
-/// expected.
+/// size. Blank lines and comments after `#` are skipped. The error is the line with the expected
+/// content.
 pub(super) fn parse(text: &str) -> Result<SizeDistribution, (usize, String)> {
     let mut points = Vec::new();
     let mut lines = Vec::new();

@@ -1,4 +1,4 @@
-//! `${axis}` and `${axis.field}`: the values of a case in the place of their names.
+//! Substitution of `${axis}` and `${axis.field}` by the values of a case.
 
 use std::collections::BTreeSet;
 
@@ -6,13 +6,12 @@ use super::error::{Fault, Read, known_names};
 use super::sweep::AxisValue;
 use super::tree::{Entry, Node, Table, Value};
 
-/// The value that each axis has in a case.
+/// The value of each axis in a case.
 pub(super) struct Bindings<'a>(pub(super) Vec<(&'a str, &'a AxisValue)>);
 
 impl Bindings<'_> {
-    /// The same table with every name replaced. A string that is nothing but one name becomes the
-    /// value with its type, and counts as written where the value is; inside a longer string a name
-    /// becomes the value's text.
+    /// The same table with every name replaced. A string that is exactly one name becomes the value
+    /// with its type and line; inside a longer string a name becomes the value's text.
     pub(super) fn table(&self, table: &Table) -> Read<Table> {
         let entries = table
             .entries
@@ -102,7 +101,7 @@ impl Bindings<'_> {
             return Err(Fault::new(
                 line,
                 format!("`${{{name}}}`"),
-                format!("the values of axis `{axis}` are no tables: write ${{{axis}}}"),
+                format!("the values of axis `{axis}` are not tables: write ${{{axis}}}"),
             ));
         };
         match table.entry(field) {
@@ -132,7 +131,7 @@ impl Bindings<'_> {
     }
 }
 
-/// Adds the names of the axes whose values are used in a table.
+/// Collects the names of the axes whose values are used in a table.
 pub(super) fn add_names(table: &Table, names: &mut BTreeSet<String>) {
     for entry in &table.entries {
         add_names_of(&entry.node, names);

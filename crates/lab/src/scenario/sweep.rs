@@ -1,4 +1,5 @@
-//! What is varied: axes, combinations, those left out, the short form, values from the command line.
+//! Parses the varied parameters: axes, combinations, exclusions, the short form, values from the
+//! command line.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,7 @@ use super::tree::{Node, Table, Value, excerpt};
 /// Most cases of an experiment.
 const MAX_CASES: usize = 10_000;
 
-/// Columns of rows that are no axes, and a word of claims.
+/// Columns of rows that are not axes, and a reserved word of claims.
 const RESERVED: [&str; 4] = ["case", "repeat", "seed", "measure"];
 
 /// One value of an axis.
@@ -28,20 +29,20 @@ pub(super) struct AxisValue {
 pub(super) struct SweptAxis {
     pub(super) name: String,
     pub(super) line: usize,
-    /// What it takes in this experiment.
+    /// Its values in this experiment.
     pub(super) values: Vec<AxisValue>,
-    /// Every label that the file gives it.
+    /// All its labels in the file.
     pub(super) known: Vec<String>,
 }
 
-/// A combination that is left out, and where the file says so.
+/// An excluded combination, and its position in the file.
 #[derive(Clone, Debug)]
 pub(super) struct Exclusion {
     pub(super) line: usize,
     pub(super) labels: Selection,
 }
 
-/// Everything that is varied.
+/// All varied parameters.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sweep {
     pub(super) axes: Vec<SweptAxis>,
@@ -49,8 +50,8 @@ pub(super) struct Sweep {
 }
 
 impl Sweep {
-    /// Reads `[sweep]`, `[[exclude]]` and the axes of `[quick]`; the latter count if `options` asks
-    /// for the short form, and values from the command line replace both.
+    /// Reads `[sweep]`, `[[exclude]]` and the axes of `[quick]`; the latter apply if `options`
+    /// selects the short form, and values from the command line override both.
     pub(super) fn read(root: &Reader<'_>, options: &LoadOptions) -> Read<Self> {
         let mut sweep = Self::default();
         if let Some(table) = root.section("sweep")? {
@@ -78,7 +79,7 @@ impl Sweep {
         Ok(sweep)
     }
 
-    /// The axes as the experiment shows them.
+    /// The axes in the form of the experiment.
     pub(super) fn axes(&self) -> Vec<Axis> {
         self.axes
             .iter()
@@ -101,7 +102,7 @@ impl Sweep {
         self.axes.iter().map(|axis| axis.name.as_str())
     }
 
-    /// An axis that changes nothing is a mistake: its values must be used in some table.
+    /// An axis without effect is a mistake: its values must be used in some table.
     pub(super) fn check_used<'a>(&self, tables: impl Iterator<Item = &'a Table>) -> Read<()> {
         let mut used = BTreeSet::new();
         for table in tables {
@@ -111,7 +112,7 @@ impl Sweep {
             None => Ok(()),
             Some(axis) => Err(Fault::new(
                 axis.line,
-                format!("axis `{}` changes nothing", axis.name),
+                format!("axis `{}` has no effect", axis.name),
                 format!(
                     "write \"${{{}}}\" in [run], [[link]] or [[flow]], or leave it out",
                     axis.name
@@ -120,7 +121,7 @@ impl Sweep {
         }
     }
 
-    /// Every combination that is not left out, the last axis fastest.
+    /// Every combination that is not excluded, the last axis fastest.
     pub(super) fn grid(&self) -> Read<Vec<Bindings<'_>>> {
         let line = self.axes.first().map_or(1, |axis| axis.line);
         let all = self
@@ -142,7 +143,7 @@ impl Sweep {
         if grid.is_empty() {
             return Err(Fault::new(
                 line,
-                "every combination of [sweep] is left out",
+                "every combination of [sweep] is excluded",
                 "exclude fewer in [[exclude]]",
             ));
         }
@@ -164,7 +165,7 @@ impl Sweep {
         Bindings(values)
     }
 
-    /// Labels of some axes, each of which must be known.
+    /// Labels of some axes, all of which must exist.
     pub(super) fn selection(&self, table: &Reader<'_>) -> Read<Selection> {
         let mut selection = Selection::new();
         for entry in table.entries() {
@@ -180,7 +181,7 @@ impl Sweep {
         self.axis(name).ok_or_else(|| {
             Fault::new(
                 line,
-                format!("no axis `{name}` in [sweep], asked for in {place}"),
+                format!("no axis `{name}` in [sweep], used in {place}"),
                 known_names(name, self.names()),
             )
         })
@@ -192,7 +193,7 @@ impl Sweep {
             return Err(Fault::new(
                 table.line(),
                 "[[exclude]] without labels",
-                "name the axes' labels that are left out together",
+                "name the labels of the excluded combination",
             ));
         }
         Ok(Exclusion {
@@ -201,7 +202,7 @@ impl Sweep {
         })
     }
 
-    /// `[quick] sweep.axis = [...]`: checked always, done if `apply`.
+    /// `[quick] sweep.axis = [...]`: always checked, applied if `apply`.
     fn shorten(&mut self, table: &Reader<'_>, apply: bool) -> Read<()> {
         for entry in table.entries() {
             let kept = {
@@ -256,7 +257,7 @@ impl SweptAxis {
         ))
     }
 
-    /// `--set axis=a,b`: other values of the kind that the file has.
+    /// `--set axis=a,b`: other values of the same type as in the file.
     fn set(&mut self, text: &str) -> Read<()> {
         let setting = format!("--set {}={text}", self.name);
         let fault = |expected: String| Fault::Setting {
@@ -285,7 +286,7 @@ impl SweptAxis {
                 },
             };
             if values.iter().any(|other| other.label == value.label) {
-                return Err(fault(format!("`{part}` is there twice")));
+                return Err(fault(format!("`{part}` is repeated")));
             }
             values.push(value);
         }
@@ -308,7 +309,7 @@ impl SweptAxis {
     }
 }
 
-/// A plain value as it may be written on a command line: number, truth value, otherwise text.
+/// A plain value as written on a command line: number, boolean, otherwise text.
 pub(super) fn plain(text: &str) -> Value {
     let text = text.trim();
     if let Ok(number) = text.parse() {
@@ -342,7 +343,7 @@ fn read_axis(name: &str, line: usize, node: &Node) -> Read<SweptAxis> {
     if RESERVED.contains(&name) {
         return fault(
             line,
-            "that name has another meaning in rows and claims: choose another",
+            "that name is reserved in rows and claims: choose another",
         );
     }
     let Value::List(items) = &node.value else {
@@ -358,7 +359,7 @@ fn read_axis(name: &str, line: usize, node: &Node) -> Read<SweptAxis> {
             return fault(item.line, "a label is one line and not empty");
         }
         if values.iter().any(|value| value.label == label) {
-            return fault(item.line, &format!("`{}` is there twice", excerpt(&label)));
+            return fault(item.line, &format!("`{}` is repeated", excerpt(&label)));
         }
         values.push(AxisValue {
             label,
@@ -395,7 +396,7 @@ fn label_field(table: &Table) -> Option<String> {
     }
 }
 
-/// Whether a text can be the name of an axis, a flow or a link: it is a part of columns' names.
+/// Whether a text can be the name of an axis, a flow or a link, which is part of columns' names.
 pub(super) fn is_name(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_alphabetic())
         && text.len() <= 64

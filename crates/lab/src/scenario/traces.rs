@@ -13,7 +13,7 @@ use super::error::{Fault, Read, known_names};
 use super::library::is_below;
 use super::reader::Reader;
 
-/// What `trace` begins with if a model makes the trace.
+/// Prefix of `trace` for models.
 const SYNTHETIC: &str = "synthetic:";
 
 type Model = fn(u64, Duration) -> Trace;
@@ -27,12 +27,12 @@ const MODELS: [(&str, Model); 3] = [
 /// Traces of one experiment, each read once.
 pub(super) struct Traces {
     folder: Option<PathBuf>,
-    /// The experiment's first seed: a model makes the same trace in every repeat.
+    /// The experiment's first seed: a model gives the same trace in every repeat.
     seed: u64,
     read: BTreeMap<(String, Duration), NamedTrace>,
 }
 
-/// A trace and what identifies its content.
+/// A trace and the identity of its content.
 #[derive(Clone, Debug)]
 pub(super) struct NamedTrace {
     pub(super) trace: Trace,
@@ -48,7 +48,7 @@ impl Traces {
         }
     }
 
-    /// The trace that `key` of `link` names; a model's is as long as the run.
+    /// The trace that `key` of `link` names; a model's has the length of the run.
     pub(super) fn get(
         &mut self,
         link: &Reader<'_>,

@@ -1,4 +1,4 @@
-//! TOML as a tree in which everything knows its line. No meaning yet.
+//! TOML as a tree with line numbers, without interpretation.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::{Fault, Read};
 
-/// A value and where it is written.
+/// A value and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Node {
     pub(super) line: usize,
@@ -17,9 +17,9 @@ pub(super) struct Node {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     Text(String),
-    /// With the text as it is written, such as `1_000`.
+    /// With the text as written, such as `1_000`.
     Whole(i64, String),
-    /// With the text as it is written, such as `1e-6`.
+    /// With the text as written, such as `1e-6`.
     Real(f64, String),
     Truth(bool),
     List(Vec<Node>),
@@ -45,7 +45,7 @@ impl Table {
         self.entries.iter().find(|entry| entry.key == key)
     }
 
-    /// Puts `entry` in the place of one of the same key, or at the end.
+    /// Replaces the entry with the same key, or appends `entry`.
     pub(super) fn replace(&mut self, entry: Entry) {
         match self.entries.iter_mut().find(|old| old.key == entry.key) {
             Some(old) => *old = entry,
@@ -55,7 +55,7 @@ impl Table {
 }
 
 impl Node {
-    /// Its name in rows and in claims: a string, number or truth value as it is written.
+    /// Its name in rows and in claims: a string, number or boolean as written.
     pub(super) fn label(&self) -> Option<String> {
         match &self.value {
             Value::Text(text) | Value::Whole(_, text) | Value::Real(_, text) => Some(text.clone()),
@@ -64,7 +64,7 @@ impl Node {
         }
     }
 
-    /// What it is, for messages.
+    /// Its type, for messages.
     pub(super) fn kind(&self) -> String {
         match &self.value {
             Value::Text(text) => format!("the text \"{}\"", excerpt(text)),
@@ -76,7 +76,7 @@ impl Node {
     }
 }
 
-/// The beginning of a text, on one line.
+/// The start of a text, on one line.
 pub(super) fn excerpt(text: &str) -> String {
     let mut short: String = text.chars().take(60).collect();
     if short.len() < text.len() {
@@ -120,7 +120,7 @@ impl Reader<'_> {
         Ok(Table { line, entries })
     }
 
-    /// `line` is that of the key, for tables without a place of their own.
+    /// `line` is that of the key, for tables without a position.
     fn node(&self, value: &Spanned<DeValue<'_>>, line: usize) -> Read<Node> {
         let span = value.span();
         let line = if span.is_empty() {
@@ -163,7 +163,7 @@ impl Reader<'_> {
     }
 }
 
-/// Where lines begin.
+/// Offsets of the starts of lines.
 struct Lines(Vec<usize>);
 
 impl Lines {

@@ -18,32 +18,33 @@ pub(super) const KEYS: &[&str] = &[
     "rebuffer",
 ];
 
-/// The deadline of frames of their own streams: that of the papers on conversations and games.
+/// The deadline of frames of their own streams: that of the papers on video calls and games.
 const DEADLINE: Duration = Duration::from_millis(100);
 
 /// Live video of one group of flows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VideoSpec {
-    /// Where frames come from.
+    /// Source of frames.
     pub source: SourceSpec,
-    /// How they are sent.
+    /// Transmission mode.
     pub mode: VideoMode,
-    /// A frame that isn't complete so long after its encoding is missed; `None`: none is.
+    /// A frame that isn't complete within this time after its encoding misses its deadline; `None`:
+    /// no deadline.
     pub deadline: Option<Duration>,
-    /// Whether the sender lets a frame go that can't be in time any more; with
+    /// Whether the sender abandons a frame that can't be in time any more; with
     /// [`VideoMode::Frames`] only.
     pub abandon: bool,
     /// The player's buffer; with [`VideoMode::Stream`] only.
     pub player: LiveConfig,
 }
 
-/// How frames are sent.
+/// Transmission of frames.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum VideoMode {
-    /// All on one stream, in order, as pulls of live streams are. The viewer's player has a buffer.
+    /// All on one stream, in order, as in pulls of live streams. The viewer's player has a buffer.
     Stream,
-    /// Each on a unidirectional stream of its own with a deadline, as in conversations. The viewer
-    /// shows frames as soon as they can be.
+    /// Each on a separate unidirectional stream with a deadline, as in video calls. The viewer
+    /// shows frames as soon as possible.
     Frames,
 }
 
@@ -55,7 +56,7 @@ pub(super) fn read(row: &Reader<'_>) -> Read<VideoSpec> {
         VideoMode::Stream => (&["abandon"][..], "it goes with `mode = \"frames\"`"),
         VideoMode::Frames => (
             &["start_buffer", "rebuffer"][..],
-            "it goes with `mode = \"stream\"`: frames of their own streams are shown at once",
+            "it goes with `mode = \"stream\"`: frames on separate streams are shown at once",
         ),
     };
     if let Some(key) = unfit.iter().find(|key| row.has(key)) {
@@ -76,8 +77,8 @@ pub(super) fn read(row: &Reader<'_>) -> Read<VideoSpec> {
     })
 }
 
-/// A source of frames. That it opens is checked here, so that a missing file is told with its line
-/// and before the first run.
+/// A source of frames. It is opened here as a check, so that a missing file is reported with its
+/// line and before the first run.
 pub(super) fn read_source(row: &Reader<'_>) -> Read<SourceSpec> {
     let text = row.string("source")?;
     let text = row.need("source", text, "such as \"cbr:4mbit,fps=60\" or \"sample\"")?;
@@ -90,7 +91,7 @@ pub(super) fn read_source(row: &Reader<'_>) -> Read<SourceSpec> {
     Ok(source)
 }
 
-/// A deadline, from a millisecond on.
+/// A deadline of at least a millisecond.
 pub(super) fn read_deadline(row: &Reader<'_>) -> Read<Option<Duration>> {
     row.duration("deadline", Duration::from_millis(1)..=LONGEST)
 }

@@ -1,4 +1,4 @@
-//! Results that make room for new ones.
+//! Moves existing results to make room for new ones.
 
 use std::fs;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{StoreError, names, whole_file};
 
-/// Moves all results in `folder` to a folder inside it whose name is free.
+/// Moves all results in `folder` to a new folder inside it.
 pub(super) fn put_aside(folder: &Path) -> Result<Option<PathBuf>, StoreError> {
     let there: Vec<&str> = names::ALL
         .into_iter()

@@ -1,4 +1,4 @@
-//! The page of a collection, beside the folders of its experiments.
+//! The index page of a collection, in the folder above those of its experiments.
 
 use std::path::{Path, PathBuf};
 

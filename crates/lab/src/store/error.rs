@@ -1,4 +1,4 @@
-//! What can go wrong with a folder of results.
+//! Errors of a folder of results.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The system refused.
+    /// An error of the system.
     #[error("{}: {source}", .path.display())]
     Io {
-        /// Which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The cause.
         source: io::Error,
     },
     /// Another process works in the folder.
@@ -24,21 +24,21 @@ pub enum StoreError {
     #[error("{}: no results here (there is no manifest.json)", .0.display())]
     NoResults(PathBuf),
     /// The folder holds rows of another experiment.
-    #[error("{}: holds results of another experiment: {difference}; --fresh puts them aside and starts anew, another --out keeps both", .folder.display())]
+    #[error("{}: holds results of another experiment: {difference}; --fresh moves them and starts again, another --out keeps both", .folder.display())]
     OtherExperiment {
         /// The folder.
         folder: PathBuf,
-        /// What is not the same.
+        /// The difference.
         difference: String,
     },
-    /// A file does not hold what was written.
-    #[error("{}:{line}: {expected}; --fresh puts these results aside and starts anew", .path.display())]
+    /// A file is damaged.
+    #[error("{}:{line}: {expected}; --fresh moves these results and starts again", .path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where, from 1.
+        /// The line, from 1.
         line: u64,
-        /// What should be there.
+        /// The expected content.
         expected: String,
     },
     /// Two folders hold different results of the same run.
@@ -46,25 +46,25 @@ pub enum StoreError {
     Contradiction {
         /// The folder that was read later.
         folder: PathBuf,
-        /// What differs: the row, the series or the samples.
+        /// The differing part: the row, the series or the samples.
         what: &'static str,
         /// The run's case.
         case: usize,
         /// The run's repeat.
         repeat: u32,
     },
-    /// A run brought more or fewer values than it has measures: a bug in the laboratory.
+    /// A run returned more or fewer values than it has measures: a bug in the laboratory.
     #[error("a run brought {got} values for {expected} measures")]
     Measures {
-        /// How many there were.
+        /// Number of values.
         got: usize,
-        /// How many there should be.
+        /// Expected number.
         expected: usize,
     },
 }
 
 impl StoreError {
-    /// For `map_err`: the system's error with the path it is about.
+    /// For `map_err`: adds the path to the system's error.
     pub(super) fn io(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
         move |source| Self::Io {
             path: path.to_owned(),
@@ -72,7 +72,7 @@ impl StoreError {
         }
     }
 
-    /// For `map_err`: what the CSV library says, as an error of a file.
+    /// For `map_err`: converts an error of the CSV library to one of a file.
     pub(super) fn csv(path: &Path) -> impl Fn(csv::Error) -> Self + '_ {
         move |error| {
             let line = error.position().map_or(1, csv::Position::line);

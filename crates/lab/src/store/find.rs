@@ -1,15 +1,15 @@
-//! Which folders hold results.
+//! Finds folders with results.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{StoreError, names};
 
-/// How deep folders are looked into: collections are one level, and nobody nests many.
+/// Deepest nesting that is searched: collections are one level.
 const DEEPEST: u32 = 8;
 
-/// The folders at or below `root` that hold results, in alphabetical order. Results that were put
-/// aside don't count.
+/// The folders at or below `root` with results, in alphabetical order. Moved old results are not
+/// included.
 pub fn find(root: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let mut found = Vec::new();
     look(root, 0, &mut found)?;
@@ -31,7 +31,7 @@ fn look(folder: &Path, depth: u32, found: &mut Vec<PathBuf>) -> Result<(), Store
     for entry in fs::read_dir(folder).map_err(StoreError::io(folder))? {
         let entry = entry.map_err(StoreError::io(folder))?;
         let kind = entry.file_type().map_err(StoreError::io(folder))?;
-        // Links are not followed: they may lead in circles.
+        // Links are not followed: they may form cycles.
         let name = entry.file_name();
         if kind.is_dir() && !name.to_string_lossy().starts_with(names::OLD) {
             look(&entry.path(), depth + 1, found)?;

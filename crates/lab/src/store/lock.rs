@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{StoreError, names};
 
-/// Held while a folder is written to. The system releases it with the process, however that ends.
+/// Held while a folder is written to. The system releases it when the process ends.
 #[derive(Debug)]
 pub(super) struct Lock {
     /// The lock lives as long as the open file.
@@ -13,8 +13,8 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock of `folder`, or fails at once. The file itself stays for ever: removing it
-    /// would let two processes hold locks on two files of one name.
+    /// Takes the lock of `folder`, or fails at once. The file itself is never removed: otherwise
+    /// two processes could hold locks on two files of the same name.
     pub(super) fn take(folder: &Path) -> Result<Self, StoreError> {
         let path = folder.join(names::LOCK);
         let file = File::options()

@@ -1,4 +1,4 @@
-//! What the rows of a folder belong to.
+//! The manifest: the origin of the rows of a folder.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::whole_file::read_if_there;
 use super::{StoreError, names, whole_file};
 use crate::scenario::Experiment;
 
-/// `manifest.json`: what the rows beside it belong to.
+/// `manifest.json`: the origin of the rows in its folder.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Manifest {
     /// [`Experiment::name`].
@@ -19,7 +19,7 @@ pub struct Manifest {
     pub digest: String,
     /// [`Experiment::quick`].
     pub quick: bool,
-    /// Version of the program that began the folder.
+    /// Version of the program that created the folder.
     pub program: String,
     /// Names of the axes.
     pub axes: Vec<String>,
@@ -29,15 +29,15 @@ pub struct Manifest {
     pub cases: usize,
     /// Runs of each case.
     pub repeats: u32,
-    /// How the experiment is loaded again, if it is known.
+    /// The settings to load the experiment again, if known.
     #[serde(default)]
     pub origin: Option<Origin>,
 }
 
-/// How an experiment was asked for: enough to load it again.
+/// The settings of an experiment, enough to load it again.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Origin {
-    /// What the library was asked for: a scenario's name or the path of its file.
+    /// The requested scenario: its name or the path of its file.
     pub scenario: String,
     /// Folder of the scenarios; `None` for those in the program.
     #[serde(default)]
@@ -45,18 +45,18 @@ pub struct Origin {
     /// Folder of the traces, if one was given.
     #[serde(default)]
     pub traces: Option<PathBuf>,
-    /// Axes and keys that were set.
+    /// Overridden axes and keys.
     #[serde(default)]
     pub set: Vec<(String, String)>,
     /// Repeats, if given.
     #[serde(default)]
     pub repeats: Option<u32>,
-    /// Interval of the recorder, if given; `Some(None)` switched it off.
+    /// Interval of the recorder, if given; `Some(None)` disabled it.
     #[serde(default, with = "double_option")]
     pub record: Option<Option<Duration>>,
 }
 
-/// JSON has one `null` only: what was not given is left out, what was switched off is a list of none.
+/// JSON has only one `null`: a value that was not given is omitted, a disabled one is an empty list.
 mod double_option {
     use super::Duration;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -64,7 +64,7 @@ mod double_option {
     #[allow(
         clippy::ref_option,
         clippy::option_option,
-        reason = "serde gives and takes the field as it is"
+        reason = "signature required by serde"
     )]
     pub(super) fn serialize<S: Serializer>(
         value: &Option<Option<Duration>>,
@@ -74,10 +74,7 @@ mod double_option {
         list.serialize(serializer)
     }
 
-    #[allow(
-        clippy::option_option,
-        reason = "serde gives and takes the field as it is"
-    )]
+    #[allow(clippy::option_option, reason = "signature required by serde")]
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<Option<Duration>>, D::Error> {
@@ -87,7 +84,7 @@ mod double_option {
 }
 
 impl Manifest {
-    /// That of a new folder.
+    /// The manifest of a new folder.
     pub(super) fn of(experiment: &Experiment, measures: Vec<String>) -> Self {
         Self {
             name: experiment.name.clone(),
@@ -106,12 +103,12 @@ impl Manifest {
         }
     }
 
-    /// Reads that of `folder`.
+    /// Reads the manifest of `folder`.
     pub fn read(folder: &Path) -> Result<Self, StoreError> {
         Self::find(folder)?.ok_or_else(|| StoreError::NoResults(folder.to_owned()))
     }
 
-    /// Reads that of `folder`; `None` if there is none.
+    /// Reads the manifest of `folder`; `None` if there is none.
     pub(super) fn find(folder: &Path) -> Result<Option<Self>, StoreError> {
         let path = folder.join(names::MANIFEST);
         let Some(text) = read_if_there(&path)? else {
@@ -133,7 +130,7 @@ impl Manifest {
         whole_file::write(&path, &text)
     }
 
-    /// Fails unless rows of `self` and of `other` may stand in one file.
+    /// Fails unless rows of `self` and of `other` may be combined in one file.
     pub(super) fn same_rows(&self, other: &Self, folder: &Path) -> Result<(), StoreError> {
         let difference = if self.name != other.name {
             format!("they are of {}, not of {}", other.name, self.name)

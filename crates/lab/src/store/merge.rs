@@ -1,4 +1,4 @@
-//! Folders of shards become one.
+//! Joins the folders of shards.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use super::whole_file::{read_if_there, write_below};
 use super::{Results, StoreError, names};
 use crate::scenario::{Experiment, Run};
 
-/// A folder and a run to the file of the run's series or samples.
+/// The path of a run's series or samples in a folder.
 type Name = fn(&Path, Run) -> PathBuf;
 
 const RECORDS: [(&str, Name); 2] = [
@@ -14,8 +14,8 @@ const RECORDS: [(&str, Name); 2] = [
     ("the samples", names::samples),
 ];
 
-/// Joins the results of `inputs`, all of the same experiment, in `out`, which may hold results of it
-/// already. A run that is in several must be the same in all of them; if one isn't, nothing is
+/// Joins the results of `inputs`, all of the same experiment, in `out`, which may already hold
+/// results of it. A run that is in several must be identical in all of them; otherwise nothing is
 /// joined.
 pub fn merge(
     out: &Path,
@@ -51,7 +51,7 @@ pub fn merge(
     Ok(results)
 }
 
-/// Fails if a run that both have isn't the same in both.
+/// Fails if a run that is in both differs.
 fn compare(earlier: &Results, input: &Results) -> Result<(), StoreError> {
     for (row, _) in input.finished() {
         let run = row.run;
@@ -72,8 +72,8 @@ fn compare(earlier: &Results, input: &Results) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Copies a run's series and samples. Files that are there without a row may be of any run that was
-/// killed; the row's own replace them.
+/// Copies a run's series and samples. Existing files without a row may be of a killed process; they
+/// are replaced.
 fn copy_records(results: &Results, input: &Results, run: Run) -> Result<(), StoreError> {
     for (_, name) in RECORDS {
         let to = name(results.folder(), run);

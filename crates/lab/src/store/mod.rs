@@ -1,4 +1,4 @@
-//! Rows on disk: one for each finished run, kept when the work is interrupted, never half-written.
+//! Rows on disk: one for each finished run, kept when the work is interrupted, never partial.
 //!
 //! A folder of [`Results`] belongs to one experiment:
 //!
@@ -14,11 +14,11 @@
 //! old-1/ ...      results that were put aside
 //! ```
 //!
-//! Beside the folders of a collection stands `index.html`, which lists them.
+//! The folder of a collection has an `index.html` that lists its experiments.
 //!
-//! A row counts when its line is complete and the files that belong to it are there; those are
-//! written before it. Whatever a killed process leaves is therefore taken up, and at most the rows
-//! of the last second can be lost if the machine itself fails.
+//! A row is valid when its line is complete and its files exist; those are written first. The state
+//! left by a killed process is therefore usable, and at most the rows of the last second are lost
+//! if the machine fails.
 
 mod aside;
 mod collection;
@@ -50,7 +50,7 @@ use crate::scenario::Run;
 /// One finished run, as a row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Which run.
+    /// The run.
     pub run: Run,
     /// The label of each axis.
     pub labels: Vec<String>,
@@ -63,8 +63,7 @@ pub struct Row {
 pub struct Table {
     /// Names of the axes.
     pub axes: Vec<String>,
-    /// Names of the measures: of all cases together, each once, in the order of the first case that
-    /// has it.
+    /// Names of the measures: of all cases, each once, in order of first appearance.
     pub measures: Vec<String>,
     /// The rows, by repeat and case.
     pub rows: Vec<Row>,

@@ -1,34 +1,34 @@
-//! How the files of a folder of results are called.
+//! Names of the files in a folder of results.
 
 use std::path::{Path, PathBuf};
 
 use crate::scenario::Run;
 
-/// Held by the process that writes.
+/// Locked by the process that writes.
 pub(super) const LOCK: &str = ".lock";
-/// What the rows belong to.
+/// The manifest.
 pub(super) const MANIFEST: &str = "manifest.json";
 /// One line for each finished run.
 pub(super) const ROWS: &str = "rows.csv";
-/// What each run cost.
+/// The cost of each run.
 pub(super) const TIMING: &str = "timing.csv";
 /// Folder of time series.
 pub(super) const SERIES: &str = "series";
 /// Folder of samples.
 pub(super) const SAMPLES: &str = "samples";
-/// How the claims fared.
+/// The verdicts.
 pub(super) const VERDICTS: &str = "verdicts.json";
-/// The page for people.
+/// The report.
 pub(super) const REPORT: &str = "report.html";
-/// The page of a collection, in the folder above.
+/// The page of the collection, in the folder above.
 pub(super) const INDEX: &str = "index.html";
-/// The rows once more, in columns.
+/// The rows in columnar form.
 pub(super) const PARQUET: &str = "rows.parquet";
-/// Folders of results that were put aside: `old-1`, `old-2` ...
+/// Folders of moved results: `old-1`, `old-2` ...
 pub(super) const OLD: &str = "old-";
 
-/// Everything that is put aside when results are begun anew. The manifest comes first: rows without
-/// it are never taken for anything.
+/// Everything that is moved when results are started again. The manifest comes first: rows without
+/// it are never used.
 pub(super) const ALL: [&str; 8] = [
     MANIFEST, ROWS, TIMING, SERIES, SAMPLES, VERDICTS, REPORT, PARQUET,
 ];

@@ -1,4 +1,4 @@
-//! Rows in columns: `rows.parquet`, with the columns of `rows.csv`.
+//! `rows.parquet`: rows in columnar form, with the columns of `rows.csv`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ fn encode(table: &Table) -> Result<Vec<u8>, ParquetError> {
             .map(|row| (row.run.case as u64).cast_signed())
             .collect(),
         rows.iter().map(|row| i64::from(row.run.repeat)).collect(),
-        // Parquet keeps unsigned numbers in the bits of signed ones.
+        // Parquet stores unsigned numbers in the bits of signed ones.
         rows.iter().map(|row| row.run.seed.cast_signed()).collect(),
     ];
     for values in whole {
@@ -65,7 +65,7 @@ fn column<T: DataType>(
     values: &[T::T],
     levels: Option<&[i16]>,
 ) -> Result<(), ParquetError> {
-    let missing = || ParquetError::General("a column too many".to_owned());
+    let missing = || ParquetError::General("one column too many".to_owned());
     let mut column = group.next_column()?.ok_or_else(missing)?;
     column.typed::<T>().write_batch(values, levels, None)?;
     column.close()

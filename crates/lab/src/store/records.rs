@@ -1,7 +1,7 @@
 //! Time series and samples of one run as CSV.
 //!
-//! Series are in long form: one line for each flow or link and time. Flows and links of which there
-//! is no point are not in the file.
+//! Series are in long form: one line for each flow or link and time. Flows and links without points
+//! are not in the file.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::StoreError;
 use crate::record::{FlowPoint, FlowSeries, LinkPoint, LinkSeries, Sample, Series};
 
-/// What a line of series is about.
+/// Kind of a line of series.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Kind {
@@ -124,7 +124,7 @@ impl Line {
     }
 }
 
-/// Series as a file.
+/// Encodes series.
 pub(super) fn encode_series(series: &Series, path: &Path) -> Result<Vec<u8>, StoreError> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let failed = StoreError::csv(path);
@@ -145,7 +145,7 @@ pub(super) fn encode_series(series: &Series, path: &Path) -> Result<Vec<u8>, Sto
     finish(writer, path)
 }
 
-/// Series from a file.
+/// Decodes series.
 pub(super) fn decode_series(text: &[u8], path: &Path) -> Result<Series, StoreError> {
     let mut series = Series::default();
     for line in csv::Reader::from_reader(text).into_deserialize::<Line>() {
@@ -185,7 +185,7 @@ pub(super) fn decode_series(text: &[u8], path: &Path) -> Result<Series, StoreErr
     Ok(series)
 }
 
-/// Samples as a file.
+/// Encodes samples.
 pub(super) fn encode_samples(samples: &[Sample], path: &Path) -> Result<Vec<u8>, StoreError> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     for sample in samples {
@@ -194,7 +194,7 @@ pub(super) fn encode_samples(samples: &[Sample], path: &Path) -> Result<Vec<u8>,
     finish(writer, path)
 }
 
-/// Samples from a file.
+/// Decodes samples.
 pub(super) fn decode_samples(text: &[u8], path: &Path) -> Result<Vec<Sample>, StoreError> {
     csv::Reader::from_reader(text)
         .into_deserialize()

@@ -18,13 +18,13 @@ use crate::record::{Sample, Series};
 use crate::scenario::{Experiment, Run};
 use crate::world::Outcome;
 
-/// Rows are synced to the disk at least this often while there are new ones.
+/// Longest interval between syncs of rows to the disk.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
 
 /// The results of one experiment: a folder with a row for each finished run.
 ///
-/// One that was [opened](Self::open) is locked and takes new rows; one that was
-/// [read](Self::read) shows what is there.
+/// One that was [opened](Self::open) is locked and takes new rows; one that was [read](Self::read)
+/// shows the existing rows.
 #[derive(Debug)]
 pub struct Results {
     folder: PathBuf,
@@ -34,7 +34,7 @@ pub struct Results {
     repeats: u32,
     rows: BTreeMap<Key, Row>,
     timing: BTreeMap<Key, Timing>,
-    /// `None` if the results are only read.
+    /// `None` if the results are read-only.
     writing: Option<Writing>,
 }
 
@@ -45,7 +45,7 @@ fn key(run: Run) -> Key {
     (run.repeat, run.case)
 }
 
-/// What a folder is written with.
+/// State of a writer.
 #[derive(Debug)]
 struct Writing {
     /// Held until the results are dropped.
@@ -54,12 +54,12 @@ struct Writing {
     timing: File,
     /// Bytes of complete lines in the file of rows.
     length: u64,
-    /// When the oldest row was written that is not synced yet.
+    /// When the oldest unsynced row was written.
     unsynced: Option<Instant>,
 }
 
-/// Which files can be added to as they are. The others must be written anew first: they are missing,
-/// end in a half line, or have rows whose own files are missing.
+/// Files that can be appended to. The others must be rewritten first: they are missing, end in a
+/// partial line, or have rows whose files are missing.
 #[derive(Clone, Copy)]
 struct Whole {
     rows: bool,
@@ -68,17 +68,16 @@ struct Whole {
 
 impl Results {
     /// Opens `folder` to add rows: a new folder, or one that holds rows of the same experiment,
-    /// which are kept. What a killed process left half-written is removed. Only one process can have
-    /// a folder open.
+    /// which are kept. Partial data of a killed process are removed. Only one process can have a
+    /// folder open.
     pub fn open(folder: &Path, experiment: &Experiment) -> Result<Self, StoreError> {
         fs::create_dir_all(folder).map_err(StoreError::io(folder))?;
         let lock = Lock::take(folder)?;
         Self::open_locked(folder, experiment, lock)
     }
 
-    /// Opens `folder` like [`Self::open`], after everything that results consist of has been put
-    /// aside, into a folder `old-1` inside it (or the next number). Returns where, if there was
-    /// anything.
+    /// Opens `folder` like [`Self::open`], after all existing results were moved to a folder
+    /// `old-1` inside it (or the next number). Returns that folder, if there was anything.
     pub fn open_fresh(
         folder: &Path,
         experiment: &Experiment,
@@ -89,12 +88,12 @@ impl Results {
         Ok((Self::open_locked(folder, experiment, lock)?, old))
     }
 
-    /// Reads what is in `folder`, also while another process adds to it. Nothing is changed.
+    /// Reads the contents of `folder`, also while another process adds to it. Nothing is changed.
     pub fn read(folder: &Path, experiment: &Experiment) -> Result<Self, StoreError> {
         let manifest = Manifest::read(folder)?;
         let mut results = Self::empty(folder, experiment);
         let ours = Manifest {
-            // Reading mixes nothing.
+            // Reading can't mix results.
             program: manifest.program.clone(),
             ..results.manifest
         };
@@ -217,12 +216,12 @@ impl Results {
         &self.folder
     }
 
-    /// What the rows belong to.
+    /// The origin of the rows.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// Keeps in the manifest how the experiment was asked for.
+    /// Stores the settings of the experiment in the manifest.
     pub fn set_origin(&mut self, origin: Origin) -> Result<(), StoreError> {
         if self.manifest.origin.as_ref() != Some(&origin) {
             self.manifest.origin = Some(origin);
@@ -250,7 +249,7 @@ impl Results {
         })
     }
 
-    /// What the finished runs cost, in the order of the runs.
+    /// The cost of the finished runs, in the order of the runs.
     pub fn timing(&self) -> impl Iterator<Item = &Timing> {
         self.timing
             .range(..(self.repeats, 0))
@@ -274,8 +273,9 @@ impl Results {
         }
     }
 
-    /// Keeps what a run brought; it took `wall`. When this returns, the row survives the end of the
-    /// process; at the latest a second later and a [`Self::sync_if_due`], that of the machine.
+    /// Stores the result of a run; it took `wall`. After the return, the row survives the end of
+    /// the process; after at most another second and a [`Self::sync_if_due`], also a failure of the
+    /// machine.
     pub fn add(&mut self, run: Run, outcome: &Outcome, wall: Duration) -> Result<Row, StoreError> {
         let expected = &self.shape.cases[run.case];
         if outcome.measures.len() != expected.places.len() {
@@ -322,7 +322,7 @@ impl Results {
         Ok(())
     }
 
-    /// Appends a row whose files are there.
+    /// Appends a row whose files exist.
     pub(super) fn add_row(&mut self, row: Row, timing: Option<Timing>) -> Result<(), StoreError> {
         let place = key(row.run);
         if self.rows.contains_key(&place) {
@@ -332,7 +332,7 @@ impl Results {
         let writing = writing(&mut self.writing, &self.folder)?;
         let line = rows::encode(&row);
         if let Err(error) = writing.rows.write_all(&line) {
-            // A disk that is full takes half a line: it must not stay before the next one.
+            // A full disk causes a partial line, which must be removed before the next one.
             let _ = writing.rows.set_len(writing.length);
             return Err(StoreError::io(&path)(error));
         }
@@ -350,8 +350,8 @@ impl Results {
         self.sync_if_due()
     }
 
-    /// Syncs the rows to the disk if the oldest one not yet synced is a second old. To be called now
-    /// and then while no rows come.
+    /// Syncs the rows to the disk if the oldest one not yet synced is a second old. Must be called
+    /// regularly while there are no new rows.
     pub fn sync_if_due(&mut self) -> Result<(), StoreError> {
         let due = |writing: &Writing| {
             writing
@@ -374,13 +374,13 @@ impl Results {
         Ok(())
     }
 
-    /// Puts the rows into the order of the runs, so that the same runs give the same file in
-    /// whatever order they ended, and syncs everything.
+    /// Sorts the rows in the order of the runs, so that the file does not depend on the order in
+    /// which they ended, and syncs everything.
     pub fn finish(&mut self) -> Result<(), StoreError> {
         writing(&mut self.writing, &self.folder)?;
         self.write_rows()?;
         self.write_timing()?;
-        // The files that were open have no name any more.
+        // The files that were open no longer have a name.
         let (rows, length) = appending(&self.folder.join(names::ROWS))?;
         let (timing, _) = appending(&self.folder.join(names::TIMING))?;
         let writing = writing(&mut self.writing, &self.folder)?;
@@ -424,12 +424,12 @@ impl Results {
         Ok(path)
     }
 
-    /// The row of a run, as it is in the file.
+    /// The row of a run, as in the file.
     pub(super) fn line(&self, run: Run) -> Option<Vec<u8>> {
         self.rows.get(&key(run)).map(rows::encode)
     }
 
-    /// Everything there is of every finished run.
+    /// All data of every finished run.
     pub(super) fn finished(&self) -> impl Iterator<Item = (&Row, Option<&Timing>)> {
         self.rows
             .iter()

@@ -1,4 +1,4 @@
-//! `rows.csv` as text: what a line looks like, and how much of a file counts.
+//! `rows.csv` as text: encoding and validation of lines.
 
 use csv::{ByteRecord, ReaderBuilder, WriterBuilder};
 
@@ -15,19 +15,19 @@ pub(super) struct Columns {
     pub(super) measures: Vec<String>,
 }
 
-/// A line that is not what was written.
+/// A damaged line.
 #[derive(Debug)]
 pub(super) struct Damage {
     pub(super) line: u64,
     pub(super) expected: String,
 }
 
-/// What a file holds.
+/// Content of a file.
 #[derive(Debug, Default)]
 pub(super) struct Content {
-    /// The complete rows, in their order.
+    /// The complete rows, in order.
     pub(super) rows: Vec<Row>,
-    /// False if the file ends in a line that was not written to its end.
+    /// False if the last line of the file is incomplete.
     pub(super) whole: bool,
 }
 
@@ -42,7 +42,7 @@ impl Columns {
         )
     }
 
-    /// Reads a file, of which a process that was killed may have written the last line in part.
+    /// Decodes a file, whose last line may be incomplete if its process was killed.
     pub(super) fn decode(&self, text: &[u8]) -> Result<Content, Damage> {
         let header = self.header();
         let Some(body) = text.strip_prefix(header.as_slice()) else {
@@ -65,13 +65,13 @@ impl Columns {
         let mut record = ByteRecord::new();
         loop {
             let start = reader.position().byte() as usize;
-            // Reading from memory, and lines of any length are allowed: this doesn't fail.
+            // Reading from memory with lines of any length can't fail.
             if !reader.read_byte_record(&mut record).unwrap_or(false) {
                 return Ok(content);
             }
             let end = reader.position().byte() as usize;
-            // A line that was cut off lacks its line break or ends inside quotes: written again, it
-            // would look different.
+            // An incomplete line lacks its line break or ends inside quotes: written again, it
+            // would differ.
             if end == body.len() && body.get(start..end) != Some(line(&record).as_slice()) {
                 content.whole = false;
                 return Ok(content);
@@ -118,7 +118,7 @@ pub(super) fn encode(row: &Row) -> Vec<u8> {
     let Run { case, repeat, seed } = row.run;
     let run = [case.to_string(), repeat.to_string(), seed.to_string()];
     let values = row.values.iter().map(|value| match value {
-        // The shortest text that reads back as the same number.
+        // The shortest text that parses to the same number.
         Some(value) => value.to_string(),
         None => String::new(),
     });
@@ -138,7 +138,7 @@ where
     let mut writer = WriterBuilder::new()
         .has_headers(false)
         .from_writer(Vec::new());
-    // Writing to memory doesn't fail.
+    // Writing to memory can't fail.
     let _ = writer.write_record(fields);
     writer.into_inner().unwrap_or_default()
 }

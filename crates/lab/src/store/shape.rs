@@ -1,4 +1,4 @@
-//! Which rows an experiment has, and what belongs to them.
+//! The rows that an experiment has, and their files.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use super::Row;
 use crate::scenario::{App, Experiment, Run, Setup};
 use crate::world;
 
-/// What the rows of an experiment look like.
+/// The columns of the rows of an experiment.
 #[derive(Debug)]
 pub(super) struct Shape {
     pub(super) cases: Vec<CaseShape>,
     seed: u64,
 }
 
-/// What the rows of a case look like.
+/// The columns of the rows of a case.
 #[derive(Debug)]
 pub(super) struct CaseShape {
     pub(super) labels: Vec<String>,
-    /// For each measure of the case, its place among those of all cases.
+    /// For each measure of the case, its index among those of all cases.
     pub(super) places: Vec<usize>,
     /// Whether a run has a file of time series.
     pub(super) series: bool,
@@ -26,7 +26,7 @@ pub(super) struct CaseShape {
 }
 
 impl Shape {
-    /// That of `experiment`, and the measures of all cases together.
+    /// The shape of `experiment`, and the measures of all cases.
     pub(super) fn of(experiment: &Experiment) -> (Self, Vec<String>) {
         let mut measures: Vec<String> = Vec::new();
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
@@ -53,7 +53,7 @@ impl Shape {
         (shape, measures)
     }
 
-    /// Whether the experiment can have this row, whatever its repeat.
+    /// Whether the experiment can have this row, in any repeat.
     pub(super) fn check(&self, row: &Row) -> Result<(), String> {
         let Run { case, repeat, seed } = row.run;
         let Some(expected) = self.cases.get(case) else {

@@ -1,4 +1,4 @@
-//! What each run cost. Kept apart from the rows, which are the same for the same seed.
+//! The cost of each run, separate from the rows, which are the same for the same seed.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use super::whole_file::read_if_there;
 use super::{StoreError, rows};
 use crate::scenario::Run;
 
-/// What a run cost.
+/// The cost of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timing {
-    /// Which run.
+    /// The run.
     pub run: Run,
-    /// Time that it took on one core.
+    /// Time on one core.
     pub wall: Duration,
     /// Virtual seconds simulated.
     pub simulated_s: f64,
-    /// Tasks that the simulator did.
+    /// Tasks processed by the simulator.
     pub tasks: u64,
 }
 
@@ -51,9 +51,9 @@ pub(super) fn encode(timing: &Timing) -> Vec<u8> {
     ])
 }
 
-/// Reads what can be read: nothing depends on these numbers, so a line that was cut off, or a file
-/// that is missing, costs nothing but itself. The second is false if that is so, and the file must
-/// be written anew before it is added to.
+/// Reads as much as possible: nothing depends on these numbers, so a truncated line or a missing
+/// file is ignored. The second value is then false, and the file must be rewritten before it is
+/// appended to.
 pub(super) fn read(path: &Path) -> Result<(Vec<Timing>, bool), StoreError> {
     let Some(text) = read_if_there(path)? else {
         return Ok((Vec::new(), false));

@@ -1,8 +1,8 @@
-//! Files that have their name only when they are complete and on disk.
+//! Files that appear under their name only when they are complete and on disk.
 //!
-//! Who calls this holds the folder's lock and writes each name from one thread, so the temporary
-//! name can be a fixed one; what a killed process left behind is overwritten or removed. Only
-//! [`write_unlocked`] is for files that several processes write.
+//! The caller holds the folder's lock and writes each name from one thread, so the temporary name
+//! is fixed; files left by a killed process are overwritten or removed. Only [`write_unlocked`] is
+//! for files that several processes write.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 
 use super::StoreError;
 
-/// What temporary names end in.
+/// Suffix of temporary names.
 const PART: &str = ".part";
 
-/// Writes `content` as `path`, replacing what had that name in one step.
+/// Writes `content` to `path`, atomically replacing an existing file.
 pub(super) fn write(path: &Path, content: &[u8]) -> Result<(), StoreError> {
     write_via(&part_of(path), path, content)
 }
@@ -32,15 +32,14 @@ fn write_via(part: &Path, path: &Path, content: &[u8]) -> Result<(), StoreError>
     Ok(())
 }
 
-/// The same without the folder's lock: several processes may write the file, and the last one
-/// counts.
+/// The same without the folder's lock: several processes may write the file, and the last one wins.
 pub(super) fn write_unlocked(path: &Path, content: &[u8]) -> Result<(), StoreError> {
     let mut name = OsString::from(path);
     name.push(format!(".{}", std::process::id()));
     write_via(&part_of(Path::new(&name)), path, content)
 }
 
-/// The same in a folder that may not be there yet.
+/// The same in a folder that may not exist yet.
 pub(super) fn write_below(path: &Path, content: &[u8]) -> Result<(), StoreError> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(StoreError::io(folder))?;
@@ -57,7 +56,7 @@ pub(super) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, StoreError> 
     }
 }
 
-/// Removes what was never completed in `folder`.
+/// Removes incomplete files in `folder`.
 pub(super) fn remove_parts(folder: &Path) -> Result<(), StoreError> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -73,8 +72,8 @@ pub(super) fn remove_parts(folder: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Makes renames in `folder` last through a power failure. Some file systems can't sync a folder;
-/// what a file holds is safe regardless.
+/// Makes renames in `folder` durable across a power failure. Some file systems can't sync a folder;
+/// the content of files is safe regardless.
 pub(super) fn sync_folder(folder: &Path) {
     if cfg!(unix)
         && let Ok(folder) = File::open(folder)

@@ -1,4 +1,4 @@
-//! Random times: transfers that arrive as a Poisson process, bursts and pauses.
+//! Random times: Poisson arrivals of transfers, bursts and pauses.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use swiftwater_units::Instant;
 
 use crate::scenario::{SizeDistribution, Spread};
 
-/// A transfer between hosts that are chosen, by index.
+/// A transfer between hosts chosen by index.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Planned {
     pub(super) start: Instant,
@@ -80,7 +80,7 @@ fn draw(rng: &mut ChaCha20Rng, spread: Spread) -> Duration {
 
 /// Exponentially distributed with mean 1.
 fn exponential(rng: &mut ChaCha20Rng) -> f64 {
-    // Not the platform's logarithm, which may differ from others' in the last bit.
+    // Not the platform's logarithm, whose last bit may differ between platforms.
     -libm::log(1.0 - unit(rng))
 }
 

@@ -1,4 +1,4 @@
-//! What a link could have carried in a given time.
+//! The capacity of a link over a time interval.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ pub(super) fn bytes(link: &LinkConfig, from: Duration, to: Duration) -> Option<f
     }
 }
 
-/// Bytes that a trace, which repeats, allows in its first `time`. For packet opportunities, whose
-/// times are not known here, by their mean rate.
+/// Bytes that a trace, which repeats, permits in its first `time`. For packet opportunities, whose
+/// times are unknown here, by their mean rate.
 fn carried(trace: &Trace, time: Duration) -> Option<f64> {
     let mean = trace.mean_rate()?.as_bps() as f64 / 8.0;
     let period = trace.period();

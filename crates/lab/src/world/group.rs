@@ -1,4 +1,4 @@
-//! A group of flows: its hosts, what runs on them, and what can be seen of it from outside.
+//! A group of flows: its hosts, their applications, and their observable results.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -42,9 +42,9 @@ pub(crate) struct Group<'a> {
     pub(super) starts: Vec<Instant>,
     /// All transfers of the group in the order of their start; a transfer's number is its index.
     pub(super) plan: Vec<Transfer>,
-    /// What is heard of the repair of lost data.
+    /// Observations of loss recovery.
     pub(super) repairs: RepairLog,
-    /// When those without an end stop.
+    /// When flows without an end stop.
     stop: Instant,
     rate: Bandwidth,
     rtt: Duration,
@@ -55,7 +55,7 @@ pub(crate) struct Group<'a> {
 pub(super) struct Builder<'a> {
     setup: &'a Setup,
     crypto: Crypto,
-    /// Flows so far, for their random numbers.
+    /// Number of flows so far, for their random numbers.
     flows: u64,
 }
 
@@ -177,7 +177,7 @@ impl<'a> Builder<'a> {
                 network.install(sender, VideoServer::new(video, source));
                 network.install(receiver, viewer.stop(stop));
             }
-            // They have no members of this kind.
+            // There are no members of this kind.
             App::Poisson { .. } | App::Session(_) => {}
         }
         group.senders.push(sender);
@@ -239,7 +239,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Which end of a connection sends the data: where viewers ask for it, that is the server.
+/// The end of a connection that sends the data: for viewers the server.
 fn sender(app: &App) -> Side {
     match app {
         App::Live { .. } | App::Video(_) => Side::Server,
@@ -247,8 +247,8 @@ fn sender(app: &App) -> Side {
     }
 }
 
-/// Bytes by what they were sent for. Headers are all that is neither of a frame nor of its copies:
-/// those of QUIC, acknowledgements, the handshake; not those of IP and UDP.
+/// Bytes by purpose. Headers are all bytes that are neither of a frame nor of its copies: those of
+/// QUIC, acknowledgements, the handshake; not those of IP and UDP.
 fn cost(totals: &HostTotals) -> Cost {
     let repair = &totals.repair;
     let streams = repair.new_bytes + repair.replica_bytes + repair.retransmitted_bytes;
@@ -269,23 +269,23 @@ impl Group<'_> {
         matches!(self.spec.app, App::Poisson { .. })
     }
 
-    /// What a transfer would take at the bottleneck's rate, and a round trip.
+    /// Ideal duration of a transfer: at the bottleneck's rate, plus a round trip.
     pub(super) fn ideal(&self, bytes: u64) -> Duration {
         self.rate.time_to_send(bytes) + self.rtt
     }
 
-    /// When the group begins.
+    /// When the group starts.
     pub(super) fn start(&self) -> Instant {
         let first = self.starts.iter().copied().min();
         first.unwrap_or(Instant::FAR_FUTURE)
     }
 
-    /// When those without an end stop, at the latest.
+    /// When flows without an end stop, at the latest.
     pub(super) fn stop(&self) -> Instant {
         self.stop
     }
 
-    /// Whether the group has an end of its own: every transfer done, or a time to stop.
+    /// Whether the group has an end: all transfers complete, or a stop time.
     pub(super) fn has_end(&self) -> bool {
         match self.spec.app {
             App::Transfer { .. } => true,
@@ -302,7 +302,7 @@ impl Group<'_> {
         }
     }
 
-    /// Transfers that are complete, or never will be.
+    /// Transfers that are complete, or can't complete any more.
     fn ended(&self, network: &Network) -> usize {
         let complete = self.receivers.iter().map(|host| {
             let app = network.application::<TransferReceiver>(*host);
@@ -345,14 +345,14 @@ impl Group<'_> {
         app.map_or(0, LiveViewer::bytes)
     }
 
-    /// Application bytes that some receivers got.
+    /// Application bytes received by some receivers.
     pub(crate) fn received_by(&self, network: &Network, receivers: Range<usize>) -> u64 {
         receivers
             .map(|receiver| self.received(network, receiver))
             .sum()
     }
 
-    /// False if a byte arrived that was not the one sent.
+    /// False if a byte differed from the sent one.
     pub(super) fn is_intact(&self, network: &Network) -> bool {
         self.receivers.iter().all(|host| {
             let bulk = network.application::<BulkReceiver>(*host);
@@ -366,7 +366,7 @@ impl Group<'_> {
         })
     }
 
-    /// What the viewers that began by now saw.
+    /// Results of the viewers that started by now.
     pub(super) fn viewings(&self, network: &Network) -> Vec<Viewing> {
         let now = network.now();
         let viewers = self.receivers.iter();
@@ -377,8 +377,8 @@ impl Group<'_> {
             .collect()
     }
 
-    /// What the viewers of its video saw from `begin` to `end`, in which the senders did `totals`;
-    /// `None` without a video.
+    /// Results of the video viewers from `begin` to `end`, with the senders' `totals` of that time;
+    /// `None` without video.
     pub(super) fn video(
         &self,
         network: &Network,
@@ -415,7 +415,7 @@ impl Group<'_> {
             .filter(|connection| !connection.is_closed())
     }
 
-    /// What all connections of the senders did so far.
+    /// Totals of all connections of the senders so far.
     pub(super) fn totals(&self, network: &Network) -> HostTotals {
         let mut sum = HostTotals::default();
         for host in &self.senders {
@@ -424,12 +424,12 @@ impl Group<'_> {
         sum
     }
 
-    /// The active time of the group up to `end`, given when its transfers were complete.
+    /// The active time of the group up to `end`, given the completion times of its transfers.
     pub(super) fn active(&self, end: Instant, finishes: &[Option<Instant>]) -> Range<Instant> {
         let own = if self.plan.is_empty() || !self.has_end() {
             Some(self.stop)
         } else {
-            // No value if one is missing.
+            // `None` if one is missing.
             finishes
                 .iter()
                 .copied()

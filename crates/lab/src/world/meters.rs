@@ -1,4 +1,4 @@
-//! What is collected while a run goes on.
+//! Data collected during a run.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub(super) struct GroupMeter {
 }
 
 impl GroupMeter {
-    /// The warm-up is over.
+    /// The warm-up has ended.
     pub(super) fn begin(&mut self, network: &Network, group: &Group<'_>) {
         self.totals_before = group.totals(network);
         let receivers = 0..group.receivers.len();
@@ -51,7 +51,7 @@ impl GroupMeter {
         self.binned = received;
     }
 
-    /// What it comes to, with the group's share still open, and the samples.
+    /// The result, without the group's share, and the samples.
     pub(super) fn finish(
         self,
         setup: &Setup,
@@ -155,7 +155,7 @@ fn sample(group: &Group<'_>, start: Instant, bytes: u64, duration: Option<Durati
     }
 }
 
-/// Of a link towards higher routers.
+/// Of a link in the direction to higher routers.
 #[derive(Debug)]
 pub(super) struct LinkMeter {
     id: LinkId,
@@ -172,7 +172,7 @@ impl LinkMeter {
         }
     }
 
-    /// The warm-up is over.
+    /// The warm-up has ended.
     pub(super) fn begin(&mut self, network: &mut Network) {
         self.counters_before = *network.counters(self.id);
         network.reset_queue_stats(self.id);
@@ -190,7 +190,7 @@ impl LinkMeter {
     }
 }
 
-/// What a link did since `earlier`.
+/// Counters of a link since `earlier`.
 fn since(now: &Counters, earlier: &Counters) -> Counters {
     let tally = |now: Tally, earlier: Tally| Tally {
         packets: now.packets - earlier.packets,
@@ -207,7 +207,7 @@ fn since(now: &Counters, earlier: &Counters) -> Counters {
     }
 }
 
-/// How fairly all bulk flows share, second by second from the start of the last one until the first
+/// Fairness among all bulk flows, second by second from the start of the last one until the first
 /// one stops.
 #[derive(Debug)]
 pub(super) struct Fairness {
@@ -233,7 +233,7 @@ impl Fairness {
         })
     }
 
-    /// A second has gone by, or the first one begins.
+    /// Called at the start of the first second and at the end of each.
     pub(super) fn sample(&mut self, network: &Network, groups: &[Group<'_>]) {
         if network.now() > self.until {
             return;

@@ -1,13 +1,11 @@
-//! One run: builds the network of a [`Setup`], lets time pass, measures.
+//! One run: builds the network of a [`Setup`], advances time, measures.
 //!
-//! - [`measures`](mod@measures): what is measured, and how exactly.
-//! - The rest is private: routers, links and hosts (`topology`), the transport's settings
-//!   (`transport`), live video (`video`,
-//!   and `session` with a driver of its own), what runs on the hosts of a group of flows (`group`, `arrivals`), the clocks at
-//!   which a run is looked at (`run`) what is collected then (`meters`)
-//!   and heard meanwhile (`repairs`).
+//! - [`measures`](mod@measures): the measures and their definitions.
+//! - The rest is private: routers, links and hosts (`topology`), the transport's settings (`transport`), live video (`video`,
+//!   and `session` with a driver of its own), the applications of a group of flows (`group`, `arrivals`), the sampling times
+//!   of a run (`run`), the sampled data (`meters`) and the observed events (`repairs`).
 //!
-//! A run is only looked at: sampling and recording never change which packets are sent.
+//! A run is only observed: sampling and recording never change which packets are sent.
 
 mod arrivals;
 mod capacity;
@@ -32,36 +30,36 @@ pub(crate) use group::Group;
 use crate::record::{Sample, Series};
 use crate::scenario::Setup;
 
-/// What a run brought.
+/// Result of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// One value for each name of [`measures`](fn@measures), in that order; `None` where there is
-    /// nothing to measure, such as the mean completion time of no transfer.
+    /// One value for each name of [`measures`](fn@measures), in that order; `None` without a value,
+    /// such as the mean completion time of no transfer.
     pub measures: Vec<Option<f64>>,
     /// Time series, if the setup records any; empty otherwise.
     pub series: Series,
-    /// Completed and uncompleted transfers, viewers' starts; those that began before the end of the
-    /// warm-up are left out.
+    /// Completed and uncompleted transfers, viewers' starts; those that started before the end of
+    /// the warm-up are excluded.
     pub samples: Vec<Sample>,
     /// Virtual seconds simulated.
     pub simulated_s: f64,
-    /// Tasks that the simulator did.
+    /// Tasks processed by the simulator.
     pub tasks: u64,
 }
 
-/// A run that could not be built.
+/// Why a run could not be built.
 #[derive(Debug, Error)]
 pub enum RunError {
-    /// The simulator refused it.
+    /// The simulator rejected it.
     #[error(transparent)]
     Sim(#[from] SimError),
     /// The frames of a video could not be read.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// The scheme of a session can't be set up.
+    /// The scheme of a session can't be created.
     #[error(transparent)]
     Scheme(#[from] UnknownPolicy),
-    /// A session can't be.
+    /// A session is invalid.
     #[error(transparent)]
     Session(#[from] SimulateError),
 }
@@ -72,8 +70,8 @@ impl RunError {
     }
 }
 
-/// Names of what is measured in a run of `setup`, in order: `group.measure`, `link.measure`, and
-/// those of the whole run without a dot. What they mean: [`measures`](mod@measures).
+/// Names of the measures of a run of `setup`, in order: `group.measure`, `link.measure`, and those
+/// of the whole run without a dot. Definitions: [`measures`](mod@measures).
 pub fn measures(setup: &Setup) -> Vec<String> {
     measures::names(setup)
 }

@@ -1,6 +1,5 @@
-//! What a run hears of the repair of lost data while it goes on: the parts that can't be read from
-//! totals at its end. Observers of a group's senders write here; measures are made of it in
-//! `measures/repair.rs`.
+//! Observations of loss recovery during a run that can't be derived from totals at its end. Written
+//! by observers of a group's senders; `measures/repair.rs` computes measures from them.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,22 +11,22 @@ use swiftwater_units::{Instant, Side};
 
 use super::measures::{RepairFacts, TimeMeter};
 
-/// Budgets are measured over so many seconds.
+/// Length of the budget's window, seconds.
 const WINDOW: usize = 10;
 
 /// Of a group of flows. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct RepairLog {
-    /// The end of the warm-up: what was before it is left out.
+    /// The end of the warm-up: earlier events are excluded.
     from: Instant,
-    /// Which end of the connections sends the data.
+    /// The end of the connections that sends the data.
     sender: Side,
     heard: Arc<Mutex<Heard>>,
 }
 
 #[derive(Debug, Default)]
 struct Heard {
-    /// Recovery latencies of data whose first retransmission did not get through, by bytes.
+    /// Recovery latencies of data whose first retransmission was lost, weighted by bytes.
     latencies: TimeMeter,
     longest: Option<Duration>,
     /// By connection.
@@ -39,7 +38,7 @@ struct Heard {
 /// The redundancy level of a connection over time.
 #[derive(Clone, Copy, Debug)]
 struct Level {
-    /// The level at present, and since when; `None` once the connection is closed.
+    /// The present level, and since when; `None` once the connection is closed.
     present: Option<(u32, Instant)>,
     /// Level times seconds, and seconds, of the time before.
     sum: f64,
@@ -47,7 +46,7 @@ struct Level {
 }
 
 impl Level {
-    /// Up to `now` the level was as it is; then it becomes `next`.
+    /// Extends the present level up to `now`; then it becomes `next`.
     fn change(&mut self, now: Instant, from: Instant, next: Option<u32>) {
         if let Some((level, since)) = self.present {
             let lasted = now.saturating_since(since.max(from)).as_secs_f64();
@@ -66,7 +65,7 @@ struct Second {
 }
 
 impl RepairLog {
-    /// A log of what connections whose `sender` sends the data do from `from` on.
+    /// A log of the connections in which `sender` sends the data, from `from` on.
     pub(super) fn new(from: Instant, sender: Side) -> Self {
         Self {
             from,
@@ -75,7 +74,7 @@ impl RepairLog {
         }
     }
 
-    /// What it comes to if the run ended at `end`.
+    /// The result for a run that ends at `end`.
     pub(super) fn finish(&self, end: Instant) -> RepairFacts {
         let mut heard = self.heard();
         for level in &mut heard.levels {
@@ -93,13 +92,13 @@ impl RepairLog {
     }
 
     fn heard(&self) -> MutexGuard<'_, Heard> {
-        // Nothing panics while it holds the lock.
+        // No code panics while it holds the lock.
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The largest share of replica bytes in new ones in any ten of the `whole` seconds that follow each
-/// other, or in all there is if that is less. Windows in which nothing new was sent don't count.
+/// The largest share of replica bytes in new bytes over any ten consecutive ones of the `whole`
+/// seconds, or over all if there are fewer. Windows without new data don't count.
 fn budget_max(seconds: &[Second], whole: usize) -> Option<f64> {
     let mut seconds = seconds.to_vec();
     if whole >= WINDOW {
@@ -230,7 +229,7 @@ mod tests {
         // 1000 new and 190 replicas.
         seconds[12].replicas = 100;
         assert_eq!(budget_max(&seconds, 30), Some(0.19));
-        // Replicas of a pause count with what was sent around it.
+        // Replicas in a pause count with the data sent around it.
         seconds[13] = Second {
             new: 0,
             replicas: 81,

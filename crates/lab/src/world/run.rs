@@ -1,4 +1,4 @@
-//! The course of a run: lets time pass from one look to the next.
+//! The course of a run: advances time from one sampling time to the next.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use super::{Outcome, RunError};
 use crate::record::Recorder;
 use crate::scenario::{App, Setup, Spread};
 
-/// Round-trip times and queues are looked at so often, and whether the run is over.
+/// Interval of sampling round-trip times and queues, and of checking the end of the run.
 const TICK: Duration = Duration::from_millis(10);
-/// Fairness over time is measured in bins of this length.
+/// Length of the bins of fairness over time.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Most transfers of a group, as they are drawn before the run.
+/// Most transfers of a group, which are drawn before the run.
 const MAX_TRANSFERS: f64 = 1e7;
 
-/// Something that is due at fixed intervals.
+/// An event that is due at fixed intervals.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     next: Instant,
@@ -33,7 +33,7 @@ impl Clock {
         Self { next: from, every }
     }
 
-    /// True once each time it is due; it must be asked then.
+    /// True once each time it is due; must be called then.
     fn strikes(&mut self, now: Instant) -> bool {
         let strikes = now >= self.next;
         if strikes {
@@ -47,7 +47,7 @@ impl Clock {
     }
 }
 
-/// A run on its way.
+/// A run in progress.
 #[derive(Debug)]
 pub(super) struct Run<'a> {
     setup: &'a Setup,
@@ -124,7 +124,7 @@ impl<'a> Run<'a> {
             }
             if tick.strikes(now) {
                 self.sample();
-                // What ends within the warm-up must not be measured as if it came after it.
+                // Data within the warm-up must not be counted as if they came after it.
                 over = now > warm && self.is_over();
             }
             over |= now >= end;
@@ -198,11 +198,11 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Refuses what can't be built or measured.
+/// Rejects setups that can't be built or measured.
 fn check(setup: &Setup) -> Result<(), RunError> {
     let refuse = |what, why| Err(RunError::out_of_range(what, why));
     if setup.links.is_empty() || setup.flows.is_empty() {
-        return refuse("the number of links and flows", "one of each at least");
+        return refuse("the number of links and flows", "at least one of each");
     }
     if !(1_200..=65_507).contains(&setup.datagram_size) {
         return refuse("the datagram size", "1200 to 65507 bytes");
@@ -229,13 +229,13 @@ fn check(setup: &Setup) -> Result<(), RunError> {
             _ => flow.count,
         };
         if flow.count == 0 || receivers == 0 {
-            return refuse("the number of a group's flows or hosts", "1 at least");
+            return refuse("the number of a group's flows or hosts", "at least 1");
         }
         hosts += u64::from(flow.count) + u64::from(receivers);
         check_app(&flow.app, setup.duration)?;
     }
     if hosts > u64::from(MAX_HOSTS) {
-        return refuse("the number of hosts", "2^20 at most");
+        return refuse("the number of hosts", "at most 2^20");
     }
     Ok(())
 }
@@ -249,7 +249,7 @@ fn check_app(app: &App, duration: Duration) -> Result<(), RunError> {
             rate: Some(rate), ..
         } if rate.is_zero() => refuse("an application's rate", "it must be above zero"),
         App::OnOff { on, off, .. } if is_zero(*on) && is_zero(*off) => {
-            refuse("bursts and pauses", "not both may be of no length")
+            refuse("bursts and pauses", "not both may be zero")
         }
         App::Poisson { per_second, .. } if !(*per_second > 0.0 && *per_second <= 1e9) => refuse(
             "the rate of transfers",
@@ -260,7 +260,7 @@ fn check_app(app: &App, duration: Duration) -> Result<(), RunError> {
         } if per_second * duration.as_secs_f64() > MAX_TRANSFERS
             && limit.is_none_or(|limit| limit as f64 > MAX_TRANSFERS) =>
         {
-            refuse("the number of transfers", "ten million at most")
+            refuse("the number of transfers", "at most ten million")
         }
         _ => Ok(()),
     }

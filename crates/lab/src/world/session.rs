@@ -1,4 +1,4 @@
-//! A case whose flow is a session of `swiftwater_media`: its driver takes the network's place.
+//! A case whose flow is a session of `swiftwater_media`: its driver replaces the network.
 
 use swiftwater_media::apps::{SessionReport, SessionSpec, simulate};
 use swiftwater_media::player::LiveConfig;
@@ -32,7 +32,7 @@ pub(super) fn run(setup: &Setup, session: &SessionSetup, seed: u64) -> Result<Ou
         source: session.source.open(seed)?,
         protector: session.protector()?,
         config: session.config.clone(),
-        // What the player tells is when the first frame was there.
+        // The player reports when the first frame was complete.
         live: LiveConfig {
             start_buffer: Duration::ZERO,
             rebuffer: Duration::ZERO,
@@ -58,7 +58,7 @@ pub(super) fn run(setup: &Setup, session: &SessionSetup, seed: u64) -> Result<Ou
     })
 }
 
-/// What the viewer saw, who shows frames without a buffer.
+/// Playback results of a viewer without a buffer.
 fn video(report: &SessionReport) -> VideoFacts {
     let viewer = VideoViewing {
         startup: report.live.start_time,

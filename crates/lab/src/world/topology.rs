@@ -1,4 +1,4 @@
-//! Routers in a chain, the links between them, and hosts on access links of their own.
+//! Routers in a chain, the links between them, and hosts on separate access links.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const CLIENT_PORT: u16 = 49_152;
 pub(super) struct Topology {
     pub(super) network: Network,
     routers: Vec<NodeId>,
-    /// Towards higher routers, in the order of the setup.
+    /// In the direction to higher routers, in the order of the setup.
     pub(super) forward: Vec<LinkId>,
     hosts: u32,
 }
@@ -68,7 +68,7 @@ impl Topology {
             server,
             ..HostConfig::default()
         });
-        // A quarter on each way through each of the two access links.
+        // A quarter in each direction on each of the two access links.
         let access = LinkConfig::default()
             .rate(flow.access_rate)
             .delay(flow.extra_rtt / 4);
@@ -86,8 +86,8 @@ pub(super) fn referred(link: &LinkConfig, rtt: Duration) -> LinkConfig {
     link
 }
 
-/// The links over which a flow's data goes, in no particular order, each with the way there and the
-/// way back as that flow sees them.
+/// The links on a flow's path, in no particular order, each with its forward and reverse direction
+/// for that flow.
 pub(super) fn traversed<'a>(
     links: &'a [LinkSpec],
     flow: &FlowSpec,
@@ -103,8 +103,8 @@ pub(super) fn traversed<'a>(
     })
 }
 
-/// Round-trip propagation delay of a flow: the constant delays of the links it passes, there and
-/// back, and its own addition.
+/// Round-trip propagation delay of a flow: the constant delays of its links in both directions, and
+/// its own addition.
 pub(super) fn base_rtt(links: &[LinkSpec], flow: &FlowSpec) -> Duration {
     let links: Duration = traversed(links, flow)
         .map(|(there, back)| there.delay + back.delay)

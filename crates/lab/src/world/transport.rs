@@ -1,4 +1,4 @@
-//! The transport's settings of a group of flows.
+//! Transport settings of a group of flows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,23 +13,23 @@ use crate::scenario::{App, FlowSpec, Setup};
 /// Assumed for a queue without limit.
 const UNKNOWN: ByteCount = ByteCount::new(64 << 20);
 
-/// Room for jitter and reordering.
+/// Margin for jitter and reordering.
 const JITTER: ByteCount = ByteCount::new(1 << 20);
 
-/// Frames that may be under way to a viewer, more than there will be.
+/// Limit of concurrent video frames to a viewer, more than there will be.
 const MAX_FRAMES: u64 = 1 << 16;
 
-/// Connections of transfers and viewers whose end got lost don't stay for ever.
+/// Idle timeout of transfers and viewers, for connections whose end was lost.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// What the connections of `flow` are configured with, both ends.
+/// The transport configuration of the connections of `flow`, both ends.
 pub(super) fn config(setup: &Setup, flow: &FlowSpec) -> TransportConfig {
     let spec = &flow.transport;
     let mut transport = TransportConfig {
         controller: Arc::clone(&flow.controller),
         policies: Arc::clone(&flow.recovery),
         initial_max_datagram_size: setup.datagram_size,
-        // The size is part of the experiment.
+        // The size is a parameter of the experiment.
         mtu_discovery: None,
         max_idle_timeout: ends_by_itself(&flow.app).then_some(IDLE),
         ..TransportConfig::default()
@@ -67,13 +67,13 @@ fn ends_by_itself(app: &App) -> bool {
     matches!(app, App::Transfer { .. } | App::Poisson { .. })
 }
 
-/// What can be on its way at most, so that congestion control limits the flow and flow control
-/// doesn't: the path and all queues full. The queues of access links, which have no limit, are not
-/// part of it: where those are the bottleneck, flow control ends the growth.
+/// Most bytes in flight, so that congestion control limits the flow and flow control doesn't: path
+/// and all queues full. The queues of access links, which are unlimited, are not included: where
+/// those are the bottleneck, flow control limits the growth.
 fn window(setup: &Setup, flow: &FlowSpec) -> ByteCount {
     let rtt = base_rtt(&setup.links, flow).max(setup.rtt + flow.extra_rtt);
     let rate = bottleneck(setup, flow);
-    // A trace may be far above its mean for a while.
+    // A trace may exceed its mean for a while.
     let mut window = ByteCount::new(rate.bytes_in(rtt)).times(4) + JITTER;
     for (link, _) in traversed(&setup.links, flow) {
         window += match referred(link, setup.rtt).resolved_buffer() {
@@ -87,7 +87,7 @@ fn window(setup: &Setup, flow: &FlowSpec) -> ByteCount {
     window.min(UNKNOWN.times(16))
 }
 
-/// The lowest mean rate on the way of a flow's data, access links included.
+/// The lowest mean rate on the path of a flow's data, access links included.
 pub(super) fn bottleneck(setup: &Setup, flow: &FlowSpec) -> Bandwidth {
     traversed(&setup.links, flow)
         .filter_map(|(link, _)| link.rate.mean())

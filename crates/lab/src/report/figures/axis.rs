@@ -1,4 +1,4 @@
-//! Axes: titles with units, scales, places of labels.
+//! Axes: titles with units, scales, positions of labels.
 
 use plotly::common::ExponentFormat;
 use plotly::layout::{Axis, AxisType};
@@ -8,13 +8,13 @@ use super::super::html::plot_text;
 use super::super::number::positions;
 use crate::scenario::Scale;
 
-/// Where something lies on the horizontal axis.
+/// A position on the horizontal axis.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub(super) enum X {
     /// At a number.
     Number(f64),
-    /// At the place of a label.
+    /// At the position of a label.
     Label(String),
 }
 
@@ -22,20 +22,20 @@ pub(super) enum X {
 pub(super) struct Labels {
     /// For plotly.js.
     pub(super) axis: Axis,
-    /// Where each label lies, in the order of the labels.
+    /// Position of each label, in the order of the labels.
     pub(super) places: Vec<X>,
-    /// What the reader should know.
+    /// Remarks for the reader.
     pub(super) note: Option<String>,
 }
 
-/// Labels at their numbers, if all have one and the scale can show them, else side by side.
+/// Labels at their numbers, if all have one and the scale can show them, otherwise equally spaced.
 pub(super) fn of_labels(name: &str, labels: &[String], scale: Scale) -> Labels {
     let Some((values, unit)) = positions(labels) else {
         return side_by_side(name, labels, None);
     };
     if scale == Scale::Log && values.iter().any(|&value| value <= 0.0) {
         let note = format!(
-            "`{name}` has 0, which a logarithmic scale can't show: labels stand side by side."
+            "`{name}` has 0, which a logarithmic scale can't show: labels are equally spaced."
         );
         return side_by_side(name, labels, Some(note));
     }
@@ -57,7 +57,7 @@ pub(super) fn of_labels(name: &str, labels: &[String], scale: Scale) -> Labels {
     }
 }
 
-/// Labels one beside the other.
+/// Equally spaced labels.
 pub(super) fn side_by_side(name: &str, labels: &[String], note: Option<String>) -> Labels {
     let shown: Vec<String> = labels.iter().map(|label| plot_text(label)).collect();
     Labels {
@@ -69,7 +69,7 @@ pub(super) fn side_by_side(name: &str, labels: &[String], note: Option<String>) 
     }
 }
 
-/// The axis of `measures`, which have one unit.
+/// The axis of `measures`, which have the same unit.
 pub(super) fn of_measures(measures: &[&str], scale: Scale) -> Axis {
     let axis = titled(&title(measures), scale);
     match measures.first().map(|measure| unit(measure)) {
@@ -79,7 +79,7 @@ pub(super) fn of_measures(measures: &[&str], scale: Scale) -> Axis {
     }
 }
 
-/// An axis with a title that is safe to show.
+/// An axis with an escaped title.
 pub(super) fn titled(title: &str, scale: Scale) -> Axis {
     Axis::new()
         .title(title)
@@ -117,12 +117,12 @@ pub(super) fn unit(measure: &str) -> &'static str {
         .map_or("", |(_, unit)| unit)
 }
 
-/// What is measured, without whose it is: `goodput_mbps` of `subject.goodput_mbps`.
+/// The name of a measure without its subject: `goodput_mbps` of `subject.goodput_mbps`.
 fn column(measure: &str) -> &str {
     measure.rsplit('.').next().unwrap_or(measure)
 }
 
-/// Title of the axis that shows `measures`, which have one unit.
+/// Title of the axis that shows `measures`, which have the same unit.
 pub(super) fn title(measures: &[&str]) -> String {
     let Some(first) = measures.first() else {
         return String::new();
@@ -130,7 +130,7 @@ pub(super) fn title(measures: &[&str]) -> String {
     let unit = unit(first);
     let same = measures.iter().all(|other| column(other) == column(first));
     let name = if same { column(first) } else { "" };
-    // `goodput_mbps` with its unit in words needs no `mbps`.
+    // `goodput_mbps` with its unit as text needs no `mbps`.
     let ending = name.rsplit_once('_').filter(|(_, ending)| {
         matches!(
             *ending,
@@ -145,7 +145,7 @@ pub(super) fn title(measures: &[&str]) -> String {
     }
 }
 
-/// Divides measures by unit, in the order of first appearance: each unit has a panel of its own.
+/// Groups measures by unit, in the order of first appearance: each unit has a separate panel.
 pub(super) fn by_unit(measures: &[String]) -> Vec<Vec<&str>> {
     let mut parts: Vec<Vec<&str>> = Vec::new();
     for measure in measures {
@@ -157,8 +157,8 @@ pub(super) fn by_unit(measures: &[String]) -> Vec<Vec<&str>> {
     parts
 }
 
-/// Measures of one unit at most: with more than one, lines are named after their measure too, in
-/// all panels alike.
+/// True if all measures have one unit; otherwise lines are named after their measure too, in all
+/// panels.
 pub(super) fn of_one_unit(measures: &[String]) -> usize {
     by_unit(measures).iter().map(Vec::len).max().unwrap_or(0)
 }

@@ -12,25 +12,25 @@ use super::Drawn;
 
 /// Height of a panel, pixels.
 const PANEL: u32 = 320;
-/// Height of what is around the panels, without the legend, pixels.
+/// Height of the surroundings of the panels, without the legend, pixels.
 const AROUND: u32 = 110;
 /// Height of a row of the legend, pixels.
 const LEGEND_ROW: u32 = 20;
 
-/// Where the traces of a panel go.
+/// Target panel of traces.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
     pub(super) x: String,
     pub(super) y: String,
 }
 
-/// A figure in the making.
+/// A figure under construction.
 #[derive(Default)]
 pub(super) struct Canvas {
     panels: Vec<(String, Axis, Axis)>,
     traces: Traces,
     legend: BTreeSet<String>,
-    /// Panels side by side, if the figure has an opinion.
+    /// Panels side by side, if the figure specifies it.
     columns: Option<usize>,
     /// True if there are bars.
     grouped: bool,
@@ -49,18 +49,18 @@ impl Canvas {
         }
     }
 
-    /// True for the first trace of a name, which stands in the legend for all of them.
+    /// True for the first trace of a name, which represents all of them in the legend.
     pub(super) fn first_of(&mut self, name: &str) -> bool {
         self.legend.insert(name.to_owned())
     }
 
-    /// Puts so many panels side by side: one for each unit, so that panels of one unit stand below
-    /// each other.
+    /// Sets the number of panels side by side: one for each unit, so that panels of one unit are
+    /// stacked.
     pub(super) fn side_by_side(&mut self, units: usize) {
         self.columns = (2..=3).contains(&units).then_some(units);
     }
 
-    /// Bars of one place stand beside each other.
+    /// Bars at the same position are shown side by side.
     pub(super) fn group_bars(&mut self) {
         self.grouped = true;
     }
@@ -70,7 +70,7 @@ impl Canvas {
         self.traces.push(trace);
     }
 
-    /// Says how to read the figure; once, however often it is said.
+    /// Adds a note on how to read the figure, once.
     pub(super) fn note(&mut self, text: impl Into<String>) {
         let text = text.into();
         if !self.notes.contains(&text) {
@@ -78,7 +78,7 @@ impl Canvas {
         }
     }
 
-    /// Says what the figure lacks.
+    /// Adds a note on missing data.
     pub(super) fn missing(&mut self, text: String) {
         if !self.missing.contains(&text) {
             self.missing.push(text);
@@ -117,7 +117,7 @@ impl Canvas {
         })
     }
 
-    /// Height of the legend, pixels, from a guess at the width of its letters.
+    /// Height of the legend, pixels, from an estimate of the text width.
     fn legend_height(&self) -> u32 {
         let width: usize = self
             .legend
@@ -163,7 +163,7 @@ impl Canvas {
             layout.insert("barmode".to_owned(), json!("group"));
         }
         layout.insert("showlegend".to_owned(), json!(self.legend.len() > 1));
-        // Pixels above the panels, whatever the height: it must not cover their titles.
+        // Pixels above the panels, at any height: it must not cover their titles.
         let top = 1.0 + 28.0 / (rows as f64 * f64::from(PANEL));
         layout.insert(
             "legend".to_owned(),
@@ -188,7 +188,7 @@ fn suffix(place: usize) -> String {
     }
 }
 
-/// The `place`th of `count` stretches of 0 to 1, with a gap of this share of each between them.
+/// The `place`th of `count` intervals of 0 to 1, with a gap of this share of each between them.
 fn span(place: usize, count: usize, gap: f64) -> [f64; 2] {
     if count == 1 {
         return [0.0, 1.0];

@@ -27,7 +27,7 @@ pub(super) fn draw(
     canvas.note("Samples of all repeats together.");
     let together = selected.others(&[&figure.series, &figure.panels]);
     if !together.is_empty() {
-        canvas.note(format!("All labels of {} together.", together.join(", ")));
+        canvas.note(format!("All labels of {} combined.", together.join(", ")));
     }
     say_missing_runs(canvas, selected, context);
     for (panel, cases) in selected.groups(&figure.panels) {
@@ -76,7 +76,7 @@ fn column(of: &str) -> Option<Column> {
     }
 }
 
-/// Values of the samples of `group`; `None` if there are none. Says how many had no value.
+/// Values of the samples of `group`; `None` if there are none. Notes how many had no value.
 fn completed(
     canvas: &mut Canvas,
     cases: &Selected<'_>,
@@ -131,7 +131,7 @@ fn steps(values: &[f64]) -> (Vec<f64>, Vec<f64>) {
     let mut x = vec![values[0]];
     let mut y = vec![0.0];
     for step in 0..shown {
-        // Evenly over the ranks, both ends included.
+        // Evenly over the ranks, including both ends.
         let rank = if shown > 1 {
             step * (count - 1) / (shown - 1)
         } else {

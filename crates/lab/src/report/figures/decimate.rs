@@ -1,9 +1,9 @@
-//! Fewer points that look the same.
+//! Thinning of curves without visible change.
 
-/// Which of `values` to keep so that there are at most `limit` (at least 8): the first, the last,
-/// and of each stretch between them the smallest, the largest and one gap, if it has any. Indices
-/// rise. The smallest and the largest of all are always among them; up to `limit` values all are
-/// kept.
+/// The indices of `values` to keep, at most `limit` (at least 8): the first, the last, and of each
+/// interval between them the smallest, the largest and one gap, if it has any. Indices are
+/// ascending. The smallest and the largest of all are always among them; up to `limit` values all
+/// are kept.
 pub fn decimate(values: &[Option<f64>], limit: usize) -> Vec<usize> {
     let limit = limit.max(8);
     if values.len() <= limit {

@@ -25,7 +25,7 @@ pub(super) fn draw(
             canvas.note(note);
         }
         let slot = canvas.panel(&sheet.title, labels.axis, sheet.y);
-        // Labels may stand in the file in another order than their numbers.
+        // Labels may be in another order in the file than their numbers.
         let mut order: Vec<usize> = (0..sheet.labels.len()).collect();
         order.sort_by(|&a, &b| match (&labels.places[a], &labels.places[b]) {
             (axis::X::Number(a), axis::X::Number(b)) => a.total_cmp(b),

@@ -1,6 +1,5 @@
-//! Figures of an experiment, as JSON for plotly.js. A file per kind; what they share is here:
-//! which cases belong to a figure ([`Selected`]), colours ([`Palette`]), thinning ([`decimate`]),
-//! axes and panels.
+//! Figures of an experiment, as JSON for plotly.js. One file per kind; shared parts are the cases
+//! of a figure ([`Selected`]), colours ([`Palette`]), thinning ([`decimate`]), axes and panels.
 
 mod axis;
 mod bar;
@@ -24,10 +23,10 @@ use super::statistics::Means;
 use crate::scenario::{Figure, FigureKind};
 use canvas::Canvas;
 
-/// Points of a line at most; more are thinned, extremes kept.
+/// Most points of a line; more are thinned, keeping extremes.
 pub const MAX_POINTS: usize = 2000;
 
-/// What every figure of a page is drawn from.
+/// Input of every figure of a page.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Context<'a> {
     pub(super) data: ReportData<'a>,
@@ -38,18 +37,18 @@ pub(super) struct Context<'a> {
 /// A figure, ready for the page.
 #[derive(Debug)]
 pub(super) struct Drawn {
-    /// `data` and `layout` of plotly.js; `None` if there is nothing to show, for which `missing`
-    /// has the reason.
+    /// `data` and `layout` of plotly.js; `None` if there is nothing to show, with the reason in
+    /// `missing`.
     pub(super) plot: Option<Value>,
     /// Pixels.
     pub(super) height: u32,
-    /// How to read it.
+    /// Notes on reading it.
     pub(super) notes: Vec<String>,
-    /// What is not in it.
+    /// Missing data.
     pub(super) missing: Vec<String>,
 }
 
-/// Draws a figure from what there is.
+/// Draws a figure from the available data.
 pub(super) fn draw(figure: &Figure, context: Context<'_>) -> Result<Drawn, serde_json::Error> {
     let mut canvas = Canvas::default();
     let selected = Selected::new(context.data.experiment, &figure.select);

@@ -1,27 +1,27 @@
-//! One colour for one thing, on the whole page.
+//! One colour for each entity, on the whole page.
 
 use plotly::common::{DashType, MarkerSymbol, PatternShape};
 
 use super::selected::Selected;
 use crate::scenario::{Experiment, FigureKind};
 
-/// Eight colours that people with any kind of colour vision can tell apart: those of Okabe and Ito,
+/// Eight colours that are distinguishable with any kind of colour vision: those of Okabe and Ito,
 /// "Color Universal Design" (2008), their yellow replaced with a brown, as it is faint on white.
 /// Markers differ too.
 const COLOURS: [&str; 8] = [
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31",
 ];
 
-/// How a line or bar looks.
+/// Style of a line or bar.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Style {
     /// Colour as `#RRGGBB`.
     pub color: &'static str,
-    /// Place of the marker's symbol; differs where colours repeat, and between colours.
+    /// Index of the marker's symbol; differs where colours repeat, and between colours.
     symbol: usize,
 }
 
-/// Colours of everything that the figures of an experiment tell apart by colour.
+/// Colours of all entities that the figures of an experiment distinguish.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Palette {
     /// In the order of first appearance.
@@ -29,8 +29,8 @@ pub struct Palette {
 }
 
 impl Palette {
-    /// Gives colours by the order in which names appear in the experiment's figures and axes, so
-    /// that they don't depend on which rows exist.
+    /// Assigns colours in the order in which names appear in the experiment's figures and axes, so
+    /// that they don't depend on the existing rows.
     pub fn of(experiment: &Experiment) -> Self {
         let mut names: Vec<String> = Vec::new();
         for figure in &experiment.figures {
@@ -54,7 +54,7 @@ impl Palette {
         Self { names }
     }
 
-    /// The style of a name: labels of a figure's series axes, divided by commas, or without such
+    /// The style of a name: labels of a figure's series axes, separated by commas, or without such
     /// axes a measure or group. Unknown names look like the first.
     pub fn style(&self, name: &str) -> Style {
         let place = self.names.iter().position(|known| known == name);

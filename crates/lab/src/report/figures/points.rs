@@ -1,4 +1,4 @@
-//! What lines and bars share: measures of the rows at the labels of an axis.
+//! Common part of lines and bars: measures of the rows at the labels of an axis.
 
 use plotly::layout::Axis;
 
@@ -13,17 +13,17 @@ use crate::scenario::{Figure, Scale};
 
 /// One line, or the bars of one colour.
 pub(super) struct Stroke {
-    /// In the legend, safe to show.
+    /// In the legend, escaped.
     pub(super) name: String,
     /// Colour and marker.
     pub(super) style: Style,
-    /// Which of several measures in this colour.
+    /// Index among several measures in this colour.
     pub(super) measure: usize,
     /// One for each label of the axis.
     pub(super) points: Vec<Point>,
 }
 
-/// One panel's worth of strokes.
+/// The strokes of one panel.
 pub(super) struct Sheet {
     /// Title of the panel.
     pub(super) title: String,
@@ -31,11 +31,11 @@ pub(super) struct Sheet {
     pub(super) y: Axis,
     /// Labels of the horizontal axis, in order.
     pub(super) labels: Vec<String>,
-    /// What is drawn.
+    /// Lines or bars.
     pub(super) strokes: Vec<Stroke>,
 }
 
-/// Gathers the points of a figure; says what is missing on the canvas.
+/// Collects the points of a figure; notes missing data on the canvas.
 pub(super) fn gather(
     canvas: &mut Canvas,
     figure: &Figure,
@@ -113,7 +113,7 @@ fn points(
 ) -> Vec<Option<Point>> {
     let parts = cases.groups(x_axis);
     let at = |label: &String| {
-        // A label without a case was excluded by the scenario: nothing is missing there.
+        // A label without a case was excluded by the scenario: no data are missing.
         let (_, part) = parts.iter().find(|(name, _)| name == label)?;
         let column = context.means.column(measure);
         Some(column.map_or_else(Point::default, |c| context.means.point(part.indices(), c)))
@@ -185,7 +185,7 @@ impl Tally {
     }
 }
 
-/// A logarithmic scale silently leaves out what is not above 0.
+/// A logarithmic scale silently omits values that are not above 0.
 fn say_unshown(canvas: &mut Canvas, sheets: &[Sheet]) {
     let means = sheets
         .iter()

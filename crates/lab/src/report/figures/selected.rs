@@ -1,10 +1,10 @@
-//! The cases of a figure, and their division by the labels of axes.
+//! The cases of a figure, and their grouping by the labels of axes.
 
 use std::collections::BTreeMap;
 
 use crate::scenario::{Experiment, Figure, FigureKind, Selection};
 
-/// Some cases of an experiment.
+/// A subset of the cases of an experiment.
 #[derive(Clone, Debug)]
 pub struct Selected<'a> {
     experiment: &'a Experiment,
@@ -28,7 +28,7 @@ impl<'a> Selected<'a> {
         }
     }
 
-    /// Their indices in [`Experiment::cases`], rising.
+    /// Their indices in [`Experiment::cases`], ascending.
     pub fn cases(&self) -> impl Iterator<Item = usize> + '_ {
         self.cases.iter().copied()
     }
@@ -37,8 +37,9 @@ impl<'a> Selected<'a> {
         &self.cases
     }
 
-    /// Divides the cases by their labels of `axes`, in the order of the axes' labels. Each part has
-    /// its labels, divided by commas, as name; without axes there is one part without name.
+    /// Groups the cases by their labels of `axes`, in the order of the axes' labels. Each group has
+    /// its labels, separated by commas, as its name; without axes there is one group without a
+    /// name.
     pub fn groups(&self, axes: &[String]) -> Vec<(String, Selected<'a>)> {
         let places: Vec<usize> = axes
             .iter()
@@ -79,7 +80,7 @@ impl<'a> Selected<'a> {
             .collect()
     }
 
-    /// Names of axes that have several labels among these cases and are none of `named`.
+    /// Names of axes with several labels among these cases, except those in `named`.
     pub(super) fn others(&self, named: &[&[String]]) -> Vec<String> {
         let several = |place: usize| {
             let label = |&case: &usize| self.experiment.cases[case].labels.get(place);

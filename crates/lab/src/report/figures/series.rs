@@ -11,14 +11,14 @@ use crate::record::{FlowPoint, LinkPoint, Series};
 use crate::report::html::plot_text;
 use crate::scenario::{Figure, Scale};
 
-/// Members of a group that are drawn at most.
+/// Most members of a group that are drawn.
 const MAX_MEMBERS: u32 = 16;
 
 /// One line.
 struct Curve {
     times: Vec<f64>,
     values: Vec<Option<f64>>,
-    /// On hover: whose it is and in which state; empty for nothing.
+    /// Tooltip: flow and state; empty for none.
     text: Vec<String>,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn draw(
     if !apart.is_empty() {
         let apart = apart.join(", ");
         canvas.note(format!(
-            "Each label of {apart} has a line of its own; hover shows which."
+            "Each label of {apart} has a separate line; the tooltip shows which."
         ));
     }
     for (panel, cases) in selected.groups(&figure.panels) {
@@ -65,7 +65,7 @@ pub(super) fn draw(
     }
 }
 
-/// How the lines of a series look.
+/// Style of the lines of a series.
 struct Look {
     name: String,
     line: Line,
@@ -122,7 +122,7 @@ fn draw_curve(canvas: &mut Canvas, slot: &Slot, look: &Look, curve: &Curve, scal
     canvas.trace(trace);
 }
 
-/// The lines of `measure` in a case; says why there are none.
+/// The lines of `measure` in a case; notes the reason if there are none.
 fn curves(
     canvas: &mut Canvas,
     case: &Selected<'_>,

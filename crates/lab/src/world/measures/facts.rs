@@ -1,4 +1,4 @@
-//! What a run collected, in the form from which measures are computed.
+//! The collected data of a run, in the form from which measures are computed.
 
 use std::time::Duration;
 
@@ -28,22 +28,23 @@ pub(in crate::world) struct GroupFacts {
     pub(in crate::world) is_bulk: bool,
     /// Its active part of the measured time.
     pub(in crate::world) active: Duration,
-    /// Its part of all groups' goodput, 0 to 1.
+    /// Its share of all groups' goodput, 0 to 1.
     pub(in crate::world) share: Option<f64>,
     pub(in crate::world) members: Vec<Member>,
-    /// Of all its senders, after the warm-up; the smallest round trip is that of the whole run.
+    /// Of all its senders, after the warm-up; the smallest round-trip time is that of the whole
+    /// run.
     pub(in crate::world) totals: HostTotals,
     pub(in crate::world) repair: RepairFacts,
     pub(in crate::world) rtt: TimeMeter,
     /// Bytes in each bin of its active time.
     pub(in crate::world) bins: Vec<u64>,
     pub(in crate::world) bin: Duration,
-    /// In the order of their start.
+    /// In order of their start.
     pub(in crate::world) transfers: Vec<Transfer>,
     pub(in crate::world) viewers: Vec<Viewing>,
     pub(in crate::world) video: Option<VideoFacts>,
     pub(in crate::world) session: Option<SessionFacts>,
-    /// From here on a pause is a stall.
+    /// Least duration of a pause that is a stall.
     pub(in crate::world) stall_after: Duration,
     pub(in crate::world) intact: bool,
 }
@@ -75,11 +76,11 @@ pub(in crate::world) struct Transfer {
     pub(in crate::world) size: u64,
     /// Completion time.
     pub(in crate::world) duration: Option<Duration>,
-    /// What it would take at the bottleneck's rate, and a round trip.
+    /// Ideal duration: at the bottleneck's rate, plus a round trip.
     pub(in crate::world) ideal: Duration,
 }
 
-/// A link towards higher routers.
+/// A link in the direction to higher routers.
 #[derive(Debug)]
 pub(in crate::world) struct LinkFacts {
     /// After the warm-up.
@@ -91,12 +92,12 @@ pub(in crate::world) struct LinkFacts {
     pub(in crate::world) bdp: Option<f64>,
 }
 
-/// Bytes in a time as Mbit/s; none for no time.
+/// Bytes in a time as Mbit/s; `None` for no time.
 pub(super) fn mbps(bytes: u64, time: Duration) -> Option<f64> {
     (!time.is_zero()).then(|| bytes as f64 * 8.0 / time.as_secs_f64() / 1e6)
 }
 
-/// A quotient; none for a denominator of zero.
+/// A quotient; `None` for a denominator of zero.
 pub(super) fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }

@@ -12,7 +12,7 @@ use super::statistics::{jain, mean, percentile, variation};
 const SMALL: u64 = 100_000;
 /// Above this a transfer is large, bytes.
 const LARGE: u64 = 1_000_000;
-/// A player that started within this time started fast.
+/// A player that starts within this time counts as fast.
 const FAST: Duration = Duration::from_secs(1);
 
 /// Of every group.
@@ -127,7 +127,7 @@ fn durations(group: &GroupFacts, choose: fn(u64) -> bool) -> Vec<f64> {
         .collect()
 }
 
-/// Start times of the players that started, milliseconds.
+/// Start-up delays of the players that started, milliseconds.
 fn starts(group: &GroupFacts) -> Vec<f64> {
     let viewers = group.viewers.iter();
     viewers
@@ -136,7 +136,7 @@ fn starts(group: &GroupFacts) -> Vec<f64> {
         .collect()
 }
 
-/// Of each viewer the number of stalls that count and the time in them.
+/// For each viewer the number of stalls and their total duration.
 fn stalls(group: &GroupFacts) -> Vec<(usize, Duration)> {
     let viewers = group.viewers.iter().map(|viewer| {
         let counted = viewer.pauses.iter();

@@ -1,75 +1,75 @@
-//! What is measured in a run.
+//! The measures of a run and their definitions.
 //!
 //! The *measured time* is that from the end of the warm-up to the end of the run. Counters are read
-//! at its beginning and its end and subtracted; bytes of headers count on links and nowhere else.
-//! A measure has no value where there is nothing to measure: no packet sent, no transfer completed.
+//! at its beginning and its end and subtracted; bytes of headers count on links only. A measure has
+//! no value where there is nothing to measure: no packet sent, no transfer completed.
 //!
 //! # Groups of flows: `group.measure`
 //!
 //! A group is *active* from the start of its first member (for Poisson transfers, from the group's
-//! start) to its end: its `stop`, the completion of its last transfer, or the end of the run; what
-//! of that lies in the measured time counts.
+//! start) to its end: its `stop`, the completion of its last transfer, or the end of the run; only
+//! the part within the measured time counts.
 //!
-//! | measure | what it is |
+//! | measure | definition |
 //! |---|---|
 //! | `goodput_mbps` | application bytes that receivers got in order in the measured time, over the part of it in which the group was active; sum over members, Mbit/s |
 //! | `share` | of the sum of all groups' `goodput_mbps`, 0 to 1 |
-//! | `retransmitted_share` | stream bytes sent again / stream bytes sent, 0 to 1 |
+//! | `retransmitted_share` | retransmitted stream bytes / stream bytes sent, 0 to 1 |
 //! | `lost_share` | packets that the senders declared lost / packets they sent, 0 to 1 |
 //! | `rtt_mean_ms`, `rtt_p95_ms` | mean and 95th percentile (to 0.1 %) of `smoothed_rtt`, sampled every 10 ms at each open connection that has one |
 //! | `rtt_min_ms` | smallest round-trip time sample of any connection, of the whole run, warm-up included |
 //! | `bin_min_mbps`, `bin_cv` | smallest value, and standard deviation over mean, of the goodput (sum over members) in the bins of the setup's `bin`. Bins are laid from the end of the warm-up on; those that lie wholly in the group's active time count |
-//! | `spurious_losses` | packets declared lost that arrived after all |
+//! | `spurious_losses` | packets declared lost that were acknowledged later |
 //! | `jain` | Jain's index of the members' goodputs, each over its own active time, 1 / members to 1. For groups of several members, but not for Poisson transfers |
 //!
-//! # Repair of lost data
+//! # Recovery of lost data
 //!
-//! Of every group; summed over its connections before anything is divided. A *datum* is a range of a
-//! stream that was declared lost or repeated by a probe timeout. Shares and means are by bytes, so
-//! that a datum that is cut in two counts no more. *Retransmissions* follow a loss, *replicas* are
-//! the copies that the flow's `recovery` adds.
+//! Of every group; summed over its connections before anything is divided. A *datum* is a data range
+//! of a stream that was declared lost or retransmitted on a probe timeout. Shares and means are
+//! weighted by bytes, so that a split datum does not count twice. *Retransmissions* follow a loss,
+//! *replicas* are the copies that the flow's `recovery` adds.
 //!
-//! | measure | what it is |
+//! | measure | definition |
 //! |---|---|
-//! | `recovery_latency_ms` | time from the first retransmission of a datum to the sending of the copy that arrived; mean over the data whose first retransmission did not get through (AutoRec, section III-C) |
+//! | `recovery_latency_ms` | time from the first retransmission of a datum to the sending of the copy that arrived; mean over the data whose first retransmission was lost (AutoRec, section III-C) |
 //! | `recovery_latency_p95_ms`, `recovery_latency_max_ms` | 95th percentile (to 0.1 %), and the longest, of the same |
-//! | `rdr` | recovery deterioration rate: share of recovered data that needed two loss detections or more, 0 to 1; what was not lost after all is left out |
+//! | `rdr` | recovery deterioration rate: share of recovered data that needed two loss detections or more, 0 to 1; spurious losses are excluded |
 //! | `rdr_by_time` | the same by AutoRec's definition: share whose recovery latency was no less than its own detection time |
 //! | `redundancy_cost` | bytes of replicas / bytes sent for the first time |
-//! | `detection_time_ms` | time from the first transmission of a lost datum to its first retransmission (`T_unit`), mean; without those that a probe timeout repeated |
+//! | `detection_time_ms` | time from the first transmission of a lost datum to its first retransmission (`T_unit`), mean; without those retransmitted on a probe timeout |
 //! | `f_over_t` | `recovery_latency_ms` / `detection_time_ms`: comparable between stacks whose loss detection differs |
 //! | `replicas_per_loss` | replicas sent / data lost |
 //! | `replicas_useful_share` | share of replicas that arrived before every other copy of their data, 0 to 1 |
-//! | `spurious_share` | share of lost bytes whose first transmission arrived after all, 0 to 1 |
-//! | `redundancy_level_mean` | redundancy level (replicas granted for each lost datum), mean over the time that connections were open; 0 for a `recovery` that has none |
-//! | `budget_max_10s` | the largest share of replica bytes in bytes sent for the first time, of the group, in 10 s that begin with a whole second of the measured time; of all of it if it is shorter. 10 s in which nothing new was sent don't count |
+//! | `spurious_share` | share of lost bytes whose first transmission arrived nevertheless, 0 to 1 |
+//! | `redundancy_level_mean` | redundancy level (replicas permitted for each lost datum), mean over the time that connections were open; 0 for a `recovery` that has none |
+//! | `budget_max_10s` | the largest share of replica bytes in bytes sent for the first time, of the group, in 10 s that begin with a whole second of the measured time; of all of it if it is shorter. Intervals without new data don't count |
 //!
 //! # Transfers (`transfer`, `poisson`)
 //!
 //! Of the transfers that started in the measured time. The completion time of a transfer is that
 //! from the start of its handshake until its receiver has read the last byte. Transfers that are
-//! not complete when the run ends count as started and in nothing else: a run that is too short
-//! favours the small ones. Transfers of less than 8 bytes are sent with 8.
+//! incomplete when the run ends only count as started: a run that is too short favours small
+//! transfers. Transfers of less than 8 bytes are sent with 8.
 //!
-//! | measure | what it is |
+//! | measure | definition |
 //! |---|---|
 //! | `started`, `completed` | transfers |
 //! | `fct_mean_ms` | mean completion time |
 //! | `fct_p50_ms`, `fct_p95_ms`, `fct_p99_ms` | percentiles of completion times by nearest rank: of `n` in order, number `ceil(p n)` |
-//! | `slowdown_mean` | mean of: completion time / (size / rate + RTT), with the lowest mean rate of the links on the way and the propagation delay there and back |
+//! | `slowdown_mean` | mean of: completion time / (size / rate + RTT), with the lowest mean rate of the links on the path and the propagation delay there and back |
 //! | `fct_small_mean_ms`, `fct_large_mean_ms` | mean completion time of those below 100 kB and above 1 MB |
 //!
 //! # Viewers (`live`)
 //!
-//! Of the viewers that began in the measured time. The start time is that from the start of the
+//! Of the viewers that started in the measured time. The start time is that from the start of the
 //! handshake until the player has the first frame.
 //!
-//! | measure | what it is |
+//! | measure | definition |
 //! |---|---|
-//! | `viewers` | those that began |
+//! | `viewers` | those that started |
 //! | `start_mean_ms`, `start_p95_ms` | start time, mean and nearest-rank percentile, of those whose player started |
 //! | `started_within_1s` | share of viewers whose player started within one second |
-//! | `stalls_per_100s` | stalls of at least `stall_after` in 100 s of viewing, which is the time since the player started, stalls included; over all viewers. A stall that lasts at the end of the run counts with its length so far |
+//! | `stalls_per_100s` | stalls of at least `stall_after` in 100 s of viewing, which is the time since the player started, stalls included; over all viewers. A stall that lasts at the end of the run counts with its duration so far |
 //! | `stalled_share` | share of viewers with such a stall |
 //! | `stall_time_share` | time in such stalls / time of viewing |
 //!
@@ -77,32 +77,32 @@
 //!
 //! Of all viewers of the group. Frames count if they were encoded in the measured time.
 //!
-//! | measure | what it is |
+//! | measure | definition |
 //! |---|---|
 //! | `startup_ms` | time from the start of the handshake to the first picture, mean; of the whole run, warm-up included |
 //! | `freezes_per_100s`, `frozen_ms_per_100s`, `frozen_share` | freezes in 100 s, time frozen in 100 s, and time frozen / time (0 to 1), of the time since the first picture, freezes included. With `mode = "stream"` by a player with a buffer; with `"frames"` by the rule of WebRTC's statistics: a gap between pictures above 3 d and d + 150 ms, d the mean of the 30 before, the first 31 pictures left out |
 //! | `dmr` | deadline miss rate: frames that were not complete by their deadline / frames whose deadline has passed, 0 to 1; no value without a deadline |
-//! | `dmr_per_second` | the same as Hairpin's scripts count it: per second, frames skipped / frames advanced in the sequence of those in time; mean over seconds and viewers |
+//! | `dmr_per_second` | the same as computed by Hairpin's scripts: per second, frames skipped / frames advanced in the sequence of those in time; mean over seconds and viewers |
 //! | `frames_abandoned` | frames whose streams the sender reset because they could not be in time any more, warm-up included |
 //! | `bwc` | bandwidth cost: bytes of redundancy (replicas, repair packets) / bytes of frames sent for the first time |
 //! | `bwc_literal` | all bytes but those of frames sent for the first time / all bytes, 0 to 1. Headers of QUIC, acknowledgements and the handshake are among them, those of IP and UDP are not |
-//! | `bwc_with_retransmissions` | bytes of redundancy and of retransmissions / bytes of frames sent for the first time, as Hairpin's scripts count |
-//! | `frame_delay_p50_ms`, `frame_delay_p95_ms`, `frame_delay_p99_ms`, `frame_delay_max_ms` | time from a frame's encoding until all of it was there, percentiles by nearest rank; frames that never were are left out |
+//! | `bwc_with_retransmissions` | bytes of redundancy and of retransmissions / bytes of frames sent for the first time, as computed by Hairpin's scripts |
+//! | `frame_delay_p50_ms`, `frame_delay_p95_ms`, `frame_delay_p99_ms`, `frame_delay_max_ms` | time from a frame's encoding until it was complete, percentiles by nearest rank; frames that were never complete are excluded |
 //!
 //! # Sessions (`session`)
 //!
-//! Those of live video, and the ones below; none of links and of the whole run. Nothing is left out
-//! at the beginning: a session has no warm-up. `startup_ms` is the time until the first frame was
-//! there, freezes are those of `mode = "frames"`, bytes of headers are those of the session's own.
-//! A frame that never comes holds the picture until the next key frame: with a `deadline`, look at
-//! freezes only if the source has key frames or `key_frame_after` is set.
+//! Those of live video, and the ones below; none of links and of the whole run. Nothing is excluded
+//! at the start: a session has no warm-up. `startup_ms` is the time until the first frame was
+//! complete, freezes are those of `mode = "frames"`, bytes of headers are those of the session's
+//! own. A frame that is never complete freezes the picture until the next key frame: with a
+//! `deadline`, use freezes only if the source has key frames or `key_frame_after` is set.
 //!
-//! | measure | what it is |
+//! | measure | definition |
 //! |---|---|
 //! | `lost_share` | packets that the sender declared lost / packets sent, 0 to 1 |
-//! | `spurious_losses` | packets declared lost that were acknowledged after all |
+//! | `spurious_losses` | packets declared lost that were acknowledged later |
 //! | `recovery_latency_ms`, `recovery_latency_p95_ms`, `recovery_latency_max_ms` | as for other groups; mean and percentile over data |
-//! | `rdr_by_time` | as for other groups, by data; data that never came count as deteriorated |
+//! | `rdr_by_time` | as for other groups, by data; data that never arrived count as deteriorated |
 //! | `detection_time_ms`, `f_over_t`, `replicas_per_loss` | as for other groups, by data |
 //! | `frames_never` | frames that were never complete |
 //!
@@ -110,23 +110,23 @@
 //!
 //! The packet in service is part of the queue.
 //!
-//! | measure | what it is |
+//! | measure | definition |
 //! |---|---|
-//! | `utilisation` | bytes transmitted (headers included, those lost at random behind the queue too) / bytes that could have been, 0 to 1; no value without a rate. Bytes count when they leave at the far end, so that it may exceed 1 by what was on its way when the measured time began |
+//! | `utilisation` | bytes transmitted (headers included, those lost at random after the queue included) / bytes that could have been transmitted, 0 to 1; no value without a rate. Bytes count when they leave at the far end, so that it may exceed 1 by the bytes in flight at the start of the measured time |
 //! | `queue_mean_bytes`, `queue_max_bytes` | mean over time, and maximum |
 //! | `queue_mean_bdp` | mean / (mean rate x RTT of the setup) |
-//! | `queue_delay_mean_ms`, `queue_delay_p99_ms` | how long packets waited until the transmitter turned to them: mean and 99th percentile (to 1 %) over packets |
+//! | `queue_delay_mean_ms`, `queue_delay_p99_ms` | waiting time of packets in the queue: mean and 99th percentile (to 1 %) over packets |
 //! | `dropped_share` | packets that the queue dropped, because it was full or as its discipline decided / packets offered |
 //! | `random_lost_share` | packets lost at random / packets offered |
 //! | `marked_share` | packets marked CE by this link / packets offered |
 //!
 //! # The whole run
 //!
-//! | measure | what it is |
+//! | measure | definition |
 //! |---|---|
 //! | `goodput_mbps` | application bytes of all groups / measured time, Mbit/s |
 //! | `jain` | Jain's index of the goodputs of all members of bulk groups, each over its own active time; for two members or more |
-//! | `convergence_s` | time from the start of the last bulk flow until Jain's index of all bulk flows, in bins of 1 s that begin with that start, reaches 0.9 for at least 5 bins in a row; whole seconds. No value if it never does, or with fewer than two. The warm-up is not left out. Bins end where the first of them stops |
+//! | `convergence_s` | time from the start of the last bulk flow until Jain's index of all bulk flows, in bins of 1 s from that start on, reaches 0.9 for at least 5 bins in a row; whole seconds. No value if it never does, or with fewer than two. The warm-up is included. Bins end where the first of them stops |
 //! | `intact` | 1 if every byte received was the one sent, else 0 |
 
 mod facts;
@@ -146,7 +146,7 @@ pub(super) use video::{Missed, VideoFacts, VideoViewing};
 
 use crate::scenario::{App, FlowSpec, Setup};
 
-/// A name and what it stands for.
+/// A name and its formula.
 type Column<T> = (&'static str, fn(&T) -> Option<f64>);
 
 /// The columns of a group of flows, in order.
@@ -173,7 +173,7 @@ fn own(app: &App) -> &'static [Column<GroupFacts>] {
     }
 }
 
-/// Whether a setup is run on the network, with links to be measured.
+/// Whether a setup runs on the network, with links to be measured.
 fn has_network(setup: &Setup) -> bool {
     let mut flows = setup.flows.iter();
     !flows.any(|flow| matches!(flow.app, App::Session(_)))

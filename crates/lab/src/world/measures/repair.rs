@@ -1,4 +1,4 @@
-//! Measures of the repair of lost data of a group of flows.
+//! Measures of the recovery of lost data of a group of flows.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use super::Column;
 use super::facts::{GroupFacts, ratio};
 use super::statistics::TimeMeter;
 
-/// What was heard in a run beyond totals.
+/// Observations of a run in addition to totals.
 #[derive(Debug, Default)]
 pub(in crate::world) struct RepairFacts {
-    /// Recovery latencies of data whose first retransmission did not get through, by bytes.
+    /// Recovery latencies of data whose first retransmission was lost, weighted by bytes.
     pub(in crate::world) latencies: TimeMeter,
     /// The longest of them.
     pub(in crate::world) longest: Option<Duration>,
     /// Redundancy level, mean over the time of all connections.
     pub(in crate::world) level_mean: Option<f64>,
-    /// The largest share of replica bytes in new ones in 10 s.
+    /// The largest share of replica bytes in new bytes in 10 s.
     pub(in crate::world) budget_max: Option<f64>,
 }
 
@@ -70,7 +70,7 @@ pub(super) const REPAIR: &[Column<GroupFacts>] = &[
     ("budget_max_10s", |group| group.repair.budget_max),
 ];
 
-/// Of the replicas whose data are settled.
+/// Of the replicas whose fate is determined.
 fn useful(stats: &RepairStats) -> Option<f64> {
     let settled = stats.replicas_useful + stats.replicas_wasted;
     ratio(stats.replicas_useful as f64, settled as f64)

@@ -1,4 +1,4 @@
-//! Measures of sessions beyond those of live video.
+//! Measures of sessions in addition to those of live video.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use swiftwater_media::apps::Latencies;
 use super::Column;
 use super::facts::{GroupFacts, ratio};
 
-/// What the sender of a session counted, of the whole run.
+/// Statistics of the sender of a session, of the whole run.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::world) struct SessionFacts {
     pub(in crate::world) packets: u64,
@@ -16,7 +16,7 @@ pub(in crate::world) struct SessionFacts {
     pub(in crate::world) lost_data: u64,
     pub(in crate::world) replicas: u64,
     pub(in crate::world) recovery: Latencies,
-    /// Recovery deterioration rate, by each datum's own detection time.
+    /// Recovery deterioration rate, by each data range's own detection time.
     pub(in crate::world) deterioration: f64,
     /// Mean detection time; `None` without losses.
     pub(in crate::world) detection: Option<Duration>,
@@ -60,7 +60,7 @@ pub(super) const SESSION: &[Column<GroupFacts>] = &[
     }),
 ];
 
-/// One of the recovery latencies in milliseconds; `None` if no datum has any.
+/// One of the recovery latencies in milliseconds; `None` if there is none.
 fn recovery(group: &GroupFacts, which: fn(Latencies) -> Duration) -> Option<f64> {
     let latencies = group.session?.recovery;
     (latencies.count > 0).then(|| millis(which(latencies)))

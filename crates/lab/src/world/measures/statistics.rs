@@ -22,7 +22,7 @@ impl TimeMeter {
         self.add_weighed(time, 1);
     }
 
-    /// Adds a time that counts as `weight` ones.
+    /// Adds a duration with `weight`.
     pub(in crate::world) fn add_weighed(&mut self, time: Duration, weight: u32) {
         let weight = u64::from(weight);
         self.sum += time.as_nanos() * u128::from(weight);
@@ -33,7 +33,7 @@ impl TimeMeter {
         }
         if let Some(histogram) = &mut self.histogram {
             let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-            // It grows to any value, so there is none it refuses.
+            // It grows automatically, so no value is rejected.
             let _ = histogram.record_n(micros, weight);
         }
     }
@@ -48,21 +48,21 @@ impl TimeMeter {
     }
 }
 
-/// Mean; none of nothing.
+/// Mean; `None` of no values.
 pub(super) fn mean(values: &[f64]) -> Option<f64> {
     let sum: f64 = values.iter().sum();
     (!values.is_empty()).then(|| sum / values.len() as f64)
 }
 
-/// Percentile by nearest rank: of `n` values in order, number `ceil(share n)`; none of nothing.
+/// Percentile by nearest rank: of `n` values in order, number `ceil(share n)`; `None` of no values.
 pub(super) fn percentile(mut values: Vec<f64>, share: f64) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let rank = (values.len() as f64 * share).ceil() as usize;
     values.get(rank.max(1) - 1).copied()
 }
 
-/// Coefficient of variation: standard deviation (of the population) over mean; none of nothing, or
-/// around a mean of zero.
+/// Coefficient of variation: standard deviation (of the population) over mean; `None` of no values,
+/// or for a mean of zero.
 pub(super) fn variation(values: &[f64]) -> Option<f64> {
     let mean = mean(values).filter(|mean| *mean > 0.0)?;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
@@ -70,7 +70,7 @@ pub(super) fn variation(values: &[f64]) -> Option<f64> {
 }
 
 /// Jain's index of fairness: the square of the sum over the number times the sum of squares (Jain,
-/// Chiu, Hawe, DEC-TR-301, 1984); none if all are zero.
+/// Chiu, Hawe, DEC-TR-301, 1984); `None` if all are zero.
 pub(in crate::world) fn jain(values: &[f64]) -> Option<f64> {
     let sum: f64 = values.iter().sum();
     let squares: f64 = values.iter().map(|value| value * value).sum();

@@ -1,4 +1,4 @@
-//! Measures of live video: what viewers saw, and what it cost.
+//! Measures of live video: playback quality and cost.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use super::Column;
 use super::facts::{GroupFacts, ratio};
 use super::statistics::mean;
 
-/// What one viewer saw in the measured time.
+/// Playback results of one viewer in the measured time.
 #[derive(Clone, Debug, Default)]
 pub(in crate::world) struct VideoViewing {
-    /// From asking to the first picture, of the whole run; `None` if there was none.
+    /// From the request to the first picture, of the whole run; `None` if there was none.
     pub(in crate::world) startup: Option<Duration>,
-    /// Freezes that began.
+    /// Freezes that started.
     pub(in crate::world) freezes: u64,
     /// Time frozen.
     pub(in crate::world) frozen: Duration,
-    /// Time in which the picture could freeze, freezes included.
+    /// Evaluated time, freezes included.
     pub(in crate::world) watched: Duration,
     /// Of the frames that were encoded; `None` without a deadline.
     pub(in crate::world) missed: Option<Missed>,
     /// From encoding to completion, of the frames encoded that are complete.
     pub(in crate::world) delays: Vec<Duration>,
-    /// Frames let go, of the whole run.
+    /// Frames abandoned, of the whole run.
     pub(in crate::world) abandoned: u64,
 }
 
@@ -35,7 +35,7 @@ pub(in crate::world) struct Missed {
     pub(in crate::world) frames: u64,
     /// Those of them that were missed.
     pub(in crate::world) late: u64,
-    /// The rate as Hairpin's scripts count it, 0 to 1.
+    /// The rate as computed by Hairpin's scripts, 0 to 1.
     pub(in crate::world) per_second: f64,
 }
 

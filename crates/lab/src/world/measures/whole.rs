@@ -5,9 +5,9 @@ use super::facts::{RunFacts, mbps};
 use super::group::goodputs;
 use super::statistics::jain;
 
-/// Fair enough.
+/// Jain's index that counts as fair.
 const FAIR: f64 = 0.9;
-/// Seconds in a row that must be fair.
+/// Consecutive seconds that must be fair.
 const LASTING: usize = 5;
 
 pub(super) const COLUMNS: &[Column<RunFacts>] = &[

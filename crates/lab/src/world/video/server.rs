@@ -1,4 +1,4 @@
-//! The end that encodes and sends. One server has one viewer.
+//! The server: encodes and sends. One server has one viewer.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -11,33 +11,33 @@ use swiftwater_units::{Dir, Instant, PathId, StreamId};
 use super::wire::Outgoing;
 use crate::scenario::{VideoMode, VideoSpec};
 
-/// Timer of the next frame. Other tokens are indices of frames, plus one, of which it may be time to
-/// let them go.
+/// Timer of the next frame. Other tokens are indices of frames, plus one, that may have to be
+/// abandoned.
 const NEXT_FRAME: u64 = 0;
 
-/// Code of the reset of a frame's stream.
+/// Error code of the reset of a frame's stream.
 const TOO_LATE: u64 = 1;
 
-/// Sends a live stream to the first viewer that asks.
+/// Sends a live stream to the first viewer that requests it.
 #[derive(Debug)]
 pub(in crate::world) struct VideoServer {
     mode: VideoMode,
     deadline: Option<Duration>,
     abandon: bool,
     source: Box<dyn FrameSource>,
-    /// The viewer, and the stream on which it asked.
+    /// The viewer, and the stream of its request.
     viewer: Option<(ConnectionHandle, StreamId)>,
     /// When the first frame was encoded; `None` before the request.
     epoch: Option<Instant>,
     /// The frame to encode next.
     next: Option<Frame>,
     encoded: Vec<Frame>,
-    /// Frames that wait for room on the viewer's stream.
+    /// Frames that wait for space on the viewer's stream.
     waiting: VecDeque<Outgoing>,
     /// Frames whose streams the viewer has not acknowledged, by index, with what is not written yet.
     under_way: BTreeMap<u64, (StreamId, Option<Outgoing>)>,
     by_stream: BTreeMap<StreamId, u64>,
-    /// Frames that were let go.
+    /// Frames that were abandoned.
     abandoned: u64,
     gone: bool,
 }
@@ -62,7 +62,7 @@ impl VideoServer {
         }
     }
 
-    /// When the stream's time began; `None` before the request.
+    /// When the stream's time started; `None` before the request.
     pub(super) fn epoch(&self) -> Option<Instant> {
         self.epoch
     }
@@ -77,7 +77,7 @@ impl VideoServer {
         self.abandoned
     }
 
-    /// The viewer asks.
+    /// The viewer's request arrives.
     fn begin(&mut self, host: &mut HostContext<'_>, handle: ConnectionHandle, id: StreamId) {
         let Some(connection) = host.connection(handle) else {
             return;
@@ -86,7 +86,7 @@ impl VideoServer {
         if !matches!(read, Ok(ReadOutcome::Data(_))) {
             return;
         }
-        // To hear of the end of the request.
+        // Registers for the event of the end of the request.
         let _ = connection.recv_stream(id).read(&mut [0; 16]);
         if self.epoch.is_some() {
             return;
@@ -97,7 +97,7 @@ impl VideoServer {
         self.encode(host);
     }
 
-    /// Encodes and sends what is due, and waits for the next frame.
+    /// Encodes and sends the frames due, and waits for the next one.
     fn encode(&mut self, host: &mut HostContext<'_>) {
         let (Some(epoch), Some((handle, _))) = (self.epoch, self.viewer) else {
             return;
@@ -129,14 +129,14 @@ impl VideoServer {
         }
     }
 
-    /// Writes what waits on the viewer's stream, and ends it after the last frame.
+    /// Writes pending data to the viewer's stream, and ends it after the last frame.
     fn pump(&mut self, connection: &mut Connection) {
         let Some((_, id)) = self.viewer.filter(|_| self.mode == VideoMode::Stream) else {
             return;
         };
         let mut stream = connection.send_stream(id);
         while let Some(frame) = self.waiting.front_mut() {
-            // An error means that the viewer is gone, which an event tells.
+            // An error means that the viewer has left, which is reported by an event.
             if !matches!(frame.pump(&mut stream), Ok(true)) {
                 return;
             }
@@ -147,20 +147,21 @@ impl VideoServer {
         }
     }
 
-    /// Sends a frame on a stream of its own, older frames first. Returns when to look whether it
-    /// could still be in time.
+    /// Sends a frame on a separate stream, older frames first. Returns when to check whether it can
+    /// still be in time.
     fn open_frame(
         &mut self,
         connection: &mut Connection,
         frame: &Frame,
         epoch: Instant,
     ) -> Option<Instant> {
-        // The viewer permits more streams than can be under way: otherwise the frame is missed.
+        // The viewer's stream limit exceeds the possible number of concurrent frames; otherwise the
+        // frame is missed.
         let id = connection.open(Dir::Uni)?;
         let due = self.deadline.map(|deadline| epoch + frame.at + deadline);
         let mut stream = connection.send_stream(id);
-        // Of a stream that has just been opened they can fail with the connection only, which an
-        // event tells.
+        // On a newly opened stream they can only fail with the connection, which is reported by an
+        // event.
         let _ = stream.set_priority(Priority::new(3, false));
         let _ = stream.set_deadline(due);
         self.by_stream.insert(id, frame.index);
@@ -183,7 +184,7 @@ impl VideoServer {
         }
     }
 
-    /// Lets a frame go that can't be in time any more.
+    /// Abandons a frame that can't be in time any more.
     fn abandon(&mut self, host: &mut HostContext<'_>, index: u64) {
         let now = host.now();
         let (Some(epoch), Some((handle, _)), Some(deadline)) =
@@ -211,7 +212,7 @@ impl VideoServer {
         let _ = connection.send_stream(id).reset(TOO_LATE);
         self.abandoned += 1;
         self.forget(id);
-        // What refers to it can't be shown: as a viewer would ask for.
+        // Frames that refer to it can't be shown: the viewer would request a key frame.
         self.source.force_key_frame();
     }
 
@@ -222,8 +223,8 @@ impl VideoServer {
     }
 }
 
-/// The first moment at which what is sent can't arrive by `due` any more: half the smallest round
-/// trip before it, and a nanosecond.
+/// The first time at which data sent can't arrive by `due` any more: half the smallest round-trip
+/// time before it, and a nanosecond.
 fn last_chance(connection: &Connection, due: Instant) -> Instant {
     let path = connection.path_stats(PathId::ZERO);
     let min_rtt = path.map_or(Duration::ZERO, |path| path.min_rtt);

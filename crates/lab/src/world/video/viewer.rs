@@ -1,4 +1,4 @@
-//! The end that asks, receives and notes when frames are complete.
+//! The viewer: sends the request, receives, and records when frames are complete.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -29,7 +29,7 @@ pub(in crate::world) struct VideoViewer {
     /// Streams with frames.
     streams: BTreeMap<StreamId, Incoming>,
     arrivals: Vec<(Instant, Frame)>,
-    /// When the one stream that has all frames ended.
+    /// When the single stream with all frames ended.
     ended: Option<Instant>,
     bytes: u64,
     broken: bool,
@@ -37,7 +37,7 @@ pub(in crate::world) struct VideoViewer {
 }
 
 impl VideoViewer {
-    /// Asks `remote` at `start`.
+    /// Sends the request to `remote` at `start`.
     pub(in crate::world) fn new(config: ClientConfig, remote: SocketAddr, start: Instant) -> Self {
         Self {
             config,
@@ -66,12 +66,12 @@ impl VideoViewer {
         self.bytes
     }
 
-    /// False if a byte arrived that was not the one sent.
+    /// False if a byte differed from the sent one.
     pub(in crate::world) fn is_intact(&self) -> bool {
         !self.broken
     }
 
-    /// When the viewer asked.
+    /// Time of the request.
     pub(super) fn start(&self) -> Instant {
         self.start
     }
@@ -81,7 +81,7 @@ impl VideoViewer {
         self.stop.map_or(end, |stop| stop.min(end))
     }
 
-    /// When frames were complete, in the order of time.
+    /// When frames were complete, in order of time.
     pub(super) fn arrivals(&self) -> &[(Instant, Frame)] {
         &self.arrivals
     }
@@ -99,11 +99,11 @@ impl VideoViewer {
             return;
         };
         let mut stream = connection.send_stream(id);
-        // The windows of a fresh stream have room for a request.
+        // The windows of a new stream have room for a request.
         let _ = stream.write(&[0]);
         let _ = stream.finish();
         self.streams.insert(id, Incoming::default());
-        // So that an event tells when there is something.
+        // Registers for the event that reports data.
         self.read(host, id);
     }
 
@@ -129,7 +129,7 @@ impl VideoViewer {
                     }
                     break false;
                 }
-                // A frame that was let go, or the end of the connection.
+                // An abandoned frame, or the end of the connection.
                 Err(_) => break false,
             }
         };

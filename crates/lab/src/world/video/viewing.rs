@@ -1,4 +1,5 @@
-//! What a viewer saw, by the models of `swiftwater_media::player`, told from the notes of both ends.
+//! Playback results of a viewer, computed by the models of `swiftwater_media::player` from the
+//! records of both ends.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use super::{VideoServer, VideoViewer};
 use crate::scenario::{VideoMode, VideoSpec};
 use crate::world::measures::{Missed, VideoViewing};
 
-/// What the viewer of `server` saw from `begin` to `end`.
+/// Results of the viewer of `server` from `begin` to `end`.
 pub(in crate::world) fn viewing(
     spec: &VideoSpec,
     server: &VideoServer,
@@ -53,7 +54,7 @@ struct Seen {
     watched: Duration,
 }
 
-/// A player with a buffer; what it saw by `begin`, and by `end`.
+/// A player with a buffer: its results by `begin`, and by `end`.
 fn live(
     spec: &VideoSpec,
     viewer: &VideoViewer,
@@ -85,7 +86,7 @@ fn live(
     (player.report(end).start_time, before, seen(&player, end))
 }
 
-/// A display without a buffer; what it saw by `begin`, and by `end`.
+/// A display without a buffer: its results by `begin`, and by `end`.
 fn conversation(
     viewer: &VideoViewer,
     (begin, end): (Instant, Instant),
@@ -112,7 +113,7 @@ fn conversation(
     (startup, before, seen(&display, end))
 }
 
-/// Of the frames encoded in the measured time, those that were not there in time.
+/// The frames encoded in the measured time that were not complete in time.
 fn missed(
     server: &VideoServer,
     viewer: &VideoViewer,

@@ -1,4 +1,5 @@
-//! How a frame lies in a stream: a header, then its content, which is a pattern of the frame's index.
+//! Encoding of a video frame in a stream: a header, then its content, which is a pattern of the
+//! frame's index.
 //!
 //! The header is 21 bytes in network order: index (8), time since the stream's start in nanoseconds
 //! (8), size (4), kind (1: 1 for key frames).
@@ -11,10 +12,10 @@ use swiftwater_sim::Pattern;
 
 const HEADER_LEN: usize = 21;
 
-/// Bytes written at once at most.
+/// Most bytes written at once.
 const WRITE_LEN: u64 = 1 << 16;
 
-/// A frame that is being written.
+/// A frame being written.
 #[derive(Clone, Debug)]
 pub(super) struct Outgoing {
     header: [u8; HEADER_LEN],
@@ -25,7 +26,7 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// `frame`, of which nothing is written yet.
+    /// `frame`, with nothing written yet.
     pub(super) fn new(frame: &Frame) -> Self {
         let mut header = [0; HEADER_LEN];
         let at = u64::try_from(frame.at.as_nanos()).unwrap_or(u64::MAX);
@@ -41,7 +42,7 @@ impl Outgoing {
         }
     }
 
-    /// Writes as much as the stream takes; true once all is written.
+    /// Writes as much as the stream accepts; true once all is written.
     pub(super) fn pump(&mut self, stream: &mut SendStream<'_>) -> Result<bool, WriteError> {
         let header_len = HEADER_LEN as u64;
         while self.written < header_len {
@@ -67,19 +68,19 @@ impl Outgoing {
     }
 }
 
-/// Finds frames in the bytes of a stream.
+/// Parser of frames in the bytes of a stream.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Incoming {
     header: Vec<u8>,
     announced: Option<Frame>,
     /// Bytes of the content so far.
     read: u64,
-    /// A byte was not the one sent.
+    /// A byte differed from the sent one.
     broken: bool,
 }
 
 impl Incoming {
-    /// The next bytes of the stream; `complete` is told of each frame that they make complete.
+    /// The next bytes of the stream; `complete` is called for each frame that they complete.
     pub(super) fn push(&mut self, mut data: &[u8], mut complete: impl FnMut(Frame)) {
         loop {
             let Some(frame) = self.announced else {
@@ -108,7 +109,7 @@ impl Incoming {
         }
     }
 
-    /// False if a byte arrived that was not the one sent.
+    /// False if a byte differed from the sent one.
     pub(super) fn is_intact(&self) -> bool {
         !self.broken
     }
@@ -119,7 +120,7 @@ impl Incoming {
     }
 }
 
-/// Reads a header; `None` if it isn't whole yet.
+/// Reads a header; `None` if it is incomplete.
 fn parse(header: &[u8]) -> Option<Frame> {
     let (index, rest) = header.split_first_chunk::<8>()?;
     let (at, rest) = rest.split_first_chunk::<8>()?;
