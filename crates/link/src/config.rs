@@ -1,4 +1,4 @@
-//! What a link is told to be.
+//! Configuration of a link.
 
 use std::fmt;
 use std::time::Duration;
@@ -19,20 +19,20 @@ pub(crate) const MAX_PACKET: u32 = 1 << 24;
 /// The longest delay, jitter or hold time: a day.
 const MAX_DELAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How fast a link transmits.
+/// Transmission rate of a link.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Rate {
-    /// Packets pass at once; there's never a queue.
+    /// Unlimited: packets pass at once, without a queue.
     #[default]
     Unlimited,
-    /// Always the same rate.
+    /// Constant.
     Constant(Bandwidth),
     /// The rates, or packet opportunities, of a trace.
     Trace(Trace),
 }
 
 impl Rate {
-    /// The rate in the long run; `None` if unlimited, or if the trace has no rates.
+    /// The long-term mean rate; `None` if unlimited, or if the trace has no rates.
     pub fn mean(&self) -> Option<Bandwidth> {
         match self {
             Self::Unlimited => None,
@@ -103,9 +103,9 @@ pub enum ReorderBy {
 /// Reordering of some packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reorder {
-    /// The share of packets made late, 0 to 1.
+    /// The share of delayed packets, 0 to 1.
     pub probability: f64,
-    /// How.
+    /// The kind of delay.
     pub by: ReorderBy,
 }
 
@@ -138,7 +138,7 @@ impl TraceUse {
     }
 }
 
-/// Everything about a link. The default is a perfect one: unlimited rate, no delay, no loss.
+/// Everything about a link. The default is an ideal one: unlimited rate, no delay, no loss.
 ///
 /// Set the fields, or chain the methods of the same names.
 #[derive(Clone, Debug, PartialEq)]
@@ -148,43 +148,43 @@ pub struct LinkConfig {
     /// Propagation delay, one way, at most a day. Default: none.
     pub delay: Duration,
     /// Adds half the round-trip time of this trace, at the time the packet leaves the queue, to
-    /// `delay`. Packets stay in order when it falls.
+    /// `delay`. Packets stay in order when it decreases.
     pub delay_trace: Option<Trace>,
     /// Random delay. Default: none.
     pub jitter: Jitter,
     /// Lets jitter and `delay_trace` change the order of packets. Default: false, a packet never
-    /// arrives before one sent earlier (unless `reorder` made that one late).
+    /// arrives before one sent earlier (unless that one was delayed by `reorder`).
     pub jitter_reorders: bool,
     /// The queue's limit. Default: unlimited.
     pub buffer: Buffer,
-    /// How the queue decides what it drops, marks and sends. Default: drop-tail.
+    /// The queue discipline. Default: drop-tail.
     pub queue: QueueDiscipline,
-    /// The round-trip time that [`Buffer::Bdp`] refers to: that of the whole path, which the link
-    /// can't know.
+    /// The round-trip time that [`Buffer::Bdp`] refers to: that of the whole path, which is unknown
+    /// to the link.
     pub bdp_rtt: Option<Duration>,
     /// Random loss, after the queue. Default: none.
     pub loss: LossModel,
     /// Loses packets with the loss probability of this trace at the time they leave the queue, in
     /// addition to `loss`.
     pub loss_trace: Option<Trace>,
-    /// Makes some packets late. Default: none.
+    /// Delays some packets. Default: none.
     pub reorder: Option<Reorder>,
-    /// Share of packets of which a second, intact copy arrives right after the first, 0 to 1.
+    /// Share of packets that are duplicated; an intact copy arrives right after the first, 0 to 1.
     /// Default: 0.
     pub duplicate: f64,
     /// Share of packets in one random byte of which bits are flipped, 0 to 1. Default: 0.
     pub corrupt: f64,
-    /// Largest packet in bytes, overhead included; larger ones are dropped. Default: no limit but
-    /// that of all links, 16 MiB.
+    /// Largest packet in bytes, overhead included; larger ones are dropped. Default: only the limit
+    /// of all links, 16 MiB.
     pub mtu: Option<u32>,
     /// ECN-capable packets that find more than this in the queue are marked. With drop-tail only:
-    /// the other disciplines have rules of their own. Default: never.
+    /// the other disciplines have their own rules. Default: never.
     pub ecn_threshold: Option<EcnThreshold>,
     /// Bytes that the link adds to each payload, for serialisation, queue, MTU and counters.
     /// Default: 28, the headers of IPv4 and UDP, for payloads that are UDP datagrams' contents.
     pub per_packet_overhead: u32,
-    /// Where in their traces `rate`, `delay_trace` and `loss_trace` are when the link starts.
-    /// Default: at the start.
+    /// Position in the traces `rate`, `delay_trace` and `loss_trace` at the start of the link.
+    /// Default: the start.
     pub trace_offset: Duration,
 }
 
@@ -278,7 +278,7 @@ impl LinkConfig {
         self
     }
 
-    /// Checks that every value is in its range and that the values fit together.
+    /// Checks that every value is in its range and that the values are consistent.
     pub fn validate(&self) -> Result<(), LinkConfigError> {
         self.validate_rate()?;
         self.validate_delays()?;
@@ -414,7 +414,7 @@ impl LinkConfig {
     }
 }
 
-/// Why a [`LinkConfig`] can't be a link.
+/// Why a [`LinkConfig`] is invalid.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum LinkConfigError {
@@ -426,13 +426,13 @@ pub enum LinkConfigError {
         /// Its value.
         value: f64,
     },
-    /// A state of the loss model lasts too short or too long.
+    /// The step of the loss model is out of range.
     #[error("loss: a step is {value:?}; it must be from 1 ms to a day")]
     LossStep {
         /// The length of a step.
         value: Duration,
     },
-    /// Nothing would ever pass.
+    /// No packet would ever pass.
     #[error("rate is 0, so nothing would ever pass; give a positive rate, or none for unlimited")]
     RateZero,
     /// Out of range.
@@ -441,24 +441,24 @@ pub enum LinkConfigError {
         /// The rate.
         rate: Bandwidth,
     },
-    /// A trace lacks what it is used for.
+    /// A trace lacks a required column.
     #[error("{field} follows a trace whose column {column} is empty; choose another trace")]
     TraceColumn {
         /// The field of the configuration.
         field: &'static str,
-        /// The column that it needs.
+        /// The required column.
         column: &'static str,
     },
-    /// Nothing would ever pass.
+    /// No packet would ever pass.
     #[error("rate follows a trace that is 0 throughout, so nothing would ever pass")]
     TraceAlwaysZero,
-    /// The queue's discipline can't be.
+    /// The queue discipline is invalid.
     #[error("queue: {0}")]
     Queue(#[from] QueueConfigError),
-    /// Two rules for marks.
+    /// Two marking rules.
     #[error("ecn_threshold is for drop-tail queues; leave it out, or set queue to droptail")]
     EcnThresholdWithoutDropTail,
-    /// The queue has no room at all.
+    /// The queue has no space.
     #[error("buffer is 0; it must be at least 1 byte or 1 packet, or unlimited")]
     BufferZero,
     /// Out of range.
@@ -481,10 +481,10 @@ pub enum LinkConfigError {
         /// Its value.
         value: Duration,
     },
-    /// Reordering that doesn't reorder.
+    /// Reordering without effect.
     #[error("reorder holds packets back by 0 packets; it must be at least 1")]
     ReorderByNothing,
-    /// No room for payload.
+    /// No space for payload.
     #[error("mtu is {mtu}, no more than the per-packet overhead of {overhead}; nothing would pass")]
     Mtu {
         /// The MTU.

@@ -1,4 +1,4 @@
-//! The fate of every packet, counted.
+//! Counters of the fates of packets.
 
 use swiftwater_units::{ByteCount, PacketCount};
 
@@ -23,30 +23,30 @@ impl Tally {
     }
 }
 
-/// What became of the packets given to a link since it was made.
+/// Counters of the packets given to a link since its creation.
 ///
 /// At any time, for packets and for bytes,
 /// `enqueued + duplicated = delivered + dropped() + in transit` (`Link::in_transit`).
 ///
 /// With drop-tail and RED, drops, marks, corruption and duplication are decided when the packet
 /// enters the link and counted then, also for a random loss, which takes the packet only after it
-/// has passed the queue. With the other disciplines all this is decided when the transmitter turns
-/// to the packet; only a packet that finds no room is dropped earlier.
+/// has passed the queue. With the other disciplines all this is decided when the packet is
+/// dequeued; only a packet that finds no space is dropped earlier.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Counters {
-    /// Offered to the link, whatever came of it.
+    /// Offered to the link, with any fate.
     pub enqueued: Tally,
-    /// Handed out at the far end, copies included.
+    /// Delivered at the far end, copies included.
     pub delivered: Tally,
     /// Dropped because the queue was full.
     pub dropped_queue: Tally,
-    /// Dropped by the queue's discipline although there was room.
+    /// Dropped by the queue's discipline although there was space.
     pub dropped_aqm: Tally,
     /// Lost at random after the queue, by the loss model or by the loss column of a trace.
     pub dropped_random: Tally,
     /// Dropped because they were larger than the MTU.
     pub dropped_mtu: Tally,
-    /// Extra copies made.
+    /// Extra copies created.
     pub duplicated: Tally,
     /// Delivered after a packet that had been sent later (RFC 4737, section 3.3); part of
     /// `delivered`.
@@ -58,7 +58,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// All packets dropped, for whatever reason.
+    /// All packets dropped, for any reason.
     pub fn dropped(&self) -> Tally {
         let parts = [
             self.dropped_queue,

@@ -1,8 +1,8 @@
 //! The states of a Gilbert-Elliott model whose state changes with time.
 //!
 //! The state of each step follows from that of the step before and a random number that belongs to
-//! the step's index: which packets pass, and when, makes no difference to it. What a state does to
-//! packets is `loss.rs`'s business.
+//! the step's index: packets have no influence on it. The effect of a state on packets is
+//! implemented in `loss.rs`.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use swiftwater_units::Instant;
 
 use crate::random::{IndexedStream, Purpose};
 
-/// The good or bad state of each step since a start, asked for in the order of time.
+/// The good or bad state of each step since a start, queried in order of time.
 ///
 /// A step with number `u`, uniform in [0, 1), is bad after a good one if `u < p` and bad after a bad
-/// one if `u < 1 - r`. Below both bounds it is bad and above both it is good whatever was before it,
-/// so that the walk from a step back to the last known one may end there: after `1 / (1 - |1 - p -
-/// r|)` steps on average, however long the silence was. No step is visited twice.
+/// one if `u < 1 - r`. Below both bounds it is bad and above both it is good independently of the
+/// previous step, so that the search from a step back to the last known one may end there: after `1
+/// / (1 - |1 - p - r|)` steps on average, however long no packet was sent. No step is visited twice.
 #[derive(Debug)]
 pub(crate) struct SteppedStates {
     numbers: IndexedStream,
@@ -41,7 +41,7 @@ impl SteppedStates {
         }
     }
 
-    /// The state at `time`, or if it was asked for a later time before, at that one.
+    /// The state at `time`, or at a later time if that was queried before.
     pub(crate) fn is_bad(&mut self, time: Instant) -> bool {
         let elapsed = time.as_nanos().saturating_sub(self.start.as_nanos());
         let index = elapsed / self.step;
@@ -59,7 +59,7 @@ impl SteppedStates {
         } else {
             (self.bad_after_bad, self.bad_after_good)
         };
-        // Steps that only hand the state on, as it is or turned into the other one.
+        // Steps that only propagate the state, unchanged or inverted.
         let handed_on = |count: u64, bad: bool| {
             let turns = self.bad_after_good > self.bad_after_bad;
             bad ^ (turns && count % 2 == 1)

@@ -1,7 +1,7 @@
-//! What chance does to a packet once it has left the queue.
+//! Random impairments of packets after the queue.
 //!
-//! Every stream is drawn for every packet, lost or not, so that the impairments don't shift each
-//! other's draws.
+//! A number is drawn from every random stream for every packet, lost or not, so that the
+//! impairments don't affect each other's numbers.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::loss::LossProcess;
 use crate::random::{Chance, Purpose, Stream};
 use crate::trace::SampleCursor;
 
-/// What was drawn for a packet.
+/// The numbers drawn for a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Draws {
     pub(crate) lost: bool,
@@ -20,19 +20,19 @@ pub(crate) struct Draws {
     pub(crate) delay: u64,
     pub(crate) reorder: bool,
     pub(crate) duplicate: bool,
-    /// A random number that says where and how to corrupt.
+    /// A random number that determines position and bits of corruption.
     pub(crate) corrupt: Option<u64>,
 }
 
-/// Most links, those to and from hosts above all, only delay: what else may happen is kept apart,
-/// as generators of random numbers are large and a network has thousands of links.
+/// Most links, in particular those of hosts, only delay: the other impairments are stored
+/// separately, because random number generators are large and a network has thousands of links.
 #[derive(Debug)]
 pub(crate) struct Impairments {
     delay: u64,
     rare: Option<Box<Rare>>,
 }
 
-/// All but the constant delay.
+/// All except the constant delay.
 #[derive(Debug)]
 struct Rare {
     loss: Option<LossProcess>,
@@ -104,7 +104,7 @@ impl Rare {
     fn draw(&mut self, departure: Instant, draws: &mut Draws) {
         let lost_by_model = self.loss.as_mut().is_some_and(|loss| loss.draw(departure));
         let lost_by_trace = self.loss_trace.as_mut().is_some_and(|(cursor, stream)| {
-            // Always one draw, whatever the trace says at the moment.
+            // Always one draw, independent of the trace.
             stream.unit() < cursor.loss(departure)
         });
         let on_path = self
@@ -144,7 +144,7 @@ fn draw_jitter(jitter: Jitter, stream: &mut Stream) -> u64 {
     }
 }
 
-/// For durations that the configuration's checks have found short enough.
+/// For durations that the configuration's checks have limited.
 pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

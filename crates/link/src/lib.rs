@@ -1,6 +1,6 @@
 //! One emulated network link, sans-I/O.
 //!
-//! A [`Link`] carries datagrams one way. What it does to each, in this order:
+//! A [`Link`] carries datagrams in one direction. Each is processed in this order:
 //!
 //! 1. **MTU**: datagrams that are too large are dropped.
 //! 2. **Queue**: a limit in bytes, packets or bandwidth-delay products, and a [`QueueDiscipline`]
@@ -12,12 +12,11 @@
 //! 5. **Corruption, duplication, propagation delay, jitter, reordering.**
 //!
 //! Time is an argument and all randomness comes from a seed, so the same calls give the same
-//! results, bit for bit, in a simulator and behind a real socket. Every impairment draws from a
-//! random stream of its own and draws for every packet that leaves the queue: turning one on doesn't
-//! change which packets the others hit.
+//! results, bit for bit, in a simulator and behind a real socket. Every impairment has a separate
+//! random stream and draws for every packet that leaves the queue: enabling one doesn't change which
+//! packets the others affect.
 //!
-//! No I/O, no files, no topology: who sends into a link and what lies behind it is the caller's
-//! business.
+//! No I/O, no files, no topology: the caller connects links to senders and receivers.
 //!
 //! ```
 //! use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The link itself: brings queue, transmitter, chance and propagation together.
+//! The link: combines queue, transmitter, impairments and propagation.
 
 use std::collections::VecDeque;
 
@@ -23,35 +23,35 @@ pub enum DropReason {
     Queue,
     /// The queue's discipline dropped it although there was room.
     Aqm,
-    /// Lost at random. It was decided early, but takes effect after the queue: the packet occupies
-    /// the queue and the transmitter like any other.
+    /// Lost at random. Decided early, but effective after the queue: the packet occupies the queue
+    /// and the transmitter like any other.
     Random,
     /// Larger than the MTU.
     Mtu,
 }
 
-/// A packet that won't arrive, given back so that its buffer can be used again.
+/// A packet that won't arrive, returned so that its buffer can be reused.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Dropped<P> {
     /// The packet.
     pub packet: Packet<P>,
-    /// Why.
+    /// The reason.
     pub reason: DropReason,
 }
 
-/// One emulated link, one way.
+/// One emulated link, in one direction.
 ///
-/// Time must not go back between calls; where it does, the latest time seen counts. Nothing is
-/// allocated per packet once the internal queues have grown to what the traffic needs.
+/// Time must not decrease between calls; if it does, the latest time is used. Nothing is allocated
+/// per packet once the internal queues have grown to the required size.
 ///
-/// When it is polled makes no difference to what happens to packets: whatever was due earlier
-/// happens first, with the time at which it was due.
+/// The times of polling have no influence on the fates of packets: everything due earlier is
+/// processed first, at its own time.
 #[derive(Debug)]
 pub struct Link<P> {
     config: LinkConfig,
     now: Instant,
     queue: Queue<P>,
-    /// The gate in front of an ordered queue.
+    /// The admission rule of an ordered queue.
     red: Option<Box<Red>>,
     server: Server,
     impairments: Impairments,
@@ -62,26 +62,26 @@ pub struct Link<P> {
     highest_delivered: u64,
     in_transit: Tally,
     counters: Counters,
-    /// When the transmitter turns to the next packet that waits; with packets that wait only.
+    /// When the next waiting packet is dequeued; only if packets wait.
     turn: Option<Instant>,
-    /// Dropped after their acceptance; `None` if nobody wants them back.
+    /// Packets dropped after their acceptance; `None` if they are not collected.
     dropped: Option<VecDeque<Dropped<P>>>,
-    /// What the discipline has just dropped; empty between calls.
+    /// Packets just dropped by the discipline; empty between calls.
     scratch: Vec<Waiting<P>>,
 }
 
-/// The queue, by when its packets' fates are decided.
+/// The queue, by the time at which the fates of its packets are decided.
 #[derive(Debug)]
 enum Queue<P> {
     /// At arrival.
     Ordered(DropTail),
-    /// When the transmitter turns to them.
+    /// At dequeue.
     Waiting(Box<WaitingQueue<P>>),
 }
 
 impl<P: Payload> Link<P> {
-    /// A link that starts, with its traces, at `start`. All randomness comes from `seed`: give each
-    /// link one of its own.
+    /// A link that starts, with its traces, at `start`. All randomness comes from `seed`: use a
+    /// different one for each link.
     pub fn new(config: LinkConfig, seed: u64, start: Instant) -> Result<Self, LinkConfigError> {
         config.validate()?;
         let limit = config.limit()?;
@@ -118,11 +118,11 @@ impl<P: Payload> Link<P> {
         })
     }
 
-    /// Sends a packet into the link at `now`. Gives it back if it's clear already that it won't
-    /// arrive; there's nothing that the caller must do then.
+    /// Sends a packet into the link at `now`. Returns it if it is already certain that it won't
+    /// arrive; the caller need not react.
     ///
-    /// With disciplines that decide when the transmitter turns to a packet, packets may be dropped
-    /// later: see [`Link::keep_dropped`].
+    /// With disciplines that decide at dequeue, packets may be dropped later: see
+    /// [`Link::keep_dropped`].
     pub fn enqueue(&mut self, now: Instant, packet: Packet<P>) -> Option<Dropped<P>> {
         let now = self.advance(now);
         let size = self.wire_size(packet.payload.len());
@@ -155,9 +155,9 @@ impl<P: Payload> Link<P> {
         Some(item.packet)
     }
 
-    /// When [`Link::poll`] is to be called next: it has a packet then, or (with disciplines that
-    /// decide at dequeue) the transmitter turns to a packet that waits, and `poll` may well return
-    /// `None`. `None` if no packet is under way (or none that will ever arrive).
+    /// When [`Link::poll`] must be called next: it has a packet then, or (with disciplines that
+    /// decide at dequeue) a waiting packet is dequeued, and `poll` may return `None`. `None` if no
+    /// packet is in transit (or none that will arrive).
     pub fn next_event(&self) -> Option<Instant> {
         let arrival = self.pipe.next_arrival();
         let next = match self.turn {
@@ -167,26 +167,26 @@ impl<P: Payload> Link<P> {
         next.filter(|next| *next < Instant::FAR_FUTURE)
     }
 
-    /// Whether packets that are dropped after [`Link::enqueue`] accepted them are kept for
-    /// [`Link::take_dropped`]. Default: no, they are just dropped.
+    /// Whether packets that are dropped after [`Link::enqueue`] accepted them are collected for
+    /// [`Link::take_dropped`]. Default: no.
     pub fn keep_dropped(&mut self, keep: bool) {
         self.dropped = keep.then(VecDeque::new);
     }
 
     /// The next packet, in the order of time, that was dropped after it had been accepted: by the
-    /// queue's discipline, in favour of another, or at random behind a discipline that decides at
-    /// dequeue. Only with [`Link::keep_dropped`]; to be called until `None` after each call that was
-    /// given a time, or they pile up.
+    /// queue's discipline, in favour of another, or at random after a discipline that decides at
+    /// dequeue. Only with [`Link::keep_dropped`]; must be called until `None` after each call with a
+    /// time, or they accumulate.
     pub fn take_dropped(&mut self) -> Option<Dropped<P>> {
         self.dropped.as_mut()?.pop_front()
     }
 
-    /// What became of the packets so far.
+    /// Counters of packets so far.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Whether [`Link::take_dropped`] has something.
+    /// Whether [`Link::take_dropped`] has a packet.
     pub fn has_dropped(&self) -> bool {
         let dropped = self.dropped.as_ref();
         dropped.is_some_and(|dropped| !dropped.is_empty())
@@ -198,10 +198,11 @@ impl<P: Payload> Link<P> {
         self.in_transit
     }
 
-    /// How full the queue is at `now` and was until then.
+    /// Occupancy of the queue at `now` and until then.
     ///
-    /// With disciplines that decide at dequeue, whatever [`Link::next_event`] announced for earlier
-    /// should have been polled: packets whose turn has come since count as waiting still.
+    /// With disciplines that decide at dequeue, events announced by [`Link::next_event`] for
+    /// earlier times should have been polled: packets due for dequeue since then still count as
+    /// waiting.
     pub fn queue_stats(&self, now: Instant) -> QueueStats {
         let now = now.max(self.now);
         match &self.queue {
@@ -210,7 +211,7 @@ impl<P: Payload> Link<P> {
         }
     }
 
-    /// Begins mean and maxima of the queue anew, to leave out a warm-up.
+    /// Restarts mean and maxima of the queue, to exclude a warm-up.
     pub fn reset_queue_stats(&mut self, now: Instant) {
         let now = self.advance(now);
         match &mut self.queue {
@@ -219,8 +220,8 @@ impl<P: Payload> Link<P> {
         }
     }
 
-    /// Bytes in the queue at the time of the last call that was given one; the packet in service
-    /// counts.
+    /// Bytes in the queue at the time of the last call with a time; the packet in service is
+    /// included.
     pub fn queue_len(&self) -> ByteCount {
         ByteCount::new(match &self.queue {
             Queue::Ordered(queue) => queue.bytes(),
@@ -228,7 +229,7 @@ impl<P: Payload> Link<P> {
         })
     }
 
-    /// What the queue's discipline has in mind; [`AqmState::None`] for drop-tail.
+    /// The state of the queue's discipline; [`AqmState::None`] for drop-tail.
     pub fn aqm_state(&self) -> AqmState {
         match &self.queue {
             Queue::Ordered(_) => self.red.as_ref().map_or(AqmState::None, |red| {
@@ -242,7 +243,7 @@ impl<P: Payload> Link<P> {
         }
     }
 
-    /// What the link was made from.
+    /// The configuration of the link.
     pub fn config(&self) -> &LinkConfig {
         &self.config
     }
@@ -257,7 +258,7 @@ impl<P: Payload> Link<P> {
         self.now
     }
 
-    /// Puts a packet into a queue that it leaves in order: what becomes of it is clear at once.
+    /// Adds a packet to an ordered queue: its fate is determined at once.
     fn send(&mut self, now: Instant, mut packet: Packet<P>, size: u32) -> Option<Dropped<P>> {
         let Queue::Ordered(queue) = &mut self.queue else {
             return None;
@@ -301,8 +302,8 @@ impl<P: Payload> Link<P> {
         None
     }
 
-    /// Puts a packet into a queue that decides at dequeue. Never inlined, like [`Link::transmit`]:
-    /// the usual queue is passed quicker without it.
+    /// Adds a packet to a queue that decides at dequeue. Never inlined, like [`Link::transmit`],
+    /// which makes the usual queue faster.
     #[inline(never)]
     fn wait(&mut self, now: Instant, packet: Packet<P>, size: u32) -> Option<Dropped<P>> {
         let Queue::Waiting(queue) = &mut self.queue else {
@@ -324,7 +325,7 @@ impl<P: Payload> Link<P> {
         }
     }
 
-    /// Lets the transmitter turn to packets that wait, from `from` (when it last did) to `to`.
+    /// Dequeues waiting packets, from `from` (the last dequeue) to `to`.
     #[inline(never)]
     fn transmit(&mut self, from: Instant, to: Instant) {
         loop {
@@ -349,7 +350,7 @@ impl<P: Payload> Link<P> {
         }
     }
 
-    /// A packet that waited has been transmitted.
+    /// A waiting packet was transmitted.
     fn depart(&mut self, departure: Instant, item: Waiting<P>) {
         if item.marked {
             self.counters.ecn_marked.add(item.size);
@@ -363,7 +364,7 @@ impl<P: Payload> Link<P> {
         self.launch(departure, item.packet, item.size, draws);
     }
 
-    /// Drops what the discipline has dropped.
+    /// Drops the packets that the discipline has dropped.
     fn discard_scratch(&mut self, reason: DropReason) {
         if self.scratch.is_empty() {
             return;
@@ -375,7 +376,7 @@ impl<P: Payload> Link<P> {
         self.scratch = scratch;
     }
 
-    /// Drops a packet that was accepted.
+    /// Drops an accepted packet.
     fn discard(&mut self, item: Waiting<P>, reason: DropReason) {
         self.in_transit.remove(item.size);
         self.count_drop(reason, item.size);
@@ -396,12 +397,12 @@ impl<P: Payload> Link<P> {
     }
 
     fn wire_size(&self, payload: usize) -> u32 {
-        // What doesn't fit in 32 bits is beyond any MTU.
+        // A size that doesn't fit in 32 bits exceeds any MTU.
         let payload = u32::try_from(payload).unwrap_or(u32::MAX);
         payload.saturating_add(self.config.per_packet_overhead)
     }
 
-    /// Puts a packet, which left the queue at `departure` and isn't lost, on its way.
+    /// Sends a packet, which left the queue at `departure` and isn't lost, towards the far end.
     fn launch(&mut self, departure: Instant, mut packet: Packet<P>, size: u32, draws: Draws) {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
@@ -472,7 +473,7 @@ impl<P: Payload> Link<P> {
         if payload.is_empty() {
             return;
         }
-        // The high bits say where, the low ones what to flip: something, in any case.
+        // The high bits determine the position, the low ones the bits to flip: at least one.
         let at = scale(random, payload.len() as u64) as usize;
         let mask = (random % 255) as u8 + 1;
         payload.corrupt(at, mask);

@@ -8,7 +8,7 @@ use swiftwater_units::Instant;
 use crate::gilbert::SteppedStates;
 use crate::random::{Chance, Purpose, Stream};
 
-/// How packets are lost at random, after the queue.
+/// Random loss of packets, after the queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum LossModel {
     /// No random loss.
@@ -16,8 +16,8 @@ pub enum LossModel {
     None,
     /// Each packet is lost with this probability, independent of the others.
     Bernoulli(f64),
-    /// The model of Gilbert and Elliott: a good and a bad state, each with a probability of its
-    /// own. The link starts in the good state; after each packet the state may change.
+    /// The model of Gilbert and Elliott: a good and a bad state, each with its own probability. The
+    /// link starts in the good state; after each packet the state may change.
     ///
     /// The share of time in the bad state is `p / (p + r)`; with `k` = 1 and `h` = 0 that is also
     /// the loss rate, and bursts are `1 / r` packets long on average.
@@ -32,7 +32,7 @@ pub enum LossModel {
         k: f64,
     },
     /// As [`LossModel::GilbertElliott`], but the state changes with time, not with packets: it is
-    /// drawn at the end of every `step`, whether packets pass or not, and depends on the seed and the
+    /// drawn at the end of every `step`, with or without packets, and depends on the seed and the
     /// number of the step only. The first step is good.
     ///
     /// Runs of bad steps are `1 / r` steps long on average; how many packets that is depends on the
@@ -51,14 +51,14 @@ pub enum LossModel {
     },
 }
 
-/// The shortest step: the states of a long silence are found one by one.
+/// The shortest step: the states of a long time without packets are computed step by step.
 const SHORTEST_STEP: Duration = Duration::from_millis(1);
 
 /// The longest step.
 const LONGEST_STEP: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl LossModel {
-    /// The share of packets lost in the long run; with steps, of packets that come evenly.
+    /// The long-term share of packets lost; with steps, for evenly spaced packets.
     pub fn mean_loss(&self) -> f64 {
         match *self {
             Self::None => 0.0,
@@ -102,7 +102,7 @@ impl LossModel {
 }
 
 impl fmt::Display for LossModel {
-    /// The form that `FromStr` reads.
+    /// The format that `FromStr` reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None => f.write_str("none"),
@@ -115,7 +115,7 @@ impl fmt::Display for LossModel {
     }
 }
 
-/// A loss model at work.
+/// The process of a loss model.
 #[derive(Debug)]
 pub(crate) struct LossProcess {
     stream: Stream,
@@ -170,7 +170,7 @@ impl LossProcess {
         })
     }
 
-    /// Whether the next packet is lost, which leaves the queue at `departure`.
+    /// Whether the next packet, which leaves the queue at `departure`, is lost.
     pub(crate) fn draw(&mut self, departure: Instant) -> bool {
         let stream = &mut self.stream;
         match &mut self.kind {
@@ -198,7 +198,7 @@ impl LossProcess {
             } => {
                 let is_bad = states.is_bad(departure);
                 let chance = if is_bad { *lost_bad } else { *lost_good };
-                // Always one draw, whatever the state: losses of another model differ by it alone.
+                // Always one draw, in any state, so that another model uses the same numbers.
                 stream.unit() < chance
             }
         }

@@ -1,16 +1,16 @@
-//! What a link carries.
+//! Packets of a link.
 
 use std::net::{IpAddr, SocketAddr};
 
-/// The content of a packet, as far as a link must handle it.
+/// The content of a packet, as far as a link processes it.
 ///
 /// Implemented for `Vec<u8>`; a simulator may implement it for pooled buffers or for bare metadata.
 pub trait Payload {
-    /// Length in bytes, without the headers that `LinkConfig::per_packet_overhead` stands for. It
-    /// must not change while the link holds the payload.
+    /// Length in bytes, without the headers of `LinkConfig::per_packet_overhead`. It must not
+    /// change while the link holds the payload.
     fn len(&self) -> usize;
 
-    /// True for a payload of no bytes.
+    /// True for an empty payload.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -18,8 +18,8 @@ pub trait Payload {
     /// Flips the bits of `mask` (never zero) in byte `at` (always below the length).
     fn corrupt(&mut self, at: usize, mask: u8);
 
-    /// Which flow the payload belongs to, for disciplines that separate flows: equal for payloads
-    /// of the same flow, [`flow_key`] of its addresses for instance. Default: all are one flow.
+    /// The flow of the payload, for disciplines that separate flows: equal for payloads of the same
+    /// flow, [`flow_key`] of its addresses for instance. Default: all are one flow.
     fn flow(&self) -> u64 {
         0
     }
@@ -45,8 +45,8 @@ impl Payload for Vec<u8> {
     }
 }
 
-/// A number that stands for the flow between two addresses, the same in every run and on every
-/// platform. Each direction is a flow of its own.
+/// A number for the flow between two addresses, the same in every run and on every platform. Each
+/// direction is a separate flow.
 pub fn flow_key(source: SocketAddr, destination: SocketAddr) -> u64 {
     [source, destination].into_iter().fold(0, |key, address| {
         let ip = match address.ip() {
@@ -70,19 +70,19 @@ pub(crate) const fn mix(word: u64) -> u64 {
 /// The ECN field of the IP header (RFC 3168, section 5).
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Ecn {
-    /// The sender doesn't take part.
+    /// Not ECN-capable (Not-ECT).
     #[default]
     NotEct,
-    /// ECN-capable, the usual codepoint.
+    /// ECN-capable, ECT(0).
     Ect0,
-    /// ECN-capable, the codepoint of low-latency traffic (RFC 9331).
+    /// ECN-capable, ECT(1), for low-latency traffic (RFC 9331).
     Ect1,
-    /// Congestion was experienced.
+    /// Congestion experienced (CE).
     Ce,
 }
 
 impl Ecn {
-    /// True unless the sender doesn't take part.
+    /// True unless Not-ECT.
     pub const fn is_capable(self) -> bool {
         !matches!(self, Self::NotEct)
     }
@@ -118,7 +118,7 @@ pub struct Packet<P> {
 }
 
 impl<P> Packet<P> {
-    /// A packet whose sender doesn't use ECN.
+    /// A packet that is not ECN-capable.
     pub const fn new(payload: P) -> Self {
         Self {
             payload,

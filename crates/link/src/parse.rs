@@ -1,4 +1,4 @@
-//! What users write on command lines and in files about a link: rate, buffer, loss. Plain
+//! Text formats of link parameters on command lines and in files: rate, buffer, loss. Plain
 //! quantities are read by [`swiftwater_units::text`].
 
 use std::str::FromStr;
@@ -15,7 +15,7 @@ use crate::queue::Buffer;
 impl FromStr for Rate {
     type Err = ParseError;
 
-    /// Reads what [`parse_rate`] reads, or `unlimited`. A trace is no string: see
+    /// Reads what [`parse_rate`] reads, or `unlimited`. A trace has no text format: see
     /// [`Rate::Trace`](crate::Rate::Trace).
     fn from_str(input: &str) -> Result<Self, ParseError> {
         if is_word(input, &["unlimited", "inf"]) {
@@ -64,7 +64,7 @@ impl FromStr for LossModel {
     type Err = ParseError;
 
     /// Reads `0.1%` or `0.001` (independent losses), `ge:p,r`, `ge:p,r,h` or `ge:p,r,h,k`
-    /// (Gilbert-Elliott; h = 0 and k = 1 if left out; each a share or a percentage), the same with
+    /// (Gilbert-Elliott; by default h = 0 and k = 1; each a share or a percentage), the same with
     /// `@30ms` at the end (the state changes with each 30 ms instead of each packet), `none`.
     fn from_str(input: &str) -> Result<Self, ParseError> {
         const EXPECTED: &str = "write a share or percentage (0.001, 0.1%), \

@@ -1,7 +1,7 @@
-//! Packets between the transmitter and the far end, in the order in which they will arrive.
+//! Packets in propagation, in the order of arrival.
 //!
-//! Packets in order, nearly all, go through a plain queue. Those that may overtake or be overtaken
-//! wait in a heap, those held back until others have passed in a queue of their own.
+//! Packets in order, which are nearly all, are in a plain queue. Those that may overtake or be
+//! overtaken are in a heap, those held back until others have passed in a separate queue.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
@@ -10,26 +10,25 @@ use swiftwater_units::Instant;
 
 use crate::packet::Packet;
 
-/// A packet on its way.
+/// A packet in propagation.
 #[derive(Debug)]
 pub(crate) struct InFlight<P> {
     pub(crate) arrival: Instant,
-    /// Number of the packet in the order of sending; a copy has its original's.
+    /// Number of the packet in sending order; a copy has its original's.
     pub(crate) sequence: u64,
     /// Bytes on the wire.
     pub(crate) size: u32,
     pub(crate) packet: Packet<P>,
 }
 
-/// How a packet travels.
+/// Ordering rule of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Route {
-    /// No earlier than any other in order.
+    /// Not before any earlier packet in order.
     InOrder,
-    /// By its arrival time alone.
+    /// By its arrival time only.
     Free,
-    /// After so many later packets, but no earlier than `earliest` and no later than its arrival
-    /// time.
+    /// After this many later packets, but not before `earliest` and not after its arrival time.
     Held { count: u32, earliest: Instant },
 }
 
@@ -40,7 +39,7 @@ pub(crate) struct Pipe<P> {
     held: VecDeque<Held<P>>,
     /// Orders packets that arrive at the same time.
     next_order: u64,
-    /// How many packets went by that could release a held one.
+    /// Number of packets that passed and could release a held one.
     passed: u64,
 }
 
@@ -95,7 +94,7 @@ impl<P> Pipe<P> {
         }
     }
 
-    /// Sends a packet on its way. Arrival times of packets in order must not fall.
+    /// Starts the propagation of a packet. Arrival times of packets in order must not decrease.
     pub(crate) fn insert(&mut self, route: Route, item: InFlight<P>) {
         let entry = self.number(item);
         match route {
@@ -103,7 +102,7 @@ impl<P> Pipe<P> {
             Route::Free => self.free.push(Reverse(entry)),
             Route::Held { count, earliest } => {
                 let mut entry = entry;
-                // Deadlines must not fall either: the first is then always the next.
+                // Deadlines don't decrease either, so the first one is always next.
                 if let Some(last) = self.held.back() {
                     entry.item.arrival = entry.item.arrival.max(last.entry.item.arrival);
                 }
@@ -117,8 +116,8 @@ impl<P> Pipe<P> {
         }
     }
 
-    /// A packet that isn't held itself has been sent on its way and arrives at `arrival`: those
-    /// that waited for it follow.
+    /// A packet that isn't held starts its propagation and arrives at `arrival`: held packets that
+    /// waited for it are released.
     pub(crate) fn pass(&mut self, arrival: Instant) {
         self.passed += 1;
         while let Some(first) = self.held.front()
@@ -127,8 +126,8 @@ impl<P> Pipe<P> {
         {
             let mut entry = released.entry;
             let release = arrival.max(released.earliest);
-            // One whose time has come anyway keeps its place among those that arrive with it: whether
-            // it was looked for before makes no difference.
+            // A packet whose deadline has passed keeps its position among those with the same arrival
+            // time, independently of earlier polls.
             if release < entry.item.arrival {
                 entry.item.arrival = release;
                 entry = self.number(entry.item);
@@ -137,7 +136,7 @@ impl<P> Pipe<P> {
         }
     }
 
-    /// When the next packet arrives.
+    /// Time of the next arrival.
     pub(crate) fn next_arrival(&self) -> Option<Instant> {
         if self.all_in_order() {
             return self.in_order.front().map(|entry| entry.item.arrival);
@@ -175,7 +174,7 @@ impl<P> Pipe<P> {
 
     #[expect(
         clippy::type_complexity,
-        reason = "three of the same, taken apart at once"
+        reason = "three of the same type, destructured at once"
     )]
     fn heads(
         &self,
@@ -191,7 +190,7 @@ impl<P> Pipe<P> {
         )
     }
 
-    /// The usual case, worth a short cut.
+    /// Fast path for the usual case.
     fn all_in_order(&self) -> bool {
         self.free.is_empty() && self.held.is_empty()
     }

@@ -5,7 +5,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
-/// What a random stream is for. The numbers are part of what a seed means: never reuse one.
+/// Purpose of a random stream. The numbers are part of a seed's meaning: never reuse one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose {
     Loss = 1,
@@ -47,7 +47,7 @@ impl Stream {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Close to a standard normal variate: the sum of twelve uniform ones, which ends at six
+    /// Approximately a standard normal variate: the sum of twelve uniform ones, which ends at six
     /// standard deviations and needs no function whose last bit depends on the platform.
     pub(crate) fn normal(&mut self) -> f64 {
         let sum: u64 = (0..3).map(|_| sum_of_lanes(self.next())).sum();
@@ -55,7 +55,7 @@ impl Stream {
     }
 }
 
-/// Random numbers by index, in any order: the one of an index is always the same.
+/// Random numbers by index, in any order: the same for each index.
 #[derive(Clone, Debug)]
 pub(crate) struct IndexedStream(Stream);
 
@@ -72,7 +72,7 @@ impl IndexedStream {
     }
 }
 
-/// `random`, uniform over all 64-bit numbers, brought to `0..n`.
+/// `random`, uniform over all 64-bit numbers, mapped to `0..n`.
 pub(crate) fn scale(random: u64, n: u64) -> u64 {
     ((u128::from(random) * u128::from(n)) >> 64) as u64
 }
@@ -90,7 +90,7 @@ pub(crate) enum Chance {
 }
 
 impl Chance {
-    /// `probability` outside 0..=1 is cut to it, NaN is 0.
+    /// `probability` outside 0..=1 is clamped, NaN is 0.
     pub(crate) fn new(probability: f64) -> Self {
         // 2^64; the cast saturates.
         let threshold = (probability * 18_446_744_073_709_551_616.0) as u64;

@@ -1,9 +1,9 @@
-//! The transmitter: when does the last bit of a packet leave?
+//! The transmitter: computes when the last bit of a packet is sent.
 //!
-//! Packets leave in the order they came, so the answer is known on arrival. Work is counted in
+//! Packets are sent in the order of arrival, so the time is known at arrival. Work is counted in
 //! billionths of a bit ("nanobits"): a rate in bit/s times nanoseconds, whatever the rate is at the
-//! time. A departure is rounded up to a nanosecond; what the transmitter could have sent in the rest
-//! of that nanosecond is credited to the next packet, so rounding errors don't add up.
+//! time. A departure is rounded up to a nanosecond; the capacity of the rest of that nanosecond is
+//! credited to the next packet, so rounding errors don't accumulate.
 
 use swiftwater_units::Instant;
 
@@ -14,7 +14,7 @@ const NANOBITS_PER_BYTE: u64 = 8_000_000_000;
 
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// When the last packet accepted so far will have left.
+    /// When the last accepted packet departs.
     free_at: Instant,
     kind: Kind,
 }
@@ -50,18 +50,19 @@ impl Server {
         }
     }
 
-    /// When the last packet accepted so far has left; the transmitter's start if there was none.
+    /// When the last accepted packet departs; the transmitter's start if there was none.
     pub(crate) fn idle_since(&self) -> Instant {
         self.free_at
     }
 
-    /// When the transmitter turns to a packet that arrives at `now`.
+    /// When the transmission of a packet that arrives at `now` starts.
     pub(crate) fn next_start(&self, now: Instant) -> Instant {
         self.free_at.max(now)
     }
 
-    /// When the transmitter turns to a packet that has been there since `now`, if none comes before
-    /// it. With packet opportunities that is at the next one: until then it may change its mind.
+    /// When the transmission of a packet that has waited since `now` starts, if no other precedes
+    /// it. With packet opportunities that is at the next one: until then another packet may be
+    /// chosen.
     pub(crate) fn next_turn(&mut self, now: Instant) -> Instant {
         let begin = self.next_start(now);
         match &mut self.kind {
@@ -70,14 +71,14 @@ impl Server {
         }
     }
 
-    /// Accepts a packet of `size` bytes at `now`: when it has left.
+    /// Accepts a packet of `size` bytes at `now`; returns its departure.
     pub(crate) fn serve(&mut self, now: Instant, size: u32) -> Instant {
         let idle = now >= self.free_at;
         self.transmit(self.next_start(now), idle, size)
     }
 
-    /// Transmits at `turn`, which [`Server::next_turn`] gave, a packet of `size` bytes that has been
-    /// waiting since `since`: when it has left. The same as what [`Server::serve`] says at arrival.
+    /// Transmits at `turn`, from [`Server::next_turn`], a packet of `size` bytes that has waited
+    /// since `since`; returns its departure, the same as [`Server::serve`] at arrival.
     pub(crate) fn serve_waiting(&mut self, turn: Instant, since: Instant, size: u32) -> Instant {
         self.transmit(turn, since >= self.free_at, size)
     }

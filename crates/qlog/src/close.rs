@@ -37,7 +37,7 @@ impl<'a> ConnectionClosed<'a> {
             }
             ConnectionError::Reset => Self::plain("remote", "stateless_reset"),
             ConnectionError::TimedOut => Self::plain("local", "idle_timeout"),
-            // The draft has no word for it, and an idle timeout it was not.
+            // The draft has no value for it, and it was not an idle timeout.
             ConnectionError::HandshakeTimedOut => Self {
                 reason: Some(Cow::Borrowed("the handshake took too long")),
                 ..Self::plain("local", "aborted")
@@ -78,7 +78,7 @@ impl<'a> ConnectionClosed<'a> {
     }
 }
 
-/// The draft's name of a transport error; it knows those of RFC 9000 (`$TransportError`).
+/// The draft's name of a transport error; it has those of RFC 9000 (`$TransportError`).
 pub(crate) fn transport_error(code: ErrorCode) -> Cow<'static, str> {
     match (code.0, code.name()) {
         (0x100..=0x1ff, _) => format!("crypto_error_{:#x}", code.0).into(),

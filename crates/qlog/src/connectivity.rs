@@ -1,5 +1,6 @@
-//! How a connection begins, moves and progresses: `connection_started`, `version_information`,
-//! `alpn_information`, `parameters_set`, connection IDs, paths (QUIC events draft, sections 4 and 5).
+//! Events of connection establishment, migration and state: `connection_started`,
+//! `version_information`, `alpn_information`, `parameters_set`, connection IDs, paths (QUIC events
+//! draft, sections 4 and 5).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -68,7 +69,7 @@ impl<'a> ConnectionStarted<'a> {
         remote_cid: &'a ConnectionId,
     ) -> Self {
         Self {
-            // Which port a socket has is nothing that the transport knows.
+            // The transport does not know the port of its socket.
             local: Endpoint::new(path.local.ip, None).with_id(local_cid),
             remote: Endpoint::remote(path.remote).with_id(remote_cid),
         }
@@ -93,7 +94,7 @@ impl MigrationState<'_> {
     }
 }
 
-/// `quic:tuple_assigned`: the default tuple has other ends.
+/// `quic:tuple_assigned`: the addresses of the default tuple changed.
 #[expect(clippy::struct_field_names, reason = "the draft's names")]
 #[derive(Serialize)]
 pub(crate) struct TupleAssigned<'a> {
@@ -119,7 +120,7 @@ pub(crate) struct ConnectionState {
 }
 
 impl ConnectionState {
-    /// `None` for stages that the draft doesn't name.
+    /// `None` for states that the draft doesn't have.
     pub(crate) fn new(stage: HandshakeStage) -> Option<Self> {
         let new = match stage {
             HandshakeStage::Started => "handshake_started",
@@ -160,7 +161,7 @@ pub(crate) struct VersionInformation {
     pub(crate) chosen_version: Option<Version>,
 }
 
-/// Versions listed at most; a peer chooses how many there are.
+/// Most versions listed; a peer determines their number.
 const MAX_VERSIONS: usize = 64;
 
 /// Versions as the draft writes them.
@@ -193,12 +194,11 @@ impl<'a> AlpnInformation<'a> {
     }
 }
 
-/// `quic:parameters_set`. Tokens that reset connections are left out: whoever reads the log could use
-/// them.
+/// `quic:parameters_set`. Stateless reset tokens are left out: readers of the log could misuse them.
 #[derive(Serialize)]
 pub(crate) struct ParametersSet<'a> {
     initiator: &'static str,
-    /// The same by its name in qlog 0.3.
+    /// The same under its name in qlog 0.3.
     owner: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     original_destination_connection_id: Option<Hex<'a>>,

@@ -14,15 +14,15 @@ use crate::header::{TraceInfo, side_name};
 use crate::log::Limits;
 use crate::observer::QlogObserver;
 
-/// Names tried for one log. Other programs that write to the same directory in the same second take
-/// some.
+/// Names tried for one log. Other programs that write to the same directory in the same second may
+/// take some.
 const ATTEMPTS: usize = 1_000;
 
-/// Makes a file for each connection, `20261121T101530Z-client-0000.sqlog`: when it began (UTC), which
-/// end wrote it, and a number. No file is ever overwritten.
+/// Creates a file for each connection, `20261121T101530Z-client-0000.sqlog`: start time (UTC), the
+/// writing end, and a number. No file is ever overwritten.
 ///
-/// A connection whose file can't be made is not logged; the first such failure is a warning. Files
-/// stay open as long as their connections: mind the system's limit on a busy server.
+/// A connection whose file can't be created is not logged; the first such failure is a warning.
+/// Files stay open as long as their connections: consider the system's limit on a busy server.
 #[derive(Debug)]
 pub struct DirectoryFactory {
     directory: PathBuf,
@@ -33,8 +33,8 @@ pub struct DirectoryFactory {
 }
 
 impl DirectoryFactory {
-    /// Writes into `directory`, which is made if it is missing. Fails if it can't be made or is no
-    /// directory.
+    /// Writes into `directory`, which is created if missing. Fails if it can't be created or is not
+    /// a directory.
     pub fn new(directory: impl Into<PathBuf>) -> io::Result<Self> {
         let directory = directory.into();
         fs::create_dir_all(&directory).map_err(|error| match error.kind() {
@@ -50,7 +50,7 @@ impl DirectoryFactory {
         })
     }
 
-    /// Bounds the logs.
+    /// Sets the limits of the logs.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
@@ -58,7 +58,7 @@ impl DirectoryFactory {
     }
 
     /// Leaves calendar time out of names and logs, `client-0000.sqlog`: for virtual time, where the
-    /// same run makes the same files.
+    /// same run produces the same files.
     #[must_use]
     pub fn without_wall_clock(mut self) -> Self {
         self.wall_clock = false;
@@ -70,7 +70,7 @@ impl DirectoryFactory {
         &self.directory
     }
 
-    /// Makes the file of a connection of `side`.
+    /// Creates the file of a connection of `side`.
     fn create(&self, side: Side) -> io::Result<(TraceInfo, File)> {
         let began = self.wall_clock.then(OffsetDateTime::now_utc);
         for _ in 0..ATTEMPTS {
@@ -104,7 +104,7 @@ impl ObserverFactory for DirectoryFactory {
             Err(error) => {
                 if !self.warned.swap(true, Ordering::Relaxed) {
                     let directory = self.directory.display();
-                    tracing::warn!(%directory, %error, "qlog file can't be made; connections go on without");
+                    tracing::warn!(%directory, %error, "qlog file can't be created; connections continue without");
                 }
                 None
             }

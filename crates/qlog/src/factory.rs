@@ -1,4 +1,4 @@
-//! Logs into sinks of the caller's choice.
+//! Logs to sinks supplied by the caller.
 
 use std::fmt;
 use std::io::Write;
@@ -10,10 +10,10 @@ use crate::header::TraceInfo;
 use crate::log::Limits;
 use crate::observer::QlogObserver;
 
-/// Where a log goes.
+/// Destination of a log.
 pub type Sink = Box<dyn Write + Send>;
 
-/// Makes a log for each connection for which a closure gives a sink.
+/// Creates a log for each connection for which a closure returns a sink.
 pub struct SinkFactory<F> {
     open: F,
     limits: Limits,
@@ -23,7 +23,7 @@ impl<F> SinkFactory<F>
 where
     F: Fn(Side) -> Option<(TraceInfo, Sink)> + Send + Sync,
 {
-    /// Asks `open` once for each connection; `None` leaves that connection alone.
+    /// Calls `open` once for each connection; connections with `None` are not logged.
     pub fn new(open: F) -> Self {
         Self {
             open,
@@ -31,7 +31,7 @@ where
         }
     }
 
-    /// Bounds the logs.
+    /// Sets the limits of the logs.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;

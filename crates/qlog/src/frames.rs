@@ -1,7 +1,7 @@
 //! Frames of packets (QUIC events draft, section 8.13).
 //!
-//! The draft's frames are maps that may hold more than it lists (`$QuicFrame`); what we add is named in
-//! `schema/swiftwater.cddl`. `length` beside `raw` is how qlog 0.3 had it.
+//! The draft's frames are maps that may hold more than it lists (`$QuicFrame`); additions are defined
+//! in `schema/swiftwater.cddl`. `length` next to `raw` is for qlog 0.3.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -16,10 +16,10 @@ use swiftwater_units::{Dir, StreamId};
 use crate::close::transport_error;
 use crate::text::{Hex, shortened};
 
-/// Frames of one packet that are written; more would be a packet of nothing but tiny frames.
+/// Most frames of one packet that are written; more occur only in packets of very small frames.
 pub(crate) const MAX_FRAMES: usize = 128;
 
-/// ACK ranges of one packet that are written, and bytes of its free texts.
+/// Limits on ACK ranges of one packet, and on bytes of its free texts.
 const MAX_RANGES: usize = 512;
 
 /// The draft's `RawInfo`, without the bytes themselves.
@@ -40,14 +40,14 @@ impl Raw {
 /// The frames of a packet, as an array.
 pub(crate) struct Frames<'a> {
     pub(crate) payload: Payload<'a>,
-    /// What a sender knows of them beyond what they say.
+    /// The sender's state that is needed to interpret them.
     pub(crate) sent: &'a [SentFrame],
     /// Exponent of the ACK delays, whose unit is that power of 2 in microseconds.
     pub(crate) ack_delay_exponent: u8,
 }
 
 impl Frames<'_> {
-    /// Frames that are not written.
+    /// Number of frames that are not written.
     pub(crate) fn omitted(&self) -> usize {
         self.payload.frames().skip(MAX_FRAMES).count()
     }
@@ -167,7 +167,7 @@ enum Frame<'a> {
         length: u64,
         raw: Raw,
     },
-    /// draft-ietf-quic-ack-frequency; the drafts of qlog have no word for it.
+    /// draft-ietf-quic-ack-frequency; the drafts of qlog have no type for it.
     AckFrequency {
         sequence_number: u64,
         ack_eliciting_threshold: u64,
@@ -197,12 +197,12 @@ struct Ack<'a> {
     ect0: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ce: Option<u64>,
-    /// Ranges that are left out, the lowest ones, if any.
+    /// Number of omitted ranges, the lowest ones, if any.
     #[serde(skip_serializing_if = "is_zero")]
     ranges_omitted: usize,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "required by serde")]
 fn is_zero(count: &usize) -> bool {
     *count == 0
 }
@@ -320,7 +320,7 @@ impl Frames<'_> {
     }
 }
 
-/// Frames of resets and flow control.
+/// Frames of stream resets and flow control.
 fn stream_limits(wire: &Wire<'_>) -> Option<Frame<'static>> {
     let error = "unknown";
     let stream_id = StreamId::get;
@@ -366,7 +366,7 @@ fn stream_limits(wire: &Wire<'_>) -> Option<Frame<'static>> {
 }
 
 fn connection_close(close: &frame::ConnectionClose<'_>, room: &Cell<usize>) -> Frame<'static> {
-    // A packet may be full of such frames; together they get no more room than ranges do.
+    // A packet may be full of such frames; together they are limited like ranges.
     let text = |reason: &[u8]| {
         let reason = &reason[..reason.len().min(room.get())];
         room.set(room.get() - reason.len());
@@ -397,7 +397,7 @@ fn connection_close(close: &frame::ConnectionClose<'_>, room: &Cell<usize>) -> F
     }
 }
 
-/// The draft's word for a kind of streams.
+/// The draft's value for a stream direction.
 pub(crate) fn stream_type(dir: Dir) -> &'static str {
     match dir {
         Dir::Bi => "bidirectional",

@@ -1,4 +1,4 @@
-//! The first record of a log: what kind of file it is, whose, and which vocabularies it uses.
+//! The header record of a log: format, vantage point and event schemas.
 
 use serde::Serialize;
 use swiftwater_units::Side;
@@ -9,13 +9,13 @@ const FILE_SCHEMA: &str = "urn:ietf:params:qlog:file:sequential";
 /// Media type of the serialization (main schema, section 11.2).
 const SERIALIZATION_FORMAT: &str = "application/qlog+json-seq";
 
-/// Version and format by the names that qlog had until its draft 11, for readers that know only those;
-/// qvis of today is one.
+/// Version and format under the names of qlog before its draft 11, for older readers such as the
+/// present qvis.
 const VERSION_OF_OLD: (&str, &str) = ("0.3", "JSON-SEQ");
 
-/// The event schemas of every log: the QUIC events of draft 13, our own events, the fields that we add
-/// to the draft's, and the one event that is there under its name of old, too. Private schemas are
-/// named by a URI with the month of their making (main schema, section 8.1).
+/// The event schemas of every log: the QUIC events of draft 13, the events of this project, its
+/// additional fields in the draft's events, and the one event that is also written under its old name.
+/// Private schemas are named by a URI with the month of their creation (main schema, section 8.1).
 pub const EVENT_SCHEMAS: [&str; 4] = [
     "urn:ietf:params:qlog:events:quic-13",
     "https://github.com/swiftwater/swiftwater/112026/qlog/swiftwater",
@@ -23,16 +23,17 @@ pub const EVENT_SCHEMAS: [&str; 4] = [
     "https://github.com/swiftwater/swiftwater/112026/qlog/recovery",
 ];
 
-/// Whose log it is.
+/// The vantage point of a log.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TraceInfo {
-    /// Which end of the connection writes it.
+    /// The end of the connection that writes it.
     pub side: Side,
-    /// Name of the log, unique among those that are looked at together. It is the title; the draft's
+    /// Name of the log, unique among logs that are viewed together. It is the title; the draft's
     /// `group_id` is the original destination connection ID, the same at both ends, or this name if
-    /// that is not known.
+    /// that is unknown.
     pub group_id: String,
-    /// Calendar time at which logging began, after RFC 3339; `None` where time is virtual or secret.
+    /// Calendar time at the start of logging, by RFC 3339; `None` if time is virtual or
+    /// confidential.
     pub wall_clock: Option<String>,
 }
 
@@ -75,7 +76,7 @@ struct VantagePoint {
 }
 
 impl<'a> Header<'a> {
-    /// `odcid` is the original destination connection ID in hexadecimal, if it is known.
+    /// `odcid` is the original destination connection ID in hexadecimal, if known.
     pub(crate) fn new(info: &'a TraceInfo, odcid: Option<&'a str>) -> Self {
         Self {
             qlog_version: VERSION_OF_OLD.0,
@@ -103,7 +104,7 @@ impl<'a> Header<'a> {
     }
 }
 
-/// The draft's word for a side.
+/// The draft's value for a side.
 pub(crate) fn side_name(side: Side) -> &'static str {
     match side {
         Side::Client => "client",

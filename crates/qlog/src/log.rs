@@ -1,7 +1,7 @@
-//! One log: records, buffered on their way to a sink that may fail.
+//! One log: records, buffered for a sink that may fail.
 //!
-//! Owns the format of the sequence (RFC 7464), the time base, and what happens when the sink fails or
-//! the log is full. Knows nothing of QUIC.
+//! Owns the format of the sequence (RFC 7464), the time base, and the handling of a failed sink or a
+//! full log. Independent of QUIC.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -14,22 +14,23 @@ use crate::header::{Header, TraceInfo};
 use crate::names::{LOG_ENDED, Name};
 use crate::text::millis;
 
-/// Begins a record (RFC 7464, section 2.2).
+/// First byte of a record (RFC 7464, section 2.2).
 const RECORD_SEPARATOR: u8 = 0x1e;
 
-/// Records are written when they are this many bytes.
+/// Size at which buffered records are written, bytes.
 const FLUSH_BYTES: usize = 16 << 10;
 
-/// Records older than this are written with the next one, so that a log can be watched as it grows.
+/// Age at which buffered records are written with the next one, so that a log can be followed while
+/// it grows.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The least limit of a log: room for its header and first event.
+/// Smallest limit of a log: space for its header and first event.
 const LEAST_LIMIT: u64 = 4 << 10;
 
-/// Room kept for the record that says the log is full.
+/// Space reserved for the record about a full log.
 const LAST_WORDS: u64 = 256;
 
-/// How large logs may get.
+/// Size limits of logs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
     /// Bytes of one log; default 1 GiB, at least 4 KiB. Beyond it the log ends with a
@@ -43,19 +44,19 @@ impl Default for Limits {
     }
 }
 
-/// An event as it is written.
+/// An event in its written form.
 #[derive(Serialize)]
 struct Record<D> {
     time: f64,
     name: &'static str,
-    /// What came before the colon until qlog 0.4; the current schema permits any further member.
+    /// The part before the colon until qlog 0.4; the current schema permits additional members.
     category: &'static str,
     #[serde(skip_serializing_if = "Tuple::is_default")]
     tuple: Tuple,
     data: D,
 }
 
-/// A path as the draft writes it: text, and nothing for the path of the handshake.
+/// A path in the draft's form: text, omitted for the path of the handshake.
 struct Tuple(PathId);
 
 impl Tuple {
@@ -76,21 +77,21 @@ struct LogEnded {
     reason: &'static str,
 }
 
-/// A log that is being written.
+/// A log in progress.
 pub(crate) struct Log {
     /// `None` once the log has ended.
     sink: Option<Box<dyn Write + Send>>,
     info: TraceInfo,
-    /// The header is in the log.
+    /// The header was written.
     begun: bool,
     buffer: Vec<u8>,
-    /// Bytes given to the sink.
+    /// Bytes passed to the sink.
     written: u64,
     limits: Limits,
     first: Option<Instant>,
     last: Instant,
     flushed_at: Instant,
-    /// Nothing is held back any more.
+    /// Records are no longer buffered.
     eager: bool,
 }
 
@@ -111,8 +112,8 @@ impl Log {
         }
     }
 
-    /// Writes the header, unless it is there; `odcid` is the original destination connection ID, if it
-    /// is known.
+    /// Writes the header, unless it was written; `odcid` is the original destination connection ID, if
+    /// known.
     pub(crate) fn begin(&mut self, odcid: Option<&str>) {
         if std::mem::replace(&mut self.begun, true) {
             return;
@@ -128,7 +129,7 @@ impl Log {
         self.first.is_none()
     }
 
-    /// Appends an event of `path`. Times count from the first event and never fall.
+    /// Appends an event of `path`. Times are relative to the first event and never decrease.
     pub(crate) fn event<D: Serialize>(
         &mut self,
         now: Instant,
@@ -172,14 +173,14 @@ impl Log {
         }
     }
 
-    /// Writes what is buffered, and from now on each record at once: the connection is ending, and
-    /// the program may not wait until it is gone.
+    /// Writes the buffer, and from now on each record at once: the connection is closing, and the
+    /// program may end before it is drained.
     pub(crate) fn hurry(&mut self) {
         self.eager = true;
         self.flush();
     }
 
-    /// Writes what is buffered.
+    /// Writes the buffer.
     fn flush(&mut self) {
         self.flushed_at = self.last;
         let Some(sink) = &mut self.sink else {
@@ -210,7 +211,7 @@ impl Log {
             category: LOG_ENDED.1,
             tuple: Tuple(PathId::ZERO),
             data: LogEnded {
-                reason: "the log has reached its largest size",
+                reason: "the log has reached its size limit",
             },
         };
         if let Err(error) = self.append(&record) {
@@ -218,7 +219,7 @@ impl Log {
         }
         self.flush();
         if self.sink.is_some() {
-            tracing::warn!(log = %self.info.group_id, "qlog has reached its largest size and ends");
+            tracing::warn!(log = %self.info.group_id, "qlog has reached its size limit and ends");
             self.end();
         }
     }

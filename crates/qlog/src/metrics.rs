@@ -1,4 +1,4 @@
-//! `quic:recovery_metrics_updated`: only what has changed since the path's last one.
+//! `quic:recovery_metrics_updated`: only the values that changed since the path's last event.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use swiftwater_units::PathId;
 
 use crate::text::millis;
 
-/// Paths whose last values are kept. One more pushes out the oldest, whose next event is then
+/// Paths whose last values are stored. Beyond it the oldest is evicted, whose next event is then
 /// complete again.
 const MAX_PATHS: usize = 16;
 
@@ -55,7 +55,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// What is new in `metrics`; `None` if nothing is.
+    /// The changed values of `metrics`; `None` if there are none.
     pub(crate) fn update(&mut self, path: PathId, metrics: Metrics) -> Option<MetricsUpdated> {
         let known = self.paths.iter_mut().find(|(known, _)| *known == path);
         let last = known.map(|(_, last)| std::mem::replace(last, metrics));

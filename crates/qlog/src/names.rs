@@ -1,9 +1,9 @@
 //! Names of events.
 //!
-//! Each has the name of the current drafts and the category that qlog 0.3 had for it, which readers of
-//! that version look for.
+//! Each has the name of the current drafts and the category of qlog 0.3, which readers of that version
+//! require.
 
-/// An event: `namespace:type`, and its category of old.
+/// An event: `namespace:type`, and its category in qlog 0.3.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Name(pub(crate) &'static str, pub(crate) &'static str);
 

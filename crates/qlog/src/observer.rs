@@ -1,4 +1,4 @@
-//! From observations to events.
+//! Converts observations to events.
 
 use std::io::Write;
 
@@ -29,16 +29,16 @@ const DEFAULT_EXPONENT: u8 = 3;
 
 /// Writes the log of one connection.
 ///
-/// One observation makes one event, with few exceptions: keys have one event for each direction,
+/// One observation gives one event, with few exceptions: keys have one event for each direction,
 /// streams one for each half, a packet with replicas is followed by a `swiftwater:replica_sent` for
-/// each, and what qvis draws of recovery is written under its name of old, too. A record is at most
+/// each, and the metrics that qvis draws are also written under their old name. A record is at most
 /// about 64 KiB.
 #[derive(Debug)]
 pub struct QlogObserver {
     log: Log,
     side: Side,
     metrics: Memory,
-    /// Our and the peer's.
+    /// Of this end and of the peer.
     ack_delay_exponents: [u8; 2],
 }
 
@@ -81,7 +81,7 @@ impl QlogObserver {
         }
     }
 
-    /// The frames of a packet that `owner` sent.
+    /// The frames of a packet sent by `owner`.
     fn frames<'a>(
         &self,
         owner: Owner,
@@ -100,7 +100,7 @@ impl QlogObserver {
         }
     }
 
-    /// How the connection begins, and what its ends agree on.
+    /// Events of connection establishment and negotiation.
     fn start(&mut self, now: Instant, observation: &Observation<'_>) {
         match *observation {
             Observation::Started {
@@ -246,7 +246,7 @@ impl QlogObserver {
         }
     }
 
-    /// Which paths there are, and what they are like.
+    /// Events of paths and their properties.
     fn paths(&mut self, now: Instant, observation: &Observation<'_>) {
         let migration = |new, path| MigrationState::new(new, path);
         match observation {
@@ -304,7 +304,7 @@ impl QlogObserver {
         }
     }
 
-    /// Both halves of a stream, or the one that it has, come to a state.
+    /// A state of both parts of a stream, or of its only one.
     fn stream(&mut self, now: Instant, id: StreamId, new: &'static str) {
         let ours = id.initiator() == self.side;
         for (side, there) in [("sending", ours), ("receiving", !ours)] {
@@ -444,7 +444,7 @@ impl Observer for QlogObserver {
                 let odcid = Hex::new(original_dst_cid.as_bytes()).to_string();
                 self.log.begin(Some(&odcid));
             } else {
-                // Somebody else's observations; a log begins with it all the same.
+                // An observation of another source; a log starts with it nevertheless.
                 let data = ConnectionStarted::default();
                 self.event(now, names::CONNECTION_STARTED, data);
             }

@@ -1,4 +1,4 @@
-//! Packets that were sent, received, put aside, dropped or lost (QUIC events draft, sections 5 and 7).
+//! Packets sent, received, buffered, dropped or lost (QUIC events draft, sections 5 and 7).
 
 use serde::Serialize;
 use swiftwater_quic::crypto::EncryptionLevel;
@@ -31,7 +31,7 @@ impl<'a> PacketHeader<'a> {
         self.packet_type != "1RTT"
     }
 
-    /// Of a packet whose number is not known.
+    /// For a packet without a known number.
     pub(crate) fn of_type(packet_type: &'static str) -> Self {
         Self {
             packet_type,
@@ -40,7 +40,7 @@ impl<'a> PacketHeader<'a> {
         }
     }
 
-    /// Of a Retry.
+    /// For a Retry.
     pub(crate) fn retry(src_cid: &'a ConnectionId) -> Self {
         Self {
             scid: Some(Hex::new(src_cid.as_bytes())),
@@ -49,7 +49,7 @@ impl<'a> PacketHeader<'a> {
     }
 }
 
-/// The draft's word for the packets of an encryption level.
+/// The draft's packet type for an encryption level.
 pub(crate) fn level_name(level: EncryptionLevel) -> &'static str {
     match level {
         EncryptionLevel::Initial => "initial",
@@ -59,7 +59,7 @@ pub(crate) fn level_name(level: EncryptionLevel) -> &'static str {
     }
 }
 
-/// The draft's word for the packet-number space of an encryption level.
+/// The draft's value for the packet number space of an encryption level.
 pub(crate) fn space_name(level: EncryptionLevel) -> &'static str {
     match level {
         EncryptionLevel::Initial => "initial",
@@ -91,7 +91,7 @@ pub(crate) struct Packet<'a> {
     pub(crate) raw: Raw,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_mtu_probe_packet: bool,
-    /// Frames that are left out, if any.
+    /// Number of omitted frames, if any.
     #[serde(skip_serializing_if = "is_zero")]
     frames_omitted: usize,
 }
@@ -118,7 +118,7 @@ impl<'a> Packet<'a> {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "required by serde")]
 fn is_zero(count: &usize) -> bool {
     *count == 0
 }
@@ -179,7 +179,7 @@ struct Details {
 }
 
 impl PacketDropped {
-    /// The draft's category of a reason; reasons that it doesn't know are `general`.
+    /// The draft's category of a reason; other reasons are `general`.
     pub(crate) fn new(reason: &'static str, size: usize, packet_type: Option<PacketType>) -> Self {
         let trigger = match reason {
             "duplicate" => "duplicate",

@@ -1,5 +1,5 @@
-//! The events of the namespace `swiftwater`: data under repair. `schema/swiftwater.cddl` defines
-//! them.
+//! The events of the namespace `swiftwater`: data under loss recovery. `schema/swiftwater.cddl`
+//! defines them.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use swiftwater_quic::policy::{Copied, Datum, ReinjectorReport, RepairCause};
 use crate::frames::Raw;
 use crate::text::{finite, millis};
 
-/// Which bytes.
+/// A data range.
 #[derive(Serialize)]
 pub(crate) struct Range {
     stream_id: u64,
@@ -69,7 +69,7 @@ pub(crate) struct DataRecovered {
     #[serde(flatten)]
     pub(crate) range: Range,
     pub(crate) by: &'static str,
-    /// Which retransmission, if one it was; 1 is the first.
+    /// The number of the retransmission, if it is one; 1 is the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) round: Option<u32>,
     pub(crate) recovery_latency: f64,

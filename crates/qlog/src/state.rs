@@ -1,4 +1,4 @@
-//! Keys, timers, streams, and what a path is found to be (QUIC events draft, sections 4 to 7).
+//! Keys, timers, streams, and path properties (QUIC events draft, sections 4 to 7).
 
 use serde::Serialize;
 use swiftwater_quic::crypto::EncryptionLevel;
@@ -18,18 +18,14 @@ pub(crate) struct TimerUpdated {
     event_type: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     delta: Option<f64>,
-    /// Expirations of the probe timeout in a row, this one included.
+    /// Consecutive expirations of the probe timeout, including this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pto_count: Option<u32>,
 }
 
 impl TimerUpdated {
-    /// `None` for what the draft doesn't name.
-    pub(crate) fn new(
-        timer: LossTimer,
-        level: EncryptionLevel,
-        change: TimerChange,
-    ) -> Option<Self> {
+    /// `None` for values that the draft doesn't have.
+    pub(crate) fn new(timer: LossTimer, level: EncryptionLevel, change: TimerChange) -> Option<Self> {
         let (event_type, delta) = match change {
             TimerChange::Set(delta) => ("set", Some(millis(delta))),
             TimerChange::Expired => ("expired", None),
@@ -126,7 +122,7 @@ impl StreamState {
         }
     }
 
-    /// Of a stream that was reset.
+    /// For a stream that was reset.
     pub(crate) fn reset(id: StreamId, cause: ResetCause) -> Self {
         let (new, side) = match cause {
             ResetCause::Peer => ("reset_received", "receiving"),
@@ -180,7 +176,7 @@ pub(crate) struct MtuUpdated {
     pub(crate) old: u16,
     pub(crate) new: u16,
     pub(crate) done: bool,
-    /// Large packets vanished.
+    /// Large packets were lost (black hole detection).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) black_hole: bool,
 }

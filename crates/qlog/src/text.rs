@@ -1,4 +1,4 @@
-//! Text that may come from a peer, and units, as qlog wants them.
+//! Text that may come from a peer, and quantities, in qlog's formats.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-/// The longest free text in a log, characters. Peers choose some of it.
+/// The longest free text in a log, characters. Some of it comes from peers.
 const MAX_TEXT: usize = 256;
 
-/// The beginning of `text`, at most 256 characters.
+/// The start of `text`, at most 256 characters.
 pub(crate) fn shortened(text: &str) -> &str {
     match text.char_indices().nth(MAX_TEXT) {
         Some((end, _)) => &text[..end],
@@ -17,12 +17,12 @@ pub(crate) fn shortened(text: &str) -> &str {
     }
 }
 
-/// A duration in qlog's unit, milliseconds; the nearest number, so that it is written in few digits.
+/// A duration in qlog's unit, milliseconds, with few digits.
 pub(crate) fn millis(duration: Duration) -> f64 {
     duration.as_nanos() as f64 / 1e6
 }
 
-/// `Some(value)` if JSON has a form for it: neither infinite nor not a number.
+/// `Some(value)` if JSON can represent it: neither infinite nor NaN.
 pub(crate) fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
 }
@@ -32,12 +32,12 @@ pub(crate) fn finite(value: f64) -> Option<f64> {
 pub(crate) struct Hex<'a>(Cow<'a, [u8]>);
 
 impl<'a> Hex<'a> {
-    /// Of bytes that live elsewhere.
+    /// Borrowed bytes.
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self(Cow::Borrowed(bytes))
     }
 
-    /// Of a copy of them.
+    /// An owned copy.
     pub(crate) fn owned(bytes: &[u8]) -> Self {
         Self(Cow::Owned(bytes.to_vec()))
     }

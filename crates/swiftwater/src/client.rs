@@ -1,4 +1,4 @@
-//! Connecting, with few decisions to make.
+//! The QUIC client: connects with default settings and a race over addresses.
 
 use std::future::{Future, poll_fn};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -40,10 +40,10 @@ pub struct Client {
     config: ClientConfig,
 }
 
-/// How long an attempt may take before another address is tried beside it (RFC 8305, section 5).
+/// Time after which another address is attempted concurrently (RFC 8305, section 5).
 const STAGGER: Duration = Duration::from_millis(250);
 
-/// The outcome of the first attempt that has one; `None` if `patience` runs out.
+/// The outcome of the first attempt that has one; `None` if `patience` expires.
 async fn first(
     attempts: &mut Vec<Connecting>,
     patience: Option<Duration>,
@@ -88,20 +88,20 @@ async fn resolve(address: &str) -> Result<(Vec<SocketAddr>, String), ClientError
     Ok((addresses, host.to_owned()))
 }
 
-/// Whose certificates are believed.
+/// The trusted certificates.
 #[derive(Clone, Debug)]
 enum Trust {
-    /// The platform's authorities, and these.
+    /// Those of the platform's authorities, and these.
     PlatformAnd(Vec<CertificateDer<'static>>),
     Only(Vec<CertificateDer<'static>>),
     Anyone,
 }
 
-/// Makes a [`Client`].
+/// Builds a [`Client`].
 pub type ClientBuilder = Builder<ClientSide>;
 
-/// What a [`ClientBuilder`] knows besides the settings of both sides: whom to trust, and where to
-/// send from.
+/// Settings of a [`ClientBuilder`] in addition to those of both roles: trust, and the local
+/// address.
 #[derive(Clone, Debug)]
 pub struct ClientSide {
     trust: Trust,
@@ -111,7 +111,8 @@ pub struct ClientSide {
 }
 
 impl Client {
-    /// A client that trusts whom the platform trusts, with the profile [`Profile::Web`](crate::Profile::Web).
+    /// A client that trusts the platform's authorities, with the profile
+    /// [`Profile::Web`](crate::Profile::Web).
     pub fn builder() -> ClientBuilder {
         Builder::new(ClientSide {
             trust: Trust::PlatformAnd(Vec::new()),
@@ -122,29 +123,28 @@ impl Client {
     }
 
     /// Connects to `address`, a `host:port` whose host is a name or an IP address (IPv6 in brackets),
-    /// and which must prove to be that host. If it has several addresses, a slow one doesn't hold up the
-    /// others.
+    /// whose certificate must be valid for that host. If it has several addresses, a slow one doesn't
+    /// delay the others.
     pub async fn connect(&self, address: &str) -> Result<Connection, ClientError> {
         let (addresses, host) = resolve(address).await?;
         self.connect_any(addresses, &host).await
     }
 
-    /// As [`Client::connect`], but returns at once if the client was connected to that server before
-    /// and may send early data (0-RTT), which [`ClientBuilder::early_data`] has to permit. Then the first
-    /// data leave without waiting for the server.
+    /// As [`Client::connect`], but returns at once if there is a session for that server that permits
+    /// early data (0-RTT), enabled by [`ClientBuilder::early_data`]. Then the first data are sent without
+    /// waiting for the server.
     ///
-    /// **Whoever records early data can send them to the server again.** Send only what may happen
-    /// twice without harm, such as a GET, until [`Connection::early_data`] tells that the handshake is
-    /// complete. It also tells whether the server took them; if not, what was written to streams is
-    /// sent again by itself.
+    /// **An attacker can record early data and replay them.** Send only idempotent requests, such as a
+    /// GET, until [`Connection::early_data`] returns, when the handshake is complete. It also returns
+    /// whether the server accepted them; if not, data written to streams are sent again automatically.
     pub async fn connect_early(&self, address: &str) -> Result<Connection, ClientError> {
         let (addresses, host) = resolve(address).await?;
         self.attempt(addresses, &host, true).await
     }
 
-    /// Connects to whichever of `addresses` answers first, which must prove to be `server_name`.
-    /// Starts with the first address and adds another whenever one fails or takes 250 ms (after
-    /// RFC 8305).
+    /// Connects to the first of `addresses` that answers, whose certificate must be valid for
+    /// `server_name`. Starts with the first address and adds another when one fails or takes 250 ms
+    /// (RFC 8305).
     pub async fn connect_any(
         &self,
         addresses: Vec<SocketAddr>,
@@ -153,7 +153,8 @@ impl Client {
         self.attempt(addresses, server_name, false).await
     }
 
-    /// Connects to whichever answers first, or if `early` to the first one that need not answer.
+    /// Connects to the first address that answers, or if `early` to the first one that need not
+    /// answer.
     async fn attempt(
         &self,
         addresses: Vec<SocketAddr>,
@@ -182,7 +183,7 @@ impl Client {
             let patience = (addresses.len() > 0).then_some(STAGGER);
             match first(&mut attempts, patience).await {
                 Some(Ok(connection)) => return Ok(connection),
-                // Any other reason says more than that nobody answered.
+                // Any other reason is more specific than a timeout.
                 Some(Err(ConnectionError::HandshakeTimedOut))
                     if matches!(failure, ClientError::Connection(_)) => {}
                 Some(Err(error)) => failure = error.into(),
@@ -191,7 +192,7 @@ impl Client {
         }
     }
 
-    /// Connects to the server at `address`, which must prove to be `server_name`.
+    /// Connects to the server at `address`, whose certificate must be valid for `server_name`.
     pub async fn connect_to(
         &self,
         address: SocketAddr,
@@ -201,7 +202,7 @@ impl Client {
         Ok(connecting.await?)
     }
 
-    /// The endpoint below, for everything else.
+    /// The underlying endpoint, for all other operations.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
@@ -211,7 +212,7 @@ impl Client {
         &self.config
     }
 
-    /// Closes all connections with code 0 and waits until the peers could hear of it.
+    /// Closes all connections with code 0 and waits until CONNECTION_CLOSE was sent to the peers.
     pub async fn close(&self) {
         self.endpoint.close(0, b"");
         self.endpoint.wait_idle().await;
@@ -219,7 +220,7 @@ impl Client {
 }
 
 impl ClientBuilder {
-    /// Trusts this certificate too, as an authority and as itself.
+    /// Trusts this certificate in addition, as an authority and as itself.
     #[must_use]
     pub fn trust(mut self, certificate: CertificateDer<'static>) -> Self {
         match &mut self.side.trust {
@@ -229,7 +230,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Trusts these certificates and not those of the platform.
+    /// Trusts these certificates instead of those of the platform.
     #[must_use]
     pub fn trust_only(
         mut self,
@@ -239,39 +240,39 @@ impl ClientBuilder {
         self
     }
 
-    /// Believes **any** server, and thereby whoever sits on the path. For tests, and for experiments
-    /// on networks of one's own.
+    /// Trusts **any** server, and thereby any attacker on the path. For tests, and for experiments
+    /// on private networks.
     #[must_use]
     pub fn dangerous_accept_any_certificate(mut self) -> Self {
         self.side.trust = Trust::Anyone;
         self
     }
 
-    /// Sends from this address instead of any address and port of the system's choice.
+    /// Uses this local address instead of one chosen by the system.
     #[must_use]
     pub fn bind(mut self, address: SocketAddr) -> Self {
         self.side.bind = Some(address);
         self
     }
 
-    /// Keeps sessions and address tokens in `store` for the next connection to the same server;
-    /// default one in memory for 256 servers, each client its own. `None` makes every handshake a full
-    /// one.
+    /// Stores sessions and address validation tokens in `store` for the next connection to the same
+    /// server; by default each client has one in memory for 256 servers. With `None` every handshake
+    /// is a full one.
     #[must_use]
     pub fn sessions(mut self, store: Option<Arc<dyn SessionStore>>) -> Self {
         self.side.sessions = store;
         self
     }
 
-    /// Lets [`Client::connect_early`] send early data (0-RTT); default false.
+    /// Permits [`Client::connect_early`] to send early data (0-RTT); default false.
     #[must_use]
     pub fn early_data(mut self, offer: bool) -> Self {
         self.side.early_data = offer;
         self
     }
 
-    /// The same trust, cipher suites and key log for TLS 1.3 and 1.2 over TCP: what an HTTP client needs
-    /// beside QUIC. ALPN names are to be set; sessions are not kept.
+    /// The same trust, cipher suites and key log for TLS 1.3 and 1.2 over TCP: for an HTTP client with
+    /// QUIC and TCP. The caller sets ALPN names; sessions are not stored.
     pub fn tls_over_tcp(&self) -> Result<rustls::ClientConfig, BuildError> {
         Ok(self.client_tls()?.over_tcp()?)
     }
@@ -314,7 +315,7 @@ impl ClientBuilder {
         let options = self.settings.endpoint()?;
         let endpoint = match self.side.bind {
             Some(address) => Endpoint::bind(address, options)?,
-            // Systems without IPv6 exist.
+            // Some systems have no IPv6.
             None => Endpoint::bind((Ipv6Addr::UNSPECIFIED, 0).into(), options.clone())
                 .or_else(|_| Endpoint::bind((Ipv4Addr::UNSPECIFIED, 0).into(), options))?,
         };

@@ -12,11 +12,11 @@ use swiftwater_quic::{ConnectError, ConnectionError};
 use swiftwater_tls::ConfigError;
 use thiserror::Error;
 
-/// A client or server could not be made.
+/// Why a client or server could not be created.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The socket could not be had.
+    /// The socket could not be bound.
     #[error(transparent)]
     Bind(#[from] BindError),
     /// Certificates or keys are unusable.
@@ -25,9 +25,9 @@ pub enum BuildError {
     /// A certificate or key could not be read.
     #[error("cannot read {}: {source}", path.display())]
     File {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The platform's trust store could not be used.
@@ -39,15 +39,15 @@ pub enum BuildError {
     /// There are no such policies of loss recovery.
     #[error(transparent)]
     Recovery(#[from] UnknownPolicies),
-    /// A version of QUIC that this library doesn't speak.
+    /// A QUIC version that this library doesn't support.
     #[error("QUIC version {0:#x} is not supported")]
     Version(u32),
-    /// The directory for logs can't be made, or is none.
+    /// The directory for logs can't be created, or is not a directory.
     #[error("cannot write qlog to {}: {source}", path.display())]
     Qlog {
-        /// Which directory.
+        /// The directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// A server was given no certificate.
@@ -56,44 +56,44 @@ pub enum BuildError {
     /// A web server's certificate is unusable.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
-    /// A web server was given TLS for QUIC, which leaves its TCP side without a certificate.
+    /// A web server got TLS for QUIC only, so that its TCP side has no certificate.
     #[error("a web server needs its certificate itself, for TLS over TCP, too")]
     TlsForQuicOnly,
     /// TLS over TCP can't be configured.
     #[error("TLS over TCP: {0}")]
     TlsOverTcp(rustls::Error),
-    /// The TCP port beside the UDP port could not be had.
+    /// The TCP port with the number of the UDP port could not be bound.
     #[error("cannot listen on TCP {address}: {source}")]
     Tcp {
-        /// Which address and port.
+        /// The address and port.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// An HTTP client can't be made like that.
+    /// An HTTP client can't be built with these settings.
     #[error(transparent)]
     HttpClient(#[from] swiftwater_http::client::BuildError),
-    /// A proxy that the environment names can't be used.
+    /// A proxy in the environment can't be used.
     #[error(transparent)]
     Proxy(#[from] swiftwater_http::client::ProxyError),
 }
 
-/// A client could not connect.
+/// Why a client could not connect.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ClientError {
     /// The address is not of the form `host:port`.
     #[error("`{0}` is not of the form host:port")]
     Address(String),
-    /// The host is unknown, or the resolver can't be asked.
+    /// The host is unknown, or the resolver failed.
     #[error("cannot resolve {host}: {source}")]
     Resolve {
         /// The host.
         host: String,
-        /// What the resolver said.
+        /// The resolver's error.
         source: io::Error,
     },
-    /// The host has no address that this client's socket reaches.
+    /// The host has no address of a family that this client's socket supports.
     #[error("{0} has no address that can be reached from here")]
     NoAddress(String),
     /// The attempt could not be started.

@@ -58,18 +58,19 @@
 //! }
 //! ```
 //!
-//! # Where things are
+//! # Overview
 //!
-//! - [`Client`] and [`Server`]: sockets with sensible settings; [`Profile`] chooses them by purpose.
+//! - [`Client`] and [`Server`]: endpoints with default settings; [`Profile`] selects settings by
+//!   purpose.
 //! - [`Connection`], [`SendStream`], [`RecvStream`]: streams are `AsyncRead` and `AsyncWrite`;
 //!   unreliable datagrams; closing with code and reason; [`Connection::stats`].
 //! - [`http`]: HTTP/3 with its client, proxy, files, and the layers around a service.
 //! - [`net`]: endpoints with every option, and [`net::relay`], an emulated link between real
 //!   programs.
-//! - [`quic`]: the protocol without I/O, for drivers and simulators of your own.
+//! - [`quic`]: the sans-I/O protocol, for other drivers and simulators.
 //! - [`congestion`], [`policies`], [`qlog`], [`link`], [`tls`], [`units`]: the other parts.
 //!
-//! A client verifies certificates against the platform's authorities unless told otherwise.
+//! A client verifies certificates against the platform's authorities by default.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Settings that fit a kind of traffic.
+//! Named transport settings for kinds of traffic.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,38 +10,38 @@ use swiftwater_policies::{AutoRecConfig, SinglePathPolicies};
 use swiftwater_quic::{PtoLimit, TransportConfig};
 use thiserror::Error;
 
-/// UDP payload on which initial windows in packets are based, bytes.
+/// UDP payload used to convert initial windows from packets, bytes.
 const PACKET: u64 = 1200;
 
-/// What a connection is for. Each profile is a set of values for [`TransportConfig`], where every
-/// knob remains reachable.
+/// The kind of traffic of a connection. Each profile is a set of values for [`TransportConfig`],
+/// where every setting can still be changed.
 ///
-/// | | controller | initial window | assumed RTT | send buffer | receive windows | else |
+/// | | controller | initial window | assumed RTT | send buffer | receive windows | other |
 /// |---|---|---|---|---|---|---|
 /// | `Web` | CUBIC | 10 packets | 333 ms | 16 MiB | up to 16 MiB per stream | RFC defaults |
-/// | `Live` | `bbr1-xquic` | 32 packets | 250 ms | 16 MiB | up to 16 MiB per stream | first timeout 500 ms, later ones within RTT + 150 ms for 12 s, keep-alive 15 s, recovery `autorec-live` |
-/// | `Interactive` | CUBIC | 32 packets | 250 ms | 1 MiB | up to 4 MiB per stream | timeouts within RTT + 150 ms for 12 s, keep-alive 5 s, ACKs after 5 ms, recovery `autorec-rtc` |
+/// | `Live` | `bbr1-xquic` | 32 packets | 250 ms | 16 MiB | up to 16 MiB per stream | initial PTO 500 ms, later ones within RTT + 150 ms for 12 s, keep-alive 15 s, recovery `autorec-live` |
+/// | `Interactive` | CUBIC | 32 packets | 250 ms | 1 MiB | up to 4 MiB per stream | PTO within RTT + 150 ms for 12 s, keep-alive 5 s, ACKs after 5 ms, recovery `autorec-rtc` |
 /// | `Bulk` | CUBIC | 32 packets | 333 ms | 64 MiB | up to 64 MiB per stream | |
 ///
 /// `Live` and `Interactive` resume within two round trips and 200 ms after an outage of up to 10 s:
-/// their probe timeouts keep to [`PtoLimit::default`] instead of doubling each time. That is the
-/// sender's matter: the end with data in flight needs the profile. `Web` and `Bulk` back off as
-/// RFC 9002 says, and may stay silent for as long again as the outage lasted.
+/// their probe timeouts are limited by [`PtoLimit::default`] instead of doubling each time. The end
+/// with data in flight resumes, so the sender needs the profile. `Web` and `Bulk` back off by RFC
+/// 9002, and may send nothing after the outage for as long as it lasted.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Profile {
-    /// Requests and responses: what the RFCs recommend.
+    /// Requests and responses: the values recommended by the RFCs.
     #[default]
     Web,
-    /// Live video to many: a first frame that must arrive at once. With 32 packets instead of 10 a
-    /// frame of 100 kB takes two round trips instead of four; a lost first packet is repeated after
-    /// 500 ms instead of 1 s, which costs clients that are farther away one needless packet, and
-    /// handshake data that the peer shows to miss is repeated up to three times before its timeout.
-    /// BBRv1 with gentle probes of the
-    /// round-trip time doesn't stop at each loss and leaves no holes of 200 ms. The values are those
-    /// tuned for live streaming in production; bandwidth has grown since 10 packets were chosen.
+    /// Live video to many: the first video frame must arrive at once. With 32 packets instead of 10
+    /// a frame of 100 kB takes two round trips instead of four; a lost first packet is repeated
+    /// after 500 ms instead of 1 s, which costs distant clients one unnecessary packet, and
+    /// handshake data that the peer evidently lacks are retransmitted up to three times before the
+    /// PTO. BBRv1 with gentle probes of the round-trip time doesn't reduce its rate at each loss and
+    /// causes no pauses of 200 ms. The values are those tuned for live streaming in production;
+    /// bandwidth has grown since 10 packets were chosen.
     Live,
-    /// Calls, remote desktops, games: little data that must not wait. Acknowledgements come early,
-    /// little is buffered, and the path is kept alive.
+    /// Calls, remote desktops, games: little data with low latency. Acknowledgements are sent after
+    /// a short delay, buffers are small, and the path is kept alive.
     Interactive,
     /// Large files over fast or long paths: windows for 64 MiB in flight, such as 1 Gbit/s at
     /// 500 ms.
@@ -52,7 +52,7 @@ impl Profile {
     /// All profiles.
     pub const ALL: [Self; 4] = [Self::Web, Self::Live, Self::Interactive, Self::Bulk];
 
-    /// The name, as [`FromStr`] reads it.
+    /// The name that [`FromStr`] reads.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Web => "web",
@@ -111,7 +111,7 @@ impl fmt::Display for Profile {
     }
 }
 
-/// No profile has the name asked for.
+/// There is no profile with the requested name.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[error("unknown profile `{0}`; known are: web, live, interactive, bulk")]
 pub struct UnknownProfile(pub String);

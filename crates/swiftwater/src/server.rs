@@ -1,4 +1,4 @@
-//! Accepting, with few decisions to make.
+//! The QUIC server: accepts connections with default settings.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -49,10 +49,10 @@ enum Identity {
     Resolver(Arc<dyn ResolvesServerCert>),
 }
 
-/// Makes a [`Server`].
+/// Builds a [`Server`].
 pub type ServerBuilder = Builder<ServerSide>;
 
-/// What a [`ServerBuilder`] knows besides the settings of both sides: who it is, and whom it admits.
+/// Settings of a [`ServerBuilder`] in addition to those of both roles: certificate, limits, workers.
 #[derive(Clone)]
 pub struct ServerSide {
     identity: Identity,
@@ -104,8 +104,8 @@ impl Server {
         self.endpoint.accept().await
     }
 
-    /// An acceptor for each [worker](ServerBuilder::workers), for servers to whom handshakes matter: what accepts
-    /// on a worker's own thread wakes no other one. See [`Endpoint::acceptors`].
+    /// An acceptor for each [worker](ServerBuilder::workers), for servers with many handshakes: accepting on a
+    /// worker's own thread wakes no other thread. See [`Endpoint::acceptors`].
     pub fn acceptors(&self) -> Vec<Acceptor> {
         self.endpoint.acceptors()
     }
@@ -115,12 +115,12 @@ impl Server {
         self.endpoint.local_addr()
     }
 
-    /// The endpoint below, for everything else.
+    /// The underlying endpoint, for all other operations.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// Closes all connections with code 0 and waits until the peers could hear of it.
+    /// Closes all connections with code 0 and waits until CONNECTION_CLOSE was sent to the peers.
     pub async fn close(&self) {
         self.endpoint.close(0, b"");
         self.endpoint.wait_idle().await;
@@ -128,8 +128,7 @@ impl Server {
 }
 
 impl ServerBuilder {
-    /// Shows the certificates of this PEM file, the server's own first, and signs with the key of
-    /// that one.
+    /// Uses the certificates of this PEM file, the server's own first, and the key of that one.
     #[must_use]
     pub fn certificate_files(mut self, chain: impl AsRef<Path>, key: impl AsRef<Path>) -> Self {
         self.side.identity = Identity::Files {
@@ -139,7 +138,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Shows the certificates of this PEM text, the server's own first, and signs with that key.
+    /// Uses the certificates of this PEM text, the server's own first, and that key.
     #[must_use]
     pub fn certificate_pem(mut self, chain: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
         self.side.identity = Identity::Pem {
@@ -149,22 +148,22 @@ impl ServerBuilder {
         self
     }
 
-    /// Shows a self-signed certificate, which clients must be told to trust.
+    /// Uses a self-signed certificate, which clients must be configured to trust.
     #[must_use]
     pub fn dev_certificate(mut self, certificate: &DevCertificate) -> Self {
         self.side.identity = Identity::Dev(Box::new(certificate.clone()));
         self
     }
 
-    /// Lets `resolver` choose the certificate of each handshake: by the name that the client asks for,
-    /// or another one after a renewal.
+    /// Uses the certificate that `resolver` chooses for each handshake, by the client's server name or
+    /// after a renewal.
     #[must_use]
     pub fn certificate_resolver(mut self, resolver: Arc<dyn ResolvesServerCert>) -> Self {
         self.side.identity = Identity::Resolver(resolver);
         self
     }
 
-    /// What chooses the certificate of each handshake, for QUIC and TCP alike.
+    /// The resolver of the certificate of each handshake, for QUIC and TCP.
     pub(crate) fn certificates(&self) -> Result<Arc<dyn ResolvesServerCert>, BuildError> {
         let certificates = match &self.side.identity {
             Identity::None => return Err(BuildError::NoCertificate),
@@ -182,55 +181,56 @@ impl ServerBuilder {
         Ok(Arc::new(certificates?))
     }
 
-    /// Uses TLS as configured elsewhere; ALPN, cipher suites, tickets and key log are then set there.
+    /// Uses a TLS configuration of the caller, which then sets ALPN, cipher suites, tickets and key
+    /// log.
     #[must_use]
     pub fn tls(mut self, tls: ServerTls) -> Self {
         self.side.identity = Identity::Tls(tls);
         self
     }
 
-    /// When clients must prove their address first; default while more than 1000 handshakes are in
-    /// progress.
+    /// When clients' addresses are validated by Retry; default while more than 1000 handshakes are
+    /// in progress.
     #[must_use]
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.side.retry = policy;
         self
     }
 
-    /// Which tickets clients get to resume their sessions with; default 4096 that work once, two for
-    /// each connection. [`Tickets`] tells what the choice means.
+    /// Which tickets clients get to resume their sessions with; default 4096 single-use ones, two
+    /// for each connection. [`Tickets`] describes the choice.
     #[must_use]
     pub fn tickets(mut self, tickets: Tickets) -> Self {
         self.side.tickets = tickets;
         self
     }
 
-    /// What to do with data that clients send before the handshake is complete (0-RTT); default
-    /// [`EarlyData::Reject`]. They are accepted with [`Tickets::SingleUse`] only. Then
-    /// [`Server::accept`] returns such connections early: see [`Connection::is_handshaking`].
+    /// How to treat early data (0-RTT) of clients; default [`EarlyData::Reject`]. They are accepted
+    /// with [`Tickets::SingleUse`] only. Then [`Server::accept`] returns such connections before
+    /// the end of the handshake: see [`Connection::is_handshaking`].
     #[must_use]
     pub fn early_data(mut self, policy: EarlyData) -> Self {
         self.side.early_data = policy;
         self
     }
 
-    /// Lets [`Server::accept`] return every connection as soon as the client was heard, so that the
-    /// server's first data leave with its handshake (0.5-RTT); default false. The client has proved
-    /// nothing by then, not even its address.
+    /// Lets [`Server::accept`] return every connection as soon as the client's first flight was
+    /// received, so that the server's first data are sent with its handshake (0.5-RTT); default
+    /// false. At that time nothing about the client is verified, not even its address.
     #[must_use]
     pub fn half_rtt(mut self, permit: bool) -> Self {
         self.side.half_rtt = permit;
         self
     }
 
-    /// Refuses connections beyond this number.
+    /// Limits the number of connections.
     #[must_use]
     pub fn max_connections(mut self, limit: usize) -> Self {
         self.side.max_connections = Some(limit);
         self
     }
 
-    /// Lets no client's network hold more connections than are free
+    /// Limits the connections of a client's network to the number that are free
     /// ([`EndpointConfig::share_by_address`](swiftwater_quic::EndpointConfig::share_by_address)); default
     /// true. False for servers that see all clients behind one address, such as a proxy's.
     #[must_use]
@@ -239,8 +239,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Remembers with this much memory which address validation tokens clients have used, so that each
-    /// validates an address once; default 2 MiB, taken when the first one is used
+    /// Memory for the record of address validation tokens that clients have used, so that each validates
+    /// an address once; default 2 MiB, allocated when the first one is used
     /// ([`EndpointConfig::used_tokens`](swiftwater_quic::EndpointConfig::used_tokens)). Servers that are
     /// bound by clones of the builder share the record.
     #[must_use]
@@ -249,43 +249,42 @@ impl ServerBuilder {
         self
     }
 
-    /// Serves with this many workers, each with a socket, a thread and connections of its own; 0
-    /// takes as many as there are processors. Default 1, which runs on the caller's runtime. For
-    /// servers that one processor can't serve; see [`Endpoint::bind`].
+    /// Number of workers, each with its own socket, thread and connections; 0 means one per
+    /// processor. Default 1, which runs on the caller's runtime. For loads beyond one processor;
+    /// see [`Endpoint::bind`].
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
         self.side.workers = workers;
         self
     }
 
-    /// Listens at this address, too, and asks clients to go there once the handshake is over (RFC
-    /// 9000, section 9.6): for servers that are found at a shared address. Once per family; port 0
-    /// takes any.
+    /// Listens on this address, too, and sends it to clients as preferred address (RFC 9000,
+    /// section 9.6): for servers behind a shared address. Once per family; with port 0 the system
+    /// chooses.
     #[must_use]
     pub fn preferred_address(mut self, address: SocketAddr) -> Self {
         self.side.preferred.push(address);
         self
     }
 
-    /// Makes the connection IDs, such as
-    /// [`QuicLbCids`](swiftwater_quic::QuicLbCids) for a load balancer in front; default random
-    /// ones.
+    /// The generator of connection IDs, such as [`QuicLbCids`](swiftwater_quic::QuicLbCids) for a
+    /// load balancer; default random ones.
     #[must_use]
     pub fn connection_ids(mut self, generator: impl ConnectionIdGenerator + 'static) -> Self {
         self.side.cids = Some(Arc::new(generator));
         self
     }
 
-    /// Makes address and reset tokens with these secrets; default new ones. Servers that share an
-    /// address, or come back at it, share them.
+    /// The secrets of address validation and stateless reset tokens; default new ones. Servers that
+    /// share an address, or restart at it, share them.
     #[must_use]
     pub fn secrets(mut self, secrets: EndpointSecrets) -> Self {
         self.side.secrets = Some(Arc::new(secrets));
         self
     }
 
-    /// Asks this about each incoming connection: whether to accept it, and with which transport
-    /// configuration. A function from [`Incoming`](swiftwater_quic::Incoming) to
+    /// The admission policy of incoming connections: whether to accept each, and with which
+    /// transport configuration. A function from [`Incoming`](swiftwater_quic::Incoming) to
     /// [`Decision`](swiftwater_quic::Decision) does.
     #[must_use]
     pub fn accept_policy(mut self, policy: impl AcceptPolicy + 'static) -> Self {
@@ -293,7 +292,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Binds the socket and starts to accept. `[::]` takes IPv4 and IPv6. Must be called inside a
+    /// Binds the socket and starts to accept. `[::]` accepts IPv4 and IPv6. Must be called inside a
     /// tokio runtime.
     pub fn bind(self, address: SocketAddr) -> Result<Server, BuildError> {
         let config = ServerConfig {

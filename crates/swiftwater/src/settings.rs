@@ -1,4 +1,4 @@
-//! What client and server builders have in common.
+//! Settings common to client and server builders.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use swiftwater_tls::{CipherSuite, EndpointSecrets};
 use crate::error::BuildError;
 use crate::profile::Profile;
 
-/// Behaviour and protocols, whichever the side.
+/// Transport and protocols of either role.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) transport: TransportConfig,
@@ -23,9 +23,9 @@ pub(crate) struct Settings {
     pub(crate) alpn: Vec<Vec<u8>>,
     pub(crate) suites: Vec<CipherSuite>,
     pub(crate) key_log: bool,
-    /// Versions of QUIC, best first, if not the default ones.
+    /// QUIC versions in order of preference, if not the default.
     pub(crate) versions: Option<Vec<u32>>,
-    /// The one that clients begin in, if not the first.
+    /// The version that clients start with, if not the first.
     pub(crate) first_version: Option<u32>,
     pub(crate) grease: bool,
 }
@@ -46,7 +46,7 @@ impl Settings {
         }
     }
 
-    /// The transport configuration, with the controller, policies and logs that were asked for.
+    /// The transport configuration with the chosen controller, policies and logs.
     pub(crate) fn transport(&self) -> Result<Arc<TransportConfig>, BuildError> {
         let mut transport = self.transport.clone();
         if let Some(name) = &self.congestion {
@@ -67,7 +67,7 @@ impl Settings {
         Ok(Arc::new(transport))
     }
 
-    /// Options of an endpoint with fresh secrets.
+    /// Options of an endpoint with new secrets.
     pub(crate) fn endpoint(&self) -> Result<EndpointOptions, BuildError> {
         let secrets = Arc::new(EndpointSecrets::random());
         let mut config = EndpointConfig::new(secrets);
@@ -88,7 +88,7 @@ impl Settings {
     }
 }
 
-/// Lets `factory` watch, beside who does already.
+/// Adds the observer `factory` to existing ones.
 fn add_observer(transport: &mut TransportConfig, factory: Arc<dyn ObserverFactory>) {
     transport.observer = Some(match transport.observer.take() {
         Some(observer) => Arc::new(Both(observer, factory)),

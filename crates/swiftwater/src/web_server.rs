@@ -19,16 +19,16 @@ use tower::Layer;
 use crate::error::BuildError;
 use crate::server::{Server, ServerBuilder};
 
-/// How long clients may rely on HTTP/3 being there (RFC 7838, section 3.1).
+/// How long clients may cache the advertisement of HTTP/3 (RFC 7838, section 3.1).
 const ALT_SVC_MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 
-/// Ports to try when any will do: one that is free for UDP may be taken for TCP.
+/// Attempts with an OS-chosen port: one that is free for UDP may be in use for TCP.
 const PORT_ATTEMPTS: usize = 20;
 
 /// A web server: HTTP/3 on UDP, HTTP/2 and HTTP/1.1 over TLS on the TCP port of the same number, for
-/// any [`tower::Service`], such as a router of axum. Made by [`ServerBuilder::bind_web`].
+/// any [`tower::Service`], such as a router of axum. Created by [`ServerBuilder::bind_web`].
 ///
-/// Clients that come over TCP are told of HTTP/3 (`Alt-Svc`). Each request carries a
+/// HTTP/3 is advertised to clients over TCP (`Alt-Svc`). Each request carries a
 /// [`ConnectionInfo`](swiftwater_http::web::connection_info::ConnectionInfo) in its extensions.
 ///
 /// ```
@@ -58,12 +58,12 @@ pub struct WebServer {
 }
 
 impl ServerBuilder {
-    /// Binds UDP and TCP at the same address and port, for a web server; port 0 takes one that is free
-    /// for both. Must be called inside a tokio runtime.
+    /// Binds UDP and TCP at the same address and port, for a web server; with port 0 one that is free
+    /// for both is chosen. Must be called inside a tokio runtime.
     ///
-    /// ALPN names are set here. The certificate must have been given otherwise than by
-    /// [`ServerBuilder::tls`]: the TCP side needs it, too. With
-    /// [`ServerBuilder::certificate_resolver`] it can be replaced later.
+    /// ALPN names are set here. The certificate must not come from [`ServerBuilder::tls`], because
+    /// the TCP side needs it, too. With [`ServerBuilder::certificate_resolver`] it can be replaced
+    /// later.
     pub fn bind_web(self, address: SocketAddr) -> Result<WebServer, BuildError> {
         let certificates = self.certificates()?;
         let tls = server_config(Arc::clone(&certificates)).map_err(BuildError::TlsOverTcp)?;
@@ -80,7 +80,7 @@ impl ServerBuilder {
                 }
             }
         };
-        // One for both.
+        // One budget for both.
         let response_budget = ResponseBudget::default();
         let http3 = H3Server::default().response_budget(response_budget.clone());
         let limits = Limits {
@@ -114,21 +114,21 @@ impl WebServer {
         &self.quic
     }
 
-    /// How HTTP/3 is served: limits, paces, settings.
+    /// The configuration of HTTP/3: limits, rates, settings.
     #[must_use]
     pub fn http3(mut self, http3: H3Server) -> Self {
         self.http3 = http3;
         self
     }
 
-    /// What a client over TCP may take.
+    /// Limits on clients over TCP.
     #[must_use]
     pub fn tcp_limits(mut self, limits: Limits) -> Self {
         self.tcp = self.tcp.limits(limits);
         self
     }
 
-    /// Serves until the future is dropped, which cuts off what is under way.
+    /// Serves until the future is dropped, which cuts requests in progress.
     pub async fn serve<S>(self, service: S) -> io::Result<()>
     where
         S: WebService + Sync,
@@ -136,8 +136,9 @@ impl WebServer {
         self.serve_until(service, pending(), Duration::ZERO).await
     }
 
-    /// Serves until `stop` is ready; then takes no more requests and gives those under way `grace` to
-    /// end. Clients hear of it (GOAWAY of HTTP/3 and HTTP/2, `Connection: close` of HTTP/1.1).
+    /// Serves until `stop` is ready; then accepts no more requests and gives those in progress
+    /// `grace` to complete. It is signalled to clients (GOAWAY of HTTP/3 and HTTP/2, `Connection:
+    /// close` of HTTP/1.1).
     pub async fn serve_until<S>(
         self,
         service: S,
@@ -159,7 +160,7 @@ impl WebServer {
                     let (http3, service) = (self.http3.clone(), service.clone());
                     connections.spawn(async move { http3.serve(connection, service).await });
                 }
-                // How a connection ended is its own affair.
+                // The result of a single connection is not reported here.
                 Some(_) = connections.join_next() => {}
                 () = &mut stop => break,
             }
@@ -172,11 +173,11 @@ impl WebServer {
     }
 }
 
-/// Waits for what is under way on both sides, at most for `grace`.
+/// Waits for requests in progress on both sides, at most for `grace`.
 async fn drain<T: 'static>(mut connections: JoinSet<T>, tcp: RunningServer, grace: Duration) {
     let over_quic = timeout(grace, async {
         while connections.join_next().await.is_some() {}
     });
-    // What is not over by then is cut off.
+    // Remaining connections are cut.
     let _ = tokio::join!(over_quic, tcp.drain(grace));
 }

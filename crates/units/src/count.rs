@@ -1,4 +1,4 @@
-//! Counts of bytes and packets that can't be mixed up.
+//! Distinct types for counts of bytes and packets.
 
 use std::fmt;
 use std::iter::Sum;
@@ -11,7 +11,7 @@ macro_rules! count {
         pub struct $name(u64);
 
         impl $name {
-            /// Nothing.
+            /// Zero.
             pub const ZERO: Self = Self(0);
             /// The largest count.
             pub const MAX: Self = Self(u64::MAX);
@@ -21,7 +21,7 @@ macro_rules! count {
                 Self(n)
             }
 
-            /// The bare number.
+            /// The plain number.
             pub const fn get(self) -> u64 {
                 self.0
             }
@@ -31,7 +31,7 @@ macro_rules! count {
                 self.0 == 0
             }
 
-            /// `self - rhs`, zero at least. The same as `-`; spelt out where it matters.
+            /// `self - rhs`, at least zero. The same as `-`; explicit where it matters.
             #[must_use]
             pub const fn saturating_sub(self, rhs: Self) -> Self {
                 Self(self.0.saturating_sub(rhs.0))

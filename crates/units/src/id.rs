@@ -1,14 +1,14 @@
-//! Identifiers of QUIC: who, which path, which packet, which stream.
+//! Identifiers of QUIC: roles, paths, packet numbers, streams.
 
 use std::fmt;
 use std::ops::Not;
 
-/// Which end of a connection.
+/// The role of an endpoint in a connection.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Side {
-    /// The end that opened the connection.
+    /// The endpoint that opened the connection.
     Client,
-    /// The end that accepted it.
+    /// The endpoint that accepted it.
     Server,
 }
 
@@ -26,7 +26,7 @@ impl Side {
 
 impl Not for Side {
     type Output = Self;
-    /// The other end.
+    /// The other role.
     fn not(self) -> Self {
         match self {
             Self::Client => Self::Server,
@@ -75,27 +75,27 @@ impl fmt::Display for PathId {
     }
 }
 
-/// A packet number in one packet-number space, 0 to 2^62 - 1 (RFC 9000, section 12.3).
+/// A packet number in one packet number space, 0 to 2^62 - 1 (RFC 9000, section 12.3).
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct PacketNumber(u64);
 
 impl PacketNumber {
-    /// The first packet of a space.
+    /// The first packet number of a packet number space.
     pub const ZERO: Self = Self(0);
-    /// The last packet number that may be used.
+    /// The last permitted packet number.
     pub const MAX: Self = Self((1 << 62) - 1);
 
-    /// The packet number `n`; values above [`PacketNumber::MAX`] are cut to it.
+    /// The packet number `n`; values above [`PacketNumber::MAX`] are clamped.
     pub const fn new(n: u64) -> Self {
         if n > Self::MAX.0 { Self::MAX } else { Self(n) }
     }
 
-    /// The bare number.
+    /// The plain number.
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// The packet number that follows.
+    /// The next packet number.
     #[must_use]
     pub const fn next(self) -> Self {
         Self::new(self.0 + 1)
@@ -108,13 +108,13 @@ impl fmt::Display for PacketNumber {
     }
 }
 
-/// A stream of a connection (RFC 9000, section 2.1): the two low bits tell who opened it and in
-/// which directions data flows, the rest counts streams of that kind.
+/// A stream of a connection (RFC 9000, section 2.1): the two low bits encode initiator and
+/// direction, the rest counts streams of that type.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct StreamId(u64);
 
 impl StreamId {
-    /// The stream number `index` (0 is the first) of its kind.
+    /// The stream number `index` (0 is the first) of its type.
     pub const fn new(initiator: Side, dir: Dir, index: u64) -> Self {
         Self((index << 2) | ((dir as u64) << 1) | initiator as u64)
     }
@@ -129,7 +129,7 @@ impl StreamId {
         self.0
     }
 
-    /// Who opened the stream.
+    /// The initiator of the stream.
     pub const fn initiator(self) -> Side {
         if self.0 & 1 == 0 {
             Side::Client
@@ -138,12 +138,12 @@ impl StreamId {
         }
     }
 
-    /// In which directions data flows.
+    /// The directions of the stream.
     pub const fn dir(self) -> Dir {
         if self.0 & 2 == 0 { Dir::Bi } else { Dir::Uni }
     }
 
-    /// How many streams of the same kind come before this one.
+    /// Number of earlier streams of the same type.
     pub const fn index(self) -> u64 {
         self.0 >> 2
     }

@@ -10,9 +10,9 @@ const NANOS_PER_SEC: u128 = 1_000_000_000;
 pub struct Bandwidth(u64);
 
 impl Bandwidth {
-    /// No data at all.
+    /// Zero.
     pub const ZERO: Self = Self(0);
-    /// Faster than any link.
+    /// Above the rate of any link.
     pub const MAX: Self = Self(u64::MAX);
 
     /// A rate of `bps` bits per second.
@@ -35,7 +35,7 @@ impl Bandwidth {
         Self(bytes.saturating_mul(8))
     }
 
-    /// The rate at which `bytes` were moved in `interval`; [`Bandwidth::MAX`] for a zero interval.
+    /// The rate of `bytes` transferred in `interval`; [`Bandwidth::MAX`] for a zero interval.
     pub fn from_transfer(bytes: u64, interval: Duration) -> Self {
         let nanos = interval.as_nanos();
         if nanos == 0 {
@@ -60,13 +60,13 @@ impl Bandwidth {
         self.0 as f64 / 1e6
     }
 
-    /// True if nothing moves at this rate.
+    /// True for a rate of zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 
-    /// Time that `bytes` take at this rate, rounded up to a nanosecond; [`Duration::MAX`] at rate
-    /// zero.
+    /// Transmission time of `bytes` at this rate, rounded up to a nanosecond; [`Duration::MAX`] at
+    /// rate zero.
     pub fn time_to_send(self, bytes: u64) -> Duration {
         if self.0 == 0 {
             return Duration::MAX;
@@ -75,7 +75,7 @@ impl Bandwidth {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// Whole bytes that pass in `interval`, rounded down.
+    /// Whole bytes transmitted in `interval`, rounded down.
     pub fn bytes_in(self, interval: Duration) -> u64 {
         let bytes = u128::from(self.0) * interval.as_nanos() / (8 * NANOS_PER_SEC);
         u64::try_from(bytes).unwrap_or(u64::MAX)

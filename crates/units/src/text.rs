@@ -1,5 +1,4 @@
-//! What users write on command lines and in files, as far as it is a quantity: rates, durations,
-//! probabilities.
+//! Parsers of quantities on command lines and in files: rates, durations, probabilities.
 //!
 //! Numbers are decimal, units may be in any case, a blank between them is allowed.
 
@@ -9,10 +8,10 @@ use thiserror::Error;
 
 use crate::rate::Bandwidth;
 
-/// The highest rate that can be written, 10 Tbit/s: arithmetic on it stays within 64 bits.
+/// The highest accepted rate, 10 Tbit/s: arithmetic on it stays within 64 bits.
 const MAX_RATE: Bandwidth = Bandwidth::from_mbps(10_000_000);
 
-/// A value that wasn't understood.
+/// A value that could not be parsed.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[error("{what} '{input}' not understood: {expected}")]
 pub struct ParseError {
@@ -22,7 +21,7 @@ pub struct ParseError {
 }
 
 impl ParseError {
-    /// `input`, meant to be a `what`, was not understood; `expected` says what would have been.
+    /// An error about `input` as a `what`; `expected` describes valid values.
     pub fn new(what: &'static str, input: &str, expected: &'static str) -> Self {
         Self {
             what,
@@ -31,7 +30,7 @@ impl ParseError {
         }
     }
 
-    /// What would have been right, with an example.
+    /// A description of valid values, with an example.
     pub fn expected(&self) -> &'static str {
         self.expected
     }

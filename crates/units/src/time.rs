@@ -1,17 +1,17 @@
-//! A point in time that no clock has to provide.
+//! Points in time, independent of any clock.
 
 use std::fmt;
 use std::num::NonZeroU64;
 use std::ops::{Add, AddAssign, Sub};
 use std::time::Duration;
 
-/// A point in time: nanoseconds since an epoch that the driver chooses.
+/// A point in time: nanoseconds since an epoch chosen by the driver.
 ///
 /// Real drivers use their start-up as the epoch, the simulator uses the start of virtual time. Only
 /// differences have a meaning. Additions saturate at [`Instant::FAR_FUTURE`] (about 584 years),
 /// subtractions at zero.
 ///
-/// `Option<Instant>` takes eight bytes: timers that mostly aren't set are what connections hold many of.
+/// `Option<Instant>` takes eight bytes: connections have many timers that are mostly unset.
 #[derive(Clone, Copy, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Instant(
     /// One more than the nanoseconds, so that zero is free for `None`.
@@ -21,7 +21,7 @@ pub struct Instant(
 impl Instant {
     /// The epoch itself.
     pub const ZERO: Self = Self(NonZeroU64::MIN);
-    /// Later than any event; stands for "never" where a timer must have a value.
+    /// Later than any event; represents "never" where a timer must have a value.
     pub const FAR_FUTURE: Self = Self(NonZeroU64::MAX);
 
     /// The point `nanos` nanoseconds after the epoch.

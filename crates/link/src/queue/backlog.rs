@@ -1,4 +1,4 @@
-//! Packets that wait until the transmitter turns to them.
+//! Packets waiting for transmission.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,15 +7,15 @@ use swiftwater_units::Instant;
 
 use crate::packet::{Ecn, Packet};
 
-/// A packet that waits.
+/// A waiting packet.
 #[derive(Debug)]
 pub(crate) struct Waiting<P> {
     pub(crate) packet: Packet<P>,
     /// Bytes on the wire.
     pub(crate) size: u32,
-    /// When it came.
+    /// Time of arrival.
     pub(crate) since: Instant,
-    /// The queue has set its CE mark.
+    /// The queue has marked it CE.
     pub(crate) marked: bool,
 }
 
@@ -29,7 +29,7 @@ impl<P> Waiting<P> {
         }
     }
 
-    /// Tells the packet's sender of congestion by a mark; false if only a drop can tell it.
+    /// Signals congestion by a CE mark; false if the packet must be dropped instead.
     pub(crate) fn mark(&mut self) -> bool {
         if matches!(self.packet.ecn, Ecn::Ect0 | Ecn::Ect1) {
             self.packet.ecn = Ecn::Ce;
@@ -38,7 +38,7 @@ impl<P> Waiting<P> {
         self.packet.ecn.is_capable()
     }
 
-    /// How long it has waited.
+    /// Its waiting time.
     pub(crate) fn sojourn(&self, now: Instant) -> Duration {
         now.saturating_since(self.since)
     }
@@ -82,12 +82,12 @@ impl<P> Backlog<P> {
         self.packets.len()
     }
 
-    /// When the first packet came.
+    /// Arrival time of the first packet.
     pub(crate) fn head_since(&self) -> Option<Instant> {
         self.packets.front().map(|first| first.since)
     }
 
-    /// How long the first packet has waited; zero if there is none.
+    /// Waiting time of the first packet; zero if there is none.
     pub(crate) fn head_sojourn(&self, now: Instant) -> Duration {
         let since = self.head_since();
         since.map_or(Duration::ZERO, |since| now.saturating_since(since))

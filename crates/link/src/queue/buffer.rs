@@ -1,4 +1,4 @@
-//! How much a queue holds, and the fixed threshold of ECN marking.
+//! Capacity of a queue, and the fixed threshold of ECN marking.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,24 +7,24 @@ use swiftwater_units::{ByteCount, PacketCount};
 
 /// The size of a queue, packet in service included.
 ///
-/// A packet that finds the queue empty is always accepted, however small the limit: an idle
-/// transmitter needs no room to wait in.
+/// A packet that finds the queue empty is always accepted, however small the limit: it is
+/// transmitted at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Buffer {
     /// No limit.
     #[default]
     Unlimited,
-    /// At most so many bytes (payload plus per-packet overhead).
+    /// A number of bytes (payload plus per-packet overhead).
     Bytes(ByteCount),
-    /// At most so many packets.
+    /// A number of packets.
     Packets(PacketCount),
-    /// A multiple of the bandwidth-delay product, resolved to bytes when the link is made: the
-    /// rate (the mean of a trace) times `LinkConfig::bdp_rtt`.
+    /// A multiple of the bandwidth-delay product, resolved to bytes at the creation of the link:
+    /// the rate (the mean of a trace) times `LinkConfig::bdp_rtt`.
     Bdp(f64),
 }
 
 impl fmt::Display for Buffer {
-    /// The form that `FromStr` reads.
+    /// The format that `FromStr` reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unlimited => f.write_str("unlimited"),
@@ -35,15 +35,15 @@ impl fmt::Display for Buffer {
     }
 }
 
-/// When ECN-capable packets are marked: the queue an arriving packet finds, itself not included,
-/// is above this.
+/// When ECN-capable packets are marked: if the queue found by an arriving packet, without that
+/// packet, is above this.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum EcnThreshold {
-    /// More than so many bytes.
+    /// A number of bytes.
     Bytes(ByteCount),
-    /// More than so many packets.
+    /// A number of packets.
     Packets(PacketCount),
-    /// The packet will wait longer than this before the transmitter turns to it.
+    /// A waiting time until transmission starts.
     Delay(Duration),
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Limit {
 }
 
 impl Limit {
-    /// Whether `bytes` and `packets` are within it.
+    /// Whether `bytes` and `packets` are within the limit.
     pub(crate) fn holds(self, bytes: u64, packets: u64) -> bool {
         bytes <= self.bytes && packets <= self.packets
     }

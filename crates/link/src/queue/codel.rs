@@ -11,15 +11,15 @@ use super::state::AqmState;
 /// Parameters of CoDel.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct CoDelConfig {
-    /// The delay that a standing queue may have; above zero, at most a day. Default: 5 ms
-    /// (RFC 8289, section 4.3).
+    /// Target delay of the standing queue; above zero, at most a day. Default: 5 ms (RFC 8289,
+    /// section 4.3).
     pub target: Duration,
-    /// How long the delay may be above the target before something is done: about the longest
-    /// round-trip time of the traffic; above zero, at most a day. Default: 100 ms (RFC 8289,
-    /// section 4.2).
+    /// Time for which the delay may be above the target before packets are dropped: about the
+    /// longest round-trip time of the traffic; above zero, at most a day. Default: 100 ms (RFC
+    /// 8289, section 4.2).
     pub interval: Duration,
-    /// With no more than this left in the queue nothing is done, whatever the delay: one packet
-    /// of full size (RFC 8289, section 4.4). Default: 1514 bytes.
+    /// With at most this left in the queue no packet is dropped, whatever the delay: one full-sized
+    /// packet (RFC 8289, section 4.4). Default: 1514 bytes.
     pub mtu: ByteCount,
     /// Mark ECN-capable packets instead of dropping them. Default: true.
     pub ecn: bool,
@@ -43,32 +43,32 @@ impl CoDelConfig {
     }
 }
 
-/// What CoDel says of the packet that the transmitter turns to.
+/// CoDel's decision for a dequeued packet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Verdict {
     /// Send it.
     Forward,
-    /// Mark and send it, or drop it and ask again about the next.
+    /// Mark and send it, or drop it and continue with the next one.
     Congested,
 }
 
-/// The control loop of RFC 8289, section 5, asked packet by packet.
+/// The control loop of RFC 8289, section 5, called for each packet.
 #[derive(Clone, Debug)]
 pub(crate) struct CoDel {
     target: Duration,
     interval: Duration,
     mtu: u64,
-    /// If the delay is still above the target then, it was so for an interval.
+    /// If the delay is still above the target then, it was above for an interval.
     first_above: Option<Instant>,
     dropping: bool,
     /// When the next packet is to be dropped.
     drop_next: Instant,
-    /// A packet was dropped and `drop_next` not yet moved on: the queue's next packet decides
-    /// whether it is.
+    /// A packet was dropped and `drop_next` not updated yet: the next packet of the queue decides
+    /// that.
     due: bool,
-    /// Packets dropped since the dropping began.
+    /// Packets dropped since the dropping state was entered.
     count: u32,
-    /// `count` when it last began.
+    /// `count` when it was last entered.
     last_count: u32,
 }
 
@@ -87,18 +87,19 @@ impl CoDel {
         }
     }
 
-    /// Whether it is dropping, and how many it has dropped or marked since it began.
+    /// Whether it is in the dropping state, and the number of packets dropped or marked since it
+    /// was entered.
     pub(crate) fn state(&self) -> (bool, u32) {
         (self.dropping, self.count)
     }
 
-    /// The transmitter turned to the queue and found it empty.
+    /// A dequeue found the queue empty.
     pub(crate) fn on_empty(&mut self) {
         self.first_above = None;
         self.dropping = false;
     }
 
-    /// A packet that waited for `sojourn` has its turn and leaves `backlog` bytes behind.
+    /// A packet that waited for `sojourn` is dequeued and leaves `backlog` bytes.
     pub(crate) fn on_dequeue(&mut self, now: Instant, sojourn: Duration, backlog: u64) -> Verdict {
         let above = self.above_for_an_interval(now, sojourn, backlog);
         if !self.dropping {
@@ -138,7 +139,8 @@ impl CoDel {
         }
     }
 
-    /// Begins to drop; if it dropped a short while ago, at about the rate that was needed then.
+    /// Enters the dropping state; if it was left a short time ago, continues at about the previous
+    /// rate.
     fn begin(&mut self, now: Instant) {
         self.dropping = true;
         let needed = self.count.saturating_sub(self.last_count);
@@ -149,14 +151,15 @@ impl CoDel {
         self.due = false;
     }
 
-    /// The control law: the interval to the next drop falls with the root of their number.
+    /// The control law: the interval to the next drop decreases with the square root of the number
+    /// of drops.
     fn next_after(&self, time: Instant) -> Instant {
         let nanos = self.interval.as_nanos() as f64 / f64::from(self.count.max(1)).sqrt();
         time + Duration::from_nanos(nanos as u64)
     }
 }
 
-/// Takes the next packet to send from a queue; those it drops go to `dropped`.
+/// Dequeues the next packet to send; dropped packets are added to `dropped`.
 pub(crate) fn dequeue<P>(
     codel: &mut CoDel,
     ecn: bool,
@@ -192,7 +195,7 @@ impl<P> CoDelQueue<P> {
         }
     }
 
-    /// The transmitter turned to the queue and found it empty.
+    /// A dequeue found the queue empty.
     pub(crate) fn on_idle(&mut self) {
         self.codel.on_empty();
     }

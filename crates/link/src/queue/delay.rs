@@ -1,4 +1,4 @@
-//! How long packets wait in a queue.
+//! Waiting time of packets in a queue.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use swiftwater_units::{Instant, PacketCount};
 /// Significant decimal digits of percentiles.
 const DIGITS: u8 = 2;
 
-/// How long packets waited: from their arrival until the transmitter turned to them (the sojourn
-/// time of RFC 8289, section 3.1), their own transmission not included.
+/// Waiting time of packets: from arrival to dequeue (the sojourn time of RFC 8289, section 3.1),
+/// their own transmission not included.
 ///
-/// Dropped packets don't count. Drop-tail and RED know the time at arrival and count the packet
-/// then; the others when the transmitter takes it.
+/// Dropped packets are not included. With drop-tail and RED the time is known at arrival, and the
+/// packet is counted then; with the others at dequeue.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct DelayStats {
     /// Packets counted.
@@ -31,12 +31,12 @@ pub(crate) struct DelayRecorder {
     packets: u64,
     total: u128,
     max: u64,
-    /// Delays above zero, in nanoseconds; `None` before the first, as on links that never queue.
+    /// Delays above zero, in nanoseconds; `None` before the first, as on links without a queue.
     histogram: Option<Box<Histogram<u32>>>,
 }
 
 impl DelayRecorder {
-    /// A packet waited from `from` to `to`; not at all if that is earlier.
+    /// Records a waiting time from `from` to `to`; zero if that is earlier.
     pub(crate) fn record(&mut self, from: Instant, to: Instant) {
         let nanos = to.as_nanos().saturating_sub(from.as_nanos());
         self.packets += 1;
@@ -50,7 +50,7 @@ impl DelayRecorder {
             self.histogram = Histogram::new(DIGITS).ok().map(Box::new);
         }
         if let Some(histogram) = &mut self.histogram {
-            // It grows as needed, to all of 64 bits: there's no error.
+            // It grows automatically, to all 64 bits, so there is no error.
             let _ = histogram.record(nanos);
         }
     }
@@ -69,7 +69,7 @@ impl DelayRecorder {
         let Some(histogram) = &self.histogram else {
             return 0;
         };
-        // The histogram lacks the packets that didn't wait at all.
+        // The histogram does not contain packets without waiting time.
         let rank = self.packets - self.packets / 100;
         let zeros = self.packets - histogram.len();
         if rank <= zeros {

@@ -1,4 +1,4 @@
-//! Which discipline a link's queue follows.
+//! Choice and parameters of the queue discipline.
 
 use std::time::Duration;
 
@@ -11,33 +11,33 @@ use super::dual_pi2::DualPi2Config;
 use super::fq_codel::FqCoDelConfig;
 use super::red::RedConfig;
 
-/// The longest time that a parameter may be: a day.
+/// The longest duration of a parameter: a day.
 const MAX_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How a link's queue decides which packets it drops, marks and sends next.
+/// The queue discipline of a link: which packets are dropped, marked and sent next.
 ///
 /// `LinkConfig::buffer` limits every one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum QueueDiscipline {
-    /// First in, first out; what doesn't fit is dropped. With `LinkConfig::ecn_threshold`,
+    /// First in, first out; packets that don't fit are dropped. With `LinkConfig::ecn_threshold`,
     /// ECN-capable packets are marked above a step.
     #[default]
     DropTail,
     /// Random early detection (Floyd and Jacobson 1993): drops or marks arriving packets, by the
     /// average length of the queue.
     Red(RedConfig),
-    /// Controlled delay (RFC 8289): drops or marks at the head, by how long packets waited.
+    /// Controlled delay (RFC 8289): drops or marks at the head, by waiting time.
     CoDel(CoDelConfig),
-    /// CoDel in queues of their own for flows, served in turn (RFC 8290). What doesn't fit takes
-    /// the place of a packet of the longest queue.
+    /// CoDel in separate queues of flows with fair queueing (RFC 8290). A packet that doesn't fit
+    /// replaces a packet of the longest queue.
     FqCoDel(FqCoDelConfig),
-    /// A queue for L4S traffic beside one for classic traffic (RFC 9332).
+    /// A queue for L4S traffic and one for classic traffic (RFC 9332).
     DualPi2(DualPi2Config),
 }
 
 impl QueueDiscipline {
-    /// Checks that every parameter is in its range, as far as that doesn't depend on the buffer.
+    /// Checks that every parameter is in its range, as far as it is independent of the buffer.
     pub fn validate(&self) -> Result<(), QueueConfigError> {
         match self {
             Self::DropTail => Ok(()),
@@ -48,7 +48,7 @@ impl QueueDiscipline {
         }
     }
 
-    /// Checks what depends on the buffer.
+    /// Checks the parameters that depend on the buffer.
     pub(crate) fn validate_with(&self, limit: Limit) -> Result<(), QueueConfigError> {
         match self {
             Self::Red(config) => config.thresholds(limit).map(drop),
@@ -57,7 +57,7 @@ impl QueueDiscipline {
     }
 }
 
-/// Why a [`QueueDiscipline`] can't be.
+/// Why a [`QueueDiscipline`] is invalid.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum QueueConfigError {
@@ -70,10 +70,10 @@ pub enum QueueConfigError {
         parameter: &'static str,
         /// The value.
         value: Duration,
-        /// What it may be.
+        /// Its permitted range.
         range: &'static str,
     },
-    /// A share of nothing.
+    /// A share of an unlimited buffer.
     #[error("red: min and max are shares of a buffer without limit; set buffer, or give bytes")]
     RedShareOfUnlimited,
     /// The thresholds are in the wrong order.
@@ -93,7 +93,7 @@ pub enum QueueConfigError {
         parameter: &'static str,
         /// The value.
         value: f64,
-        /// What it may be.
+        /// Its permitted range.
         range: &'static str,
     },
 }

@@ -1,7 +1,7 @@
-//! Queues whose packets are accepted or not at arrival and then leave in order: drop-tail, and RED
-//! behind its gate.
+//! Queues that accept or drop packets at arrival and send them in order: drop-tail, and RED after
+//! its decision.
 //!
-//! Departure times are known at arrival, so the queue holds no payload: this is the fast path.
+//! Departure times are known at arrival, so the queue holds no payload: the fast path.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use super::buffer::Limit;
 use super::delay::DelayRecorder;
 use super::stats::{Occupancy, QueueStats};
 
-/// The departures still to come.
+/// Future departures.
 #[derive(Debug)]
 pub(crate) struct DropTail {
     limit: Limit,
@@ -39,7 +39,7 @@ impl DropTail {
         self.occupancy.packets()
     }
 
-    /// Lets go of what has left by `now`.
+    /// Removes packets that departed by `now`.
     pub(crate) fn advance(&mut self, now: Instant) {
         while let Some(&(departure, size)) = self.waiting.front()
             && departure <= now
@@ -55,8 +55,8 @@ impl DropTail {
         self.waiting.is_empty() || self.limit.holds(bytes, self.packets() + 1)
     }
 
-    /// Takes in a packet that the transmitter turns to at `turn` and that leaves at `departure`, no
-    /// earlier than any before it.
+    /// Adds a packet that is dequeued at `turn` and departs at `departure`, not before any earlier
+    /// one.
     pub(crate) fn push(&mut self, now: Instant, turn: Instant, departure: Instant, size: u32) {
         self.delays.record(now, turn);
         if departure > now {
@@ -74,7 +74,7 @@ impl DropTail {
         occupancy.stats(now, self.delays.stats())
     }
 
-    /// Forgets the past of the statistics, not the packets.
+    /// Restarts the statistics; packets are kept.
     pub(crate) fn reset_stats(&mut self, now: Instant) {
         self.advance(now);
         self.occupancy.reset(now);

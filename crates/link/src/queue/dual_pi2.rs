@@ -1,5 +1,5 @@
-//! DualPI2: a queue for L4S traffic beside one for classic traffic, their congestion signals
-//! coupled (RFC 9332).
+//! DualPI2: a queue for L4S traffic and one for classic traffic with coupled congestion signals
+//! (RFC 9332).
 
 use std::time::Duration;
 
@@ -14,22 +14,22 @@ use crate::packet::Ecn;
 /// Which of the two queues of DualPI2 is served when both have packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DualQueueScheduler {
-    /// Round robin by bytes in which the classic queue gets this share of the rate at least, above 0
-    /// and below 1; in effect the L4S queue has priority as long as it leaves that much.
+    /// Weighted round robin by bytes in which the classic queue gets at least this share of the
+    /// rate, above 0 and below 1; the L4S queue has priority otherwise.
     Weighted(f64),
-    /// The packet that has waited longest, where L4S packets count as having waited so much longer
-    /// than they have (RFC 9332, section 4.2.2, "time-shifted FIFO"); at most a day.
+    /// The packet that has waited longest, where this is added to the waiting time of L4S packets
+    /// (RFC 9332, section 4.2.2, "time-shifted FIFO"); at most a day.
     TimeShifted(Duration),
 }
 
 /// Parameters of DualPI2.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DualPi2Config {
-    /// Delay of the classic queue that the controller aims at; above zero, at most a day. Default:
-    /// 15 ms (RFC 9332, appendix A.1).
+    /// Target delay of the classic queue; above zero, at most a day. Default: 15 ms (RFC 9332,
+    /// appendix A.1).
     pub target: Duration,
-    /// Between updates of the probability, 100 µs to 10 s. Default: 16 ms (RFC 9332, appendix A.1,
-    /// rounded as in Linux).
+    /// Interval of updates of the probability, 100 µs to 10 s. Default: 16 ms (RFC 9332, appendix
+    /// A.1, rounded as in Linux).
     pub tupdate: Duration,
     /// Integral gain in Hz, per second of delay and update, 0.001 to 1000. Default: 0.16 (RFC 9332,
     /// appendix A.1, for round-trip times up to 100 ms).
@@ -39,17 +39,18 @@ pub struct DualPi2Config {
     /// Coupling factor: L4S packets are marked with at least `k` times the root of the classic
     /// probability; 0.1 to 100. Default: 2 (RFC 9332, section 2.5.2.1).
     pub k: f64,
-    /// Delay of the L4S queue at which half of its packets are marked whatever the classic queue
-    /// does; above zero, at most a day. Default: 1 ms (the middle of the ramp of RFC 9332,
+    /// Delay of the L4S queue at which half of its packets are marked independently of the classic
+    /// queue; above zero, at most a day. Default: 1 ms (the middle of the ramp of RFC 9332,
     /// appendix A.1).
     pub l4s_threshold: Duration,
     /// Width of the ramp around `l4s_threshold` on which the share of marks rises from 0 to 1; at
     /// most twice the threshold, zero is a step. Default: 400 µs (RFC 9332, appendix A.1).
     pub l4s_range: Duration,
-    /// With no more than so many packets in the L4S queue, the one at its head included, only the
-    /// coupling marks. Default: 1 (RFC 9332, appendix A.2).
+    /// With at most this many packets in the L4S queue, including the one at its head, only the
+    /// coupled probability applies. Default: 1 (RFC 9332, appendix A.2).
     pub l4s_min: PacketCount,
-    /// Which queue is served. Default: at least a tenth for the classic queue, as in Linux.
+    /// The scheduler of the two queues. Default: at least a tenth for the classic queue, as in
+    /// Linux.
     pub scheduler: DualQueueScheduler,
 }
 
@@ -117,8 +118,8 @@ struct Pi2 {
 }
 
 impl Pi2 {
-    /// Does the updates that are due by `now`, at their times. `waiting_since` is when the packet
-    /// came that has waited longest; nothing has come or gone since the last call.
+    /// Performs the updates due by `now`, at their times. `waiting_since` is the arrival time of
+    /// the oldest packet; no packet has arrived or departed since the last call.
     fn advance(&mut self, now: Instant, waiting_since: Option<Instant>) {
         while self.next_update <= now {
             let delay = waiting_since.map_or(0.0, |since| {
@@ -129,7 +130,7 @@ impl Pi2 {
             self.previous = delay;
             self.next_update += self.tupdate;
             if waiting_since.is_none() && self.base <= 0.0 && self.next_update <= now {
-                // At rest: further updates change nothing.
+                // In equilibrium: further updates change nothing.
                 let behind = now.saturating_since(self.next_update).as_nanos();
                 let updates = behind / self.tupdate.as_nanos() + 1;
                 let nanos = updates * self.tupdate.as_nanos();
@@ -139,8 +140,8 @@ impl Pi2 {
     }
 }
 
-/// Chooses a share of packets, evenly spaced rather than at random (RFC 9332, appendix A.1,
-/// figure 5).
+/// Selects a share of packets, evenly spaced rather than at random (RFC 9332, appendix A.1, figure
+/// 5).
 #[derive(Clone, Copy, Debug, Default)]
 struct Decimator(f64);
 
@@ -210,7 +211,7 @@ pub(crate) struct DualPi2Queue<P> {
     classic: Class<P>,
     /// Drops of L4S packets under overload.
     l4s_drops: Decimator,
-    /// Bytes, weighted, by which the classic queue is behind its share.
+    /// Weighted bytes by which the classic queue is behind its share.
     classic_credit: f64,
 }
 
@@ -238,8 +239,8 @@ impl<P> DualPi2Queue<P> {
         self.l4s.backlog.is_empty() && self.classic.backlog.is_empty()
     }
 
-    /// Lets the controller catch up. The greater delay counts, so that L4S traffic alone can't
-    /// escape the overload rules.
+    /// Updates the controller. The greater delay of the two queues is used, so that the overload
+    /// rules also apply to L4S traffic alone.
     fn advance(&mut self, now: Instant) {
         let heads = [
             self.l4s.backlog.head_since(),
@@ -248,7 +249,7 @@ impl<P> DualPi2Queue<P> {
         self.pi2.advance(now, heads.into_iter().flatten().min());
     }
 
-    /// Takes in a packet: ECT(1) and CE are for the L4S queue (RFC 9332, section 2.5.1.1).
+    /// Adds a packet: ECT(1) and CE are for the L4S queue (RFC 9332, section 2.5.1.1).
     pub(crate) fn push(&mut self, now: Instant, item: Waiting<P>) {
         self.advance(now);
         match item.packet.ecn {
@@ -276,7 +277,7 @@ impl<P> DualPi2Queue<P> {
         }
     }
 
-    /// Which queue is next; `None` if both are empty.
+    /// The queue to serve next; `None` if both are empty.
     fn serves_l4s(&mut self, now: Instant) -> Option<bool> {
         let (l4s, classic) = (&self.l4s.backlog, &self.classic.backlog);
         if l4s.is_empty() || classic.is_empty() {
@@ -291,7 +292,7 @@ impl<P> DualPi2Queue<P> {
         })
     }
 
-    /// Notes for the weights what was sent.
+    /// Updates the weights after a packet was sent.
     fn charge(&mut self, is_l4s: bool, size: u32) {
         if let DualQueueScheduler::Weighted(share) = self.config.scheduler {
             self.classic_credit += f64::from(size) * if is_l4s { share } else { share - 1.0 };
@@ -323,7 +324,7 @@ impl<P> DualPi2Queue<P> {
         let mut item = self.classic.backlog.pop()?;
         let probability = self.classic_probability();
         if self.classic.signals.chooses(probability) {
-            // Where the coupled probability reaches 1, marks can't say more.
+            // At a coupled probability of 1, marks carry no further information.
             let overload = self.coupled() >= 1.0;
             if overload || !item.mark() {
                 self.classic.drop(item, dropped);
@@ -340,12 +341,12 @@ impl<P> DualPi2Queue<P> {
         self.pi2.base * self.pi2.base
     }
 
-    /// p_CL, what the classic queue's congestion makes of the L4S queue's marks.
+    /// p_CL, the marking probability of the L4S queue derived from the classic queue's congestion.
     fn coupled(&self) -> f64 {
         (self.pi2.base * self.config.k).min(1.0)
     }
 
-    /// p'_L, the L4S queue's own share of marks (RFC 9332, appendix A.1, figure 5).
+    /// p'_L, the native marking probability of the L4S queue (RFC 9332, appendix A.1, figure 5).
     fn native(&self, sojourn: Duration) -> f64 {
         let (threshold, range) = (self.config.l4s_threshold, self.config.l4s_range);
         if range.is_zero() {
@@ -366,7 +367,7 @@ impl<P> DualPi2Queue<P> {
         })
     }
 
-    /// Begins the delays anew.
+    /// Restarts the delays.
     pub(crate) fn reset_stats(&mut self) {
         self.l4s.delays.reset();
         self.classic.delays.reset();

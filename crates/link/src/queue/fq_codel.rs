@@ -1,4 +1,4 @@
-//! FQ-CoDel: flows in queues of their own, served in turn, each under CoDel (RFC 8290).
+//! FQ-CoDel: flows in separate queues with fair queueing, each under CoDel (RFC 8290).
 
 use std::collections::VecDeque;
 
@@ -14,10 +14,10 @@ use crate::random::scale;
 /// Parameters of FQ-CoDel.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct FqCoDelConfig {
-    /// CoDel's parameters, for every queue. `mtu` refers to what is left in the flow's own queue.
+    /// CoDel's parameters, for every queue. `mtu` refers to the rest of the flow's own queue.
     pub codel: CoDelConfig,
-    /// Bytes that a queue may send before it is the next one's turn, 64 to 16 MiB. Default: 1514
-    /// (RFC 8290, section 5.2.3).
+    /// Bytes that a queue may send per round, 64 to 16 MiB. Default: 1514 (RFC 8290, section
+    /// 5.2.3).
     pub quantum: u32,
     /// Number of queues, 1 to 65536; flows with the same hash share one. Default: 1024
     /// (RFC 8290, section 5.2.2).
@@ -61,7 +61,7 @@ struct Flow<P> {
     listed: bool,
 }
 
-/// All queues, and the two lists of those that have something to send or had until just now.
+/// All queues, and the two lists of active ones.
 #[derive(Debug)]
 pub(crate) struct FqCoDelQueue<P> {
     flows: Vec<Flow<P>>,
@@ -69,16 +69,17 @@ pub(crate) struct FqCoDelQueue<P> {
     old: VecDeque<u32>,
     quantum: i64,
     ecn: bool,
-    /// Makes the flows that collide differ between seeds (RFC 8290, section 4.1.1).
+    /// Salt of the hash, so that collisions of flows differ between seeds (RFC 8290, section
+    /// 4.1.1).
     salt: u64,
     packets: usize,
 }
 
-/// A packet that was dropped to make room.
+/// A packet dropped to make space.
 #[derive(Debug)]
 pub(crate) struct Evicted<P> {
     pub(crate) item: Waiting<P>,
-    /// It is the one that came last.
+    /// It is the packet that just arrived.
     pub(crate) newest: bool,
 }
 
@@ -105,7 +106,7 @@ impl<P: Payload> FqCoDelQueue<P> {
         self.packets == 0
     }
 
-    /// Takes in a packet; the number of the queue it went to (RFC 8290, section 4.1).
+    /// Adds a packet; returns the number of its queue (RFC 8290, section 4.1).
     pub(crate) fn push(&mut self, item: Waiting<P>) -> u32 {
         let hash = mix(item.packet.payload.flow() ^ self.salt);
         let index = scale(hash, self.flows.len() as u64) as u32;
@@ -121,7 +122,7 @@ impl<P: Payload> FqCoDelQueue<P> {
     }
 
     /// Drops the first packet of the longest queue in bytes (RFC 8290, section 4.1.3); `last` is the
-    /// queue that the newest packet went to.
+    /// queue of the newest packet.
     pub(crate) fn evict(&mut self, last: u32) -> Option<Evicted<P>> {
         let mut longest: Option<(u64, u32)> = None;
         for &index in self.new.iter().chain(&self.old) {
@@ -134,7 +135,7 @@ impl<P: Payload> FqCoDelQueue<P> {
         let flow = &mut self.flows[index as usize];
         let item = flow.backlog.pop()?;
         self.packets -= 1;
-        // The newest is the last of its queue.
+        // The newest packet is the last of its queue.
         let newest = index == last && flow.backlog.is_empty();
         Some(Evicted { item, newest })
     }
@@ -166,7 +167,8 @@ impl<P: Payload> FqCoDelQueue<P> {
             }
             list.pop_front();
             if is_new {
-                // Last in turn, so that a flow can't become new at once and starve the old ones.
+                // Moved to the end of the old list, so that a flow can't become new again at once
+                // and starve the others.
                 self.old.push_back(index);
             } else {
                 flow.listed = false;
@@ -174,7 +176,7 @@ impl<P: Payload> FqCoDelQueue<P> {
         }
     }
 
-    /// The transmitter turned to the queues and found all of them empty: the lists run out.
+    /// A dequeue found all queues empty: the lists are cleared.
     pub(crate) fn on_idle(&mut self) {
         for index in self.new.drain(..).chain(self.old.drain(..)) {
             let flow = &mut self.flows[index as usize];

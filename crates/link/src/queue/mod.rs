@@ -1,12 +1,12 @@
 //! The queue in front of the transmitter: limits, disciplines, ECN marks, statistics.
 //!
-//! A packet counts, whole, from its acceptance until its last bit has left: the packet in service
-//! is part of the queue, for the limit, the thresholds and the statistics alike.
+//! A packet is counted completely from its acceptance until its last bit was sent: the packet in
+//! service is part of the queue, for the limit, the thresholds and the statistics alike.
 //!
-//! Two kinds of queue are behind this. Where every accepted packet leaves in the order of arrival,
-//! its departure is known at once, and only departure times wait ([`drop_tail`]). Disciplines that
-//! decide at dequeue keep the packets themselves ([`waiting`]). The disciplines' control loops are
-//! plain structs that know neither links nor packets.
+//! There are two kinds of queue. Where every accepted packet departs in the order of arrival, its
+//! departure is known at once, and only departure times are stored ([`drop_tail`]). Disciplines
+//! that decide at dequeue store the packets themselves ([`waiting`]). The disciplines' control
+//! loops are plain structs, independent of links and packets.
 
 mod backlog;
 mod buffer;

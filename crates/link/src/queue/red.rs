@@ -11,9 +11,9 @@ use crate::random::{Purpose, Stream};
 /// A queue length for [`RedConfig`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RedThreshold {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(ByteCount),
-    /// So many packets of [`RedConfig::packet`] bytes.
+    /// A number of packets of [`RedConfig::packet`] bytes.
     Packets(PacketCount),
     /// This share of the buffer, above 0; needs a buffer with a limit.
     Share(f64),
@@ -24,25 +24,25 @@ impl fmt::Display for RedThreshold {
         match self {
             Self::Bytes(bytes) => write!(f, "{}B", bytes.get()),
             Self::Packets(packets) => write!(f, "{}p", packets.get()),
-            // With a point, or it would be read as bytes.
+            // With a decimal point, otherwise it would be parsed as bytes.
             Self::Share(share) if share.fract() == 0.0 => write!(f, "{share:.1}"),
             Self::Share(share) => write!(f, "{share}"),
         }
     }
 }
 
-/// Parameters of RED. The average queue length is in bytes, the packet in service included; whether
-/// a packet is dropped doesn't depend on its size (RFC 7141, section 2.2).
+/// Parameters of RED. The average queue length is in bytes, the packet in service included; the
+/// drop probability of a packet doesn't depend on its size (RFC 7141, section 2.2).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedConfig {
-    /// Nothing is dropped while the average is below this. Default: a sixth of the buffer, so
-    /// that `max` is three times `min` (Floyd 1997) and the gentle range ends where the buffer
-    /// does.
+    /// Nothing is dropped while the average is below this. Default: a sixth of the buffer, so that
+    /// `max` is three times `min` (Floyd 1997) and the gentle range ends at the buffer's limit.
     pub min: RedThreshold,
     /// At this average the probability is `max_probability`; above `min`. Default: half the buffer.
     pub max: RedThreshold,
     /// Probability p of a drop or mark at `max`, above 0, at most 1; since gaps between drops are
-    /// uniform from 1 to 1/p packets, `2p / (1 + p)` of packets are hit. Default: 0.1 (Floyd 1997).
+    /// uniform from 1 to 1/p packets, `2p / (1 + p)` of packets are affected. Default: 0.1 (Floyd
+    /// 1997).
     pub max_probability: f64,
     /// Weight of a new sample in the average, above 0, at most 1. Default: 0.002 (Floyd and
     /// Jacobson 1993, section 6).
@@ -53,8 +53,8 @@ pub struct RedConfig {
     /// Mark ECN-capable packets instead of dropping them, as long as the probability is below 1
     /// (RFC 3168, section 7). Default: true.
     pub ecn: bool,
-    /// Size of a typical packet, above zero: while the queue is idle the average falls as if such
-    /// packets had found it empty. Default: 1500 bytes.
+    /// Size of a typical packet, above zero: while the queue is idle the average decreases as if
+    /// such packets had found it empty. Default: 1500 bytes.
     pub packet: ByteCount,
 }
 
@@ -122,10 +122,10 @@ impl RedConfig {
     }
 }
 
-/// What RED says of a packet that arrives.
+/// RED's decision for an arriving packet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Verdict {
-    /// Let it in.
+    /// Accept it.
     Accept,
     /// Mark it, or drop it.
     Congested,
@@ -133,7 +133,7 @@ pub(crate) enum Verdict {
     Drop,
 }
 
-/// The average and the gate.
+/// The average and the decision.
 #[derive(Debug)]
 pub(crate) struct Red {
     min: f64,
@@ -142,16 +142,16 @@ pub(crate) struct Red {
     weight: f64,
     gentle: bool,
     ecn: bool,
-    /// Time that a typical packet takes, in nanoseconds; zero on a link without a rate.
+    /// Transmission time of a typical packet, in nanoseconds; zero on a link without a rate.
     packet_time: f64,
     average: f64,
-    /// Packets let in since the last one that wasn't.
+    /// Packets accepted since the last drop or mark.
     count: u64,
     stream: Stream,
 }
 
 impl Red {
-    /// `thresholds` as [`RedConfig::thresholds`] gave them, `rate` in bit/s if there is one.
+    /// `thresholds` from [`RedConfig::thresholds`], `rate` in bit/s if there is one.
     pub(crate) fn new(
         config: &RedConfig,
         thresholds: (f64, f64),
@@ -173,7 +173,8 @@ impl Red {
         }
     }
 
-    /// A packet arrives and finds `queue` bytes, or a queue that has been idle since then.
+    /// A packet arrives and finds `queue` bytes, or a queue that has been idle since the given
+    /// time.
     pub(crate) fn on_arrival(
         &mut self,
         now: Instant,
@@ -208,7 +209,7 @@ impl Red {
         Verdict::Accept
     }
 
-    /// The average after so many nanoseconds in which packets could have found the queue empty.
+    /// The average after this many nanoseconds with an empty queue.
     fn rest(&mut self, nanos: f64) {
         if self.packet_time <= 0.0 {
             self.average = 0.0;
@@ -226,7 +227,7 @@ impl Red {
         }
     }
 
-    /// The probability before it is spread: of one packet in a long row.
+    /// The base probability before spreading.
     fn probability(&self) -> f64 {
         if self.average < self.min {
             return 0.0;

@@ -1,10 +1,10 @@
-//! What a discipline has in mind, for those who look on.
+//! Internal state of a discipline, for recording.
 
 use swiftwater_units::{ByteCount, PacketCount};
 
 use super::delay::DelayStats;
 
-/// The state of a queue's discipline, to record or to plot.
+/// The state of a queue's discipline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum AqmState {
@@ -19,10 +19,10 @@ pub enum AqmState {
     },
     /// CoDel.
     CoDel {
-        /// The delay has been above the target for an interval and packets are being dropped or
-        /// marked.
+        /// The dropping state: the delay has been above the target for an interval.
         dropping: bool,
-        /// How many were since that began; with the remembered start of RFC 8289, section 5.
+        /// Packets dropped or marked since it was entered; including the remembered count of RFC
+        /// 8289, section 5.
         count: u32,
     },
     /// FQ-CoDel.
@@ -43,7 +43,7 @@ pub struct DualPi2State {
     pub base: f64,
     /// p_C, the probability of drops or marks in the classic queue: p' squared.
     pub classic_probability: f64,
-    /// p_CL, the least probability of marks in the L4S queue: k p', at most 1.
+    /// p_CL, the least marking probability in the L4S queue: k p', at most 1.
     pub coupled_probability: f64,
     /// The queue of L4S packets.
     pub l4s: DualQueueState,
@@ -54,16 +54,16 @@ pub struct DualPi2State {
 /// One of the two queues of DualPI2. The packet in service is in neither.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DualQueueState {
-    /// Bytes in it now.
+    /// Bytes in it at present.
     pub bytes: ByteCount,
-    /// Packets in it now.
+    /// Packets in it at present.
     pub packets: PacketCount,
-    /// Packets sent since the link was made.
+    /// Packets sent since the creation of the link.
     pub sent: PacketCount,
-    /// Those of them that were marked here.
+    /// Those of them that were marked by this queue.
     pub marked: PacketCount,
-    /// Packets dropped by the discipline since the link was made.
+    /// Packets dropped by the discipline since the creation of the link.
     pub dropped: PacketCount,
-    /// How long sent packets waited, since the statistics were reset.
+    /// Waiting time of sent packets since the last restart of the statistics.
     pub delay: DelayStats,
 }

@@ -1,28 +1,28 @@
-//! How full a queue is and was.
+//! Occupancy of a queue.
 
 use swiftwater_units::{ByteCount, Instant, PacketCount};
 
 use super::delay::DelayStats;
 
-/// How full a queue is and was; the packet in service counts.
+/// Present and past occupancy of a queue, including the packet in service.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct QueueStats {
-    /// Bytes in the queue now.
+    /// Bytes in the queue at present.
     pub bytes: ByteCount,
-    /// Packets in the queue now.
+    /// Packets in the queue at present.
     pub packets: PacketCount,
-    /// Mean bytes in the queue, weighted by time, since the link was made or the statistics were
-    /// reset.
+    /// Mean bytes in the queue, weighted by time, since the creation of the link or the last
+    /// restart of the statistics.
     pub mean_bytes: f64,
-    /// Most bytes there were in that time.
+    /// Largest number of bytes in that time.
     pub max_bytes: ByteCount,
-    /// Most packets there were in that time.
+    /// Largest number of packets in that time.
     pub max_packets: PacketCount,
-    /// How long packets waited in that time.
+    /// Waiting time of packets in that time.
     pub delay: DelayStats,
 }
 
-/// The length of a queue and the area under it.
+/// The length of a queue and its integral over time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Occupancy {
     bytes: u64,
@@ -56,7 +56,7 @@ impl Occupancy {
         self.packets
     }
 
-    /// A packet comes at `time`.
+    /// A packet arrives at `time`.
     pub(crate) fn add(&mut self, time: Instant, size: u32) {
         self.account(time);
         self.bytes += u64::from(size);
@@ -65,16 +65,16 @@ impl Occupancy {
         self.max_packets = self.max_packets.max(self.packets);
     }
 
-    /// A packet leaves at `time`.
+    /// A packet departs at `time`.
     pub(crate) fn remove(&mut self, time: Instant, size: u32) {
         self.account(time);
         self.bytes -= u64::from(size);
         self.packets -= 1;
     }
 
-    /// Adds the area up to `time`, during which the length didn't change.
+    /// Adds the integral up to `time`, during which the length was constant.
     fn account(&mut self, time: Instant) {
-        // In plain numbers: a duration is taken apart into seconds at the price of a division.
+        // With integers: splitting a duration into seconds costs a division.
         let elapsed = time.as_nanos().saturating_sub(self.accounted.as_nanos());
         self.area += u128::from(self.bytes) * u128::from(elapsed);
         self.accounted = self.accounted.max(time);
@@ -98,7 +98,7 @@ impl Occupancy {
         }
     }
 
-    /// Forgets the past, not the packets.
+    /// Restarts the statistics; packets are kept.
     pub(crate) fn reset(&mut self, now: Instant) {
         self.area = 0;
         self.since = now;

@@ -1,4 +1,4 @@
-//! Queue disciplines as users write them: `codel`, `red:min=30p,max=90p,p=0.1`.
+//! Text format of queue disciplines: `codel`, `red:min=30p,max=90p,p=0.1`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -70,7 +70,7 @@ impl FromStr for QueueDiscipline {
     }
 }
 
-/// Hands each `key=value` to `set`, which refuses with `None`.
+/// Passes each `key=value` to `set`, which returns `None` for an error.
 fn read(parameters: Option<&str>, mut set: impl FnMut(&str, &str) -> Option<()>) -> Option<()> {
     let Some(parameters) = parameters else {
         return Some(());
@@ -183,7 +183,7 @@ fn switch(text: &str) -> Option<bool> {
 }
 
 impl fmt::Display for QueueDiscipline {
-    /// The form that `FromStr` reads: the name, and the parameters that aren't the default.
+    /// The format that `FromStr` reads: the name, and the parameters that differ from the default.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = Text { f, separator: ':' };
         match self {
@@ -261,7 +261,7 @@ struct Text<'a, 'f> {
 }
 
 impl Text<'_, '_> {
-    /// Writes a parameter that isn't the default.
+    /// Writes a parameter that differs from the default.
     fn put<T: fmt::Display + PartialEq>(
         &mut self,
         key: &str,

@@ -1,4 +1,4 @@
-//! Queues that decide when the transmitter turns to them: their packets wait here.
+//! Queues that decide at dequeue and store their packets.
 
 use swiftwater_units::Instant;
 
@@ -14,16 +14,16 @@ use super::stats::{Occupancy, QueueStats};
 use crate::packet::Payload;
 use crate::random::{Purpose, Stream};
 
-/// What a packet met that wanted to get in.
+/// Result for an arriving packet.
 #[derive(Debug)]
 pub(crate) enum Admission<P> {
-    /// It is in.
+    /// Accepted.
     Accepted,
-    /// There was no room.
+    /// No space.
     Refused(Waiting<P>),
 }
 
-/// A discipline and the packets that it keeps.
+/// A discipline and its packets.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
@@ -36,7 +36,7 @@ pub(crate) enum Discipline<P> {
 }
 
 impl<P: Payload> Discipline<P> {
-    /// The discipline of this configuration; `None` for those that decide at arrival.
+    /// The discipline of a configuration; `None` for those that decide at arrival.
     pub(crate) fn new(config: &QueueDiscipline, seed: u64, start: Instant) -> Option<Self> {
         Some(match config {
             QueueDiscipline::DropTail | QueueDiscipline::Red(_) => return None,
@@ -65,7 +65,7 @@ impl<P: Payload> Discipline<P> {
         }
     }
 
-    /// The transmitter would send and there's nothing.
+    /// The transmitter is ready and the queue is empty.
     fn on_idle(&mut self) {
         match self {
             Self::CoDel(queue) => queue.on_idle(),
@@ -83,7 +83,7 @@ impl<P: Payload> Discipline<P> {
     }
 }
 
-/// The packets that wait, and the one in service.
+/// The waiting packets, and the one in service.
 #[derive(Debug)]
 pub(crate) struct WaitingQueue<P> {
     pub(crate) discipline: Discipline<P>,
@@ -109,13 +109,13 @@ impl<P: Payload> WaitingQueue<P> {
         self.occupancy.bytes()
     }
 
-    /// True if the transmitter has nothing to turn to.
+    /// True if no packet is waiting.
     pub(crate) fn is_empty(&self) -> bool {
         self.discipline.is_empty()
     }
 
-    /// Takes a packet in, if there is room; FQ-CoDel makes room, and what it drops for that goes to
-    /// `dropped`.
+    /// Adds a packet, if there is space; FQ-CoDel makes space, and adds the packets that it drops
+    /// to `dropped`.
     pub(crate) fn enqueue(
         &mut self,
         now: Instant,
@@ -150,8 +150,7 @@ impl<P: Payload> WaitingQueue<P> {
         Admission::Accepted
     }
 
-    /// The transmitter turns to the queue at `now`: what it sends, if anything is left when the
-    /// discipline has dropped what it drops.
+    /// Dequeues at `now`: the packet to send, if one is left after the discipline's drops.
     pub(crate) fn take(
         &mut self,
         now: Instant,
@@ -167,13 +166,13 @@ impl<P: Payload> WaitingQueue<P> {
         Some(item)
     }
 
-    /// The packet just taken has left at `departure`.
+    /// The dequeued packet departs at `departure`.
     pub(crate) fn serve(&mut self, now: Instant, departure: Instant, size: u32) {
         self.in_service = Some((departure, size));
         self.finish_service(now);
     }
 
-    /// Lets go of the packet in service if it has left by `now`.
+    /// Removes the packet in service if it departed by `now`.
     pub(crate) fn finish_service(&mut self, now: Instant) {
         if let Some((departure, size)) = self.in_service.take_if(|(at, _)| *at <= now) {
             self.occupancy.remove(departure, size);
@@ -192,7 +191,7 @@ impl<P: Payload> WaitingQueue<P> {
         occupancy.stats(now, self.delays.stats())
     }
 
-    /// Forgets the past of the statistics, not the packets.
+    /// Restarts the statistics; packets are kept.
     pub(crate) fn reset_stats(&mut self, now: Instant) {
         self.occupancy.reset(now);
         self.delays.reset();
@@ -202,7 +201,7 @@ impl<P: Payload> WaitingQueue<P> {
     }
 }
 
-/// Whether a packet of `size` bytes has room beside those that are there.
+/// Whether there is space for a packet of `size` bytes.
 fn has_room(occupancy: &Occupancy, limit: Limit, size: u32) -> bool {
     let bytes = occupancy.bytes().saturating_add(u64::from(size));
     let packets = occupancy.packets() + 1;

@@ -12,11 +12,11 @@ const HEADER: &str = "t_ms,rate_kbps,rtt_ms,loss";
 impl Trace {
     /// Reads a CSV trace.
     ///
-    /// The header `t_ms,rate_kbps,rtt_ms,loss`, then one sample a line: milliseconds since the
-    /// start (whole, the first 0, never falling), rate in kbit/s, round-trip time in ms, share of packets
-    /// lost from 0 to 1; the last three may be empty where nothing was measured, and are then held
-    /// from the sample before. A sample holds until the next; the last as long as the one before
-    /// it. Blank lines are skipped.
+    /// The header `t_ms,rate_kbps,rtt_ms,loss`, then one sample a line: milliseconds since the start
+    /// (integers, the first 0, non-decreasing), rate in kbit/s, round-trip time in ms, share of packets
+    /// lost from 0 to 1; the last three may be empty without a measurement, and then keep the value of
+    /// the sample before. A sample holds until the next; the last as long as the one before it. Blank
+    /// lines are skipped.
     pub fn parse_csv(text: &str) -> Result<Self, TraceError> {
         let mut lines = text
             .trim_start_matches('\u{feff}')
@@ -37,8 +37,8 @@ impl Trace {
         Self::from_lines(&samples, None)
     }
 
-    /// The trace in the form that [`Trace::parse_csv`] reads, times rounded down to a millisecond.
-    /// Only the header for a trace of packet opportunities, which has no such form.
+    /// The trace in the format that [`Trace::parse_csv`] reads, times rounded down to a
+    /// millisecond. Only the header for a trace of packet opportunities, which has no such format.
     pub fn to_csv(&self) -> String {
         let mut text = format!("{HEADER}\n");
         for sample in self.samples() {

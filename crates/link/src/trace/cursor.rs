@@ -1,6 +1,6 @@
-//! Walking a trace forward in time, repeating it.
+//! Iteration over a trace in time, repeating it.
 //!
-//! Positions are nanoseconds since the trace's first start; time never goes back.
+//! Positions are nanoseconds since the trace's first start; time never decreases.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use swiftwater_units::Instant;
 
 use super::Held;
 
-/// Positions beyond this stand for "never": no arithmetic below it overflows.
+/// Positions beyond this represent "never", so that arithmetic can't overflow.
 const NEVER: u64 = u64::MAX / 2;
 
 /// The relation between the driver's time and a trace's.
@@ -33,17 +33,17 @@ impl Origin {
     }
 }
 
-/// A place in a trace of samples.
+/// A position in a trace of samples.
 #[derive(Clone, Debug)]
 pub(crate) struct SampleCursor {
     samples: Arc<[Held]>,
     period: u64,
-    /// Nanobits that pass in a period.
+    /// Nanobits transmitted in a period.
     capacity: u64,
     origin: Origin,
-    /// Where the current repetition began.
+    /// Start of the current repetition.
     base: u64,
-    /// The sample in force.
+    /// The current sample.
     index: usize,
 }
 
@@ -78,7 +78,7 @@ impl SampleCursor {
         self.samples[self.index].loss
     }
 
-    /// When `work` nanobits, begun at `begin`, are done; and the work that would have fitted in the
+    /// When `work` nanobits, started at `begin`, are complete; and the work that would fit in the
     /// rest of that last nanosecond.
     pub(crate) fn transmit(&mut self, begin: Instant, mut work: u64) -> (Instant, u64) {
         let mut at = self.origin.position(begin);
@@ -92,7 +92,8 @@ impl SampleCursor {
             let room = rate.saturating_mul(end - at);
             if work <= room {
                 let nanos = work.div_ceil(rate);
-                // `room` may be cut to 64 bits, the product here isn't: it's below work + rate.
+                // `room` may be truncated to 64 bits, the product here isn't: it's below work +
+                // rate.
                 return (self.origin.time(at + nanos), rate * nanos - work);
             }
             work -= room;
@@ -123,7 +124,7 @@ impl SampleCursor {
         self.base + end
     }
 
-    /// Goes to the sample in force at `position`, never back.
+    /// Advances to the sample at `position`.
     fn seek(&mut self, position: u64) {
         let position = position.min(NEVER);
         let mut within = position.saturating_sub(self.base);
@@ -137,9 +138,9 @@ impl SampleCursor {
     }
 }
 
-/// How many items to go forward from the first of `items` to the last one not after `position`.
+/// How many items to advance from the first of `items` to the last one not after `position`.
 fn steps<T>(items: &[T], position: u64, at: impl Fn(&T) -> u64) -> usize {
-    // Mostly the next few: look there before searching.
+    // Usually one of the next few: checked before a search.
     let near = items
         .iter()
         .take(8)
@@ -153,7 +154,7 @@ fn steps<T>(items: &[T], position: u64, at: impl Fn(&T) -> u64) -> usize {
     passed.saturating_sub(1)
 }
 
-/// A place in a trace of packet opportunities.
+/// A position in a trace of packet opportunities.
 #[derive(Clone, Debug)]
 pub(crate) struct OpportunityCursor {
     times: Arc<[u64]>,
@@ -161,9 +162,9 @@ pub(crate) struct OpportunityCursor {
     period: u64,
     origin: Origin,
     base: u64,
-    /// The next opportunity that nothing has used.
+    /// The next unused opportunity.
     next: usize,
-    /// The opportunity in use and the bytes left of it.
+    /// The opportunity in use and its remaining bytes.
     current: u64,
     left: u32,
 }
@@ -189,7 +190,7 @@ impl OpportunityCursor {
         }
     }
 
-    /// When the last of `size` bytes, ready at `begin`, leaves.
+    /// When the last of `size` bytes, ready at `begin`, is sent.
     pub(crate) fn transmit(&mut self, begin: Instant, size: u32) -> Instant {
         let position = self.origin.position(begin);
         if size == 0 || position >= NEVER {
@@ -217,8 +218,8 @@ impl OpportunityCursor {
         self.origin.time(self.current)
     }
 
-    /// When the transmission of something that is ready at `begin` starts: at once with what is
-    /// left of an opportunity, or at the next one. Opportunities before `begin` are let pass.
+    /// When a transmission that is ready at `begin` starts: at once with the rest of an
+    /// opportunity, or at the next one. Opportunities before `begin` are skipped.
     pub(crate) fn next_chance(&mut self, begin: Instant) -> Instant {
         let position = self.origin.position(begin);
         if position >= NEVER {
@@ -237,7 +238,7 @@ impl OpportunityCursor {
         self.origin.time(next).max(begin)
     }
 
-    /// Lets opportunities before `position` pass.
+    /// Skips opportunities before `position`.
     fn skip_to(&mut self, position: u64) {
         // An opportunity at the very end of a repetition still belongs to it, hence the strict
         // comparison.

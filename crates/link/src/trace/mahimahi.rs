@@ -1,15 +1,15 @@
 //! Packet-opportunity traces in Mahimahi's format: on each line the millisecond at which a packet
-//! of 1500 bytes may leave.
+//! of 1500 bytes may be sent.
 
 use super::{Data, MAX_LENGTH, Trace, TraceError, excerpt};
 
-/// Bytes that may leave at each opportunity.
+/// Bytes that may be sent at each opportunity.
 const OPPORTUNITY_BYTES: u32 = 1500;
 
 impl Trace {
-    /// Reads a Mahimahi trace: a whole number of milliseconds on each line, never falling, each an
-    /// opportunity to send 1500 bytes (packet overhead included). The last time is also the period
-    /// after which the trace repeats. Blank lines are skipped.
+    /// Reads a Mahimahi trace: an integer number of milliseconds on each line, non-decreasing, each
+    /// an opportunity to send 1500 bytes (packet overhead included). The last time is also the
+    /// period after which the trace repeats. Blank lines are skipped.
     ///
     /// A large packet takes several opportunities, small ones share one; an opportunity that finds
     /// an empty queue is lost.

@@ -1,7 +1,7 @@
-//! Network traces: how a path's rate, round-trip time and loss change with time.
+//! Network traces: a path's rate, round-trip time and loss over time.
 //!
-//! Parsers and models are in the submodules; this one holds the data, [`cursor`] walks it. A trace
-//! repeats from its start when it ends. Reading files is the caller's business.
+//! Parsers and models are in the submodules; this one holds the data, [`cursor`] iterates over it.
+//! A trace repeats from its start when it ends. The caller reads files.
 
 mod csv;
 mod cursor;
@@ -20,7 +20,7 @@ use crate::config::MAX_RATE;
 /// The longest trace: a year.
 const MAX_LENGTH: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// What was measured, or is to be emulated, from a time on.
+/// The measured, or to be emulated, values from a time on.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TraceSample {
     /// Time since the trace's start. The sample holds until the next one.
@@ -37,7 +37,7 @@ pub struct TraceSample {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     data: Data,
-    /// Nanoseconds after which it repeats, never zero.
+    /// Period of repetition, nanoseconds, never zero.
     period: u64,
 }
 
@@ -51,7 +51,7 @@ enum Data {
     Opportunities { times: Arc<[u64]>, bytes: u32 },
 }
 
-/// A sample with gaps filled; columns that are absent hold zeros.
+/// A sample with gaps filled; absent columns hold zeros.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Held {
     at: u64,
@@ -68,12 +68,11 @@ struct Columns {
 }
 
 impl Trace {
-    /// A trace of `samples`, the first at time zero, times never falling (of several at the same
-    /// time the last one counts). A value that is missing in a sample is the one before it (for the
-    /// first samples: the first there is); a column without any value is absent. The last sample
-    /// holds for `last_hold`, or if that is `None` as
-    /// long as the one before it (a lone sample: one second). Line numbers in errors count samples
-    /// from 1.
+    /// A trace of `samples`, the first at time zero, times non-decreasing (of several at the same
+    /// time the last one is used). A missing value is that of the sample before (for the first
+    /// samples: the first existing one); a column without any value is absent. The last sample
+    /// holds for `last_hold`, or if that is `None` as long as the one before it (a lone sample: one
+    /// second). Line numbers in errors count samples from 1.
     pub fn from_samples(
         samples: &[TraceSample],
         last_hold: Option<Duration>,
@@ -86,7 +85,7 @@ impl Trace {
         Self::from_lines(&lines, last_hold)
     }
 
-    /// Reads either format that this crate knows, told apart by the first line.
+    /// Reads either format that this crate knows, distinguished by the first line.
     pub fn detect(text: &str) -> Result<Self, TraceError> {
         let mut lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
         match lines.find(|line| !line.is_empty()) {
@@ -115,12 +114,12 @@ impl Trace {
         })
     }
 
-    /// The time after which it repeats.
+    /// The period of repetition.
     pub fn period(&self) -> Duration {
         Duration::from_nanos(self.period)
     }
 
-    /// Whether it says anything about the rate.
+    /// Whether it has rates.
     pub fn has_rate(&self) -> bool {
         match &self.data {
             Data::Samples { columns, .. } => columns.rate,
@@ -128,12 +127,12 @@ impl Trace {
         }
     }
 
-    /// Whether it says anything about the round-trip time.
+    /// Whether it has round-trip times.
     pub fn has_rtt(&self) -> bool {
         matches!(&self.data, Data::Samples { columns, .. } if columns.rtt)
     }
 
-    /// Whether it says anything about loss.
+    /// Whether it has loss shares.
     pub fn has_loss(&self) -> bool {
         matches!(&self.data, Data::Samples { columns, .. } if columns.loss)
     }
@@ -170,8 +169,8 @@ impl Trace {
         ))
     }
 
-    /// The trace with all rates times `factor` (negative and NaN count as zero; rates are cut at
-    /// 10 Tbit/s). A packet opportunity carries `factor` times as many bytes.
+    /// The trace with all rates times `factor` (negative and NaN count as zero; rates are limited
+    /// to 10 Tbit/s). A packet opportunity carries `factor` times as many bytes.
     #[must_use]
     pub fn scaled(&self, factor: f64) -> Self {
         let data = match &self.data {
@@ -199,7 +198,7 @@ impl Trace {
         }
     }
 
-    /// Whether a packet ever gets through.
+    /// Whether a packet can ever pass.
     pub(crate) fn ever_passes(&self) -> bool {
         match &self.data {
             Data::Samples { samples, .. } => samples.iter().any(|held| held.bps > 0),
@@ -371,7 +370,7 @@ fn check_lines(lines: &[(usize, TraceSample)]) -> Result<(), TraceError> {
 /// The longest round-trip time in a trace: an hour.
 const MAX_RTT: Duration = Duration::from_secs(60 * 60);
 
-/// For durations that were checked to be short enough.
+/// For durations that were checked before.
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -380,21 +379,21 @@ fn millis(duration: Duration) -> String {
     format!("{}", duration.as_secs_f64() * 1e3)
 }
 
-/// The beginning of a user's text, for an error message.
+/// The start of a user's text, for an error message.
 fn excerpt(text: &str) -> String {
     text.chars().take(40).collect()
 }
 
-/// Why a text is no trace. Lines count from 1.
+/// Why a text is not a trace. Lines count from 1.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum TraceError {
     /// There are no samples.
     #[error("the trace has no samples")]
     Empty,
-    /// Neither format begins like this.
+    /// It starts like neither format.
     #[error(
-        "'{found}' begins neither a CSV trace (t_ms,rate_kbps,rtt_ms,loss) nor a Mahimahi trace \
+        "'{found}' starts neither a CSV trace (t_ms,rate_kbps,rtt_ms,loss) nor a Mahimahi trace \
          (a whole number of milliseconds on each line)"
     )]
     UnknownFormat {
@@ -406,7 +405,7 @@ pub enum TraceError {
     Header {
         /// The line.
         line: usize,
-        /// What was there.
+        /// The header found.
         found: String,
     },
     /// A line has too many or too few fields.
@@ -414,25 +413,25 @@ pub enum TraceError {
     FieldCount {
         /// The line.
         line: usize,
-        /// How many there are.
+        /// Number of fields.
         found: usize,
     },
-    /// A value isn't what the column needs.
+    /// A value is invalid for its column.
     #[error("line {line}: {column} is '{value}', expected {expected}")]
     Field {
         /// The line.
         line: usize,
         /// The column.
         column: &'static str,
-        /// What was there.
+        /// The value found.
         value: String,
-        /// What should have been.
+        /// The expected values.
         expected: &'static str,
     },
-    /// The last sample holds for no time, or for more than a year.
-    #[error("the last sample must hold for more than no time and at most a year")]
+    /// The duration of the last sample is zero, or more than a year.
+    #[error("the last sample must hold for more than zero and at most a year")]
     LastHold,
-    /// A Mahimahi trace that would repeat without time passing.
+    /// A Mahimahi trace with a period of zero.
     #[error("the last opportunity is at 0 ms, but its time is the period after which all repeat")]
     NoPeriod,
 }

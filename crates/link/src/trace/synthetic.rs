@@ -1,11 +1,11 @@
-//! Made-up traces, for tests and demonstrations without measured data.
+//! Synthetic traces, for tests and demonstrations without measured data.
 //!
-//! Each is a chain of radio conditions from best to worst. In each step the link may move to a
-//! neighbouring condition. Within a condition the logarithm of the rate is a first-order
-//! autoregressive process, so rates are log-normal and change smoothly. The numbers are chosen to
-//! look like the order of magnitude of public measurements; they are fitted to none.
+//! Each is a chain of radio conditions from best to worst. In each step the link may change to an
+//! adjacent condition. Within a condition the logarithm of the rate is a first-order autoregressive
+//! process, so rates are log-normal and change smoothly. The numbers have the order of magnitude of
+//! public measurements; they are not fitted to any.
 //!
-//! Only basic arithmetic and the square root are used, whose results IEEE 754 fixes: a seed gives
+//! Only basic arithmetic and the square root are used, whose results IEEE 754 defines: a seed gives
 //! the same trace everywhere.
 
 use std::time::Duration;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::{Columns, Data, Held, Trace, nanos};
 use crate::random::{Purpose, Stream};
 
-/// Longer traces are cut: they would only cost memory.
+/// Limit of the length, which would only cost memory.
 const MAX_SYNTHETIC: Duration = Duration::from_secs(60 * 60);
 
 /// One radio condition.
@@ -24,7 +24,7 @@ struct Condition {
     spread: f64,
     /// Probability of leaving it, per step.
     leave: f64,
-    /// When leaving: probability of going to the better neighbour, if there are two.
+    /// When leaving: probability of changing to the better condition, if there are two.
     better: f64,
     /// Least round-trip time and random addition, ms.
     rtt: (f64, f64),
@@ -34,7 +34,7 @@ struct Condition {
 
 struct Model {
     step: Duration,
-    /// How much of the rate's deviation remains after a step, 0 to 1.
+    /// Correlation of the rate's deviation between steps, 0 to 1.
     persistence: f64,
     conditions: &'static [Condition],
 }
@@ -70,7 +70,7 @@ const LEO: Model = Model {
     conditions: &[condition(60.0, 0.3, 0.0, 0.0, (26.0, 4.0), 0.001)],
 };
 
-/// A low-orbit constellation assigns satellites anew this often.
+/// Interval at which a low-orbit constellation reassigns satellites.
 const LEO_SLOT: Duration = Duration::from_secs(15);
 
 const fn condition(
@@ -92,14 +92,14 @@ const fn condition(
 }
 
 impl Trace {
-    /// A cellular (LTE-like) downlink: 100 ms steps, about 15 Mbit/s on average and mostly
-    /// between 2 and 35 Mbit/s, fades of some seconds, now and then half a second without anything; round-trip
-    /// times of 40 to 140 ms; no loss. At most an hour; the same seed gives the same trace.
+    /// A cellular (LTE-like) downlink: 100 ms steps, about 15 Mbit/s on average and mostly between 2 and 35
+    /// Mbit/s, fades of some seconds, occasionally half a second of outage; round-trip times of 40 to 140 ms;
+    /// no loss. At most an hour; the same seed gives the same trace.
     pub fn synthetic_lte(seed: u64, duration: Duration) -> Self {
         LTE.generate(seed, duration, |_, _| {})
     }
 
-    /// A Wi-Fi network with neighbours: 20 ms steps, about 30 Mbit/s on average, short fades with
+    /// A Wi-Fi network with contention: 20 ms steps, about 30 Mbit/s on average, short fades with
     /// rates below 1 Mbit/s and heavy loss, loss of about one percent overall. At most an hour; the
     /// same seed gives the same trace.
     pub fn synthetic_wifi(seed: u64, duration: Duration) -> Self {
@@ -178,7 +178,7 @@ impl Condition {
     fn sample(&self, at: u64, deviation: f64, stream: &mut Stream) -> Held {
         // The second term keeps the mean at `mbps`.
         let log = self.spread * deviation - self.spread * self.spread / 2.0;
-        // Whole kbit/s, as in files.
+        // Integer kbit/s, as in files.
         let kbps = (self.mbps * 1e3 * exp(log)).round() as u64;
         let (least, addition) = self.rtt;
         let rtt = (least + addition * stream.unit()) * 1e6;
