@@ -457,7 +457,7 @@ fn missing_runs_are_told_and_strict_counts_claims_without_data() {
         error.contains("mine/many: 2 of 6 runs are missing (case-repeat): "),
         "{error}"
     );
-    assert!(error.contains("shard 3/3 were not there"), "{error}");
+    assert!(error.contains("shard 3/3 seems to be missing"), "{error}");
     succeeded(&run(folder.path(), ["report", "all"]));
     let strict = run(folder.path(), ["report", "all", "--strict"]);
     assert!(failed(&strict, 12).contains("1 claim without data"));

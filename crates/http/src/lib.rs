@@ -1,11 +1,11 @@
-//! HTTP over Swiftwater's transport, and beside it HTTP/1.1 and HTTP/2 over TLS.
+//! HTTP over Swiftwater's transport, and HTTP/1.1 and HTTP/2 over TLS.
 //!
 //! - [`qpack`]: field compression (RFC 9204), sans-I/O.
 //! - [`h3`]: the HTTP/3 engine (RFC 9114, 9218, 9220, 9297), sans-I/O, on a connection of
 //!   `swiftwater-quic`.
-//! - [`web`]: what servers do whatever the version: files, reverse proxy, logs, metrics, as tower
+//! - [`web`]: version-independent server parts: files, reverse proxy, logs, metrics, as tower
 //!   services and layers.
-//! - [`client`]: requests over whichever version is best, on connections that it keeps.
+//! - [`client`]: requests over the best available version, with a connection pool.
 //! - [`tcp`]: HTTP/1.1 and HTTP/2 over TLS and TCP, through hyper; [`udp`]: HTTP/3 on real connections.
 
 #![forbid(unsafe_code)]

@@ -67,8 +67,8 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Random delay on top of the propagation delay, drawn anew for each packet. It's never negative:
-/// the propagation delay stays the minimum.
+/// Random delay on top of the propagation delay, drawn for each packet. It's never negative: the
+/// propagation delay stays the minimum.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Jitter {
     /// None.

@@ -242,7 +242,7 @@ impl Network {
         host.core.endpoint.set_server_config(server);
     }
 
-    /// The host crashes and comes back at once: its connections are lost without CONNECTION_CLOSE,
+    /// The host crashes and restarts at once: its connections are lost without CONNECTION_CLOSE,
     /// its endpoint has the same configuration and keys.
     pub fn restart(&mut self, host: HostId) {
         let state = &mut self.hosts[host.0 as usize];

@@ -6,7 +6,7 @@
 //!   side.
 //! - `files`: files read from and written to disk. Each preset is a separate network ([`presets`]);
 //!   all run at the same time, so that the whole takes as long as the slowest.
-//! - [`web`]: a page and calls of an API over HTTP/3, beside HTTP/2 over the kernel's TCP.
+//! - [`web`]: a page and calls of an API over HTTP/3, compared with HTTP/2 over the kernel's TCP.
 
 pub mod draws;
 pub mod files;
@@ -98,7 +98,7 @@ Examples:
 A short video and a random file cross each emulated network over real UDP sockets on this machine and
 are verified by SHA-256. The networks run at the same time; it takes about half a minute.")]
     Files(Box<FilesArgs>),
-    /// A web page and calls of an API over HTTP/3, beside HTTP/2 over the kernel's TCP
+    /// A web page and calls of an API over HTTP/3, compared with HTTP/2 over the kernel's TCP
     #[command(after_help = "\
 Examples:
   swiftwater demo web

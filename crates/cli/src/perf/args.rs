@@ -40,9 +40,9 @@ Examples:
   swiftwater perf server --workers 0
 
 HTTP/3 is answered on the same UDP port, HTTP/2 and HTTP/1.1 on the TCP port of that number: /bytes/N
-gives N bytes; the content of a POST is counted and thrown away.
+gives N bytes; the content of a POST is counted and discarded.
 
-Protocol \"perf\": ALPN \"perf\". On each stream the client opens it sends the number of bytes it wants (8
+Protocol \"perf\": ALPN \"perf\". On each stream the client opens it sends the number of requested bytes (8
 bytes, big-endian), then any number of bytes, then the end; the server answers with that many bytes.")]
 pub struct PerfServerArgs {
     /// Address and UDP port to listen on

@@ -187,8 +187,7 @@ pub struct Basics {
     )]
     pub ack_frequency: Option<u64>,
 
-    /// Log every connection to a file of its own in this directory (qlog, .sqlog); created if
-    /// missing
+    /// Log every connection to a separate file in this directory (qlog, .sqlog); created if missing
     #[arg(
         long,
         global = true,

@@ -37,7 +37,7 @@ pub(super) enum Link {
 }
 
 impl Link {
-    /// The request is already on its way as early data (0-RTT).
+    /// The request was already sent as early data (0-RTT).
     pub(super) fn is_early(&self) -> bool {
         matches!(self, Self::Http3(_, Some(_)))
     }

@@ -67,8 +67,8 @@ impl HttpClient {
     /// [`Measurements`].
     ///
     /// A request is sent again only if none of its content was read and it was certainly not processed; or if its method is
-    /// idempotent and a reused connection turns out to be gone (RFC 9110, section 9.2.2). Redirects, cookies and content
-    /// codings are left to layers above.
+    /// idempotent and a reused connection was lost (RFC 9110, section 9.2.2). Redirects, cookies and content codings are
+    /// left to layers above.
     pub async fn send<B>(&self, request: Request<B>) -> Result<Response<ClientBody>, Error>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,

@@ -1,7 +1,7 @@
-//! Frames of HTTP/3 (RFC 9114, section 7; RFC 9218, section 7.2): types, headers, and a parser that
-//! takes a stream's bytes in any pieces and keeps no payload.
+//! Frames of HTTP/3 (RFC 9114, section 7; RFC 9218, section 7.2): types, headers, and an
+//! incremental parser that stores no payload.
 //!
-//! Which frame may be where is not decided here.
+//! Which frames are permitted where is decided elsewhere.
 
 use super::stream_type::{PartialInt, put_int};
 
@@ -12,25 +12,26 @@ pub enum FrameType {
     Data,
     /// 0x01: a field section.
     Headers,
-    /// 0x03: a push is not wanted.
+    /// 0x03: cancels a push.
     CancelPush,
-    /// 0x04: the sender's settings.
+    /// 0x04: SETTINGS.
     Settings,
     /// 0x05: announces a push.
     PushPromise,
-    /// 0x07: no more requests.
+    /// 0x07: GOAWAY.
     GoAway,
-    /// 0x0d: how many pushes are permitted.
+    /// 0x0d: MAX_PUSH_ID.
     MaxPushId,
     /// 0xf0700: a request's priority (RFC 9218).
     PriorityUpdateRequest,
     /// 0xf0701: a push's priority (RFC 9218).
     PriorityUpdatePush,
-    /// 0x41: not a frame, but what a bidirectional stream of a WebTransport session begins with.
+    /// 0x41: not a frame, but the signal value at the start of a bidirectional stream of a
+    /// WebTransport session.
     WebTransportStream,
     /// 0x02, 0x06, 0x08, 0x09: frames of HTTP/2 that HTTP/3 forbids (RFC 9114, section 7.2.8).
     Http2(u64),
-    /// Any other, to be ignored.
+    /// Any other, which is ignored.
     Unknown(u64),
 }
 
@@ -77,7 +78,7 @@ pub fn put_header(out: &mut Vec<u8>, frame_type: FrameType, len: u64) {
     put_int(out, len);
 }
 
-/// Appends a whole frame.
+/// Appends a complete frame.
 pub fn put_frame(out: &mut Vec<u8>, frame_type: FrameType, payload: &[u8]) {
     put_header(out, frame_type, payload.len() as u64);
     out.extend_from_slice(payload);
@@ -90,10 +91,10 @@ pub fn put_int_frame(out: &mut Vec<u8>, frame_type: FrameType, n: u64) {
     put_frame(out, frame_type, &payload);
 }
 
-/// What the parser found next in a stream.
+/// Next token of the parser.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Token<'a> {
-    /// A frame begins; its payload is `len` bytes long.
+    /// Start of a frame whose payload is `len` bytes long.
     Begin {
         /// Its type.
         frame_type: FrameType,
@@ -106,7 +107,7 @@ pub enum Token<'a> {
     End,
 }
 
-/// Where the parser is.
+/// State of the parser.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Type,
@@ -114,8 +115,7 @@ enum Place {
     Payload(u64),
 }
 
-/// Takes a stream apart into frames, whatever the pieces in which it comes. Holds at most one
-/// incomplete integer.
+/// Incremental parser that splits a stream into frames. Holds at most one incomplete integer.
 #[derive(Clone, Copy, Debug)]
 pub struct FrameParser {
     place: Place,
@@ -132,8 +132,8 @@ impl Default for FrameParser {
 }
 
 impl FrameParser {
-    /// The next token, whose bytes are taken off `data`; `None` if it takes more bytes. `End` takes
-    /// none, so call until `None`.
+    /// The next token, whose bytes are consumed from `data`; `None` if it needs more bytes. `End`
+    /// consumes none, so call until `None`.
     pub fn next<'a>(&mut self, data: &mut &'a [u8]) -> Option<Token<'a>> {
         if matches!(self.place, Place::Type) {
             self.place = Place::Length(self.int.take(data)?);

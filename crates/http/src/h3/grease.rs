@@ -1,7 +1,7 @@
 //! Reserved values, `0x1f * N + 0x21`, that every peer must ignore (RFC 9114, sections 6.2.3, 7.2.4.1
 //! and 7.2.8).
 
-/// Reserved values drawn from a seed.
+/// Generator of reserved values from a seed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grease {
     seed: u64,

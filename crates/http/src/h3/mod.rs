@@ -1,11 +1,11 @@
 //! HTTP/3 (RFC 9114), sans-I/O: frames, messages and the engine that runs on a QUIC connection.
 //!
-//! [`Connection`] is one end's HTTP/3 on one [`swiftwater_quic::Connection`]. It holds no socket, clock
-//! or task: a driver shows it the transport's events and hands its own on to the application.
+//! [`Connection`] is one end of HTTP/3 on one [`swiftwater_quic::Connection`]. It has no socket, clock
+//! or task: a driver passes the transport's events to it and its own events to the application.
 //!
-//! Also here: priorities (RFC 9218), extended CONNECT (RFC 9220), HTTP datagrams and capsules (RFC
-//! 9297), and which streams belong to which WebTransport session. Server push is refused as the RFC
-//! says. Not here: what a server answers, and anything asynchronous.
+//! It also implements priorities (RFC 9218), extended CONNECT (RFC 9220), HTTP datagrams and
+//! capsules (RFC 9297), and the association of streams with WebTransport sessions. Server push is
+//! refused as the RFC permits. Not included: services, and asynchronous interfaces.
 
 mod budget;
 pub mod capsule;

@@ -1,8 +1,8 @@
 //! Priorities of requests (RFC 9218): the Priority field, which is a dictionary of structured fields
 //! (RFC 9651, section 3.2), and the PRIORITY_UPDATE frame.
 //!
-//! Only `u` and `i` have a meaning, so only integers and booleans are read; members of other names
-//! and types are stepped over.
+//! Only the parameters `u` and `i` are defined, so only integers and booleans are parsed; other
+//! members are skipped.
 
 use http::HeaderMap;
 use swiftwater_wire::Reader;
@@ -12,12 +12,12 @@ use super::error::Fault;
 use super::frame::{FrameType, put_frame};
 use super::stream_type::put_int;
 
-/// How urgent a response is (RFC 9218, section 4).
+/// Priority of a response (RFC 9218, section 4).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Priority {
     /// 0 (first) to 7 (last); default 3.
     pub urgency: u8,
-    /// True if the response can be used as it comes; default false.
+    /// True if the response can be processed incrementally; default false.
     pub incremental: bool,
 }
 
@@ -34,7 +34,7 @@ impl Priority {
     /// The least urgent level.
     pub const MAX_URGENCY: u8 = 7;
 
-    /// The priority of a Priority field's value; what is missing or can't be read has its default
+    /// The priority of a Priority field's value; missing or invalid parameters have their defaults
     /// (RFC 9218, section 4).
     pub fn parse(value: &[u8]) -> Self {
         let mut priority = Self::default();
@@ -54,8 +54,8 @@ impl Priority {
         priority
     }
 
-    /// The priority that a message's Priority field asks for; `None` if it has none. Several lines
-    /// are one list (RFC 9651, section 3.2).
+    /// The priority in a message's Priority field; `None` without one. Several lines are one list
+    /// (RFC 9651, section 3.2).
     pub fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let lines: Vec<_> = headers
             .get_all("priority")
@@ -78,14 +78,14 @@ impl Priority {
         members.join(", ")
     }
 
-    /// In the transport's terms.
+    /// The transport's representation.
     pub(crate) const fn for_transport(self) -> swiftwater_quic::Priority {
         swiftwater_quic::Priority::new(self.urgency, self.incremental)
     }
 }
 
 /// The members of a dictionary: key, and value without parameters. Commas and semicolons within
-/// strings and inner lists separate nothing.
+/// strings and inner lists are not separators.
 fn members(mut rest: &[u8]) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -101,7 +101,7 @@ fn members(mut rest: &[u8]) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
     })
 }
 
-/// Where `wanted` first is outside of strings and inner lists, or the length.
+/// The first position of `wanted` outside of strings and inner lists, or the length.
 fn outside(bytes: &[u8], wanted: u8) -> usize {
     let (mut quoted, mut escaped, mut depth) = (false, false, 0_usize);
     for (at, &byte) in bytes.iter().enumerate() {
@@ -129,7 +129,7 @@ pub(crate) fn put_update(out: &mut Vec<u8>, id: u64, priority: Priority) {
     put_frame(out, FrameType::PriorityUpdateRequest, &payload);
 }
 
-/// The payload of a PRIORITY_UPDATE frame: which request or push, and its priority.
+/// The payload of a PRIORITY_UPDATE frame: request or push, and its priority.
 pub(crate) fn parse_update(payload: &[u8]) -> Result<(u64, Priority), Fault> {
     let mut reader = Reader::new(payload);
     let id = reader

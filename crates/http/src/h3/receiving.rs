@@ -1,8 +1,8 @@
-//! The receiving half of a request stream: which frames may come when (RFC 9114, sections 4.1, 4.4
-//! and 7.1), how much content (section 4.1.2), and where a message is.
+//! The receiving half of a request stream: the permitted order of frames (RFC 9114, sections 4.1,
+//! 4.4 and 7.1), the length of content (section 4.1.2), and the state of a message.
 //!
-//! Takes bytes from the transport only when asked for more, so that the transport's flow control
-//! holds back a peer whose content nobody reads. Field sections are handed out as they came.
+//! Reads bytes from the transport only on demand, so that the transport's flow control limits a
+//! peer whose content is not read. Field sections are returned in encoded form.
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
@@ -14,31 +14,31 @@ use super::error::{BodyError, Fault};
 use super::frame::{FrameParser, FrameType, Token};
 use super::limits::Limits;
 
-/// Where a message is.
+/// State of a message.
 #[derive(Debug)]
 pub(crate) enum Progress {
-    /// Its head has not come yet, or only informational ones.
+    /// Its head was not received yet, or only informational ones.
     Head,
-    /// Its head waits for the QPACK table.
+    /// Its head is blocked on the QPACK table.
     HeadBlocked,
-    /// Content may come, and trailers.
+    /// Content or trailers may follow.
     Content,
-    /// The trailers wait for the QPACK table.
+    /// The trailers are blocked on the QPACK table.
     TrailersBlocked,
-    /// The trailers are here and not read yet.
+    /// The trailers were received and not read yet.
     Trailers(HeaderMap),
-    /// Only the end may come.
+    /// Only the end may follow.
     AfterTrailers,
-    /// Nothing more is read: all was, or it is not wanted.
+    /// Nothing more is read: the message is complete, or was stopped.
     Over,
 }
 
-/// What the next bytes bring.
+/// Result of reading.
 #[derive(Debug)]
 pub(crate) enum Pulled {
-    /// Nothing yet; the transport tells when there is something.
+    /// No data yet; the transport reports when there are.
     Blocked,
-    /// A whole field section, as it was sent.
+    /// A complete field section, encoded.
     Section(Bytes),
     /// A field section larger than the limit; the rest of the stream is unread.
     SectionTooLarge,
@@ -50,7 +50,7 @@ pub(crate) enum Pulled {
     End,
 }
 
-/// What a half receives.
+/// Kind of message that a half receives.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Receives {
     Request,
@@ -58,7 +58,7 @@ pub(crate) enum Receives {
     Response(Method),
 }
 
-/// What happens with the payload of the frame at hand.
+/// Use of the payload of the current frame.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Use {
     Content,
@@ -70,18 +70,18 @@ enum Use {
 pub(crate) struct Receiving {
     pub(crate) progress: Progress,
     pub(crate) receives: Receives,
-    /// CONNECT succeeded: only DATA frames may come (RFC 9114, section 4.4).
+    /// CONNECT succeeded: only DATA frames are permitted (RFC 9114, section 4.4).
     pub(crate) is_tunnel: bool,
-    /// The stream may begin with the signal of a WebTransport session.
+    /// The stream may start with the signal value of a WebTransport session.
     sessions: bool,
     parser: FrameParser,
     payload: Use,
-    /// Of a field section, what has come.
+    /// The received part of a field section.
     section: Vec<u8>,
-    /// Content that the message says it has.
+    /// Content length declared by the message.
     declared: Option<u64>,
     received: u64,
-    /// Something was read.
+    /// Data were read.
     begun: bool,
 }
 
@@ -101,7 +101,7 @@ impl Receiving {
         }
     }
 
-    /// The final head came; `declared` bytes of content follow, if it says so.
+    /// The final head was received; `declared` is its Content-Length, if present.
     pub(crate) fn begin_content(&mut self, declared: Option<u64>) {
         self.progress = Progress::Content;
         self.declared = declared;
@@ -111,17 +111,17 @@ impl Receiving {
         matches!(self.progress, Progress::Over)
     }
 
-    /// True while the trailers wait for the QPACK table.
+    /// True while the trailers are blocked on the QPACK table.
     pub(crate) fn awaits_trailers(&self) -> bool {
         matches!(self.progress, Progress::TrailersBlocked)
     }
 
-    /// True while a field section may still come that refers to the QPACK table.
+    /// True while a field section that refers to the QPACK table may follow.
     pub(crate) fn may_hold_section(&self) -> bool {
         !matches!(self.progress, Progress::AfterTrailers | Progress::Over)
     }
 
-    /// Takes the next part of the message off the transport.
+    /// Reads the next part of the message from the transport.
     pub(crate) fn pull(
         &mut self,
         quic: &mut Connection,
@@ -147,7 +147,7 @@ impl Receiving {
         }
     }
 
-    /// True if the stream is known to end here; nothing but the end is taken off the transport.
+    /// True if the stream is known to end here; only the end is read from the transport.
     pub(crate) fn try_end(
         &mut self,
         quic: &mut Connection,
@@ -159,7 +159,7 @@ impl Receiving {
         }
     }
 
-    /// Takes bytes off `data` until they bring something.
+    /// Consumes bytes of `data` up to the next result.
     fn take(&mut self, data: &mut &[u8], limits: &Limits) -> Result<Option<Pulled>, Fault> {
         while let Some(token) = self.parser.next(data) {
             match token {
@@ -200,12 +200,13 @@ impl Receiving {
             .declared
             .is_some_and(|declared| self.received > declared)
         {
-            return Err(Fault::malformed("more content than content-length says"));
+            return Err(Fault::malformed("more content than content-length"));
         }
         Ok(Pulled::Content(Bytes::copy_from_slice(payload)))
     }
 
-    /// What a frame of this type is for at this point, if it may be here (RFC 9114, section 7).
+    /// The use of a frame of this type in the present state, if it is permitted (RFC 9114, section
+    /// 7).
     fn permit(&self, frame_type: FrameType) -> Result<Use, Fault> {
         let unexpected = |reason| Err(Fault::connection(Code::FRAME_UNEXPECTED, reason));
         match (frame_type, &self.progress) {
@@ -217,19 +218,19 @@ impl Receiving {
             }
             (FrameType::Headers, Progress::Head | Progress::Content) => Ok(Use::Section),
             (FrameType::Headers, _) => unexpected("HEADERS after trailers"),
-            // We permit no pushes (RFC 9114, section 7.2.5).
+            // This end permits no pushes (RFC 9114, section 7.2.5).
             (FrameType::PushPromise, _) if self.receives != Receives::Request => Err(
                 Fault::connection(Code::ID_ERROR, "PUSH_PROMISE although no push is permitted"),
             ),
             (FrameType::Unknown(_) | FrameType::WebTransportStream, _) => Ok(Use::Nothing),
             (FrameType::Http2(_), _) => unexpected("a frame of HTTP/2"),
-            _ => unexpected("a frame that request streams don't have"),
+            _ => unexpected("a frame that is not permitted on a request stream"),
         }
     }
 
-    /// The stream ended cleanly.
+    /// The stream was finished.
     fn end(&mut self) -> Result<Pulled, Fault> {
-        // The end of a frame takes no bytes, so it may not have been told yet.
+        // The end of a frame has no bytes, so it may not have been returned yet.
         while self.parser.next(&mut &[][..]).is_some() {}
         let progress = std::mem::replace(&mut self.progress, Progress::Over);
         if !self.parser.is_between_frames() {
@@ -248,7 +249,7 @@ impl Receiving {
                 .declared
                 .is_some_and(|declared| declared != self.received) =>
             {
-                Err(Fault::malformed("less content than content-length says"))
+                Err(Fault::malformed("less content than content-length"))
             }
             _ => Ok(Pulled::End),
         }

@@ -1,8 +1,8 @@
-//! The sending half of a request stream: the order of its frames (RFC 9114, section 4.1), and what
-//! waits until the transport takes it.
+//! The sending half of a request stream: the order of its frames (RFC 9114, section 4.1), and data
+//! that the transport has not accepted yet.
 //!
-//! A frame whose header was written is kept here until all of it was taken, so that a blocked
-//! transport never leaves a frame half written. At most one DATA frame waits.
+//! A frame whose header was written is buffered here until the transport has accepted all of it, so
+//! that frames are never incomplete. At most one DATA frame is buffered.
 
 use std::collections::VecDeque;
 
@@ -13,18 +13,17 @@ use swiftwater_units::StreamId;
 use super::error::SendError;
 use super::frame::{FrameType, put_header};
 
-/// Content in one DATA frame, at most, bytes.
+/// Most content in one DATA frame, bytes.
 const MAX_CONTENT: usize = 64 * 1024;
 
-/// Content in one DATA frame, at least, unless there is no more: what may wait here beyond what the
-/// transport takes.
+/// Least content in one DATA frame, unless there is no more: the most that is buffered beyond what
+/// the transport accepts.
 const MIN_CONTENT: usize = 1024;
 
-/// Room that the header of a DATA frame takes (RFC 9114, section 7.1): one byte, and four of the
-/// length.
+/// Size of the header of a DATA frame (RFC 9114, section 7.1): one byte, and four of the length.
 const HEADER_LEN: usize = 5;
 
-/// Where our message is.
+/// State of this end's message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Stage {
     /// Nothing was sent, or only informational responses.
@@ -32,11 +31,11 @@ enum Stage {
     Content,
     /// Only the end may follow.
     Trailers,
-    /// Everything was written; the end follows as soon as the transport has taken it.
+    /// Everything was written; the end follows as soon as the transport has accepted it.
     Ending,
-    /// The transport has it all, the end included.
+    /// The transport has accepted everything, including the end.
     Ended,
-    /// Nothing is left to be done: the peer has it all, or it was given up.
+    /// Complete: the peer has acknowledged everything, or the stream was reset.
     Over,
 }
 
@@ -44,7 +43,7 @@ enum Stage {
 pub(crate) struct Sending {
     stage: Stage,
     waiting: VecDeque<Bytes>,
-    /// A write had to wait, and its writer is to hear when there is room.
+    /// A write was blocked, and an event is due when there is space.
     wants_room: bool,
 }
 
@@ -57,17 +56,17 @@ impl Sending {
         }
     }
 
-    /// True once nothing is left to be done.
+    /// True once complete.
     pub(crate) fn is_over(&self) -> bool {
         self.stage == Stage::Over
     }
 
-    /// True once our message is complete, or was given up.
+    /// True once the message was finished or reset.
     pub(crate) fn is_complete(&self) -> bool {
         matches!(self.stage, Stage::Ending | Stage::Ended | Stage::Over)
     }
 
-    /// What waits is given up.
+    /// Discards buffered data.
     pub(crate) fn give_up(&mut self) {
         self.stage = Stage::Over;
         self.waiting.clear();
@@ -82,12 +81,12 @@ impl Sending {
         }
     }
 
-    /// Fails if no head may be sent now.
+    /// Fails if no head may be sent in this state.
     pub(crate) fn expect_head(&self) -> Result<(), SendError> {
         self.expect(Stage::Head)
     }
 
-    /// Fails if no content may be sent now.
+    /// Fails if no content may be sent in this state.
     pub(crate) fn expect_content(&self) -> Result<(), SendError> {
         self.expect(Stage::Content)
     }
@@ -133,8 +132,8 @@ impl Sending {
         Ok(())
     }
 
-    /// Takes content off `data` and returns how many bytes; less than all means that the transport is
-    /// full.
+    /// Consumes content from `data` and returns how many bytes; less than all means that the
+    /// transport's buffer is full.
     pub(crate) fn content(
         &mut self,
         quic: &mut Connection,
@@ -169,7 +168,7 @@ impl Sending {
         Ok(taken)
     }
 
-    /// True if some content would be taken now; otherwise it is told when there is room.
+    /// True if some content would be accepted now; otherwise an event reports when there is space.
     pub(crate) fn has_room(
         &mut self,
         quic: &mut Connection,
@@ -182,13 +181,13 @@ impl Sending {
         }
         self.wants_room = true;
         if is_free {
-            // Nothing is taken, and the transport notes who waits.
+            // Writes nothing, but registers for the transport's event.
             quic.send_stream(id).write(&[0])?;
         }
         Ok(false)
     }
 
-    /// Ends the message after what was sent.
+    /// Finishes the message after the data written so far.
     pub(crate) fn end(&mut self, quic: &mut Connection, id: StreamId) -> Result<(), SendError> {
         match self.stage {
             Stage::Head => return Err(SendError::OutOfOrder),
@@ -199,7 +198,7 @@ impl Sending {
         Ok(())
     }
 
-    /// Gives the transport what waits; true if nothing waits any more.
+    /// Writes buffered data to the transport; true if none is left.
     pub(crate) fn flush(
         &mut self,
         quic: &mut Connection,
@@ -219,7 +218,7 @@ impl Sending {
         Ok(true)
     }
 
-    /// True once if a writer waited for room and there is some.
+    /// True once if a writer was blocked and there is space now.
     pub(crate) fn take_wish(&mut self) -> bool {
         self.waiting.is_empty() && std::mem::take(&mut self.wants_room)
     }

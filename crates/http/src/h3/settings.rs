@@ -1,5 +1,5 @@
 //! SETTINGS (RFC 9114, section 7.2.4; RFC 9204, section 5; RFC 9220, section 3; RFC 9297, section
-//! 2.1.1): what an end tells of itself, once.
+//! 2.1.1): the settings of an endpoint, sent once.
 
 use swiftwater_wire::Reader;
 
@@ -22,12 +22,12 @@ const WEBTRANSPORT_MAX_SESSIONS: u64 = 0xc671_706a;
 /// of sessions.
 const WT_MAX_SESSIONS: u64 = 0x14e9_cd29;
 
-/// An end's settings. The default is what counts before SETTINGS came (RFC 9114, section 7.2.4.1).
+/// An end's settings. The default applies before SETTINGS are received (RFC 9114, section 7.2.4.1).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Settings {
-    /// Largest dynamic table that its QPACK decoder keeps, bytes; 0 for none.
+    /// Largest dynamic table of its QPACK decoder, bytes; 0 for none.
     pub qpack_max_table_capacity: u64,
-    /// Field sections that may wait for its decoder's table at once.
+    /// Streams that may be blocked on its decoder's table at once.
     pub qpack_blocked_streams: u64,
     /// Largest field section that it accepts (RFC 9114, section 4.2.2); `None` for no stated limit.
     pub max_field_section_size: Option<u64>,
@@ -35,14 +35,14 @@ pub struct Settings {
     pub enable_connect_protocol: bool,
     /// HTTP datagrams are understood (RFC 9297).
     pub h3_datagram: bool,
-    /// WebTransport sessions that it takes at once; 0 for none. 1 if only the older setting, which
-    /// has no number, was sent.
+    /// Concurrent WebTransport sessions that it accepts; 0 for none. 1 if only the older setting
+    /// without a number was sent.
     pub webtransport_sessions: u64,
 }
 
 impl Settings {
-    /// The payload of the SETTINGS frame, without what has its default value; also the form in which
-    /// an application may keep them for early data (RFC 9114, section 7.2.4.2).
+    /// The payload of the SETTINGS frame, without default values; also the form in which an
+    /// application may store them for early data (RFC 9114, section 7.2.4.2).
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let mut put = |id, value| {
@@ -56,7 +56,7 @@ impl Settings {
         put(ENABLE_CONNECT_PROTOCOL, self.enable_connect_protocol.into());
         put(H3_DATAGRAM, self.h3_datagram.into());
         if self.webtransport_sessions > 0 {
-            // Browsers of the drafts' time ask for the older numbers too.
+            // Browsers of the time of the drafts require the older identifiers too.
             put(H3_DATAGRAM_DRAFT04, self.h3_datagram.into());
             put(ENABLE_WEBTRANSPORT, 1);
             put(WEBTRANSPORT_MAX_SESSIONS, self.webtransport_sessions);
@@ -70,7 +70,7 @@ impl Settings {
         out
     }
 
-    /// The settings of [`Settings::to_bytes`]; `None` if these bytes are none.
+    /// The settings of [`Settings::to_bytes`]; `None` if the bytes are malformed.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Self::parse(bytes).ok()
     }
@@ -89,7 +89,7 @@ impl Settings {
         }
         seen.sort_unstable();
         if seen.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(error("the same setting twice"));
+            return Err(error("a repeated setting"));
         }
         Ok(settings)
     }
@@ -108,7 +108,7 @@ impl Settings {
             WEBTRANSPORT_MAX_SESSIONS | WT_MAX_SESSIONS => {
                 self.webtransport_sessions = self.webtransport_sessions.max(value);
             }
-            // Settings of HTTP/2 that have no meaning here (RFC 9114, section 7.2.4.1).
+            // Settings of HTTP/2 that are not defined for HTTP/3 (RFC 9114, section 7.2.4.1).
             0x00 | 0x02..=0x05 => return Err(error("a setting of HTTP/2")),
             _ => {}
         }
@@ -147,7 +147,7 @@ fn flag(value: u64) -> Result<bool, Fault> {
     match value {
         0 => Ok(false),
         1 => Ok(true),
-        _ => Err(error("a switch that is neither 0 nor 1")),
+        _ => Err(error("a boolean setting that is neither 0 nor 1")),
     }
 }
 

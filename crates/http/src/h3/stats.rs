@@ -1,6 +1,6 @@
 //! Counters of one connection.
 
-/// What an HTTP/3 connection has done so far.
+/// Counters of an HTTP/3 connection.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -8,13 +8,13 @@ pub struct Stats {
     pub requests: u64,
     /// Final responses received or sent.
     pub responses: u64,
-    /// Requests that ended in a reset of either end.
+    /// Requests that ended by a reset of either end.
     pub requests_reset: u64,
     /// Requests that this server refused without processing them.
     pub requests_rejected: u64,
     /// Messages that were malformed (RFC 9114, section 4.1.2).
     pub malformed: u64,
-    /// Field sections larger than our limits.
+    /// Field sections larger than the limits of this end.
     pub sections_too_large: u64,
     /// Bytes of content received.
     pub content_received: u64,
@@ -22,13 +22,13 @@ pub struct Stats {
     pub content_sent: u64,
     /// Field sections received.
     pub sections_received: u64,
-    /// Field sections that waited for the QPACK table.
+    /// Field sections that were blocked on the QPACK table.
     pub sections_blocked: u64,
     /// HTTP datagrams received.
     pub datagrams_received: u64,
     /// HTTP datagrams accepted for sending.
     pub datagrams_sent: u64,
-    /// HTTP datagrams received for no request of ours.
+    /// HTTP datagrams received for unknown requests.
     pub datagrams_dropped: u64,
     /// Streams of unknown type that the peer opened.
     pub unknown_streams: u64,

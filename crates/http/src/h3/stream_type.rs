@@ -1,14 +1,14 @@
 //! Types of unidirectional streams (RFC 9114, section 6.2; RFC 9204, section 4.2), and the
-//! incremental reading of the integers with which streams begin.
+//! incremental parser of the integers at the start of streams.
 
 use swiftwater_wire::Reader;
 
-/// The type with which a unidirectional stream begins.
+/// The type at the start of a unidirectional stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum StreamType {
-    /// 0x00: SETTINGS, GOAWAY and the like; one in each direction.
+    /// 0x00: control stream; one in each direction.
     Control,
-    /// 0x01: a pushed response; only servers send them.
+    /// 0x01: push stream; only servers send them.
     Push,
     /// 0x02: instructions of the QPACK encoder; at most one in each direction.
     QpackEncoder,
@@ -16,7 +16,7 @@ pub enum StreamType {
     QpackDecoder,
     /// 0x54: a stream of a WebTransport session (draft-ietf-webtrans-http3, section 4.2).
     WebTransport,
-    /// Any other, to be ignored.
+    /// Any other, which is ignored.
     Unknown(u64),
 }
 
@@ -54,8 +54,8 @@ pub(crate) struct PartialInt {
 }
 
 impl PartialInt {
-    /// Takes what it needs off `data`; the value once it is complete, after which it is ready for
-    /// the next one.
+    /// Consumes bytes of `data`; returns the value once it is complete, and is then ready for the
+    /// next one.
     pub(crate) fn take(&mut self, data: &mut &[u8]) -> Option<u64> {
         while let Some((&byte, rest)) = data.split_first() {
             *data = rest;
@@ -69,13 +69,13 @@ impl PartialInt {
         None
     }
 
-    /// True if a part of an integer was taken.
+    /// True if a part of an integer was read.
     pub(crate) fn is_partial(&self) -> bool {
         self.len > 0
     }
 }
 
-/// Appends a variable-length integer; values beyond 62 bits are cut to the largest.
+/// Appends a variable-length integer; values beyond 62 bits are clamped.
 pub(crate) fn put_int(out: &mut Vec<u8>, n: u64) {
     let n = swiftwater_wire::VarInt::saturating(n);
     let bytes = n.get().to_be_bytes();

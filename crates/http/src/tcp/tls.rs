@@ -17,8 +17,9 @@ pub const ALPN_HTTP11: &[u8] = b"http/1.1";
 /// The oldest accepted version of TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MinTls {
-    /// TLS 1.2 (RFC 5246) beside TLS 1.3, with suites that have forward secrecy and authenticate what
-    /// they encrypt, as HTTP/2 requires (RFC 9113, section 9.2.2). No other suites are offered.
+    /// TLS 1.2 (RFC 5246) in addition to TLS 1.3, with suites that have forward secrecy and
+    /// authenticate what they encrypt, as HTTP/2 requires (RFC 9113, section 9.2.2). No other suites
+    /// are offered.
     Tls12,
     /// TLS 1.3 (RFC 8446) alone.
     #[default]

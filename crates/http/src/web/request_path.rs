@@ -45,7 +45,7 @@ struct Segment<'a> {
 
 impl<'a> RequestPath<'a> {
     /// Decodes the path of a request target. Empty segments and `.` are dropped, so that `//a/./b` means
-    /// `/a/b`. A `%` without two hexadecimal digits stands for itself.
+    /// `/a/b`. A `%` without two hexadecimal digits is kept as it is.
     pub fn parse(path: &'a str) -> Result<Self, RequestPathError> {
         let rest = path.strip_prefix('/');
         let mut rest = rest.ok_or(RequestPathError::NotAbsolute)?;

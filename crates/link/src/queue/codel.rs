@@ -268,8 +268,8 @@ mod tests {
             "below the target"
         );
         assert!(!codel.state().0);
-        // Above again from 502 ms on: after one interval it goes on with 7 - 1 = 6, and so
-        // 100 / sqrt(6) = 40.8 ms to the next.
+        // Above again from 502 ms on: after one interval it continues with 7 - 1 = 6, and so 100 /
+        // sqrt(6) = 40.8 ms to the next.
         assert_eq!(congested(&mut codel, 502..=660), [602, 643]);
         // Long after that it starts from one.
         let mut codel = CoDel::new(&CoDelConfig::default());

@@ -39,7 +39,7 @@ pub(super) async fn run(args: GetArgs, verbose: bool) -> Result<(), Failure> {
     let mut tasks = JoinSet::new();
     for (nth, wave) in waves(items, &args, prints).into_iter().enumerate() {
         if nth > 0 && !prints {
-            // The next wave is there for connections of its own.
+            // Close the connections before the next wave opens its own.
             clients.http.close_idle();
         }
         for item in wave {

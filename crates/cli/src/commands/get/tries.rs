@@ -33,7 +33,7 @@ pub(super) enum Trouble {
     Unanswered(Failure),
     /// The content was incomplete.
     Broken(Failure),
-    /// The server is temporarily unavailable; when it asks for a repetition.
+    /// The server is temporarily unavailable; with its Retry-After, if any.
     Busy(Failure, Option<Duration>),
     /// A repetition would not help.
     Final(Failure),

@@ -49,11 +49,11 @@ use super::stats::Stats;
 ///
 /// # Contract
 ///
-/// The driver shows every event of the QUIC connection to [`Connection::on_event`], in order, and
+/// The driver passes every event of the QUIC connection to [`Connection::on_event`], in order, and
 /// calls [`Connection::on_timeout`] when [`Connection::timeout`] is reached. After each of these and
-/// after each call of the application it drains [`Connection::poll_event`], then does what the QUIC
-/// connection needs after a change. Events are edge-triggered: `Readable` and `Writable` follow a
-/// read or write that had to wait.
+/// after each call of the application it drains [`Connection::poll_event`], then drives the QUIC
+/// connection. Events are edge-triggered: `Readable` and `Writable` follow a read or write that was
+/// blocked.
 ///
 /// A request takes memory until the peer's message was read to its end or stopped, and this end's
 /// was acknowledged, reset or stopped.

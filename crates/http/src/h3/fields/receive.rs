@@ -1,4 +1,4 @@
-//! Field lines of a peer: the checks that requests, responses and trailers share.
+//! Validation of received field lines, common to requests, responses and trailers.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
@@ -19,14 +19,14 @@ pub(super) fn is_connection_specific(name: &HeaderName) -> bool {
     CONNECTION_SPECIFIC.contains(&name.as_str())
 }
 
-/// Fields for which room is made at once; more make it as they come.
+/// Fields for which capacity is reserved; more are added as needed.
 const MANY: usize = 64;
 
-/// The field lines of one section as they are taken over.
+/// The field lines of one section under construction.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     pub(super) headers: HeaderMap,
-    /// Cookies that came in several lines (RFC 9114, section 4.2.1).
+    /// Cookies received in several lines (RFC 9114, section 4.2.1).
     cookies: Vec<u8>,
 }
 
@@ -38,10 +38,10 @@ impl Lines {
         }
     }
 
-    /// Takes a line that is no pseudo-header.
+    /// Adds a line that is not a pseudo-header.
     pub(super) fn push(&mut self, field: Field) -> Result<(), Fault> {
         let name = HeaderName::from_lowercase(&field.name)
-            .map_err(|_| Fault::malformed("a field name that is none, or not in lower case"))?;
+            .map_err(|_| Fault::malformed("a field name that is invalid or not in lower case"))?;
         if is_connection_specific(&name) {
             return Err(Fault::malformed("a connection-specific field"));
         }
@@ -62,11 +62,11 @@ impl Lines {
         Ok(())
     }
 
-    /// All lines are there.
+    /// All lines were added.
     pub(super) fn finish(mut self) -> Result<HeaderMap, Fault> {
         if !self.cookies.is_empty() {
             let value = HeaderValue::from_maybe_shared(bytes::Bytes::from(self.cookies))
-                .map_err(|_| Fault::malformed("a cookie that is no field value"))?;
+                .map_err(|_| Fault::malformed("a cookie that is not a valid field value"))?;
             self.headers
                 .try_insert(header::COOKIE, value)
                 .map_err(|_| Fault::malformed("too many fields"))?;
@@ -88,10 +88,10 @@ pub(super) fn value(field: Field) -> Result<HeaderValue, Fault> {
     Ok(value)
 }
 
-/// Puts the value of a pseudo-header where it belongs; it must not be there yet.
+/// Stores the value of a pseudo-header, which must occur once.
 pub(super) fn put_once(slot: &mut Option<bytes::Bytes>, field: Field) -> Result<(), Fault> {
     if slot.is_some() {
-        return Err(Fault::malformed("the same pseudo-header twice"));
+        return Err(Fault::malformed("a repeated pseudo-header"));
     }
     *slot = Some(field.value);
     Ok(())

@@ -29,13 +29,17 @@ impl Pseudo {
             b":authority" => &mut self.authority,
             b":path" => &mut self.path,
             b":protocol" => &mut self.protocol,
-            _ => return Err(Fault::malformed("a pseudo-header that requests don't have")),
+            _ => {
+                return Err(Fault::malformed(
+                    "a pseudo-header that is not defined for requests",
+                ));
+            }
         };
         put_once(slot, field)
     }
 }
 
-/// The request of a field section, and how much content it says to have.
+/// The request of a field section, and its Content-Length.
 pub(crate) fn request_from_fields(
     fields: Vec<Field>,
 ) -> Result<(request::Parts, Option<u64>), Fault> {
@@ -96,7 +100,7 @@ fn protocol(value: &[u8]) -> Result<Protocol, Fault> {
         .ok_or(Fault::malformed("no valid :protocol"))
 }
 
-/// The authority, of `:authority` or else of Host; if both are there, they must agree.
+/// The authority, of `:authority` or else of Host; if both are present, they must be equal.
 fn authority(given: Option<Bytes>, headers: &HeaderMap) -> Result<Option<Authority>, Fault> {
     let parse = |value: Bytes| {
         let authority = Authority::from_maybe_shared(value)
@@ -129,7 +133,7 @@ fn absolute(
     path: Bytes,
     method: &Method,
 ) -> Result<Uri, Fault> {
-    // RFC 3986, section 3.1; the URI type takes an empty one.
+    // RFC 3986, section 3.1; the URI type accepts an empty one.
     if !scheme.first().is_some_and(u8::is_ascii_alphabetic) {
         return Err(Fault::malformed("no valid :scheme"));
     }
@@ -143,15 +147,15 @@ fn absolute(
     if web && !rooted && !asterisk {
         return Err(Fault::malformed("a :path that does not begin with a slash"));
     }
-    // A fragment would be dropped in silence.
+    // A fragment would be dropped silently.
     if path.contains(&b'#') {
         return Err(Fault::malformed("a :path with a fragment"));
     }
     let path =
         PathAndQuery::from_maybe_shared(path).map_err(|_| Fault::malformed("no valid :path"))?;
     let mut parts = http::uri::Parts::default();
-    // A URI without authority can't have a scheme here; only other schemes than http and https get
-    // this far without one.
+    // A URI without authority can't have a scheme here; only schemes other than http and https can
+    // lack an authority.
     parts.scheme = authority.is_some().then_some(scheme);
     parts.authority = authority;
     parts.path_and_query = Some(path);

@@ -8,8 +8,8 @@ use super::send::{pseudo, push_headers};
 use crate::h3::error::{Fault, HeadError};
 use crate::qpack::Field;
 
-/// The response of a field section, and how much content follows it. `method` is the request's: the
-/// responses to some have a content-length and no content (RFC 9110, section 8.6).
+/// The response of a field section, and its Content-Length. `method` is the request's: responses to
+/// some methods have a Content-Length and no content (RFC 9110, section 8.6).
 pub(crate) fn response_from_fields(
     fields: Vec<Field>,
     method: &Method,
@@ -27,7 +27,7 @@ pub(crate) fn response_from_fields(
             put_once(&mut status, field)?;
         } else {
             return Err(Fault::malformed(
-                "a pseudo-header that responses don't have",
+                "a pseudo-header that is not defined for responses",
             ));
         }
     }
@@ -40,7 +40,7 @@ pub(crate) fn response_from_fields(
     let headers = lines.finish()?;
     let declared = content_length(&headers)?;
     let declared = match (method, status) {
-        // The field tells of a response that is not sent.
+        // The field describes a response that is not sent.
         (&Method::HEAD, _) | (_, StatusCode::NOT_MODIFIED | StatusCode::NO_CONTENT) => Some(0),
         (&Method::CONNECT, status) if status.is_success() => None,
         _ => declared,

@@ -1,4 +1,4 @@
-//! Field lines of ours: what messages of all kinds share.
+//! Encoding of field lines, common to messages of all kinds.
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -6,14 +6,14 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use super::receive::is_connection_specific;
 use crate::qpack::Field;
 
-/// What each field counts beside its bytes (RFC 9114, section 4.2.2).
+/// Size of each field in addition to its bytes (RFC 9114, section 4.2.2).
 const FIELD_OVERHEAD: u64 = 32;
 
-/// Cookies shorter than this could be guessed from the size of what is sent (RFC 9204, section
-/// 7.1.3), so no table keeps them.
+/// Cookies shorter than this could be guessed from compressed sizes (RFC 9204, section 7.1.3), so
+/// they are not inserted into the table.
 const SHORT_COOKIE: usize = 20;
 
-/// The size of a field section as limits count it.
+/// The size of a field section as defined for its limits.
 pub(crate) fn section_size(fields: &[Field]) -> u64 {
     let size = |field: &Field| (field.name.len() + field.value.len()) as u64 + FIELD_OVERHEAD;
     fields.iter().map(size).sum()
@@ -28,8 +28,8 @@ pub(super) fn pseudo(name: &'static str, value: Bytes) -> Field {
     }
 }
 
-/// Appends all header fields but those that HTTP/3 has no room for: a message that came over HTTP/1
-/// can be passed on as it is (RFC 9114, section 4.2).
+/// Appends all header fields except those that HTTP/3 forbids: a message received over HTTP/1 can
+/// be forwarded unchanged (RFC 9114, section 4.2).
 pub(super) fn push_headers(fields: &mut Vec<Field>, headers: &HeaderMap) {
     let nominated = nominated(headers);
     let any_sensitive = headers.values().any(HeaderValue::is_sensitive);
@@ -66,7 +66,7 @@ fn is_sensitive(name: &HeaderName) -> bool {
     name == header::AUTHORIZATION || name == header::PROXY_AUTHORIZATION
 }
 
-/// Fields that a Connection field names as its own.
+/// Fields that a Connection field lists as connection-specific.
 fn nominated(headers: &HeaderMap) -> Vec<HeaderName> {
     let values = headers.get_all(header::CONNECTION).iter();
     values
@@ -83,7 +83,7 @@ fn asks_for_trailers(value: &HeaderValue) -> bool {
     })
 }
 
-/// One line for each cookie: most of them repeat from request to request (RFC 9114, section 4.2.1).
+/// One line for each cookie: most of them recur from request to request (RFC 9114, section 4.2.1).
 fn push_crumbs(fields: &mut Vec<Field>, value: &HeaderValue) {
     for crumb in value.as_bytes().split(|&byte| byte == b';') {
         let crumb = crumb.trim_ascii();

@@ -27,7 +27,7 @@ pub enum SessionEnd {
     /// Its request was reset or stopped, or received data that are not a session's.
     #[error("the session's request ended with {0}")]
     Broken(Code),
-    /// The connection is gone.
+    /// The connection is closed.
     #[error(transparent)]
     ConnectionLost(#[from] ConnectionError),
 }
@@ -68,7 +68,7 @@ pub enum ReadError {
     /// The session has ended, and its streams with it.
     #[error("the session of the stream has ended")]
     SessionOver,
-    /// The connection is gone.
+    /// The connection is closed.
     #[error(transparent)]
     ConnectionLost(#[from] ConnectionError),
 }
@@ -86,7 +86,7 @@ pub enum WriteError {
     /// The session has ended, and its streams with it.
     #[error("the session of the stream has ended")]
     SessionOver,
-    /// The connection is gone.
+    /// The connection is closed.
     #[error(transparent)]
     ConnectionLost(#[from] ConnectionError),
 }

@@ -20,7 +20,7 @@ pub enum PathError {
     /// A decoded segment is not UTF-8.
     #[error("the path is not UTF-8")]
     NotUtf8,
-    /// A segment begins with a dot, and hidden files are not served.
+    /// A segment starts with a dot, and hidden files are not served.
     #[error("hidden")]
     Hidden,
 }
