@@ -1,13 +1,23 @@
-//! Path validation by challenge and response (RFC 9000, section 8.2).
+//! Path validation: PATH_CHALLENGE frames sent on one path, and the PATH_RESPONSE frames that answer
+//! them (RFC 9000, section 8.2).
 
 use std::time::Duration;
 
 use swiftwater_units::Instant;
 
-/// Challenges that are sent before validation fails by time alone.
-const MAX_ATTEMPTS: usize = 8;
-/// Failures in a row after which the next validation is given no more time than the last.
-const MAX_PATIENCE: u32 = 6;
+/// Challenges per probe timeout while an answer may come at any time: as many datagrams as an Initial
+/// packet without answer costs in that time (RFC 9000, section 8.2.1; RFC 9002, section 6.2.4).
+const CHALLENGES_PER_PTO: u32 = 2;
+/// Probe timeouts until a validation fails (RFC 9000, section 8.2.4).
+const EXPIRY_PTOS: u32 = 3;
+/// Challenges at even distances. They fill the time of a validation that follows no failure; the
+/// distances between later ones double.
+const EVEN_CHALLENGES: u32 = CHALLENGES_PER_PTO * EXPIRY_PTOS;
+/// Challenges whose answers count, those of the validation before included: with the path's round-trip
+/// time unknown, an answer may come after the time that was given to it.
+const OUTSTANDING_CHALLENGES: usize = 8;
+/// Failures in a row that lengthen the next validation; it takes no longer after more.
+const MAX_BACKOFF: u32 = 6;
 
 /// A challenge that was sent.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,15 +28,24 @@ struct Challenge {
     expanded: bool,
 }
 
-/// A running validation.
+/// A validation that is running or failed.
 #[derive(Clone, Debug)]
 struct Attempt {
-    /// A probe timeout: the least that an answer is given.
-    period: Duration,
+    /// The probe timeout that everything is timed by.
+    pto: Duration,
+    /// From the first challenge to failure.
+    lifetime: Duration,
+    /// False once it failed.
+    running: bool,
+    /// Validations that failed since a challenge was answered, this one included.
+    failures: u32,
     to_send: bool,
-    /// Each datagram has its own data (section 8.2.1).
-    challenges: [Challenge; MAX_ATTEMPTS],
-    sent: usize,
+    /// The latest challenges, in a ring. Each datagram has its own data (section 8.2.1).
+    challenges: [Challenge; OUTSTANDING_CHALLENGES],
+    /// Challenges that were put into the ring.
+    recorded: usize,
+    /// Challenges since the validation started.
+    sent: u32,
     /// When the next challenge goes out.
     resend_at: Option<Instant>,
     /// When the validation fails.
@@ -34,15 +53,42 @@ struct Attempt {
 }
 
 impl Attempt {
-    fn new(period: Duration) -> Self {
+    fn new(pto: Duration) -> Self {
         Self {
-            period,
+            pto,
+            lifetime: pto.saturating_mul(EXPIRY_PTOS),
+            running: true,
+            failures: 0,
             to_send: true,
-            challenges: [Challenge::default(); MAX_ATTEMPTS],
+            challenges: [Challenge::default(); OUTSTANDING_CHALLENGES],
+            recorded: 0,
             sent: 0,
             resend_at: None,
             expires_at: None,
         }
+    }
+
+    /// The same once more, for longer after each failure; answers to what was sent before count still.
+    fn again(&self, pto: Duration) -> Self {
+        Self {
+            lifetime: pto.saturating_mul(EXPIRY_PTOS << self.failures.min(MAX_BACKOFF)),
+            failures: self.failures,
+            challenges: self.challenges,
+            recorded: self.recorded,
+            ..Self::new(pto)
+        }
+    }
+
+    /// Time from the challenge that was sent last to the next one.
+    fn interval(&self) -> Duration {
+        let doublings = self.sent.saturating_sub(EVEN_CHALLENGES).min(MAX_BACKOFF);
+        self.pto.saturating_mul(1 << doublings) / CHALLENGES_PER_PTO
+    }
+
+    fn find(&self, data: [u8; 8]) -> Option<Challenge> {
+        let known = self.recorded.min(OUTSTANDING_CHALLENGES);
+        let mut sent = self.challenges[..known].iter();
+        sent.find(|challenge| challenge.data == data).copied()
     }
 }
 
@@ -60,56 +106,65 @@ pub(crate) struct Answered {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Validation {
     attempt: Option<Box<Attempt>>,
-    /// Validations that failed since a challenge was answered.
-    failures: u32,
 }
 
 impl Validation {
-    /// Starts. `pto` is the larger of the present probe timeout and that of a new path (RFC 9000,
-    /// section 8.2.4). After a failure it counts twice, after another four times: the path may be
-    /// slower than anybody knows.
+    /// Starts, or starts again. `pto` is the larger of the present probe timeout and that of a new path
+    /// (RFC 9000, section 8.2.4). After a failure the validation may take twice as long, after another
+    /// four times: the path may be slower than either.
     pub(crate) fn start(&mut self, pto: Duration) {
-        let period = pto.saturating_mul(1 << self.failures.min(MAX_PATIENCE));
-        self.attempt = Some(Box::new(Attempt::new(period)));
+        match &mut self.attempt {
+            Some(attempt) => **attempt = attempt.again(pto),
+            None => self.attempt = Some(Box::new(Attempt::new(pto))),
+        }
     }
 
     /// Validations that failed since a challenge was answered.
     pub(crate) fn failures(&self) -> u32 {
-        self.failures
+        (self.attempt.as_ref()).map_or(0, |attempt| attempt.failures)
+    }
+
+    fn running(&self) -> Option<&Attempt> {
+        self.attempt.as_deref().filter(|attempt| attempt.running)
+    }
+
+    fn running_mut(&mut self) -> Option<&mut Attempt> {
+        self.attempt
+            .as_deref_mut()
+            .filter(|attempt| attempt.running)
     }
 
     /// True while it is not decided.
     pub(crate) fn is_running(&self) -> bool {
-        self.attempt.is_some()
+        self.running().is_some()
     }
 
     /// True if a challenge is to be sent now.
     pub(crate) fn wants_challenge(&self) -> bool {
-        (self.attempt.as_ref()).is_some_and(|attempt| attempt.to_send)
+        self.running().is_some_and(|attempt| attempt.to_send)
     }
 
     /// A challenge with the unpredictable `data` was sent, `expanded` to 1200 bytes or not.
     pub(crate) fn on_sent(&mut self, now: Instant, data: [u8; 8], expanded: bool) {
-        let Some(attempt) = &mut self.attempt else {
+        let Some(attempt) = self.running_mut() else {
             return;
         };
         attempt.to_send = false;
-        if let Some(place) = attempt.challenges.get_mut(attempt.sent) {
-            *place = Challenge {
-                data,
-                sent_at: now,
-                expanded,
-            };
-            attempt.sent += 1;
-        }
-        let wait = attempt.period * (1_u32 << (attempt.sent - 1));
-        attempt.resend_at = (attempt.sent < MAX_ATTEMPTS).then(|| now + wait);
-        attempt.expires_at.get_or_insert(now + attempt.period * 3);
+        attempt.challenges[attempt.recorded % OUTSTANDING_CHALLENGES] = Challenge {
+            data,
+            sent_at: now,
+            expanded,
+        };
+        attempt.recorded += 1;
+        attempt.sent += 1;
+        let expiry = *attempt.expires_at.get_or_insert(now + attempt.lifetime);
+        let next = now + attempt.interval();
+        attempt.resend_at = (next < expiry).then_some(next);
     }
 
     /// When something is to be done.
     pub(crate) fn timeout(&self) -> Option<Instant> {
-        let attempt = self.attempt.as_ref()?;
+        let attempt = self.running()?;
         attempt
             .expires_at
             .min(attempt.resend_at.or(attempt.expires_at))
@@ -117,12 +172,12 @@ impl Validation {
 
     /// Time passed; true if the validation failed.
     pub(crate) fn on_timeout(&mut self, now: Instant) -> bool {
-        let Some(attempt) = &mut self.attempt else {
+        let Some(attempt) = self.running_mut() else {
             return false;
         };
         if attempt.expires_at.is_some_and(|at| at <= now) {
-            self.attempt = None;
-            self.failures += 1;
+            attempt.running = false;
+            attempt.failures += 1;
             return true;
         }
         if attempt.resend_at.is_some_and(|at| at <= now) {
@@ -132,17 +187,15 @@ impl Validation {
         false
     }
 
-    /// A response arrived, on whichever path (section 8.2.3); `None` unless it answers a challenge of
-    /// the running validation.
+    /// A response arrived, on whichever path (section 8.2.3); `None` unless a validation is running and
+    /// one of the latest challenges has this data.
     pub(crate) fn on_response(&mut self, now: Instant, data: [u8; 8]) -> Option<Answered> {
-        let attempt = self.attempt.as_mut()?;
-        let mut sent = attempt.challenges[..attempt.sent].iter();
-        let challenge = *sent.find(|challenge| challenge.data == data)?;
+        let attempt = self.running_mut()?;
+        let challenge = attempt.find(data)?;
         if challenge.expanded {
             *self = Self::default();
         } else {
-            **attempt = Attempt::new(attempt.period);
-            self.failures = 0;
+            *attempt = Attempt::new(attempt.pto);
         }
         Some(Answered {
             rtt: now.saturating_since(challenge.sent_at),

@@ -104,13 +104,15 @@ fn challenges_are_all_different_and_not_in_haste() {
                     let waited = last.map(|(at, _)| attack.now - at);
                     let least = last.map(|(_, least)| least);
                     assert!(waited >= least, "{waited:?}");
-                    last = Some((attack.now, waited.unwrap_or(FIRST_TIMEOUT)));
+                    // Two in each probe timeout, as an Initial packet is repeated.
+                    last = Some((attack.now, waited.unwrap_or(FIRST_TIMEOUT / 2)));
                 }
             }
             before = mark(&attack);
             attack.wait(Duration::from_millis(10));
         }
-        assert!((2..=3).contains(&count), "{count}");
+        // Of a first validation, and of a second after it as far as the limit of amplification permits.
+        assert!((2..=8).contains(&count), "{count}");
     }
     assert!(all.len() >= 6);
 }

@@ -196,8 +196,9 @@ fn a_server_that_prefers_the_address_of_another_makes_clients_send_little_there(
     assert!(written.is_ok());
     attack.pass(Duration::from_secs(20));
     let sent: Vec<_> = attack.sent.iter().filter(|(to, _)| *to != home()).collect();
-    // Challenges alone, not more often than Initial packets would be repeated.
-    assert!((1..=3).contains(&sent.len()), "{sent:?}");
+    // Challenges alone, not more often than Initial packets would be repeated: two in each of three probe
+    // timeouts.
+    assert!((1..=6).contains(&sent.len()), "{sent:?}");
     attack.assert_alive();
     assert_eq!(attack.victim.connection().remote(), home());
 }
