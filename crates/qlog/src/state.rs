@@ -25,7 +25,11 @@ pub(crate) struct TimerUpdated {
 
 impl TimerUpdated {
     /// `None` for values that the draft doesn't have.
-    pub(crate) fn new(timer: LossTimer, level: EncryptionLevel, change: TimerChange) -> Option<Self> {
+    pub(crate) fn new(
+        timer: LossTimer,
+        level: EncryptionLevel,
+        change: TimerChange,
+    ) -> Option<Self> {
         let (event_type, delta) = match change {
             TimerChange::Set(delta) => ("set", Some(millis(delta))),
             TimerChange::Expired => ("expired", None),

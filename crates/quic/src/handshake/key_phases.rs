@@ -14,14 +14,28 @@ const RESERVED_FOR_CLOSING: u64 = 64;
 
 /// Packet numbers of one path that matter to the current key phase: the phase is the connection's, the
 /// numbers are the path's.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyMarks {
     /// The key phase that they are about, counted in key updates; others have no marks yet.
     generation: u64,
-    /// Lowest packet number received in that phase; packets below it may belong to the previous one.
-    first_received: Option<PacketNumber>,
-    /// First packet number sent in that phase.
-    first_sent: Option<PacketNumber>,
+    /// Lowest packet number received in that phase, [`NONE`] before the first; packets below it may
+    /// belong to the previous phase.
+    first_received: u64,
+    /// First packet number sent in that phase, [`NONE`] before the first.
+    first_sent: u64,
+}
+
+/// Larger than every packet number: small, since each path has marks.
+const NONE: u64 = u64::MAX;
+
+impl Default for KeyMarks {
+    fn default() -> Self {
+        Self {
+            generation: 0,
+            first_received: NONE,
+            first_sent: NONE,
+        }
+    }
 }
 
 impl KeyMarks {
@@ -34,6 +48,14 @@ impl KeyMarks {
             };
         }
         self
+    }
+
+    fn on_received(&mut self, number: PacketNumber) {
+        self.first_received = self.first_received.min(number.get());
+    }
+
+    fn on_sent(&mut self, number: PacketNumber) {
+        self.first_sent = self.first_sent.min(number.get());
     }
 }
 
@@ -153,7 +175,7 @@ impl KeyPhases {
         marks: &mut KeyMarks,
     ) -> Option<(&dyn HeaderKey, &dyn PacketKey)> {
         let keys = self.keys.as_ref()?;
-        marks.of(self.generation).first_sent.get_or_insert(number);
+        marks.of(self.generation).on_sent(number);
         self.sealed += 1;
         Some((&*keys.header.local, &*keys.current.local))
     }
@@ -174,14 +196,13 @@ impl KeyPhases {
                 return Err(OpenError::Inauthentic);
             };
             let is_first = !std::mem::replace(&mut self.phase_received, true);
-            let first = marks.first_received.get_or_insert(number);
-            *first = (*first).min(number);
+            marks.on_received(number);
             return Ok(Opened {
                 phase_confirmed: is_first && self.previous.is_some(),
                 ..Opened::plain(len)
             });
         }
-        let is_old = marks.first_received.is_none_or(|first| number < first);
+        let is_old = number.get() < marks.first_received;
         if let (true, Some(previous)) = (is_old, &self.previous) {
             let opened = previous.key.decrypt(path, number, header, payload);
             return opened
@@ -212,7 +233,7 @@ impl KeyPhases {
     /// A packet of the path with these marks was acknowledged.
     pub(super) fn on_acked(&mut self, largest: PacketNumber, marks: &KeyMarks) {
         let is_current = marks.generation == self.generation;
-        if is_current && marks.first_sent.is_some_and(|first| largest >= first) {
+        if is_current && largest.get() >= marks.first_sent {
             self.phase_acked = true;
         }
     }
@@ -260,7 +281,7 @@ impl KeyPhases {
                 marks,
                 keep_until,
             } => {
-                marks.of(self.generation).first_received = Some(number);
+                marks.of(self.generation).on_received(number);
                 discard_at = Some(keep_until);
                 true
             }

@@ -1,5 +1,6 @@
-//! Lost packets and skipped numbers whose end is not final yet, after they left the queue of sent packets: a late
-//! acknowledgement proves a loss spurious, one of a skipped number is a violation (RFC 9000, section 21.4).
+//! Lost packets and skipped numbers that left the queue of sent packets, while a late acknowledgement still
+//! matters: it proves a loss spurious (RFC 9002, section 6.1), or, of a skipped number, is a violation
+//! (RFC 9000, section 21.4).
 //!
 //! They are few among many: the queue of sent packets must not keep all that was sent after them.
 
@@ -11,15 +12,39 @@ use swiftwater_units::Instant;
 use super::ledger::Entry;
 use crate::frame_writer::Carried;
 use crate::idle_memory::IdleMemory;
+use crate::lazy_box::LazyBox;
 
-/// Settled packets by number, and what they carried.
+/// Settled packets by number, and what they carried; most spaces have none.
 #[derive(Debug, Default)]
-pub(super) struct SettledPackets {
+pub(super) struct SettledPackets(LazyBox<Queues>);
+
+#[derive(Debug, Default)]
+struct Queues {
     /// Smallest number first. `carried_from` counts what ever came here.
     entries: VecDeque<(u64, Entry)>,
     carried: VecDeque<Carried>,
     /// Number of `carried[0]`.
     carried_base: u64,
+}
+
+impl Queues {
+    fn position(&self, number: u64) -> Option<usize> {
+        self.entries
+            .binary_search_by_key(&number, |(number, _)| *number)
+            .ok()
+    }
+
+    /// Where the packets in a range of numbers are.
+    fn positions(&self, numbers: &RangeInclusive<u64>) -> std::ops::Range<usize> {
+        let bound = |limit: u64| self.entries.partition_point(|(number, _)| *number < limit);
+        // Acknowledgements seldom concern any.
+        match self.entries.back() {
+            Some((last, _)) if last >= numbers.start() => {
+                bound(*numbers.start())..bound(numbers.end().saturating_add(1))
+            }
+            _ => 0..0,
+        }
+    }
 }
 
 impl SettledPackets {
@@ -30,28 +55,27 @@ impl SettledPackets {
         mut entry: Entry,
         carried: impl Iterator<Item = Carried>,
     ) {
-        entry.carried_from = self.carried_base + self.carried.len() as u64;
-        self.carried.extend(carried);
-        self.entries.push_back((number, entry));
+        let queues = self.0.need();
+        entry.carried_from = queues.carried_base + queues.carried.len() as u64;
+        queues.carried.extend(carried);
+        queues.entries.push_back((number, entry));
     }
 
     /// The smallest number.
     pub(super) fn first(&self) -> Option<u64> {
-        self.entries.front().map(|(number, _)| *number)
-    }
-
-    fn position(&self, number: u64) -> Option<usize> {
-        self.entries
-            .binary_search_by_key(&number, |(number, _)| *number)
-            .ok()
+        let (number, _) = self.0.get()?.entries.front()?;
+        Some(*number)
     }
 
     pub(super) fn get(&self, number: u64) -> Option<&Entry> {
-        self.position(number).map(|at| &self.entries[at].1)
+        let queues = self.0.get()?;
+        queues.position(number).map(|at| &queues.entries[at].1)
     }
 
     pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut Entry> {
-        self.position(number).map(|at| &mut self.entries[at].1)
+        let queues = self.0.get_mut()?;
+        let at = queues.position(number)?;
+        Some(&mut queues.entries[at].1)
     }
 
     /// The packets in a range of numbers, smallest first.
@@ -59,62 +83,67 @@ impl SettledPackets {
         &mut self,
         numbers: &RangeInclusive<u64>,
     ) -> impl Iterator<Item = (u64, &mut Entry)> {
-        let bound = |limit: u64| self.entries.partition_point(|(number, _)| *number < limit);
-        // Acknowledgements seldom concern any.
-        let range = match self.entries.back() {
-            Some((last, _)) if last >= numbers.start() => {
-                bound(*numbers.start())..bound(numbers.end().saturating_add(1))
-            }
-            _ => 0..0,
-        };
-        self.entries
-            .range_mut(range)
+        let queues = self.0.get_mut().into_iter();
+        queues
+            .flat_map(|queues| queues.entries.range_mut(queues.positions(numbers)))
             .map(|(number, entry)| (*number, entry))
     }
 
     /// What a packet carried.
     pub(super) fn carried_by(&self, entry: &Entry) -> impl Iterator<Item = Carried> + '_ {
-        let from = (entry.carried_from - self.carried_base) as usize;
-        let range = from..from + usize::from(entry.carried_len);
-        self.carried.range(range).copied()
+        let (from, len) = (entry.carried_from, usize::from(entry.carried_len));
+        self.0.get().into_iter().flat_map(move |queues| {
+            let from = (from - queues.carried_base) as usize;
+            queues.carried.range(from..from + len).copied()
+        })
     }
 
     /// Forgets what was sent before `horizon`, or was acknowledged after all, from the oldest on.
     pub(super) fn forget(&mut self, horizon: Instant) {
-        while let Some((_, entry)) = self.entries.front() {
+        let Some(queues) = self.0.get_mut() else {
+            return;
+        };
+        while let Some((_, entry)) = queues.entries.front() {
             if !entry.is_acked() && entry.packet.sent_at >= horizon {
                 break;
             }
             let len = usize::from(entry.carried_len);
-            self.carried.drain(..len);
-            self.carried_base += len as u64;
-            self.entries.pop_front();
+            queues.carried.drain(..len);
+            queues.carried_base += len as u64;
+            queues.entries.pop_front();
         }
     }
 
     /// True if a packet whose loss may turn out spurious is among them.
     pub(super) fn has_lost(&self) -> bool {
-        self.entries.iter().any(|(_, entry)| entry.is_lost())
+        let mut entries = self.0.get().into_iter().flat_map(|queues| &queues.entries);
+        entries.any(|(_, entry)| entry.is_lost())
     }
 
     pub(super) fn clear(&mut self) {
-        *self = Self::default();
+        self.0.give_up();
     }
 
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.entries.len()
+        self.0.get().map_or(0, |queues| queues.entries.len())
     }
 }
 
 impl IdleMemory for SettledPackets {
     fn release_idle_memory(&mut self) {
-        let Self {
+        let Self(queues) = self;
+        if let Some(Queues {
             entries,
             carried,
             carried_base: _,
-        } = self;
-        entries.shrink_to_fit();
-        carried.shrink_to_fit();
+        }) = queues.get_mut()
+        {
+            if entries.is_empty() {
+                return queues.give_up();
+            }
+            entries.shrink_to_fit();
+            carried.shrink_to_fit();
+        }
     }
 }

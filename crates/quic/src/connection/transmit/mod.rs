@@ -308,4 +308,3 @@ impl Transmission<'_> {
         Ok(len)
     }
 }
-
