@@ -24,10 +24,7 @@ pub(super) struct Identity {
     pub(super) random: Random,
     /// Source connection ID of the peer's first packet.
     pub(super) peer_handshake_cid: Option<ConnectionId>,
-    /// The peer's address in the handshake.
-    pub(super) first_remote: SocketAddr,
-    /// Our address in the handshake, if we declared a preferred address (server).
-    pub(super) first_local: Option<LocalAddress>,
+    pub(super) handshake_address: HandshakeAddress,
     /// The client's IP address that the last token of NEW_TOKEN was issued for, or will be once the
     /// handshake is complete; `None` if no tokens are issued.
     pub(super) token_ip: Option<IpAddr>,
@@ -35,6 +32,38 @@ pub(super) struct Identity {
     pub(super) start: Option<Box<Start>>,
     /// The QUIC bit is greased, if the peer agrees (RFC 9287).
     pub(super) grease: bool,
+}
+
+/// What matters later of the addresses of the handshake.
+pub(super) enum HandshakeAddress {
+    /// A client keeps the server's address.
+    Client {
+        /// The server's address.
+        remote: SocketAddr,
+    },
+    /// A server keeps its own, if it declared a preferred address.
+    Server {
+        /// The server's address.
+        local: Option<LocalAddress>,
+    },
+}
+
+impl Identity {
+    /// The server's address in the handshake; `None` on a server.
+    pub(super) fn first_remote(&self) -> Option<SocketAddr> {
+        match self.handshake_address {
+            HandshakeAddress::Client { remote } => Some(remote),
+            HandshakeAddress::Server { .. } => None,
+        }
+    }
+
+    /// A server's own address in the handshake, if it declared a preferred address.
+    pub(super) fn first_local(&self) -> Option<LocalAddress> {
+        match self.handshake_address {
+            HandshakeAddress::Client { .. } => None,
+            HandshakeAddress::Server { local } => local,
+        }
+    }
 }
 
 /// What is needed of the start until the handshake is confirmed.

@@ -60,7 +60,7 @@ use crate::{crypto::EncryptionLevel, space::SpaceId};
 
 use self::buffers::Buffers;
 use self::establishment::Establishment;
-use self::identity::{Identity, Start};
+use self::identity::{HandshakeAddress, Identity, Start};
 use self::lifecycle::Lifecycle;
 use self::monitor::Monitor;
 use self::outbox::Outbox;
@@ -122,8 +122,15 @@ impl Connection {
                 cids: setup.cids,
                 random,
                 peer_handshake_cid: side.is_server().then_some(setup.remote_cid),
-                first_remote: setup.address.remote,
-                first_local: setup.preferred_cid.map(|_| setup.address.local),
+                handshake_address: if side.is_client() {
+                    HandshakeAddress::Client {
+                        remote: setup.address.remote,
+                    }
+                } else {
+                    HandshakeAddress::Server {
+                        local: setup.preferred_cid.map(|_| setup.address.local),
+                    }
+                },
                 token_ip: (setup.issues_tokens).then(|| setup.address.remote.ip()),
                 start: Some(Box::new(Start {
                     original_dst_cid: setup.original_dst_cid,

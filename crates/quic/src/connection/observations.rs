@@ -24,6 +24,8 @@ pub(super) struct LastReported {
     peer_parameters: bool,
     remote_cid: Option<ConnectionId>,
     congestion: Option<&'static str>,
+    /// Decisions of the re-injector.
+    pub(super) reinjector_decisions: u64,
     timer: Option<TimerState>,
 }
 

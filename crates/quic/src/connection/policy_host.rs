@@ -40,19 +40,17 @@ pub(super) struct PolicyHost {
     pub(super) hints: LazyBox<Hints>,
     /// Copies that the re-injector asked for, not sent yet.
     pub(super) reinjections: VecDeque<Reinjection>,
-    /// The re-injector is not called by its deadline before then.
-    reinjector_not_before: Option<Instant>,
-    /// Decisions of the re-injector that the observer was shown.
-    decisions_seen: u64,
     buffers: LazyBox<PolicyBuffers>,
 }
 
-/// Buffers that keep their capacity between calls.
+/// What a host keeps between calls while the connection is not idle: buffers, above all.
 #[derive(Debug, Default)]
 struct PolicyBuffers {
     views: Vec<PathView>,
     reinjections: Vec<Reinjection>,
     outcomes: Vec<PacketOutcome>,
+    /// The re-injector is not called by its deadline before then.
+    not_before: Option<Instant>,
 }
 
 impl PolicyHost {
@@ -65,8 +63,6 @@ impl PolicyHost {
             ack_asked: Asked::default(),
             hints: LazyBox::default(),
             reinjections: VecDeque::new(),
-            reinjector_not_before: None,
-            decisions_seen: 0,
             buffers: LazyBox::default(),
         }
     }
@@ -161,8 +157,8 @@ impl PolicyHost {
             return;
         }
         let report = self.reinjector.report();
-        if report.decisions != self.decisions_seen {
-            self.decisions_seen = report.decisions;
+        let seen = &mut monitor.last_reported.need().reinjector_decisions;
+        if std::mem::replace(seen, report.decisions) != report.decisions {
             let report = &report;
             monitor.observe(now, &Observation::Redundancy { report });
         }
@@ -222,10 +218,8 @@ impl PolicyHost {
     /// When the re-injector asks to be called.
     pub(super) fn reinjector_deadline(&self) -> Option<Instant> {
         let deadline = self.reinjector.next_deadline()?;
-        Some(
-            self.reinjector_not_before
-                .map_or(deadline, |at| deadline.max(at)),
-        )
+        let not_before = self.buffers.get().and_then(|buffers| buffers.not_before);
+        Some(not_before.map_or(deadline, |at| deadline.max(at)))
     }
 
     /// Calls the re-injector if its deadline has come.
@@ -235,7 +229,8 @@ impl PolicyHost {
         }
         self.consult_reinjector(now, Occasion::Timer, paths, monitor);
         let is_past = self.reinjector.next_deadline().is_some_and(|at| at <= now);
-        self.reinjector_not_before = is_past.then(|| now + MIN_WAIT);
+        let not_before = is_past.then(|| now + MIN_WAIT);
+        self.buffers.need().not_before = not_before;
     }
 }
 
@@ -297,8 +292,6 @@ impl IdleMemory for PolicyHost {
             ack_asked: _,
             hints: _,
             reinjections,
-            reinjector_not_before: _,
-            decisions_seen: _,
             buffers,
         } = self;
         reinjections.shrink_to_fit();

@@ -115,7 +115,7 @@ impl TryRng for Generator {
 #[derive(Debug, Default)]
 struct RandomBits {
     bits: u64,
-    refills: u64,
+    refills: u32,
     left: u8,
 }
 

@@ -18,6 +18,7 @@ use super::rtt::{GRANULARITY, RttEstimator};
 use super::{DeliverySnapshot, LossThresholds, RecoveryStats, SendPurpose};
 use crate::config::TransportConfig;
 use crate::idle_memory::IdleMemory;
+use crate::lazy_box::LazyBox;
 
 /// Largest factor of the probe timeout's back-off.
 const MAX_BACKOFF: f64 = 8.0;
@@ -111,7 +112,7 @@ pub(crate) struct PathRecovery {
     pub(super) delivery_rate: Option<Bandwidth>,
     pub(super) stats: RecoveryStats,
     /// Reused for the packets of a `LossBatch`.
-    pub(super) scratch: Vec<LostPacket>,
+    pub(super) scratch: LazyBox<Vec<LostPacket>>,
 }
 
 impl PathRecovery {
@@ -141,7 +142,7 @@ impl PathRecovery {
             untold_ecn: EcnCounts::default(),
             delivery_rate: None,
             stats: RecoveryStats::default(),
-            scratch: Vec::new(),
+            scratch: LazyBox::default(),
         };
         new.refresh_pacer(now);
         new
@@ -525,7 +526,7 @@ impl IdleMemory for PathRecovery {
             scratch,
         } = self;
         episodes.release_idle_memory();
-        *scratch = Vec::new();
+        scratch.give_up();
     }
 }
 

@@ -192,7 +192,7 @@ impl PathRecovery {
         self.active_at = self.active_at.max(Some(now));
         let lost_ranges = count_ranges(current);
         let memory = self.rtt.pto_base().saturating_mul(MEMORY_PTOS);
-        let packets = self.scratch.len() as u64;
+        let packets = self.scratch.get().map_or(0, Vec::len) as u64;
         let (episode, new_episode) =
             self.episodes
                 .on_loss(now, newest.snapshot.period, packets, memory);
@@ -205,7 +205,7 @@ impl PathRecovery {
             largest_lost_sent_at: newest.sent_at,
             new_episode,
             episode,
-            packets: &self.scratch,
+            packets: self.scratch.get().map_or(&[], Vec::as_slice),
             prior_inflight,
             inflight: self.inflight,
             round_lost: self.rounds.lost(),
@@ -231,7 +231,8 @@ impl PathRecovery {
     /// Counts lost packets and fills the scratch list with those of the present address; their
     /// bytes are returned.
     fn record_losses(&mut self, packets: &[LostRecord], cause: LossCause) -> Lost {
-        self.scratch.clear();
+        let reported = self.scratch.need();
+        reported.clear();
         let mut lost = Lost::default();
         for packet in packets {
             let size = ByteCount::new(u64::from(packet.size));
@@ -248,7 +249,7 @@ impl PathRecovery {
             }
             self.sampler.on_lost(packet);
             self.rounds.on_lost(size);
-            self.scratch.push(LostPacket {
+            reported.push(LostPacket {
                 size,
                 sent_at: packet.sent_at,
                 tx_in_flight: ByteCount::new(packet.snapshot.tx_in_flight),

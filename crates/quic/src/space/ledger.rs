@@ -150,7 +150,8 @@ pub(crate) struct Ledger {
     largest_acked: Option<PacketNumber>,
     /// The largest acknowledged packet that was sent on the path in use: only those show that earlier
     /// packets are late.
-    largest_acked_on_path: Option<PacketNumber>,
+    /// One more than it, 0 before the first.
+    acked_on_path_end: u64,
     eliciting_in_flight: u64,
     last_eliciting_sent_at: Option<Instant>,
 }
@@ -166,7 +167,7 @@ impl Ledger {
             acked: RangeSet::new(),
             settled: RangeSet::new(),
             largest_acked: None,
-            largest_acked_on_path: None,
+            acked_on_path_end: 0,
             eliciting_in_flight: 0,
             last_eliciting_sent_at: None,
         }
@@ -298,7 +299,10 @@ impl Ledger {
             self.settled.insert(start..end);
         }
         self.largest_acked = self.largest_acked.max(Some(largest));
-        self.largest_acked_on_path = self.largest_acked_on_path.max(outcome.largest_on_path);
+        let on_path = outcome
+            .largest_on_path
+            .map_or(0, |largest| largest.get() + 1);
+        self.acked_on_path_end = self.acked_on_path_end.max(on_path);
     }
 
     /// Declares lost what the thresholds say (RFC 9002, section 6.1), appends it to `lost`, smallest
@@ -311,7 +315,7 @@ impl Ledger {
         numbers: &mut Vec<PacketNumber>,
         lost: &mut Vec<LostRecord>,
     ) -> Option<Instant> {
-        let largest = self.largest_acked_on_path?.get();
+        let largest = self.acked_on_path_end.checked_sub(1)?;
         let mut loss_time = None;
         let first_new = numbers.len();
         'gaps: for gap in self.settled.gaps_in(self.base..largest) {
@@ -548,7 +552,7 @@ impl IdleMemory for Ledger {
             acked,
             settled,
             largest_acked: _,
-            largest_acked_on_path: _,
+            acked_on_path_end: _,
             eliciting_in_flight: _,
             last_eliciting_sent_at: _,
         } = self;

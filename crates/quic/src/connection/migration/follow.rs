@@ -21,7 +21,7 @@ impl Connection {
     /// True if datagrams from there reach us at an address that we prefer to that of the handshake:
     /// clients may use it whatever `disable_active_migration` says (section 18.2).
     pub(in crate::connection) fn is_at_preferred_address(&self, from: &Address) -> bool {
-        let home = self.identity.first_local;
+        let home = self.identity.first_local();
         home.is_some_and(|home| !from.local.matches(&home))
     }
 

@@ -81,7 +81,7 @@ impl Connection {
             .handshake
             .peer_terms()
             .is_some_and(|peer| peer.disable_active_migration);
-        if is_disabled && self.identity.first_remote == path.link.address.remote {
+        if is_disabled && self.identity.first_remote() == Some(path.link.address.remote) {
             return Err(MigrateError::Disabled);
         }
         if path.cids.remote.is_empty() {
@@ -130,7 +130,7 @@ impl Connection {
         // Once at the preferred address, the old one is not tried any more, from wherever (section
         // 9.6.3); and what was preferred stays so after a move of our own.
         let address = self.paths.primary().link.address;
-        if address.remote != self.identity.first_remote {
+        if self.identity.first_remote() != Some(address.remote) {
             self.abandon_probe(Role::Chosen);
         }
         // A client that only receives would say nothing: the server follows non-probing packets.
