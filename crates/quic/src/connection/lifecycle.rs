@@ -11,6 +11,7 @@ use crate::observe::Observation;
 
 use super::Connection;
 use super::events::{EndpointEvent, Event};
+use super::migration::Liveness;
 
 /// What our CONNECTION_CLOSE says.
 #[derive(Clone, Debug)]
@@ -66,6 +67,8 @@ pub(super) struct Lifecycle {
     last_activity: Instant,
     /// Last packet sent or received.
     pub(super) last_packet_at: Instant,
+    /// Probes of a silent path.
+    pub(super) liveness: Liveness,
     /// The driver has been running since then, as far as its calls show.
     pub(super) running_since: Instant,
     sent_eliciting_since_receive: bool,
@@ -83,6 +86,7 @@ impl Lifecycle {
             started_at: now,
             last_activity: now,
             last_packet_at: now,
+            liveness: Liveness::default(),
             running_since: now,
             sent_eliciting_since_receive: false,
             idle_timeout: None,
@@ -124,6 +128,11 @@ impl Lifecycle {
         self.last_activity = now;
         self.last_packet_at = now;
         self.sent_eliciting_since_receive = false;
+    }
+
+    /// When the last packet was received, or the first ack-eliciting one sent after it.
+    pub(super) fn last_activity(&self) -> Instant {
+        self.last_activity
     }
 
     pub(super) fn on_sent(&mut self, now: Instant, ack_eliciting: bool) {

@@ -515,7 +515,7 @@ impl Connection {
         if !is_in_use && newest && !content.only_probing {
             self.follow_peer(now, origin);
         } else {
-            self.note_reached(origin);
+            self.note_reached(origin, newest && !content.only_probing);
         }
     }
 

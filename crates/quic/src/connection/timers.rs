@@ -56,6 +56,7 @@ impl Connection {
         consider(self.idle_deadline());
         consider(self.handshake_deadline());
         consider(self.keep_alive_deadline());
+        consider(self.silence_deadline());
         consider(self.handshake.keys().previous_expires());
         consider(self.handshake.keys().early_expires());
         consider(self.policies.reinjector_deadline());
@@ -88,6 +89,9 @@ impl Connection {
         self.on_mtu_timeout(now);
         if due(self.keep_alive_deadline()) {
             self.ping();
+        }
+        if due(self.silence_deadline()) {
+            self.on_silence();
         }
         for path in self.paths.iter_mut() {
             let rng = &mut self.identity.random.generator;

@@ -1,9 +1,9 @@
-//! Paths besides the one in use: those that are probed, and the one that was left (RFC 9000, section
+//! Candidate paths: those that are being probed, and the one that was in use before (RFC 9000, section
 //! 9).
 //!
-//! They carry challenges and responses only. Each has its own connection ID, so that nobody can link
-//! it to the path in use (section 9.5), its own validation and its own amplification limit. None has
-//! a packet-number space: a connection that migrates has a single one.
+//! They carry challenges and responses only. Each has its own connection ID, so that it can't be linked
+//! to the path in use (section 9.5), its own validation and its own anti-amplification limit. None has
+//! a packet number space: a connection that migrates has a single one.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use super::{Address, Amplification, Answered, Ecn, Mtu, Validation};
 
 /// Candidate paths of a connection at most.
 const MAX_CANDIDATE_PATHS: usize = 4;
-/// PathResponseLimit that wait on one candidate path at most; more are dropped, the peer asks again.
+/// Responses that wait on one candidate path at most; more are dropped, the peer asks again.
 const MAX_RESPONSES: usize = 2;
 /// How long a path that the peer probed, and that answered, is kept in case that the peer moves there.
 const STANDBY: Duration = Duration::from_secs(10);
@@ -35,6 +35,10 @@ pub(crate) enum Role {
     Probed,
     /// The peer has moved there; we follow once it is validated.
     Awaited,
+    /// The peer's latest non-probing packet came from there, but the path did not answer in time: the
+    /// path before is in use again, and this one is validated on and on, since the peer may have no
+    /// other and nothing to send.
+    Doubtful,
     /// The path in use before.
     Previous,
 }
@@ -100,7 +104,7 @@ impl CandidatePath {
         self.expires_at = Some(now + STANDBY);
     }
 
-    /// True if a new path may take its place: it is proven, and nobody waits for it.
+    /// True if a new path may take its place: it is validated, and neither end has chosen it.
     fn is_spare(&self) -> bool {
         self.role == Role::Probed && !self.validation.is_running()
     }
@@ -133,10 +137,11 @@ impl CandidatePaths {
         self.paths.iter().position(|path| path.role == role)
     }
 
-    /// Nobody needs a way back to the path that was left any more: it ends at `expiry`.
+    /// A return to the previous path is no longer needed: it ends at `expiry`.
     pub(crate) fn expire_previous(&mut self, expiry: Instant) {
-        for side in self.iter_mut().filter(|side| side.role == Role::Previous) {
-            side.expires_at.get_or_insert(expiry);
+        let previous = self.iter_mut().filter(|path| path.role == Role::Previous);
+        for path in previous {
+            path.expires_at.get_or_insert(expiry);
         }
     }
 
@@ -167,8 +172,8 @@ impl CandidatePaths {
 
     /// A response arrived; which path it validates, if any.
     pub(crate) fn on_response(&mut self, now: Instant, data: [u8; 8]) -> Option<(usize, Answered)> {
-        let mut sides = self.paths.iter_mut().enumerate();
-        sides.find_map(|(at, side)| Some((at, side.validation.on_response(now, data)?)))
+        let mut paths = self.paths.iter_mut().enumerate();
+        paths.find_map(|(at, path)| Some((at, path.validation.on_response(now, data)?)))
     }
 
     /// The first path that has something to send, and may.

@@ -38,6 +38,8 @@ pub(super) struct ConnectionReceive {
     stream_window: ByteCount,
     max_stream_window: ByteCount,
     pub(super) clock: WindowClock,
+    /// Key of the stream that the last STREAM frame was for; any until there was one.
+    pub(super) latest: u32,
 }
 
 impl ConnectionReceive {
@@ -56,6 +58,7 @@ impl ConnectionReceive {
                 now,
                 rtt: config.initial_rtt,
             },
+            latest: 0,
         }
     }
 
@@ -109,6 +112,7 @@ impl Streams {
         let Some(key) = self.key_for(frame.id, StreamHalf::Recv)? else {
             return Ok(());
         };
+        self.incoming.latest = key;
         let end = frame.offset.saturating_add(frame.data.len() as u64);
         if !self.charge(key, end, frame.fin)? {
             return Ok(());

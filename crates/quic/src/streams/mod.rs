@@ -19,6 +19,7 @@
 //!   their bytes; `chunk_pool.rs`: memory for these; `idle_memory.rs`: what an idle connection gives back.
 //! - `retransmission_history.rs`: ranges that were lost or repeated, and their copies;
 //!   `repair_stats.rs`: totals of them.
+//! - `awaited.rs`: whether the peer has more to send.
 //! - `stream_ids.rs`: identifiers, counts and limits; `stream_slab.rs`: where the state of streams lies;
 //!   `stream_map.rs`: maps by stream.
 //! - `priority.rs`, `send_queues.rs`, `stream_scheduler.rs`: the order of sending; `send_room.rs`: how much
@@ -26,6 +27,7 @@
 
 mod application;
 mod assembler;
+mod awaited;
 mod chunk_pool;
 mod credit_schedule;
 mod events;

@@ -222,6 +222,16 @@ impl RecvHalf {
         }
     }
 
+    /// True if bytes are missing before others that arrived, or before a known final size.
+    pub(super) fn has_gap(&self) -> bool {
+        !self.is_whole()
+    }
+
+    /// Where the bytes received so far end.
+    pub(super) fn highest(&self) -> u64 {
+        self.highest
+    }
+
     /// The next contiguous bytes.
     pub(super) fn peek(&self) -> &[u8] {
         self.assembler.peek()

@@ -49,7 +49,7 @@ impl World {
             if !self.moved {
                 ping_at = deadline;
             } else if now >= ping_at {
-                // A server can't find a client that moved and has nothing to say.
+                // A server can't find a client that moved while neither had anything to send.
                 ping_at = now + Duration::from_secs(2);
                 self.pair.client().ping();
             }

@@ -259,3 +259,54 @@ fn a_padded_acknowledgement_may_stay_in_flight() {
         ..Plan::default()
     });
 }
+
+/// The client moved at once, while the server's preferred address was still being probed, to a server that
+/// asks its clients not to move.
+#[test]
+fn a_move_to_the_preferred_address_and_away_at_once_comes_to_rest() {
+    let server = Settings {
+        bidi_streams: 2,
+        uni_streams: 0,
+        key_update_interval: 6,
+        cid_limit: 2,
+        search_up_to: Some(1472),
+        initial_rtt_ms: 1,
+        initial_window: Some(38_460),
+        cid_len: 4,
+        migration: false,
+        handshake_copies: 0,
+        ..Settings::default()
+    };
+    let client = Settings {
+        bidi_streams: 0,
+        uni_streams: 0,
+        search_up_to: Some(1472),
+        ..Settings::default()
+    };
+    let duplicating = Wire {
+        duplicate: 9,
+        ..far(10)
+    };
+    let late = Wire {
+        late: 30,
+        late_ms: 0,
+        ..far(194)
+    };
+    run(&Plan {
+        seed: 234,
+        wires: [duplicating, late],
+        ends: [client, server],
+        retry: true,
+        preferred: true,
+        finish_all: false,
+        ops: vec![
+            Op::Advance(500),
+            Op::Step(10),
+            Op::Migrate {
+                away: true,
+                at_once: true,
+            },
+        ],
+        ..Plan::default()
+    });
+}

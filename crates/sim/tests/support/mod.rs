@@ -6,6 +6,7 @@
 )]
 
 pub mod hands;
+pub mod rebinding;
 
 use std::cell::RefCell;
 use std::net::SocketAddr;

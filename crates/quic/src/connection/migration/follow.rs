@@ -10,11 +10,26 @@ use super::amplification;
 
 impl Connection {
     /// A packet came on the path in use: notes which of our connection IDs the peer uses there, to
-    /// tell a deliberate change of path from one that the peer doesn't know of.
-    pub(in crate::connection) fn note_reached(&mut self, origin: &Origin<'_>) {
+    /// distinguish a deliberate change of path from a NAT rebinding. `shows_peer` if it is a
+    /// non-probing packet with the largest number so far: then the peer is here and not on a doubtful
+    /// path.
+    pub(in crate::connection) fn note_reached(&mut self, origin: &Origin<'_>, shows_peer: bool) {
         let path = self.paths.primary_mut();
         if path.link.address.matches(origin.address) {
             path.cids.reached_by = origin.dst_cid;
+            if shows_peer {
+                self.drop_doubtful_but(origin.address);
+            }
+        }
+    }
+
+    /// The peer has shown itself at `address`: a doubtful path to another one is given up.
+    fn drop_doubtful_but(&mut self, address: &Address) {
+        let candidates = &self.paths.primary().link.candidates;
+        if let Some(at) = candidates.in_role(Role::Doubtful)
+            && candidates.find(address) != Some(at)
+        {
+            self.drop_candidate(at);
         }
     }
 
@@ -41,19 +56,21 @@ impl Connection {
             // Once a client is at the preferred address, what comes to the old one is late.
             return;
         }
+        self.drop_doubtful_but(&from);
+        let path = self.paths.primary();
         let Some(at) = path.link.candidates.find(&from) else {
             return self.follow_to_new(now, origin, ours_differs);
         };
-        let Some(side) = path.link.candidates.get(at) else {
+        let Some(candidate) = path.link.candidates.get(at) else {
             return;
         };
-        let proven = side.amplification.is_validated();
-        match side.role {
+        let proven = candidate.amplification.is_validated();
+        match candidate.role {
             // The peer is back; or it never left, and the move was a forgery.
             Role::Previous => self.switch_to(now, at, None),
-            _ if ours_differs && side.validation.is_running() => {
-                if let Some(side) = self.paths.primary_mut().link.candidates.get_mut(at) {
-                    side.role = Role::Awaited;
+            _ if ours_differs && candidate.validation.is_running() => {
+                if let Some(candidate) = self.paths.primary_mut().link.candidates.get_mut(at) {
+                    candidate.role = Role::Awaited;
                 }
             }
             _ => {
@@ -61,6 +78,10 @@ impl Connection {
                 self.probe_previous();
                 if proven {
                     self.on_peer_moved(now, from);
+                } else {
+                    // What did not answer before may answer now.
+                    let pto = self.probing_pto();
+                    self.paths.primary_mut().link.validation.start(pto);
                 }
             }
         }
@@ -131,19 +152,19 @@ impl Connection {
 
     /// A path that the peer has already taken needs a place more than any that it only probed.
     fn make_room(&mut self) {
-        let side = &self.paths.primary().link.candidates;
-        if side.place().is_err()
-            && let Some(probed) = side.in_role(Role::Probed)
+        let candidates = &self.paths.primary().link.candidates;
+        if candidates.place().is_err()
+            && let Some(probed) = candidates.in_role(Role::Probed)
         {
             self.drop_candidate(probed);
         }
     }
 
-    /// Asks on the old path whether the peer really left it (section 9.3.3): if it is still there, it
+    /// Asks on the previous path whether the peer really left it (section 9.3.3): if it is still there, it
     /// answers with a packet that brings us back.
     pub(super) fn probe_previous(&mut self) {
-        let left = self.paths.primary().link.candidates.in_role(Role::Previous);
-        if let Some(at) = left {
+        let candidates = &self.paths.primary().link.candidates;
+        if let Some(at) = candidates.in_role(Role::Previous) {
             self.validate_candidate(at);
         }
     }

@@ -1,7 +1,7 @@
 //! Moving to another path (RFC 9000, sections 8.2 and 9): what clients and servers have in common.
 //!
-//! One path is in use; `path::CandidatePaths` holds those that are probed and the one that was left.
-//! `follow` is a server's part, `request` a client's. Here lives what both need: challenges and
+//! One path is in use; `path::CandidatePaths` holds those that are probed and the previous one.
+//! `follow` is a server's part, `request` a client's, and `liveness` probes a path that is silent. Here lives what both need: challenges and
 //! responses, the switch from one path to another, and what is to be forgotten on the way.
 //!
 //! A change of port alone is taken for a NAT rebinding: the network path stays the same, so RTT and
@@ -9,7 +9,10 @@
 //! long as the move may turn out to be an attacker's doing.
 
 mod follow;
+mod liveness;
 mod request;
+
+pub(super) use self::liveness::Liveness;
 
 use std::time::Duration;
 
@@ -26,11 +29,12 @@ use super::Connection;
 use super::events::Event;
 use super::receive::Origin;
 
-/// Probe timeouts for which a path that was left is kept: late packets and challenges still come.
+/// Probe timeouts for which the previous path is kept: late packets and challenges still come.
 const PREVIOUS_PATH_PTOS: u32 = 3;
 
-/// Validations in a row that show a path to be too small, each of two challenges or more: with one in
-/// five datagrams lost, one good path in five hundred fails by chance.
+/// Validations in a row that show a path to be too small. Each has six challenges or more, so that
+/// with one in three datagrams lost one good path in fifteen thousand fails by chance; a burst of
+/// losses may well outlast one validation.
 const FULL_SIZE_VALIDATIONS: u32 = 3;
 
 impl Connection {
@@ -56,7 +60,7 @@ impl Connection {
         let at = known.or_else(|| self.add_probed(now, origin));
         let path = self.paths.primary_mut();
         match at.and_then(|at| path.link.candidates.get_mut(at)) {
-            Some(side) => side.on_challenge(data),
+            Some(candidate) => candidate.on_challenge(data),
             None => self
                 .monitor
                 .dropped(now, "a challenge on a path that can't be answered"),
@@ -99,26 +103,27 @@ impl Connection {
     /// A candidate path answered.
     fn on_candidate_validated(&mut self, now: Instant, at: usize, answered: Answered) {
         let path = self.paths.primary_mut();
-        let Some(side) = path.link.candidates.get_mut(at) else {
+        let Some(candidate) = path.link.candidates.get_mut(at) else {
             return;
         };
-        let (address, role) = (side.address, side.role);
-        side.amplification.set_validated();
-        if side.role == Role::Probed {
-            side.stand_by(now);
+        let (address, role) = (candidate.address, candidate.role);
+        candidate.amplification.set_validated();
+        if candidate.role == Role::Probed {
+            candidate.stand_by(now);
         }
         self.emit_validated(now, address, answered);
-        if !answered.complete {
+        if !answered.complete && role != Role::Doubtful {
             return;
         }
         match role {
             Role::Chosen | Role::Preferred => self.arrive(now, at, answered.rtt),
-            Role::Awaited => {
+            // The peer's packets were followed to a doubtful path before: its address is enough.
+            Role::Awaited | Role::Doubtful => {
                 self.switch_to(now, at, Some(answered.rtt));
                 self.probe_previous();
                 self.on_peer_moved(now, address);
             }
-            // The old path still answers. Whether the new one is real shows by itself.
+            // The previous path still answers. Whether the new one is real shows by itself.
             Role::Probed | Role::Previous => {}
         }
     }
@@ -130,9 +135,39 @@ impl Connection {
     }
 
     /// Makes candidate path `at` the one in use; `rtt` is the time that its validation took, if it is
-    /// known. The path in use so far is kept as the one left if it was validated: only such a one is
+    /// known. The path in use so far is kept as the previous one if it was validated: only such a one is
     /// worth going back to.
     fn switch_to(&mut self, now: Instant, at: usize, rtt: Option<Duration>) {
+        let previous = self.exchange_path(now, at, rtt);
+        self.keep_previous(previous);
+        self.sync_reset_tokens();
+        let path = self.paths.primary().id;
+        self.sync_mtu(now, path);
+    }
+
+    /// The path in use did not answer: a server goes back to the previous path (section 9.3.2). That
+    /// the address is not the peer's is not certain, though, as challenges and responses may all have
+    /// been lost; and a peer that only receives would never show itself again. So the path is
+    /// validated on, within its anti-amplification limit, until it answers or a non-probing packet
+    /// shows that the peer is elsewhere.
+    fn retreat(&mut self, now: Instant, previous: usize) {
+        let validation = std::mem::take(&mut self.paths.primary_mut().link.validation);
+        let mut doubtful = self.exchange_path(now, previous, None);
+        doubtful.role = Role::Doubtful;
+        doubtful.expires_at = None;
+        doubtful.validation = validation;
+        doubtful.validation.start(self.probing_pto());
+        let path = self.paths.primary_mut();
+        path.link.candidates.push(doubtful);
+        let path = path.id;
+        self.sync_reset_tokens();
+        self.sync_mtu(now, path);
+        // A peer that never left answers with a non-probing packet.
+        self.ping();
+    }
+
+    /// Puts candidate path `at` in the place of the path in use; returns the latter.
+    fn exchange_path(&mut self, now: Instant, at: usize, rtt: Option<Duration>) -> CandidatePath {
         let linger = self.longest_pto() * PREVIOUS_PATH_PTOS;
         let config = &self.identity.config;
         let entry = self.paths.primary_mut();
@@ -143,8 +178,8 @@ impl Connection {
         entry.link.validation = next.validation;
         entry.link.acked_datagram_size =
             AckedDatagramSize::starting_at(entry.space.ledger.next_number());
-        let mut left = CandidatePath::new(from, Role::Previous, cid, amplification);
-        left.responses = std::mem::replace(&mut entry.link.responses, next.responses);
+        let mut previous = CandidatePath::new(from, Role::Previous, cid, amplification);
+        previous.responses = std::mem::replace(&mut entry.link.responses, next.responses);
         if let Some(kept) = next.kept {
             entry.recovery.resume(now, kept.recovery);
             let ecn = std::mem::replace(&mut entry.link.ecn, kept.ecn);
@@ -164,46 +199,43 @@ impl Connection {
                 .link
                 .mtu
                 .restart(config.initial_max_datagram_size, next.address.remote.ip());
-            left.kept = Some(Box::new(Kept { recovery, ecn, mtu }));
+            previous.kept = Some(Box::new(Kept { recovery, ecn, mtu }));
         }
         if entry.link.amplification.is_validated() {
-            left.expires_at = Some(now + linger);
+            previous.expires_at = Some(now + linger);
         }
         entry.pacing_until = None;
         let to = entry.link.address;
-        self.keep_previous(left);
         self.monitor.stats.path_changes += 1;
         self.monitor
             .observe(now, &Observation::PathChanged { from, to });
-        self.sync_reset_tokens();
-        let path = self.paths.primary().id;
-        self.sync_mtu(now, path);
+        previous
     }
 
-    /// Keeps the path that was left, in place of an older one.
-    fn keep_previous(&mut self, left: CandidatePath) {
-        if !left.amplification.is_validated() {
-            return self.forget(&left);
+    /// Keeps the path that was in use until now, in place of an older one.
+    fn keep_previous(&mut self, previous: CandidatePath) {
+        if !previous.amplification.is_validated() {
+            return self.forget(&previous);
         }
         let path = self.paths.primary_mut();
         if let Some(older) = path.link.candidates.in_role(Role::Previous) {
             let older = path.link.candidates.remove(older);
-            path.link.candidates.push(left);
+            path.link.candidates.push(previous);
             self.forget(&older);
         } else {
-            path.link.candidates.push(left);
+            path.link.candidates.push(previous);
         }
     }
 
     /// Gives up candidate path `at`.
     fn drop_candidate(&mut self, at: usize) {
-        let side = self.paths.primary_mut().link.candidates.remove(at);
-        self.forget(&side);
+        let candidate = self.paths.primary_mut().link.candidates.remove(at);
+        self.forget(&candidate);
     }
 
     /// Retires the connection ID of a path that is no more (section 9.5).
-    fn forget(&mut self, side: &CandidatePath) {
-        if let Some(cid) = side.cid {
+    fn forget(&mut self, candidate: &CandidatePath) {
+        if let Some(cid) = candidate.cid {
             let cids = &mut self.paths.primary_mut().cids.remote;
             let outcome = cids.release(cid.sequence);
             let path = self.paths.primary().id;
@@ -216,15 +248,15 @@ impl Connection {
         let mut at = 0;
         loop {
             let path = self.paths.primary_mut();
-            let Some(side) = path.link.candidates.get_mut(at) else {
+            let Some(candidate) = path.link.candidates.get_mut(at) else {
                 break;
             };
             let is_lost = |sequence| !path.cids.remote.is_assigned(sequence);
-            if side.cid.is_some_and(|cid| is_lost(cid.sequence)) {
-                side.cid = path.cids.remote.assign();
+            if candidate.cid.is_some_and(|cid| is_lost(cid.sequence)) {
+                candidate.cid = path.cids.remote.assign();
                 // A retreat must stay possible, with the ID in use if there is no other.
-                if side.cid.is_none() && side.role != Role::Previous {
-                    self.fail_side(now, at);
+                if candidate.cid.is_none() && candidate.role != Role::Previous {
+                    self.fail_candidate(now, at);
                     continue;
                 }
             }
@@ -248,15 +280,24 @@ impl Connection {
             // The path may drop marked packets; that must not keep it from being validated.
             path.link.ecn.on_probe_timeout();
         }
-        // The path that was left is kept, silent or not, until the peer has shown that it did leave.
+        // The previous path is kept, silent or not, until the peer has shown that it did leave.
         let is_settled = self.paths.primary().link.amplification.is_validated();
+        let pto = self.probing_pto();
         let mut at = 0;
-        while let Some(side) = self.paths.primary_mut().link.candidates.get_mut(at) {
-            let failed =
-                side.validation.on_timeout(now) && (side.role != Role::Previous || is_settled);
-            let expired = side.expires_at.is_some_and(|expiry| expiry <= now);
+        while let Some(candidate) = self.paths.primary_mut().link.candidates.get_mut(at) {
+            let mut failed = candidate.validation.on_timeout(now);
+            match candidate.role {
+                Role::Previous => failed &= is_settled,
+                // For longer each time, as long as the connection lasts.
+                Role::Doubtful if failed => {
+                    candidate.validation.start(pto);
+                    failed = false;
+                }
+                _ => {}
+            }
+            let expired = candidate.expires_at.is_some_and(|expiry| expiry <= now);
             if failed {
-                self.fail_side(now, at);
+                self.fail_candidate(now, at);
             } else if expired {
                 self.drop_candidate(at);
             } else {
@@ -265,13 +306,13 @@ impl Connection {
         }
     }
 
-    /// Side path `at` didn't answer.
-    fn fail_side(&mut self, now: Instant, at: usize) {
-        let Some(side) = self.paths.primary().link.candidates.get(at) else {
+    /// Candidate path `at` didn't answer.
+    fn fail_candidate(&mut self, now: Instant, at: usize) {
+        let Some(candidate) = self.paths.primary().link.candidates.get(at) else {
             return;
         };
-        let path = side.address;
-        if side.role == Role::Chosen {
+        let path = candidate.address;
+        if candidate.role == Role::Chosen {
             self.outbox
                 .events
                 .push_back(Event::MigrationFailed { path });
@@ -280,8 +321,8 @@ impl Connection {
         self.drop_candidate(at);
     }
 
-    /// The path in use didn't answer a full challenge: back to the old one, or the end (sections 9.3.2
-    /// and 14.2).
+    /// The path in use didn't answer a full challenge: back to the previous one, or the end (sections
+    /// 9.3.2 and 14.2).
     fn on_validation_failed(&mut self, now: Instant) {
         let path = self.paths.primary();
         let address = path.link.address;
@@ -292,7 +333,7 @@ impl Connection {
             path.link.acked_datagram_size.is_any(),
         );
         let has_patience = path.link.validation.failures() < FULL_SIZE_VALIDATIONS;
-        let left = path.link.candidates.in_role(Role::Previous);
+        let previous = path.link.candidates.in_role(Role::Previous);
         self.monitor
             .observe(now, &Observation::PathFailed { path: address });
         if is_client {
@@ -313,8 +354,12 @@ impl Connection {
             self.try_full_size_again();
         } else if is_known && !is_alive {
             // Silent, not narrow: the peer may have gone elsewhere, and comes back by itself.
-        } else if let Some(left) = left {
-            self.switch_to(now, left, None);
+        } else if let Some(previous) = previous {
+            if is_known {
+                self.switch_to(now, previous, None);
+            } else {
+                self.retreat(now, previous);
+            }
         } else if is_known {
             self.leave_narrow_path(now);
         } else {
@@ -343,23 +388,23 @@ impl Connection {
     /// Starts the validation of candidate path `at`.
     fn validate_candidate(&mut self, at: usize) {
         let pto = self.probing_pto();
-        if let Some(side) = self.paths.primary_mut().link.candidates.get_mut(at) {
-            side.validation.start(pto);
+        if let Some(candidate) = self.paths.primary_mut().link.candidates.get_mut(at) {
+            candidate.validation.start(pto);
         }
     }
 
-    /// Adds a candidate path in place of one that nobody waits for; `None` if there are too many.
-    fn add_candidate(&mut self, now: Instant, side: CandidatePath) -> Option<usize> {
-        let path = side.address;
+    /// Adds a candidate path in place of a spare one; `None` if there are too many.
+    fn add_candidate(&mut self, now: Instant, candidate: CandidatePath) -> Option<usize> {
+        let path = candidate.address;
         match self.paths.primary().link.candidates.place() {
             Ok(Some(spare)) => self.drop_candidate(spare),
             Ok(None) => {}
             Err(_) => {
-                self.forget(&side);
+                self.forget(&candidate);
                 return None;
             }
         }
-        self.paths.primary_mut().link.candidates.push(side);
+        self.paths.primary_mut().link.candidates.push(candidate);
         self.monitor.observe(now, &Observation::PathProbed { path });
         self.sync_reset_tokens();
         self.paths.primary().link.candidates.find(&path)

@@ -52,8 +52,9 @@ impl Connection {
         if let Some(at) = self.paths.primary().link.candidates.in_role(Role::Chosen) {
             self.switch_to(now, at, None);
         }
-        if let Some(left) = self.paths.primary().link.candidates.in_role(Role::Previous) {
-            self.drop_candidate(left);
+        let candidates = &self.paths.primary().link.candidates;
+        if let Some(previous) = candidates.in_role(Role::Previous) {
+            self.drop_candidate(previous);
         }
         // What was in flight may be lost, and a client that only receives would say nothing: the
         // server must hear of the new address now.
@@ -100,16 +101,16 @@ impl Connection {
     fn probe(&mut self, now: Instant, address: Address, role: Role) -> Result<(), MigrateError> {
         let path = self.paths.primary_mut();
         if let Some(known) = path.link.candidates.find(&address) {
-            // The path that was just left: back there, with another connection ID.
+            // The previous path: back there, with another connection ID.
             self.drop_candidate(known);
         }
         let cids = &mut self.paths.primary_mut().cids.remote;
         let cid = cids.assign().ok_or(MigrateError::NoConnectionId)?;
         // The server's address is known to be its own; a preferred one only because the server says
         // so. Probing it takes no more than starting a connection does (section 21.5.3).
-        let side = CandidatePath::new(address, role, Some(cid), Amplification::validated());
+        let candidate = CandidatePath::new(address, role, Some(cid), Amplification::validated());
         let at = self
-            .add_candidate(now, side)
+            .add_candidate(now, candidate)
             .ok_or(MigrateError::NoConnectionId)?;
         self.validate_candidate(at);
         Ok(())
@@ -117,9 +118,9 @@ impl Connection {
 
     /// Gives up a path that we are probing; returns the peer's address there.
     fn abandon_probe(&mut self, role: Role) -> Option<SocketAddr> {
-        let side = &self.paths.primary().link.candidates;
-        let at = side.in_role(role)?;
-        let remote = side.get(at)?.address.remote;
+        let candidates = &self.paths.primary().link.candidates;
+        let at = candidates.in_role(role)?;
+        let remote = candidates.get(at)?.address.remote;
         self.drop_candidate(at);
         Some(remote)
     }

@@ -196,10 +196,11 @@ impl Connection {
         if plan.pads && budget < MIN_INITIAL_SIZE as u64 {
             return Plan::nothing();
         }
-        // A new address must carry 1200 bytes (section 8.2.1), as far as the budget permits.
+        // A new address must carry 1200 bytes if the limit permits so much (section 8.2.1); less
+        // padding would only use it up.
         let path = self.paths.get(id);
         let validates = path.is_some_and(|path| path.link.has_validation_frames());
-        plan.pads |= plan.len > 0 && validates;
+        plan.pads |= plan.len > 0 && validates && budget >= MIN_INITIAL_SIZE as u64;
         plan
     }
 

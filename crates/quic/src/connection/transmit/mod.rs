@@ -233,7 +233,9 @@ impl Connection {
             candidate.validation.on_sent(now, data, expanded);
         }
         let target = Target {
-            pad_to: limit,
+            // Padding that doesn't make a full datagram would only use up the limit, which then
+            // permits fewer challenges (RFC 9000, section 8.2.1).
+            pad_to: if limit < MIN_INITIAL_SIZE { 0 } else { limit },
             is_last: true,
             candidate_cid: Some(candidate.cid.map_or(current, |cid| cid.cid)),
         };
