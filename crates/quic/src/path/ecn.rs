@@ -1,28 +1,29 @@
 //! ECN marks and their validation (RFC 9000, section 13.4 and appendix A.4).
 
 use swiftwater_congestion::{EcnCounts, EctCodepoint};
-use swiftwater_units::PacketCount;
+use swiftwater_units::{Instant, PacketCount};
 
 use crate::crypto::EncryptionLevel;
 use crate::lazy_box::LazyBox;
 use crate::transmit::EcnCodepoint;
 
 /// Packets marked while testing whether the path carries marks.
-const TESTING_PACKETS: u64 = 10;
+const TESTING_PACKETS: u8 = 10;
 /// Packets that may still be marked for the test after a probe timeout: a side that only receives has
 /// no timeout of its own, so its acknowledgements mustn't be risked for long.
-const RETESTING_PACKETS: u64 = 2;
+const RETESTING_PACKETS: u8 = 2;
 /// Probe timeouts, each after marked packets of which none was acknowledged, after which the path is
 /// taken to drop marked packets.
 const MAX_TIMEOUTS: u8 = 3;
 
-/// What is known of the way a path treats ECN marks (RFC 9000, appendix A.4).
+/// What a path does with ECN marks, as far as it is known (RFC 9000, appendix A.4).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum EcnState {
-    /// The first packets are marked to see.
+    /// The first packets are marked to find out; on a new path once those of the path before have
+    /// arrived or are lost.
     Testing,
-    /// The test packets are out, none is marked until the peer has told of them.
+    /// The test packets are sent, and none is marked until the peer has acknowledged one.
     Unknown,
     /// The path carries marks: all packets are marked.
     Capable,
@@ -34,10 +35,13 @@ pub enum EcnState {
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum State {
-    /// Marking the first packets.
-    Testing { sent: u64 },
-    /// The test packets are out; not marking until one is confirmed.
-    Unknown,
+    /// Marked packets of the path before may still arrive, and the peer counts them together with
+    /// those of this path: nothing is marked until then.
+    Settling { until: Instant },
+    /// Marking the first packets; those sent until `since` were not marked.
+    Testing { sent: u8, since: Instant },
+    /// The test packets are sent; not marking until one is acknowledged.
+    Unknown { since: Instant },
     /// The path carries marks.
     Capable,
     /// It doesn't, or ECN is switched off.
@@ -65,9 +69,9 @@ pub(crate) struct Ecn {
     early_marks: LazyBox<[Marks; 2]>,
     /// Acknowledgements of unmarked packets alone, since the test packets are out.
     unmarked_acks: u64,
-    /// The state that observers know.
-    told: Option<EcnState>,
-    /// Counts went on while nobody looked: the next ones are taken as they are.
+    /// The state that was emitted last.
+    emitted: Option<EcnState>,
+    /// The peer's counts include marks of another path: the next ones are taken as they are.
     stale: bool,
     /// CE marks reported in all.
     ce_total: u64,
@@ -85,7 +89,10 @@ impl Ecn {
     /// marked unless `enabled`.
     pub(crate) fn new(enabled: bool, codepoint: EctCodepoint) -> Self {
         let state = if enabled && codepoint != EctCodepoint::NotEct {
-            State::Testing { sent: 0 }
+            State::Testing {
+                sent: 0,
+                since: Instant::ZERO,
+            }
         } else {
             State::Failed
         };
@@ -98,7 +105,7 @@ impl Ecn {
             marks: Marks::default(),
             early_marks: LazyBox::default(),
             unmarked_acks: 0,
-            told: (state == State::Failed).then_some(EcnState::Failed),
+            emitted: (state == State::Failed).then_some(EcnState::Failed),
             stale: false,
             ce_total: 0,
             paused: false,
@@ -107,26 +114,44 @@ impl Ecn {
         }
     }
 
-    /// The peer moved: the new way has to show anew what it does with marks. The peer's counts go
-    /// on, so those of the old way must not count for the new one. Returns what was known of the old way.
-    pub(crate) fn restart(&mut self, enabled: bool, codepoint: EctCodepoint) -> Self {
-        let new = Self {
+    /// Another path is in use, which has to be validated anew. The peer's counts go on, so the marks of
+    /// the path before, which arrive until `settled_at`, must not count for this one. Returns what was
+    /// known of the path before.
+    pub(crate) fn restart(
+        &mut self,
+        enabled: bool,
+        codepoint: EctCodepoint,
+        settled_at: Instant,
+    ) -> Self {
+        let mut new = Self {
             marks: self.marks,
             early_marks: std::mem::take(&mut self.early_marks),
-            told: self.told,
+            emitted: self.emitted,
             ce_total: self.ce_total,
             stale: true,
             ..Self::new(enabled, codepoint)
         };
+        new.settle(settled_at);
         std::mem::replace(self, new)
     }
 
-    /// A path that was left for `interim` is in use again: what was known of it holds.
-    pub(crate) fn resume(&mut self, interim: &Self) {
+    /// The path before is in use again, after `interim`, whose marks arrive until `settled_at`: what was
+    /// known of it holds.
+    pub(crate) fn resume(&mut self, interim: &Self, settled_at: Instant) {
         self.marks = interim.marks;
-        self.told = interim.told;
+        self.emitted = interim.emitted;
         self.ce_total = interim.ce_total;
         self.stale = true;
+        self.settle(settled_at);
+    }
+
+    /// A test that is to come, or is not decided, has to wait for the counts of another path's marks.
+    fn settle(&mut self, until: Instant) {
+        if matches!(self.state, State::Capable | State::Failed) {
+            return;
+        }
+        self.unmarked_acks = 0;
+        self.state = State::Settling { until };
     }
 
     /// The handshake is confirmed: no packet of its levels is acknowledged from now on.
@@ -153,11 +178,11 @@ impl Ecn {
         self.marks_of(level).sent += 1;
     }
 
-    /// What is known, for those who watch.
+    /// What is known, for observers.
     pub(crate) fn state(&self) -> EcnState {
         match self.state {
-            State::Testing { .. } => EcnState::Testing,
-            State::Unknown => EcnState::Unknown,
+            State::Settling { .. } | State::Testing { .. } => EcnState::Testing,
+            State::Unknown { .. } => EcnState::Unknown,
             State::Capable => EcnState::Capable,
             State::Failed => EcnState::Failed,
         }
@@ -166,17 +191,38 @@ impl Ecn {
     /// The state, if it has changed since this was asked last.
     pub(crate) fn take_news(&mut self) -> Option<EcnState> {
         let state = self.state();
-        (self.told.replace(state) != Some(state)).then_some(state)
+        (self.emitted.replace(state) != Some(state)).then_some(state)
     }
 
     /// A datagram with a mark was sent.
     pub(crate) fn on_sent(&mut self) {
         self.unanswered = true;
-        if let State::Testing { sent } = &mut self.state {
+        if let State::Testing { sent, since } = &mut self.state {
             *sent += 1;
             if *sent >= TESTING_PACKETS {
-                self.state = State::Unknown;
+                self.state = State::Unknown { since: *since };
             }
+        }
+    }
+
+    /// Takes the counts as they are, as long as another path's marks are among them; then the test
+    /// begins.
+    fn settle_counts(
+        &mut self,
+        now: Instant,
+        until: Instant,
+        level: EncryptionLevel,
+        counts: Option<[u64; 3]>,
+    ) {
+        if let Some(counts) = counts {
+            self.marks_of(level).reported = counts;
+        }
+        if until <= now {
+            self.stale = false;
+            self.state = State::Testing {
+                sent: 0,
+                since: now,
+            };
         }
     }
 
@@ -200,29 +246,38 @@ impl Ecn {
                 self.state = State::Failed;
             }
         }
-        if let State::Testing { sent } = &mut self.state {
+        if let State::Testing { sent, .. } = &mut self.state {
             *sent = (*sent).max(TESTING_PACKETS - RETESTING_PACKETS);
         }
         self.paused = true;
     }
 
-    /// An ACK of `level` that raised the largest acknowledged packet newly acknowledged
-    /// `newly_marked` packets that we had marked. Returns the increases to act on.
+    /// An ACK of `level` that raised the largest acknowledged packet, sent at `sent_at`, newly
+    /// acknowledged `newly_marked` packets that we had marked. Returns the increases to act on.
     pub(crate) fn on_ack(
         &mut self,
+        now: Instant,
+        sent_at: Instant,
         level: EncryptionLevel,
         newly_marked: u64,
         counts: Option<[u64; 3]>,
     ) -> EcnCounts {
         self.paused = false;
+        if let State::Settling { until } = self.state {
+            self.settle_counts(now, until, level, counts);
+            return EcnCounts::default();
+        }
         if newly_marked > 0 {
             self.unanswered = false;
             self.timeouts = 0;
         }
-        if self.state == State::Unknown && newly_marked == 0 {
+        if let State::Unknown { since } = self.state
+            && newly_marked == 0
+            && sent_at > since
+        {
             // What was sent after the test arrives, what was sent for it doesn't.
             self.unmarked_acks += 1;
-            if self.unmarked_acks >= TESTING_PACKETS {
+            if self.unmarked_acks >= u64::from(TESTING_PACKETS) {
                 self.state = State::Failed;
             }
         }

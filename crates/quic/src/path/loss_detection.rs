@@ -101,7 +101,10 @@ impl LossDetection<'_> {
         // Counts in reordered ACKs look like falling ones: only those of a new largest are valid.
         let ecn = if previous_largest.is_none_or(|previous| largest > previous) {
             let (level, marked) = (self.id.level(), facts.acked.ecn_marked);
-            self.link.ecn.on_ack(level, marked, ack.ecn)
+            let sent_at = newly_largest.sent_at;
+            self.link
+                .ecn
+                .on_ack(context.now, sent_at, level, marked, ack.ecn)
         } else {
             EcnCounts::default()
         };

@@ -183,7 +183,7 @@ impl Connection {
         if let Some(kept) = next.kept {
             entry.recovery.resume(now, kept.recovery);
             let ecn = std::mem::replace(&mut entry.link.ecn, kept.ecn);
-            entry.link.ecn.resume(&ecn);
+            entry.link.ecn.resume(&ecn, now + linger);
             entry.link.mtu.resume(kept.mtu);
         } else if !from.is_same_host(&next.address) {
             let initial_rtt = rtt.unwrap_or(config.initial_rtt);
@@ -194,7 +194,8 @@ impl Connection {
                 &mut self.identity.random.generator,
             );
             let codepoint = entry.recovery.controller().ecn_codepoint();
-            let ecn = entry.link.ecn.restart(config.ecn, codepoint);
+            let settled_at = now + linger;
+            let ecn = entry.link.ecn.restart(config.ecn, codepoint, settled_at);
             let mtu = entry
                 .link
                 .mtu
