@@ -18,8 +18,11 @@ pub enum BindError {
         /// What the system said.
         source: io::Error,
     },
-    /// The connection IDs don't distinguish as many workers.
-    #[error("the connection IDs distinguish {distinct} workers, not {workers}")]
+    /// The connection IDs don't distinguish as many workers. Those of QUIC-LB need a cipher and a nonce of 8 bytes
+    /// or more to distinguish any.
+    #[error(
+        "the connection IDs distinguish {distinct} workers, not {workers} (QUIC-LB: encrypt them, with a nonce of 8 bytes or more)"
+    )]
     ConnectionIds {
         /// Workers asked for.
         workers: usize,

@@ -12,10 +12,12 @@ use std::time::Duration;
 use common::{LOOPBACK, NAME, Pair, configs, echo, endpoint_config, guard, noise};
 use swiftwater_link::LinkConfig;
 use swiftwater_net::quic::{
-    ClientConfig, ConnectionError, RandomCids, RetryPolicy, ServerConfig, TransportConfig,
+    ClientConfig, ConnectionError, QuicLbCids, QuicLbCodec, QuicLbFormat, RandomCids, RetryPolicy,
+    ServerConfig, TransportConfig,
 };
 use swiftwater_net::relay::{Relay, RelayConfig};
 use swiftwater_net::{BindError, Connection, Endpoint, EndpointOptions};
+use swiftwater_tls::Aes128Block;
 use swiftwater_units::Bandwidth;
 
 fn transport() -> TransportConfig {
@@ -274,8 +276,25 @@ async fn what_cannot_work_is_refused() {
     let error = bind(any, |options| {
         options.endpoint.cids = Some(Arc::new(RandomCids::new(8)));
     });
-    let told = error.unwrap_err().to_string();
-    assert_eq!(told, "the connection IDs distinguish 1 workers, not 2");
+    let message = error.unwrap_err().to_string();
+    assert!(
+        message.starts_with("the connection IDs distinguish 1 workers, not 2"),
+        "{message}"
+    );
+    // The worker would leave 7 bytes of the shorter nonce to chance, which IDs would share too soon.
+    for (nonce_len, enough) in [(7, false), (8, true)] {
+        let (server, _) = configs(transport());
+        let mut options = options(server);
+        let format = QuicLbFormat {
+            nonce_len,
+            ..QuicLbFormat::default()
+        };
+        let codec = QuicLbCodec::new(format, Some(Arc::new(Aes128Block::new([1; 16])))).unwrap();
+        options.endpoint.cids = Some(Arc::new(QuicLbCids::new(codec, &[5]).unwrap()));
+        let bound = Endpoint::bind(any, options);
+        let refused = matches!(bound, Err(BindError::ConnectionIds { distinct: 1, .. }));
+        assert_eq!(refused, !enough, "nonce of {nonce_len} bytes");
+    }
     let error = bind(any, |options| options.workers = 1000).unwrap_err();
     assert!(matches!(
         error,

@@ -12,7 +12,7 @@
 //!    the connection;
 //! 3. then, in this order: [`Connection::poll_transmit`] until `None`, [`Connection::poll_event`]
 //!    and [`Connection::poll_endpoint_event`] until `None` (the latter handed to
-//!    [`Endpoint::handle_event`]), and at last [`Connection::poll_timeout`] is read again.
+//!    [`Endpoint::handle_event`], and what that returns to [`Connection::handle_cid_collision`]), and at last [`Connection::poll_timeout`] is read again.
 //!
 //! Skipping a step of 3 delays work but corrupts nothing. A driver may take the events before it sends
 //! as well, so that answers leave with the acknowledgements. "Nothing to do" is `None` or a blocked
@@ -62,8 +62,8 @@ pub use config::{
     PtoLimit, RetryPolicy, ServerConfig, TransportConfig, Worker,
 };
 pub use connection::{
-    Connection, ConnectionStats, EarlyDataOutcome, EndpointEvent, Event, PathStats, RecvStream,
-    SendStream,
+    CidCollision, Connection, ConnectionStats, EarlyDataOutcome, EndpointEvent, Event, PathStats,
+    RecvStream, SendStream,
 };
 pub use endpoint::{
     AcceptPolicy, ConnectionHandle, Decision, Endpoint, EndpointStats, Incoming, Routed,

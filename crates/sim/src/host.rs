@@ -182,7 +182,12 @@ impl Host {
         while let Some(connection) = self.core.slots.serve(handle)
             && let Some(event) = connection.poll_endpoint_event()
         {
-            self.core.endpoint.handle_event(handle, event);
+            let collision = self.core.endpoint.handle_event(handle, event);
+            if let Some(collision) = collision
+                && let Some(connection) = self.core.slots.get_mut(handle)
+            {
+                connection.handle_cid_collision(&collision);
+            }
         }
         let Some(connection) = self.core.slots.serve(handle) else {
             return;

@@ -7,10 +7,12 @@ mod support;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use rand_core::Rng;
 use swiftwater_link::{Jitter, LossModel};
-use swiftwater_quic::{ConnectionError, RandomCids};
+use swiftwater_quic::wire::ConnectionId;
+use swiftwater_quic::{ConnectionError, ConnectionIdGenerator, RandomCids};
 use swiftwater_sim::{Cipher, Direction, Pair, PairBuilder, Recording};
-use swiftwater_units::Side;
+use swiftwater_units::{Dir, PathId, Side};
 
 use support::{BOTH, CID_LEN, SIDES, link, millis, reason, secs};
 
@@ -214,4 +216,66 @@ fn a_reset_is_recognised_after_a_rotation() {
             "{side:?}"
         );
     }
+}
+
+/// IDs of the usual length, of which there are few.
+#[derive(Debug)]
+struct FewIds(u32);
+
+impl ConnectionIdGenerator for FewIds {
+    fn cid_len(&self) -> usize {
+        CID_LEN
+    }
+
+    fn generate(&self, _: u8, rng: &mut dyn Rng) -> ConnectionId {
+        let mut bytes = [0x55; CID_LEN];
+        bytes[0] = (rng.next_u32() % self.0) as u8;
+        ConnectionId::new(&bytes).unwrap()
+    }
+}
+
+/// Connections of a server that has hardly more IDs than it needs: each ID leads to one connection, so that
+/// every client can use all that it was given.
+#[test]
+fn ids_that_other_connections_have_are_issued_anew() {
+    const CLIENTS: usize = 6;
+    let mut collisions = 0;
+    for seed in 0..10 {
+        let mut pair = Pair::builder()
+            .seed(seed)
+            .link(link(10, 20))
+            .endpoint(Side::Server, |endpoint| {
+                endpoint.cids = Some(Arc::new(FewIds(40)))
+            })
+            .build()
+            .unwrap();
+        for _ in 0..CLIENTS {
+            pair.start().unwrap();
+            pair.advance(secs(1));
+        }
+        let host = pair.host(Side::Client);
+        // Each client takes up four IDs after the first, one after another.
+        for round in 0..4 {
+            for at in 0..CLIENTS {
+                let handle = pair.handles(Side::Client)[at];
+                let connection = pair.network().connection(host, handle).unwrap();
+                connection.rotate_connection_ids();
+                let stream = connection.open(Dir::Uni).unwrap();
+                assert_eq!(connection.send_stream(stream).write(b"hello"), Ok(5));
+                pair.advance(millis(500));
+                let connection = pair.network().view(host, handle).unwrap();
+                let unacked = connection
+                    .path_stats(PathId::ZERO)
+                    .unwrap()
+                    .bytes_in_flight
+                    .get();
+                assert_eq!(unacked, 0, "client {at} of seed {seed}, round {round}");
+            }
+        }
+        let server = pair.host(Side::Server);
+        let stats = pair.network().endpoint_stats(server);
+        assert_eq!(stats.accepted as usize, CLIENTS);
+        collisions += stats.cid_collisions;
+    }
+    assert!(collisions > 100, "{collisions}");
 }

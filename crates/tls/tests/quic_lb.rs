@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -185,6 +186,28 @@ fn plain_ids_hide_nothing_and_say_so() {
     assert_eq!(plain.worker_of(&cid), None);
     assert_eq!(plain.max_workers(), 1);
     assert!(!plain.is_unlinkable());
+}
+
+/// In a nonce of fewer than 8 bytes no byte is spent on the worker.
+#[test]
+fn short_nonces_name_no_worker() {
+    for (nonce_len, workers) in [(4, 1), (7, 1), (8, u8::MAX), (15, u8::MAX)] {
+        let format = QuicLbFormat {
+            nonce_len,
+            ..QuicLbFormat::default()
+        };
+        let codec = QuicLbCodec::new(format, Some(cipher(KEY))).unwrap();
+        let generator = QuicLbCids::new(codec.clone(), &[5]).unwrap();
+        assert_eq!(generator.max_workers(), workers, "{nonce_len}");
+        let mut rng = ChaCha20Rng::seed_from_u64(1);
+        let ids: Vec<_> = (0..100).map(|_| generator.generate(3, &mut rng)).collect();
+        let first_bytes: BTreeSet<_> = (ids.iter())
+            .map(|cid| codec.decode(cid.as_bytes()).unwrap().nonce()[0])
+            .collect();
+        assert_eq!(first_bytes.len() == 1, workers > 1, "{nonce_len}");
+        let named = (workers > 1).then_some(3);
+        assert!(ids.iter().all(|cid| generator.worker_of(cid) == named));
+    }
 }
 
 /// Knowing one's own worker doesn't help to find others': without the key the last byte looks

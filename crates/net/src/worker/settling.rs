@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use swiftwater_quic::{ConnectionHandle, EndpointEvent};
+use swiftwater_quic::{CidCollision, ConnectionHandle, EndpointEvent};
 use swiftwater_units::{Instant, Side};
 
 use crate::connection::Connection;
@@ -111,9 +111,10 @@ impl Worker {
             }
             other => other,
         };
-        for event in events.drain(..) {
-            endpoint.core.handle_event(handle, event);
-        }
+        let collisions: Vec<_> = events
+            .drain(..)
+            .filter_map(|event| endpoint.core.handle_event(handle, event))
+            .collect();
         if gone {
             endpoint.connections -= 1;
             if endpoint.connections == 0 {
@@ -121,8 +122,27 @@ impl Worker {
             }
         }
         drop(endpoint);
-        // Closes it, which takes its lock: never under the endpoint's.
+        // Both take the connection's lock: never under the endpoint's.
         drop(refused);
+        self.resolve_collisions(handle, &collisions);
+    }
+}
+
+impl Worker {
+    /// Has a connection issue other connection IDs than those that another connection has.
+    fn resolve_collisions(&mut self, handle: ConnectionHandle, collisions: &[CidCollision]) {
+        let index = handle.index();
+        if collisions.is_empty() {
+            return;
+        }
+        if let Some(entry) = self.table.get(index) {
+            let mut state = entry.shared.lock();
+            for collision in collisions {
+                state.connection.handle_cid_collision(collision);
+            }
+            drop(state);
+            self.table.mark(index);
+        }
     }
 }
 

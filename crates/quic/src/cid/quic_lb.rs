@@ -18,6 +18,8 @@ use crate::crypto::BlockCipher;
 const MAX_BLOCK: usize = MAX_CID_LEN - 1;
 /// Shortest nonce, bytes.
 const MIN_NONCE: usize = 4;
+/// Shortest nonce that may name a worker, bytes: 7 stay random, as in the IDs of [`WorkerCids`](crate::WorkerCids).
+const MIN_WORKER_NONCE: usize = 8;
 /// With this many bytes of server ID and nonce one pass of the cipher does (section 5.4.1).
 const SINGLE_PASS: usize = 16;
 /// The codepoint of servers without a configuration (section 3.1).
@@ -33,7 +35,8 @@ pub struct QuicLbFormat {
     /// Bytes of a server ID, 1 to 15.
     pub server_id_len: usize,
     /// Bytes of the nonce, 4 to 18; server ID and nonce together at most 19. Nonces are random, so
-    /// that few bytes mean IDs that occur twice: take 8 or more where many connections live.
+    /// that few bytes mean IDs that occur twice and have to be issued anew: take 8 or more where many
+    /// connections live. Several workers need 8 or more.
     pub nonce_len: usize,
     /// The first octet tells the length of the rest; otherwise it is random.
     pub encode_len: bool,
@@ -197,8 +200,8 @@ impl QuicLbCodec {
     }
 }
 
-/// The connection IDs of one server behind a QUIC-LB load balancer. If they are encrypted, the first
-/// byte of the nonce is the worker.
+/// The connection IDs of one server behind a QUIC-LB load balancer. If they are encrypted and the nonce has 8
+/// bytes or more, its first byte is the worker.
 #[derive(Clone, Debug)]
 pub struct QuicLbCids {
     codec: QuicLbCodec,
@@ -220,6 +223,12 @@ impl QuicLbCids {
             server_id: server_id.to_vec(),
         })
     }
+
+    /// True if the IDs name workers. Without a cipher the worker would be readable, which the draft forbids
+    /// of a nonce; in a short nonce it would leave too few random bytes for distinct IDs.
+    fn names_workers(&self) -> bool {
+        self.codec.cipher.is_some() && self.codec.format.nonce_len >= MIN_WORKER_NONCE
+    }
 }
 
 impl ConnectionIdGenerator for QuicLbCids {
@@ -231,7 +240,7 @@ impl ConnectionIdGenerator for QuicLbCids {
         let mut nonce = [0; MAX_BLOCK];
         let nonce = &mut nonce[..self.codec.format.nonce_len];
         rng.fill_bytes(nonce);
-        if self.codec.cipher.is_some() {
+        if self.names_workers() {
             nonce[0] = worker;
         }
         let random = rng.next_u32() as u8;
@@ -240,19 +249,13 @@ impl ConnectionIdGenerator for QuicLbCids {
             .unwrap_or_default()
     }
 
-    /// Without a cipher the worker would lie open, which the draft forbids of a nonce.
     fn max_workers(&self) -> u8 {
-        if self.codec.cipher.is_some() {
-            u8::MAX
-        } else {
-            1
-        }
+        if self.names_workers() { u8::MAX } else { 1 }
     }
 
     fn worker_of(&self, cid: &ConnectionId) -> Option<u8> {
-        self.codec.cipher.as_ref()?;
         let id = self.codec.decode(cid.as_bytes())?;
-        (id.server_id() == self.server_id)
+        (self.names_workers() && id.server_id() == self.server_id)
             .then(|| id.nonce().first().copied())
             .flatten()
     }

@@ -85,6 +85,11 @@ impl Event {
     }
 }
 
+/// A connection issued an ID that a different connection of the endpoint has, so that datagrams with it reach
+/// that one: [`Connection::handle_cid_collision`](crate::Connection::handle_cid_collision) issues another.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct CidCollision(pub(crate) ConnectionId);
+
 /// What the endpoint must know of a connection to route its datagrams.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]

@@ -135,28 +135,6 @@ impl Connection {
         Ok(())
     }
 
-    /// Issues connection IDs until the peer has as many as it stores, on every path.
-    pub(super) fn issue_cids(&mut self) {
-        let identity = &mut self.identity;
-        if !identity.cids.is_unlinkable() {
-            return;
-        }
-        for path in self.paths.iter_mut() {
-            while path.cids.local.wants_more() {
-                let cid = identity.cids.generate(&mut identity.random.generator);
-                let issued = path.cids.local.issue(cid);
-                let value = ControlValue::ConnectionId {
-                    cid,
-                    reset_token: identity.key.reset_token(&cid),
-                    retire_prior_to: issued.retire_prior_to,
-                };
-                self.control
-                    .set(ControlKey::NewConnectionId(path.id, issued.sequence), value);
-                self.outbox.endpoint_event(EndpointEvent::CidIssued(cid));
-            }
-        }
-    }
-
     /// Forgets the keys and the space of an encryption level of the handshake (RFC 9001, section 4.9).
     pub(super) fn discard(&mut self, level: EncryptionLevel) {
         if self.paths.discard(SpaceId::of(level, super::INITIAL_PATH)) {

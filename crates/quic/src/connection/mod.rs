@@ -18,6 +18,7 @@ mod handshake_speedup;
 mod identity;
 mod idle_memory;
 mod lifecycle;
+mod local_cids;
 mod migration;
 mod monitor;
 mod mtu;
@@ -34,7 +35,7 @@ mod transmit;
 mod zero_rtt;
 
 pub use application::{RecvStream, SendStream};
-pub use events::{EndpointEvent, Event};
+pub use events::{CidCollision, EndpointEvent, Event};
 pub use stats::{ConnectionStats, PathStats};
 pub use zero_rtt::EarlyDataOutcome;
 

@@ -184,11 +184,10 @@ impl Endpoint {
     /// Sends the client a token with which it validates its address (RFC 9000, section 8.1.2).
     fn send_retry(&mut self, attempt: &Attempt<'_>, out: &mut [u8]) -> Routed {
         let header = &attempt.header;
-        let src = if self.cids.len() >= FIRST_DST_CID_LEN {
-            self.cids.generate(&mut self.rng)
-        } else {
-            random_cid(&mut self.rng, FIRST_DST_CID_LEN)
-        };
+        let src = (self.cids.len() >= FIRST_DST_CID_LEN)
+            .then(|| self.fresh_cid())
+            .flatten()
+            .unwrap_or_else(|| random_cid(&mut self.rng, FIRST_DST_CID_LEN));
         let token = self.tokens.issue_retry_token(
             &mut self.rng,
             attempt.now,

@@ -32,7 +32,7 @@ use swiftwater_wire::{ConnectionId, InvariantHeader, PacketType, PartialHeader, 
 use crate::address_token::TokenValidator;
 use crate::cid::{CidSource, random_cid};
 use crate::config::{ClientConfig, EndpointConfig, ServerConfig};
-use crate::connection::{Connection, ConnectionSetup, EndpointEvent};
+use crate::connection::{CidCollision, Connection, ConnectionSetup, EndpointEvent};
 use crate::error::ConnectError;
 use crate::handshake::{Crypto, Grease, Opening};
 use crate::transmit::{DatagramMeta, LocalAddress, PathAddress, Transmit};
@@ -313,11 +313,22 @@ impl Endpoint {
         Routed::OtherWorker(worker)
     }
 
-    /// Takes note of what a connection announced. Events of connections that are gone are ignored.
+    /// Handles an event of a connection; those of drained connections are ignored. What is returned is to be
+    /// given to the same connection ([`Connection::handle_cid_collision`]), whose next endpoint events answer
+    /// it.
     #[allow(clippy::needless_pass_by_value, reason = "an event is handled once")]
-    pub fn handle_event(&mut self, handle: ConnectionHandle, event: EndpointEvent) {
+    pub fn handle_event(
+        &mut self,
+        handle: ConnectionHandle,
+        event: EndpointEvent,
+    ) -> Option<CidCollision> {
         match event {
-            EndpointEvent::CidIssued(cid) => self.routes.add_cid(handle, cid),
+            EndpointEvent::CidIssued(cid) => {
+                if !self.routes.add_cid(handle, cid) {
+                    self.stats.cid_collisions += 1;
+                    return Some(CidCollision(cid));
+                }
+            }
             EndpointEvent::CidRetired(cid) => self.routes.remove_cid(handle, cid),
             EndpointEvent::PeerResetToken { remote, token } => {
                 self.routes.add_reset_token(handle, remote, token);
@@ -335,6 +346,7 @@ impl Endpoint {
                 self.release(half_open, client);
             }
         }
+        None
     }
 
     /// Gives back what was counted for the addresses that connections were accepted from.

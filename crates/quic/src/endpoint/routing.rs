@@ -187,16 +187,17 @@ impl Routes {
         (slot.generation == handle.generation).then_some(slot)
     }
 
-    /// Leads `cid` to the connection. An ID that another connection has stays with that one: with
-    /// IDs of reasonable length it doesn't happen, and taking it away would harm a stranger.
-    pub(super) fn add_cid(&mut self, handle: ConnectionHandle, cid: ConnectionId) {
-        if cid.is_empty() || self.by_cid.contains_key(&cid) {
-            return;
+    /// Routes datagrams with `cid` to the connection; false if another connection has that ID, and keeps
+    /// it. Empty IDs and those of drained connections are ignored.
+    pub(super) fn add_cid(&mut self, handle: ConnectionHandle, cid: ConnectionId) -> bool {
+        if let Some(owner) = self.by_cid.get(&cid) {
+            return *owner == handle;
         }
-        if let Some(slot) = self.slot(handle) {
+        if let Some(slot) = self.slot(handle).filter(|_| !cid.is_empty()) {
             slot.cids.push(cid);
             self.by_cid.insert(cid, handle);
         }
+        true
     }
 
     pub(super) fn remove_cid(&mut self, handle: ConnectionHandle, cid: ConnectionId) {

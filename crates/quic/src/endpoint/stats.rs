@@ -41,6 +41,8 @@ pub struct EndpointStats {
     pub resets_received: u64,
     /// Datagrams of early data kept for a moment because their Initial had not arrived.
     pub early_kept: u64,
+    /// Connection IDs that connections issued though another one had them, and had to issue anew.
+    pub cid_collisions: u64,
     /// Datagrams that belong to another worker.
     pub handed_over: u64,
     /// Datagrams dropped because they are no QUIC, or no valid first packet.
@@ -77,6 +79,7 @@ impl AddAssign for EndpointStats {
             resets_withheld,
             resets_received,
             early_kept,
+            cid_collisions,
             handed_over,
             dropped_malformed,
             dropped_unknown,
@@ -100,6 +103,7 @@ impl AddAssign for EndpointStats {
         self.resets_withheld += resets_withheld;
         self.resets_received += resets_received;
         self.early_kept += early_kept;
+        self.cid_collisions += cid_collisions;
         self.handed_over += handed_over;
         self.dropped_malformed += dropped_malformed;
         self.dropped_unknown += dropped_unknown;

@@ -11,6 +11,9 @@ use crate::ranges::RangeSet;
 
 /// Connection IDs that we keep issued at most, whatever the peer would store.
 const MAX_ISSUED: u64 = 8;
+/// IDs that are issued anew because other connections have them; more collisions mean that hardly any IDs
+/// are left.
+const MAX_REISSUES: u8 = 64;
 /// Values of `active_connection_id_limit` that we promise (RFC 9000, section 18.2: 2 at least).
 pub(crate) const PROMISED_LIMITS: RangeInclusive<u64> = 2..=8;
 /// Retirements that may wait for acknowledgement before the peer is at fault, per ID it may give.
@@ -44,7 +47,7 @@ impl IdleMemory for PathCids {
 
 /// A connection ID that we have just issued.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Issued {
+pub(crate) struct IssuedCid {
     pub(crate) sequence: u64,
     pub(crate) retire_prior_to: u64,
 }
@@ -57,6 +60,8 @@ pub(crate) struct LocalCids {
     retire_prior_to: u64,
     /// How many the peer stores.
     limit: u64,
+    /// IDs that were issued in the place of others.
+    reissues: u8,
 }
 
 impl LocalCids {
@@ -67,6 +72,7 @@ impl LocalCids {
             next_sequence: 1,
             retire_prior_to: 0,
             limit: 1,
+            reissues: 0,
         }
     }
 
@@ -93,14 +99,35 @@ impl LocalCids {
     }
 
     /// Issues `cid`.
-    pub(crate) fn issue(&mut self, cid: ConnectionId) -> Issued {
+    pub(crate) fn issue(&mut self, cid: ConnectionId) -> IssuedCid {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         self.active.push_back((sequence, cid));
-        Issued {
+        IssuedCid {
             sequence,
             retire_prior_to: self.retire_prior_to,
         }
+    }
+
+    /// The sequence number of `cid`, if it is issued and not retired.
+    pub(crate) fn sequence_of(&self, cid: &ConnectionId) -> Option<u64> {
+        let found = self.active.iter().find(|(_, active)| active == cid);
+        found.map(|(sequence, _)| *sequence)
+    }
+
+    /// Issues `cid` under a sequence number whose ID the peer has not been sent. `None` if that was done
+    /// [`MAX_REISSUES`] times.
+    pub(crate) fn reissue(&mut self, sequence: u64, cid: ConnectionId) -> Option<IssuedCid> {
+        let issued = self.active.iter_mut().find(|(have, _)| *have == sequence)?;
+        if self.reissues >= MAX_REISSUES {
+            return None;
+        }
+        self.reissues += 1;
+        issued.1 = cid;
+        Some(IssuedCid {
+            sequence,
+            retire_prior_to: self.retire_prior_to,
+        })
     }
 
     /// Asks the peer to stop using every ID issued so far, unless it still has to answer the last
@@ -156,6 +183,7 @@ impl IdleMemory for LocalCids {
             next_sequence: _,
             retire_prior_to: _,
             limit: _,
+            reissues: _,
         } = self;
         active.shrink_to_fit();
     }

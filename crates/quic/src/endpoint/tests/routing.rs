@@ -11,7 +11,7 @@ use swiftwater_wire::{
 use super::toy::*;
 use crate::cid::RandomCids;
 use crate::config::RetryPolicy;
-use crate::connection::EndpointEvent;
+use crate::connection::{CidCollision, EndpointEvent};
 use crate::endpoint::{Endpoint, Routed, parameters};
 use crate::error::ConnectError;
 use crate::handshake::{Crypto, Grease, Opening};
@@ -42,8 +42,10 @@ fn issued_ids_lead_to_the_connection_until_retired() {
     let (first, _) = accepted(route(&mut server, 1, &first_initial(1)));
     let (second, _) = accepted(route(&mut server, 2, &first_initial(2)));
     let ids = [cid(&[0xa1; 8]), cid(&[0xa2; 8])];
-    server.handle_event(first, EndpointEvent::CidIssued(ids[0]));
-    server.handle_event(second, EndpointEvent::CidIssued(ids[1]));
+    for (handle, id) in [(first, ids[0]), (second, ids[1])] {
+        let collision = server.handle_event(handle, EndpointEvent::CidIssued(id));
+        assert_eq!(collision, None);
+    }
     // Addresses don't matter: the client may have moved.
     assert_eq!(
         belongs(route(&mut server, 77, &short_packet(ids[0], 30))),
@@ -54,7 +56,9 @@ fn issued_ids_lead_to_the_connection_until_retired() {
         second
     );
     // Nobody takes away or retires the ID of another.
-    server.handle_event(second, EndpointEvent::CidIssued(ids[0]));
+    let collision = server.handle_event(second, EndpointEvent::CidIssued(ids[0]));
+    assert_eq!(collision, Some(CidCollision(ids[0])));
+    assert_eq!(server.stats().cid_collisions, 1);
     server.handle_event(second, EndpointEvent::CidRetired(ids[0]));
     assert_eq!(
         belongs(route(&mut server, 77, &short_packet(ids[0], 30))),
