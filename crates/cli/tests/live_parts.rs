@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use swiftwater::units::Instant;
-use swiftwater_cli::demo::live::course::{Sample, loss};
 use swiftwater_cli::demo::live::recoveries::{Recovered, mean, quantile};
 use swiftwater_cli::demo::live::row::{Row, verdict};
 use swiftwater_cli::demo::live::schedule::{Schedule, header, read_header};
+use swiftwater_cli::demo::live::summary::{conclusion, table};
+use swiftwater_cli::demo::live::time_series::{Sample, loss};
 use swiftwater_cli::demo::live::viewer::{Freeze, Viewer};
-use swiftwater_cli::demo::live::words::{conclusion, table};
 use swiftwater_cli::exit::Exit;
 use swiftwater_media::player::{LiveConfig, PlayerState};
 use swiftwater_media::source::SourceSpec;

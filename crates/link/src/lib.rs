@@ -40,16 +40,16 @@
 mod config;
 mod counters;
 mod gilbert;
-mod impair;
+mod impairments;
 mod link;
 mod loss;
 mod packet;
 mod parse;
-mod pipe;
+mod propagation;
 mod queue;
 mod random;
-mod server;
 mod trace;
+mod transmitter;
 
 pub use config::{Jitter, LinkConfig, LinkConfigError, Rate, Reorder, ReorderBy, TraceUse};
 pub use counters::{Counters, Tally};

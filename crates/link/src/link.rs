@@ -6,15 +6,15 @@ use swiftwater_units::{Bandwidth, ByteCount, Instant};
 
 use crate::config::{LinkConfig, LinkConfigError, MAX_PACKET, ReorderBy};
 use crate::counters::{Counters, Tally};
-use crate::impair::{Draws, Impairments, nanos};
+use crate::impairments::{Draws, Impairments, nanos};
 use crate::packet::{Ecn, Packet, Payload};
-use crate::pipe::{InFlight, Pipe, Route};
+use crate::propagation::{InFlight, Propagation, Route};
 use crate::queue::{
     Admission, AqmState, Discipline, DropTail, EcnThreshold, QueueDiscipline, QueueStats, Red,
     RedVerdict, Waiting, WaitingQueue,
 };
 use crate::random::scale;
-use crate::server::Server;
+use crate::transmitter::Transmitter;
 
 /// Why a link dropped a packet.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -53,9 +53,9 @@ pub struct Link<P> {
     queue: Queue<P>,
     /// The admission rule of an ordered queue.
     red: Option<Box<Red>>,
-    server: Server,
+    server: Transmitter,
     impairments: Impairments,
-    pipe: Pipe<P>,
+    pipe: Propagation<P>,
     /// Arrival of the latest packet in order: others in order don't arrive earlier.
     last_in_order: Instant,
     next_sequence: u64,
@@ -103,9 +103,9 @@ impl<P: Payload> Link<P> {
             now: start,
             queue,
             red,
-            server: Server::new(&config.rate, start, nanos(config.trace_offset)),
+            server: Transmitter::new(&config.rate, start, nanos(config.trace_offset)),
             impairments: Impairments::new(&config, seed, start),
-            pipe: Pipe::new(),
+            pipe: Propagation::new(),
             last_in_order: start,
             next_sequence: 1,
             highest_delivered: 0,

@@ -8,7 +8,7 @@ use rand_chacha::ChaCha20Rng;
 use swiftwater_quic::{ClientConfig, ConnectError, Connection, ConnectionHandle, Event};
 use swiftwater_units::Instant;
 
-use crate::agenda::{Agenda, Task};
+use crate::event_queue::{EventQueue, Task};
 use crate::host::HostCore;
 
 /// A program on a host. All calls happen at points of virtual time; it must not use another clock.
@@ -40,7 +40,7 @@ pub struct HostContext<'a> {
     pub(crate) now: Instant,
     pub(crate) host: u32,
     pub(crate) core: &'a mut HostCore,
-    pub(crate) agenda: &'a mut Agenda,
+    pub(crate) agenda: &'a mut EventQueue,
 }
 
 impl HostContext<'_> {

@@ -8,8 +8,8 @@ use swiftwater_link::{Dropped, Link, Packet};
 use swiftwater_quic::Transmit;
 use swiftwater_units::Instant;
 
-use crate::agenda::{Agenda, Task};
 use crate::datagram::{Datagram, Parcel, Pool, ecn_to_link};
+use crate::event_queue::{EventQueue, Task};
 use crate::log::{LogEntry, LogFate, PacketLog};
 use crate::routes::{Edge, Routes};
 use crate::tap::{Tap, TapDatagram, Verdict};
@@ -81,7 +81,7 @@ pub(crate) struct Arrival {
 #[derive(Debug, Default)]
 pub(crate) struct Fabric {
     pub(crate) now: Instant,
-    pub(crate) agenda: Agenda,
+    pub(crate) agenda: EventQueue,
     pub(crate) pool: Pool,
     pub(crate) log: Option<PacketLog>,
     pub(crate) stats: FabricStats,

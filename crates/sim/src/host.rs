@@ -10,9 +10,9 @@ use swiftwater_quic::{
 };
 
 use crate::application::{Application, HostContext, Idle};
+use crate::connection_table::ConnectionTable;
 use crate::datagram::{Parcel, ecn_from_link};
 use crate::fabric::Fabric;
-use crate::slots::Slots;
 
 /// Configuration of a host.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ impl Default for HostConfig {
 #[derive(Debug)]
 pub(crate) struct HostCore {
     pub(crate) endpoint: Endpoint,
-    pub(crate) slots: Slots,
+    pub(crate) slots: ConnectionTable,
     pub(crate) rng: ChaCha20Rng,
     pub(crate) interfaces: Vec<u32>,
     pub(crate) max_segments: usize,
@@ -89,7 +89,7 @@ impl Host {
             id,
             core: HostCore {
                 endpoint: Endpoint::new(endpoint.clone(), config.server.clone(), seed),
-                slots: Slots::new(config.keep_drained),
+                slots: ConnectionTable::new(config.keep_drained),
                 rng,
                 interfaces: Vec::new(),
                 max_segments: config.max_segments.max(1),

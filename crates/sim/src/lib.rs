@@ -34,13 +34,14 @@
 
 #![forbid(unsafe_code)]
 
-mod agenda;
 mod application;
 pub mod apps;
 mod cipher;
+mod connection_table;
 mod datagram;
 mod dumbbell;
 mod error;
+mod event_queue;
 mod fabric;
 mod host;
 mod log;
@@ -50,7 +51,6 @@ mod pattern;
 mod report;
 mod routes;
 mod seed;
-mod slots;
 mod tap;
 mod totals;
 

@@ -13,9 +13,9 @@ use swiftwater_quic::{
 use swiftwater_tls::EndpointSecrets;
 use swiftwater_units::Instant;
 
-use crate::agenda::Task;
 use crate::application::{Application, HostContext};
 use crate::error::SimError;
+use crate::event_queue::Task;
 use crate::fabric::{Arrival, Fabric, FabricStats, InterfaceId, LinkId, Node, NodeId};
 use crate::host::{Host, HostConfig};
 use crate::log::{LogDetail, PacketLog};

@@ -16,12 +16,12 @@ use swiftwater_wire::ErrorCode;
 use crate::checks::{check_level, check_version};
 use crate::cipher_suite::CipherSuite;
 use crate::client_sessions::ConnectionSessions;
+use crate::confirmed_session::ConfirmedSession;
 use crate::derived_keys::TrafficSecrets;
 use crate::error_text::error_text;
-use crate::outbox::Outbox;
+use crate::handshake_output::HandshakeOutput;
 use crate::rustls_keys;
 use crate::secret_tap::{Pair, SecretTap};
-use crate::settled::Settled;
 
 /// The alert `decode_error` (RFC 8446, section 6).
 const DECODE_ERROR: u8 = 50;
@@ -39,7 +39,7 @@ pub struct RustlsSession {
     secrets: Option<NextKeys>,
     /// Encryption level of the peer's next handshake bytes.
     read_level: EncryptionLevel,
-    outbox: Outbox,
+    outbox: HandshakeOutput,
     /// The keys of early data were returned.
     has_early_keys: bool,
     /// The version whose labels the keys use.
@@ -53,7 +53,7 @@ pub struct RustlsSession {
 /// State of TLS: in progress, or released after the handshake.
 enum Tls {
     Live(Box<Connection>),
-    Settled(Box<Settled>),
+    ConfirmedSession(Box<ConfirmedSession>),
 }
 
 struct ClientPart {
@@ -80,14 +80,14 @@ impl Tls {
     fn live(&self) -> Option<&Connection> {
         match self {
             Self::Live(connection) => Some(connection),
-            Self::Settled(_) => None,
+            Self::ConfirmedSession(_) => None,
         }
     }
 
     fn live_mut(&mut self) -> Option<&mut Connection> {
         match self {
             Self::Live(connection) => Some(connection),
-            Self::Settled(_) => None,
+            Self::ConfirmedSession(_) => None,
         }
     }
 }
@@ -127,7 +127,7 @@ impl RustlsSession {
             tls: Tls::Live(Box::new(connection)),
             secrets: None,
             read_level: EncryptionLevel::Initial,
-            outbox: Outbox::default(),
+            outbox: HandshakeOutput::default(),
             has_early_keys: false,
             version,
             tap: Some(tap),
@@ -161,7 +161,7 @@ impl RustlsSession {
     /// The suite that was negotiated, once known.
     pub fn cipher_suite(&self) -> Option<CipherSuite> {
         match &self.tls {
-            Tls::Settled(settled) => Some(settled.suite),
+            Tls::ConfirmedSession(settled) => Some(settled.suite),
             Tls::Live(connection) => connection
                 .negotiated_cipher_suite()
                 .and_then(CipherSuite::from_rustls),
@@ -280,7 +280,7 @@ impl Session for RustlsSession {
     fn read_handshake(&mut self, level: EncryptionLevel, data: &[u8]) -> Result<(), TlsError> {
         check_level(self.read_level, level)?;
         let Some(connection) = self.tls.live_mut() else {
-            return Err(Settled::refusal());
+            return Err(ConfirmedSession::refusal());
         };
         connection
             .read_hs(data)
@@ -350,14 +350,14 @@ impl Session for RustlsSession {
 
     fn alpn(&self) -> Option<&[u8]> {
         match &self.tls {
-            Tls::Settled(settled) => settled.alpn.as_deref(),
+            Tls::ConfirmedSession(settled) => settled.alpn.as_deref(),
             Tls::Live(connection) => connection.alpn_protocol(),
         }
     }
 
     fn server_name(&self) -> Option<&str> {
         match &self.tls {
-            Tls::Settled(settled) => settled.server_name.as_deref(),
+            Tls::ConfirmedSession(settled) => settled.server_name.as_deref(),
             Tls::Live(connection) => match &**connection {
                 Connection::Client(_) => self.client.as_ref().map(|client| &*client.asked_name),
                 Connection::Server(server) => server.server_name(),
@@ -367,7 +367,7 @@ impl Session for RustlsSession {
 
     fn peer_certificates(&self) -> Vec<Vec<u8>> {
         match &self.tls {
-            Tls::Settled(settled) => settled.certificates.to_vec(),
+            Tls::ConfirmedSession(settled) => settled.certificates.to_vec(),
             Tls::Live(connection) => connection
                 .peer_certificates()
                 .unwrap_or_default()
@@ -384,7 +384,7 @@ impl Session for RustlsSession {
         context: &[u8],
     ) -> Result<(), CryptoError> {
         match &self.tls {
-            Tls::Settled(settled) => settled.export(out, label, context),
+            Tls::ConfirmedSession(settled) => settled.export(out, label, context),
             Tls::Live(connection) => connection
                 .export_keying_material(out, label, Some(context))
                 .map(|_| ())
@@ -425,7 +425,7 @@ impl Session for RustlsSession {
 
     fn is_resumed(&self) -> bool {
         match &self.tls {
-            Tls::Settled(settled) => settled.is_resumed,
+            Tls::ConfirmedSession(settled) => settled.is_resumed,
             Tls::Live(connection) => connection.handshake_kind() == Some(HandshakeKind::Resumed),
         }
     }
@@ -452,10 +452,10 @@ impl Session for RustlsSession {
         if self.outbox.is_empty()
             && let Some(Connection::Server(server)) = self.tls.live()
             && let Some(tap) = &self.tap
-            && let Some(settled) = Settled::of(server, tap)
+            && let Some(settled) = ConfirmedSession::of(server, tap)
         {
-            self.tls = Tls::Settled(Box::new(settled));
-            self.outbox = Outbox::default();
+            self.tls = Tls::ConfirmedSession(Box::new(settled));
+            self.outbox = HandshakeOutput::default();
             self.tap = None;
         }
     }

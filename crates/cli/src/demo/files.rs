@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::draws::Draws;
+use super::random_numbers::RandomNumbers;
 use crate::digest::sha256;
 use crate::exit::{Exit, Failure, plain_io_error};
 use crate::table;
@@ -62,7 +62,7 @@ impl Files {
         let directory = directory.map_err(failed)?;
         let site = directory.path().join("site");
         fs::create_dir(&site).map_err(failed)?;
-        let random = Draws::new(seed).bytes(if quick { QUICK_SIZE } else { RANDOM_SIZE });
+        let random = RandomNumbers::new(seed).bytes(if quick { QUICK_SIZE } else { RANDOM_SIZE });
         let write = |name: &'static str, data: &[u8]| {
             fs::write(site.join(name), data).map_err(failed)?;
             Ok::<_, Failure>(Source {

@@ -8,12 +8,12 @@
 //!   all run at the same time, so that the whole takes as long as the slowest.
 //! - [`web`]: a page and calls of an API over HTTP/3, compared with HTTP/2 over the kernel's TCP.
 
-pub mod draws;
+mod file_transfers;
 pub mod files;
 pub mod live;
 pub mod presets;
+pub mod random_numbers;
 pub mod row;
-mod story;
 pub mod web;
 
 use std::sync::Arc;
@@ -24,11 +24,11 @@ use swiftwater::DevCertificate;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use self::file_transfers::Stage;
 use self::files::Files;
 use self::live::plan::LiveArgs;
 use self::presets::Preset;
 use self::row::Row;
-use self::story::Stage;
 use self::web::plan::WebArgs;
 use crate::exit::{Exit, Failure};
 use crate::identity::Identity;
@@ -175,7 +175,11 @@ async fn move_files(args: FilesArgs) -> Result<(), Failure> {
     }
     let mut running = JoinSet::new();
     for preset in presets {
-        running.spawn(story::run(Arc::clone(&stage), preset, rows.clone()));
+        running.spawn(file_transfers::run(
+            Arc::clone(&stage),
+            preset,
+            rows.clone(),
+        ));
     }
     drop(rows);
     let mut all = Vec::new();

@@ -8,7 +8,7 @@ use swiftwater_lab::report::{IndexEntry, index};
 use swiftwater_lab::store::{Manifest, Results, find, write_index};
 
 use super::SourceArgs;
-use super::conclude::Conclusion;
+use super::evaluation::Evaluation;
 use crate::exit::Failure;
 use crate::output;
 
@@ -17,10 +17,10 @@ use crate::output;
 /// the pages.
 pub(super) fn write<'a>(
     source: &SourceArgs,
-    conclusions: impl IntoIterator<Item = &'a mut Conclusion>,
+    conclusions: impl IntoIterator<Item = &'a mut Evaluation>,
     told: &[PathBuf],
 ) -> Result<Vec<PathBuf>, Failure> {
-    let mut collections: BTreeMap<PathBuf, Vec<&mut Conclusion>> = BTreeMap::new();
+    let mut collections: BTreeMap<PathBuf, Vec<&mut Evaluation>> = BTreeMap::new();
     for conclusion in conclusions {
         if let Some(folder) = collection(conclusion) {
             collections.entry(folder).or_default().push(conclusion);
@@ -47,7 +47,7 @@ pub(super) fn tell(pages: &[PathBuf]) -> Result<(), Failure> {
 }
 
 /// The folder of the collection; `None` if the experiment belongs to no collection, or is elsewhere.
-fn collection(conclusion: &Conclusion) -> Option<PathBuf> {
+fn collection(conclusion: &Evaluation) -> Option<PathBuf> {
     let name = Path::new(&conclusion.name);
     let below = name.components().count().checked_sub(1)?;
     if below == 0 || !conclusion.folder.ends_with(name) {
@@ -63,7 +63,7 @@ fn collection(conclusion: &Conclusion) -> Option<PathBuf> {
 fn page(
     source: &SourceArgs,
     folder: &Path,
-    conclusions: &[&mut Conclusion],
+    conclusions: &[&mut Evaluation],
     told: &[PathBuf],
 ) -> Result<String, Failure> {
     let mut entries = Vec::new();

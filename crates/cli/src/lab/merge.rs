@@ -7,7 +7,7 @@ use clap::Args;
 use swiftwater_lab::scenario::Experiment;
 use swiftwater_lab::store::{Manifest, Results, find, merge};
 
-use super::conclude::{Conclusion, check_format, judge};
+use super::evaluation::{Evaluation, check_format, judge};
 use super::{Format, SourceArgs, index};
 use crate::exit::Failure;
 use crate::output;
@@ -75,7 +75,7 @@ pub(super) fn run(args: &MergeArgs) -> Result<(), Failure> {
         if let Some(missing) = missing(&experiment, &results) {
             output::note(&format!("{}: {missing}", experiment.name));
         }
-        let conclusion = Conclusion::of(&experiment, &results, true, args.format)?;
+        let conclusion = Evaluation::of(&experiment, &results, true, args.format)?;
         if !args.json {
             output::line(&format!("{}\n", conclusion.text()))?;
         }

@@ -1,32 +1,32 @@
 //! `lab`: experiments as data, run on the real stack in virtual time.
 //!
-//! One module per command; `conclude` evaluates the rows for `run`, `report` and `merge`.
+//! One module per command; `evaluation` evaluates the rows for `run`, `report` and `merge`.
 
 mod check;
-mod conclude;
 mod controllers;
+mod evaluation;
 mod failure;
+mod flag_values;
 mod index;
 mod list;
 mod merge;
+mod progress_display;
 mod report;
 mod run;
-mod setting;
 mod show;
 mod source;
 mod stop;
 mod verdicts;
-mod watch;
 
 use clap::{Args, Subcommand};
 
 pub use check::CheckArgs;
 pub use controllers::ControllersArgs;
+pub use flag_values::{Format, Only, Record, Setting, Shard};
 pub use list::ListArgs;
 pub use merge::MergeArgs;
 pub use report::ReportArgs;
 pub use run::RunArgs;
-pub use setting::{Format, Only, Record, Setting, Shard};
 pub use show::ShowArgs;
 pub use source::SourceArgs;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use swiftwater_lab::store::{Manifest, Results, find};
 
-use super::conclude::{Conclusion, check_format, judge};
+use super::evaluation::{Evaluation, check_format, judge};
 use super::{Format, SourceArgs, index};
 use crate::exit::Failure;
 use crate::output;
@@ -86,8 +86,8 @@ pub(super) fn run(args: &ReportArgs) -> Result<(), Failure> {
     }
 }
 
-fn report(args: &ReportArgs, folder: &Path) -> Result<Conclusion, Failure> {
+fn report(args: &ReportArgs, folder: &Path) -> Result<Evaluation, Failure> {
     let experiment = args.source.experiment_of(&Manifest::read(folder)?)?;
     let results = Results::read(folder, &experiment)?;
-    Conclusion::of(&experiment, &results, true, args.format)
+    Evaluation::of(&experiment, &results, true, args.format)
 }

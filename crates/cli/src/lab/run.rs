@@ -13,10 +13,10 @@ use swiftwater_lab::run::{ExecuteOptions, RunFailure, Summary, execute, selected
 use swiftwater_lab::scenario::{Experiment, LoadOptions, ScenarioError};
 use swiftwater_lab::store::{Origin, Results};
 
-use super::conclude::{Conclusion, check_format, judge};
-use super::setting::parse_jobs;
+use super::evaluation::{Evaluation, check_format, judge};
+use super::flag_values::parse_jobs;
+use super::progress_display::ProgressDisplay;
 use super::source::SourceArgs;
-use super::watch::Watch;
 use super::{Format, Only, Record, Setting, Shard, index, stop};
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -148,7 +148,7 @@ impl From<&RunFailure> for Failed {
 #[derive(Debug, Serialize)]
 struct Ended {
     #[serde(flatten)]
-    conclusion: Conclusion,
+    conclusion: Evaluation,
     /// Runs requested by this command; those done before; those finished by it.
     asked: usize,
     before: usize,
@@ -344,7 +344,7 @@ fn execute_one(
         again = format!("{again} --out {}", out.display());
     }
     let name = job.experiment.name.clone();
-    let mut watch = Watch::new(progress, !args.json, &name, later, again);
+    let mut watch = ProgressDisplay::new(progress, !args.json, &name, later, again);
     Ok(execute(
         &job.experiment,
         &mut job.results,
@@ -354,7 +354,7 @@ fn execute_one(
 }
 
 fn conclude(args: &RunArgs, job: &Job, summary: &Summary) -> Result<Ended, Failure> {
-    let conclusion = Conclusion::of(&job.experiment, &job.results, !args.no_report, args.format)?;
+    let conclusion = Evaluation::of(&job.experiment, &job.results, !args.no_report, args.format)?;
     Ok(Ended {
         conclusion,
         asked: summary.runs,

@@ -14,7 +14,7 @@ use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::perf::args::{HandshakesArgs, Load, PerfClientArgs, RequestsArgs, VolumeArgs};
 use crate::runtime::{interrupted, stop_requested};
-use crate::transport::Parting;
+use crate::transport::CloseReason;
 
 /// Default bytes of a request of the `perf` protocol.
 const SMALL_REQUEST: u64 = 100;
@@ -33,11 +33,11 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<(), Failure> {
 }
 
 /// How to close the connections after a measurement.
-pub(crate) fn parting(measured: &Result<Measurement, Failure>) -> Parting {
+pub(crate) fn parting(measured: &Result<Measurement, Failure>) -> CloseReason {
     if measured.is_ok() {
-        Parting::Done
+        CloseReason::Done
     } else {
-        Parting::GivingUp
+        CloseReason::GivingUp
     }
 }
 

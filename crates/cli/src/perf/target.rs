@@ -12,7 +12,7 @@ use super::args::Protocol;
 use super::http::link::{Ask, Link};
 use super::protocol;
 use crate::exit::{Exit, Failure};
-use crate::transport::{Parting, Trust, Tuning, build_failure, client, connect, hang_up};
+use crate::transport::{CloseReason, Trust, Tuning, build_failure, client, connect, hang_up};
 
 /// A server, and the settings to connect to it.
 #[derive(Clone)]
@@ -151,7 +151,7 @@ impl Target {
     }
 
     /// Closes all connections.
-    pub(super) async fn part(&self, parting: Parting) {
+    pub(super) async fn part(&self, parting: CloseReason) {
         // TCP connections close with their handles.
         if let Way::Quic(client) = &self.way {
             hang_up(client, parting).await;

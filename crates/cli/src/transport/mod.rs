@@ -1,12 +1,12 @@
 //! What all networking commands share: transport settings from flags, TLS, sockets, connecting, and
 //! failure messages.
 
-mod ends;
+mod endpoints;
 mod failures;
 mod flags;
 
-pub use ends::{
-    Parting, Trust, client, connect, connect_early, farewell, hang_up, listen, resolve, server,
+pub use endpoints::{
+    CloseReason, Trust, client, connect, connect_early, farewell, hang_up, listen, resolve, server,
 };
 pub use failures::{
     bind_failure, build_failure, client_failure, connection_failure, lookup_failure, no_address,

@@ -13,12 +13,12 @@ use hyper::body::Incoming;
 use tokio::time::{Sleep, sleep};
 
 use super::error::Error;
-use super::measure::{End, Recorder};
+use super::measurements::{End, Recorder};
 use super::origin::Origin;
 use super::pool::Pool;
+use super::request_content::RequestContent;
 use super::tcp::{TcpLink, TcpSender};
 use super::timeouts::Phase;
-use super::upload::Upload;
 use crate::udp::RecvBody;
 
 /// Source of the content.
@@ -85,7 +85,7 @@ impl ClientBody {
     fn broken(&mut self, error: Error) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         self.source = None;
         self.release = None;
-        self.recorder.end(End::Broken);
+        self.recorder.end(End::QuicFailures);
         Poll::Ready(Some(Err(error)))
     }
 }
@@ -156,7 +156,7 @@ impl fmt::Debug for ClientBody {
 pub(super) struct Release {
     pub(super) pool: Arc<Pool>,
     pub(super) origin: Origin,
-    pub(super) upload: Upload,
+    pub(super) upload: RequestContent,
     /// `None` once it was returned.
     pub(super) link: Option<TcpLink>,
 }

@@ -8,13 +8,13 @@ use swiftwater_net::quic::ClientConfig;
 use thiserror::Error;
 use tokio::time::Instant;
 
-use super::broken::{BackOff, Broken, KnownFailure, Network};
-use super::gates::Gates;
+use super::connect_locks::ConnectLocks;
 use super::http_client::HttpClient;
 use super::policy::Policy;
 use super::pool::Pool;
 use super::proxy::Proxies;
 use super::quic::QuicSide;
+use super::quic_failures::{BackOff, KnownFailure, Network, QuicFailures};
 use super::resolver::{Resolver, SystemResolver};
 use super::state::State;
 use super::timeouts::Timeouts;
@@ -208,7 +208,7 @@ impl Builder {
             tls.alpn_protocols = names.iter().map(|name| name.to_vec()).collect();
             tls
         });
-        let mut broken = Broken::new(self.back_off);
+        let mut broken = QuicFailures::new(self.back_off);
         broken.import(self.known_failures, Instant::now(), SystemTime::now());
         Ok(HttpClient::new(State {
             quic: self.quic,
@@ -223,7 +223,7 @@ impl Builder {
             timeouts: self.timeouts,
             http3: self.http3,
             pool: Arc::new(Pool::new(self.idle_per_origin, self.idle)),
-            gates: Gates::default(),
+            gates: ConnectLocks::default(),
             alternatives: Mutex::default(),
             broken: Mutex::new(broken),
             pending: Mutex::default(),

@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use swiftwater_net::quic::{ConnectError, ConnectionError};
 use thiserror::Error;
 
+use super::protocol_choice::Why;
 use super::race::Transport;
 use super::timeouts::Phase;
-use super::why::Why;
 use crate::h3::BodyError;
 use crate::udp::ClientError;
 

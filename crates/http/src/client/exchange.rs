@@ -14,15 +14,15 @@ use tokio::time::{Instant, sleep_until};
 
 use super::body::{Release, Source};
 use super::error::Error;
-use super::measure::QuicShare;
+use super::measurements::QuicShare;
 use super::origin::Origin;
 use super::pool::Pool;
+use super::protocol_choice::Protocol;
 use super::quic::{EarlyResponse, Http3Link};
+use super::request_content::RequestContent;
 use super::retry::Fate;
 use super::tcp::{TcpLink, TcpSender};
 use super::timeouts::Phase;
-use super::upload::Upload;
-use super::why::Protocol;
 use crate::h3::RequestError;
 use crate::udp::ClientError;
 use crate::web::body::Body;
@@ -103,7 +103,7 @@ fn is_refused(error: &hyper::Error) -> bool {
 /// A request as the retry loop sees it.
 pub(super) struct Outgoing<'a> {
     pub(super) head: &'a request::Parts,
-    pub(super) upload: &'a Upload,
+    pub(super) upload: &'a RequestContent,
     pub(super) origin: &'a Origin,
     pub(super) pool: &'a Arc<Pool>,
     /// Time limit for the response's head.

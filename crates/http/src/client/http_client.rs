@@ -9,19 +9,19 @@ use http::{Method, Request, Response, StatusCode, request};
 use swiftwater_net::Connection;
 
 use super::body::ClientBody;
-use super::broken::KnownFailure;
 use super::builder::Builder;
 use super::error::Error;
 use super::exchange::{Answer, Failure, Outgoing};
-use super::measure::{Measurements, QuicShare, Recorder};
+use super::measurements::{Measurements, QuicShare, Recorder};
 use super::origin::Origin;
 use super::policy::Policy;
 use super::pool::PoolStats;
+use super::protocol_choice::Chosen;
+use super::quic_failures::KnownFailure;
+use super::request_content::RequestContent;
 use super::retry::{self, Fate};
 use super::state::{Selected, State, lock};
 use super::timeouts::{Phase, within};
-use super::upload::Upload;
-use super::why::Chosen;
 use crate::web::body::{Body, BoxError};
 
 /// A client of HTTP/3, HTTP/2 and HTTP/1.1 that keeps its connections open. Clones share one client;
@@ -89,7 +89,7 @@ impl HttpClient {
         let origin = Origin::of(&head.uri)?;
         let policy = head.extensions.remove::<Policy>();
         let measurements = head.extensions.remove::<Measurements>();
-        let upload = Upload::new(body);
+        let upload = RequestContent::new(body);
         let job = Job {
             outgoing: self.outgoing(&head, &upload, &origin),
             policy: policy.unwrap_or(self.state.policy),
@@ -106,7 +106,7 @@ impl HttpClient {
     fn outgoing<'a>(
         &'a self,
         head: &'a request::Parts,
-        upload: &'a Upload,
+        upload: &'a RequestContent,
         origin: &'a Origin,
     ) -> Outgoing<'a> {
         Outgoing {

@@ -11,26 +11,28 @@
 //! - [`Proxies`], [`Timeouts`], [`BackOff`], [`Network`]: environment and limits.
 //!
 //! QUIC and TCP race as in RFC 8305, QUIC first. Alt-Svc (RFC 7838) is cached, and failures of QUIC are
-//! recorded. The modules that decide (`policy`, `race`, `alt_svc`, `broken`, `retry`) do no I/O and
+//! recorded. The modules that decide (`policy`, `race`, `alt_svc`, `quic_failures`, `retry`) do no I/O and
 //! take the time as an argument. Single connections are implemented by [`crate::udp`] and by hyper.
 
 mod alt_svc;
 mod body;
-mod broken;
 mod builder;
 mod connect;
+mod connect_locks;
 mod content;
 mod error;
 mod exchange;
-mod gates;
 mod http_client;
-mod measure;
+mod measurements;
 mod origin;
 mod policy;
 mod pool;
+mod protocol_choice;
 mod proxy;
 mod quic;
+mod quic_failures;
 mod race;
+mod request_content;
 mod requests;
 mod resolver;
 mod retry;
@@ -39,21 +41,19 @@ mod state;
 mod tcp;
 mod timeouts;
 mod udp_probe;
-mod upload;
-mod why;
 
 pub use body::ClientBody;
-pub use broken::{BackOff, KnownFailure, Network};
 pub use builder::{BuildError, Builder};
 pub use content::{ContentError, DEFAULT_CONTENT_LIMIT, ResponseExt};
 pub use error::{AttemptCause, AttemptError, Error};
 pub use http_client::HttpClient;
-pub use measure::{End, Measurements, Snapshot};
+pub use measurements::{End, Measurements, Snapshot};
 pub use origin::Origin;
 pub use policy::Policy;
 pub use pool::PoolStats;
+pub use protocol_choice::{Chosen, Hint, Protocol, Why};
 pub use proxy::{Proxies, ProxyError};
+pub use quic_failures::{BackOff, KnownFailure, Network};
 pub use race::Transport;
 pub use resolver::{HttpsRecord, Resolved, Resolver, Resolving, SystemResolver};
 pub use timeouts::{Phase, Timeouts};
-pub use why::{Chosen, Hint, Protocol, Why};

@@ -1,7 +1,7 @@
 //! Protocol selection for one request: a pure function of the policy and the state known at that
 //! time.
 
-use super::why::{Hint, Why};
+use super::protocol_choice::{Hint, Why};
 
 /// Which protocols may carry requests. Set for a client, or for one request by its extensions.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]

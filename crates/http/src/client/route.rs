@@ -8,10 +8,10 @@ use super::alt_svc::Alternative;
 use super::error::Error;
 use super::origin::Origin;
 use super::policy::{Decision, Tcp};
+use super::protocol_choice::Why;
 use super::resolver::Resolved;
 use super::state::{Situation, State, lock};
 use super::timeouts::{Phase, within};
-use super::why::Why;
 
 /// The protocol decision for one request, with addresses.
 pub(super) struct Route {

@@ -8,23 +8,23 @@ use http::{HeaderValue, Request};
 use tokio::time::Instant;
 
 use super::alt_svc::{AltSvcCache, Alternative};
-use super::broken::{Broken, Network};
 use super::connect::{Contest, Outcome, Unfinished, Won};
+use super::connect_locks::ConnectLocks;
 use super::error::Error;
 use super::exchange::Link;
-use super::gates::Gates;
-use super::measure::Measurements;
+use super::measurements::Measurements;
 use super::origin::Origin;
 use super::policy::{Decision, Facts, Policy, decide};
 use super::pool::Pool;
+use super::protocol_choice::{Hint, Why};
 use super::proxy::{Proxies, Proxy};
 use super::quic::{EarlyResponse, Http3Link, QuicOpened, QuicPlan, QuicSide};
+use super::quic_failures::{Network, QuicFailures};
 use super::race::Race;
 use super::resolver::{Resolved, Resolver};
 use super::route::Route;
 use super::tcp::TcpPlan;
 use super::timeouts::Timeouts;
-use super::why::{Hint, Why};
 use crate::h3;
 use crate::web::body::Body;
 
@@ -45,9 +45,9 @@ pub(super) struct State {
     pub(super) timeouts: Timeouts,
     pub(super) http3: h3::Config,
     pub(super) pool: Arc<Pool>,
-    pub(super) gates: Gates,
+    pub(super) gates: ConnectLocks,
     pub(super) alternatives: Mutex<AltSvcCache>,
-    pub(super) broken: Mutex<Broken>,
+    pub(super) broken: Mutex<QuicFailures>,
     /// Origins with a QUIC handshake in progress that TCP overtook.
     pub(super) pending: Mutex<HashSet<Origin>>,
     pub(super) settings: Mutex<HashMap<Origin, h3::Settings>>,

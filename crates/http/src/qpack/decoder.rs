@@ -1,17 +1,17 @@
 //! The decoder: turns the peer's sections and encoder stream into fields, and produces decoder
 //! instructions (RFC 9204, section 2.2).
 //!
-//! Parts: `section` decodes one section whose insertions were received, `held` stores blocked
-//! sections, `feedback` collects the instructions for the peer's encoder.
+//! Parts: `section` decodes one section whose insertions were received, `blocked` stores blocked
+//! sections, `decoder_instructions` collects the instructions for the peer's encoder.
 
-mod feedback;
-mod held;
+mod blocked;
+mod decoder_instructions;
 mod section;
 
 use bytes::Bytes;
 
-use self::feedback::Feedback;
-use self::held::Held;
+use self::blocked::BlockedSections;
+use self::decoder_instructions::DecoderInstructions;
 use super::error::{Fault, QpackError};
 use super::field::Field;
 use super::instruction::{self, DecoderInstruction, EncoderInstruction, NameSource};
@@ -86,8 +86,8 @@ pub struct DecoderStats {
 pub struct Decoder {
     config: DecoderConfig,
     table: Table<()>,
-    held: Held,
-    feedback: Feedback,
+    held: BlockedSections,
+    feedback: DecoderInstructions,
     /// An incomplete encoder instruction.
     partial: Vec<u8>,
     scratch: Vec<u8>,
@@ -101,8 +101,8 @@ impl Decoder {
         Self {
             config,
             table: Table::new(),
-            held: Held::default(),
-            feedback: Feedback::default(),
+            held: BlockedSections::default(),
+            feedback: DecoderInstructions::default(),
             partial: Vec::new(),
             scratch: Vec::new(),
             sections: 0,
@@ -126,7 +126,7 @@ impl Decoder {
         )
         .map_err(QpackError::DecompressionFailed)?;
         let lines_at = reader.position();
-        let section = held::Section {
+        let section = blocked::Section {
             prefix,
             lines: self.fits(block).then(|| block.slice(lines_at..)),
         };
@@ -188,7 +188,7 @@ impl Decoder {
         block.len() as u64 <= self.config.max_field_section_size
     }
 
-    fn finish(&mut self, stream: u64, section: held::Section) -> Result<Decoded, QpackError> {
+    fn finish(&mut self, stream: u64, section: blocked::Section) -> Result<Decoded, QpackError> {
         let required = section.prefix.required;
         let decoded = match section.lines {
             None => Decoded::TooLarge(Excess::Size),

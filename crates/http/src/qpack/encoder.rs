@@ -2,18 +2,18 @@
 //! stream (RFC 9204, section 2.1).
 //!
 //! Parts: `policy` decides which fields are inserted and which references may block a stream, `entries`
-//! is the table with the rules for eviction and references, `outstanding` records the references of
+//! is the table with the rules for eviction and references, `unacknowledged` records the references of
 //! unacknowledged sections.
 
 mod entries;
-mod outstanding;
 mod policy;
+mod unacknowledged;
 
 use bytes::Bytes;
 
 use self::entries::{Entries, Hashes};
-use self::outstanding::Outstanding;
 use self::policy::Policy;
+use self::unacknowledged::Unacknowledged;
 use super::error::{Fault, QpackError};
 use super::field::{self, Field};
 use super::instruction::{self, DecoderInstruction, NameFor};
@@ -88,7 +88,7 @@ pub struct Encoder {
     peer: PeerLimits,
     entries: Entries,
     policy: Policy,
-    outstanding: Outstanding,
+    outstanding: Unacknowledged,
     /// Instructions not yet polled.
     instructions: Vec<u8>,
     /// Bytes of instructions that the encoder stream accepts now.
@@ -123,7 +123,7 @@ impl Encoder {
             peer: PeerLimits::default(),
             entries: Entries::default(),
             policy: Policy::default(),
-            outstanding: Outstanding::default(),
+            outstanding: Unacknowledged::default(),
             instructions: Vec::new(),
             credit: u64::MAX,
             partial: Vec::new(),
@@ -189,7 +189,7 @@ impl Encoder {
         self.stats.at_risk += u64::from(work.required > self.entries.known());
         self.stats.section_bytes += (block.len() - start) as u64;
         if work.required > 0 {
-            let section = outstanding::Section {
+            let section = unacknowledged::Section {
                 required: work.required,
                 references: work.references,
             };

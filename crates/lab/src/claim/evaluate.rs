@@ -1,8 +1,8 @@
 //! Evaluates claims to verdicts.
 
 use super::compare::compare;
+use super::reduction::take;
 use super::select::{Missing, Rows};
-use super::take::take;
 use super::text::Form;
 use super::{Outcome, Verdict};
 use crate::scenario::{Claim, Experiment, Test, Verifiable};

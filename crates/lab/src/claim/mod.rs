@@ -2,14 +2,14 @@
 //!
 //! A test is done in these steps: `select` finds the required cases and reads one value for each
 //! repeat; `compare` computes a number from them, with its confidence interval (`confidence`);
-//! `take` reduces the points over which the comparison is repeated to one number, and `evaluate`
+//! `reduction` reduces the points over which the comparison is repeated to one number, and `evaluate`
 //! checks it against the band and writes the verdict in the format of the published number (`text`).
 
 mod compare;
 mod confidence;
 mod evaluate;
+mod reduction;
 mod select;
-mod take;
 mod text;
 
 use serde::Serialize;

@@ -20,7 +20,6 @@
 //! left by a killed process is therefore usable, and at most the rows of the last second are lost
 //! if the machine fails.
 
-mod aside;
 mod collection;
 mod error;
 mod find;
@@ -28,6 +27,7 @@ mod lock;
 mod manifest;
 mod merge;
 mod names;
+mod old_results;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod records;

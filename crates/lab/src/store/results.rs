@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::aside::put_aside;
 use super::lock::Lock;
+use super::old_results::put_aside;
 use super::rows::{self, Columns};
 use super::shape::Shape;
 use super::timing::{self, Timing};

@@ -21,7 +21,7 @@ use swiftwater_units::{Bandwidth, Instant, Side};
 use super::RunError;
 use super::arrivals::{bursts, poisson, up_to};
 use super::measures::VideoFacts;
-use super::repairs::RepairLog;
+use super::recovery_log::RepairLog;
 use super::topology::{Topology, base_rtt};
 use super::transport;
 use super::video::{VideoServer, VideoViewer, viewing};

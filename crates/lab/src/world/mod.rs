@@ -3,7 +3,7 @@
 //! - [`measures`](mod@measures): the measures and their definitions.
 //! - The rest is private: routers, links and hosts (`topology`), the transport's settings (`transport`), live video (`video`,
 //!   and `session` with a driver of its own), the applications of a group of flows (`group`, `arrivals`), the sampling times
-//!   of a run (`run`), the sampled data (`meters`) and the observed events (`repairs`).
+//!   of a run (`run`), the sampled data (`sampling`) and the observed events (`recovery_log`).
 //!
 //! A run is only observed: sampling and recording never change which packets are sent.
 
@@ -11,9 +11,9 @@ mod arrivals;
 mod capacity;
 mod group;
 pub mod measures;
-mod meters;
-mod repairs;
+mod recovery_log;
 mod run;
+mod sampling;
 mod session;
 mod topology;
 mod transport;

@@ -7,7 +7,7 @@ use swiftwater_units::Instant;
 
 use super::group::{Builder, Group};
 use super::measures::{self, RunFacts};
-use super::meters::{Fairness, GroupMeter, LinkMeter};
+use super::sampling::{Fairness, GroupMeter, LinkMeter};
 use super::topology::{MAX_HOSTS, Topology};
 use super::{Outcome, RunError};
 use crate::record::Recorder;

@@ -16,13 +16,13 @@
 mod config;
 mod content;
 mod feedback;
-mod incoming;
-mod ledger;
-mod outgoing;
 mod packet;
+mod reassembly;
 mod receiver;
 mod rtt;
 mod sender;
+mod sent_frames;
+mod sent_packets;
 
 pub use config::{Coding, Datagram, SessionConfig, SessionError};
 pub use content::Cut;

@@ -9,8 +9,8 @@ use swiftwater_units::Instant;
 use super::config::{Coding, Datagram, SessionConfig, SessionError};
 use super::content::Cut;
 use super::feedback::{Ack, Feedback, MAX_ACK_RANGES, Report};
-use super::incoming::{Incoming, Progress};
 use super::packet::{Kind, PacketError, VideoPacket};
+use super::reassembly::{PartialFrame, Progress};
 use crate::frame::{Frame, FrameKind};
 use crate::protection::tambur::{Parity, StreamDecoder, Symbol};
 
@@ -55,7 +55,7 @@ pub struct ReceiverStats {
 pub struct Receiver {
     coding: Coding,
     report_interval: Duration,
-    frames: BTreeMap<u64, Incoming>,
+    frames: BTreeMap<u64, PartialFrame>,
     newest: Option<u64>,
     /// Frames before this one won't be completed.
     oldest: u64,
@@ -243,13 +243,13 @@ impl Receiver {
     }
 
     /// The incomplete frame; `None` if it's not needed.
-    fn frame(&mut self, frame: Frame, cut: Cut) -> Option<&mut Incoming> {
+    fn frame(&mut self, frame: Frame, cut: Cut) -> Option<&mut PartialFrame> {
         if frame.index < self.oldest {
             return None;
         }
         let coding = self.coding;
         let known = self.frames.entry(frame.index);
-        Some(known.or_insert_with(|| Incoming::new(frame, cut, coding)))
+        Some(known.or_insert_with(|| PartialFrame::new(frame, cut, coding)))
     }
 
     fn on_parity(&mut self, now: Instant, frame: &Frame, parity: &Parity, payload: &[u8]) {
@@ -368,7 +368,7 @@ impl Receiver {
             .filter(|bit| {
                 let frame = newest.checked_sub(*bit);
                 let frame = frame.and_then(|index| self.frames.get(&index));
-                frame.is_some_and(Incoming::is_complete)
+                frame.is_some_and(PartialFrame::is_complete)
             })
             .fold(0, |mask, bit| mask | 1 << bit);
         Ack {

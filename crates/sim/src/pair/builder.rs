@@ -10,8 +10,8 @@ use swiftwater_quic::crypto::{ClientCrypto, ServerCrypto};
 use swiftwater_quic::{ClientConfig, EndpointConfig, RetryPolicy, ServerConfig, TransportConfig};
 use swiftwater_units::Side;
 
-use super::board::Board;
 use super::driver::Driver;
+use super::transfers::Transfers;
 use super::{End, Pair};
 use crate::cipher::Cipher;
 use crate::error::SimError;
@@ -225,7 +225,7 @@ impl PairBuilder {
         let client_interface = network.add_interface(client, CLIENT.into(), up, down)?;
         let server_interface = network.add_interface(server, SERVER.into(), down, up)?;
 
-        let board = Rc::new(RefCell::new(Board::default()));
+        let board = Rc::new(RefCell::new(Transfers::default()));
         network.install(client, Driver::new(Side::Client, Rc::clone(&board)));
         network.install(server, Driver::new(Side::Server, Rc::clone(&board)));
         Ok(Pair {

@@ -6,20 +6,20 @@ use std::rc::Rc;
 use swiftwater_quic::{Connection, ConnectionHandle, Event, StreamEvent};
 use swiftwater_units::{Dir, Side};
 
-use super::board::Board;
+use super::transfers::Transfers;
 use crate::application::{Application, HostContext};
 
 /// The application of one side.
 #[derive(Debug)]
 pub(super) struct Driver {
     side: Side,
-    board: Rc<RefCell<Board>>,
+    board: Rc<RefCell<Transfers>>,
     connections: Vec<ConnectionHandle>,
     events: Vec<Event>,
 }
 
 impl Driver {
-    pub(super) fn new(side: Side, board: Rc<RefCell<Board>>) -> Self {
+    pub(super) fn new(side: Side, board: Rc<RefCell<Transfers>>) -> Self {
         Self {
             side,
             board,

@@ -1,8 +1,8 @@
 //! A client and a server, connected by a link each way: the environment of protocol tests.
 
-mod board;
 mod builder;
 mod driver;
+mod transfers;
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -22,11 +22,11 @@ use crate::log::PacketLog;
 use crate::network::{HostId, Network, OldAddress};
 use crate::tap::{Recording, TapDatagram, Verdict};
 
-use self::board::Board;
 use self::driver::Driver;
+use self::transfers::Transfers;
 
-pub use self::board::{TransferId, TransferReport};
 pub use self::builder::PairBuilder;
+pub use self::transfers::{TransferId, TransferReport};
 
 /// Direction of datagrams or data.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -86,7 +86,7 @@ pub struct Pair {
     client: End,
     server: End,
     client_config: ClientConfig,
-    board: Rc<RefCell<Board>>,
+    board: Rc<RefCell<Transfers>>,
     patience: Duration,
 }
 

@@ -30,7 +30,7 @@ use super::keys::Secret;
 use super::messages::{self, ClientHello, EncryptedExtensions, Kind, alert, failure};
 use super::tickets::{Issued, NullTicket};
 use crate::checks::{check_level, check_version};
-use crate::outbox::Outbox;
+use crate::handshake_output::HandshakeOutput;
 use crate::sessions::{ServerId, SessionKind, SessionStore, StoredSession};
 
 /// Settings of a server.
@@ -86,7 +86,7 @@ pub struct NullSession {
     read_level: EncryptionLevel,
     /// Handshake bytes of an incomplete message.
     buffer: Vec<u8>,
-    outbox: Outbox,
+    outbox: HandshakeOutput,
     /// Checksum of all messages so far.
     transcript: Secret,
     /// The secret of the newest key phase, and the one that exporters use.
@@ -134,7 +134,7 @@ impl NullSession {
             expect,
             read_level: EncryptionLevel::Initial,
             buffer: Vec::new(),
-            outbox: Outbox::default(),
+            outbox: HandshakeOutput::default(),
             transcript: Secret(0),
             application: None,
             our_alpn: alpn.to_vec(),

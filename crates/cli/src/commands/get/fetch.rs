@@ -14,16 +14,16 @@ use tower_http::decompression::Decompression;
 
 use super::args::Protocol;
 use super::failures::{content_failure, request_failure, target};
-use super::judge::{Question, Take};
-use super::moving::Moves;
+use super::migration::Migrations;
 use super::order::{Ask, From, Order};
 use super::pace::Paces;
 use super::part::Record;
 use super::plan::{Item, Place};
 use super::redirect::{MAX_REDIRECTS, Next, next};
+use super::response::{Expected, Take};
+use super::retry::{Incomplete, Retries};
 use super::sink::Sink;
 use super::transcript;
-use super::tries::{Tries, Trouble};
 use super::upload::Upload;
 use crate::exit::{Exit, Failure};
 use crate::migrate::Odometer;
@@ -39,7 +39,7 @@ pub(super) struct Context {
     pub(super) slots: Semaphore,
     pub(super) progress: Progress,
     pub(super) paces: Option<Paces>,
-    pub(super) moves: Option<Moves>,
+    pub(super) moves: Option<Migrations>,
     pub(super) options: Options,
 }
 
@@ -142,7 +142,7 @@ impl Context {
             ));
         }
         let order = &self.order;
-        let mut tries = Tries::new(options.retry, &order.method, order.is_repeatable());
+        let mut tries = Retries::new(options.retry, &order.method, order.is_repeatable());
         loop {
             let keep_failures = options.keep_failures && !tries.may_repeat();
             let trouble = match self.exchange(item, &mut sink, trace, keep_failures).await {
@@ -178,7 +178,7 @@ impl Context {
         sink: &mut Sink,
         trace: &mut Trace,
         keep_failures: bool,
-    ) -> Result<Option<Failure>, Trouble> {
+    ) -> Result<Option<Failure>, Incomplete> {
         let from = sink.standing().map(|(offset, record)| From {
             offset,
             record: record.clone(),
@@ -189,7 +189,7 @@ impl Context {
             let show = || output::raw(head.as_bytes());
             self.progress.suspended(show)?;
         }
-        let question = Question {
+        let question = Expected {
             url: &item.url,
             ask: &ask,
             from: from.as_ref(),
@@ -211,7 +211,7 @@ impl Context {
                 (None, Some(failure))
             }
             Err(trouble) => {
-                if matches!(trouble, Trouble::Afresh) {
+                if matches!(trouble, Incomplete::Afresh) {
                     self.begin_afresh(item, sink, None, trace);
                     sink.begin(None)?;
                 }
@@ -269,7 +269,7 @@ impl Context {
         item: &Item,
         from: Option<&From>,
         trace: &mut Trace,
-    ) -> Result<(Ask, Response<Body>), Trouble> {
+    ) -> Result<(Ask, Response<Body>), Incomplete> {
         let mut ask = self.order.ask(&item.url);
         let mut hops = 0;
         loop {
@@ -305,7 +305,7 @@ impl Context {
         ask: &Ask,
         from: Option<&From>,
         trace: &mut Trace,
-    ) -> Result<Response<Body>, Trouble> {
+    ) -> Result<Response<Body>, Incomplete> {
         let (mut request, upload) = self.order.request(ask, from).await?;
         if self.options.verbose {
             transcript::request(&request, &self.progress);
@@ -317,14 +317,14 @@ impl Context {
         // A request whose content failed gets no response.
         let response = tokio::select! {
             biased;
-            failure = unreadable(upload.as_ref()) => return Err(Trouble::Final(failure)),
+            failure = unreadable(upload.as_ref()) => return Err(Incomplete::Final(failure)),
             answered = self.send_plainly(request) => answered,
         };
         let response = response.map_err(|error| {
             let failure = request_failure(&error, &ask.url);
             match error {
-                Error::Unreachable(_) => Trouble::Unreachable(failure),
-                _ => Trouble::Unanswered(failure),
+                Error::Unreachable(_) => Incomplete::Unreachable(failure),
+                _ => Incomplete::Unanswered(failure),
             }
         })?;
         trace.status = Some(response.status());
@@ -359,7 +359,7 @@ impl Context {
         total: Option<u64>,
         sink: &mut Sink,
         trace: &mut Trace,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Incomplete> {
         let protocol = trace.chosen.map(|chosen| chosen.protocol);
         let by_quic = protocol == Some(client::Protocol::Http3);
         let paces = self.paces.as_ref().filter(|_| !by_quic);
@@ -373,7 +373,7 @@ impl Context {
             std::future::poll_fn(|cx| std::pin::Pin::new(&mut body).poll_frame(cx)).await
         {
             let frame =
-                frame.map_err(|error| Trouble::Broken(content_failure(&*error, &ask.url)))?;
+                frame.map_err(|error| Incomplete::Broken(content_failure(&*error, &ask.url)))?;
             match frame.into_data() {
                 Ok(data) => {
                     if let Err(failure) = self.check_size(item, Some(there + data.len() as u64)) {
@@ -402,7 +402,7 @@ impl Context {
         let is_short = total.is_some_and(|total| there < total);
         if is_short && ask.method != Method::HEAD {
             let text = format_args!("{} ended the content too early", target(&ask.url));
-            return Err(Trouble::Broken(Failure::new(Exit::Connection, text)));
+            return Err(Incomplete::Broken(Failure::new(Exit::Connection, text)));
         }
         Ok(())
     }

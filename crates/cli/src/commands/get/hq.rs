@@ -24,7 +24,7 @@ use crate::output;
 use crate::progress::Progress;
 use crate::runtime::{interrupted, stop_requested};
 use crate::table;
-use crate::transport::{Parting, build_failure, client, connect, connect_early, hang_up};
+use crate::transport::{CloseReason, build_failure, client, connect, connect_early, hang_up};
 
 pub(super) async fn run(args: GetArgs) -> Result<(), Failure> {
     let plan = plan::hq(&args)?;
@@ -65,11 +65,11 @@ pub(super) async fn run(args: GetArgs) -> Result<(), Failure> {
     if ended.is_err() {
         // Dropping the downloads removes their part files.
         servers.shutdown().await;
-        hang_up(&client, Parting::GivingUp).await;
+        hang_up(&client, CloseReason::GivingUp).await;
         return ended;
     }
     let elapsed = start.elapsed();
-    hang_up(&client, Parting::Done).await;
+    hang_up(&client, CloseReason::Done).await;
     summary.finish(elapsed)
 }
 

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use super::args::GetArgs;
 use super::client::Clients;
 use super::fetch::{Context, Options, Outcome, fetch};
-use super::moving::Moves;
+use super::migration::Migrations;
 use super::order::Order;
 use super::pace::Paces;
 use super::plan::{self, Item, Place};
@@ -85,7 +85,7 @@ fn context(
         moves: args.migrate_after.and_then(|plan| {
             let quic = clients.quic.as_ref()?;
             let endpoint = quic.endpoint().clone();
-            Some(Moves::new(plan, endpoint, progress.clone(), verbose))
+            Some(Migrations::new(plan, endpoint, progress.clone(), verbose))
         }),
         options: options(args, verbose),
     }

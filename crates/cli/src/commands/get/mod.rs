@@ -1,7 +1,7 @@
 //! `get`: requests and downloads, many at once.
 //!
 //! `plan` determines what is fetched and where it is written. `http` runs it over HTTP: `fetch` fetches one URL, `order`
-//! builds requests, `judge` interprets responses, `redirect` follows redirects, `sink` and `part` write content, `report`
+//! builds requests, `response` interprets responses, `redirect` follows redirects, `sink` and `part` write content, `report`
 //! prints. `hq` does the same over `hq-interop`, without HTTP.
 
 pub mod args;
@@ -10,8 +10,7 @@ mod failures;
 mod fetch;
 mod hq;
 mod http;
-mod judge;
-mod moving;
+mod migration;
 mod order;
 mod pace;
 mod part;
@@ -20,9 +19,10 @@ mod quic_failures;
 mod range;
 mod redirect;
 mod report;
+mod response;
+mod retry;
 mod sink;
 mod transcript;
-mod tries;
 mod upload;
 
 use self::args::{GetArgs, Protocol};

@@ -10,7 +10,7 @@ use serde::Serialize;
 use swiftwater_http::web::access_log::Record;
 use time::OffsetDateTime;
 
-use super::ends::End;
+use super::connection_log::End;
 
 const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",

@@ -18,8 +18,8 @@ use tokio::sync::watch;
 
 use super::args::{ServeArgs, TlsVersion, ZeroRtt};
 use super::config::{self, Config};
+use super::connection_log::End;
 use super::content::{Content, with_alt_svc};
-use super::ends::End;
 use super::live::Live;
 use super::metrics::count_tcp;
 use crate::exit::{Exit, Failure, plain_io_error};

@@ -15,7 +15,7 @@ use swiftwater_http::web::metrics::{PrometheusService, prometheus};
 use tokio::net::TcpListener;
 use tower::{ServiceExt, service_fn};
 
-use super::ends::End;
+use super::connection_log::End;
 use super::process_metrics;
 use crate::exit::{Exit, Failure, plain_io_error};
 

@@ -3,9 +3,9 @@
 //!
 //! - [`args`], [`config`]: flags and configuration.
 //! - `live`: state that changes on SIGHUP: content, reports, certificates.
-//! - `listeners`, `desk`, `drain`: sockets, connections, graceful end.
+//! - `listeners`, `connection_service`, `drain`: sockets, connections, graceful end.
 //! - `content`, `router`: content for requests; `echo`: WebTransport sessions.
-//! - `reports`, `line_writer`, `access_format`, `ends`, `log`, `metrics`, `process_metrics`: logs and
+//! - `reports`, `line_writer`, `access_format`, `connection_log`, `log`, `metrics`, `process_metrics`: logs and
 //!   metrics.
 //! - `descriptors`: division of file descriptors; `secrets`: state kept for the next process.
 
@@ -13,12 +13,12 @@ mod access_format;
 pub mod args;
 mod certificates;
 pub mod config;
+mod connection_log;
+mod connection_service;
 mod content;
 mod descriptors;
-mod desk;
 mod drain;
 mod echo;
-mod ends;
 mod line_writer;
 mod listeners;
 mod live;
@@ -40,9 +40,9 @@ use tokio::task::JoinSet;
 use self::args::{LogLevel, ServeArgs};
 use self::certificates::{certificates, identities};
 use self::config::{Config, effective};
+use self::connection_service::ConnectionService;
 use self::content::{Content, Shared, latest};
 use self::descriptors::Descriptors;
-use self::desk::Desk;
 use self::drain::finish;
 use self::echo::with_echo;
 pub(crate) use self::listeners::bind;
@@ -157,7 +157,7 @@ fn desk(
     content: Content,
     live: &watch::Receiver<Live>,
     draining: watch::Receiver<bool>,
-) -> Desk {
+) -> ConnectionService {
     let http3 = http3(&config.limits, responses);
     let (http3, content) = match &args.webtransport_echo {
         Some(path) => (
@@ -166,7 +166,7 @@ fn desk(
         ),
         None => (http3, content),
     };
-    Desk {
+    ConnectionService {
         http3,
         content,
         live: live.clone(),
@@ -178,7 +178,7 @@ fn desk(
 /// Serves connections until the server is closed.
 async fn accept(
     server: &Server,
-    desk: &Desk,
+    desk: &ConnectionService,
     connections: &mut JoinSet<()>,
     mut reloads: ReloadRequests,
     reloader: &Reloader<'_>,

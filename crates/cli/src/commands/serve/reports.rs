@@ -11,7 +11,7 @@ use swiftwater_http::web::observed_body::Ending;
 use super::access_format::{canonical, common, json, json_end, protocol_name};
 use super::args::LogFormat;
 use super::config::Log;
-use super::ends::End;
+use super::connection_log::End;
 use super::line_writer::LineWriter;
 use super::log::{Event, Line};
 

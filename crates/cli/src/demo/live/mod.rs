@@ -11,16 +11,16 @@
 //! variants get the same frames at the same times, over links of the same parameters and seed.
 
 mod client;
-pub mod course;
 pub mod page;
 pub mod plan;
 pub mod recoveries;
 pub mod row;
 pub mod schedule;
 mod server;
+pub mod summary;
+pub mod time_series;
 mod variant;
 pub mod viewer;
-pub mod words;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,9 +28,9 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
-use self::course::Sample;
 use self::plan::{LiveArgs, Plan};
 use self::row::{Row, verdict};
+use self::time_series::Sample;
 use self::variant::{Credentials, Variant};
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -103,7 +103,7 @@ fn announce(plan: &Plan) -> Result<(), Failure> {
     ))?;
     let width = plan.recoveries.iter().map(String::len).max().unwrap_or(0);
     for recovery in &plan.recoveries {
-        let described = words::described(recovery);
+        let described = summary::described(recovery);
         output::line(&format!("  {recovery:width$}  {described}"))?;
     }
     Ok(())
@@ -179,11 +179,11 @@ fn report(plan: &Plan, shown: &[Shown], progress: &Progress, board: &Board, tick
             let rows: Vec<Row> = rows().collect();
             let seconds = tick as f64 * SAMPLE.as_secs_f64();
             let title = format!("{seconds:.0} of {} s", plan.length.as_secs());
-            board.show(format!("{title}\n{}", words::table(&rows)));
+            board.show(format!("{title}\n{}", summary::table(&rows)));
         }
     } else if tick.is_multiple_of(LINE) {
         for row in rows() {
-            progress.note(&words::line(&row));
+            progress.note(&summary::line(&row));
         }
     }
 }
@@ -201,11 +201,11 @@ fn tell(
             output::json(row)?;
         }
     } else {
-        output::line(&format!("\n{}\n", words::table(rows)))?;
+        output::line(&format!("\n{}\n", summary::table(rows)))?;
         for conclusion in conclusions(rows) {
             output::line(&conclusion)?;
         }
-        output::line(&format!("\n{}\n", words::MEANING))?;
+        output::line(&format!("\n{}\n", summary::MEANING))?;
         match end {
             End::Complete => {}
             // After a late start the player may have video left.
@@ -246,7 +246,7 @@ fn conclusions(rows: &[Row]) -> Vec<String> {
     };
     others
         .iter()
-        .map(|other| words::conclusion(plain, other).join("\n  "))
+        .map(|other| summary::conclusion(plain, other).join("\n  "))
         .collect()
 }
 

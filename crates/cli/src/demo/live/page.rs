@@ -7,11 +7,11 @@ use swiftwater::units::Instant;
 use swiftwater_lab::report::{Band, Chart, Curve, Headline, Panel, Shape, Sheet};
 
 use super::Shown;
-use super::course::{Sample, loss};
 use super::plan::Plan;
 use super::recoveries::Recovered;
 use super::row::{Row, milliseconds};
-use super::words::{Group, HEADLINES, LINES, MEANING, conclusion, described, ms, title};
+use super::summary::{Group, HEADLINES, LINES, MEANING, conclusion, described, ms, title};
+use super::time_series::{Sample, loss};
 use crate::exit::Failure;
 use crate::part_file::PartFile;
 use crate::table;

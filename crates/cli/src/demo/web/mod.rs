@@ -2,7 +2,7 @@
 //! across the same emulated networks.
 //!
 //! ```text
-//! Website (page, calls) --> visit: Crossing (link) + server + browser, made anew each time --> Visit
+//! Website (page, calls) --> visit: EmulatedLink (link) + server + browser, made anew each time --> Visit
 //! Visits of a network, both protocols in turn --> Row --> table, JSON
 //! ```
 //!
@@ -13,7 +13,7 @@
 
 pub mod browser;
 mod controller;
-pub mod crossing;
+pub mod emulated_link;
 pub mod plan;
 pub mod row;
 mod server;
@@ -26,7 +26,7 @@ use std::time::Instant;
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, spawn_blocking};
 
-use self::crossing::{Way, best_way};
+use self::emulated_link::{Way, best_way};
 use self::plan::{Protocol, WebArgs};
 use self::row::Row;
 use self::visit::{Stage, Visit, visit};

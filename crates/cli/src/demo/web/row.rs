@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::crossing::Way;
+use super::emulated_link::Way;
 use super::plan::Protocol;
 use super::visit::Visit;
 use crate::demo::presets::Preset;

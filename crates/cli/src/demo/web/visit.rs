@@ -6,7 +6,7 @@ use swiftwater::{CertificateDer, DevCertificate};
 use tokio::sync::oneshot;
 
 use super::browser::{self, Seen};
-use super::crossing::{Crossing, Way};
+use super::emulated_link::{EmulatedLink, Way};
 use super::plan::Protocol;
 use super::server;
 use super::website::Website;
@@ -68,7 +68,7 @@ pub fn visit(
     links: Links,
     seed: u64,
 ) -> Result<Visit, Failure> {
-    let mut crossing = Crossing::lay(stage.way, links, seed)?;
+    let mut crossing = EmulatedLink::lay(stage.way, links, seed)?;
     let (here, there) = (crossing.client(), crossing.server());
     let (told, listening) = mpsc::channel();
     let (stop, stopped) = oneshot::channel();

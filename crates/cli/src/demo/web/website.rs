@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::demo::draws::Draws;
+use crate::demo::random_numbers::RandomNumbers;
 
 /// Mean time between calls of the API, seconds.
 const CALL_GAP: f64 = 0.010;
@@ -151,14 +151,14 @@ impl Website {
 
 /// A website under construction.
 struct Maker {
-    draws: Draws,
+    draws: RandomNumbers,
     website: Website,
 }
 
 impl Maker {
     fn new(seed: u64) -> Self {
         Self {
-            draws: Draws::new(seed),
+            draws: RandomNumbers::new(seed),
             website: Website {
                 objects: Vec::new(),
                 calls: Vec::new(),
@@ -168,7 +168,7 @@ impl Maker {
 
     fn content(&mut self, size: usize) -> Bytes {
         // Separate seeds: contents must not depend on the sizes of others.
-        Draws::new(self.draws.number()).bytes(size).into()
+        RandomNumbers::new(self.draws.number()).bytes(size).into()
     }
 
     fn object(

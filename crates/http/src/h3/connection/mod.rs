@@ -1,11 +1,11 @@
 //! The engine: HTTP/3 at one end of one QUIC connection (RFC 9114).
 //!
 //! The connection owns its parts and moves facts between them: `setup` opens the unidirectional
-//! streams of this end, `peer` reads those of the other end, `incoming` turns request streams into
+//! streams of this end, `peer_streams` reads those of the other end, `incoming` turns request streams into
 //! messages, `messages` is the application's interface, `shutdown` handles GOAWAY. Bytes stay in
 //! the transport's buffers until they are read.
 
-mod abandon;
+mod cancellation;
 mod compression;
 mod control;
 mod datagrams;
@@ -14,7 +14,7 @@ mod incoming;
 mod keep_alive;
 mod messages;
 mod outgoing;
-mod peer;
+mod peer_streams;
 mod priorities;
 mod requests;
 mod sessions;
@@ -31,7 +31,7 @@ pub use self::messages::Body;
 
 use self::compression::Compression;
 use self::outgoing::OwnStreams;
-use self::peer::PeerStreams;
+use self::peer_streams::PeerStreams;
 use self::requests::Requests;
 use self::sessions::Sessions;
 use self::shutdown::Shutdown;

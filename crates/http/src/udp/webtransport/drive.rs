@@ -8,7 +8,7 @@ use bytes::Bytes;
 use tokio::time::timeout;
 
 use super::error::SessionEnd;
-use super::live::Order;
+use super::session_state::Order;
 use crate::h3::capsule::{Capsule, CapsuleReader, capsule_type};
 use crate::h3::webtransport::{close_session, closed_session, drain_session};
 use crate::h3::{Body, BodyError, Code};

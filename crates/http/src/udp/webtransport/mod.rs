@@ -37,11 +37,11 @@ mod client;
 mod drive;
 mod error;
 mod limits;
-mod live;
 mod recv;
 mod request;
 mod send;
 mod session;
+mod session_state;
 mod table;
 
 pub use error::{

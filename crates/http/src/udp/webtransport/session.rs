@@ -10,9 +10,9 @@ use swiftwater_net::quic::{self, SendDatagramError};
 use swiftwater_units::{Dir, StreamId};
 
 use super::error::{SessionEnd, WriteError};
-use super::live::{Live, Order, remember};
 use super::recv::RecvStream;
 use super::send::SendStream;
+use super::session_state::{Order, SessionState, remember};
 use crate::h3::{DatagramError, SessionError};
 use crate::udp::connection::Http3;
 use crate::udp::hosted::State;
@@ -261,7 +261,10 @@ impl Session {
     }
 
     /// Accesses the session while it is open.
-    fn poll_live<T>(&self, look: impl FnOnce(&mut Live) -> Poll<T>) -> Poll<Result<T, SessionEnd>> {
+    fn poll_live<T>(
+        &self,
+        look: impl FnOnce(&mut SessionState) -> Poll<T>,
+    ) -> Poll<Result<T, SessionEnd>> {
         let session = self.held.id;
         self.held.http3.with(|_, _, state| {
             if let Some(end) = end_of(state, session) {

@@ -10,7 +10,7 @@ use swiftwater_units::{Dir, StreamId};
 
 use super::error::SessionEnd;
 use super::limits::SessionLimits;
-use super::live::{Live, Order};
+use super::session_state::{Order, SessionState};
 use crate::h3::Code;
 
 /// The receiving half of a stream.
@@ -47,7 +47,7 @@ pub(super) struct Sending {
 #[derive(Debug)]
 pub(in crate::udp) struct Table {
     limits: SessionLimits,
-    sessions: BTreeMap<StreamId, Live>,
+    sessions: BTreeMap<StreamId, SessionState>,
     receiving: BTreeMap<StreamId, Receiving>,
     sending: BTreeMap<StreamId, Sending>,
     /// Tasks that wait for the peer's stream limit.
@@ -80,13 +80,13 @@ impl Table {
         }
     }
 
-    pub(super) fn session(&mut self, session: StreamId) -> Option<&mut Live> {
+    pub(super) fn session(&mut self, session: StreamId) -> Option<&mut SessionState> {
         self.sessions.get_mut(&session)
     }
 
     /// Removes a session that has neither handle nor task.
     pub(super) fn forget(&mut self, session: StreamId) {
-        let gone = |live: &Live| !live.is_held && !live.is_driven;
+        let gone = |live: &SessionState| !live.is_held && !live.is_driven;
         if self.sessions.get(&session).is_some_and(gone) {
             self.sessions.remove(&session);
         }

@@ -4,10 +4,10 @@ use swiftwater_quic::policy::{Copied, Occasion, PacketFate, PacketOutcome, Repai
 use swiftwater_units::{Instant, PacketNumber, PathId};
 
 use super::transmit::Job;
-use super::{Sender, hosting};
+use super::{Sender, policy_host};
 use crate::protection::Protector;
 use crate::session::feedback::Ack;
-use crate::session::ledger::{Content, Copy, Settled};
+use crate::session::sent_packets::{Content, Copy, Settled};
 
 /// Most doublings of the probe timeout.
 const MAX_BACKOFF: u32 = 10;
@@ -177,7 +177,7 @@ impl Sender {
         let Some(frame) = self.frames.get_mut(index) else {
             return;
         };
-        let datum = hosting::datum(index, &frame.cut, number);
+        let datum = policy_host::datum(index, &frame.cut, number);
         let Some(packet) = frame.packet_mut(number).filter(|packet| !packet.acked) else {
             return;
         };

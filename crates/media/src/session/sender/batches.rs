@@ -6,7 +6,7 @@ use swiftwater_units::Instant;
 
 use super::Sender;
 use crate::protection::Protector;
-use crate::session::outgoing::{Outgoing, PacketState};
+use crate::session::sent_frames::{Outgoing, PacketState};
 
 impl Sender {
     fn has_batches(&self) -> bool {

@@ -2,11 +2,11 @@
 //!
 //! This file has the state and the driver's interface; acknowledgements are processed in `acks`,
 //! packets chosen in `transmit`, retransmission by batch is in `batches`, and the hosting of
-//! re-injection policies in `hosting`.
+//! re-injection policies in `policy_host`.
 
 mod acks;
 mod batches;
-mod hosting;
+mod policy_host;
 mod stats;
 mod transmit;
 
@@ -19,10 +19,10 @@ use swiftwater_units::Instant;
 use super::config::{SessionConfig, SessionError};
 use super::content::Cut;
 use super::feedback::Feedback;
-use super::ledger::{Ledger, Settled};
-use super::outgoing::{Frames, Outgoing};
 use super::packet::PacketError;
 use super::rtt::RttEstimate;
+use super::sent_frames::{Frames, Outgoing};
+use super::sent_packets::{SentPackets, Settled};
 use crate::frame::Frame;
 use crate::protection::Protector;
 use crate::protection::block_code::{MAX_SOURCE_PACKETS, repair_capacity};
@@ -45,7 +45,7 @@ pub struct Sender {
     /// Start of the stream, origin of frame times.
     epoch: Instant,
     frames: Frames,
-    ledger: Ledger,
+    ledger: SentPackets,
     rtt: RttEstimate,
     /// Spacing of packets of a burst at the receiver, once measured.
     dispersion: Duration,
@@ -87,7 +87,7 @@ impl Sender {
             protector,
             epoch,
             frames: Frames::default(),
-            ledger: Ledger::default(),
+            ledger: SentPackets::default(),
             dispersion: Duration::ZERO,
             urgent: VecDeque::new(),
             copies: VecDeque::new(),
@@ -282,7 +282,7 @@ impl Sender {
         let Some(frame) = self.frames.get_mut(index) else {
             return;
         };
-        let datum = hosting::datum(index, &frame.cut, number);
+        let datum = policy_host::datum(index, &frame.cut, number);
         let Some(packet) = frame.packet_mut(number).filter(|packet| packet.is_open()) else {
             return;
         };

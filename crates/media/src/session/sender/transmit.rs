@@ -7,15 +7,15 @@ use swiftwater_quic::Priority;
 use swiftwater_quic::policy::{Repair, RepairCause};
 use swiftwater_units::{ByteCount, Instant};
 
-use super::{Sender, hosting};
+use super::{Sender, policy_host};
 use crate::frame::Frame;
 use crate::protection::tambur::{
     DELAY_FRAMES, FrameParity, Parity, Symbol, Window, WindowFrame, encode,
 };
 use crate::session::config::{Coding, Datagram};
 use crate::session::content::Cut;
-use crate::session::ledger::{Content, Copy};
 use crate::session::packet::{Header, Kind};
+use crate::session::sent_packets::{Content, Copy};
 
 /// A pending packet.
 #[derive(Debug)]
@@ -331,7 +331,7 @@ impl Sender {
         let Some(packet) = frame.packets.get(number as usize).copied() else {
             return;
         };
-        let datum = hosting::datum(index, &frame.cut, number);
+        let datum = policy_host::datum(index, &frame.cut, number);
         let due = deadline.map(|deadline| frame.born + deadline);
         let Some(policy) = self.policy_mut() else {
             return;
