@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use swiftwater_cli::demo::draws::Draws;
 use swiftwater_cli::demo::presets::Preset;
+use swiftwater_cli::demo::random_numbers::RandomNumbers;
 use swiftwater_cli::demo::web::browser::Seen;
-use swiftwater_cli::demo::web::crossing::Way;
+use swiftwater_cli::demo::web::emulated_link::Way;
 use swiftwater_cli::demo::web::plan::Protocol;
 use swiftwater_cli::demo::web::row::{Row, conclusions, hint, quantile, table};
 use swiftwater_cli::demo::web::visit::Visit;
@@ -165,7 +165,7 @@ fn controllers_that_differ_are_named() {
 #[test]
 fn the_generator_is_splitmix64() {
     // The first outputs for seed 1234567 that implementations of the algorithm agree on.
-    let mut draws = Draws::new(1_234_567);
+    let mut draws = RandomNumbers::new(1_234_567);
     let expected = [
         6_457_827_717_110_365_317,
         3_203_168_211_198_807_973,
@@ -177,7 +177,7 @@ fn the_generator_is_splitmix64() {
 proptest! {
     #[test]
     fn draws_stay_in_their_ranges(seed: u64) {
-        let mut draws = Draws::new(seed);
+        let mut draws = RandomNumbers::new(seed);
         for _ in 0..50 {
             prop_assert!((0.0..1.0).contains(&draws.unit()));
             prop_assert!(draws.exponential(0.01) >= 0.0);

@@ -17,7 +17,7 @@ use axum::{Json, Router};
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, Version};
 use http_body_util::{BodyExt, Full};
-use swiftwater_http::tcp::{ALPN_HTTP2, ALPN_HTTP11, Limits};
+use swiftwater_http::tcp::{ALPN_HTTP2, ALPN_HTTP11, TcpLimits};
 use swiftwater_http::web::body::Body;
 use tower::Service;
 
@@ -45,7 +45,7 @@ where
     S: WebService + Sync,
 {
     let (trusted, shown) = certificate();
-    let server = secure(service.clone(), Limits::default(), &shown).await;
+    let server = secure(service.clone(), TcpLimits::default(), &shown).await;
     let address = server.local_addr();
     let mut answers = [const { Vec::new() }; 3];
 

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use http::{HeaderValue, Request, Response, StatusCode, Version};
 use swiftwater_http::client::{
-    AttemptCause, Error, Hint, HttpClient, HttpsRecord, Policy, Protocol, Timeouts, Transport, Why,
+    AttemptCause, AttemptTransport, Error, Hint, HttpClient, HttpsRecord, Policy, Protocol,
+    Timeouts, Why,
 };
 use swiftwater_http::web::alt_svc::AltSvcLayer;
 use swiftwater_http::web::body::Body;
@@ -366,7 +367,7 @@ async fn prefer_waits_for_quic_to_fail() {
             panic!("{error:?}");
         };
         assert_eq!(attempts.len(), 1);
-        assert_eq!(attempts[0].transport, Transport::Quic);
+        assert_eq!(attempts[0].transport, AttemptTransport::Quic);
     })
     .await;
 }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, request};
 use http_body::Frame;
 use http_body_util::BodyExt;
-use swiftwater_http::tcp::{ALPN_HTTP2, Limits, RunningServer};
+use swiftwater_http::tcp::{ALPN_HTTP2, RunningServer, TcpLimits};
 use swiftwater_http::web::body::Body;
 use swiftwater_http::web::connection_info::{ConnectionInfo, Transport};
 use swiftwater_http::web::early_data::EarlyData;
@@ -43,7 +43,7 @@ async fn upstream() -> (RunningServer, Heads) {
             Ok::<_, Infallible>(response.unwrap())
         }
     });
-    (plain(service, Limits::default()).await, heads)
+    (plain(service, TcpLimits::default()).await, heads)
 }
 
 fn proxy(address: SocketAddr, prefix: &str, options: ProxyOptions) -> Proxy {
@@ -274,7 +274,7 @@ async fn trailers_pass_both_ways() {
         let response = Response::builder().header("trailer", "x-sum, x-mine");
         Ok::<_, Infallible>(response.body(body).unwrap())
     });
-    let server = plain(service, Limits::default()).await;
+    let server = plain(service, TcpLimits::default()).await;
     let proxy = proxy(server.local_addr(), "", ProxyOptions::default());
     let (feeder, body) = fed();
     feeder.data("content");
@@ -366,7 +366,7 @@ async fn early_data_is_told_and_425_passed_on() {
         let response = Response::builder().status(status).body(Body::empty());
         Ok::<_, Infallible>(response.unwrap())
     });
-    let server = plain(service, Limits::default()).await;
+    let server = plain(service, TcpLimits::default()).await;
     let proxy = proxy(server.local_addr(), "", ProxyOptions::default());
     assert_eq!(send(&proxy, get("/")).await.status(), StatusCode::OK);
     let mut early = get("/");
@@ -403,7 +403,7 @@ async fn an_http2_client_reaches_an_http1_upstream() {
     let (upstream, heads) = upstream().await;
     let proxy = proxy(upstream.local_addr(), "", ProxyOptions::default());
     let (trusted, shown) = certificate();
-    let server = secure(proxy, Limits::default(), &shown).await;
+    let server = secure(proxy, TcpLimits::default(), &shown).await;
     let stream = tls(server.local_addr(), &trusted, &[ALPN_HTTP2]).await;
     let mut client = http2(stream).await;
     let content = "0123456789".repeat(100_000);

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body::{Body as HttpBody, Frame};
 use http_body_util::BodyExt;
-use swiftwater_http::tcp::Limits;
+use swiftwater_http::tcp::TcpLimits;
 use swiftwater_http::web::body::Body;
 use swiftwater_http::web::connection_info::{ConnectionInfo, Transport};
 use swiftwater_http::web::proxy::{Proxy, ProxyOptions, Upstream};
@@ -137,7 +137,7 @@ async fn requests_beyond_the_limit_are_turned_away() {
     let service = service_fn(|request: Request<Body>| async {
         Ok::<_, Infallible>(Response::new(request.into_body()))
     });
-    let server = plain(service, Limits::default()).await;
+    let server = plain(service, TcpLimits::default()).await;
     let options = ProxyOptions {
         in_flight: 1,
         ..ProxyOptions::default()
@@ -176,7 +176,7 @@ async fn slots_for(options: ProxyOptions, request: impl Fn(usize) -> Request<Bod
         std::mem::forget(feeder);
         Ok::<_, Infallible>(Response::new(body))
     });
-    let server = plain(service, Limits::default()).await;
+    let server = plain(service, TcpLimits::default()).await;
     let proxy = proxy(server.local_addr(), options);
     let mut held = Vec::new();
     for number in 0..100 {

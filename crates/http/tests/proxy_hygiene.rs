@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use http::{HeaderMap, Request, Response, StatusCode, request};
-use swiftwater_http::tcp::{Limits, RunningServer};
+use swiftwater_http::tcp::{RunningServer, TcpLimits};
 use swiftwater_http::web::body::Body;
 use swiftwater_http::web::connection_info::{ConnectionInfo, Transport};
 use swiftwater_http::web::proxy::{Proxy, ProxyOptions, Upstream};
@@ -30,7 +30,7 @@ async fn upstream() -> (RunningServer, Heads) {
         noted.lock().unwrap().push(request.into_parts().0);
         async { Ok::<_, Infallible>(Response::new(Body::full("content"))) }
     });
-    (plain(service, Limits::default()).await, heads)
+    (plain(service, TcpLimits::default()).await, heads)
 }
 
 /// An upstream that answers one request with these bytes.

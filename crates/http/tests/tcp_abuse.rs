@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
-use swiftwater_http::tcp::Limits;
+use swiftwater_http::tcp::TcpLimits;
 use swiftwater_http::web::body::{Body, text_response};
 use swiftwater_http::web::timed_body::{Pace, TimedBodyError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -25,16 +25,16 @@ const SHORT: Duration = Duration::from_millis(200);
 /// Short of `header_timeout` and others where a test sets them: far longer than any test takes.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// Limits that end nothing by themselves.
-fn lenient() -> Limits {
-    Limits {
+/// TcpLimits that end nothing by themselves.
+fn lenient() -> TcpLimits {
+    TcpLimits {
         handshake_timeout: LONG,
         header_timeout: LONG,
         idle_timeout: LONG,
         send_timeout: LONG,
         ping_interval: LONG,
         body_pace: Pace::gap(LONG),
-        ..Limits::default()
+        ..TcpLimits::default()
     }
 }
 
@@ -67,7 +67,7 @@ async fn drip(stream: TcpStream, piece: &'static [u8]) -> String {
 #[tokio::test]
 async fn a_handshake_that_never_comes() {
     let (_, shown) = certificate();
-    let limits = Limits {
+    let limits = TcpLimits {
         handshake_timeout: SHORT,
         ..lenient()
     };
@@ -81,7 +81,7 @@ async fn a_handshake_that_never_comes() {
 
 #[tokio::test]
 async fn a_head_that_never_ends() {
-    let limits = Limits {
+    let limits = TcpLimits {
         header_timeout: SHORT,
         ..lenient()
     };
@@ -95,7 +95,7 @@ async fn a_head_that_never_ends() {
 
 #[tokio::test]
 async fn a_first_byte_that_never_comes() {
-    let limits = Limits {
+    let limits = TcpLimits {
         idle_timeout: SHORT,
         ..lenient()
     };
@@ -118,7 +118,7 @@ fn rate() -> Pace {
 
 #[tokio::test]
 async fn a_body_that_drips() {
-    let limits = Limits {
+    let limits = TcpLimits {
         body_pace: rate(),
         ..lenient()
     };
@@ -135,7 +135,7 @@ async fn a_body_that_drips() {
 
 #[tokio::test]
 async fn a_body_that_stops() {
-    let limits = Limits {
+    let limits = TcpLimits {
         body_pace: Pace::gap(SHORT),
         ..lenient()
     };
@@ -152,7 +152,7 @@ async fn a_body_that_stops() {
 
 #[tokio::test]
 async fn a_body_that_is_fast_enough_passes() {
-    let limits = Limits {
+    let limits = TcpLimits {
         body_pace: Pace {
             minimum_rate: 1,
             ..rate()
@@ -174,7 +174,7 @@ async fn a_body_that_is_fast_enough_passes() {
 
 #[tokio::test]
 async fn a_client_that_takes_nothing() {
-    let limits = Limits {
+    let limits = TcpLimits {
         send_timeout: SHORT,
         // HTTP/2 loses the response first, then the connection that has no other.
         idle_timeout: SHORT,
@@ -234,7 +234,7 @@ fn reset(stream: u32) -> Vec<u8> {
 
 #[tokio::test]
 async fn an_idle_http2_connection_is_closed_in_good_order() {
-    let limits = Limits {
+    let limits = TcpLimits {
         idle_timeout: SHORT,
         send_timeout: SHORT,
         ..lenient()
@@ -288,7 +288,7 @@ async fn resets_in_one_burst_reach_no_service() {
 #[tokio::test]
 async fn resets_of_requests_under_way_have_a_bound() {
     let count = Arc::new(AtomicU32::new(0));
-    let limits = Limits {
+    let limits = TcpLimits {
         abandoned: 30,
         abandon_window: LONG,
         ..lenient()

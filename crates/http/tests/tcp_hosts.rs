@@ -10,7 +10,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 
 use http::{Request, Response};
-use swiftwater_http::tcp::{Limits, RunningServer};
+use swiftwater_http::tcp::{RunningServer, TcpLimits};
 use swiftwater_http::web::body::Body;
 use swiftwater_http::web::host::{host, host_name};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -29,7 +29,7 @@ async fn tell(request: Request<Body>) -> Result<Response<Body>, Infallible> {
 }
 
 async fn server() -> RunningServer {
-    plain(service_fn(tell), Limits::default()).await
+    plain(service_fn(tell), TcpLimits::default()).await
 }
 
 /// What the server says to `head` and the end of the connection.

@@ -13,8 +13,8 @@ use http::{Request, Response};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ProtocolVersion, RootCertStore, SupportedProtocolVersion};
 use swiftwater_http::tcp::{
-    ALPN_HTTP2, ALPN_HTTP11, CertificateError, Certificates, ConnectionEnd, Limits, MinTls,
-    Outcome, RunningServer, TcpServer, server_config_from,
+    ALPN_HTTP2, ALPN_HTTP11, CertificateError, Certificates, ConnectionEnd, MinTls, Outcome,
+    RunningServer, TcpLimits, TcpServer, server_config_from,
 };
 use swiftwater_http::web::access_log::{AccessLogLayer, Record};
 use swiftwater_http::web::body::Body;
@@ -279,10 +279,10 @@ async fn no_address_takes_all_connections() {
     in_time(async {
         for share_by_address in [true, false] {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let limits = Limits {
+            let limits = TcpLimits {
                 connections: 4,
                 share_by_address,
-                ..Limits::default()
+                ..TcpLimits::default()
             };
             let server = TcpServer::plain().limits(limits);
             let server = server.serve(listener, service_fn(hello)).unwrap();

@@ -13,7 +13,7 @@ use std::time::Duration;
 use http::{Request, Response, StatusCode, Version};
 use http_body_util::BodyExt;
 use swiftwater_http::tcp::{
-    ALPN_HTTP2, ALPN_HTTP11, CertificateError, Certificates, Drained, Limits,
+    ALPN_HTTP2, ALPN_HTTP11, CertificateError, Certificates, Drained, TcpLimits,
 };
 use swiftwater_http::web::body::{Body, BoxError};
 use swiftwater_http::web::connection_info::ConnectionInfo;
@@ -47,7 +47,7 @@ async fn echo(request: Request<Body>) -> Result<Response<Body>, Infallible> {
 #[tokio::test]
 async fn alpn_chooses_the_version() {
     let (trusted, shown) = certificate();
-    let server = secure(service_fn(describe), Limits::default(), &shown).await;
+    let server = secure(service_fn(describe), TcpLimits::default(), &shown).await;
     let address = server.local_addr();
     let stream = tls(address, &trusted, &[ALPN_HTTP2, ALPN_HTTP11]).await;
     let response = http2(stream)
@@ -74,7 +74,7 @@ async fn alpn_chooses_the_version() {
 
 #[tokio::test]
 async fn without_tls_the_first_bytes_choose_it() {
-    let server = plain(service_fn(describe), Limits::default()).await;
+    let server = plain(service_fn(describe), TcpLimits::default()).await;
     let stream = TcpStream::connect(server.local_addr()).await.unwrap();
     let response = http2(stream)
         .await
@@ -89,7 +89,7 @@ async fn without_tls_the_first_bytes_choose_it() {
 #[tokio::test]
 async fn bodies_pass_whole() {
     let (trusted, shown) = certificate();
-    let server = secure(service_fn(echo), Limits::default(), &shown).await;
+    let server = secure(service_fn(echo), TcpLimits::default(), &shown).await;
     let content = "0123456789".repeat(300_000);
     for alpn in [ALPN_HTTP2, ALPN_HTTP11] {
         let stream = tls(server.local_addr(), &trusted, &[alpn]).await;
@@ -110,7 +110,7 @@ async fn bodies_pass_whole() {
 async fn a_certificate_is_replaced_for_new_handshakes() {
     let (first, shown) = certificate();
     let (second, _) = certificate();
-    let server = secure(service_fn(describe), Limits::default(), &shown).await;
+    let server = secure(service_fn(describe), TcpLimits::default(), &shown).await;
     let mut old = http1(tls(server.local_addr(), &first, &[ALPN_HTTP11]).await).await;
     shown
         .replace_from_pem(
@@ -143,7 +143,7 @@ async fn a_failing_service_is_answered_for() {
     let fail = service_fn(|_: Request<Body>| async {
         Err::<Response<Body>, BoxError>("on purpose".into())
     });
-    let server = plain(fail, Limits::default()).await;
+    let server = plain(fail, TcpLimits::default()).await;
     let stream = TcpStream::connect(server.local_addr()).await.unwrap();
     let mut client = http1(stream).await;
     for _ in 0..2 {
@@ -194,7 +194,7 @@ fn gated() -> (
 async fn draining_lets_requests_finish() {
     let (gate, service) = gated();
     let (trusted, shown) = certificate();
-    let server = secure(service, Limits::default(), &shown).await;
+    let server = secure(service, TcpLimits::default(), &shown).await;
     let address = server.local_addr();
     let mut second = http2(tls(address, &trusted, &[ALPN_HTTP2]).await).await;
     let mut first = http1(tls(address, &trusted, &[ALPN_HTTP11]).await).await;
@@ -220,7 +220,7 @@ async fn draining_lets_requests_finish() {
 #[tokio::test]
 async fn draining_cuts_what_does_not_finish() {
     let (gate, service) = gated();
-    let server = plain(service, Limits::default()).await;
+    let server = plain(service, TcpLimits::default()).await;
     let stream = TcpStream::connect(server.local_addr()).await.unwrap();
     let mut client = http1(stream).await;
     let request = tokio::spawn(client.send_request(get("/slow")));
@@ -232,9 +232,9 @@ async fn draining_cuts_what_does_not_finish() {
 
 #[tokio::test]
 async fn connections_beyond_the_limit_wait() {
-    let limits = Limits {
+    let limits = TcpLimits {
         connections: 1,
-        ..Limits::default()
+        ..TcpLimits::default()
     };
     let server = plain(service_fn(describe), limits).await;
     let first = TcpStream::connect(server.local_addr()).await.unwrap();
@@ -254,10 +254,10 @@ async fn connections_beyond_the_limit_wait() {
 
 #[tokio::test]
 async fn heads_of_requests_are_bounded() {
-    let limits = Limits {
+    let limits = TcpLimits {
         header_count: 20,
         header_size: 8192,
-        ..Limits::default()
+        ..TcpLimits::default()
     };
     let server = plain(service_fn(describe), limits).await;
     let connect = async || TcpStream::connect(server.local_addr()).await.unwrap();
@@ -285,7 +285,7 @@ async fn heads_of_requests_are_bounded() {
 
 #[tokio::test]
 async fn a_dropped_server_is_gone() {
-    let server = plain(service_fn(describe), Limits::default()).await;
+    let server = plain(service_fn(describe), TcpLimits::default()).await;
     let address = server.local_addr();
     let mut stream = TcpStream::connect(address).await.unwrap();
     until(|| server.connections() == 1).await;
@@ -309,7 +309,7 @@ async fn a_broken_response_is_seen_as_broken() {
         feeder.fail("broken");
         Ok::<_, Infallible>(Response::new(body))
     });
-    let server = plain(breaks, Limits::default()).await;
+    let server = plain(breaks, TcpLimits::default()).await;
     let stream = TcpStream::connect(server.local_addr()).await.unwrap();
     let response = in_time(http1(stream).await.send_request(get("/"))).await;
     // Whether the head left before the body broke is a matter of buffers.

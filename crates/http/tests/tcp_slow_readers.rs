@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
-use swiftwater_http::tcp::Limits;
+use swiftwater_http::tcp::TcpLimits;
 use swiftwater_http::web::body::Body;
 use swiftwater_http::web::response_budget::{PieceSize, ResponseBudget};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -26,13 +26,13 @@ use raw_h2::{HEADERS, RST_STREAM, RawClient};
 const LONG: Duration = Duration::from_secs(3600);
 const SHORT: Duration = Duration::from_millis(400);
 
-fn limits(send_timeout: Duration) -> Limits {
-    Limits {
+fn limits(send_timeout: Duration) -> TcpLimits {
+    TcpLimits {
         send_timeout,
         header_timeout: LONG,
         idle_timeout: LONG,
         ping_interval: LONG,
-        ..Limits::default()
+        ..TcpLimits::default()
     }
 }
 
@@ -173,7 +173,7 @@ async fn a_long_response_is_whole_although_its_end_waits() {
 async fn memory_for_responses_has_a_bound_for_all_connections() {
     const BUDGET: usize = 4 << 20;
     let budget = ResponseBudget::new(BUDGET);
-    let limits = Limits {
+    let limits = TcpLimits {
         response_budget: budget.clone(),
         ..limits(LONG)
     };

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use http::{Request, Response, StatusCode};
-use swiftwater_http::tcp::{Limits, RunningServer};
+use swiftwater_http::tcp::{RunningServer, TcpLimits};
 use swiftwater_http::web::body::{Body, text_response};
 use swiftwater_http::web::proxy::{Proxy, ProxyOptions, Upstream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -26,10 +26,10 @@ async fn refuse(_: Request<Body>) -> Result<Response<Body>, Infallible> {
 }
 
 async fn refusing(linger_time: Duration, linger_bytes: usize) -> RunningServer {
-    let limits = Limits {
+    let limits = TcpLimits {
         linger_time,
         linger_bytes,
-        ..Limits::default()
+        ..TcpLimits::default()
     };
     plain(service_fn(refuse), limits).await
 }
@@ -95,11 +95,11 @@ async fn a_stream_whose_request_goes_on_is_reset_after_a_while() {
 #[tokio::test]
 async fn what_is_discarded_has_a_bound() {
     const BOUND: usize = 256 * 1024;
-    let limits = Limits {
+    let limits = TcpLimits {
         linger_time: LONG,
         linger_bytes: BOUND,
         connection_window: 65_535,
-        ..Limits::default()
+        ..TcpLimits::default()
     };
     let server = plain(service_fn(refuse), limits).await;
     let mut client = RawClient::connect(server.local_addr(), 65_535).await;
@@ -199,7 +199,7 @@ async fn curl(server: &RunningServer, bytes: usize, times: usize) -> Option<Vec<
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn curl_sees_the_answer_of_a_service_that_reads_nothing() {
     let (_, shown) = certificate();
-    let server = secure(service_fn(refuse), Limits::default(), &shown).await;
+    let server = secure(service_fn(refuse), TcpLimits::default(), &shown).await;
     for bytes in [1, 10_000, 200_000, 10_000_000] {
         let Some(seen) = curl(&server, bytes, 10).await else {
             return;
@@ -217,7 +217,7 @@ async fn curl_sees_that_an_upstream_is_down() {
     let upstream = Upstream::parse(&format!("http://{address}")).unwrap();
     let proxy = Proxy::new(upstream, ProxyOptions::default());
     let (_, shown) = certificate();
-    let server = secure(proxy, Limits::default(), &shown).await;
+    let server = secure(proxy, TcpLimits::default(), &shown).await;
     for bytes in [1, 10_000, 200_000, 10_000_000] {
         let Some(seen) = curl(&server, bytes, 10).await else {
             return;

@@ -13,7 +13,7 @@ use http_body_util::{BodyExt, StreamBody};
 use swiftwater_http::h3::capsule::{Capsule, capsule_type};
 use swiftwater_http::h3::frame::{FrameType, put_frame};
 use swiftwater_http::h3::webtransport::close_session;
-use swiftwater_http::h3::{BodyError, Code, Protocol};
+use swiftwater_http::h3::{BodyError, Code, ConnectProtocol};
 use swiftwater_http::qpack::{Encoder, EncoderConfig, Field};
 use swiftwater_http::udp::webtransport::{
     ReadError, Session, SessionEnd, SessionLimits, WriteError,
@@ -104,7 +104,7 @@ impl Bare {
             .uri(format!("https://{NAME}/session"))
             .body(StreamBody::new(stream))
             .unwrap();
-        let protocol = Protocol::new("webtransport").unwrap();
+        let protocol = ConnectProtocol::new("webtransport").unwrap();
         request.extensions_mut().insert(protocol);
         while client.peer_settings().is_none() {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
@@ -386,7 +386,7 @@ async fn a_signal_for_what_can_be_no_session_ends_the_connection() {
 async fn a_server_without_sessions_treats_them_as_any_request() {
     guard(async {
         let service = tower::service_fn(|request: Request<Body>| async move {
-            let asked = request.extensions().get::<Protocol>().cloned();
+            let asked = request.extensions().get::<ConnectProtocol>().cloned();
             let answer = asked.map_or("none".to_owned(), |asked| asked.as_str().to_owned());
             Ok::<_, std::convert::Infallible>(http::Response::new(Body::full(answer)))
         });

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! scenario file --scenario--> Experiment = cases x repeats, claims, figures
-//!     each run  --world-----> Outcome    = measures, time series, samples
-//!     outcomes  --store-----> rows.csv and files beside it, resumable
+//!     each run  --world-----> RunOutcome = measures, time series, samples
+//!     outcomes  --store-----> rows.csv and further files, resumable
 //!     rows      --claim-----> verdicts
 //!     all of it --report----> one HTML page
 //! ```

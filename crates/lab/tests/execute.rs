@@ -13,7 +13,7 @@ use swiftwater_lab::run::{
 };
 use swiftwater_lab::scenario::{Run, Setup};
 use swiftwater_lab::store::{Results, Row};
-use swiftwater_lab::world::{Outcome, RunError};
+use swiftwater_lab::world::{RunError, RunOutcome};
 use swiftwater_sim::SimError;
 use tempfile::TempDir;
 
@@ -92,7 +92,7 @@ fn runs_are_begun_in_their_order_and_each_once() {
     assert!(notes.work_left.last().expect("some").abs() < 1e-6);
 
     let mut notes = Notes::default();
-    let never = |_: &Setup, _| -> Result<Outcome, RunError> { panic!("all is done") };
+    let never = |_: &Setup, _| -> Result<RunOutcome, RunError> { panic!("all is done") };
     let summary = execute_with(&experiment, &mut results, &options, &mut notes, &never);
     assert_eq!(summary.expect("nothing to do").before, 9);
     assert_eq!(notes.started, Some((9, 9)));

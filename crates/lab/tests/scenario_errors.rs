@@ -400,7 +400,7 @@ fn substitution() {
     );
     check(
         &dumbbell("[sweep]\na = [1]", "loss = \"${a.b}\"!"),
-        &["no tables"],
+        &["not tables"],
     );
     check(
         &dumbbell(
@@ -522,7 +522,7 @@ fn claims() {
         &claim(&format!(
             "each = \"buffer\"\naverage = \"cc\"\ncompare = \"ratio\"\nagainst = {{ cc = \"cubic\" }}!{rest}"
         )),
-        &["averaged over"],
+        &["is averaged"],
     );
     check(
         &claim(&format!("{all}\ntake = \"most\"!{rest}")),
@@ -594,7 +594,7 @@ fn settings_of_the_command_line() {
         ("laod", "1", "did you mean `load`?"),
         ("load", "much", "write numbers"),
         ("load", ",", "at least one value"),
-        ("load", "1,1", "twice"),
+        ("load", "1,1", "is repeated"),
         ("path", "wan", "known are dc"),
         ("repeats", "many", "whole number"),
         ("duration", "10", "add a unit"),

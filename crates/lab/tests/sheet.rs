@@ -1,6 +1,6 @@
 //! Pages that come from no scenario.
 
-use swiftwater_lab::report::{Band, Chart, Curve, Headline, Panel, Shape, Sheet};
+use swiftwater_lab::report::{Chart, ChartBand, Curve, Headline, Panel, Shape, Sheet};
 
 /// Everything that a page can have, with text that must not be taken for markup.
 fn page() -> Sheet {
@@ -36,7 +36,7 @@ fn chart() -> Chart {
         y_end: None,
         height: 100,
         curves,
-        bands: vec![Band {
+        bands: vec![ChartBand {
             from: 12.0,
             to: 12.001,
             note: "frozen for 1 ms".to_owned(),

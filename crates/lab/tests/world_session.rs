@@ -3,7 +3,7 @@
 mod texts;
 
 use swiftwater_lab::scenario::{Experiment, Setup};
-use swiftwater_lab::world::{self, Outcome};
+use swiftwater_lab::world::{self, RunOutcome};
 use texts::load;
 
 /// A session of 4 Mbit/s over 12 Mbit/s with a round trip of 30 ms.
@@ -15,7 +15,7 @@ fn scenario(loss: &str, keys: &str) -> Experiment {
     ))
 }
 
-fn value(setup: &Setup, outcome: &Outcome, name: &str) -> Option<f64> {
+fn value(setup: &Setup, outcome: &RunOutcome, name: &str) -> Option<f64> {
     let names = world::measures(setup);
     assert_eq!(names.len(), outcome.measures.len());
     let place = names.iter().position(|each| each == name);

@@ -75,7 +75,7 @@ pub enum BuildError {
     HttpClient(#[from] swiftwater_http::client::BuildError),
     /// A proxy in the environment can't be used.
     #[error(transparent)]
-    Proxy(#[from] swiftwater_http::client::ProxyError),
+    Proxy(#[from] swiftwater_http::client::ProxyAddressError),
 }
 
 /// Why a client could not connect.

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use swiftwater_http::tcp::{Limits, RunningServer, TcpServer, server_config};
+use swiftwater_http::tcp::{TcpLimits, RunningServer, TcpServer, server_config};
 use swiftwater_http::udp::{ALPN_HTTP3, H3Server};
 use swiftwater_http::web::alt_svc::AltSvcLayer;
 use swiftwater_http::web::response_budget::ResponseBudget;
@@ -83,10 +83,10 @@ impl ServerBuilder {
         // One budget for both.
         let response_budget = ResponseBudget::default();
         let http3 = H3Server::default().response_budget(response_budget.clone());
-        let limits = Limits {
+        let limits = TcpLimits {
             response_budget,
             share_by_address: true,
-            ..Limits::default()
+            ..TcpLimits::default()
         };
         Ok(WebServer {
             quic,
@@ -121,9 +121,9 @@ impl WebServer {
         self
     }
 
-    /// Limits on clients over TCP.
+    /// TcpLimits on clients over TCP.
     #[must_use]
-    pub fn tcp_limits(mut self, limits: Limits) -> Self {
+    pub fn tcp_limits(mut self, limits: TcpLimits) -> Self {
         self.tcp = self.tcp.limits(limits);
         self
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use swiftwater_http::h3::{Body, Code, Config, Connection, Event, Protocol};
+use swiftwater_http::h3::{MessagePart, Code, Config, Connection, Event, ConnectProtocol};
 use swiftwater_quic::Event as QuicEvent;
 use swiftwater_quic::ReadOutcome;
 use swiftwater_units::{Dir, Instant, Side, StreamId};
@@ -139,10 +139,10 @@ impl Host {
             let quic = attack.victim.connection();
             let read = watchdog::call("read_body", || self.engine.read_body(now, quic, id));
             match read {
-                Ok(Body::Data(data)) => assert!(!data.is_empty()),
-                Ok(Body::Trailers(_)) => {}
-                Ok(Body::Blocked) => return true,
-                Ok(Body::End) | Err(_) => return false,
+                Ok(MessagePart::Data(data)) => assert!(!data.is_empty()),
+                Ok(MessagePart::Trailers(_)) => {}
+                Ok(MessagePart::Blocked) => return true,
+                Ok(MessagePart::End) | Err(_) => return false,
             }
         }
     }
@@ -162,7 +162,7 @@ impl Host {
                 if session {
                     head.method = http::Method::CONNECT;
                     head.extensions
-                        .insert(Protocol::new("webtransport").expect("a token"));
+                        .insert(ConnectProtocol::new("webtransport").expect("a token"));
                 }
                 let sent = watchdog::call("send_request", || {
                     engine.send_request(now, quic, &head, end)

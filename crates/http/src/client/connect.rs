@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 use super::error::{AttemptCause, AttemptError, Error};
 use super::pool::Pool;
 use super::quic::{self, QuicOpened, QuicPlan};
-use super::race::{Candidate, Race, Transport};
+use super::race::{AttemptTransport, Candidate, Race};
 use super::tcp::{self, TcpLink, TcpOpened, TcpPlan};
 use crate::web::body::Body;
 
@@ -88,12 +88,12 @@ impl Contest<'_> {
             tokio::select! {
                 biased;
                 Some(done) = running.quic.join_next() => {
-                    if let Some(opened) = self.judge(Transport::Quic, done, &mut running.errors) {
+                    if let Some(opened) = self.judge(AttemptTransport::Quic, done, &mut running.errors) {
                         return Ok(self.outcome(Won::Quic(opened), running));
                     }
                 }
                 Some(done) = running.tcp.join_next() => {
-                    if let Some(opened) = self.judge(Transport::Tcp, done, &mut running.errors) {
+                    if let Some(opened) = self.judge(AttemptTransport::Tcp, done, &mut running.errors) {
                         return Ok(self.outcome(Won::Tcp(opened), running));
                     }
                 }
@@ -106,16 +106,16 @@ impl Contest<'_> {
     fn begin(&mut self, candidate: Candidate, running: &mut Running) -> Option<TcpLink> {
         let address = candidate.address;
         match candidate.transport {
-            Transport::Quic => {
+            AttemptTransport::Quic => {
                 let early = self.early.take();
                 if let Some(plan) = self.quic.clone() {
                     let attempt = async move { (address, quic::open(plan, address, early).await) };
                     running.quic.spawn(attempt);
                 } else {
-                    self.race.failed(Instant::now(), Transport::Quic);
+                    self.race.failed(Instant::now(), AttemptTransport::Quic);
                 }
             }
-            Transport::Tcp => {
+            AttemptTransport::Tcp => {
                 let standing = self.pool.tcp(&self.tcp.origin);
                 if standing.is_some() {
                     return standing;
@@ -131,7 +131,7 @@ impl Contest<'_> {
     /// The connection of an attempt, or a note of its failure.
     fn judge<T>(
         &mut self,
-        transport: Transport,
+        transport: AttemptTransport,
         done: Result<(SocketAddr, Result<T, AttemptCause>), JoinError>,
         errors: &mut Vec<AttemptError>,
     ) -> Option<T> {
@@ -152,7 +152,7 @@ impl Contest<'_> {
 
     fn outcome(&self, won: Won, running: Running) -> Outcome {
         let over_tcp = !matches!(won, Won::Quic(_));
-        let failed = |error: &AttemptError| error.transport == Transport::Quic;
+        let failed = |error: &AttemptError| error.transport == AttemptTransport::Quic;
         Outcome {
             won,
             attempts: self.race.started(),

@@ -7,7 +7,7 @@ use swiftwater_net::quic::{ConnectError, ConnectionError};
 use thiserror::Error;
 
 use super::protocol_choice::Why;
-use super::race::Transport;
+use super::race::AttemptTransport;
 use super::timeouts::Phase;
 use crate::h3::BodyError;
 use crate::udp::ClientError;
@@ -64,7 +64,7 @@ pub enum Error {
 #[error("{transport:?} to {address}: {cause}")]
 pub struct AttemptError {
     /// Protocol of the attempt.
-    pub transport: Transport,
+    pub transport: AttemptTransport,
     /// Address of the attempt; the proxy's if there is one.
     pub address: SocketAddr,
     /// Why it failed.

@@ -19,7 +19,7 @@ use super::origin::Origin;
 /// A proxy's address can't be used.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[error("the proxy {name} is not an http:// URI with a host")]
-pub struct ProxyError {
+pub struct ProxyAddressError {
     /// The environment variable with the address.
     pub name: &'static str,
 }
@@ -65,12 +65,14 @@ impl Proxies {
     /// programs see request fields in upper case), `ALL_PROXY`, `NO_PROXY`; the others in lower
     /// case too, and lower case takes precedence. `NO_PROXY` supports names, addresses and ports,
     /// but no address ranges.
-    pub fn from_env() -> Result<Self, ProxyError> {
+    pub fn from_env() -> Result<Self, ProxyAddressError> {
         Self::from_variables(|name| std::env::var(name).ok())
     }
 
     /// The same from any source of variables.
-    pub fn from_variables(read: impl Fn(&str) -> Option<String>) -> Result<Self, ProxyError> {
+    pub fn from_variables(
+        read: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, ProxyAddressError> {
         let proxy = |names: &[&'static str]| {
             let mut set = names.iter().filter_map(|&name| {
                 let value = read(name)?;
@@ -117,8 +119,8 @@ impl Proxies {
     }
 }
 
-fn parse(name: &'static str, value: &str) -> Result<Proxy, ProxyError> {
-    let wrong = || ProxyError { name };
+fn parse(name: &'static str, value: &str) -> Result<Proxy, ProxyAddressError> {
+    let wrong = || ProxyAddressError { name };
     let value = value.trim();
     let value = if value.contains("://") {
         value.to_owned()

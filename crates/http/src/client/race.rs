@@ -13,9 +13,9 @@ use super::policy::Tcp;
 /// Addresses tried with each protocol; further ones of the DNS are not used.
 const MAX_ADDRESSES: usize = 8;
 
-/// Transport of an attempt.
+/// AttemptTransport of an attempt.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Transport {
+pub enum AttemptTransport {
     /// UDP.
     Quic,
     /// TCP, and TLS for `https`.
@@ -25,7 +25,7 @@ pub enum Transport {
 /// One attempt of the plan.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Candidate {
-    pub(super) transport: Transport,
+    pub(super) transport: AttemptTransport,
     pub(super) address: SocketAddr,
 }
 
@@ -53,8 +53,8 @@ impl Race {
         now: Instant,
     ) -> Self {
         let of = |transport| move |address| Candidate { transport, address };
-        let mut quic: VecDeque<_> = interleave(quic).map(of(Transport::Quic)).collect();
-        let mut tcp_side: VecDeque<_> = interleave(tcp).map(of(Transport::Tcp)).collect();
+        let mut quic: VecDeque<_> = interleave(quic).map(of(AttemptTransport::Quic)).collect();
+        let mut tcp_side: VecDeque<_> = interleave(tcp).map(of(AttemptTransport::Tcp)).collect();
         let mut waiting = VecDeque::with_capacity(quic.len() + tcp_side.len());
         match mode {
             Tcp::Never => waiting = quic,
@@ -99,7 +99,7 @@ impl Race {
     }
 
     /// Records that a running attempt failed: the next one is due at once.
-    pub(super) fn failed(&mut self, now: Instant, transport: Transport) {
+    pub(super) fn failed(&mut self, now: Instant, transport: AttemptTransport) {
         let running = self.running(transport);
         *running = running.saturating_sub(1);
         self.next = now;
@@ -118,7 +118,7 @@ impl Race {
     /// True if no QUIC attempt is running or waiting.
     pub(super) fn quic_is_over(&self) -> bool {
         let mut waiting = self.waiting.iter();
-        !self.quic_runs() && !waiting.any(|candidate| candidate.transport == Transport::Quic)
+        !self.quic_runs() && !waiting.any(|candidate| candidate.transport == AttemptTransport::Quic)
     }
 
     /// Attempts started so far.
@@ -132,13 +132,13 @@ impl Race {
             && self
                 .waiting
                 .front()
-                .is_some_and(|candidate| candidate.transport == Transport::Tcp)
+                .is_some_and(|candidate| candidate.transport == AttemptTransport::Tcp)
     }
 
-    fn running(&mut self, transport: Transport) -> &mut usize {
+    fn running(&mut self, transport: AttemptTransport) -> &mut usize {
         match transport {
-            Transport::Quic => &mut self.running_quic,
-            Transport::Tcp => &mut self.running_tcp,
+            AttemptTransport::Quic => &mut self.running_quic,
+            AttemptTransport::Tcp => &mut self.running_tcp,
         }
     }
 }

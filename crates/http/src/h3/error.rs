@@ -50,7 +50,7 @@ pub enum HeadError {
     /// The Host field is not an authority.
     #[error("the Host field is not a valid authority")]
     InvalidHost,
-    /// [`Protocol`](super::Protocol) without the method CONNECT.
+    /// [`ConnectProtocol`](super::ConnectProtocol) without the method CONNECT.
     #[error("only CONNECT requests have a protocol")]
     ProtocolWithoutConnect,
     /// 101 does not exist in HTTP/3 (RFC 9114, section 4.5).

@@ -22,7 +22,7 @@ pub enum Event {
     Request {
         /// Its stream.
         id: StreamId,
-        /// Method, URI and fields; [`Protocol`](super::Protocol) in its extensions if it is an
+        /// Method, URI and fields; [`ConnectProtocol`](super::ConnectProtocol) in its extensions if it is an
         /// extended CONNECT.
         head: Box<request::Parts>,
         /// It was received as early data and may be a replay (RFC 8470).

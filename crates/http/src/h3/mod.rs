@@ -29,12 +29,12 @@ pub mod webtransport;
 
 pub use code::Code;
 pub use config::Config;
-pub use connection::{Body, Connection};
+pub use connection::{Connection, MessagePart};
 pub use error::{
     BodyError, DatagramError, Fault, HeadError, RequestError, SendError, SessionError,
 };
 pub use event::Event;
-pub use fields::Protocol;
+pub use fields::ConnectProtocol;
 pub use limits::Limits;
 pub use priority::Priority;
 pub use settings::Settings;

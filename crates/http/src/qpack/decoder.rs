@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use self::blocked::BlockedSections;
 use self::decoder_instructions::DecoderInstructions;
-use super::error::{Fault, QpackError};
+use super::error::{QpackError, QpackFault};
 use super::field::Field;
 use super::instruction::{self, DecoderInstruction, EncoderInstruction, NameSource};
 use super::integer::Reader;
@@ -203,11 +203,11 @@ impl Decoder {
         Ok(decoded)
     }
 
-    fn obey(&mut self, instruction: EncoderInstruction<'_>) -> Result<(), Fault> {
+    fn obey(&mut self, instruction: EncoderInstruction<'_>) -> Result<(), QpackFault> {
         match instruction {
             EncoderInstruction::SetCapacity(capacity) => {
                 if capacity > self.config.max_table_capacity {
-                    return Err(Fault::Capacity(capacity));
+                    return Err(QpackFault::Capacity(capacity));
                 }
                 self.table.set_capacity(capacity);
                 self.make_room(0);
@@ -216,7 +216,9 @@ impl Decoder {
             EncoderInstruction::Insert { name, value } => {
                 let name = match name {
                     NameSource::Static(index) => {
-                        static_table::get(index).ok_or(Fault::StaticIndex(index))?.0
+                        static_table::get(index)
+                            .ok_or(QpackFault::StaticIndex(index))?
+                            .0
                     }
                     NameSource::Relative(index) => self.relative(index)?.name.clone(),
                     NameSource::Literal(name) => self.own(name)?,
@@ -232,29 +234,29 @@ impl Decoder {
         }
     }
 
-    fn relative(&self, index: u64) -> Result<&Entry<()>, Fault> {
+    fn relative(&self, index: u64) -> Result<&Entry<()>, QpackFault> {
         let absolute = self.table.inserted().checked_sub(index + 1);
         absolute
             .and_then(|absolute| self.table.get(absolute))
-            .ok_or(Fault::DynamicIndex)
+            .ok_or(QpackFault::DynamicIndex)
     }
 
     /// A copy of a string with its own memory, so that an entry keeps no more memory than it
     /// counts.
-    fn own(&mut self, text: Literal<'_>) -> Result<Bytes, Fault> {
+    fn own(&mut self, text: Literal<'_>) -> Result<Bytes, QpackFault> {
         self.scratch.clear();
         text.decode_into(&mut self.scratch)?;
         Ok(Bytes::copy_from_slice(&self.scratch))
     }
 
-    fn insert(&mut self, name: Bytes, value: Bytes) -> Result<(), Fault> {
+    fn insert(&mut self, name: Bytes, value: Bytes) -> Result<(), QpackFault> {
         let entry = Entry {
             name,
             value,
             note: (),
         };
         if entry.size() > self.table.capacity() {
-            return Err(Fault::EntryTooLarge);
+            return Err(QpackFault::EntryTooLarge);
         }
         self.make_room(entry.size());
         self.table.push(entry);

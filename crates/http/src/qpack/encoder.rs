@@ -14,7 +14,7 @@ use bytes::Bytes;
 use self::entries::{Entries, Hashes};
 use self::policy::Policy;
 use self::unacknowledged::Unacknowledged;
-use super::error::{Fault, QpackError};
+use super::error::{QpackError, QpackFault};
 use super::field::{self, Field};
 use super::instruction::{self, DecoderInstruction, NameFor};
 use super::line::{self, Reference};
@@ -143,7 +143,7 @@ impl Encoder {
     ) -> Result<(), QpackError> {
         let before = self.peer.table_capacity;
         if before != 0 && before != max_table_capacity {
-            let fault = Fault::CapacityChanged(max_table_capacity);
+            let fault = QpackFault::CapacityChanged(max_table_capacity);
             return Err(QpackError::DecoderStream(fault));
         }
         self.peer = PeerLimits {
@@ -232,13 +232,13 @@ impl Encoder {
         self.stats
     }
 
-    fn obey(&mut self, instruction: DecoderInstruction) -> Result<(), Fault> {
+    fn obey(&mut self, instruction: DecoderInstruction) -> Result<(), QpackFault> {
         match instruction {
             DecoderInstruction::Acknowledge(stream) => {
                 let section = self
                     .outstanding
                     .acknowledge(stream)
-                    .ok_or(Fault::NothingToAcknowledge(stream))?;
+                    .ok_or(QpackFault::NothingToAcknowledge(stream))?;
                 self.entries.release(&section.references);
                 self.learn(section.required);
             }
@@ -247,7 +247,7 @@ impl Encoder {
             DecoderInstruction::Increment(count) => {
                 let known = self.entries.known() + count;
                 if count == 0 || known > self.entries.inserted() {
-                    return Err(Fault::Increment(count));
+                    return Err(QpackFault::Increment(count));
                 }
                 self.learn(known);
             }

@@ -7,13 +7,13 @@ use thiserror::Error;
 pub enum QpackError {
     /// A field section cannot be decoded.
     #[error("field section: {0}")]
-    DecompressionFailed(Fault),
+    DecompressionFailed(QpackFault),
     /// The peer's encoder stream is invalid.
     #[error("encoder stream: {0}")]
-    EncoderStream(Fault),
+    EncoderStream(QpackFault),
     /// The peer's decoder stream, or its settings for its decoder, are invalid.
     #[error("decoder stream: {0}")]
-    DecoderStream(Fault),
+    DecoderStream(QpackFault),
     /// The peer causes decoder instructions but gives no flow control credit to send them (RFC
     /// 9204, section 7.3).
     #[error("too many decoder instructions wait to be sent")]
@@ -36,7 +36,7 @@ impl QpackError {
 /// The cause.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum QpackFault {
     /// A section ends inside a field.
     #[error("the bytes end inside a field line")]
     Truncated,

@@ -4,7 +4,7 @@
 //! codes continue where shorter ones end. So the lengths define the whole table; everything else is
 //! computed from them at compile time.
 
-use super::error::Fault;
+use super::error::QpackFault;
 
 /// Symbols: 256 bytes and the end of a string, which never appears in one.
 const SYMBOLS: usize = 257;
@@ -133,7 +133,7 @@ pub(super) fn encode(text: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Appends the text of `code`: at most 8 bytes for 5.
-pub(super) fn decode(code: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
+pub(super) fn decode(code: &[u8], out: &mut Vec<u8>) -> Result<(), QpackFault> {
     out.reserve(code.len() * 8 / 5);
     // Pending bits, left-aligned, followed by zeros.
     let mut bits = 0_u64;
@@ -156,7 +156,7 @@ pub(super) fn decode(code: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
 }
 
 /// The symbol at the start of `bits` and the length of its code.
-fn next(bits: u64) -> Result<(u8, u32), Fault> {
+fn next(bits: u64) -> Result<(u8, u32), QpackFault> {
     let (symbol, length) = LOOKUP[(bits >> (64 - DIRECT)) as usize];
     if length > 0 {
         return Ok((symbol, u32::from(length)));
@@ -167,20 +167,20 @@ fn next(bits: u64) -> Result<(u8, u32), Fault> {
             let (rank, first) = FIRST[length];
             let code = (window >> (32 - length)) as u32;
             let symbol = ORDER[usize::from(rank) + (code - first) as usize];
-            let symbol = u8::try_from(symbol).map_err(|_| Fault::Huffman)?;
+            let symbol = u8::try_from(symbol).map_err(|_| QpackFault::Huffman)?;
             return Ok((symbol, length as u32));
         }
     }
     // Only the code of the end symbol and longer runs of ones are left.
-    Err(Fault::Huffman)
+    Err(QpackFault::Huffman)
 }
 
 /// The last `count` bits must be fewer than 8, and all ones.
-fn check_padding(bits: u64, count: u32) -> Result<(), Fault> {
+fn check_padding(bits: u64, count: u32) -> Result<(), QpackFault> {
     if count < 8 && bits.leading_ones() >= count {
         Ok(())
     } else {
-        Err(Fault::Huffman)
+        Err(QpackFault::Huffman)
     }
 }
 

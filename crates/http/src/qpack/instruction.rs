@@ -1,6 +1,6 @@
 //! Encoder and decoder instructions (RFC 9204, sections 4.3 and 4.4), and their incremental parser.
 
-use super::error::Fault;
+use super::error::QpackFault;
 use super::field::OVERHEAD;
 use super::integer::{self, ReadError, Reader};
 use super::string::{self, Literal};
@@ -121,7 +121,7 @@ pub(super) fn read_all(
     partial: &mut Vec<u8>,
     data: &[u8],
     mut one: impl FnMut(&mut Reader<'_>) -> Result<(), ReadError>,
-) -> Result<(), Fault> {
+) -> Result<(), QpackFault> {
     let joined;
     let bytes = if partial.is_empty() {
         data
@@ -136,7 +136,7 @@ pub(super) fn read_all(
         match one(&mut reader) {
             Ok(()) => done = reader.position(),
             Err(ReadError::End) => break,
-            Err(ReadError::Fault(fault)) => return Err(fault),
+            Err(ReadError::QpackFault(fault)) => return Err(fault),
         }
     }
     partial.extend_from_slice(&bytes[done..]);

@@ -4,7 +4,7 @@
 //! Values go up to 2^62 - 1. Nine bytes after the prefix hold any such value; longer encodings are rejected
 //! even if they only add zeros.
 
-use super::error::Fault;
+use super::error::QpackFault;
 
 /// The largest integer that is accepted.
 pub(super) const MAX: u64 = (1 << 62) - 1;
@@ -17,22 +17,22 @@ pub(super) enum ReadError {
     /// The bytes end early: on a stream, more may follow.
     End,
     /// Invalid, whatever bytes follow.
-    Fault(Fault),
+    QpackFault(QpackFault),
 }
 
 impl ReadError {
     /// The error if no more bytes follow.
-    pub(super) const fn at_end(self) -> Fault {
+    pub(super) const fn at_end(self) -> QpackFault {
         match self {
-            Self::End => Fault::Truncated,
-            Self::Fault(fault) => fault,
+            Self::End => QpackFault::Truncated,
+            Self::QpackFault(fault) => fault,
         }
     }
 }
 
-impl From<Fault> for ReadError {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
+impl From<QpackFault> for ReadError {
+    fn from(fault: QpackFault) -> Self {
+        Self::QpackFault(fault)
     }
 }
 
@@ -82,13 +82,13 @@ impl<'a> Reader<'a> {
             value += u64::from(byte & 0x7f) << (7 * place);
             if byte & 0x80 == 0 {
                 return if value > MAX {
-                    Err(Fault::IntegerTooLarge.into())
+                    Err(QpackFault::IntegerTooLarge.into())
                 } else {
                     Ok(value)
                 };
             }
         }
-        Err(Fault::IntegerTooLarge.into())
+        Err(QpackFault::IntegerTooLarge.into())
     }
 
     /// The next `len` bytes.

@@ -39,5 +39,5 @@ mod table;
 
 pub use decoder::{Decoded, Decoder, DecoderConfig, DecoderStats, Excess};
 pub use encoder::{Encoder, EncoderConfig, EncoderStats};
-pub use error::{Fault, QpackError};
+pub use error::{QpackError, QpackFault};
 pub use field::Field;

@@ -1,6 +1,6 @@
 //! The prefix of an encoded field section: Required Insert Count and Base (RFC 9204, section 4.5.1).
 
-use super::error::Fault;
+use super::error::QpackFault;
 use super::field::OVERHEAD;
 use super::integer::{self, ReadError, Reader};
 
@@ -35,7 +35,7 @@ impl Prefix {
         reader: &mut Reader<'_>,
         max_capacity: u64,
         inserted: u64,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, QpackFault> {
         let encoded = reader.integer(8).map_err(ReadError::at_end)?;
         let required = required(encoded, max_capacity, inserted)?;
         let negative = reader.peek().map_err(ReadError::at_end)? & 0x80 != 0;
@@ -45,7 +45,7 @@ impl Prefix {
         } else {
             Some(required + delta)
         };
-        let base = base.ok_or(Fault::NegativeBase)?;
+        let base = base.ok_or(QpackFault::NegativeBase)?;
         Ok(Self { required, base })
     }
 }
@@ -56,13 +56,13 @@ const fn full_range(max_capacity: u64) -> u64 {
 }
 
 /// Decodes the count `encoded` to the value within half a range of `inserted`.
-fn required(encoded: u64, max_capacity: u64, inserted: u64) -> Result<u64, Fault> {
+fn required(encoded: u64, max_capacity: u64, inserted: u64) -> Result<u64, QpackFault> {
     if encoded == 0 {
         return Ok(0);
     }
     let range = full_range(max_capacity);
     if encoded > range {
-        return Err(Fault::RequiredInsertCount);
+        return Err(QpackFault::RequiredInsertCount);
     }
     let highest = inserted + max_capacity / OVERHEAD;
     let wrapped = highest / range * range;
@@ -70,10 +70,10 @@ fn required(encoded: u64, max_capacity: u64, inserted: u64) -> Result<u64, Fault
     if required > highest {
         required = required
             .checked_sub(range)
-            .ok_or(Fault::RequiredInsertCount)?;
+            .ok_or(QpackFault::RequiredInsertCount)?;
     }
     if required == 0 {
-        return Err(Fault::RequiredInsertCount);
+        return Err(QpackFault::RequiredInsertCount);
     }
     Ok(required)
 }
@@ -84,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    fn read(bytes: &[u8], max_capacity: u64, inserted: u64) -> Result<Prefix, Fault> {
+    fn read(bytes: &[u8], max_capacity: u64, inserted: u64) -> Result<Prefix, QpackFault> {
         Prefix::read(&mut Reader::new(bytes), max_capacity, inserted)
     }
 
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn impossible_counts_are_refused() {
-        let wrong = Err(Fault::RequiredInsertCount);
+        let wrong = Err(QpackFault::RequiredInsertCount);
         assert_eq!(read(&[1, 0], 0, 0), wrong, "no table");
         assert_eq!(read(&[7, 0], 100, 10), wrong, "beyond the range");
         assert_eq!(read(&[1, 0], 100, 0), wrong, "encodes zero");
@@ -115,10 +115,10 @@ mod tests {
                 base: 5
             })
         );
-        assert_eq!(read(&[4, 0x89], 100, 10), Err(Fault::NegativeBase));
-        assert_eq!(read(&[0, 0x80], 100, 10), Err(Fault::NegativeBase));
-        assert_eq!(read(&[0], 100, 10), Err(Fault::Truncated));
-        assert_eq!(read(&[], 100, 10), Err(Fault::Truncated));
+        assert_eq!(read(&[4, 0x89], 100, 10), Err(QpackFault::NegativeBase));
+        assert_eq!(read(&[0, 0x80], 100, 10), Err(QpackFault::NegativeBase));
+        assert_eq!(read(&[0], 100, 10), Err(QpackFault::Truncated));
+        assert_eq!(read(&[], 100, 10), Err(QpackFault::Truncated));
     }
 
     proptest! {

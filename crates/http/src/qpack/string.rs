@@ -1,6 +1,6 @@
 //! String literals with a prefix of N bits (RFC 9204, section 4.1.2).
 
-use super::error::Fault;
+use super::error::QpackFault;
 use super::huffman;
 use super::integer::{self, ReadError, Reader};
 
@@ -15,7 +15,7 @@ pub(super) struct Literal<'a> {
 
 impl Literal<'_> {
     /// Appends the decoded string.
-    pub(super) fn decode_into(self, out: &mut Vec<u8>) -> Result<(), Fault> {
+    pub(super) fn decode_into(self, out: &mut Vec<u8>) -> Result<(), QpackFault> {
         if self.huffman {
             huffman::decode(self.bytes, out)
         } else {
@@ -40,7 +40,7 @@ pub(super) fn read<'a>(
         len
     };
     if least > max {
-        return Err(Fault::EntryTooLarge.into());
+        return Err(QpackFault::EntryTooLarge.into());
     }
     let bytes = reader.take(len)?;
     Ok(Literal { bytes, huffman })

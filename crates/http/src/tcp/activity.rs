@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use super::exchange::{Exchange, Standing};
-use super::limits::Limits;
+use super::limits::TcpLimits;
 use super::metered::Meter;
 
 /// Why a connection must end.
@@ -45,12 +45,12 @@ struct State {
 pub(super) struct Activity {
     state: Mutex<State>,
     abuse: Notify,
-    limits: Arc<Limits>,
+    limits: Arc<TcpLimits>,
     meter: Arc<Meter>,
 }
 
 impl Activity {
-    pub(super) fn new(limits: Arc<Limits>, meter: Arc<Meter>) -> Arc<Self> {
+    pub(super) fn new(limits: Arc<TcpLimits>, meter: Arc<Meter>) -> Arc<Self> {
         let now = Instant::now();
         Arc::new(Self {
             state: Mutex::new(State {

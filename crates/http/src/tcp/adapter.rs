@@ -13,7 +13,7 @@ use tower::ServiceExt;
 
 use super::activity::Activity;
 use super::exchange::{Exchange, TrackedBody};
-use super::limits::Limits;
+use super::limits::TcpLimits;
 use super::unread::{Linger, RequestBody};
 use crate::web::body::{Body, BoxError, text_response};
 use crate::web::connection_info::ConnectionInfo;
@@ -31,7 +31,7 @@ pub(super) struct Adapter<S> {
     pub(super) service: S,
     pub(super) info: ConnectionInfo,
     pub(super) activity: Arc<Activity>,
-    pub(super) limits: Arc<Limits>,
+    pub(super) limits: Arc<TcpLimits>,
     pub(super) budget: ConnectionBudget,
 }
 

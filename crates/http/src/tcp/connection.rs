@@ -19,7 +19,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::activity::{Activity, Expiry};
 use super::adapter::Adapter;
-use super::limits::Limits;
+use super::limits::TcpLimits;
 use super::metered::{Meter, Metered};
 use super::observer::{ConnectionEnd, Observer, Outcome};
 use super::plain_http;
@@ -58,7 +58,7 @@ pub(super) enum ConnectionError {
 pub(super) struct Shared<S> {
     pub(super) service: S,
     pub(super) tls: Option<Arc<ServerConfig>>,
-    pub(super) limits: Arc<Limits>,
+    pub(super) limits: Arc<TcpLimits>,
     pub(super) observer: Option<Observer>,
     /// Becomes true when connections must end after the requests in progress.
     pub(super) draining: watch::Receiver<bool>,
@@ -215,7 +215,7 @@ async fn sleep_until_some(deadline: Option<Instant>) {
 /// hyper with the server's limits, for the version chosen by ALPN. Without ALPN the first bytes
 /// determine it.
 fn builder(
-    limits: &Limits,
+    limits: &TcpLimits,
     alpn: Option<&[u8]>,
     executor: StreamExecutor,
 ) -> Builder<StreamExecutor> {

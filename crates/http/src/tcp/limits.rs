@@ -1,4 +1,4 @@
-//! Limits of one server on its clients.
+//! TcpLimits of one server on its clients.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use crate::web::response_budget::ResponseBudget;
 use crate::web::shared_limit::SharedLimit;
 use crate::web::timed_body::Pace;
 
-/// Limits of a [`TcpServer`](super::TcpServer) on all state that clients can cause, and on every
+/// TcpLimits of a [`TcpServer`](super::TcpServer) on all state that clients can cause, and on every
 /// wait.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub struct TcpLimits {
     /// Simultaneous connections, at least 1. Further ones wait in the backlog of the operating
     /// system. Default: 10 000.
     pub connections: usize,
@@ -71,7 +71,7 @@ pub struct Limits {
     pub abandon_window: Duration,
 }
 
-impl Default for Limits {
+impl Default for TcpLimits {
     fn default() -> Self {
         Self {
             connections: 10_000,

@@ -2,7 +2,7 @@
 //! can be replaced, and graceful shutdown.
 //!
 //! - [`TcpServer`], [`RunningServer`]: a socket and a tower service; draining.
-//! - [`Limits`]: bounds on all state that clients can cause, and on every wait.
+//! - [`TcpLimits`]: bounds on all state that clients can cause, and on every wait.
 //! - [`Certificates`], [`server_config`]: TLS.
 //! - [`ConnectionEnd`]: facts about a closed connection.
 //!
@@ -23,7 +23,7 @@ mod tls;
 mod unread;
 
 pub use certificates::{CertificateError, Certificates};
-pub use limits::Limits;
+pub use limits::TcpLimits;
 pub use observer::{ConnectionEnd, Outcome};
 pub use server::{ConnectionCount, Drained, RunningServer, TcpServer};
 pub use tls::{ALPN_HTTP2, ALPN_HTTP11, MinTls, server_config, server_config_from};

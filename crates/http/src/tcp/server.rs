@@ -13,7 +13,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::connection::{self, Shared};
-use super::limits::Limits;
+use super::limits::TcpLimits;
 use super::observer::{ConnectionEnd, Observer};
 use swiftwater_quic::ShareError;
 
@@ -31,7 +31,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone, Default)]
 pub struct TcpServer {
     tls: Option<Arc<ServerConfig>>,
-    limits: Limits,
+    limits: TcpLimits,
     observer: Option<Observer>,
 }
 
@@ -52,7 +52,7 @@ impl TcpServer {
 
     /// Sets the limits instead of the defaults.
     #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
+    pub fn limits(mut self, limits: TcpLimits) -> Self {
         self.limits = limits;
         self
     }

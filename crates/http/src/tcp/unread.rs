@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-/// Limits on discarding.
+/// TcpLimits on discarding.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Linger {
     pub(super) bytes: usize,

@@ -55,14 +55,14 @@ impl Body for RecvBody {
         };
         let part = ready!(exchange.poll_read(cx));
         Poll::Ready(match part {
-            Ok(h3::Body::Data(data)) => {
+            Ok(h3::MessagePart::Data(data)) => {
                 self.remaining = self
                     .remaining
                     .map(|remaining| remaining.saturating_sub(data.len() as u64));
                 Some(Ok(Frame::data(data)))
             }
-            Ok(h3::Body::Trailers(trailers)) => Some(Ok(Frame::trailers(trailers))),
-            Ok(h3::Body::End | h3::Body::Blocked) => {
+            Ok(h3::MessagePart::Trailers(trailers)) => Some(Ok(Frame::trailers(trailers))),
+            Ok(h3::MessagePart::End | h3::MessagePart::Blocked) => {
                 self.exchange = None;
                 self.remaining = Some(0);
                 None

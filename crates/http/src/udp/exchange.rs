@@ -9,7 +9,7 @@ use swiftwater_units::StreamId;
 
 use super::connection::Http3;
 use super::hosted::{Answer, Broken, Held, State};
-use crate::h3::{Body, BodyError, Code, SendError};
+use crate::h3::{BodyError, Code, MessagePart, SendError};
 
 /// A request's stream. After the last holder is dropped, events of the stream are no longer
 /// recorded.
@@ -47,10 +47,10 @@ impl Exchange {
     }
 
     /// The next part of the peer's content.
-    pub(super) fn poll_read(&self, cx: &Context<'_>) -> Poll<Result<Body, BodyError>> {
+    pub(super) fn poll_read(&self, cx: &Context<'_>) -> Poll<Result<MessagePart, BodyError>> {
         self.http3.with(|now, quic, state| {
             match state.engine.read_body(now, quic, self.id) {
-                Ok(Body::Blocked) => {
+                Ok(MessagePart::Blocked) => {
                     self.held(state, |held| held.reader = Some(cx.waker().clone()));
                     Poll::Pending
                 }

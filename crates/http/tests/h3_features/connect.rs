@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use http::request;
 use swiftwater_http::h3::capsule::{Capsule, CapsuleReader};
-use swiftwater_http::h3::{Code, Config, DatagramError, Event, HeadError, Protocol, RequestError};
+use swiftwater_http::h3::{
+    Code, Config, ConnectProtocol, DatagramError, Event, HeadError, RequestError,
+};
 use swiftwater_sim::Pair;
 use swiftwater_units::{Side, StreamId};
 
@@ -12,7 +14,8 @@ use crate::support::{World, content, head, millis, response};
 
 fn connect(protocol: &str) -> request::Parts {
     let mut head = head("CONNECT", "/chat?room=1", &[("sec-version", "13")]);
-    head.extensions.insert(Protocol::new(protocol).unwrap());
+    head.extensions
+        .insert(ConnectProtocol::new(protocol).unwrap());
     head
 }
 
@@ -56,7 +59,7 @@ fn an_extended_connect_names_its_protocol() {
         assert_eq!(request.method, "CONNECT");
         assert_eq!(request.uri, "https://example.org/chat?room=1");
         assert_eq!(request.headers["sec-version"], "13");
-        let named = request.extensions.get::<Protocol>().unwrap();
+        let named = request.extensions.get::<ConnectProtocol>().unwrap();
         assert_eq!(named.as_str(), protocol);
         // Both ways at once, then one after the other ends.
         world
@@ -80,7 +83,7 @@ fn a_tunnel_has_an_authority_only() {
     let id = tunnel(&mut world, &head);
     let request = world.server.messages[&id].request.as_ref().unwrap();
     assert_eq!(request.uri, "example.org:443");
-    assert!(request.extensions.get::<Protocol>().is_none());
+    assert!(request.extensions.get::<ConnectProtocol>().is_none());
 }
 
 #[test]
@@ -97,13 +100,14 @@ fn extended_connect_needs_the_servers_setting() {
     let refused = engine.send_request(now, quic, &connect("websocket"), false);
     assert_eq!(refused, Err(RequestError::ConnectProtocolUnsupported));
     let mut get = head("GET", "/", &[]);
-    get.extensions.insert(Protocol::new("websocket").unwrap());
+    get.extensions
+        .insert(ConnectProtocol::new("websocket").unwrap());
     let mut world = self::world();
     let quic = world.pair.client();
     let refused = world.client.engine.send_request(now, quic, &get, false);
     let expected = HeadError::ProtocolWithoutConnect;
     assert_eq!(refused, Err(RequestError::Head(expected)));
-    assert_eq!(Protocol::new("web socket"), None);
+    assert_eq!(ConnectProtocol::new("web socket"), None);
 }
 
 #[test]

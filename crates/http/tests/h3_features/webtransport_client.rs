@@ -2,7 +2,7 @@
 
 use http::request;
 use swiftwater_http::h3::frame::FrameType;
-use swiftwater_http::h3::{Code, Config, Event, Protocol, RequestError, SessionError};
+use swiftwater_http::h3::{Code, Config, ConnectProtocol, Event, RequestError, SessionError};
 use swiftwater_quic::ReadOutcome;
 use swiftwater_sim::Pair;
 use swiftwater_units::{Dir, Side, StreamId};
@@ -19,7 +19,7 @@ fn config(sessions: u64) -> Config {
 
 fn connect() -> request::Parts {
     let mut head = head("CONNECT", "/chat", &[]);
-    let protocol = Protocol::new("webtransport").unwrap();
+    let protocol = ConnectProtocol::new("webtransport").unwrap();
     head.extensions.insert(protocol);
     head
 }

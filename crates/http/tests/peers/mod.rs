@@ -18,7 +18,7 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
-use swiftwater_http::tcp::{Certificates, Limits, RunningServer, TcpServer, server_config};
+use swiftwater_http::tcp::{Certificates, RunningServer, TcpLimits, TcpServer, server_config};
 use swiftwater_http::web::body::{Body, BoxError};
 use swiftwater_http::web::service::WebService;
 use swiftwater_tls::DevCertificate;
@@ -49,7 +49,7 @@ pub(crate) async fn until(done: impl Fn() -> bool) {
 }
 
 /// A server without TLS at a free port.
-pub(crate) async fn plain<S>(service: S, limits: Limits) -> RunningServer
+pub(crate) async fn plain<S>(service: S, limits: TcpLimits) -> RunningServer
 where
     S: WebService + Sync,
 {
@@ -63,7 +63,7 @@ where
 /// A TLS server at a free port, whose certificate can be replaced.
 pub(crate) async fn secure<S>(
     service: S,
-    limits: Limits,
+    limits: TcpLimits,
     certificates: &Arc<Certificates>,
 ) -> RunningServer
 where

@@ -1,7 +1,9 @@
 //! What a peer can make grow, and where it ends.
 
 use bytes::Bytes;
-use swiftwater_http::qpack::{Decoded, Decoder, DecoderConfig, Excess, Fault, Field, QpackError};
+use swiftwater_http::qpack::{
+    Decoded, Decoder, DecoderConfig, Excess, Field, QpackError, QpackFault,
+};
 
 use crate::support::{fields, hex};
 
@@ -124,7 +126,7 @@ fn sections_on_a_blocked_stream_keep_their_order() {
     }
     assert_eq!(
         decoder.decode(0, &plain),
-        Err(QpackError::DecompressionFailed(Fault::TooManyHeld))
+        Err(QpackError::DecompressionFailed(QpackFault::TooManyHeld))
     );
     assert_eq!(decoder.decode(4, &plain), Ok(fields(&[(":status", "200")])));
     decoder.on_encoder_stream(&hex("3f61 4161 0162")).unwrap();
@@ -143,7 +145,7 @@ fn unfinished_instructions_are_bounded() {
     let mut decoder = self::decoder(200, DecoderConfig::default());
     assert_eq!(
         decoder.on_encoder_stream(&hex("c0 7fe21e")),
-        Err(QpackError::EncoderStream(Fault::EntryTooLarge))
+        Err(QpackError::EncoderStream(QpackFault::EntryTooLarge))
     );
 }
 

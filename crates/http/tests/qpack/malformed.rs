@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 use swiftwater_http::qpack::{
-    Decoder, DecoderConfig, Encoder, EncoderConfig, Fault, Field, QpackError,
+    Decoder, DecoderConfig, Encoder, EncoderConfig, Field, QpackError, QpackFault,
 };
 
 use crate::support::hex;
@@ -29,66 +29,90 @@ fn decoder() -> Decoder {
 #[test]
 fn sections() {
     for (what, block, fault) in [
-        ("nothing", "", Fault::Truncated),
-        ("half a prefix", "00", Fault::Truncated),
-        ("no static entry 99", "0000 ff24", Fault::StaticIndex(99)),
-        ("no static name 99", "0000 5f54 00", Fault::StaticIndex(99)),
-        ("dynamic without required", "0000 80", Fault::DynamicIndex),
-        ("relative below zero", "0300 82", Fault::DynamicIndex),
-        ("relative at required", "0201 80", Fault::DynamicIndex),
-        ("post-base at required", "0280 11", Fault::DynamicIndex),
+        ("nothing", "", QpackFault::Truncated),
+        ("half a prefix", "00", QpackFault::Truncated),
+        (
+            "no static entry 99",
+            "0000 ff24",
+            QpackFault::StaticIndex(99),
+        ),
+        (
+            "no static name 99",
+            "0000 5f54 00",
+            QpackFault::StaticIndex(99),
+        ),
+        (
+            "dynamic without required",
+            "0000 80",
+            QpackFault::DynamicIndex,
+        ),
+        ("relative below zero", "0300 82", QpackFault::DynamicIndex),
+        ("relative at required", "0201 80", QpackFault::DynamicIndex),
+        ("post-base at required", "0280 11", QpackFault::DynamicIndex),
         (
             "post-base name at required",
             "0280 01 00",
-            Fault::DynamicIndex,
+            QpackFault::DynamicIndex,
         ),
         (
             "a huge relative index",
             "0300 bfffffffffffffff7f",
-            Fault::DynamicIndex,
+            QpackFault::DynamicIndex,
         ),
         (
             "a huge post-base index",
             "0300 1fffffffffffffff7f",
-            Fault::DynamicIndex,
+            QpackFault::DynamicIndex,
         ),
-        ("count beyond the range", "1200", Fault::RequiredInsertCount),
-        ("count far ahead", "0d00", Fault::RequiredInsertCount),
+        (
+            "count beyond the range",
+            "1200",
+            QpackFault::RequiredInsertCount,
+        ),
+        ("count far ahead", "0d00", QpackFault::RequiredInsertCount),
         (
             "count of zero in disguise",
             "0100",
-            Fault::RequiredInsertCount,
+            QpackFault::RequiredInsertCount,
         ),
-        ("negative base", "0382", Fault::NegativeBase),
+        ("negative base", "0382", QpackFault::NegativeBase),
         (
             "negative base without references",
             "0080",
-            Fault::NegativeBase,
+            QpackFault::NegativeBase,
         ),
-        ("name ends early", "0000 2361", Fault::Truncated),
-        ("value ends early", "0000 2161 0562", Fault::Truncated),
-        ("index ends early", "0000 ffff", Fault::Truncated),
+        ("name ends early", "0000 2361", QpackFault::Truncated),
+        ("value ends early", "0000 2161 0562", QpackFault::Truncated),
+        ("index ends early", "0000 ffff", QpackFault::Truncated),
         (
             "integer of 63 bits",
             "0000 ffffffffffffffffff7f",
-            Fault::IntegerTooLarge,
+            QpackFault::IntegerTooLarge,
         ),
         (
             "integer in eleven bytes",
             "0000 ff80808080808080808000",
-            Fault::IntegerTooLarge,
+            QpackFault::IntegerTooLarge,
         ),
         (
             "string of 2^62 bytes",
             "0000 51ffffffffffffffffff3f",
-            Fault::IntegerTooLarge,
+            QpackFault::IntegerTooLarge,
         ),
-        ("huffman: a byte of padding", "0000 5181ff", Fault::Huffman),
-        ("huffman: padding with zeros", "0000 518100", Fault::Huffman),
+        (
+            "huffman: a byte of padding",
+            "0000 5181ff",
+            QpackFault::Huffman,
+        ),
+        (
+            "huffman: padding with zeros",
+            "0000 518100",
+            QpackFault::Huffman,
+        ),
         (
             "huffman: end of string",
             "0000 5184ffffffff",
-            Fault::Huffman,
+            QpackFault::Huffman,
         ),
     ] {
         let error = decoder().decode(0, &Bytes::from(hex(block))).unwrap_err();
@@ -108,36 +132,48 @@ fn references_to_evicted_entries() {
     assert!(decoder.decode(0, &block("0500 80 81 82")).is_ok());
     assert_eq!(
         decoder.decode(4, &block("0500 83")),
-        Err(QpackError::DecompressionFailed(Fault::DynamicIndex))
+        Err(QpackError::DecompressionFailed(QpackFault::DynamicIndex))
     );
     assert_eq!(
         decoder.on_encoder_stream(&hex("03")),
-        Err(QpackError::EncoderStream(Fault::DynamicIndex))
+        Err(QpackError::EncoderStream(QpackFault::DynamicIndex))
     );
 }
 
 #[test]
 fn encoder_streams() {
     for (what, stream, fault) in [
-        ("capacity above the maximum", "3fe201", Fault::Capacity(257)),
-        ("name of static entry 99", "ff2400", Fault::StaticIndex(99)),
-        ("name of dynamic entry 2", "8200", Fault::DynamicIndex),
-        ("duplicate of entry 2", "02", Fault::DynamicIndex),
+        (
+            "capacity above the maximum",
+            "3fe201",
+            QpackFault::Capacity(257),
+        ),
+        (
+            "name of static entry 99",
+            "ff2400",
+            QpackFault::StaticIndex(99),
+        ),
+        ("name of dynamic entry 2", "8200", QpackFault::DynamicIndex),
+        ("duplicate of entry 2", "02", QpackFault::DynamicIndex),
         (
             "a value that fits in no entry",
             "c061",
-            Fault::EntryTooLarge,
+            QpackFault::EntryTooLarge,
         ),
-        ("a name that fits in no entry", "5f42", Fault::EntryTooLarge),
+        (
+            "a name that fits in no entry",
+            "5f42",
+            QpackFault::EntryTooLarge,
+        ),
         (
             "a code of 2^61 bytes",
             "c0ffffffffffffffffff1f",
-            Fault::EntryTooLarge,
+            QpackFault::EntryTooLarge,
         ),
         (
             "a long code fits in no entry",
             "7ff102",
-            Fault::EntryTooLarge,
+            QpackFault::EntryTooLarge,
         ),
         (
             "name and value that do not fit together",
@@ -145,20 +181,24 @@ fn encoder_streams() {
              000000000000000000000000000000000000000000000000\
              000000000000000000000000000000000000000000000000\
              000000000000000000000000000000000000000000000000",
-            Fault::EntryTooLarge,
+            QpackFault::EntryTooLarge,
         ),
         (
             "integer of 63 bits",
             "3fffffffffffffffffff7f",
-            Fault::IntegerTooLarge,
+            QpackFault::IntegerTooLarge,
         ),
         (
             "endless integer",
             "1f8080808080808080808080",
-            Fault::IntegerTooLarge,
+            QpackFault::IntegerTooLarge,
         ),
-        ("huffman: padding with zeros", "c08100", Fault::Huffman),
-        ("huffman: end of string", "c084ffffffff", Fault::Huffman),
+        ("huffman: padding with zeros", "c08100", QpackFault::Huffman),
+        (
+            "huffman: end of string",
+            "c084ffffffff",
+            QpackFault::Huffman,
+        ),
     ] {
         let error = decoder().on_encoder_stream(&hex(stream)).unwrap_err();
         assert_eq!(error, QpackError::EncoderStream(fault), "{what}");
@@ -173,9 +213,9 @@ fn an_insertion_into_no_table() {
         ..DecoderConfig::default()
     };
     for (stream, fault) in [
-        ("3f01", Fault::Capacity(32)),
-        ("c000", Fault::EntryTooLarge),
-        ("00", Fault::DynamicIndex),
+        ("3f01", QpackFault::Capacity(32)),
+        ("c000", QpackFault::EntryTooLarge),
+        ("00", QpackFault::DynamicIndex),
     ] {
         let mut decoder = Decoder::new(config);
         let error = decoder.on_encoder_stream(&hex(stream)).unwrap_err();
@@ -186,7 +226,9 @@ fn an_insertion_into_no_table() {
     let block = Bytes::from(hex("0200 80"));
     assert_eq!(
         Decoder::new(config).decode(0, &block),
-        Err(QpackError::DecompressionFailed(Fault::RequiredInsertCount))
+        Err(QpackError::DecompressionFailed(
+            QpackFault::RequiredInsertCount
+        ))
     );
 }
 
@@ -200,7 +242,7 @@ fn more_blocked_streams_than_allowed() {
     let error = decoder.decode(8, &block).unwrap_err();
     assert_eq!(
         error,
-        QpackError::DecompressionFailed(Fault::TooManyBlocked)
+        QpackError::DecompressionFailed(QpackFault::TooManyBlocked)
     );
 }
 
@@ -221,26 +263,30 @@ fn decoder_streams() {
         (
             "no section on this stream",
             "80",
-            Fault::NothingToAcknowledge(0),
+            QpackFault::NothingToAcknowledge(0),
         ),
-        ("acknowledged twice", "8484", Fault::NothingToAcknowledge(4)),
+        (
+            "acknowledged twice",
+            "8484",
+            QpackFault::NothingToAcknowledge(4),
+        ),
         (
             "acknowledged and cancelled",
             "4484",
-            Fault::NothingToAcknowledge(4),
+            QpackFault::NothingToAcknowledge(4),
         ),
-        ("increment of zero", "00", Fault::Increment(0)),
-        ("more than inserted", "02", Fault::Increment(2)),
-        ("more than is left", "8401", Fault::Increment(1)),
+        ("increment of zero", "00", QpackFault::Increment(0)),
+        ("more than inserted", "02", QpackFault::Increment(2)),
+        ("more than is left", "8401", QpackFault::Increment(1)),
         (
             "integer of 63 bits",
             "ffffffffffffffffff7f",
-            Fault::IntegerTooLarge,
+            QpackFault::IntegerTooLarge,
         ),
         (
             "endless integer",
             "3f8080808080808080808000",
-            Fault::IntegerTooLarge,
+            QpackFault::IntegerTooLarge,
         ),
     ] {
         let error = encoder().on_decoder_stream(&hex(stream)).unwrap_err();
@@ -261,7 +307,7 @@ fn decoder_streams() {
 #[test]
 fn a_capacity_in_use_cannot_change() {
     let changed = |capacity| {
-        let fault = Fault::CapacityChanged(capacity);
+        let fault = QpackFault::CapacityChanged(capacity);
         Err(QpackError::DecoderStream(fault))
     };
     assert_eq!(encoder().set_peer_limits(4096, 100), Ok(()));

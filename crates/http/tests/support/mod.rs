@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, StatusCode, request, response};
-use swiftwater_http::h3::{Body, BodyError, Code, Config, Connection, Event, SendError};
+use swiftwater_http::h3::{BodyError, Code, Config, Connection, Event, MessagePart, SendError};
 use swiftwater_link::LinkConfig;
 use swiftwater_quic::Event as QuicEvent;
 use swiftwater_sim::{Pair, PairBuilder};
@@ -162,13 +162,13 @@ impl Side3 {
         let message = self.messages.entry(id).or_default();
         while !message.complete && message.error.is_none() {
             match self.engine.read_body(now, quic, id) {
-                Ok(Body::Data(data)) => {
+                Ok(MessagePart::Data(data)) => {
                     assert!(!data.is_empty());
                     message.body.extend_from_slice(&data);
                 }
-                Ok(Body::Trailers(trailers)) => message.trailers = Some(trailers),
-                Ok(Body::Blocked) => return,
-                Ok(Body::End) => {
+                Ok(MessagePart::Trailers(trailers)) => message.trailers = Some(trailers),
+                Ok(MessagePart::Blocked) => return,
+                Ok(MessagePart::End) => {
                     message.complete = true;
                     self.completed.push(id);
                 }

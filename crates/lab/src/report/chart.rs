@@ -49,7 +49,7 @@ pub struct Panel {
     /// In drawing order.
     pub curves: Vec<Curve>,
     /// Spans of x, drawn behind the curves over the whole height.
-    pub bands: Vec<Band>,
+    pub bands: Vec<ChartBand>,
 }
 
 /// A line through points.
@@ -76,7 +76,7 @@ pub enum Shape {
 
 /// A marked span of x.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Band {
+pub struct ChartBand {
     /// Start.
     pub from: f64,
     /// End.
@@ -193,7 +193,7 @@ impl Panel {
     }
 }
 
-impl Band {
+impl ChartBand {
     fn draw(&self, out: &mut String, top: f64, height: f64, x: Scale) {
         let (from, to) = (x.x(self.from), x.x(self.to));
         let _ = writeln!(

@@ -21,13 +21,13 @@ pub struct ReportData<'a> {
     pub samples: &'a [(Run, Vec<Sample>)],
     /// The verdicts.
     pub verdicts: &'a [Verdict],
-    /// Origin of the rows.
-    pub origin: &'a Origin,
+    /// RowsOrigin of the rows.
+    pub origin: &'a RowsOrigin,
 }
 
-/// Origin of rows. Unknown values are left out of the page.
+/// RowsOrigin of rows. Unknown values are left out of the page.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Origin {
+pub struct RowsOrigin {
     /// The command; by default the plain one is shown.
     pub command: Option<String>,
     /// Version of the program that produced the rows.

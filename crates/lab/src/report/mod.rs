@@ -29,8 +29,8 @@ mod verdicts;
 
 use thiserror::Error;
 
-pub use chart::{Band, Chart, Curve, Panel, Shape};
-pub use data::{Needs, Origin, ReportData, needs};
+pub use chart::{Chart, ChartBand, Curve, Panel, Shape};
+pub use data::{Needs, ReportData, RowsOrigin, needs};
 pub use index::{Counts, IndexEntry, index};
 pub use markdown::markdown;
 pub use page::render_data;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::data::{Origin, ReportData, needs};
+use super::data::{ReportData, RowsOrigin, needs};
 use super::{ReportError, render_data};
 use crate::claim::Verdict;
 use crate::scenario::Experiment;
@@ -37,12 +37,12 @@ pub fn render(
     })
 }
 
-fn origin(results: &Results) -> Origin {
+fn origin(results: &Results) -> RowsOrigin {
     let manifest = results.manifest();
     let wall: Duration = results.timing().map(|timing| timing.wall).sum();
     let simulated: f64 = results.timing().map(|timing| timing.simulated_s).sum();
     let timed = results.timing().next().is_some();
-    Origin {
+    RowsOrigin {
         command: command(manifest),
         version: Some(manifest.program.clone()),
         wall_s: timed.then_some(wall.as_secs_f64()),

@@ -13,13 +13,13 @@ use super::{
 };
 use crate::scenario::{Experiment, Run, Setup};
 use crate::store::{Results, StoreError};
-use crate::world::{self, Outcome, RunError};
+use crate::world::{self, RunError, RunOutcome};
 
 /// Interval of calls of the watcher while no run ends.
 const TICK: Duration = Duration::from_millis(200);
 
 /// Performs a run: [`world::simulate`], or a replacement in tests.
-pub type Simulate<'a> = dyn Fn(&Setup, u64) -> Result<Outcome, RunError> + Sync + 'a;
+pub type Simulate<'a> = dyn Fn(&Setup, u64) -> Result<RunOutcome, RunError> + Sync + 'a;
 
 /// Performs the runs of `experiment` that `results` lacks, in the order of [`Experiment::runs`],
 /// and stores each when it ends. At the end the rows are sorted in that order.
@@ -122,7 +122,7 @@ pub fn selected(
 /// A completed run.
 struct Ended {
     run: Run,
-    result: Result<Outcome, Problem>,
+    result: Result<RunOutcome, Problem>,
     wall: Duration,
 }
 

@@ -16,7 +16,7 @@ use super::{Manifest, Origin, Row, StoreError, Table, names, records, whole_file
 use crate::claim::Verdict;
 use crate::record::{Sample, Series};
 use crate::scenario::{Experiment, Run};
-use crate::world::Outcome;
+use crate::world::RunOutcome;
 
 /// Longest interval between syncs of rows to the disk.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
@@ -276,7 +276,12 @@ impl Results {
     /// Stores the result of a run; it took `wall`. After the return, the row survives the end of
     /// the process; after at most another second and a [`Self::sync_if_due`], also a failure of the
     /// machine.
-    pub fn add(&mut self, run: Run, outcome: &Outcome, wall: Duration) -> Result<Row, StoreError> {
+    pub fn add(
+        &mut self,
+        run: Run,
+        outcome: &RunOutcome,
+        wall: Duration,
+    ) -> Result<Row, StoreError> {
         let expected = &self.shape.cases[run.case];
         if outcome.measures.len() != expected.places.len() {
             return Err(StoreError::Measures {

@@ -32,7 +32,7 @@ use crate::scenario::Setup;
 
 /// Result of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// One value for each name of [`measures`](fn@measures), in that order; `None` without a value,
     /// such as the mean completion time of no transfer.
     pub measures: Vec<Option<f64>>,
@@ -80,7 +80,7 @@ pub fn measures(setup: &Setup) -> Vec<String> {
 /// cipher.
 ///
 /// The run ends within 10 ms of the time at which it may end early ([`Setup::duration`]).
-pub fn simulate(setup: &Setup, seed: u64) -> Result<Outcome, RunError> {
+pub fn simulate(setup: &Setup, seed: u64) -> Result<RunOutcome, RunError> {
     match session::of(setup) {
         Some(session) => session::run(setup, session, seed),
         None => Ok(run::Run::new(setup, seed)?.finish()),

@@ -9,7 +9,7 @@ use super::group::{Builder, Group};
 use super::measures::{self, RunFacts};
 use super::sampling::{Fairness, GroupMeter, LinkMeter};
 use super::topology::{MAX_HOSTS, Topology};
-use super::{Outcome, RunError};
+use super::{RunError, RunOutcome};
 use crate::record::Recorder;
 use crate::scenario::{App, Setup, Spread};
 
@@ -83,7 +83,7 @@ impl<'a> Run<'a> {
     }
 
     /// Runs to the end.
-    pub(super) fn finish(mut self) -> Outcome {
+    pub(super) fn finish(mut self) -> RunOutcome {
         let setup = self.setup;
         let end = Instant::ZERO + setup.duration;
         let warm = Instant::ZERO + setup.warmup;
@@ -162,7 +162,7 @@ impl<'a> Run<'a> {
         groups.all(|group| group.has_end() && group.is_over(&self.network))
     }
 
-    fn outcome(self) -> Outcome {
+    fn outcome(self) -> RunOutcome {
         let (setup, network) = (self.setup, &self.network);
         let mut samples = Vec::new();
         let mut groups = Vec::new();
@@ -188,7 +188,7 @@ impl<'a> Run<'a> {
             measured: network.now() - (Instant::ZERO + setup.warmup),
             fairness: self.fairness.map_or_else(Vec::new, Fairness::finish),
         };
-        Outcome {
+        RunOutcome {
             measures: measures::values(setup, &facts),
             series: self.recorder.map(Recorder::finish).unwrap_or_default(),
             samples,

@@ -5,7 +5,7 @@ use swiftwater_media::player::LiveConfig;
 
 use super::measures::{self, GroupFacts, Missed, RunFacts, SessionFacts, VideoFacts, VideoViewing};
 use super::topology::referred;
-use super::{Outcome, RunError};
+use super::{RunError, RunOutcome};
 use crate::scenario::{App, SessionSetup, Setup};
 use std::time::Duration;
 
@@ -18,7 +18,11 @@ pub(super) fn of(setup: &Setup) -> Option<&SessionSetup> {
 }
 
 /// Runs the session of `setup` over its only link.
-pub(super) fn run(setup: &Setup, session: &SessionSetup, seed: u64) -> Result<Outcome, RunError> {
+pub(super) fn run(
+    setup: &Setup,
+    session: &SessionSetup,
+    seed: u64,
+) -> Result<RunOutcome, RunError> {
     let ([link], [flow]) = (setup.links.as_slice(), setup.flows.as_slice()) else {
         return Err(RunError::out_of_range(
             "a session",
@@ -50,11 +54,11 @@ pub(super) fn run(setup: &Setup, session: &SessionSetup, seed: u64) -> Result<Ou
         measured: setup.duration,
         fairness: Vec::new(),
     };
-    Ok(Outcome {
+    Ok(RunOutcome {
         measures: measures::values(setup, &facts),
         simulated_s: setup.duration.as_secs_f64(),
         tasks: report.sender.packets_sent,
-        ..Outcome::default()
+        ..RunOutcome::default()
     })
 }
 

@@ -14,7 +14,7 @@ use swiftwater_lab::scenario::{
     App, Axis, Case, Experiment, FlowSpec, LinkSpec, Setup, TransportSpec,
 };
 use swiftwater_lab::store::Results;
-use swiftwater_lab::world::{self, Outcome, RunError};
+use swiftwater_lab::world::{self, RunError, RunOutcome};
 use swiftwater_link::{LinkConfig, Rate};
 use swiftwater_sim::Cipher;
 use swiftwater_units::Bandwidth;
@@ -101,7 +101,7 @@ pub(crate) fn setup(number: u32) -> Setup {
 }
 
 /// An outcome that depends on setup and seed, with awkward numbers and with gaps.
-pub(crate) fn outcome(setup: &Setup, seed: u64) -> Outcome {
+pub(crate) fn outcome(setup: &Setup, seed: u64) -> RunOutcome {
     let number = setup.duration.as_secs();
     let value = |place: usize| {
         let value = (number as f64 + 0.1) / (seed as f64 + place as f64 + 3.0);
@@ -113,7 +113,7 @@ pub(crate) fn outcome(setup: &Setup, seed: u64) -> Outcome {
         }
     };
     let recorded = setup.record.is_some();
-    Outcome {
+    RunOutcome {
         measures: (0..world::measures(setup).len()).map(value).collect(),
         series: if recorded {
             series(number, seed)
@@ -175,7 +175,7 @@ fn series(number: u64, seed: u64) -> Series {
 
 /// [`outcome`] as a simulator.
 #[allow(clippy::unnecessary_wraps, reason = "a simulator's signature")]
-pub(crate) fn simulate(setup: &Setup, seed: u64) -> Result<Outcome, RunError> {
+pub(crate) fn simulate(setup: &Setup, seed: u64) -> Result<RunOutcome, RunError> {
     Ok(outcome(setup, seed))
 }
 

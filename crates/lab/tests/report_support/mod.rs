@@ -7,7 +7,7 @@ use serde_json::Value;
 use swiftwater_congestion::by_name;
 use swiftwater_lab::claim::{Outcome, Verdict};
 use swiftwater_lab::record::{FlowPoint, FlowSeries, Sample, Series};
-use swiftwater_lab::report::{Origin, ReportData, render_data};
+use swiftwater_lab::report::{ReportData, RowsOrigin, render_data};
 use swiftwater_lab::scenario::{
     App, Axis, Case, Experiment, Figure, FigureKind, FlowSpec, LinkSpec, Run, Scale, Setup,
     TransportSpec,
@@ -24,7 +24,7 @@ pub(crate) struct Parts {
     pub(crate) series: Vec<(Run, Series)>,
     pub(crate) samples: Vec<(Run, Vec<Sample>)>,
     pub(crate) verdicts: Vec<Verdict>,
-    pub(crate) origin: Origin,
+    pub(crate) origin: RowsOrigin,
 }
 
 impl Parts {
@@ -36,7 +36,7 @@ impl Parts {
             series: Vec::new(),
             samples: Vec::new(),
             verdicts: Vec::new(),
-            origin: Origin::default(),
+            origin: RowsOrigin::default(),
         }
     }
 

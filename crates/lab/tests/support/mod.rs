@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use swiftwater_lab::scenario::{App, FlowSpec, LinkSpec, Setup, TransportSpec};
-use swiftwater_lab::world::{self, Outcome};
+use swiftwater_lab::world::{self, RunOutcome};
 use swiftwater_link::{Buffer, LinkConfig};
 use swiftwater_sim::Cipher;
 use swiftwater_units::Bandwidth;
@@ -85,7 +85,7 @@ pub fn run(setup: &Setup) -> Measured {
 /// An outcome with the names of its measures.
 pub struct Measured {
     names: Vec<String>,
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
 }
 
 impl Measured {

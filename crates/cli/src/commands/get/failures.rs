@@ -7,7 +7,7 @@ use http::StatusCode;
 use rustls::{AlertDescription, CertificateError, InvalidMessage, PeerIncompatible};
 use swiftwater::ConnectionError;
 use swiftwater::tls::{certificate_error_text, error_text};
-use swiftwater_http::client::{AttemptCause, AttemptError, Error, Phase, Transport};
+use swiftwater_http::client::{AttemptCause, AttemptError, AttemptTransport, Error, Phase};
 use swiftwater_http::h3::BodyError;
 use swiftwater_http::udp::ClientError;
 
@@ -83,12 +83,13 @@ fn unreachable(attempts: &[AttemptError], target: &str) -> Failure {
         .iter()
         .map(|attempt| (attempt.transport, one(attempt, target)));
     let all: Vec<_> = all.collect();
-    let certificate = |(_, failure): &&(Transport, Failure)| failure.exit == Exit::Certificate;
+    let certificate =
+        |(_, failure): &&(AttemptTransport, Failure)| failure.exit == Exit::Certificate;
     if let Some((_, failure)) = all.iter().find(certificate) {
         return failure.clone();
     }
     let last = |wanted| all.iter().rev().find(|(transport, _)| *transport == wanted);
-    match (last(Transport::Quic), last(Transport::Tcp)) {
+    match (last(AttemptTransport::Quic), last(AttemptTransport::Tcp)) {
         (Some((_, quic)), Some((_, tcp))) => Failure::new(
             Exit::Connection,
             format_args!("over QUIC: {}; over TCP: {}", quic.message(), tcp.message()),
@@ -104,7 +105,7 @@ fn one(attempt: &AttemptError, target: &str) -> Failure {
         AttemptCause::Timeout(Phase::Quic) => {
             connection_failure(&ConnectionError::HandshakeTimedOut, target)
         }
-        AttemptCause::Io(error) if attempt.transport == Transport::Quic => Failure::new(
+        AttemptCause::Io(error) if attempt.transport == AttemptTransport::Quic => Failure::new(
             Exit::Connection,
             format_args!(
                 "cannot connect to {target}: {}",

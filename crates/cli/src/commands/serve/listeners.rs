@@ -8,7 +8,7 @@ use swiftwater::units::ByteCount;
 use swiftwater::{EarlyData, RetryPolicy, Server, ServerBuilder};
 use swiftwater_http::h3;
 use swiftwater_http::tcp::{
-    Certificates, Limits, MinTls, RunningServer, TcpServer, server_config_from,
+    Certificates, MinTls, RunningServer, TcpLimits, TcpServer, server_config_from,
 };
 use swiftwater_http::udp::{ALPN_HTTP3, H3Server};
 use swiftwater_http::web::response_budget::ResponseBudget;
@@ -130,9 +130,9 @@ pub(super) fn http3(limits: &config::Limits, budget: &ResponseBudget) -> H3Serve
     }
 }
 
-fn tcp_limits(limits: &config::Limits, connections: usize, budget: &ResponseBudget) -> Limits {
-    let default = Limits::default();
-    Limits {
+fn tcp_limits(limits: &config::Limits, connections: usize, budget: &ResponseBudget) -> TcpLimits {
+    let default = TcpLimits::default();
+    TcpLimits {
         connections,
         share_by_address: limits.share_by_address,
         handshake_timeout: limits.handshake_timeout.0,

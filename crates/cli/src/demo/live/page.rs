@@ -4,7 +4,7 @@ use std::path::Path;
 
 use swiftwater::link::Buffer;
 use swiftwater::units::Instant;
-use swiftwater_lab::report::{Band, Chart, Curve, Headline, Panel, Shape, Sheet};
+use swiftwater_lab::report::{Chart, ChartBand, Curve, Headline, Panel, Shape, Sheet};
 
 use super::Shown;
 use super::plan::Plan;
@@ -338,8 +338,8 @@ fn same_scale(mut panels: Vec<Panel>) -> Vec<Panel> {
     panels
 }
 
-fn bands(course: &Course) -> Vec<Band> {
-    let band = |&(from, to): &(f64, f64)| Band {
+fn bands(course: &Course) -> Vec<ChartBand> {
+    let band = |&(from, to): &(f64, f64)| ChartBand {
         from,
         to,
         note: format!("frozen for {} at {from:.1} s", ms(Some(1e3 * (to - from)))),

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, mpsc};
 
 use http::{Request, Response, StatusCode};
-use swiftwater_http::tcp::{Certificates, Limits, TcpServer, server_config};
+use swiftwater_http::tcp::{Certificates, TcpLimits, TcpServer, server_config};
 use swiftwater_http::udp::{ALPN_HTTP3, H3Server};
 use swiftwater_http::web::body::{Body, text_response};
 use tokio::net::TcpListener;
@@ -102,9 +102,9 @@ async fn http2(
         address: listener.local_addr()?,
         tcp_controller: controller::set(&listener, stage.tcp_controller.as_deref())?,
     }));
-    let limits = Limits {
+    let limits = TcpLimits {
         concurrent_streams: STREAMS,
-        ..Limits::default()
+        ..TcpLimits::default()
     };
     let _running = TcpServer::tls(Arc::new(tls))
         .limits(limits)

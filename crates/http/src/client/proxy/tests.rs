@@ -1,6 +1,6 @@
 use super::*;
 
-fn proxies(variables: &[(&str, &str)]) -> Result<Proxies, ProxyError> {
+fn proxies(variables: &[(&str, &str)]) -> Result<Proxies, ProxyAddressError> {
     Proxies::from_variables(|name| {
         let found = variables.iter().find(|(key, _)| *key == name);
         found.map(|(_, value)| (*value).to_owned())

@@ -11,7 +11,7 @@ fn v6(last: u16) -> SocketAddr {
 }
 
 /// Runs the race with no attempt succeeding or failing: which attempt starts when, in steps.
-fn schedule(mut race: Race, begin: Instant) -> Vec<(u32, Transport, SocketAddr)> {
+fn schedule(mut race: Race, begin: Instant) -> Vec<(u32, AttemptTransport, SocketAddr)> {
     let mut starts = Vec::new();
     let mut now = begin;
     loop {
@@ -34,12 +34,12 @@ fn quic_comes_first_and_tcp_a_step_later_address_by_address() {
     assert_eq!(
         schedule(race, now),
         [
-            (0, Transport::Quic, v6(1)),
-            (1, Transport::Tcp, v6(1)),
-            (2, Transport::Quic, v4(1)),
-            (3, Transport::Tcp, v4(1)),
-            (4, Transport::Quic, v6(2)),
-            (5, Transport::Tcp, v6(2)),
+            (0, AttemptTransport::Quic, v6(1)),
+            (1, AttemptTransport::Tcp, v6(1)),
+            (2, AttemptTransport::Quic, v4(1)),
+            (3, AttemptTransport::Tcp, v4(1)),
+            (4, AttemptTransport::Quic, v6(2)),
+            (5, AttemptTransport::Tcp, v6(2)),
         ]
     );
 }
@@ -48,14 +48,14 @@ fn quic_comes_first_and_tcp_a_step_later_address_by_address() {
 fn a_failure_starts_the_next_at_once() {
     let now = Instant::now();
     let mut race = Race::new(&[v4(1)], &[v4(1)], Tcp::AfterDelay, STEP, now);
-    assert_eq!(race.start(now).unwrap().transport, Transport::Quic);
+    assert_eq!(race.start(now).unwrap().transport, AttemptTransport::Quic);
     assert_eq!(race.start(now), None);
     assert_eq!(race.wake_at(), Some(now + STEP));
-    race.failed(now + STEP / 5, Transport::Quic);
+    race.failed(now + STEP / 5, AttemptTransport::Quic);
     assert!(!race.is_over() && !race.quic_runs() && race.quic_is_over());
     let next = race.start(now + STEP / 5).unwrap();
-    assert_eq!(next.transport, Transport::Tcp);
-    race.failed(now + STEP / 2, Transport::Tcp);
+    assert_eq!(next.transport, AttemptTransport::Tcp);
+    race.failed(now + STEP / 2, AttemptTransport::Tcp);
     assert!(race.is_over());
     assert_eq!(race.started(), 2);
 }
@@ -70,11 +70,11 @@ fn tcp_that_waits_for_failure_waits_for_all_of_quic() {
     assert_eq!(race.start(later).unwrap().address, v4(2));
     let late = now + 20 * STEP;
     assert_eq!((race.start(late), race.wake_at()), (None, None));
-    race.failed(late, Transport::Quic);
+    race.failed(late, AttemptTransport::Quic);
     assert_eq!(race.start(late), None);
-    race.failed(late, Transport::Quic);
+    race.failed(late, AttemptTransport::Quic);
     let next = race.start(late).unwrap();
-    assert_eq!(next.transport, Transport::Tcp);
+    assert_eq!(next.transport, AttemptTransport::Tcp);
 }
 
 #[test]
@@ -83,8 +83,8 @@ fn quic_is_not_over_while_an_address_is_left() {
     let all = [v4(1), v4(2)];
     let mut race = Race::new(&all, &all, Tcp::AfterDelay, STEP, now);
     assert!(race.start(now).is_some());
-    race.failed(now, Transport::Quic);
-    assert_eq!(race.start(now).unwrap().transport, Transport::Tcp);
+    race.failed(now, AttemptTransport::Quic);
+    assert_eq!(race.start(now).unwrap().transport, AttemptTransport::Tcp);
     assert!(!race.quic_runs() && !race.quic_is_over());
 }
 
@@ -92,7 +92,7 @@ fn quic_is_not_over_while_an_address_is_left() {
 fn never_means_no_tcp() {
     let now = Instant::now();
     let race = Race::new(&[v4(1)], &[v4(1)], Tcp::Never, STEP, now);
-    assert_eq!(schedule(race, now), [(0, Transport::Quic, v4(1))]);
+    assert_eq!(schedule(race, now), [(0, AttemptTransport::Quic, v4(1))]);
 }
 
 #[test]

@@ -12,7 +12,8 @@ use crate::h3::code::Code;
 use crate::h3::error::{BodyError, Fault};
 use crate::h3::event::Event;
 use crate::h3::fields::{
-    Protocol, request_from_fields, response_from_fields, response_to_fields, trailers_from_fields,
+    ConnectProtocol, request_from_fields, response_from_fields, response_to_fields,
+    trailers_from_fields,
 };
 use crate::h3::receiving::{Progress, Pulled, Receives};
 use crate::qpack::{Decoded, Field};
@@ -163,7 +164,7 @@ impl Connection {
             return Ok(());
         };
         request.is_connect = head.method == http::Method::CONNECT;
-        let protocol = head.extensions.get::<Protocol>();
+        let protocol = head.extensions.get::<ConnectProtocol>();
         if protocol.is_some() && !self.config.enable_connect_protocol {
             return Err(Fault::malformed(":protocol without negotiated extended CONNECT").into());
         }

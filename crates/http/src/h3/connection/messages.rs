@@ -10,14 +10,16 @@ use super::requests::Request;
 use crate::h3::code::Code;
 use crate::h3::error::{BodyError, HeadError, RequestError, SendError};
 use crate::h3::event::Event;
-use crate::h3::fields::{Protocol, request_to_fields, response_to_fields, trailers_to_fields};
+use crate::h3::fields::{
+    ConnectProtocol, request_to_fields, response_to_fields, trailers_to_fields,
+};
 use crate::h3::priority::Priority;
 use crate::h3::receiving::{Progress, Pulled};
 use crate::h3::webtransport;
 
 /// The next part of a message, as returned by [`Connection::read_body`].
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Body {
+pub enum MessagePart {
     /// Content, at least one byte.
     Data(Bytes),
     /// The trailers; only the end follows.
@@ -31,7 +33,7 @@ pub enum Body {
 impl Connection {
     /// Sends a request's head, and ends the request if `end`. A Host field replaces the URI's
     /// authority; connection-specific fields of HTTP/1 are left out; a Priority field also applies
-    /// to the request's own content. [`Protocol`] in the extensions makes an extended CONNECT.
+    /// to the request's own content. [`ConnectProtocol`] in the extensions makes an extended CONNECT.
     pub fn send_request(
         &mut self,
         now: Instant,
@@ -86,7 +88,7 @@ impl Connection {
         if !self.told.ready {
             return Err(RequestError::NotReady);
         }
-        let protocol = head.extensions.get::<Protocol>();
+        let protocol = head.extensions.get::<ConnectProtocol>();
         if protocol.is_some() && !self.server_settings().enable_connect_protocol {
             return Err(RequestError::ConnectProtocolUnsupported);
         }
@@ -211,7 +213,7 @@ impl Connection {
         now: Instant,
         quic: &mut quic::Connection,
         id: StreamId,
-    ) -> Result<Body, BodyError> {
+    ) -> Result<MessagePart, BodyError> {
         let body = self.read_part(quic, id);
         if let Err(error) = &body {
             self.on_read_error(now, quic, id, error);
@@ -221,7 +223,11 @@ impl Connection {
         body
     }
 
-    fn read_part(&mut self, quic: &mut quic::Connection, id: StreamId) -> Result<Body, BodyError> {
+    fn read_part(
+        &mut self,
+        quic: &mut quic::Connection,
+        id: StreamId,
+    ) -> Result<MessagePart, BodyError> {
         if let Some(fault) = self.told.fault {
             return Err(fault.into());
         }
@@ -236,21 +242,21 @@ impl Connection {
                     return Err(BodyError::Closed);
                 }
                 Progress::Head | Progress::HeadBlocked | Progress::TrailersBlocked => {
-                    return Ok(Body::Blocked);
+                    return Ok(MessagePart::Blocked);
                 }
                 Progress::Trailers(trailers) => {
                     let trailers = std::mem::take(trailers);
                     request.receiving.progress = Progress::AfterTrailers;
-                    return Ok(Body::Trailers(trailers));
+                    return Ok(MessagePart::Trailers(trailers));
                 }
                 Progress::Content | Progress::AfterTrailers => {}
             }
             match request.receiving.pull(quic, id, &self.config.limits)? {
-                Pulled::Blocked => return Ok(Body::Blocked),
-                Pulled::End => return Ok(Body::End),
+                Pulled::Blocked => return Ok(MessagePart::Blocked),
+                Pulled::End => return Ok(MessagePart::End),
                 Pulled::Content(data) => {
                     self.told.stats.content_received += data.len() as u64;
-                    return Ok(Body::Data(data));
+                    return Ok(MessagePart::Data(data));
                 }
                 Pulled::Section(section) => {
                     let decoded = self.compression.decode(id, &section)?;
@@ -295,6 +301,6 @@ impl Connection {
 
 /// True if a request asks for a WebTransport session.
 pub(super) fn is_session(head: &request::Parts) -> bool {
-    let protocol = head.extensions.get::<Protocol>();
+    let protocol = head.extensions.get::<ConnectProtocol>();
     protocol.is_some_and(|protocol| webtransport::is_protocol(protocol.as_str()))
 }

@@ -27,7 +27,7 @@ use swiftwater_quic as quic;
 use swiftwater_quic::StreamEvent;
 use swiftwater_units::{Dir, Instant, Side, StreamId};
 
-pub use self::messages::Body;
+pub use self::messages::MessagePart;
 
 use self::compression::Compression;
 use self::outgoing::OwnStreams;

@@ -17,9 +17,9 @@ pub(crate) use send::{section_size, trailers_to_fields};
 /// The protocol of an extended CONNECT request: the value of `:protocol` (RFC 9220, section 3), such
 /// as `websocket`. Stored in the extensions of [`http::request::Parts`].
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub struct Protocol(String);
+pub struct ConnectProtocol(String);
 
-impl Protocol {
+impl ConnectProtocol {
     /// The protocol of this name; `None` if the name is not a token (RFC 9110, section 5.6.2).
     pub fn new(name: &str) -> Option<Self> {
         // Method names have the same syntax and are validated already.

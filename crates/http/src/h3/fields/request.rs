@@ -5,7 +5,7 @@ use http::header::{self, HeaderMap};
 use http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use http::{Method, Request, Version, request};
 
-use super::Protocol;
+use super::ConnectProtocol;
 use super::receive::{Lines, content_length, put_once};
 use super::send::{pseudo, push_headers};
 use crate::h3::error::{Fault, HeadError};
@@ -94,9 +94,9 @@ fn assemble(pseudo: Pseudo, headers: HeaderMap) -> Result<request::Parts, Fault>
     Ok(parts)
 }
 
-fn protocol(value: &[u8]) -> Result<Protocol, Fault> {
+fn protocol(value: &[u8]) -> Result<ConnectProtocol, Fault> {
     let name = std::str::from_utf8(value).ok();
-    name.and_then(Protocol::new)
+    name.and_then(ConnectProtocol::new)
         .ok_or(Fault::malformed("no valid :protocol"))
 }
 
@@ -165,7 +165,7 @@ fn absolute(
 /// The field lines of a request. `:authority` is the Host field's value if there is one, else the
 /// URI's authority; `:scheme` is https if the URI has none.
 pub(crate) fn request_to_fields(head: &request::Parts) -> Result<Vec<Field>, HeadError> {
-    let protocol = head.extensions.get::<Protocol>();
+    let protocol = head.extensions.get::<ConnectProtocol>();
     if protocol.is_some() && head.method != Method::CONNECT {
         return Err(HeadError::ProtocolWithoutConnect);
     }

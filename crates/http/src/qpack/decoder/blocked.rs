@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 
-use crate::qpack::error::Fault;
+use crate::qpack::error::QpackFault;
 use crate::qpack::prefix::Prefix;
 
 /// Blocked sections permitted per stream. A caller that stops reading a blocked stream needs one.
@@ -35,13 +35,13 @@ impl BlockedSections {
         stream: u64,
         mut section: Section,
         max_streams: u64,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), QpackFault> {
         if !self.contains(stream) && self.streams.len() as u64 >= max_streams {
-            return Err(Fault::TooManyBlocked);
+            return Err(QpackFault::TooManyBlocked);
         }
         let sections = self.streams.entry(stream).or_default();
         if sections.len() >= MAX_ON_STREAM {
-            return Err(Fault::TooManyHeld);
+            return Err(QpackFault::TooManyHeld);
         }
         // A copy, so that the section does not keep a whole receive buffer.
         section.lines = section.lines.map(|lines| Bytes::copy_from_slice(&lines));

@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 
 use super::{Decoded, DecoderConfig, Excess};
-use crate::qpack::error::Fault;
+use crate::qpack::error::QpackFault;
 use crate::qpack::field::Field;
 use crate::qpack::integer::{ReadError, Reader};
 use crate::qpack::line::{Line, Reference};
@@ -34,7 +34,11 @@ impl<'a> Work<'a> {
     }
 
     /// The fields of `lines`, or the limit that they exceed.
-    pub(super) fn decode(mut self, lines: &Bytes, scratch: &mut Vec<u8>) -> Result<Decoded, Fault> {
+    pub(super) fn decode(
+        mut self,
+        lines: &Bytes,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Decoded, QpackFault> {
         let mut fields = Vec::new();
         let mut reader = Reader::new(lines);
         while !reader.is_empty() {
@@ -57,7 +61,7 @@ impl<'a> Work<'a> {
         line: Line<'_>,
         lines: &Bytes,
         scratch: &mut Vec<u8>,
-    ) -> Result<Field, Fault> {
+    ) -> Result<Field, QpackFault> {
         let (name, value, sensitive) = match line {
             Line::Indexed(reference) => {
                 let (name, value) = self.entry(reference)?;
@@ -87,10 +91,10 @@ impl<'a> Work<'a> {
         })
     }
 
-    fn entry(&self, reference: Reference) -> Result<(Bytes, Bytes), Fault> {
+    fn entry(&self, reference: Reference) -> Result<(Bytes, Bytes), QpackFault> {
         let absolute = match reference {
             Reference::Static(index) => {
-                return static_table::get(index).ok_or(Fault::StaticIndex(index));
+                return static_table::get(index).ok_or(QpackFault::StaticIndex(index));
             }
             Reference::Relative(index) => self.prefix.base.checked_sub(index + 1),
             // Both are below 2^63.
@@ -99,7 +103,7 @@ impl<'a> Work<'a> {
         let entry = absolute
             .filter(|&absolute| absolute < self.prefix.required)
             .and_then(|absolute| self.table.get(absolute))
-            .ok_or(Fault::DynamicIndex)?;
+            .ok_or(QpackFault::DynamicIndex)?;
         Ok((entry.name.clone(), entry.value.clone()))
     }
 
@@ -108,7 +112,7 @@ impl<'a> Work<'a> {
         literal: Literal<'_>,
         lines: &Bytes,
         scratch: &mut Vec<u8>,
-    ) -> Result<Bytes, Fault> {
+    ) -> Result<Bytes, QpackFault> {
         if !literal.huffman {
             return Ok(lines.slice_ref(literal.bytes));
         }

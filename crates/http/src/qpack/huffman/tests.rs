@@ -15,7 +15,7 @@ fn encoded(text: &[u8]) -> Vec<u8> {
     out
 }
 
-fn decoded(code: &[u8]) -> Result<Vec<u8>, Fault> {
+fn decoded(code: &[u8]) -> Result<Vec<u8>, QpackFault> {
     let mut out = Vec::new();
     decode(code, &mut out).map(|()| out)
 }
@@ -76,12 +76,32 @@ fn codes_follow_from_lengths() {
 fn wrong_padding_is_refused() {
     // '0' is five zero bits.
     assert_eq!(decoded(&[0b0000_0111]).unwrap(), b"0");
-    assert_eq!(decoded(&[0b0000_0110]), Err(Fault::Huffman), "not ones");
-    assert_eq!(decoded(&[0b0000_0011]), Err(Fault::Huffman), "not ones");
-    assert_eq!(decoded(&[0b0000_0111, 0xff]), Err(Fault::Huffman), "long");
-    assert_eq!(decoded(&[0xff]), Err(Fault::Huffman), "a whole byte");
-    assert_eq!(decoded(&[0xff; 4]), Err(Fault::Huffman), "the end symbol");
-    assert_eq!(decoded(&[0xff; 64]), Err(Fault::Huffman), "the end symbol");
+    assert_eq!(
+        decoded(&[0b0000_0110]),
+        Err(QpackFault::Huffman),
+        "not ones"
+    );
+    assert_eq!(
+        decoded(&[0b0000_0011]),
+        Err(QpackFault::Huffman),
+        "not ones"
+    );
+    assert_eq!(
+        decoded(&[0b0000_0111, 0xff]),
+        Err(QpackFault::Huffman),
+        "long"
+    );
+    assert_eq!(decoded(&[0xff]), Err(QpackFault::Huffman), "a whole byte");
+    assert_eq!(
+        decoded(&[0xff; 4]),
+        Err(QpackFault::Huffman),
+        "the end symbol"
+    );
+    assert_eq!(
+        decoded(&[0xff; 64]),
+        Err(QpackFault::Huffman),
+        "the end symbol"
+    );
     assert_eq!(decoded(&[]).unwrap(), b"");
 }
 

@@ -31,7 +31,7 @@ fn sixty_two_bits_and_no_more() {
     *carry.unwrap() += 1;
     assert_eq!(
         Reader::new(&out).integer(8),
-        Err(Fault::IntegerTooLarge.into())
+        Err(QpackFault::IntegerTooLarge.into())
     );
 }
 
@@ -46,7 +46,7 @@ fn padding_ends_at_the_length_of_the_largest() {
     padded.push(0);
     assert_eq!(
         Reader::new(&padded).integer(8),
-        Err(Fault::IntegerTooLarge.into())
+        Err(QpackFault::IntegerTooLarge.into())
     );
 }
 

@@ -9,7 +9,7 @@ use super::drive::drive;
 use super::error::OpenSessionError;
 use super::request::Undecided;
 use super::session::Session;
-use crate::h3::Protocol;
+use crate::h3::ConnectProtocol;
 use crate::udp::client::{Cancelled, SendRequest};
 use crate::udp::exchange::{Exchange, Outcome};
 
@@ -32,7 +32,7 @@ impl SendRequest {
     ) -> Result<(Session, response::Parts), OpenSessionError> {
         let (mut head, ()) = request.into_parts();
         head.method = Method::CONNECT;
-        if let Some(protocol) = Protocol::new(PROTOCOL) {
+        if let Some(protocol) = ConnectProtocol::new(PROTOCOL) {
             head.extensions.insert(protocol);
         }
         self.settings_came().await?;

@@ -11,7 +11,7 @@ use super::error::SessionEnd;
 use super::session_state::Order;
 use crate::h3::capsule::{Capsule, CapsuleReader, capsule_type};
 use crate::h3::webtransport::{close_session, closed_session, drain_session};
-use crate::h3::{Body, BodyError, Code};
+use crate::h3::{BodyError, Code, MessagePart};
 use crate::udp::content;
 use crate::udp::exchange::Exchange;
 
@@ -21,7 +21,7 @@ const MAX_CAPSULE: u64 = 16 << 10;
 /// Next event of a session's request.
 enum Step {
     /// A part of the peer's data stream.
-    Read(Result<Body, BodyError>),
+    Read(Result<MessagePart, BodyError>),
     /// The peer sent STOP_SENDING for this end's data stream.
     Abandoned,
     Order(Order),
@@ -79,13 +79,13 @@ async fn run(exchange: &Exchange, patience: Duration) -> Ending {
             () = exchange.abandoned() => Step::Abandoned,
         };
         let ending = match step {
-            Step::Read(Ok(Body::Data(data))) => on_data(exchange, &mut reader, data),
-            Step::Read(Ok(Body::Trailers(_) | Body::Blocked)) => None,
-            Step::Read(Ok(Body::End)) if reader.finish().is_err() => {
+            Step::Read(Ok(MessagePart::Data(data))) => on_data(exchange, &mut reader, data),
+            Step::Read(Ok(MessagePart::Trailers(_) | MessagePart::Blocked)) => None,
+            Step::Read(Ok(MessagePart::End)) if reader.finish().is_err() => {
                 Some(Ending::Fault(Code::MESSAGE_ERROR))
             }
             // An end without a capsule counts as code 0 without a reason.
-            Step::Read(Ok(Body::End)) => Some(Ending::ByPeer(SessionEnd::Closed {
+            Step::Read(Ok(MessagePart::End)) => Some(Ending::ByPeer(SessionEnd::Closed {
                 code: 0,
                 reason: String::new(),
             })),
@@ -162,8 +162,8 @@ async fn await_end(exchange: &Exchange, patience: Duration, closed: bool) {
     let ended = timeout(patience, async {
         loop {
             match std::future::poll_fn(|cx| exchange.poll_read(cx)).await {
-                Ok(Body::End) | Err(_) => return,
-                Ok(Body::Data(_)) if closed => return exchange.cancel(Code::MESSAGE_ERROR),
+                Ok(MessagePart::End) | Err(_) => return,
+                Ok(MessagePart::Data(_)) if closed => return exchange.cancel(Code::MESSAGE_ERROR),
                 Ok(_) => {}
             }
         }
