@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use swiftwater_http::tcp::{TcpLimits, RunningServer, TcpServer, server_config};
+use swiftwater_http::tcp::{RunningServer, TcpLimits, TcpServer, server_config};
 use swiftwater_http::udp::{ALPN_HTTP3, H3Server};
 use swiftwater_http::web::alt_svc::AltSvcLayer;
 use swiftwater_http::web::response_budget::ResponseBudget;

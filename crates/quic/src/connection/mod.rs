@@ -41,8 +41,6 @@ pub use zero_rtt::EarlyDataOutcome;
 
 pub(crate) use setup::ConnectionSetup;
 
-use std::collections::VecDeque;
-
 use swiftwater_units::{Instant, PathId};
 
 use crate::control::Control;
@@ -51,7 +49,7 @@ use crate::handshake::{Handshake, KeyMarks};
 use crate::lazy_box::LazyBox;
 use crate::path::{
     AckedDatagramSize, Amplification, CandidatePaths, Ecn, Link, LocalCids, Mtu, PathCids,
-    PathResponseLimit, PathSet, PathState, RemoteCids, Spin, Validation,
+    PathResponseLimit, PathResponses, PathSet, PathState, RemoteCids, Spin, Validation,
 };
 use crate::recovery::PathRecovery;
 use crate::space::Space;
@@ -203,7 +201,7 @@ fn initial_path(now: Instant, setup: &ConnectionSetup, random: &mut Random) -> P
             ecn: Ecn::new(config.ecn, recovery.controller().ecn_codepoint()),
             spin: Spin::new(side, config.spin_bit),
             path_response_limit: PathResponseLimit::default(),
-            responses: VecDeque::new(),
+            responses: PathResponses::default(),
             candidates: CandidatePaths::default(),
             mtu,
             acked_datagram_size: AckedDatagramSize::default(),

@@ -60,7 +60,7 @@ impl Monitor {
     /// The current packet is dropped.
     pub(super) fn dropped(&mut self, now: Instant, reason: &'static str) {
         self.stats.packets_dropped += 1.into();
-        count_drop(&mut self.stats.drops, reason);
+        count_drop(self.stats.drops.need(), reason);
         let CurrentPacket { size, packet_type } = self.current_packet;
         self.observe(
             now,

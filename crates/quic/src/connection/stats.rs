@@ -8,6 +8,7 @@ use swiftwater_units::{Bandwidth, ByteCount, PacketCount, PathId};
 
 use super::zero_rtt::EarlyDataOutcome;
 use crate::frame_counts::{FrameCounter, FrameCounts};
+use crate::lazy_box::LazyBox;
 use crate::path::{EcnState, MtuState};
 use crate::policy::ReinjectorReport;
 use crate::streams::RepairStats;
@@ -102,7 +103,7 @@ pub struct ConnectionStats {
 }
 
 /// What a connection counts itself; all else that [`ConnectionStats`] tells is asked of its parts.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Totals {
     pub(super) datagrams_sent: u64,
     pub(super) datagrams_received: u64,
@@ -111,7 +112,7 @@ pub(super) struct Totals {
     pub(super) packets_sent: PacketCount,
     pub(super) packets_received: PacketCount,
     pub(super) packets_dropped: PacketCount,
-    pub(super) drops: Vec<(&'static str, u64)>,
+    pub(super) drops: LazyBox<Vec<(&'static str, u64)>>,
     pub(super) frames_received: FrameCounter,
     pub(super) path_changes: u64,
     pub(super) invalid_decisions: u64,
@@ -131,7 +132,7 @@ impl Totals {
             packets_sent: self.packets_sent,
             packets_received: self.packets_received,
             packets_dropped: self.packets_dropped,
-            drops: self.drops.clone(),
+            drops: self.drops.get().cloned().unwrap_or_default(),
             frames_received: self.frames_received.totals(),
             path_changes: self.path_changes,
             invalid_decisions: self.invalid_decisions,

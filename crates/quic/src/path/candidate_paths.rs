@@ -5,7 +5,6 @@
 //! to the path in use (section 9.5), its own validation and its own anti-amplification limit. None has
 //! a packet number space: a connection that migrates has a single one.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use swiftwater_units::Instant;
@@ -15,12 +14,10 @@ use crate::recovery::PathRecovery;
 use crate::datagram_size::MIN_PACKET_ROOM;
 
 use super::cids::RemoteCid;
-use super::{Address, Amplification, Answered, Ecn, Mtu, Validation};
+use super::{Address, Amplification, Answered, Ecn, Mtu, PathResponses, Validation};
 
 /// Candidate paths of a connection at most.
 const MAX_CANDIDATE_PATHS: usize = 4;
-/// Responses that wait on one candidate path at most; more are dropped, the peer asks again.
-const MAX_RESPONSES: usize = 2;
 /// How long a path that the peer probed, and that answered, is kept in case that the peer moves there.
 const STANDBY: Duration = Duration::from_secs(10);
 
@@ -61,7 +58,7 @@ pub(crate) struct CandidatePath {
     pub(crate) cid: Option<RemoteCid>,
     pub(crate) amplification: Amplification,
     pub(crate) validation: Validation,
-    pub(crate) responses: VecDeque<[u8; 8]>,
+    pub(crate) responses: PathResponses,
     /// When it is given up; `None` while it is being validated or may be needed for a retreat.
     pub(crate) expires_at: Option<Instant>,
     pub(crate) kept: Option<Box<Kept>>,
@@ -80,18 +77,10 @@ impl CandidatePath {
             cid,
             amplification,
             validation: Validation::default(),
-            responses: VecDeque::new(),
+            responses: PathResponses::default(),
             expires_at: None,
             kept: None,
         }
-    }
-
-    /// Queues the echo of a challenge.
-    pub(crate) fn on_challenge(&mut self, data: [u8; 8]) {
-        if self.responses.len() == MAX_RESPONSES {
-            self.responses.pop_front();
-        }
-        self.responses.push_back(data);
     }
 
     /// True if something is to be sent there.

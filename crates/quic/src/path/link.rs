@@ -2,18 +2,14 @@
 //! datagram size and spin bit (RFC 9000, sections 8, 9, 13.4, 14 and 17.4), and the candidate paths
 //! beside it.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use crate::idle_memory::IdleMemory;
 
 use super::{
-    AckedDatagramSize, Address, Amplification, CandidatePaths, Ecn, Mtu, PathResponseLimit, Spin,
-    Validation,
+    AckedDatagramSize, Address, Amplification, CandidatePaths, Ecn, Mtu, PathResponseLimit,
+    PathResponses, Spin, Validation,
 };
-
-/// Responses to challenges that wait at most; more are dropped, the peer sends another challenge.
-const MAX_RESPONSES: usize = 4;
 
 /// Addresses in use, and what is known of the network between them.
 #[derive(Debug)]
@@ -26,7 +22,7 @@ pub(crate) struct Link {
     /// Limits the responses, those on candidate paths included.
     pub(crate) path_response_limit: PathResponseLimit,
     /// Data of the peer's challenges that are to be echoed.
-    pub(crate) responses: VecDeque<[u8; 8]>,
+    pub(crate) responses: PathResponses,
     /// Addresses that are probed, and those in use before.
     pub(crate) candidates: CandidatePaths,
     pub(crate) mtu: Mtu,
@@ -34,14 +30,6 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Queues the echo of a challenge that came on this path.
-    pub(crate) fn on_challenge(&mut self, data: [u8; 8]) {
-        if self.responses.len() == MAX_RESPONSES {
-            self.responses.pop_front();
-        }
-        self.responses.push_back(data);
-    }
-
     /// Counts a datagram for the anti-amplification limit of its source address; false if that address
     /// is neither in use nor a candidate.
     pub(crate) fn on_datagram(&mut self, from: &Address, bytes: usize) -> bool {
@@ -91,6 +79,6 @@ impl IdleMemory for Link {
             mtu: _,
             acked_datagram_size: _,
         } = self;
-        responses.shrink_to_fit();
+        responses.release_idle_memory();
     }
 }

@@ -12,6 +12,7 @@ mod link;
 mod loss_detection;
 mod mtu;
 mod path_response_limit;
+mod path_responses;
 mod set;
 mod spin;
 mod state;
@@ -28,6 +29,7 @@ pub(crate) use loss_detection::{AckContext, LossDetection, LossFacts, NeverSent}
 pub(crate) use mtu::Mtu;
 pub use mtu::MtuState;
 pub(crate) use path_response_limit::PathResponseLimit;
+pub(crate) use path_responses::PathResponses;
 pub(crate) use set::{PathSet, discard_space};
 pub(crate) use spin::Spin;
 pub(crate) use state::PathState;

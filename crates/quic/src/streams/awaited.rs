@@ -39,7 +39,7 @@ impl Streams {
 
     /// True for a stream of ours on which the peer has to speak next.
     fn is_request(&self, stream: &Stream) -> bool {
-        let is_ours = stream.id.dir() == Dir::Bi && self.table.is_local(stream.id);
+        let is_ours = stream.id.dir() == Dir::Bi && self.ids.is_local(stream.id);
         let unanswered = stream.recv.as_ref().is_some_and(|it| it.highest() == 0);
         let is_asked = stream
             .send

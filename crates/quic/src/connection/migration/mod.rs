@@ -54,13 +54,13 @@ impl Connection {
             return self.monitor.dropped(now, "challenges beyond measure");
         }
         if path.link.address.matches(origin.address) {
-            return path.link.on_challenge(data);
+            return path.link.responses.push(data);
         }
         let known = path.link.candidates.find(origin.address);
         let at = known.or_else(|| self.add_probed(now, origin));
         let path = self.paths.primary_mut();
         match at.and_then(|at| path.link.candidates.get_mut(at)) {
-            Some(candidate) => candidate.on_challenge(data),
+            Some(candidate) => candidate.responses.push(data),
             None => self
                 .monitor
                 .dropped(now, "a challenge on a path that can't be answered"),

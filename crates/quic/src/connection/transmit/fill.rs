@@ -119,11 +119,11 @@ impl Transmission<'_> {
                 link.validation.on_sent(self.now, data, expanded);
             }
         }
-        while let Some(&data) = link.responses.front() {
+        while let Some(data) = link.responses.first() {
             if !writer.frame(&Frame::PathResponse { data }) {
                 break;
             }
-            link.responses.pop_front();
+            link.responses.pop();
         }
     }
 

@@ -226,7 +226,7 @@ impl Connection {
         let limit = MIN_INITIAL_SIZE.min(budget).min(buf.len());
         let frames = ValidationFrames {
             challenge: candidate.validation.wants_challenge().then_some(data),
-            response: candidate.responses.pop_front(),
+            response: candidate.responses.pop(),
         };
         if frames.challenge.is_some() {
             let expanded = limit >= MIN_INITIAL_SIZE;
