@@ -85,7 +85,7 @@ impl ClientBody {
     fn broken(&mut self, error: Error) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         self.source = None;
         self.release = None;
-        self.recorder.end(End::QuicFailures);
+        self.recorder.end(End::Broken);
         Poll::Ready(Some(Err(error)))
     }
 }

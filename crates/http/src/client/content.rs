@@ -23,7 +23,7 @@ pub enum ContentError {
     TooLong(usize),
     /// The content ended before it was complete.
     #[error(transparent)]
-    QuicFailures(#[from] Error),
+    Broken(#[from] Error),
     /// It is not UTF-8.
     #[error("the content is not UTF-8: {0}")]
     Text(#[from] std::string::FromUtf8Error),

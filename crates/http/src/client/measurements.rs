@@ -16,7 +16,7 @@ pub enum End {
     /// The response was received completely.
     Complete,
     /// The response's content ended before it was complete.
-    QuicFailures,
+    Broken,
     /// The caller dropped the response before its end.
     Abandoned,
 }
