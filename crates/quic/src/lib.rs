@@ -26,28 +26,43 @@
 mod ack_frequency;
 mod address_shares;
 mod address_token;
+mod buffers;
 mod cid;
 mod config;
 mod connection;
+mod connection_setup;
 mod control;
 pub mod crypto;
 mod datagram_size;
 mod datagrams;
+mod deadlines;
 mod defaults;
 mod endpoint;
 mod error;
+mod establishment;
+mod events;
+mod fates;
 mod frame_counts;
 mod frame_writer;
 mod handshake;
+mod identity;
 mod idle_memory;
 mod lazy_box;
+mod lifecycle;
+mod liveness;
+mod monitor;
 pub mod observe;
+mod outbox;
 mod path;
 pub mod policy;
+mod policy_host;
+mod random;
 mod ranges;
 mod recovery;
 mod space;
+mod stats;
 mod streams;
+mod transmission;
 mod transmit;
 mod zero_rtt_limits;
 
@@ -61,10 +76,7 @@ pub use config::{
     AckFrequencyConfig, ClientConfig, EarlyData, EndpointConfig, MtuDiscovery, PreferredAddresses,
     PtoLimit, RetryPolicy, ServerConfig, TransportConfig, Worker,
 };
-pub use connection::{
-    CidCollision, Connection, ConnectionStats, EarlyDataOutcome, EndpointEvent, Event, PathStats,
-    RecvStream, SendStream,
-};
+pub use connection::{Connection, RecvStream, SendStream};
 pub use endpoint::{
     AcceptPolicy, ConnectionHandle, Decision, Endpoint, EndpointStats, Incoming, Routed,
 };
@@ -72,9 +84,11 @@ pub use error::{
     ConnectError, ConnectionError, MigrateError, ReadError, SendDatagramError, TransportError,
     Violation, WriteError,
 };
+pub use events::{CidCollision, EarlyDataOutcome, EndpointEvent, Event};
 pub use frame_counts::FrameCounts;
 pub use path::{EcnState, MtuState};
 pub use ranges::RangeSet;
+pub use stats::{ConnectionStats, PathStats};
 pub use streams::{
     Chunk, Expiry, Priority, ReadChunk, ReadOutcome, RepairStats, StreamEvent, StreamHasher,
     StreamMap,

@@ -8,9 +8,9 @@ use swiftwater_units::{Bandwidth, ByteCount, Instant, PacketNumber, PathId, Side
 use swiftwater_wire::frame::FrameIter;
 use swiftwater_wire::{ConnectionId, Frame, PacketType, TransportParameters};
 
-use crate::connection::EarlyDataOutcome;
 use crate::crypto::EncryptionLevel;
 use crate::error::ConnectionError;
+use crate::events::EarlyDataOutcome;
 use crate::path::EcnState;
 use crate::policy::{Copied, Datum, ReinjectorReport, RepairCause};
 use crate::transmit::PathAddress;

@@ -9,7 +9,7 @@ use swiftwater_wire::frame::Ack;
 
 use crate::control::{ControlKey, ControlValue};
 use crate::error::TransportError;
-use crate::observe::{LossTrigger, Observation};
+use crate::observe::LossTrigger;
 use crate::path::{AckContext, NeverSent};
 use crate::policy::Occasion;
 use crate::space::SpaceId;
@@ -64,8 +64,10 @@ impl Connection {
         if id.is_data() {
             self.request_ack_frequency(now, path);
         }
-        self.emit_ecn(now, path);
-        self.observe_metrics(now, path);
+        if let Some(path) = self.paths.get_mut(path) {
+            self.monitor.report_ecn(now, path);
+            self.monitor.report_metrics(now, path);
+        }
         self.consult_reinjector(now, Occasion::Ack);
         Ok(())
     }
@@ -113,7 +115,9 @@ impl Connection {
             return;
         };
         self.route_facts(now, id, path);
-        self.observe_metrics(now, path);
+        if let Some(path) = self.paths.get(path) {
+            self.monitor.report_metrics(now, path);
+        }
     }
 
     /// Asks the peer to acknowledge as often as now suits the path, when that has changed
@@ -148,15 +152,6 @@ impl Connection {
             delay.min(self.peer_max_ack_delay())
         } else {
             delay
-        }
-    }
-
-    /// Shows the observer what validation has found out about ECN.
-    pub(super) fn emit_ecn(&mut self, now: Instant, path: PathId) {
-        let link = self.paths.get_mut(path).map(|path| &mut path.link);
-        if let Some(state) = link.and_then(|link| link.ecn.take_news()) {
-            self.monitor
-                .observe(now, &Observation::EcnUpdated { path, state });
         }
     }
 

@@ -15,8 +15,8 @@ use crate::streams::{Expiry, Priority, ReadChunk, ReadOutcome, Streams};
 use crate::transmit::PathAddress;
 
 use super::Connection;
-use super::events::{EndpointEvent, Event};
-use super::stats::{ConnectionStats, PathStats};
+use crate::events::{EndpointEvent, Event};
+use crate::stats::{ConnectionStats, PathStats};
 
 impl Connection {
     /// The next event, `None` if there is none.
@@ -137,7 +137,7 @@ impl Connection {
     /// of it is made up for afterwards.
     pub fn set_receive_rate(&mut self, now: Instant, rate: Option<Bandwidth>) {
         self.streams.set_receive_rate(now, rate);
-        self.drain_stream_control();
+        self.streams.drain_control(&mut self.control);
     }
 
     /// True if stream bytes, or ends of streams, wait to be sent and the peer's limits permit it.

@@ -7,14 +7,14 @@ use swiftwater_wire::{ErrorCode, Frame};
 use crate::control::{ControlKey, ControlValue};
 use crate::crypto::EncryptionLevel;
 use crate::error::{ConnectionError, TransportError};
+use crate::establishment;
 use crate::path::NewCidOutcome;
 
 use crate::space::SpaceId;
 
 use super::Connection;
-use super::events::{EndpointEvent, Event};
 use super::receive::Origin;
-use super::zero_rtt;
+use crate::events::{EndpointEvent, Event};
 
 /// What a packet's frames amount to.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +73,7 @@ impl Connection {
                 item.map_err(|error| TransportError::from(error.error).in_frame(error.frame_type))?;
             let allowed = match level {
                 EncryptionLevel::OneRtt => true,
-                EncryptionLevel::ZeroRtt => zero_rtt::is_allowed(&frame),
+                EncryptionLevel::ZeroRtt => establishment::is_allowed(&frame),
                 EncryptionLevel::Initial | EncryptionLevel::Handshake => is_allowed_early(&frame),
             };
             if !allowed {
@@ -112,7 +112,8 @@ impl Connection {
                     .handshake
                     .on_crypto(level, crypto.offset, crypto.data)?;
                 if progress.repeated {
-                    self.speed_up_handshake(now);
+                    let (mut fates, buffers) = self.fates(now);
+                    fates.speed_up_handshake(&mut buffers.loss);
                 }
                 self.on_progress(now, progress)
             }

@@ -15,8 +15,8 @@ use crate::observe::Observation;
 use crate::space::SpaceId;
 
 use super::Connection;
-use super::events::{EndpointEvent, Event};
-use super::identity::{Identity, Start};
+use crate::events::{EndpointEvent, Event};
+use crate::identity::{Identity, Start};
 
 impl Connection {
     /// A client starts its TLS session.

@@ -8,7 +8,7 @@ use crate::control::{ControlKey, ControlValue};
 use crate::path::IssuedCid;
 
 use super::Connection;
-use super::events::{CidCollision, EndpointEvent};
+use crate::events::{CidCollision, EndpointEvent};
 
 impl Connection {
     /// Handles what [`Endpoint::handle_event`](crate::Endpoint::handle_event) returned: issues another ID in

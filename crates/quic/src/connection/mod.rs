@@ -7,44 +7,28 @@
 
 mod acks;
 mod application;
-mod buffered_packets;
-mod buffers;
-mod establishment;
-mod events;
-mod fates;
 mod frames;
 mod handshake_progress;
-mod handshake_speedup;
-mod identity;
 mod idle_memory;
 mod lifecycle;
 mod local_cids;
 mod migration;
-mod monitor;
 mod mtu;
-mod observations;
-mod outbox;
-mod policy_host;
-mod random;
 mod receive;
 mod retry;
-mod setup;
-mod stats;
 mod timers;
 mod transmit;
 mod zero_rtt;
 
 pub use application::{RecvStream, SendStream};
-pub use events::{CidCollision, EndpointEvent, Event};
-pub use stats::{ConnectionStats, PathStats};
-pub use zero_rtt::EarlyDataOutcome;
-
-pub(crate) use setup::ConnectionSetup;
 
 use swiftwater_units::{Instant, PathId};
+use swiftwater_wire::TransportParameters;
 
+use crate::connection_setup::ConnectionSetup;
 use crate::control::Control;
 use crate::datagrams::Datagrams;
+use crate::fates::Fates;
 use crate::handshake::{Handshake, KeyMarks};
 use crate::lazy_box::LazyBox;
 use crate::path::{
@@ -54,17 +38,18 @@ use crate::path::{
 use crate::recovery::PathRecovery;
 use crate::space::Space;
 use crate::streams::Streams;
+use crate::transmission::Transmission;
 #[cfg(test)]
 use crate::{crypto::EncryptionLevel, space::SpaceId};
 
-use self::buffers::Buffers;
-use self::establishment::Establishment;
-use self::identity::{HandshakeAddress, Identity, Start};
-use self::lifecycle::Lifecycle;
-use self::monitor::Monitor;
-use self::outbox::Outbox;
-use self::policy_host::PolicyHost;
-use self::random::Random;
+use crate::buffers::{Buffers, PacketBuffers};
+use crate::establishment::Establishment;
+use crate::identity::{HandshakeAddress, Identity, Start};
+use crate::lifecycle::Lifecycle;
+use crate::monitor::{Beginning, Monitor};
+use crate::outbox::Outbox;
+use crate::policy_host::PolicyHost;
+use crate::random::Random;
 
 /// The path of the handshake (RFC 10069: path ID 0).
 const INITIAL_PATH: PathId = PathId::ZERO;
@@ -140,11 +125,27 @@ impl Connection {
                 grease: setup.grease,
             },
         };
-        connection.emit_start(now, &versions, &parameters);
+        connection.report_start(now, &versions, &parameters);
         if side.is_client() {
             connection.start_handshake(now);
         }
         connection
+    }
+
+    /// Shows the observer how the connection begins.
+    fn report_start(&mut self, now: Instant, versions: &[u32], parameters: &TransportParameters) {
+        if !self.monitor.is_observed() {
+            return;
+        }
+        self.streams.record_lives();
+        let beginning = Beginning {
+            identity: &self.identity,
+            handshake: &self.handshake,
+            path: self.paths.primary(),
+            versions,
+            parameters,
+        };
+        self.monitor.report_start(now, &beginning);
     }
 
     /// The next packet of `level` gets this number. Only before its first one.
@@ -160,19 +161,45 @@ impl Connection {
         }
     }
 
-    /// Moves what `Streams` has to deliver reliably into `Control`.
-    fn drain_stream_control(&mut self) {
-        drain_stream_control(&mut self.streams, &mut self.control);
+    /// The owners of what packets carry, and the buffers beside them.
+    fn fates(&mut self, now: Instant) -> (Fates<'_>, &mut Buffers) {
+        let fates = Fates {
+            now,
+            paths: &mut self.paths,
+            handshake: &mut self.handshake,
+            streams: &mut self.streams,
+            control: &mut self.control,
+            policies: &mut self.policies,
+            monitor: &mut self.monitor,
+            speedup: &mut self.establishment.speedup,
+            is_open: self.lifecycle.is_open(),
+        };
+        (fates, self.buffers.need())
     }
-}
 
-/// Moves what `Streams` has to deliver reliably into `Control`.
-fn drain_stream_control(streams: &mut Streams, control: &mut Control) {
-    while let Some((key, value)) = streams.poll_control() {
-        match value {
-            Some(value) => control.set(key, value),
-            None => control.cancel(key),
-        }
+    /// What builds packets on a path, and the buffers for them; `None` if the path is not open.
+    fn transmission(
+        &mut self,
+        now: Instant,
+        path: PathId,
+    ) -> Option<(Transmission<'_>, &mut PacketBuffers)> {
+        let max_ack_delay = self.peer_max_ack_delay();
+        let (path, handshake_spaces) = self.paths.with_handshake_spaces(path)?;
+        let transmission = Transmission {
+            now,
+            identity: &mut self.identity,
+            handshake: &mut self.handshake,
+            handshake_spaces,
+            path,
+            streams: &mut self.streams,
+            control: &mut self.control,
+            datagrams: &mut self.datagrams,
+            policies: &mut self.policies,
+            lifecycle: &mut self.lifecycle,
+            monitor: &mut self.monitor,
+            max_ack_delay,
+        };
+        Some((transmission, &mut self.buffers.need().packet))
     }
 }
 

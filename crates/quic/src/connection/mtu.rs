@@ -8,11 +8,11 @@ use swiftwater_units::{Instant, PacketNumber, PathId};
 use crate::observe::{LossTrigger, Observation};
 use crate::path::MtuState;
 use crate::space::SpaceId;
+use crate::transmission::{Packet, Target};
 use crate::transmit::Transmit;
 
 use super::Connection;
-use super::events::Event;
-use super::transmit::{Packet, Target};
+use crate::events::Event;
 
 /// Probe timeouts after which an MTU probe counts as lost, if its fate didn't show before.
 const PROBE_LOST_PTOS: u32 = 3;

@@ -20,7 +20,7 @@ use crate::transmit::{DatagramMeta, EcnCodepoint};
 
 use super::Connection;
 use super::frames::Content;
-use super::monitor::CurrentPacket;
+use crate::monitor::CurrentPacket;
 
 /// Where and when a packet came from.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +73,7 @@ impl Connection {
             self.monitor.dropped(now, "from an unexpected address");
             return;
         }
-        self.streams.on_rtt(now, self.longest_rtt());
+        self.streams.on_rtt(now, self.paths.longest_rtt());
         // Decryption destroys the bytes that a stateless reset would end in.
         let tail = datagram.last_chunk().copied().map(ResetToken);
         let (len, opened) = (datagram.len(), self.monitor.stats.packets_received);
@@ -90,9 +90,10 @@ impl Connection {
                 self.handle_packets(now, received_at, &buffered.meta, &mut buffered.packet);
             }
         }
-        self.drain_stream_control();
-        self.emit_resets(now);
-        self.emit_changes(now);
+        self.streams.drain_control(&mut self.control);
+        self.fates(now).0.report_resets();
+        let (handshake, paths) = (&self.handshake, &self.paths);
+        self.monitor.report_changes(now, handshake, paths);
     }
 
     /// Counts the bytes for the anti-amplification limit; false if datagrams from there are not
@@ -278,7 +279,8 @@ impl Connection {
         let has_handshake_keys = self.handshake.keys().has(EncryptionLevel::Handshake);
         if self.identity.side.is_client() && !has_handshake_keys {
             // The server went on, but its first packet is missing.
-            self.speed_up_handshake(now);
+            let (mut fates, buffers) = self.fates(now);
+            fates.speed_up_handshake(&mut buffers.loss);
         }
     }
 

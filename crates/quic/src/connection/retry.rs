@@ -12,7 +12,7 @@ use crate::observe::Observation;
 use crate::space::SpaceId;
 
 use super::Connection;
-use super::identity::Start;
+use crate::identity::Start;
 
 impl Connection {
     /// What a client knows of the start, before anything from the server has arrived that counts.

@@ -6,10 +6,12 @@
 //! anew.
 
 use swiftwater_units::{Dir, Instant};
-use swiftwater_wire::{ErrorCode, Frame, TransportParameters};
+use swiftwater_wire::ErrorCode;
 
 use crate::crypto::{EncryptionLevel, Session};
 use crate::error::{ConnectionError, TransportError};
+use crate::establishment::Offer;
+use crate::events::{EarlyDataOutcome, Event};
 use crate::frame_writer::{Carried, Fate};
 use crate::handshake::Protection;
 use crate::observe::Observation;
@@ -17,58 +19,7 @@ use crate::space::SpaceId;
 use crate::zero_rtt_limits::{self, EarlyLimits};
 
 use super::Connection;
-use super::buffers::Buffers;
-use super::events::Event;
-
-/// What became of early data.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum EarlyDataOutcome {
-    /// The server took them.
-    Accepted,
-    /// The server dropped them. The client's connection sends everything anew, datagrams excepted.
-    Rejected,
-}
-
-/// Early data of a connection.
-#[derive(Debug, Default)]
-pub(super) struct EarlyData {
-    /// What a client keeps to until it knows better.
-    offered: Option<Box<Offer>>,
-    outcome: Option<EarlyDataOutcome>,
-    /// The peer's transport parameters are in use.
-    parameters_applied: bool,
-}
-
-/// What a client's early data rely on.
-#[derive(Debug)]
-struct Offer {
-    /// What is remembered of the server.
-    parameters: TransportParameters,
-    /// The application protocol that they are written for.
-    alpn: Option<Vec<u8>>,
-    /// The server doesn't speak the version that they were sent with.
-    withdrawn: bool,
-}
-
-impl EarlyData {
-    pub(super) fn outcome(&self) -> Option<EarlyDataOutcome> {
-        self.outcome
-    }
-}
-
-/// The frames that packets of early data may carry (RFC 9000, sections 12.4 and 12.5).
-pub(super) fn is_allowed(frame: &Frame<'_>) -> bool {
-    !matches!(
-        frame,
-        Frame::Ack(_)
-            | Frame::Crypto(_)
-            | Frame::NewToken { .. }
-            | Frame::PathResponse { .. }
-            | Frame::RetireConnectionId { .. }
-            | Frame::HandshakeDone
-            | Frame::Feedback(_)
-    )
-}
+use crate::buffers::Buffers;
 
 impl Connection {
     /// True while a client may send before the handshake is complete: it resumes a session that
@@ -225,7 +176,7 @@ impl Connection {
         self.streams.send_anew();
         let (mut fates, _) = self.fates(now);
         fates.report_repairs();
-        self.drain_stream_control();
+        self.streams.drain_control(&mut self.control);
         self.datagrams.on_early_data_rejected();
     }
 

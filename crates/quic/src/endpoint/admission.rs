@@ -25,7 +25,8 @@ use super::{
 use crate::address_token::{Presented, TokenLifetimes, TokenVerdict};
 use crate::cid::random_cid;
 use crate::config::{EarlyData, RetryPolicy, ServerConfig, TransportConfig};
-use crate::connection::{Connection, ConnectionSetup};
+use crate::connection::Connection;
+use crate::connection_setup::ConnectionSetup;
 use crate::crypto::Keys;
 use crate::handshake::{Crypto, Grease, Opening};
 use crate::transmit::DatagramMeta;

@@ -32,8 +32,10 @@ use swiftwater_wire::{ConnectionId, InvariantHeader, PacketType, PartialHeader, 
 use crate::address_token::TokenValidator;
 use crate::cid::{CidSource, random_cid};
 use crate::config::{ClientConfig, EndpointConfig, ServerConfig};
-use crate::connection::{CidCollision, Connection, ConnectionSetup, EndpointEvent};
+use crate::connection::Connection;
+use crate::connection_setup::ConnectionSetup;
 use crate::error::ConnectError;
+use crate::events::{CidCollision, EndpointEvent};
 use crate::handshake::{Crypto, Grease, Opening};
 use crate::transmit::{DatagramMeta, LocalAddress, PathAddress, Transmit};
 use early::EarlyPackets;

@@ -1,6 +1,8 @@
 //! The paths of a connection by identifier, and all packet number spaces: those of the paths, and
 //! those of the handshake, whose packets travel on the initial path (RFC 9000, section 12.3).
 
+use std::time::Duration;
+
 use swiftwater_units::PathId;
 use swiftwater_wire::ConnectionId;
 
@@ -61,6 +63,18 @@ impl PathSet {
         let mut others = self.others.iter();
         let owner = others.find(|path| path.cids.local.is_active(cid));
         owner.map_or(self.primary.id, |path| path.id)
+    }
+
+    /// The longest probe timeout of all paths, for what concerns the connection as a whole.
+    pub(crate) fn longest_pto(&self, max_ack_delay: Duration) -> Duration {
+        let ptos = self.iter().map(|path| path.pto(max_ack_delay));
+        ptos.max().unwrap_or(max_ack_delay)
+    }
+
+    /// The longest smoothed RTT of all paths.
+    pub(crate) fn longest_rtt(&self) -> Duration {
+        let rtts = self.iter().map(|path| path.recovery.rtt().smoothed);
+        rtts.max().unwrap_or_default()
     }
 
     /// The path whose recovery counts the packets of a space.

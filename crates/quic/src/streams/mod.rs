@@ -78,7 +78,7 @@ use self::send_stream::SendHalf;
 use self::stream_ids::StreamIds;
 use self::stream_slab::StreamSlab;
 use crate::config::TransportConfig;
-use crate::control::{ControlKey, ControlValue};
+use crate::control::{Control, ControlKey, ControlValue};
 use crate::lazy_box::LazyBox;
 use crate::observe::ResetCause;
 
@@ -251,6 +251,16 @@ impl Streams {
     /// call.
     pub(crate) fn poll_control(&mut self) -> Option<(ControlKey, Option<ControlValue>)> {
         self.control.pop_front()
+    }
+
+    /// Moves the values to deliver into `control`.
+    pub(crate) fn drain_control(&mut self, control: &mut Control) {
+        while let Some((key, value)) = self.poll_control() {
+            match value {
+                Some(value) => control.set(key, value),
+                None => control.cancel(key),
+            }
+        }
     }
 
     /// The next stream that came into being (true) or ended, for observers. To be drained like

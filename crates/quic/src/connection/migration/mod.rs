@@ -9,10 +9,7 @@
 //! long as the move may turn out to be an attacker's doing.
 
 mod follow;
-mod liveness;
 mod request;
-
-pub(super) use self::liveness::Liveness;
 
 use std::time::Duration;
 
@@ -26,8 +23,8 @@ use crate::path::{
 };
 
 use super::Connection;
-use super::events::Event;
 use super::receive::Origin;
+use crate::events::Event;
 
 /// Probe timeouts for which the previous path is kept: late packets and challenges still come.
 const PREVIOUS_PATH_PTOS: u32 = 3;

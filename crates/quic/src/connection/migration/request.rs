@@ -11,7 +11,7 @@ use crate::path::{Address, Amplification, CandidatePath, Role};
 use crate::transmit::LocalAddress;
 
 use super::super::Connection;
-use super::super::events::Event;
+use crate::events::Event;
 
 impl Connection {
     /// Moves to another local address, if it works: the path from there is probed while the present

@@ -6,114 +6,10 @@ use swiftwater_units::{ByteCount, Instant, PathId};
 use crate::crypto::EncryptionLevel;
 use crate::datagram_size::MIN_INITIAL_SIZE;
 use crate::policy::{Demand, Occasion};
-use crate::recovery::SendPurpose;
 use crate::space::{Space, SpaceId};
+use crate::transmission::{Packet, Plan};
 
 use super::super::Connection;
-
-/// Data of a PATH_CHALLENGE and of a PATH_RESPONSE frame to send.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ValidationFrames {
-    pub(super) challenge: Option<[u8; 8]>,
-    pub(super) response: Option<[u8; 8]>,
-}
-
-/// One packet to build.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::connection) struct Packet {
-    pub(super) level: EncryptionLevel,
-    /// Ack-eliciting frames may be written.
-    pub(super) data: bool,
-    /// Only path validation may be written of them: the window is full.
-    pub(super) only_validation: bool,
-    /// It answers a probe timeout: outside the window, and ack-eliciting whatever there is to say.
-    pub(super) probe: bool,
-    /// It is for a candidate path, with these frames and nothing else.
-    pub(super) candidate: Option<ValidationFrames>,
-    /// It tests whether the path carries a packet of its size.
-    pub(super) mtu_probe: bool,
-}
-
-impl Packet {
-    fn new(level: EncryptionLevel, data: bool, probe: bool) -> Self {
-        Self {
-            level,
-            data,
-            only_validation: false,
-            probe,
-            candidate: None,
-            mtu_probe: false,
-        }
-    }
-
-    /// A packet for a candidate path, with a challenge, a response or both.
-    pub(super) fn validation(frames: ValidationFrames) -> Self {
-        Self {
-            candidate: Some(frames),
-            ..Self::new(EncryptionLevel::OneRtt, false, false)
-        }
-    }
-
-    /// A packet that tests whether the path carries its size.
-    pub(in crate::connection) fn mtu_probe() -> Self {
-        Self {
-            mtu_probe: true,
-            ..Self::new(EncryptionLevel::OneRtt, true, false)
-        }
-    }
-
-    /// Its purpose, for recovery.
-    pub(super) fn purpose(&self) -> SendPurpose {
-        match (self.mtu_probe, self.probe) {
-            (true, _) => SendPurpose::MtuProbe,
-            (false, true) => SendPurpose::TimeoutProbe,
-            (false, false) => SendPurpose::Data,
-        }
-    }
-}
-
-/// The packets of one datagram.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Plan {
-    packets: [Packet; 3],
-    len: usize,
-    pads: bool,
-    budget: usize,
-}
-
-impl Plan {
-    fn nothing() -> Self {
-        Self {
-            packets: [Packet::new(EncryptionLevel::OneRtt, false, false); 3],
-            len: 0,
-            pads: false,
-            budget: 0,
-        }
-    }
-
-    fn push(&mut self, packet: Packet) {
-        self.packets[self.len] = packet;
-        self.len += 1;
-    }
-
-    pub(super) fn packets(&self) -> &[Packet] {
-        &self.packets[..self.len]
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Bytes that the receiver's address permits.
-    pub(super) fn budget(&self) -> usize {
-        self.budget
-    }
-
-    /// True if the datagram must have 1200 bytes.
-    pub(super) fn pads(&self) -> bool {
-        self.pads
-    }
-}
 
 impl Connection {
     /// True if ack-eliciting frames wait in `level`.
@@ -182,7 +78,8 @@ impl Connection {
             return Plan::nothing();
         }
         let has_window = path.recovery.has_window_for(limit);
-        self.copy_handshake(now, data_may_go && has_window);
+        let (mut fates, buffers) = self.fates(now);
+        fates.copy_handshake(data_may_go && has_window, &mut buffers.loss);
         let has_data = self.levels_in_use().iter().any(|&level| {
             let space = self.paths.space(SpaceId::of(level, id));
             self.can_seal(level) && space.is_some_and(|space| self.has_data(level, space))
@@ -200,7 +97,7 @@ impl Connection {
         // padding would only use it up.
         let path = self.paths.get(id);
         let validates = path.is_some_and(|path| path.link.has_validation_frames());
-        plan.pads |= plan.len > 0 && validates && budget >= MIN_INITIAL_SIZE as u64;
+        plan.pads |= !plan.is_empty() && validates && budget >= MIN_INITIAL_SIZE as u64;
         plan
     }
 
@@ -225,7 +122,7 @@ impl Connection {
         let validation = level == EncryptionLevel::OneRtt && path.link.has_validation_frames();
         let data = full || validation;
         // Acknowledgements of handshake packets ride along with whatever goes out.
-        let rides_along = plan.len > 0 && level != EncryptionLevel::OneRtt;
+        let rides_along = !plan.is_empty() && level != EncryptionLevel::OneRtt;
         let acks = level != EncryptionLevel::ZeroRtt
             && (space.received.ack_is_due(now) || (rides_along && space.received.has_unacked()));
         if !data && !acks {

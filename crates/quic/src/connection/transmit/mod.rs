@@ -1,15 +1,8 @@
-//! Packets out, in three steps: `choose` (which path, which encryption levels, may data go), `fill` (owners
-//! append frames) and `seal` (number, protect, record). The last two work on a `Transmission`, which
-//! borrows what one datagram needs.
+//! Packets out: which path, which encryption levels, and may data go (`choose`); `transmission` then writes
+//! the packets.
 
 mod choose;
 mod close;
-mod context;
-mod fill;
-mod seal;
-
-pub(super) use self::choose::Packet;
-pub(super) use self::seal::Target;
 
 use swiftwater_units::{ByteCount, Instant, PathId};
 use swiftwater_wire::ErrorCode;
@@ -19,15 +12,12 @@ use crate::error::{ConnectionError, TransportError};
 use crate::handshake::{KeysUnavailable, UpdateCause};
 use crate::observe::{Observation, Owner};
 use crate::space::SpaceId;
+use crate::transmission::{Packet, Plan, Target, ValidationFrames};
 use crate::transmit::Transmit;
 
 use super::Connection;
-use super::buffers::PacketBuffers;
-use super::policy_host::Scheduled;
 use super::receive::keys_unavailable;
-
-use self::choose::{Plan, ValidationFrames};
-use self::context::Transmission;
+use crate::policy_host::Scheduled;
 
 /// Packets that answer a peer which acknowledges nothing, at most.
 const MAX_NEGLECTED: u32 = 4096;
@@ -52,8 +42,8 @@ impl Connection {
         if !self.lifecycle.is_open() {
             return self.transmit_close(now, buf);
         }
-        self.drain_stream_control();
-        self.emit_resets(now);
+        self.streams.drain_control(&mut self.control);
+        self.fates(now).0.report_resets();
         if let Some(transmit) = self.transmit_on_candidate(now, buf) {
             return Some(transmit);
         }
@@ -67,7 +57,7 @@ impl Connection {
         }
         let transmit = self.transmit_data(now, max_segments, buf);
         if transmit.is_none() {
-            self.emit_idle(now);
+            self.report_idle(now);
         }
         transmit
     }
@@ -276,37 +266,5 @@ impl Connection {
             initiator,
         };
         self.monitor.observe(now, &observation);
-    }
-}
-
-impl Transmission<'_> {
-    /// Builds one datagram of the planned packets; returns its length, 0 if nothing came of it.
-    fn build_datagram(
-        &mut self,
-        plan: &Plan,
-        out: &mut [u8],
-        buffers: &mut PacketBuffers,
-    ) -> Result<usize, KeysUnavailable> {
-        let permitted = out.len().min(plan.budget());
-        let out = &mut out[..permitted];
-        let mut len = 0;
-        for (nth, packet) in plan.packets().iter().enumerate() {
-            let is_last = nth + 1 == plan.packets().len();
-            let target = Target {
-                pad_to: if plan.pads() {
-                    MIN_INITIAL_SIZE.saturating_sub(len).min(out.len() - len)
-                } else {
-                    0
-                },
-                is_last,
-                candidate_cid: None,
-            };
-            len += self.build_packet(packet, &target, &mut out[len..], buffers)?;
-        }
-        if len > 0 {
-            self.path.link.on_datagram_sent(len);
-            self.monitor.on_datagram_sent(len);
-        }
-        Ok(len)
     }
 }

@@ -8,9 +8,9 @@ use swiftwater_wire::{ErrorCode, PacketType, PartialHeader, VERSION_1, VERSION_2
 use super::toy::*;
 use crate::address_token::issue_address_token;
 use crate::config::RetryPolicy;
-use crate::connection::EndpointEvent;
 use crate::crypto::Primitives;
 use crate::endpoint::{Endpoint, Routed};
+use crate::events::EndpointEvent;
 
 /// Sends the first packet of client 1 at second 100, expects Retry, and returns its token and
 /// source.

@@ -9,9 +9,9 @@ use swiftwater_wire::{
 
 use super::toy::*;
 use crate::config::RetryPolicy;
-use crate::connection::EndpointEvent;
 use crate::crypto::EndpointKey;
 use crate::endpoint::{Endpoint, Routed, version};
+use crate::events::EndpointEvent;
 
 /// A packet of `version` with connection IDs of `dst` and `src` bytes.
 fn of_version(version: u32, dst: usize, src: usize, size: usize) -> Vec<u8> {

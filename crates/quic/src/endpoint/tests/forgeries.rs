@@ -5,8 +5,8 @@ use swiftwater_wire::ErrorCode;
 
 use super::toy::*;
 use crate::config::RetryPolicy;
-use crate::connection::Event;
 use crate::error::ConnectionError;
+use crate::events::Event;
 
 const PING: u8 = 1;
 

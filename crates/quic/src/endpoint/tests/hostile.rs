@@ -11,8 +11,8 @@ use super::toy::*;
 use crate::address_token::issue_address_token;
 use crate::cid::RandomCids;
 use crate::config::RetryPolicy;
-use crate::connection::EndpointEvent;
 use crate::endpoint::{Endpoint, Routed};
+use crate::events::EndpointEvent;
 
 /// Datagrams from nearly valid to noise.
 fn datagram() -> impl Strategy<Value = Vec<u8>> {

@@ -4,9 +4,10 @@ use swiftwater_units::{Instant, PacketNumber};
 
 use super::toy::*;
 use crate::config::RetryPolicy;
-use crate::connection::{Connection, EndpointEvent, Event};
+use crate::connection::Connection;
 use crate::crypto::EncryptionLevel;
 use crate::error::ConnectionError;
+use crate::events::{EndpointEvent, Event};
 
 const PING: u8 = 1;
 

@@ -11,9 +11,9 @@ use swiftwater_wire::{
 use super::toy::*;
 use crate::cid::RandomCids;
 use crate::config::RetryPolicy;
-use crate::connection::{CidCollision, EndpointEvent};
 use crate::endpoint::{Endpoint, Routed, parameters};
 use crate::error::ConnectError;
+use crate::events::{CidCollision, EndpointEvent};
 use crate::handshake::{Crypto, Grease, Opening};
 
 fn without_cids() -> Endpoint {

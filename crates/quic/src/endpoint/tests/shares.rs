@@ -8,8 +8,8 @@ use swiftwater_wire::{ErrorCode, PacketType, PartialHeader};
 
 use super::toy::*;
 use crate::config::RetryPolicy;
-use crate::connection::EndpointEvent;
 use crate::endpoint::{ConnectionHandle, Endpoint, Routed};
+use crate::events::EndpointEvent;
 use crate::transmit::DatagramMeta;
 
 /// A server for 8 connections, of which `handshakes` may be half open.

@@ -7,8 +7,8 @@ use swiftwater_wire::{ConnectionId, PartialHeader};
 use super::toy::*;
 use crate::cid::{QuicLbCids, QuicLbCodec, QuicLbFormat};
 use crate::config::{RetryPolicy, ServerConfig, Worker};
-use crate::connection::EndpointEvent;
 use crate::endpoint::{Endpoint, Routed};
+use crate::events::EndpointEvent;
 
 /// Worker `index` of `count`, all with the same seed, as a driver makes them.
 fn worker(index: u8, count: u8, server: ServerConfig) -> Endpoint {

@@ -1,5 +1,9 @@
 //! Statistics that a connection counts itself, and its observer.
 
+mod reports;
+
+pub(crate) use reports::{Beginning, LastReported, TimerState};
+
 use std::fmt;
 
 use swiftwater_units::Instant;
@@ -8,34 +12,33 @@ use swiftwater_wire::PacketType;
 use crate::lazy_box::LazyBox;
 use crate::observe::{Observation, Observer};
 
-use super::observations::LastReported;
-use super::stats::Totals;
 use crate::frame_counts::FrameCounter;
+use crate::stats::Totals;
 
 /// The packet that is being processed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct CurrentPacket {
+pub(crate) struct CurrentPacket {
     /// Bytes.
-    pub(super) size: usize,
+    pub(crate) size: usize,
     /// `None` until its header is read.
-    pub(super) packet_type: Option<PacketType>,
+    pub(crate) packet_type: Option<PacketType>,
 }
 
 /// Counters, and the observer if there is one.
-pub(super) struct Monitor {
-    pub(super) stats: Totals,
+pub(crate) struct Monitor {
+    pub(crate) stats: Totals,
     /// Frames sent; taken while a packet is written.
-    pub(super) frames_sent: Option<Box<FrameCounter>>,
+    pub(crate) frames_sent: Option<Box<FrameCounter>>,
     observer: Option<Box<dyn Observer>>,
-    pub(super) current_packet: CurrentPacket,
+    pub(crate) current_packet: CurrentPacket,
     /// What was reported last of state that changes in many places.
-    pub(super) last_reported: LazyBox<LastReported>,
+    pub(crate) last_reported: LazyBox<LastReported>,
     /// Flow control holds data back since then.
-    pub(super) blocked_since: Option<Instant>,
+    pub(crate) blocked_since: Option<Instant>,
 }
 
 impl Monitor {
-    pub(super) fn new(observer: Option<Box<dyn Observer>>) -> Self {
+    pub(crate) fn new(observer: Option<Box<dyn Observer>>) -> Self {
         Self {
             stats: Totals::default(),
             frames_sent: Some(Box::default()),
@@ -47,18 +50,18 @@ impl Monitor {
     }
 
     /// True if there is an observer, so that costly observations need not be made otherwise.
-    pub(super) fn is_observed(&self) -> bool {
+    pub(crate) fn is_observed(&self) -> bool {
         self.observer.is_some()
     }
 
-    pub(super) fn observe(&mut self, now: Instant, observation: &Observation<'_>) {
+    pub(crate) fn observe(&mut self, now: Instant, observation: &Observation<'_>) {
         if let Some(observer) = &mut self.observer {
             observer.observe(now, observation);
         }
     }
 
     /// The current packet is dropped.
-    pub(super) fn dropped(&mut self, now: Instant, reason: &'static str) {
+    pub(crate) fn dropped(&mut self, now: Instant, reason: &'static str) {
         self.stats.packets_dropped += 1.into();
         count_drop(self.stats.drops.need(), reason);
         let CurrentPacket { size, packet_type } = self.current_packet;
@@ -73,7 +76,7 @@ impl Monitor {
     }
 
     /// A datagram of `len` bytes was sent.
-    pub(super) fn on_datagram_sent(&mut self, len: usize) {
+    pub(crate) fn on_datagram_sent(&mut self, len: usize) {
         self.stats.datagrams_sent += 1;
         self.stats.bytes_sent += (len as u64).into();
     }

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 
 use swiftwater_wire::{ConnectionId, ResetToken};
 
-use super::zero_rtt::EarlyDataOutcome;
 use crate::error::ConnectionError;
 use crate::streams::StreamEvent;
 use crate::transmit::PathAddress;
@@ -80,7 +79,7 @@ pub enum Event {
 
 impl Event {
     /// True for what tells of the end.
-    pub(super) fn is_final(&self) -> bool {
+    pub(crate) fn is_final(&self) -> bool {
         matches!(self, Self::Closed { .. } | Self::Drained)
     }
 }
@@ -117,4 +116,13 @@ pub enum EndpointEvent {
     HandshakeDone,
     /// The connection is gone.
     Drained,
+}
+
+/// What became of early data.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum EarlyDataOutcome {
+    /// The server took them.
+    Accepted,
+    /// The server dropped them. The client's connection sends everything anew, datagrams excepted.
+    Rejected,
 }

@@ -1,24 +1,28 @@
 //! What only the establishment of a connection needs: early data, packets whose keys are not there yet,
 //! and the means that speed the handshake up.
 
+mod buffered_packets;
+mod early_data;
+mod handshake_speedup;
+
+pub(crate) use buffered_packets::BufferedPackets;
+pub(crate) use early_data::{EarlyData, Offer, is_allowed};
+pub(crate) use handshake_speedup::{HandshakeSpeedup, PROBES};
+
 use crate::config::TransportConfig;
 use crate::transmit::DatagramMeta;
 
-use super::buffered_packets::BufferedPackets;
-use super::handshake_speedup::HandshakeSpeedup;
-use super::zero_rtt::EarlyData;
-
 /// State of connection establishment.
 #[derive(Debug)]
-pub(super) struct Establishment {
-    pub(super) early_data: EarlyData,
-    pub(super) buffered: BufferedPackets,
-    pub(super) speedup: HandshakeSpeedup,
+pub(crate) struct Establishment {
+    pub(crate) early_data: EarlyData,
+    pub(crate) buffered: BufferedPackets,
+    pub(crate) speedup: HandshakeSpeedup,
 }
 
 impl Establishment {
     /// `early_packets` arrived before the first Initial packet did.
-    pub(super) fn new(
+    pub(crate) fn new(
         config: &TransportConfig,
         early_packets: Vec<(DatagramMeta, Vec<u8>)>,
     ) -> Self {

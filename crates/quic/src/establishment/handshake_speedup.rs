@@ -6,14 +6,15 @@
 
 use std::time::Duration;
 
-use swiftwater_units::Instant;
-
 use crate::config::TransportConfig;
 use crate::crypto::EncryptionLevel;
 use crate::space::SpaceId;
 
-use super::Connection;
-use super::timers::PROBES;
+use crate::fates::Fates;
+use crate::path::LossFacts;
+
+/// Ack-eliciting packets sent when a probe timeout expires (RFC 9002, section 6.2.4).
+pub(crate) const PROBES: u8 = 2;
 
 /// Copies of handshake data that one probe timeout may cause.
 const MAX_COPIES: u8 = 3;
@@ -30,7 +31,7 @@ const HANDSHAKE: [(SpaceId, EncryptionLevel); 2] = [
 
 /// What may still be repeated.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct HandshakeSpeedup {
+pub(crate) struct HandshakeSpeedup {
     /// Times that data may be repeated before its timeout.
     retransmissions_left: u8,
     /// Copies, beyond the first, that the last probe timeout caused and that did not leave yet, by
@@ -39,64 +40,60 @@ pub(super) struct HandshakeSpeedup {
 }
 
 impl HandshakeSpeedup {
-    pub(super) fn new(config: &TransportConfig) -> Self {
+    pub(crate) fn new(config: &TransportConfig) -> Self {
         Self {
             retransmissions_left: config.handshake_early_retransmissions,
             copies: [0; 2],
         }
     }
+
+    /// A probe timeout expired during the handshake, which sends handshake data `copies` times.
+    pub(crate) fn request_copies(&mut self, copies: u8) {
+        self.copies = [copies.clamp(1, MAX_COPIES) - 1; 2];
+    }
 }
 
-impl Connection {
+impl Fates<'_> {
     /// The peer shows that it misses handshake data: it repeats its own, or uses keys that we can't
     /// have without what got lost.
-    pub(super) fn speed_up_handshake(&mut self, now: Instant) {
-        let speedup = &mut self.establishment.speedup;
-        if speedup.retransmissions_left == 0 || self.handshake.is_confirmed() {
+    pub(crate) fn speed_up_handshake(&mut self, facts: &mut LossFacts) {
+        if self.speedup.retransmissions_left == 0 || self.handshake.is_confirmed() {
             return;
         }
         let missed = HANDSHAKE.map(|(id, _)| {
             let ledger = self.paths.space(id).map(|space| &space.ledger);
             ledger.is_some_and(|ledger| {
                 let sent_at = ledger.last_eliciting_sent_at();
-                ledger.eliciting_in_flight() > 0 && sent_at.is_some_and(|at| at + FRESH <= now)
+                let is_old = sent_at.is_some_and(|at| at + FRESH <= self.now);
+                ledger.eliciting_in_flight() > 0 && is_old
             })
         });
         if missed == [false; 2] {
             return;
         }
-        speedup.retransmissions_left -= 1;
-        let (mut fates, buffers) = self.fates(now);
+        self.speedup.retransmissions_left -= 1;
         for ((id, _), is_missed) in HANDSHAKE.into_iter().zip(missed) {
             if is_missed {
-                fates.repeat_oldest(id, usize::MAX, &mut buffers.loss);
+                self.repeat_oldest(id, usize::MAX, facts);
             }
         }
     }
 
-    /// A probe timeout expired during the handshake.
-    pub(super) fn request_handshake_copies(&mut self) {
-        let copies = self.identity.config.handshake_pto_copies;
-        self.establishment.speedup.copies = [copies.clamp(1, MAX_COPIES) - 1; 2];
-    }
-
     /// Queues the next copy of handshake data, once the one before has left. Copies leave with the
     /// probes; those beyond need `has_room` in the window.
-    pub(super) fn copy_handshake(&mut self, now: Instant, has_room: bool) {
-        if self.establishment.speedup.copies == [0; 2] {
-            return;
-        }
+    pub(crate) fn copy_handshake(&mut self, has_room: bool, facts: &mut LossFacts) {
         for (nth, (id, level)) in HANDSHAKE.into_iter().enumerate() {
-            let copies = &mut self.establishment.speedup.copies[nth];
+            if self.speedup.copies[nth] == 0 {
+                continue;
+            }
             let Some(space) = self.paths.space(id) else {
-                *copies = 0;
+                self.speedup.copies[nth] = 0;
                 continue;
             };
             let may_go = space.probes > 0 || has_room;
-            if may_go && *copies > 0 && !self.handshake.has_pending(level) {
-                *copies -= 1;
-                let (mut fates, buffers) = self.fates(now);
-                fates.repeat_oldest(id, usize::from(PROBES), &mut buffers.loss);
+            if may_go && !self.handshake.has_pending(level) {
+                self.speedup.copies[nth] -= 1;
+                self.repeat_oldest(id, usize::from(PROBES), facts);
             }
         }
     }

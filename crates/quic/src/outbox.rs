@@ -7,35 +7,35 @@ use swiftwater_wire::ResetToken;
 
 use crate::idle_memory::IdleMemory;
 
-use super::events::{EndpointEvent, Event};
+use crate::events::{EndpointEvent, Event};
 
 /// A stateless reset token of the peer, and the address that it is valid from (RFC 9000, section 10.3.1).
-pub(super) type PeerResetToken = (SocketAddr, ResetToken);
+pub(crate) type PeerResetToken = (SocketAddr, ResetToken);
 
 /// Events in order.
 #[derive(Debug, Default)]
-pub(super) struct Outbox {
-    pub(super) events: VecDeque<Event>,
-    pub(super) endpoint_events: VecDeque<EndpointEvent>,
+pub(crate) struct Outbox {
+    pub(crate) events: VecDeque<Event>,
+    pub(crate) endpoint_events: VecDeque<EndpointEvent>,
     /// [`Event::Closed`] was polled: only [`Event::Drained`] may follow.
-    pub(super) end_polled: bool,
+    pub(crate) end_polled: bool,
     /// The reset tokens that the endpoint was given.
     registered_tokens: Vec<PeerResetToken>,
 }
 
 impl Outbox {
     /// Queues an event of the application.
-    pub(super) fn event(&mut self, event: Event) {
+    pub(crate) fn event(&mut self, event: Event) {
         self.events.push_back(event);
     }
 
     /// Queues an event of the endpoint.
-    pub(super) fn endpoint_event(&mut self, event: EndpointEvent) {
+    pub(crate) fn endpoint_event(&mut self, event: EndpointEvent) {
         self.endpoint_events.push_back(event);
     }
 
     /// The reset tokens in use are now `tokens`: queues what has changed.
-    pub(super) fn sync_reset_tokens(
+    pub(crate) fn sync_reset_tokens(
         &mut self,
         tokens: impl Iterator<Item = PeerResetToken> + Clone,
     ) {

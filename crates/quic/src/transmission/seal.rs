@@ -15,10 +15,10 @@ use crate::recovery::DeliverySnapshot;
 use crate::space::SentPacket;
 use crate::streams::Carrier;
 
-use super::super::buffers::PacketBuffers;
-use super::super::fates::report_repairs;
-use super::choose::Packet;
-use super::context::Transmission;
+use super::Transmission;
+use super::plan::Packet;
+use crate::buffers::PacketBuffers;
+use crate::fates::report_repairs;
 
 /// Bytes of packet number and payload that header protection needs (RFC 9001, section 5.4.2).
 const MIN_SAMPLED: usize = 4;
@@ -34,13 +34,13 @@ const MAX_MEMORY: Duration = Duration::from_secs(3);
 
 /// How a packet must end up.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::connection) struct Target {
+pub(crate) struct Target {
     /// Least size on the wire, together with the packets that follow it in its datagram.
-    pub(in crate::connection) pad_to: usize,
+    pub(crate) pad_to: usize,
     /// No packet follows in its datagram.
-    pub(in crate::connection) is_last: bool,
+    pub(crate) is_last: bool,
     /// It is sent on a candidate path, to this connection ID.
-    pub(in crate::connection) candidate_cid: Option<ConnectionId>,
+    pub(crate) candidate_cid: Option<ConnectionId>,
 }
 
 /// A header has been written; frames follow.
@@ -56,7 +56,7 @@ impl Transmission<'_> {
     /// # Errors
     ///
     /// There are no keys to protect it with: nothing may be sent.
-    pub(super) fn build_packet(
+    pub(crate) fn build_packet(
         &mut self,
         packet: &Packet,
         target: &Target,

@@ -8,19 +8,19 @@ use crate::path::LossFacts;
 
 /// Buffers of a connection; given up while it is idle.
 #[derive(Debug, Default)]
-pub(super) struct Buffers {
+pub(crate) struct Buffers {
     /// What an ACK frame or the loss timer brought about.
-    pub(super) loss: LossFacts,
-    pub(super) packet: PacketBuffers,
+    pub(crate) loss: LossFacts,
+    pub(crate) packet: PacketBuffers,
 }
 
 /// Buffers for building one packet.
 #[derive(Debug, Default)]
-pub(super) struct PacketBuffers {
+pub(crate) struct PacketBuffers {
     /// What the packet carries.
-    pub(super) carried: Vec<Carried>,
+    pub(crate) carried: Vec<Carried>,
     /// The same for the observer.
-    pub(super) frames: Vec<SentFrame>,
+    pub(crate) frames: Vec<SentFrame>,
     /// The packet's plaintext for the observer.
-    pub(super) payload: Vec<u8>,
+    pub(crate) payload: Vec<u8>,
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use swiftwater_units::{Bandwidth, ByteCount, PacketCount, PathId};
 
-use super::zero_rtt::EarlyDataOutcome;
+use crate::events::EarlyDataOutcome;
 use crate::frame_counts::{FrameCounter, FrameCounts};
 use crate::lazy_box::LazyBox;
 use crate::path::{EcnState, MtuState};
@@ -104,26 +104,26 @@ pub struct ConnectionStats {
 
 /// What a connection counts itself; all else that [`ConnectionStats`] tells is asked of its parts.
 #[derive(Debug, Default)]
-pub(super) struct Totals {
-    pub(super) datagrams_sent: u64,
-    pub(super) datagrams_received: u64,
-    pub(super) bytes_sent: ByteCount,
-    pub(super) bytes_received: ByteCount,
-    pub(super) packets_sent: PacketCount,
-    pub(super) packets_received: PacketCount,
-    pub(super) packets_dropped: PacketCount,
-    pub(super) drops: LazyBox<Vec<(&'static str, u64)>>,
-    pub(super) frames_received: FrameCounter,
-    pub(super) path_changes: u64,
-    pub(super) invalid_decisions: u64,
-    pub(super) flow_blocked: Duration,
-    pub(super) handshake_duration: Option<Duration>,
-    pub(super) confirmed_after: Option<Duration>,
+pub(crate) struct Totals {
+    pub(crate) datagrams_sent: u64,
+    pub(crate) datagrams_received: u64,
+    pub(crate) bytes_sent: ByteCount,
+    pub(crate) bytes_received: ByteCount,
+    pub(crate) packets_sent: PacketCount,
+    pub(crate) packets_received: PacketCount,
+    pub(crate) packets_dropped: PacketCount,
+    pub(crate) drops: LazyBox<Vec<(&'static str, u64)>>,
+    pub(crate) frames_received: FrameCounter,
+    pub(crate) path_changes: u64,
+    pub(crate) invalid_decisions: u64,
+    pub(crate) flow_blocked: Duration,
+    pub(crate) handshake_duration: Option<Duration>,
+    pub(crate) confirmed_after: Option<Duration>,
 }
 
 impl Totals {
     /// Statistics with these in them, and nothing else.
-    pub(super) fn told(&self) -> ConnectionStats {
+    pub(crate) fn told(&self) -> ConnectionStats {
         ConnectionStats {
             datagrams_sent: self.datagrams_sent,
             datagrams_received: self.datagrams_received,

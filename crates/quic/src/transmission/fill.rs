@@ -7,9 +7,8 @@ use crate::datagram_size::MIN_INITIAL_SIZE;
 use crate::frame_writer::{Carried, FrameWriter};
 use crate::policy::Reinjection;
 
-use super::super::drain_stream_control;
-use super::choose::Packet;
-use super::context::Transmission;
+use super::Transmission;
+use super::plan::Packet;
 
 /// Least room worth starting a stream frame in.
 const MIN_STREAM_ROOM: usize = 32;
@@ -141,7 +140,7 @@ impl Transmission<'_> {
             self.streams.fill(writer);
         }
         // What was just written may have told streams more to say (blocked frames).
-        drain_stream_control(self.streams, self.control);
+        self.streams.drain_control(self.control);
     }
 
     /// Copies that the re-injector asked for, after retransmissions and before new data.

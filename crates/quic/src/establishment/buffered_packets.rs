@@ -12,16 +12,16 @@ const MAX_BYTES: usize = 16 << 10;
 
 /// A packet, and how it arrived.
 #[derive(Debug)]
-pub(super) struct BufferedPacket {
-    pub(super) meta: DatagramMeta,
+pub(crate) struct BufferedPacket {
+    pub(crate) meta: DatagramMeta,
     /// When it arrived; `None` if that was before the connection was made.
-    pub(super) received_at: Option<Instant>,
-    pub(super) packet: Vec<u8>,
+    pub(crate) received_at: Option<Instant>,
+    pub(crate) packet: Vec<u8>,
 }
 
 /// Packets in order of arrival.
 #[derive(Debug)]
-pub(super) struct BufferedPackets {
+pub(crate) struct BufferedPackets {
     packets: Vec<BufferedPacket>,
     /// New keys arrived: the packets are to be tried again.
     retry: bool,
@@ -29,7 +29,7 @@ pub(super) struct BufferedPackets {
 
 impl BufferedPackets {
     /// With packets that arrived before the connection was made.
-    pub(super) fn new(packets: Vec<(DatagramMeta, Vec<u8>)>) -> Self {
+    pub(crate) fn new(packets: Vec<(DatagramMeta, Vec<u8>)>) -> Self {
         let packets = packets.into_iter().map(|(meta, packet)| BufferedPacket {
             meta,
             received_at: None,
@@ -42,7 +42,7 @@ impl BufferedPackets {
     }
 
     /// Keeps a copy of a packet; false if there is no room.
-    pub(super) fn keep(&mut self, now: Instant, meta: &DatagramMeta, packet: &[u8]) -> bool {
+    pub(crate) fn keep(&mut self, now: Instant, meta: &DatagramMeta, packet: &[u8]) -> bool {
         let held: usize = self.packets.iter().map(|held| held.packet.len()).sum();
         let has_room = self.packets.len() < MAX_PACKETS && held + packet.len() <= MAX_BYTES;
         if has_room {
@@ -56,12 +56,12 @@ impl BufferedPackets {
     }
 
     /// New keys arrived.
-    pub(super) fn on_new_keys(&mut self) {
+    pub(crate) fn on_new_keys(&mut self) {
         self.retry = true;
     }
 
     /// The packets to try again, if new keys arrived since the last call.
-    pub(super) fn take_retry(&mut self) -> Option<Vec<BufferedPacket>> {
+    pub(crate) fn take_retry(&mut self) -> Option<Vec<BufferedPacket>> {
         std::mem::take(&mut self.retry).then(|| std::mem::take(&mut self.packets))
     }
 }

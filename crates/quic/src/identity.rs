@@ -13,29 +13,29 @@ use crate::config::TransportConfig;
 use crate::crypto::EndpointKey;
 use crate::transmit::LocalAddress;
 
-use super::random::Random;
+use crate::random::Random;
 
 /// Side, settings, and what the endpoint gave.
-pub(super) struct Identity {
-    pub(super) side: Side,
-    pub(super) config: Arc<TransportConfig>,
-    pub(super) key: Arc<dyn EndpointKey>,
-    pub(super) cids: CidSource,
-    pub(super) random: Random,
+pub(crate) struct Identity {
+    pub(crate) side: Side,
+    pub(crate) config: Arc<TransportConfig>,
+    pub(crate) key: Arc<dyn EndpointKey>,
+    pub(crate) cids: CidSource,
+    pub(crate) random: Random,
     /// Source connection ID of the peer's first packet.
-    pub(super) peer_handshake_cid: Option<ConnectionId>,
-    pub(super) handshake_address: HandshakeAddress,
+    pub(crate) peer_handshake_cid: Option<ConnectionId>,
+    pub(crate) handshake_address: HandshakeAddress,
     /// The client's IP address that the last token of NEW_TOKEN was issued for, or will be once the
     /// handshake is complete; `None` if no tokens are issued.
-    pub(super) token_ip: Option<IpAddr>,
+    pub(crate) token_ip: Option<IpAddr>,
     /// `None` once the handshake is confirmed.
-    pub(super) start: Option<Box<Start>>,
+    pub(crate) start: Option<Box<Start>>,
     /// The QUIC bit is greased, if the peer agrees (RFC 9287).
-    pub(super) grease: bool,
+    pub(crate) grease: bool,
 }
 
 /// What matters later of the addresses of the handshake.
-pub(super) enum HandshakeAddress {
+pub(crate) enum HandshakeAddress {
     /// A client keeps the server's address.
     Client {
         /// The server's address.
@@ -50,7 +50,7 @@ pub(super) enum HandshakeAddress {
 
 impl Identity {
     /// The server's address in the handshake; `None` on a server.
-    pub(super) fn first_remote(&self) -> Option<SocketAddr> {
+    pub(crate) fn first_remote(&self) -> Option<SocketAddr> {
         match self.handshake_address {
             HandshakeAddress::Client { remote } => Some(remote),
             HandshakeAddress::Server { .. } => None,
@@ -58,7 +58,7 @@ impl Identity {
     }
 
     /// A server's own address in the handshake, if it declared a preferred address.
-    pub(super) fn first_local(&self) -> Option<LocalAddress> {
+    pub(crate) fn first_local(&self) -> Option<LocalAddress> {
         match self.handshake_address {
             HandshakeAddress::Client { .. } => None,
             HandshakeAddress::Server { local } => local,
@@ -67,14 +67,14 @@ impl Identity {
 }
 
 /// What is needed of the start until the handshake is confirmed.
-pub(super) struct Start {
-    pub(super) original_dst_cid: ConnectionId,
+pub(crate) struct Start {
+    pub(crate) original_dst_cid: ConnectionId,
     /// Source connection ID of the Retry that was sent (server) or followed (client).
-    pub(super) retry_src_cid: Option<ConnectionId>,
+    pub(crate) retry_src_cid: Option<ConnectionId>,
     /// Token for our Initial packets.
-    pub(super) token: Vec<u8>,
+    pub(crate) token: Vec<u8>,
     /// The application may send before the client's last handshake message (server).
-    pub(super) half_rtt: bool,
+    pub(crate) half_rtt: bool,
 }
 
 impl fmt::Debug for Identity {

@@ -10,14 +10,14 @@ use crate::idle_memory::IdleMemory;
 
 /// The random numbers of a connection.
 #[derive(Debug)]
-pub(super) struct Random {
-    pub(super) generator: Generator,
+pub(crate) struct Random {
+    pub(crate) generator: Generator,
     bits: RandomBits,
 }
 
 impl Random {
     /// Continues `generator`, which must be on its first stream.
-    pub(super) fn new(generator: ChaCha20Rng) -> Self {
+    pub(crate) fn new(generator: ChaCha20Rng) -> Self {
         Self {
             generator: Generator::new(generator),
             bits: RandomBits::default(),
@@ -25,12 +25,12 @@ impl Random {
     }
 
     /// A bit for what the wire shows and no decision depends on.
-    pub(super) fn bit(&mut self) -> bool {
+    pub(crate) fn bit(&mut self) -> bool {
         self.bits.draw(&self.generator)
     }
 
     /// Eight unpredictable bytes, as challenges need.
-    pub(super) fn challenge_data(&mut self) -> [u8; 8] {
+    pub(crate) fn challenge_data(&mut self) -> [u8; 8] {
         let mut data = [0; 8];
         self.generator.fill_bytes(&mut data);
         data
@@ -47,7 +47,7 @@ impl IdleMemory for Random {
 /// The generator of a connection. While the connection is idle it keeps only its position, and
 /// continues from there when the next number is drawn.
 #[derive(Debug)]
-pub(super) struct Generator {
+pub(crate) struct Generator {
     seed: [u8; 32],
     /// Words drawn until the state was given up; 2^64 are never reached.
     drawn: u64,
@@ -56,7 +56,7 @@ pub(super) struct Generator {
 
 impl Generator {
     /// Goes on where `generator` stands, which must be on its first stream.
-    pub(super) fn new(generator: ChaCha20Rng) -> Self {
+    pub(crate) fn new(generator: ChaCha20Rng) -> Self {
         Self {
             seed: generator.get_seed(),
             drawn: generator.get_word_pos() as u64,

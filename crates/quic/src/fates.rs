@@ -4,6 +4,7 @@
 use swiftwater_units::{Instant, PacketNumber};
 
 use crate::control::{Control, ControlKey};
+use crate::establishment::HandshakeSpeedup;
 use crate::frame_writer::{Carried, Fate};
 use crate::handshake::Handshake;
 use crate::observe::{LossTrigger, Observation};
@@ -13,44 +14,26 @@ use crate::recovery::LostRecord;
 use crate::space::SpaceId;
 use crate::streams::{Carrier, CarrierFate, RepairEvent, StreamRun, Streams};
 
-use super::Connection;
-use super::buffers::Buffers;
-use super::monitor::Monitor;
-use super::policy_host::PolicyHost;
+use crate::monitor::Monitor;
+use crate::policy_host::PolicyHost;
 
 /// The owners of what packets carry, borrowed for one event.
-pub(super) struct Fates<'a> {
-    pub(super) now: Instant,
-    pub(super) paths: &'a mut PathSet,
-    pub(super) handshake: &'a mut Handshake,
-    pub(super) streams: &'a mut Streams,
-    pub(super) control: &'a mut Control,
-    pub(super) policies: &'a mut PolicyHost,
-    pub(super) monitor: &'a mut Monitor,
+pub(crate) struct Fates<'a> {
+    pub(crate) now: Instant,
+    pub(crate) paths: &'a mut PathSet,
+    pub(crate) handshake: &'a mut Handshake,
+    pub(crate) streams: &'a mut Streams,
+    pub(crate) control: &'a mut Control,
+    pub(crate) policies: &'a mut PolicyHost,
+    pub(crate) monitor: &'a mut Monitor,
+    pub(crate) speedup: &'a mut HandshakeSpeedup,
     /// The connection is neither closing nor draining.
-    pub(super) is_open: bool,
-}
-
-impl Connection {
-    /// The owners of what packets carry, and the buffers beside them.
-    pub(super) fn fates(&mut self, now: Instant) -> (Fates<'_>, &mut Buffers) {
-        let fates = Fates {
-            now,
-            paths: &mut self.paths,
-            handshake: &mut self.handshake,
-            streams: &mut self.streams,
-            control: &mut self.control,
-            policies: &mut self.policies,
-            monitor: &mut self.monitor,
-            is_open: self.lifecycle.is_open(),
-        };
-        (fates, self.buffers.need())
-    }
+    pub(crate) is_open: bool,
 }
 
 impl Fates<'_> {
     /// Replays what an ACK frame or the loss timer brought about in space `id`.
-    pub(super) fn replay_facts(&mut self, id: SpaceId, facts: &mut LossFacts) {
+    pub(crate) fn replay_facts(&mut self, id: SpaceId, facts: &mut LossFacts) {
         self.replay_acks(id, facts);
         self.replay_losses(id, facts);
         if let SpaceId::Data(path) = id
@@ -96,7 +79,7 @@ impl Fates<'_> {
     }
 
     /// Shows the observer a lost packet.
-    pub(super) fn observe_loss(&mut self, id: SpaceId, record: &LostRecord, trigger: LossTrigger) {
+    pub(crate) fn observe_loss(&mut self, id: SpaceId, record: &LostRecord, trigger: LossTrigger) {
         let Some(path) = self.paths.path_for(id) else {
             return;
         };
@@ -124,7 +107,7 @@ impl Fates<'_> {
     }
 
     /// Asks the re-injector for copies.
-    pub(super) fn consult_reinjector(&mut self, occasion: Occasion) {
+    pub(crate) fn consult_reinjector(&mut self, occasion: Occasion) {
         if self.is_open {
             self.policies
                 .consult_reinjector(self.now, occasion, self.paths, self.monitor);
@@ -132,7 +115,7 @@ impl Fates<'_> {
     }
 
     /// Replays the fate of one packet to the owners of what it carried.
-    pub(super) fn replay(&mut self, id: SpaceId, number: PacketNumber, fate: Fate) {
+    pub(crate) fn replay(&mut self, id: SpaceId, number: PacketNumber, fate: Fate) {
         let mut run = None;
         self.replay_into(&mut run, id, number, fate);
         self.streams.on_run_fate(run);
@@ -200,7 +183,7 @@ impl Fates<'_> {
 
     /// Sends again what the oldest packets in flight carried, without declaring them lost: a probe that
     /// repeats data is worth more than a PING (RFC 9002, section 6.2.4).
-    pub(super) fn repeat_oldest(&mut self, id: SpaceId, packets: usize, facts: &mut LossFacts) {
+    pub(crate) fn repeat_oldest(&mut self, id: SpaceId, packets: usize, facts: &mut LossFacts) {
         let numbers = &mut facts.rising;
         numbers.clear();
         if let Some(space) = self.paths.space(id) {
@@ -213,7 +196,7 @@ impl Fates<'_> {
     }
 
     /// Takes everything in flight in a space out of flight as lost, as after a Retry.
-    pub(super) fn replay_all_as_lost(&mut self, id: SpaceId, facts: &mut LossFacts) {
+    pub(crate) fn replay_all_as_lost(&mut self, id: SpaceId, facts: &mut LossFacts) {
         let Some(detection) = self.paths.loss_detection(id) else {
             return;
         };
@@ -227,14 +210,54 @@ impl Fates<'_> {
         self.report_repairs();
     }
 
+    /// The probe timeout of space `expired` came: another space of the handshake may wait for the same
+    /// lost datagram.
+    pub(crate) fn probe_handshake_spaces(&mut self, expired: SpaceId, facts: &mut LossFacts) {
+        for id in [SpaceId::Initial, SpaceId::Handshake] {
+            if id == expired || !self.handshake.keys().has(id.level()) {
+                continue;
+            }
+            self.repeat_oldest(id, 1, facts);
+            if let Some(space) = self.paths.space_mut(id)
+                && space.ledger.eliciting_in_flight() > 0
+            {
+                space.probes = 1;
+            }
+        }
+    }
+
+    /// Reports what resets of streams brought about to the re-injector and to the observer, and which
+    /// streams came and went to the observer.
+    pub(crate) fn report_resets(&mut self) {
+        while let Some((id, begins)) = self.streams.poll_life() {
+            let observation = if begins {
+                Observation::StreamOpened { id }
+            } else {
+                Observation::StreamClosed { id }
+            };
+            self.monitor.observe(self.now, &observation);
+        }
+        while let Some(notice) = self.streams.poll_notice() {
+            let reset = Observation::StreamReset {
+                id: notice.id,
+                cause: notice.cause,
+                code: notice.code,
+                final_size: notice.final_size,
+                reliable_size: notice.reliable_size,
+            };
+            self.monitor.observe(self.now, &reset);
+            self.report_repairs();
+        }
+    }
+
     /// Reports what happened to data under repair to the re-injector and to the observer.
-    pub(super) fn report_repairs(&mut self) {
+    pub(crate) fn report_repairs(&mut self) {
         report_repairs(self.now, self.streams, self.policies, self.monitor);
     }
 }
 
 /// Reports what happened to data under repair to the re-injector and to the observer.
-pub(super) fn report_repairs(
+pub(crate) fn report_repairs(
     now: Instant,
     streams: &mut Streams,
     policies: &mut PolicyHost,

@@ -19,7 +19,7 @@ use crate::policy::{
     PathView, Reinjection, Reinjector, Rejection, RejectionReason, Scheduler,
 };
 
-use super::monitor::Monitor;
+use crate::monitor::Monitor;
 
 /// Copies that may wait to be sent; a re-injector that asks for more is ahead of what can leave.
 const MAX_REINJECTIONS: usize = 4096;
@@ -29,17 +29,17 @@ const MAX_REINJECTIONS: usize = 4096;
 const MIN_WAIT: Duration = Duration::from_millis(1);
 
 /// The policies of a connection.
-pub(super) struct PolicyHost {
+pub(crate) struct PolicyHost {
     scheduler: Box<dyn Scheduler>,
-    pub(super) reinjector: Box<dyn Reinjector>,
-    pub(super) ack: Box<dyn AckPolicy>,
+    pub(crate) reinjector: Box<dyn Reinjector>,
+    pub(crate) ack: Box<dyn AckPolicy>,
     /// How often the peer asks to be acknowledged.
-    pub(super) ack_granted: Granted,
+    pub(crate) ack_granted: Granted,
     /// How often we ask to be acknowledged.
-    pub(super) ack_asked: Asked,
-    pub(super) hints: LazyBox<Hints>,
+    pub(crate) ack_asked: Asked,
+    pub(crate) hints: LazyBox<Hints>,
     /// Copies that the re-injector asked for, not sent yet.
-    pub(super) reinjections: VecDeque<Reinjection>,
+    pub(crate) reinjections: VecDeque<Reinjection>,
     buffers: LazyBox<PolicyBuffers>,
 }
 
@@ -54,7 +54,7 @@ struct PolicyBuffers {
 }
 
 impl PolicyHost {
-    pub(super) fn new(config: &TransportConfig) -> Self {
+    pub(crate) fn new(config: &TransportConfig) -> Self {
         Self {
             scheduler: config.policies.scheduler(),
             reinjector: config.policies.reinjector(),
@@ -69,7 +69,7 @@ impl PolicyHost {
 
     /// Asks the scheduler which path sends next. A decision for a path that is not open counts as
     /// invalid, and the primary path is taken.
-    pub(super) fn schedule(
+    pub(crate) fn schedule(
         &mut self,
         now: Instant,
         demand: &Demand<'_>,
@@ -103,7 +103,7 @@ impl PolicyHost {
     }
 
     /// A datagram of `bytes` left on `path`.
-    pub(super) fn on_datagram_sent(&mut self, now: Instant, path: PathId, bytes: usize) {
+    pub(crate) fn on_datagram_sent(&mut self, now: Instant, path: PathId, bytes: usize) {
         if !self.scheduler.is_inert() {
             self.scheduler
                 .on_sent(now, path, ByteCount::new(bytes as u64));
@@ -111,7 +111,7 @@ impl PolicyHost {
     }
 
     /// Reports the fates of a path's 1-RTT packets to the re-injector.
-    pub(super) fn on_outcomes(
+    pub(crate) fn on_outcomes(
         &mut self,
         now: Instant,
         path: &PathState,
@@ -165,7 +165,7 @@ impl PolicyHost {
     }
 
     /// Asks the re-injector what to send a second time.
-    pub(super) fn consult_reinjector(
+    pub(crate) fn consult_reinjector(
         &mut self,
         now: Instant,
         occasion: Occasion,
@@ -216,14 +216,14 @@ impl PolicyHost {
     }
 
     /// When the re-injector asks to be called.
-    pub(super) fn reinjector_deadline(&self) -> Option<Instant> {
+    pub(crate) fn reinjector_deadline(&self) -> Option<Instant> {
         let deadline = self.reinjector.next_deadline()?;
         let not_before = self.buffers.get().and_then(|buffers| buffers.not_before);
         Some(not_before.map_or(deadline, |at| deadline.max(at)))
     }
 
     /// Calls the re-injector if its deadline has come.
-    pub(super) fn on_timeout(&mut self, now: Instant, paths: &PathSet, monitor: &mut Monitor) {
+    pub(crate) fn on_timeout(&mut self, now: Instant, paths: &PathSet, monitor: &mut Monitor) {
         if self.reinjector_deadline().is_none_or(|at| at > now) {
             return;
         }
@@ -236,14 +236,14 @@ impl PolicyHost {
 
 /// What the scheduler decided.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scheduled {
+pub(crate) struct Scheduled {
     /// The path of the next packets.
-    pub(super) path: PathId,
+    pub(crate) path: PathId,
     /// Bytes of datagrams that may follow one another there before the scheduler is asked again; one
     /// datagram always may.
-    pub(super) max_bytes: ByteCount,
+    pub(crate) max_bytes: ByteCount,
     /// Until then it may carry acknowledgements only.
-    pub(super) wait_until: Option<Instant>,
+    pub(crate) wait_until: Option<Instant>,
 }
 
 impl Scheduled {

@@ -1,0 +1,47 @@
+//! Early data of a connection: what a client's 0-RTT packets rely on, and what became of them (RFC 9000,
+//! sections 7.4.1 and 12.5; RFC 9001, section 4.6).
+
+use swiftwater_wire::{Frame, TransportParameters};
+
+use crate::events::EarlyDataOutcome;
+
+/// Early data of a connection.
+#[derive(Debug, Default)]
+pub(crate) struct EarlyData {
+    /// What a client keeps to until it knows better.
+    pub(crate) offered: Option<Box<Offer>>,
+    pub(crate) outcome: Option<EarlyDataOutcome>,
+    /// The peer's transport parameters are in use.
+    pub(crate) parameters_applied: bool,
+}
+
+/// What a client's early data rely on.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    /// What is remembered of the server.
+    pub(crate) parameters: TransportParameters,
+    /// The application protocol that they are written for.
+    pub(crate) alpn: Option<Vec<u8>>,
+    /// The server doesn't speak the version that they were sent with.
+    pub(crate) withdrawn: bool,
+}
+
+impl EarlyData {
+    pub(crate) fn outcome(&self) -> Option<EarlyDataOutcome> {
+        self.outcome
+    }
+}
+
+/// The frames that packets of early data may carry (RFC 9000, sections 12.4 and 12.5).
+pub(crate) fn is_allowed(frame: &Frame<'_>) -> bool {
+    !matches!(
+        frame,
+        Frame::Ack(_)
+            | Frame::Crypto(_)
+            | Frame::NewToken { .. }
+            | Frame::PathResponse { .. }
+            | Frame::RetireConnectionId { .. }
+            | Frame::HandshakeDone
+            | Frame::Feedback(_)
+    )
+}

@@ -1,0 +1,117 @@
+//! The transmission context: what building one datagram on one path needs of a connection, borrowed.
+//!
+//! Only it writes packets. `fill` appends frames, `seal` numbers, protects and records.
+
+mod close;
+mod fill;
+mod plan;
+mod seal;
+
+pub(crate) use self::plan::{Packet, Plan, ValidationFrames};
+pub(crate) use self::seal::Target;
+
+use std::time::Duration;
+
+use swiftwater_units::Instant;
+
+use crate::buffers::PacketBuffers;
+use crate::control::Control;
+use crate::crypto::EncryptionLevel;
+use crate::datagram_size::MIN_INITIAL_SIZE;
+use crate::datagrams::Datagrams;
+use crate::handshake::{Handshake, KeysUnavailable};
+use crate::path::{PathState, discard_space};
+use crate::space::{HandshakeSpaces, Space, SpaceId};
+use crate::streams::Streams;
+
+use crate::identity::Identity;
+use crate::lifecycle::Lifecycle;
+use crate::monitor::Monitor;
+use crate::policy_host::PolicyHost;
+
+/// The parts of a connection that write packets or hear of them, for one path.
+pub(crate) struct Transmission<'a> {
+    pub(crate) now: Instant,
+    pub(crate) identity: &'a mut Identity,
+    pub(crate) handshake: &'a mut Handshake,
+    pub(crate) handshake_spaces: &'a mut HandshakeSpaces,
+    pub(crate) path: &'a mut PathState,
+    pub(crate) streams: &'a mut Streams,
+    pub(crate) control: &'a mut Control,
+    pub(crate) datagrams: &'a mut Datagrams,
+    pub(crate) policies: &'a mut PolicyHost,
+    pub(crate) lifecycle: &'a mut Lifecycle,
+    pub(crate) monitor: &'a mut Monitor,
+    /// The delay that the peer may add to acknowledgements.
+    pub(crate) max_ack_delay: Duration,
+}
+
+impl Transmission<'_> {
+    /// The space that packets of `level` are numbered in.
+    pub(crate) fn space(&self, level: EncryptionLevel) -> Option<&Space> {
+        match SpaceId::of(level, self.path.id) {
+            SpaceId::Data(_) => Some(&self.path.space),
+            id => self.handshake_spaces.get(id),
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn space_mut(&mut self, level: EncryptionLevel) -> Option<&mut Space> {
+        match SpaceId::of(level, self.path.id) {
+            SpaceId::Data(_) => Some(&mut self.path.space),
+            id => self.handshake_spaces.get_mut(id),
+        }
+    }
+
+    /// Forgets the keys and the space of an encryption level of the handshake.
+    pub(crate) fn discard(&mut self, level: EncryptionLevel) {
+        let id = SpaceId::of(level, self.path.id);
+        if discard_space(id, self.handshake_spaces, self.path) {
+            self.handshake.discard(level);
+        }
+    }
+
+    /// Bytes for frames in a full packet with application data.
+    pub(crate) fn data_room(&self) -> usize {
+        let keys = self.handshake.keys();
+        let sends_early_data = self.identity.side.is_client()
+            && !self.handshake.is_complete()
+            && keys.has(EncryptionLevel::ZeroRtt);
+        let level = if sends_early_data {
+            EncryptionLevel::ZeroRtt
+        } else {
+            EncryptionLevel::OneRtt
+        };
+        self.path.frame_room(level, keys.tag_len(level))
+    }
+
+    /// Builds one datagram of the planned packets; returns its length, 0 if nothing came of it.
+    pub(crate) fn build_datagram(
+        &mut self,
+        plan: &Plan,
+        out: &mut [u8],
+        buffers: &mut PacketBuffers,
+    ) -> Result<usize, KeysUnavailable> {
+        let permitted = out.len().min(plan.budget());
+        let out = &mut out[..permitted];
+        let mut len = 0;
+        for (nth, packet) in plan.packets().iter().enumerate() {
+            let is_last = nth + 1 == plan.packets().len();
+            let target = Target {
+                pad_to: if plan.pads() {
+                    MIN_INITIAL_SIZE.saturating_sub(len).min(out.len() - len)
+                } else {
+                    0
+                },
+                is_last,
+                candidate_cid: None,
+            };
+            len += self.build_packet(packet, &target, &mut out[len..], buffers)?;
+        }
+        if len > 0 {
+            self.path.link.on_datagram_sent(len);
+            self.monitor.on_datagram_sent(len);
+        }
+        Ok(len)
+    }
+}
