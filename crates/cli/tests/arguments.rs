@@ -105,7 +105,7 @@ fn defaults_suit_a_first_try() {
         panic!()
     };
     assert!(files.presets.is_empty() && files.json && !files.quick);
-    // The default story takes its flags with and without its name.
+    // The default subcommand takes its flags with and without its name.
     assert!(parse("swiftwater demo --loss 3% --json").is_ok());
     assert!(parse("swiftwater demo live --loss 3% --cc cubic --json").is_ok());
     assert!(parse("swiftwater demo files --loss 3%").is_err());

@@ -82,7 +82,7 @@ fn without_a_path_below_ip_there_is_http3() {
     assert!(note.contains("HTTP/2 is left out"), "{note}");
 }
 
-/// With a path below IP both protocols are measured; where there is none, it says so and measures one.
+/// With a path below IP both protocols are measured; otherwise one, with a message.
 #[test]
 fn both_protocols_cross_the_same_network() {
     let output = run([

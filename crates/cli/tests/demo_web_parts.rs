@@ -138,7 +138,7 @@ fn the_faster_protocol_is_named_whichever_it_is() {
     assert!(said(&fast, &slow).contains("page 50 % shorter over h3 than over h2"));
     assert!(said(&slow, &fast).contains("page 50 % shorter over h2 than over h3"));
     assert!(said(&fast, &fast).contains("page alike"));
-    // Nothing is said where one of them did not finish.
+    // No comparison if one of them did not finish.
     let gone = [Err(Failure::new(Exit::Connection, "gone"))];
     let rows = [row(Protocol::Http3, &fast), row(Protocol::Http2, &gone)];
     assert!(conclusions(&rows).is_empty());

@@ -59,7 +59,7 @@ async fn streams_and_datagrams_come_back() {
     session.send_datagram(b"datagram").await.unwrap();
     assert_eq!(session.recv_datagram().await.unwrap(), "datagram");
 
-    // A stream that is given up comes back given up.
+    // A stream that is reset is echoed with a reset.
     let (mut send, mut recv) = session.open_bi().await.unwrap();
     send.write_all(b"x").await.unwrap();
     assert_eq!(recv.read_chunk(10).await.unwrap().unwrap(), "x");

@@ -1,4 +1,4 @@
-//! What goes wrong for users: one clear line and a documented exit code each.
+//! Failures of users' commands: one clear line and a documented exit code each.
 
 mod support;
 

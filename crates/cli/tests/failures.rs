@@ -1,4 +1,4 @@
-//! What users are told about failed connections and names.
+//! Messages about failed connections and names.
 
 use std::io;
 

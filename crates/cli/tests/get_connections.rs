@@ -1,4 +1,4 @@
-//! How `get` reaches servers: rates, ports that nobody has, versions of TLS, certificates.
+//! How `get` reaches servers: rates, unreachable ports, versions of TLS, certificates.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -26,8 +26,8 @@ fn row(output: &Output) -> Value {
     serde_json::from_str(text.lines().next().unwrap()).unwrap()
 }
 
-/// Content that comes in blocks shorter than the clock's resolution must not come at a fraction of the
-/// rate. (The band is wide: other work may slow the machine down.)
+/// Content that arrives in blocks shorter than the clock's resolution must not come at a fraction of
+/// the rate. (The band is wide: other work may slow the machine down.)
 #[test]
 fn a_rate_is_kept_with_every_protocol() {
     let site = Site::start(&[("large", &vec![7; 10_000_000])]);
@@ -45,7 +45,7 @@ fn a_rate_is_kept_with_every_protocol() {
     }
 }
 
-/// A port that nobody has, for TCP and UDP.
+/// An unbound port, for TCP and UDP.
 fn closed_port() -> u16 {
     loop {
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();

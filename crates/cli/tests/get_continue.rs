@@ -1,4 +1,4 @@
-//! Downloads over HTTP that are cut off and continued: always the bytes of one version.
+//! Downloads over HTTP that are interrupted and continued: always the bytes of one version.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -31,7 +31,7 @@ fn row(output: &Output) -> Value {
     serde_json::from_str(text.lines().next().unwrap()).unwrap()
 }
 
-/// A slow `get` of the large file, once a good part of it has come.
+/// A slow `get` of the large file, after a large part was received.
 fn in_the_middle(site: &Site, protocol: &str) -> Child {
     let mut get = site.get_http(&["/large"]);
     get.args(["--protocol", protocol, "--limit-rate", "4mbit"]);
@@ -79,7 +79,7 @@ fn another_version_is_fetched_afresh() {
     let mut killed = in_the_middle(&site, "h3");
     killed.kill().unwrap();
     killed.wait().unwrap();
-    // As long as the first, so that only its version tells.
+    // As long as the first, so that only its version differs.
     fs::write(site.path("site/large"), data(1)).unwrap();
     let output = carry_on(&site, "h3");
     succeeded(&output);
@@ -162,7 +162,7 @@ fn a_part_that_is_complete_only_gets_its_name() {
     assert!(fs::read(site.path("out/large")).unwrap() == data);
 }
 
-/// What the server was asked for: the beginnings of ranges, with their conditions.
+/// The requests received by the server: starts of ranges, with their conditions.
 type Asked = Arc<Mutex<Vec<Option<(usize, String)>>>>;
 
 /// A server whose first answers break off; `version` makes entity tag and content of the nth answer.

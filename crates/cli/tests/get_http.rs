@@ -128,7 +128,7 @@ fn json_tells_times_in_order() {
         (&false.into(), &true.into())
     );
     assert!(time(one, "handshake") <= time(one, "request_sent"));
-    // QUIC's is one handshake; a connection that stands has none.
+    // QUIC has one handshake; an open connection has none.
     assert!(one["timings_ms"]["connect"].is_null());
     assert!(two["timings_ms"]["handshake"].is_null());
     assert_eq!(total["connections"], 1);
@@ -203,7 +203,7 @@ fn content_goes_where_it_is_sent() {
     assert!(failed(&exists.unwrap(), 7).contains("--force"));
 }
 
-/// Tells what came.
+/// Returns the received data.
 fn mirror(head: &request::Parts, content: Bytes) -> Response<Body> {
     let mut response = Response::builder().header("x-method", head.method.as_str());
     for (field, to) in [
@@ -436,7 +436,7 @@ fn a_download_over_http3_may_move_to_another_port() {
 
 #[test]
 fn nobody_answers() {
-    // Swallows everything, as a firewall does; nobody has the port for TCP.
+    // Drops everything, as a firewall does; the TCP port is unbound.
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}/x", silent.local_addr().unwrap());
     let get = ["get", &url, "--insecure", "-o", "-", "--connect-timeout"];

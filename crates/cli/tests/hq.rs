@@ -93,7 +93,7 @@ proptest! {
     fn what_is_written_is_read(path in "/[!-~]{0,60}") {
         let line = request(&path);
         prop_assert_eq!(parse_request(&line, false), Ok(Some(path.as_str())));
-        // However it is cut, the first part alone is never taken for the whole.
+        // However it is fragmented, the first part alone is never accepted as a whole request.
         for end in 0..line.len() {
             prop_assert_eq!(parse_request(&line[..end], false), Ok(None));
         }

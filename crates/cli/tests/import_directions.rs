@@ -76,7 +76,7 @@ fn manifests() -> BTreeMap<String, BTreeSet<String>> {
         .collect()
 }
 
-/// The folder of one of our packages, or `None` for a third party's.
+/// The folder of a workspace package, or `None` for a third-party one.
 fn folder(package: &str) -> Option<&str> {
     match package {
         "swiftwater" => Some("swiftwater"),

@@ -244,7 +244,7 @@ fn the_list_fits_a_terminal() {
     for line in list.lines() {
         assert!(line.chars().count() <= 100, "{line}");
     }
-    // What lacks its traces has a title all the same.
+    // A scenario without its traces has a title nevertheless.
     let missing = list.lines().find(|line| line.contains("no traces"));
     let words: Vec<&str> = missing.unwrap().split_whitespace().collect();
     assert!(words.len() > 5, "{words:?}");
@@ -373,7 +373,7 @@ fn a_collection_has_a_page_of_all_that_is_in_the_folder() {
         text.contains(&format!("index: {}", page.display())),
         "{text}"
     );
-    // The one from before stays on the page.
+    // The earlier experiment stays on the page.
     succeeded(&command("mine/more #2"));
     let html = fs::read_to_string(folder.path().join(&page)).unwrap();
     for link in ["\"many/report.html\"", "\"more%20%232/report.html\""] {

@@ -1,4 +1,4 @@
-//! `demo live`: what it reports, the page it leaves, and what it refuses.
+//! `demo live`: its report, its page, and rejected flags.
 
 mod support;
 
@@ -99,7 +99,7 @@ fn the_default_story_leaves_a_page_that_needs_nothing_else() {
     demo.args(["demo", "--seconds", "2"])
         .current_dir(directory.path());
     let output = succeeded(&demo.output().expect("it starts"));
-    // What a viewer got comes before what the network did.
+    // The viewer's results come before the network's.
     let places = [
         "arq       plain retransmission (ARQ, automatic repeat request)",
         "autorec+  AutoRec+",

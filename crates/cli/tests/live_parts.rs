@@ -129,7 +129,7 @@ fn bytes_count_the_same_in_quantiles() {
     assert_eq!((quantile(&[], 0.5), mean(&[])), (None, None));
 }
 
-/// Frames every 40 ms; the viewer asks at 100 ms, the stream begins at 130 ms.
+/// Frames every 40 ms; the viewer requests at 100 ms, the stream starts at 130 ms.
 fn frame(index: u64) -> Frame {
     Frame {
         index,
@@ -153,7 +153,7 @@ fn a_viewer_keeps_what_it_saw() {
         viewer.on_frame(at(160 + 40 * index), begun, &frame(index), true);
     }
     assert_eq!(viewer.state(at(240)), Some(PlayerState::Playing));
-    // Frame 3 is due at 360 ms and comes at 400; with frame 4, 40 ms are there again.
+    // Frame 3 is due at 360 ms and arrives at 400; with frame 4, 40 ms are buffered again.
     viewer.on_frame(at(400), begun, &frame(3), true);
     assert_eq!(viewer.state(at(400)), Some(PlayerState::Frozen));
     assert!(viewer.freezes().is_empty(), "it is not over");
@@ -216,7 +216,7 @@ fn the_conclusion_is_made_of_what_was_measured() {
         ..row("other")
     };
     let words = conclusion(&plain, &other).join(" ");
-    // What a viewer saw comes first.
+    // The viewer's results come first.
     assert!(
         words.starts_with("other: no freeze instead of 2 freezes of 310 ms in all; "),
         "{words}"
@@ -275,7 +275,7 @@ fn the_conclusion_hides_no_missing_frames() {
     ] {
         assert!(words.contains(part), "no '{part}' in: {words}");
     }
-    // Of frames that did not come there are no delays.
+    // Frames that were not received have no delays.
     assert!(!words.contains("95 % of frames"), "{words}");
     let table = table(&[plain.clone(), other]);
     assert!(table.contains("226 of 750 (in part)"), "{table}");

@@ -41,7 +41,7 @@ fn client_and_server_log_their_connections() {
 
     let client = &logs(&ours, "client")[0];
     assert_eq!(client[0]["trace"]["vantage_point"]["type"], "client");
-    // As few as with the largest packets that are looked for.
+    // As few as with the largest probed packets.
     assert!(count(client, "quic:packet_received") > 50_000 / 1_472);
     assert_eq!(count(client, "quic:connection_closed"), 1);
     assert_eq!(names(&ours).len(), 1);

@@ -127,7 +127,7 @@ fn files_are_as_readable_as_any_other() {
 }
 
 /// Every write to the device fails as it does on a full disk. Only Linux has it everywhere; elsewhere
-/// there is no way to fill a disk without leave to mount one.
+/// filling a disk would need permission to mount one.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_called_that() {

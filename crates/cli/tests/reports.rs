@@ -68,7 +68,7 @@ fn sim_reports_what_was_promised() {
     assert!(flows[1]["finish_s"].as_f64().unwrap() > 1.0);
     assert!(report["wall_s"].as_f64().unwrap() > 0.0);
 
-    // The same again, but for the time it took.
+    // The same again, except for the time.
     let mut again = json(&succeeded(&run(line)));
     report["wall_s"] = Value::Null;
     again["wall_s"] = Value::Null;
@@ -146,7 +146,7 @@ fn demo_reports_what_was_promised() {
         assert_eq!(keys(row), expected);
         assert_eq!(row["preset"], "home-broadband");
         assert_eq!(row["sha256_ok"], true);
-        // The link alone takes 24 ms for a round trip.
+        // The link alone has a round-trip time of 24 ms.
         let at = |key: &str| row[key].as_f64().unwrap();
         assert!(at("handshake_ms") >= 24.0 && at("srtt_ms") >= 24.0);
         assert!(at("first_byte_ms") > at("handshake_ms"));

@@ -1,4 +1,4 @@
-//! The configuration file of `serve`: what it means, and what is wrong with one.
+//! The configuration file of `serve`: its meaning and its errors.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -134,7 +134,7 @@ fn a_printed_configuration_means_the_same() {
     let third = parse(&succeeded(&run(flags)), Path::new("x")).unwrap();
     assert_eq!(third.transport.cc.as_deref(), Some("cubic"));
     assert_eq!(third.limits.requests.get(), 7);
-    // A directory on the command line takes the place of all sites.
+    // A directory on the command line replaces all sites.
     let flags = [
         "serve",
         "public",

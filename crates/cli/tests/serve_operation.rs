@@ -532,7 +532,7 @@ async fn no_spelling_of_a_path_avoids_its_route() {
     }
 }
 
-/// `hq-interop` is for tests, and hosts that want it ask for it.
+/// `hq-interop` is for tests and disabled by default.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hq_is_spoken_only_where_that_is_asked_for() {
     let certificate = certificate(&["localhost"]);
@@ -590,7 +590,7 @@ async fn limits_hold_for_all_versions() {
     };
     assert_eq!(sent(1, 100).await, StatusCode::OK);
     assert_eq!(sent(12, 1).await, too_large);
-    // Clients of HTTP/3 are told how much may be sent, and this one keeps to it.
+    // HTTP/3 clients get a flow control limit, and this one obeys it.
     let large = request(1, 9000).body(Body::empty()).unwrap();
     let error = client.send(large).await.unwrap_err().to_string();
     assert!(error.contains("8192"), "{error}");

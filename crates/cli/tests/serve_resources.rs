@@ -85,8 +85,8 @@ impl Home {
         self.http3_from([127, 0, 0, 1], port).await
     }
 
-    /// A client at an address of this machine. It takes little of a response that it does not read, so
-    /// that the heads of others come all the same.
+    /// A client at an address of this machine. Its receive window per stream is small, so that heads
+    /// of other responses still arrive.
     async fn http3_from(&self, from: [u8; 4], port: u16) -> SendRequest {
         let client = Client::builder()
             .alpn([ALPN_HTTP3])
@@ -111,7 +111,7 @@ fn port_of(server: &Running) -> u16 {
     address.parse::<SocketAddr>().unwrap().port()
 }
 
-/// Somebody pages through the output, or whoever collects it has stopped.
+/// A pager, or a log collector that has stopped.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn output_that_nobody_reads_holds_up_nothing() {
     let home = Home::new(&[("x", b"content")]);
@@ -138,7 +138,7 @@ async fn output_that_nobody_reads_holds_up_nothing() {
     assert_eq!(server.interrupt(), Some(0));
 }
 
-/// A client that asks for large files and takes none leaves others what they need.
+/// A client that requests large files and reads none leaves resources for others.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_client_takes_all_descriptors() {
@@ -161,7 +161,7 @@ async fn no_client_takes_all_descriptors() {
         }
     }
     assert!(refused > 50, "{refused} refused");
-    // Others get what they ask for, and connections over TCP are accepted.
+    // Other clients are served, and connections over TCP are accepted.
     let other = home.http3_from([127, 0, 0, 2], port).await;
     for path in ["/large", "/small"] {
         let response = other.send(get(path)).await.unwrap();
@@ -169,7 +169,7 @@ async fn no_client_takes_all_descriptors() {
     }
     assert!(https(&Ask::new(port, &home.certificate, "/small")).is_ok());
     drop(held);
-    // Places come back.
+    // Slots are released.
     for attempt in 0.. {
         let answer = https(&Ask::new(port, &home.certificate, "/small")).unwrap();
         if answer.status == 200 {
@@ -180,7 +180,7 @@ async fn no_client_takes_all_descriptors() {
     }
 }
 
-/// Opening a FIFO waits for whoever reads it.
+/// Opening a FIFO blocks until it has a reader.
 #[test]
 fn an_access_log_is_a_file() {
     let home = Home::new(&[]);
@@ -231,7 +231,7 @@ async fn a_full_disk_is_told_once() {
     assert_eq!(told, 1, "{errors}");
 }
 
-/// What is printed first tells how to get there.
+/// The first line printed has the address.
 #[test]
 fn the_first_lines_have_what_clients_need() {
     let home = Home::new(&[]);
@@ -324,8 +324,7 @@ fn free_port() -> u16 {
     socket.local_addr().unwrap().port()
 }
 
-/// A server that is killed leaves its clients with connections of which the next process knows nothing but
-/// how to end them.
+/// The clients of a killed server get stateless resets from the next process.
 #[test]
 fn clients_notice_a_restart_at_once() {
     let large = vec![7; 40_000_000];

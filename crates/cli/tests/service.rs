@@ -133,7 +133,7 @@ async fn requests_beyond_the_limit_wait() {
     assert_eq!(log.recv().await.unwrap(), "/x?late");
 }
 
-/// A client that takes nothing of a response loses it, and only that.
+/// A client that does not read a response loses it, and only that.
 #[tokio::test]
 async fn a_response_that_nobody_takes_ends() {
     static LARGE: [u8; 20_000_000] = [7; 20_000_000];
@@ -149,7 +149,7 @@ async fn a_response_that_nobody_takes_ends() {
         read += chunk.len();
     }
     assert_eq!(read, LARGE.len());
-    // The server gives up the response of which nothing is read; the rest of it does not come.
+    // The server resets the response of which nothing is read; the rest of it is not sent.
     resets.0.notified().await;
     let outcome = async {
         loop {
@@ -175,7 +175,7 @@ async fn a_client_that_cancels_too_many_requests_is_sent_away() {
         if send.write_all(&request("/x")).await.is_err() {
             break;
         }
-        // The answer has begun, so that it is not only the request that is cancelled.
+        // The response has started, so that not only the request is cancelled.
         if recv.read_chunk(1).await.is_err() {
             break;
         }

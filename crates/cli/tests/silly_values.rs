@@ -1,4 +1,4 @@
-//! Values that nobody can mean: one clear line each, at once.
+//! Meaningless values: one clear line each, at once.
 
 mod support;
 

@@ -254,7 +254,7 @@ fn a_download_may_move_to_another_address_on_its_way() {
     for to in ["200kB", "200kB,port", "200kB,127.0.0.1"] {
         let output = site
             .get(&["/file.bin"])
-            // Slow enough to be under way when the move is decided.
+            // Slow enough to be in progress when the migration is decided.
             .args(["--limit-rate", "20mbit"])
             .args(["--force", "-v", "--migrate-after", to])
             .output()
@@ -277,7 +277,7 @@ fn a_download_may_move_to_another_address_on_its_way() {
     assert!(message.contains("1MB,192.0.2.7"), "{message}");
 }
 
-/// The first file comes over a connection of its own; the second connection resumes its session.
+/// The first file is fetched over a separate connection; the second connection resumes its session.
 #[test]
 fn the_second_connection_resumes_the_first() {
     for (flag, policy, early) in [

@@ -1,9 +1,9 @@
-//! How many bytes QPACK leaves of the field lists in `corpus/headers.txt`, or in the files named as arguments:
+//! Compression ratio of QPACK for the field lists in `corpus/headers.txt`, or in the files named as arguments:
 //! `cargo run -p swiftwater-http --example qpack_ratio -- FILE...`. Files of type `.qif` are in the form of the
 //! offline interop of QPACK, with lists of one direction.
 //!
 //! Requests and responses have an encoder and a decoder each. Everything arrives at once, but the encoder
-//! hears of it so many sections later; each section is decoded and compared.
+//! gets acknowledgements a number of sections later; each section is decoded and compared.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -20,7 +20,7 @@ struct Setup {
     capacity: u64,
     blocked: u64,
     huffman: bool,
-    /// Sections that leave before a section's acknowledgement comes back.
+    /// Sections sent before a section's acknowledgement is received.
     delay: usize,
 }
 

@@ -25,7 +25,7 @@ use pair::Pair;
 use peers::{certificate, http1, http2, in_time, secure, tls};
 use swiftwater_http::web::service::WebService;
 
-/// What came back: version, status, content.
+/// The response: version, status, content.
 type Answer = (Version, StatusCode, String);
 
 async fn answer<B>(response: Response<B>) -> Answer

@@ -23,7 +23,7 @@ const VERSIONS: [(Tcp, Policy); 3] = [
     (Tcp::Http1, Policy::NoHttp3),
 ];
 
-/// Says what it was asked, as JSON; or as many bytes as the path says.
+/// Returns the request as JSON; or as many bytes as the path states.
 async fn mirror(request: Request<Body>) -> Result<Response<Body>, Infallible> {
     let (head, body) = request.into_parts();
     let path = head.uri.path().trim_start_matches('/');

@@ -241,7 +241,7 @@ async fn where_udp_is_blocked_tcp_wins_and_the_client_remembers() {
         assert_eq!(chosen(&response).why, Why::QuicSlower);
         assert_eq!(chosen(&response).attempts, 2);
         assert_eq!(read(response).await, "/1");
-        // QUIC is still trying, and delays nobody meanwhile.
+        // The QUIC handshake is still in progress, without a delay for other requests.
         let response = client.send(world.get("/2")).await.unwrap();
         assert_eq!(chosen(&response).why, Why::QuicPending);
         assert_eq!(chosen(&response).attempts, 0);
@@ -277,7 +277,7 @@ async fn a_closed_udp_port_costs_no_head_start_and_is_remembered() {
         assert_eq!(chosen(&response).why, Why::QuicFailed);
         assert!(client.is_http3_broken(&world.origin()));
 
-        // What is known can be carried to another client.
+        // The record can be transferred to another client.
         let known = client.known_failures();
         assert_eq!(known.len(), 1);
         assert_eq!(known[0].origin, world.origin());
@@ -322,7 +322,7 @@ async fn closed_ports_fail_at_once() {
 async fn quic_that_lost_the_race_serves_later_requests() {
     guard(async {
         let world = World::new(Tcp::Both, Udp::Http3, service_fn(greet)).await;
-        // Both start at once, and TCP stands already.
+        // Both start at once, and the TCP connection is already open.
         let client = world
             .client()
             .assume_http3(true)

@@ -38,7 +38,7 @@ async fn echo(request: Request<Body>) -> Result<Response<Body>, Infallible> {
     Ok(Response::new(request.into_body()))
 }
 
-/// Tells whether the request was early; where that is not wanted, answers 425.
+/// Returns whether the request was early data; optionally answers 425.
 async fn early(request: Request<Body>) -> Result<Response<Body>, Infallible> {
     let early = is_early(&request);
     let mut response = Response::new(Body::full(format!("early: {early}")));
@@ -62,7 +62,7 @@ async fn until_early(client: &HttpClient, world: &World) {
     }
 }
 
-// On one thread, so that a request is written before the handshake goes on.
+// On one thread, so that a request is written before the handshake continues.
 #[tokio::test]
 async fn safe_requests_go_out_early_and_again_if_that_was_too_early() {
     guard(async {
@@ -142,7 +142,7 @@ async fn connections_that_go_away_are_replaced_and_no_request_is_lost() {
     .await;
 }
 
-/// A server that lost its state resets what it doesn't know (RFC 9000, section 10.3).
+/// A server that lost its state sends a stateless reset (RFC 9000, section 10.3).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_lost_its_connections_gets_the_request_on_a_new_one() {
     guard(async {
@@ -244,7 +244,7 @@ async fn each_phase_of_connecting_has_its_limit() {
     .await;
 }
 
-/// Never answers, or never ends what it began.
+/// Never answers, or never completes the response.
 async fn stall(request: Request<Body>) -> Result<Response<Body>, Infallible> {
     if request.uri().path() == "/head" {
         std::future::pending::<()>().await;
@@ -270,7 +270,7 @@ async fn servers_that_stall_are_given_up() {
                 "{protocol}: {error:?}"
             );
 
-            // Here the head must come in time on a busy machine.
+            // Here the head must arrive in time on a busy machine.
             let client = world.client().policy(policy);
             let client = client
                 .timeouts(limits(|it| it.body = SHORT))

@@ -152,7 +152,7 @@ async fn a_server_that_refuses_for_ever_is_given_up() {
 /// A proxy that makes tunnels to ports of this host, if the credentials are right.
 struct TestProxy {
     address: SocketAddr,
-    /// The first lines of what it was asked.
+    /// The first lines of the request.
     asked: Arc<std::sync::Mutex<Vec<String>>>,
     tunnels: Arc<AtomicUsize>,
 }
@@ -277,7 +277,7 @@ async fn a_proxy_that_refuses_is_named_in_the_error() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_that_died_idle_is_replaced() {
     guard(async {
-        // Answers one request per connection, without saying that it will close.
+        // Answers one request per connection, without announcing the close.
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         tokio::spawn(async move {

@@ -1,5 +1,5 @@
-//! Frames and capsules in any pieces, whatever their bytes (RFC 9114, section 7.1; RFC 9297, section
-//! 3.2).
+//! Frames and capsules in any fragmentation, with arbitrary bytes (RFC 9114, section 7.1; RFC 9297,
+//! section 3.2).
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -12,7 +12,7 @@ use swiftwater_http::h3::{Code, Priority, Settings, StreamType};
 
 type Frames = Vec<(FrameType, Vec<u8>, bool)>;
 
-/// The frames of a stream that comes in these pieces: type, payload, whether it is complete.
+/// The frames of a fragmented stream: type, payload, whether it is complete.
 fn parse(pieces: &[&[u8]]) -> (Frames, bool) {
     let mut parser = FrameParser::default();
     let mut frames = Frames::new();

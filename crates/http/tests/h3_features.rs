@@ -1,5 +1,5 @@
-//! What HTTP/3 has beside requests and responses: priorities, extended CONNECT, datagrams, capsules,
-//! WebTransport, field compression across streams.
+//! Features of HTTP/3 besides requests and responses: priorities, extended CONNECT, datagrams,
+//! capsules, WebTransport, field compression across streams.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 

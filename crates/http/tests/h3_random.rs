@@ -25,9 +25,9 @@ enum Op {
         down: usize,
         trailers: bool,
     },
-    /// The client gives up one of its requests.
+    /// The client cancels one of its requests.
     Cancel(prop::sample::Index),
-    /// The server gives up one.
+    /// The server cancels one.
     Abort(prop::sample::Index),
     /// A side stops or begins to read.
     Lazy(bool, bool),
@@ -50,7 +50,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// The ends of a run and what was asked of it.
+/// The ends of a run and its requests.
 struct Run {
     world: World,
     asked: Vec<(StreamId, usize, usize, bool)>,
@@ -83,7 +83,7 @@ impl Run {
             let body = content(1, down.parse().unwrap());
             let now = pair.now();
             let quic = pair.server();
-            // It may have been given up already.
+            // It may have been cancelled already.
             if server
                 .engine
                 .respond(now, quic, id, &response(200), false)
@@ -178,7 +178,7 @@ impl Run {
         }
     }
 
-    /// Everything that was not given up arrives; of what was, nothing wrong.
+    /// Everything that was not cancelled arrives; nothing incorrect of the rest.
     fn check(mut self, shutdown: Option<Side>) {
         self.set_lazy(false, false);
         let asked = self.asked.clone();

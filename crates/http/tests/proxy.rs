@@ -1,4 +1,5 @@
-//! The reverse proxy through its public interface: what reaches the upstream, what comes back.
+//! The reverse proxy through its public interface: requests at the upstream, responses at the
+//! client.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -372,7 +373,7 @@ async fn early_data_is_told_and_425_passed_on() {
     let mut early = get("/");
     early.extensions_mut().insert(EarlyData);
     assert_eq!(send(&proxy, early).await.status(), StatusCode::TOO_EARLY);
-    // A proxy before this one may have said so, once or twice.
+    // A previous proxy may have added it, once or twice.
     let mut told = get("/");
     for _ in 0..2 {
         let one = HeaderValue::from_static("1");

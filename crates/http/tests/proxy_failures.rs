@@ -168,7 +168,7 @@ fn of_client(address: &str) -> Request<Body> {
     request
 }
 
-/// How many requests of `request` can be under way at once.
+/// How many requests of `request` can be in progress at once.
 async fn slots_for(options: ProxyOptions, request: impl Fn(usize) -> Request<Body>) -> usize {
     let service = service_fn(|_: Request<Body>| async {
         let (feeder, body) = fed();
@@ -299,7 +299,7 @@ async fn operators_read_why_an_upstream_failed() {
 }
 
 /// An upstream that answers the first request of its first connection, closes it at the second, and
-/// answers one on a second connection, if it comes. Gives the methods it saw.
+/// answers one on a second connection, if there is one. Returns the methods received.
 async fn stale_upstream(listener: TcpListener) -> Vec<String> {
     let mut seen = Vec::new();
     let mut note = |head: String| {
@@ -383,7 +383,7 @@ async fn a_client_that_breaks_off_is_told_so() {
     drop(feeder);
 }
 
-/// A body that says when it is first asked for.
+/// A body that reports its first poll.
 struct Watched {
     inner: Body,
     asked: Arc<AtomicBool>,
@@ -402,7 +402,7 @@ impl HttpBody for Watched {
     }
 }
 
-/// A request that waits for 100 (Continue), and whether its body was asked for.
+/// A request that waits for 100 (Continue), and whether its body was polled.
 fn expecting() -> (Request<Body>, Arc<AtomicBool>) {
     let asked = Arc::new(AtomicBool::new(false));
     let body = Body::new(Watched {

@@ -115,7 +115,7 @@ async fn the_length_of_content_is_one_number() {
     assert!(heads.lock().unwrap().is_empty());
 }
 
-/// Fields by which clients could pass for somebody or something else.
+/// Fields by which clients could forge their identity or the request.
 const CLAIMS: [(&str, &str); 9] = [
     ("proxy", "http://evil.example"),
     ("x-original-url", "/admin"),
@@ -224,7 +224,7 @@ async fn behind_a_route_paths_must_be_clear() {
     }
 }
 
-/// What becomes of a `Location`, in which `UPSTREAM` stands for the upstream's address.
+/// The rewritten `Location`, in which `UPSTREAM` represents the upstream's address.
 async fn location(prefix: &str, location: &str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

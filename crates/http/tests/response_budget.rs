@@ -1,5 +1,5 @@
-//! The memory that responses on their way may take: what is charged, when it is given back, what happens when
-//! nothing is left.
+//! The memory of responses in progress: what is charged, when it is returned, and the behaviour when it is
+//! used up.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -21,7 +21,7 @@ fn client(number: u8) -> IpAddr {
     Ipv4Addr::new(192, 0, 2, number).into()
 }
 
-/// Content of a given length, in pieces as large as it is asked for.
+/// Content of a given length, in pieces of the requested size.
 struct Source {
     left: usize,
     pieces: PieceSize,
@@ -142,7 +142,7 @@ fn held_bytes_never_exceed_the_budget_and_every_response_goes_on() {
         }
     }
     assert!(refused > 0, "the budget is too small for all");
-    // Nobody takes anything: all run dry.
+    // No client reads: all responses stall.
     let mut kept = Vec::new();
     loop {
         let pieces: Vec<_> = bodies.iter_mut().filter_map(next).collect();
@@ -154,7 +154,7 @@ fn held_bytes_never_exceed_the_budget_and_every_response_goes_on() {
     }
     let bytes: usize = kept.iter().map(Bytes::len).sum();
     assert!(bytes <= budget.capacity());
-    // One at a time, all go on once their pieces are taken.
+    // One at a time, all continue once their pieces are read.
     drop(kept);
     for body in &mut bodies {
         for _ in 0..10 {

@@ -183,7 +183,7 @@ async fn a_client_that_takes_nothing() {
     let pieces = service_fn(|_: Request<Body>| async {
         let (feeder, body) = peers::fed();
         tokio::spawn(async move {
-            // Frames are small, so that the body is asked again and again while they go out.
+            // Frames are small, so that the body is polled repeatedly while they are sent.
             for _ in 0..200_000 {
                 feeder.data("0123456789012345678901234567890123456789012345678901234567890123");
             }
@@ -309,6 +309,6 @@ async fn resets_of_requests_under_way_have_a_bound() {
         assert!(number <= 40, "resets have no bound");
     }
     until(|| server.connections() == 0).await;
-    // The thirty-first ends it; what was written meanwhile may still be taken up.
+    // The thirty-first ends it; data written meanwhile may still be processed.
     assert!((30..=40).contains(&count.load(Ordering::Relaxed)));
 }

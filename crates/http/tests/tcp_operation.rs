@@ -54,7 +54,7 @@ async fn start(certificates: Arc<Certificates>, oldest: MinTls) -> RunningServer
         .unwrap()
 }
 
-/// A client that asks for `name` and trusts `roots`.
+/// A client with the server name `name` that trusts `roots`.
 async fn connect(
     address: SocketAddr,
     name: &'static str,

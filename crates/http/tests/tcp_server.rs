@@ -1,5 +1,5 @@
-//! HTTP/1.1 and HTTP/2 over TLS and TCP: versions, what services learn of connections, certificates
-//! that change, an orderly end.
+//! HTTP/1.1 and HTTP/2 over TLS and TCP: versions, connection information for services, replaced
+//! certificates, graceful shutdown.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -24,7 +24,7 @@ use tower::service_fn;
 
 use peers::{certificate, get, http1, http2, in_time, plain, secure, text, tls, until};
 
-/// Answers with what it knows of the connection.
+/// Answers with the connection information.
 async fn describe(request: Request<Body>) -> Result<Response<Body>, Infallible> {
     let info = request.extensions().get::<ConnectionInfo>().unwrap();
     let alpn = info.alpn.as_deref().unwrap_or(b"-");

@@ -1,5 +1,5 @@
-//! Clients that take nothing of their responses: each response has its own time, and all together a budget of
-//! memory.
+//! Clients that do not read their responses: each response has its own time limit, and all together a memory
+//! budget.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -36,7 +36,7 @@ fn limits(send_timeout: Duration) -> TcpLimits {
     }
 }
 
-/// Content without end, in pieces as large as it is asked for; nothing for HEAD.
+/// Endless content, in pieces of the requested size; none for HEAD.
 async fn endless(request: Request<Body>) -> Result<Response<Body>, Infallible> {
     if request.method() == Method::HEAD {
         return Ok(Response::new(Body::empty()));
@@ -83,9 +83,9 @@ async fn a_stream_that_is_not_taken_is_reset_whatever_happens_on_others() {
         tokio::time::sleep(Duration::from_millis(10)).await;
         assert!(begin.elapsed() < peers::PATIENCE, "{} are held", held.len());
     }
-    // The client's clock began a little after the server's.
+    // The client's clock started slightly after the server's.
     assert!(begin.elapsed() > SHORT / 2);
-    // The connection and its other streams go on.
+    // The connection and its other streams continue.
     client.request(stream, "HEAD", true).await;
     let frames = client.until_pong().await;
     assert!(frames.iter().all(|frame| frame.kind != RST_STREAM));
@@ -142,8 +142,8 @@ async fn http1_over_tls_loses_its_connection_in_time() {
     stream.write_all(head).await.unwrap();
     let begin = Instant::now();
     until(|| server.connections() == 0).await;
-    // Half of it is for the server to notice; the rest for a machine that is busy. Buffers that fill up one
-    // after the other are no progress: they would make it twice the time.
+    // Half of it is for the server's detection; the rest for a busy machine. Buffers that fill one after
+    // the other are not progress: they would double the time.
     let elapsed = begin.elapsed();
     assert!(
         elapsed > PATIENCE / 2 && elapsed < PATIENCE * 15 / 8,

@@ -20,7 +20,7 @@ use tower::service_fn;
 use peers::{certificate, in_time, plain, secure};
 use raw_h2::{DATA, HEADERS, RST_STREAM, RawClient, RawFrame, WINDOW_UPDATE};
 
-/// Answers 405 at once, whatever comes.
+/// Answers 405 at once, to any request.
 async fn refuse(_: Request<Body>) -> Result<Response<Body>, Infallible> {
     Ok(text_response(StatusCode::METHOD_NOT_ALLOWED, ""))
 }
@@ -63,7 +63,7 @@ async fn a_stream_whose_request_ends_in_time_is_not_reset() {
     client.request(1, "POST", false).await;
     client.data(1, &[b'x'; 1000], false).await;
     assert_ne!(response(&mut client, 1).await[0].status(), Some(200));
-    // Long after the response the rest comes.
+    // Long after the response the rest arrives.
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(resets(&client.until_pong().await), 0);
     client.data(1, &[b'x'; 1000], true).await;
@@ -88,7 +88,7 @@ async fn a_stream_whose_request_goes_on_is_reset_after_a_while() {
     };
     // NO_ERROR: the response counts (RFC 9113, section 8.1).
     assert_eq!((reset.stream, reset.code()), (1, 0));
-    // The server's clock began a little before ours.
+    // The server's clock started slightly before the test's.
     assert!(complete.elapsed() > WHILE / 2);
 }
 
@@ -122,7 +122,7 @@ async fn what_is_discarded_has_a_bound() {
             .sum();
         credit += more;
         if more == 0 {
-            // Credit may come late.
+            // Credit may arrive late.
             tokio::time::sleep(Duration::from_millis(200)).await;
             if client.until_pong().await.is_empty() {
                 break;

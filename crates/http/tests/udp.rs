@@ -24,7 +24,7 @@ use tower::service_fn;
 
 use pair::{Pair, get, guard, noise, post, read};
 
-/// Answers with the request's own content, as it comes.
+/// Answers with the request's own content, as it arrives.
 async fn echo(request: Request<Body>) -> Result<Response<Body>, Infallible> {
     Ok(Response::new(request.into_body()))
 }
@@ -74,7 +74,7 @@ async fn content_streams_both_ways_at_once() {
             .unwrap();
         let response = client.send(request).await.unwrap();
         let mut body = response.into_body();
-        // Each piece comes back before the next is sent.
+        // Each piece is echoed before the next is sent.
         for round in 0..20_u8 {
             let piece = Bytes::from(vec![round; 10_000]);
             feed.send(Ok(Frame::data(piece.clone()))).await.unwrap();
@@ -328,7 +328,7 @@ async fn a_resumed_connection_takes_requests_as_early_data() {
         client.connection().handshake_confirmed().await.unwrap();
         let remembered = client.peer_settings();
         assert!(remembered.is_some());
-        // Tickets follow the confirmation, if they don't come with it.
+        // Tickets follow the confirmation, if they don't arrive with it.
         tokio::time::sleep(Duration::from_millis(100)).await;
         client.close();
         let to = pair.server_end.local_addr();

@@ -1,5 +1,5 @@
-//! How long connections of HTTP/3 last, over loopback: while there are requests, and no longer; how long
-//! responses wait for clients that don't take them.
+//! Lifetime of HTTP/3 connections over loopback: while there are requests, and no longer; time limit of
+//! responses that clients don't read.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -58,7 +58,7 @@ async fn pings_without_requests_keep_no_connection() {
             ..TransportConfig::default()
         };
         let pair = Pair::with(server, transport, service_fn(slow));
-        // One that never asks for anything, and one that does.
+        // One without any request, and one with.
         let (silent, client) = (pair.connection().await, pair.connect().await);
         for _ in 0..3 {
             let response = client.send(get("/800")).await.unwrap();
@@ -84,7 +84,7 @@ async fn large(request: Request<Body>) -> Result<Response<Body>, Infallible> {
     Ok(Response::new(Body::full(Bytes::from(vec![7; kib << 10]))))
 }
 
-/// Progress on other streams of the connection is none on this one.
+/// Progress on other streams of the connection does not count for this one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_response_has_its_own_time() {
     guard(async {
@@ -114,7 +114,7 @@ async fn each_response_has_its_own_time() {
     .await;
 }
 
-/// A response that waits for those before it, which the client takes in their order, is not stalled.
+/// A response that waits for earlier ones, which the client reads in order, is not stalled.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_response_may_wait_for_its_turn() {
     guard(async {

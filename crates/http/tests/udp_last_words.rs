@@ -1,5 +1,5 @@
-//! Clients that end their connection in the packet that begins a request, over real sockets: the server goes
-//! on with others.
+//! Clients that close their connection in the packet that starts a request, over real sockets: the server
+//! continues to serve others.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 

@@ -214,8 +214,8 @@ async fn several_ranges_come_in_parts() {
 }
 
 proptest! {
-    /// Whatever the field says: parts lie within the content, none is empty, none overlaps another,
-    /// and together they cover exactly what was asked for, gaps of joined ranges aside.
+    /// For any field value: parts are within the content, none is empty, none overlaps another, and
+    /// together they cover exactly the requested ranges, except gaps of joined ranges.
     #[test]
     fn parts_cover_what_was_asked(
         length in 1_u64..5000,

@@ -399,8 +399,8 @@ async fn a_file_that_grows_or_is_replaced_is_served_as_it_was() {
 }
 
 proptest! {
-    /// Whatever a client asks for: a path that is accepted stays below the root, step by step, and
-    /// says the same when it is written into a URI and read again.
+    /// For any request path: an accepted path stays below the root, segment by segment, and
+    /// survives encoding into a URI and decoding.
     #[test]
     fn accepted_paths_stay_below_the_root(
         path in "(/|%2f|%5c|\\.|%2e|[a-c]|%00|%c3|%a9|%|\\\\| ){0,24}",

@@ -43,7 +43,7 @@ async fn get_from(service: &FileService, peer: &str, path: &str) -> Response<Fil
     service.clone().oneshot(request).await.unwrap()
 }
 
-/// Somebody who may write below the directory swaps what is there with links that lead out, while it is
+/// A process with write access below the directory exchanges files with links out of it while they are
 /// served.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -134,7 +134,7 @@ async fn links_within_the_directory_work_however_they_are_written() {
     }
 }
 
-/// Opening a FIFO waits for somebody who writes; a socket can't be opened at all.
+/// Opening a FIFO blocks until it has a writer; a socket can't be opened at all.
 #[cfg(unix)]
 #[tokio::test]
 async fn what_is_no_file_is_not_found() {
@@ -199,7 +199,7 @@ async fn open_files_are_limited_and_shared() {
     );
     assert_eq!(limit.held(), 5);
     assert_eq!(content(small).await, "small");
-    // Places come back with the end of a response, whatever it was.
+    // Permits are returned at the end of a response, whatever its outcome.
     assert_eq!(content(other).await.len(), 1 << 20);
     drop(held);
     assert_eq!(limit.held(), 0);
@@ -331,7 +331,7 @@ async fn compression_is_limited_in_size_and_in_number() {
     assert_eq!(budget.held(), 0);
 }
 
-/// HEAD says what GET would, as far as that is known without compressing.
+/// HEAD gives the same fields as GET, as far as known without compressing.
 #[tokio::test]
 async fn the_head_of_what_would_be_compressed() {
     let root = TempDir::new().unwrap();

@@ -66,7 +66,7 @@ async fn text_is_compressed_as_the_client_prefers() {
         let content = response.into_body().collect().await.unwrap().to_bytes();
         assert!(content.len() * 10 < long.len());
         assert!(content.starts_with(magic));
-        // The weak tag still tells that nothing changed.
+        // The weak tag still validates that nothing changed.
         let again = with(with_accept("/long.txt", accept), "if-none-match", &tag);
         let response = service.clone().oneshot(again).await.unwrap();
         assert_eq!(response.status(), StatusCode::NOT_MODIFIED);
@@ -266,7 +266,7 @@ async fn trailers_are_the_end_of_a_response() {
     let mut body = response.into_body();
     assert_eq!(piece(&mut body).await, "content");
     assert!(body.frame().await.unwrap().unwrap().is_trailers());
-    // Servers ask for nothing after trailers.
+    // Servers do not poll after trailers.
     drop(body);
     assert_eq!(*records.lock().unwrap(), ["complete"]);
 }

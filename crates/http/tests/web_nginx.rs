@@ -192,7 +192,7 @@ fn contents(head: &http::response::Parts, body: &[u8]) -> Vec<u8> {
     shown
 }
 
-/// How the two compare in one case.
+/// Comparison of the two in one case.
 enum Expect {
     Same,
     /// They differ on purpose: our status, nginx's, and why.
@@ -203,7 +203,7 @@ use Expect::{Differ, Same};
 
 type Case<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], Expect);
 
-/// `TAG` stands for the server's own entity tag.
+/// `TAG` represents the server's own entity tag.
 #[rustfmt::skip]
 const CASES: &[Case<'_>] = &[
     // Paths.

@@ -1,5 +1,5 @@
-//! Clients that misuse WebTransport: the session, the stream or at most the connection pays for it,
-//! and the server goes on.
+//! Clients that misuse WebTransport: the session, the stream or at most the connection is closed,
+//! and the server continues.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -156,7 +156,7 @@ async fn streams_and_datagrams_of_no_session_are_refused() {
             let datagram = Bytes::from_static(&[0x01, 1, 2, 3]);
             rogue.connection.send_datagram(datagram).await.unwrap();
         }
-        // Of a request that has not come: so many wait, and no more.
+        // For a request that was not received: a limited number is buffered.
         let mut early = Vec::new();
         for _ in 0..20 {
             early.push(rogue.uni(&[0x40, 0x54, 0x40, 0x80]).await);
@@ -194,7 +194,7 @@ async fn streams_that_come_before_the_answer_wait_for_it() {
         let (_send, mut recv) = theirs.accept_bi().await.unwrap();
         assert_eq!(recv.read_chunk(10).await.unwrap().unwrap(), "early");
 
-        // A session that is refused takes its streams with it: the next request is on stream 8.
+        // A rejected session also rejects its streams: the next request is on stream 8.
         let mut uni = rogue.uni(b"\x40\x54\x08").await;
         let _refused = rogue.ask("/nowhere").await;
         let gone = Code::WEBTRANSPORT_SESSION_GONE;

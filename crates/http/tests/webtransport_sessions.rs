@@ -169,7 +169,7 @@ async fn datagrams_go_both_ways() {
         for (from, to) in [(&ours, &theirs), (&theirs, &ours)] {
             for nth in 0..50_u8 {
                 from.send_datagram(&vec![nth; 1000]).await.unwrap();
-                // Loopback loses none as long as few are under way.
+                // Loopback loses none as long as few are in transit.
                 assert_eq!(to.recv_datagram().await.unwrap(), vec![nth; 1000]);
             }
         }
@@ -207,7 +207,7 @@ async fn a_session_ends_with_all_that_belongs_to_it() {
         assert_eq!(accepting.await.unwrap(), Err(end.clone()));
         assert_eq!(listening.await.unwrap(), Err(end.clone()));
         assert_eq!(ours.open_uni().await.map(drop), Err(end));
-        // The peer's reset comes first, or the news of the session's end.
+        // The peer's reset arrives first, or the event of the session's end.
         let gone = Code::WEBTRANSPORT_SESSION_GONE;
         let error = waiting.await.unwrap().unwrap_err();
         assert!(
@@ -272,7 +272,7 @@ async fn a_server_may_refuse_or_lose_interest() {
         let (code, reason) = (0, String::new());
         assert_eq!(session.closed().await, SessionEnd::Closed { code, reason });
         until_requests(&client, 0).await;
-        // Ordinary requests know nothing of all this.
+        // Ordinary requests are not affected.
         let response = client.send(get("/session")).await.unwrap();
         assert_eq!(response.status(), StatusCode::NOT_FOUND);
     })
@@ -311,7 +311,7 @@ async fn a_draining_server_asks_sessions_to_end() {
         let (client, ours, theirs) = hall.session().await;
         hall.pair.server.drain();
         tokio::join!(ours.draining(), theirs.draining());
-        // What is under way may be completed.
+        // Requests in progress may be completed.
         let mut send = ours.open_uni().await.unwrap();
         send.write_all(b"the rest").await.unwrap();
         send.finish().unwrap();

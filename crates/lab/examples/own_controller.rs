@@ -1,4 +1,4 @@
-//! A congestion controller of your own, beside those of the library: additive increase,
+//! A custom congestion controller, in addition to those of the library: additive increase,
 //! multiplicative decrease, and a queue that is kept below a cap. It is added to a catalogue under
 //! the name `own`, run in the laboratory on the first example, and compared.
 //!
@@ -24,7 +24,7 @@ use swiftwater_lab::scenario::{Experiment, Library, LoadOptions};
 use swiftwater_lab::store::Results;
 use swiftwater_units::{ByteCount, Instant};
 
-/// Parameters. All of them must show in `Debug`: results are told apart by it.
+/// Parameters. All of them must appear in `Debug`, which distinguishes results.
 #[derive(Clone, Copy, Debug)]
 pub struct Own {
     /// Packets by which the window grows in a round trip.
@@ -129,7 +129,7 @@ impl Controller for OwnController {
         }
     }
 
-    // Could undo the reduction; this one does not.
+    // Could undo the reduction; this controller does not.
     fn on_spurious(&mut self, _episode: EpisodeId, _now: Instant, _env: &mut Env<'_>) {}
 
     fn on_persistent_congestion(&mut self, _now: Instant, env: &mut Env<'_>) {
@@ -188,7 +188,7 @@ pub fn run(folder: &Path, quick: bool) -> Result<(Experiment, Results), Box<dyn 
         set: vec![("cc".to_owned(), controllers.to_owned())],
         ..LoadOptions::default()
     };
-    // The scenarios of the repository are part of the library; `Library::folder` takes others.
+    // The scenarios of the repository are part of the library; `Library::folder` uses others.
     let experiment = Library::embedded().load("examples/first", &options)?;
     let mut results = Results::open(folder, &experiment)?;
     let execution = ExecuteOptions {
@@ -204,7 +204,7 @@ pub fn run(folder: &Path, quick: bool) -> Result<(Experiment, Results), Box<dyn 
     }
 }
 
-/// Judges the rows, writes the report and returns the verdicts and the means as text.
+/// Evaluates the rows, writes the report and returns the verdicts and the means as text.
 pub fn conclude(experiment: &Experiment, results: &Results) -> Result<String, Box<dyn Error>> {
     let verdicts = claim::evaluate(experiment, &results.table()?);
     results.write_report(&report::render(experiment, results, &verdicts)?)?;

@@ -337,7 +337,7 @@ fn dividing_by_zero_fails_and_says_so() {
             assert!(verdict.detail.contains("divided by zero"), "{verdict:?}");
         }
     }
-    // One point is enough, whatever becomes of the others.
+    // One point is enough, whatever the others.
     for take in ["\"max\"", "{ first_at_least = 1 }"] {
         let claim = format!(
             "measure = \"goodput_mbps\"\nwhere = {{ cc = \"cubic\" }}\neach = [\"buffer\"]\n\

@@ -1,4 +1,4 @@
-//! Running an experiment: every run once, whatever some of them do.
+//! Running an experiment: every run once, whatever the results of others.
 
 mod experiments;
 
@@ -21,7 +21,7 @@ fn folder() -> TempDir {
     TempDir::new().expect("a folder")
 }
 
-/// Notes what it is told.
+/// Records its calls.
 #[derive(Default)]
 struct Notes {
     started: Option<(usize, usize)>,
@@ -221,7 +221,7 @@ fn one_run_alone() {
     }
 }
 
-/// The disk is full, or the folder gone.
+/// The disk is full, or the folder was removed.
 #[test]
 fn rows_that_cannot_be_kept_end_the_work() {
     let mut experiment = experiment(&["a", "b", "c"], 3);

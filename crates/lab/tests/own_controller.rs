@@ -1,4 +1,4 @@
-//! A library user's own controller: the example, as it stands.
+//! A library user's own controller: the unmodified example.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

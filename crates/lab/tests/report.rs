@@ -381,7 +381,7 @@ fn a_quick_form_has_no_verdicts_that_look_like_results() {
         ..IndexEntry::new(&experiment(), 12, &parts.verdicts, "sharing/report.html")
     };
     let list = index(&[entry(true), entry(true)]);
-    // What it is comes before the numbers, and no row is marked as failed.
+    // The notice comes before the numbers, and no row is marked as failed.
     let said = list.find("verdicts are not results").expect("it says so");
     assert!(said < list.find("<table>").expect("there is a table"));
     assert!(list.contains("2: smoke run: 2 claims inside their bands, 2 outside"));
@@ -447,7 +447,7 @@ fn values_over_time_come_from_the_first_repeat() {
     let trace = &traces_named(plot, "cubic-plus")[1];
     let kept = trace["x"].as_array().unwrap().len();
     assert!(kept <= MAX_POINTS && kept > MAX_POINTS / 2, "{kept}");
-    // The one spike of the series is still there.
+    // The single spike of the series is still present.
     assert!(numbers(&trace["y"]).contains(&Some(1e9)));
     assert_eq!(trace["hovertext"][0], "slow start");
     assert_eq!(plot["layout"]["yaxis"]["title"]["text"], "cwnd (bytes)");
@@ -635,7 +635,7 @@ fn over_time(y: &str) -> FigureKind {
     }
 }
 
-/// The experiment must be what the other tests take it for.
+/// The experiment must be the one that the other tests assume.
 #[test]
 fn the_example_is_complete() {
     let example: Experiment = experiment();

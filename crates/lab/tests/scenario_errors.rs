@@ -1,4 +1,4 @@
-//! What is wrong with a scenario is told with file, line and what was expected.
+//! Errors of a scenario are reported with file, line and the expected content.
 
 mod texts;
 
@@ -19,8 +19,8 @@ fn error_of(text: &str) -> (usize, String) {
     }
 }
 
-/// The error of a text in which `!` at the end of a line marks the line that is wrong; the message
-/// must have every one of `parts`.
+/// The error of a text in which `!` at the end of a line marks the invalid line; the message must
+/// have every one of `parts`.
 #[track_caller]
 fn check(marked: &str, parts: &[&str]) {
     let place = marked
@@ -756,7 +756,7 @@ fn names_that_are_not_there() {
     ));
 }
 
-/// Loads a text that may be anything; an error must be one clear line that names a place in it.
+/// Loads an arbitrary text; an error must be one clear line with a position in it.
 fn survives(text: &str) -> Result<(), TestCaseError> {
     for quick in [false, true] {
         let options = LoadOptions {

@@ -1,8 +1,8 @@
-//! Pages that come from no scenario.
+//! Pages without a scenario.
 
 use swiftwater_lab::report::{Chart, ChartBand, Curve, Headline, Panel, Shape, Sheet};
 
-/// Everything that a page can have, with text that must not be taken for markup.
+/// Everything that a page can have, with text that must not be interpreted as markup.
 fn page() -> Sheet {
     let odd = "<b>&\"'</script>";
     let mut sheet = Sheet::new(odd);
@@ -107,6 +107,6 @@ fn headlines_come_with_what_they_are() {
     }]);
     let html = sheet.render();
     assert!(html.contains("<h3>&lt;one&gt;</h3>") && html.contains("<b>329 ms</b> frozen"));
-    // After the last colour they begin again.
+    // After the last colour they repeat.
     assert!(html.contains("<section class=\"c1\">"));
 }

@@ -112,7 +112,7 @@ proptest! {
         write(folder.path(), "rows.csv", &whole[..end]);
         run_in(folder.path(), &experiment, &options(1), &simulate);
         prop_assert!(read(folder.path(), "rows.csv") == whole);
-        // Whatever else stands there without a line break never becomes a row.
+        // Any other text without a line break never becomes a row.
         let header = whole.iter().position(|&byte| byte == b'\n').expect("lines");
         let bytes = [&whole[..end.max(header + 1)], garbage.as_bytes()].concat();
         write(folder.path(), "rows.csv", &bytes);
@@ -295,7 +295,7 @@ fn the_manifest_says_how_to_load_the_experiment_again() {
     }
 }
 
-/// Runs one of `parts` shards in a folder of its own.
+/// Runs one of `parts` shards in a separate folder.
 fn shard(experiment: &Experiment, part: u32, parts: u32) -> TempDir {
     let folder = folder();
     let options = ExecuteOptions {
@@ -356,7 +356,7 @@ fn shards_that_contradict_each_other_are_not_merged() {
         "{error}"
     );
 
-    // A contradiction in the last folder, and one with what is there already: nothing is joined.
+    // A contradiction in the last folder, and one with existing rows: nothing is joined.
     let out = folder();
     merge(out.path(), &experiment, &inputs).expect_err("series differ");
     assert!(!out.path().join("manifest.json").exists());

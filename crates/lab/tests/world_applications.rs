@@ -22,7 +22,7 @@ fn a_constant_rate_is_carried_without_a_queue() {
     assert!(measured.value("flow.bin_cv") < 0.1);
     assert!(measured.value("link.queue_delay_mean_ms") < 1.0);
     assert_near(measured.value("flow.lost_share") + 1.0, 1.0, 0.0);
-    // The application limits the flow: less than 10 % above 5 Mbit/s times 31 ms is under way.
+    // The application limits the flow: less than 10 % above 5 Mbit/s times 31 ms is in flight.
     for point in &measured.outcome.series.flows[0].points {
         assert!(point.inflight_bytes < 25_000, "{point:?}");
     }
@@ -103,7 +103,7 @@ fn without_loss_a_player_starts_after_two_round_trips_and_never_stalls() {
         assert_near(measured.value(&format!("live.{none}")) + 1.0, 1.0, 0.0);
     }
     assert_eq!(measured.outcome.samples.len(), 3);
-    // Two viewers began later.
+    // Two viewers started later.
     let bytes = 3.0 * 10e3 + 0.25e6 * (20.0 + 19.5 + 19.0);
     assert_near(
         measured.value("live.goodput_mbps"),
@@ -118,13 +118,14 @@ fn a_link_slower_than_the_stream_stalls_the_player() {
     setup.duration = secs(60);
     let rate = Bandwidth::from_kbps(1_000);
     setup.links[0].forward.rate = rate.into();
-    // Nothing is lost and the link is never idle: the stream comes evenly.
+    // Nothing is lost and the link is never idle: the stream arrives evenly.
     setup.links[0].forward.buffer = Buffer::Unlimited;
     let measured = run(&setup);
     // What the link carries of the stream, Mbit/s.
     let carried = measured.value("live.goodput_mbps");
     assert!((0.9..0.97).contains(&carried), "{carried}");
-    // Of each 100 kB: filling the tank takes 0.8 Mbit / carried, draining it 0.8 Mbit / the rest.
+    // For each 100 kB: filling the buffer takes 0.8 Mbit / carried, draining it 0.8 Mbit / the
+    // rest.
     let (fill, drain) = (0.8 / carried, 0.8 / (2.0 - carried));
     assert_near(
         measured.value("live.stalls_per_100s"),

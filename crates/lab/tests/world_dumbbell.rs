@@ -165,7 +165,7 @@ fn the_warm_up_is_left_out() {
     };
     let whole = run(&setup(Duration::ZERO));
     let warm = run(&setup(secs(2)));
-    // The link idles while the handshake goes on and the window grows.
+    // The link idles during the handshake and while the window grows.
     assert!(whole.value("flow.goodput_mbps") < 19.0);
     assert!(warm.value("flow.goodput_mbps") > whole.value("flow.goodput_mbps") + 0.5);
     assert!(warm.value("flow.bin_min_mbps") > 0.0);

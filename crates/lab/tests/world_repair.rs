@@ -86,7 +86,7 @@ fn replicas_are_counted_against_what_they_repair() {
     );
     assert!(value("budget_max_10s") >= value("redundancy_cost"));
     assert!(value("budget_max_10s") < 2.0 * value("redundancy_cost"));
-    // Of ten lost data one needs a replica, and most that need one get one in time.
+    // One of ten lost data ranges needs a replica, and most that need one get it in time.
     let useful = value("replicas_useful_share");
     assert!((0.02..0.1).contains(&useful), "{useful}");
     assert!(value("rdr") < 0.5 * plain.value("flow.rdr"));

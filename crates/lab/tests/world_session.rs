@@ -1,4 +1,4 @@
-//! Sessions: video over datagrams with schemes of protection, run by a driver of their own.
+//! Sessions: video over datagrams with loss protection schemes, run by a separate driver.
 
 mod texts;
 
@@ -74,12 +74,12 @@ fn keys_reach_the_session() {
     let patient = measure("10%", "scheme = \"rtx\"\ndeadline = \"300ms\"", "call.dmr");
     let hurried = measure("10%", "scheme = \"rtx\"\ndeadline = \"40ms\"", "call.dmr");
     assert!(patient < 0.01 && hurried > 0.2, "{patient} {hurried}");
-    // Without a deadline everything comes.
+    // Without a deadline everything arrives.
     let reliable = "scheme = \"rtx\"\ndeadline = \"none\"";
     assert!(measure("10%", reliable, "call.frames_never").abs() < f64::EPSILON);
     let never = "scheme = \"rtx\"\ndeadline = \"none\"\nmax_retransmissions = 0";
     assert!(measure("10%", never, "call.frames_never") > 100.0);
-    // Paced, a frame takes as long as the next one: 16.7 ms on top of the way.
+    // Paced, a frame takes as long as the next one: 16.7 ms plus the propagation delay.
     let paced = "scheme = \"rtx\"\npacing = \"4.2mbit\"";
     assert!(measure("0%", paced, "call.frame_delay_p50_ms") > 27.0);
     // Smaller packets, of which more are lost in a frame.

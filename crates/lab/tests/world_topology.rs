@@ -58,7 +58,7 @@ fn over_two_bottlenecks_a_flow_gets_less_than_over_one() {
     for link in ["a", "b"] {
         assert!(measured.value(&format!("{link}.utilisation")) > 0.9);
     }
-    // Each short flow sees one link only.
+    // Each short flow uses one link only.
     assert!(measured.value("left.rtt_min_ms") < 12.0);
     assert!(measured.value("right.rtt_min_ms") < 12.0);
     assert!(measured.value("long.rtt_min_ms") > 20.0);
@@ -81,7 +81,7 @@ fn traffic_on_the_way_back_delays_acknowledgements() {
         rtt(&both),
         rtt(&alone)
     );
-    // The way back has its own capacity, of which acknowledgements take little.
+    // The reverse direction has its own capacity, of which acknowledgements use little.
     assert!(both.value("back.goodput_mbps") > 15.0);
     assert!(both.value("there.goodput_mbps") > 12.0);
 }

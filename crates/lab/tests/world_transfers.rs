@@ -22,9 +22,9 @@ fn a_lone_transfer_takes_the_handshake_and_the_rounds_of_slow_start() {
     // Milliseconds: a full packet of 1500 bytes at 100 Mbit/s.
     let packet = 0.12;
     // Handshake: the client's datagram of 1200 bytes and the server's of about as much cross the
-    // link, then the client knows the keys.
+    // link, then the client has the keys.
     let handshake = 100.0 + 2.0 * packet;
-    // Rounds of at most 10, 20 and 40 packets begin a round trip apart. The next one begins when the
+    // Rounds of at most 10, 20 and 40 packets start a round trip apart. The next one starts when the
     // first two packets of the one before are acknowledged, and keeps the link busy to its end.
     for (packets, rounds, last) in [(8, 0.0, 8.0), (25, 1.0, 15.0), (60, 2.0, 30.0)] {
         let measured = run(&lone(packets * 1_430));
@@ -222,7 +222,7 @@ fn a_group_of_transfers_is_recorded_as_one_flow() {
     let flows = &with.outcome.series.flows;
     assert_eq!(flows.len(), 1);
     let last = flows[0].points.last().unwrap();
-    // Everything that was acknowledged, of connections that are gone too.
+    // Everything acknowledged, including closed connections.
     let bytes: u64 = with
         .outcome
         .samples

@@ -108,7 +108,7 @@ fn frames_of_their_own_streams_miss_deadlines_only_by_loss() {
     assert!(patient.value("video.dmr") < missed);
     assert!(patient.value("video.frame_delay_max_ms") > lossy.value("video.frame_delay_max_ms"));
 
-    // Nothing is let go: every frame comes, be it late.
+    // No frame is abandoned: every frame arrives, even if late.
     spec(&mut setup).deadline = deadline;
     spec(&mut setup).abandon = false;
     let stubborn = run(&setup);
@@ -122,8 +122,8 @@ fn a_frame_that_is_let_go_could_not_be_in_time() {
     let mut setup = video(10, "cbr:4mbit,fps=60", VideoMode::Frames, deadline);
     setup.links[0].forward.loss = LossModel::Bernoulli(0.2);
     let measured = run(&setup);
-    // A frame is let go when its copies could come after the deadline only; what is under way then
-    // may still complete it.
+    // A frame is abandoned when its copies could only arrive after the deadline; data in flight
+    // then may still complete it.
     assert!(measured.value("video.frame_delay_max_ms") < 130.0);
     assert!(measured.value("video.frames_abandoned") > 0.0);
 }

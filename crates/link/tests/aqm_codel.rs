@@ -27,8 +27,8 @@ fn under_an_overload_drops_follow_the_control_law() {
     let mut driver = Driver::new(slow().queue(codel()), 1);
     driver.run(&[load(1, 1.1, Ecn::NotEct)], at(1_800), |_| {});
     let drops = drop_times(&driver);
-    // Packet n comes at n / 1.1 ms and has its turn at n ms: the 55th waits for 5 ms, and the first
-    // drop comes an interval after its turn.
+    // Packet n arrives at n / 1.1 ms and is dequeued at n ms: the 55th waits for 5 ms, and the
+    // first drop is an interval after its dequeue.
     let first = drops[0].saturating_since(T0);
     assert!(first >= ms(155) && first <= ms(157), "{first:?}");
     // The sum of interval / sqrt(n), each when the transmitter is free next.

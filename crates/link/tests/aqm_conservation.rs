@@ -201,7 +201,7 @@ fn run(config: &LinkConfig, seed: u64, arrivals: &Arrivals, lazy: bool) -> (Log,
     for &(gap, len, flow, ecn, in_time) in arrivals {
         now += Duration::from_micros(gap);
         if lazy && !in_time {
-            // As someone who polls only when something is to be sent.
+            // Polls only when there is a packet to send.
             driver.send_unpolled(now, flow, len, Ecn::from_bits(ecn));
         } else {
             driver.send(now, flow, len, Ecn::from_bits(ecn));

@@ -65,7 +65,7 @@ fn l4s_packets_are_marked_from_the_threshold_on() {
         l4s_min: PacketCount::ZERO,
         ..DualPi2Config::default()
     };
-    // The decimator's sum must exceed one: the first packet above the threshold goes free.
+    // The decimator's sum must exceed one: the first packet above the threshold is not marked.
     let expect = |first_marked: usize| (0..8).map(|i| i >= first_marked).collect::<Vec<_>>();
     assert_eq!(marks(step(ms(1))), expect(3));
     assert_eq!(marks(step(ms(4))), expect(6));
@@ -123,7 +123,7 @@ fn both_queues_signal_as_the_coupling_says() {
         (classic / expected_classic - 1.0).abs() < 0.04,
         "{classic} {expected_classic}"
     );
-    // An L4S packet waits for the one in service, and one more at times.
+    // An L4S packet waits for the one in service, and occasionally one more.
     assert!(state.l4s.delay.max <= ms(2), "{:?}", state.l4s.delay);
     assert!(state.classic.delay.mean > ms(15));
     assert_eq!(driver.link.counters().dropped().packets.get(), 0);
@@ -207,7 +207,7 @@ fn under_overload_marks_turn_into_drops() {
             at(30_000),
             |_| {},
         );
-        // A third of what comes.
+        // A third of the arriving packets.
         let dropped = driver.link.counters().dropped_aqm.packets.get() - before;
         assert!((9_700..=10_300).contains(&dropped), "{ecn:?}: {dropped}");
         // And the delay is at the target, not at the buffer's end.

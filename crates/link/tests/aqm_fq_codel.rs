@@ -16,7 +16,7 @@ fn fq_codel() -> QueueDiscipline {
     QueueDiscipline::FqCoDel(FqCoDelConfig::default())
 }
 
-/// Queues of their own, but nothing is dropped for its delay.
+/// Separate queues, but no packet is dropped for its delay.
 fn fair_only(flows: u32) -> QueueDiscipline {
     let day = Duration::from_secs(24 * 60 * 60);
     QueueDiscipline::FqCoDel(FqCoDelConfig {
@@ -124,7 +124,7 @@ fn a_full_buffer_costs_the_longest_queue() {
     assert!(driver.of(1).all(support::Outcome::arrived));
     let evicted = |each: &&support::Outcome| each.fate == Fate::Dropped(DropReason::Queue);
     let evicted = driver.of(2).filter(evicted).count() as u64;
-    // The head of the long queue goes, not the packet that comes.
+    // The head of the long queue is dropped, not the arriving packet.
     assert!(evicted > 2_000);
     assert_eq!(driver.link.counters().dropped_queue.packets.get(), evicted);
     assert_eq!(driver.link.counters().dropped_aqm.packets.get(), 0);

@@ -36,7 +36,7 @@ fn state(driver: &Driver) -> (f64, f64) {
     (average, probability)
 }
 
-/// A queue that always has so many packets when the next one comes.
+/// A queue that always has this many packets when the next one arrives.
 fn standing(red: RedConfig, packets: u64, ecn: Ecn, then: u64) -> Driver {
     let mut driver = Driver::new(with(red), 1);
     for _ in 0..packets {
@@ -107,7 +107,7 @@ fn what_cannot_be_marked_is_dropped_early() {
         assert_eq!(counters.ecn_marked.packets.get(), 0);
         assert_eq!(counters.dropped_queue.packets.get(), 0);
         let dropped = counters.dropped_aqm.packets.get();
-        // All of the excess, but for the queue that stands between the thresholds.
+        // All of the excess, except for the queue between the thresholds.
         assert!((900..=1_100).contains(&dropped), "{dropped}");
         let refused = |each: &&Outcome| each.fate == Fate::Refused(DropReason::Aqm);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Random loss: rates, bursts, and that it comes after the queue.
+//! Random loss: rates, bursts, and its position after the queue.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! What users write, and what they are told when it's wrong.
+//! Text formats of users, and error messages.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -106,7 +106,7 @@ fn the_mean_is_weighted_by_time() {
     assert_eq!(stats.max_bytes, ByteCount::new(3000));
     assert_eq!(stats.max_packets, PacketCount::new(2));
     assert_eq!(stats.bytes, ByteCount::ZERO);
-    // Asking changed nothing: half-way, one packet is there.
+    // Querying changed nothing: half-way, one packet is in the queue.
     assert_eq!(
         link.queue_stats(Instant::from_micros(1500)).packets,
         PacketCount::new(1)

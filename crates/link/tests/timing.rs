@@ -18,7 +18,7 @@ fn packet(size: usize) -> Packet<Vec<u8>> {
     Packet::new(vec![0; size - 28])
 }
 
-/// Arrival times of everything under way.
+/// Arrival times of all packets in transit.
 fn arrivals(link: &mut Link<Vec<u8>>) -> Vec<Instant> {
     let mut times = Vec::new();
     while let Some(at) = link.next_event() {
@@ -59,7 +59,7 @@ fn an_idle_link_starts_anew() {
 
 #[test]
 fn rounding_errors_do_not_add_up() {
-    // 8000 bits at 3 Mbit/s are 2666666.67 ns; 3000 packets take 8 s sharp.
+    // 8000 bits at 3 Mbit/s are 2666666.67 ns; 3000 packets take exactly 8 s.
     let config = LinkConfig::default().rate(Bandwidth::from_mbps(3));
     let mut link = Link::new(config, 1, T0).unwrap();
     for _ in 0..3000 {

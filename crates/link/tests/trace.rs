@@ -171,8 +171,8 @@ fn opportunities_carry_1500_bytes_each() {
         link(LinkConfig::default().rate(Trace::parse_mahimahi("1\n1\n4\n10\n").unwrap()));
     let mut at = |now, size| arrival(&mut link, now, size);
     assert_eq!(at(ms(0), 1500), ms(1));
-    // Small packets share the second one, also those that come at this very moment; a packet that
-    // doesn't fit ends in the next.
+    // Small packets share the second one, also those that arrive at exactly this time; a packet
+    // that doesn't fit ends in the next.
     assert_eq!(at(ms(0), 700), ms(1));
     assert_eq!(at(ms(1), 700), ms(1));
     assert_eq!(at(ms(1), 101), ms(4));

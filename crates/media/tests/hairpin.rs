@@ -1,4 +1,4 @@
-//! Hairpin's decision problem against brute force, and what its answers must look like.
+//! Hairpin's decision problem compared with brute force, and properties of its solutions.
 
 #![allow(clippy::cast_possible_wrap, reason = "a few dozen packets")]
 

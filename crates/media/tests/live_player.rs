@@ -1,4 +1,4 @@
-//! The live player against timelines worked out by hand. Frames are 40 ms apart.
+//! The live player compared with timelines computed by hand. Frames are 40 ms apart.
 
 use std::time::Duration;
 
@@ -35,8 +35,8 @@ fn player(start_buffer: u64, rebuffer: u64) -> LivePlayer {
 /// A player that waits for 80 ms, and gets frame 0 to 4 each 50 ms after its encoding, frames 5 and 6
 /// at 400 ms, frame 7 at 450 ms, frames 8 and 9 at 460 ms.
 ///
-/// It starts with frame 2, at 130 ms, freezes at 330 ms for want of frame 5, and goes on at 450 ms,
-/// when frame 7 makes up 80 ms of play time. All is shown by 650 ms.
+/// It starts with frame 2, at 130 ms, freezes at 330 ms for lack of frame 5, and continues at 450
+/// ms, when frame 7 completes 80 ms of playback time. All is shown by 650 ms.
 fn watched() -> LivePlayer {
     let mut player = player(80, 80);
     for index in 0..5 {
@@ -73,7 +73,7 @@ fn without_a_start_buffer_it_starts_with_the_first_frame() {
     player.on_frame(at(90), &frame(1));
     player.on_frame(at(130), &frame(2));
     assert_eq!(player.report(at(130)).freezes.count, 0);
-    // Play goes on with the late frame at once.
+    // Playback continues with the late frame at once.
     player.on_frame(at(171), &frame(3));
     let report = player.report(at(200));
     assert_eq!((report.freezes.count, report.freezes.total), (1, ms(1)));
@@ -117,7 +117,7 @@ fn a_freeze_that_goes_on_counts_so_far() {
     assert_eq!(report.freezes.total, ms(170));
     assert_eq!(report.freezes.longest, ms(120));
     assert_eq!((report.played, report.watched), (ms(400), ms(570)));
-    // What comes next was encoded at 400 ms.
+    // The next frame was encoded at 400 ms.
     assert_eq!(report.latency, Some(ms(300)));
 }
 
@@ -165,7 +165,7 @@ fn a_frame_that_is_left_out_is_no_freeze() {
     let mut player = player(0, 0);
     player.on_frame(at(50), &frame(0));
     player.on_frame(at(90), &frame(1));
-    // Frame 2 never comes, frame 3 comes before its time (170 ms).
+    // Frame 2 never arrives, frame 3 arrives before its time (170 ms).
     player.on_frame(at(165), &frame(3));
     assert_eq!(player.report(at(180)).freezes.count, 0);
     // Frame 2 is of no use any more.
@@ -205,7 +205,7 @@ proptest! {
         prop_assert_eq!(all.played, ms(40 * arrivals.len() as u64));
     }
 
-    /// Frames that come late enough by less than the buffer do no harm.
+    /// Frames that are late by less than the buffer have no effect.
     #[test]
     fn jitter_below_the_buffer_freezes_nothing(jitter in proptest::collection::vec(0_u64..200, 20..80)) {
         let mut player = player(200, 200);

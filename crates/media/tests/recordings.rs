@@ -161,7 +161,7 @@ proptest! {
         prop_assert_eq!(read.period(), recording.period());
     }
 
-    /// Over whole turns of the loop, the rate is that wanted, to a byte.
+    /// Over whole iterations of the loop, the rate is met to a byte.
     #[test]
     fn any_recording_is_scaled_to_any_rate(recording in recording(), kbps in 100_u64..100_000) {
         let (turns, count) = (3, recording.frames().len());

@@ -1,5 +1,5 @@
-//! Re-injection policies made for QUIC, hosted by a session: what they hear, and what becomes of what
-//! they ask for.
+//! Re-injection policies made for QUIC, hosted by a session: their inputs, and the fate of requested
+//! copies.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 #![allow(
@@ -23,7 +23,7 @@ use swiftwater_quic::policy::{
 };
 use swiftwater_units::{Bandwidth, ByteCount, Instant, StreamId};
 
-/// What a policy heard.
+/// Recorded inputs of a policy.
 #[derive(Debug, Default)]
 struct Heard {
     new_bytes: u64,
@@ -193,7 +193,7 @@ fn copies_make_recovery_shorter_and_cost_what_they_cost() {
 
 #[test]
 fn without_spare_room_the_timer_brings_copies() {
-    // Nearly no room beside the video: the sender hardly ever has nothing to send.
+    // Almost no spare capacity besides the video: the sender nearly always has data to send.
     let (report, heard) = run(1, Bandwidth::from_kbps(4_700), SessionConfig::default());
     let heard = heard.lock().unwrap();
     assert!(heard.occasions.get("Timer").is_some_and(|&asked| asked > 0));
@@ -257,7 +257,7 @@ fn autorec_protects_frames_within_its_tolerances() {
     assert_eq!(clean.sender.replica_packets, 0);
 }
 
-/// Always wants to be asked and never wants anything.
+/// Always requests a call and never a copy.
 #[derive(Debug)]
 struct Undecided(Arc<Mutex<u64>>);
 
@@ -279,7 +279,7 @@ impl Reinjector for Undecided {
     }
 }
 
-/// Asks for a copy of everything in flight, and of what doesn't exist, whenever it's asked.
+/// Requests a copy of everything in flight, and of nonexistent data, at every call.
 #[derive(Debug)]
 struct Greedy;
 
@@ -317,8 +317,8 @@ fn policies_that_misbehave_do_not_stop_time_nor_pass_the_pacer() {
         let forward = link().loss(LossModel::Bernoulli(0.05));
         let report = simulate(spec, forward, link(), Duration::from_secs(1), 3).unwrap();
         assert_eq!(report.frames, 60);
-        // A greedy policy hurts the video, whose packets come after its copies; it can't send faster
-        // than the pacer, for one and a half seconds of run and drain.
+        // A greedy policy delays the video, whose packets are sent after its copies; it can't send
+        // faster than the pacer, for one and a half seconds of run and drain.
         let most = pacing * 1_000_000 / 8 * 17 / 10;
         assert!(report.cost.total().get() < most);
     }

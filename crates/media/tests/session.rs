@@ -197,7 +197,7 @@ fn a_frame_lost_whole_comes_back_from_later_parity() {
         ..TraceSample::default()
     };
     let mut samples = vec![sample(0, 0.0), sample(100, 1.0), sample(110, 0.0)];
-    // After the first report has told of loss (frame 180 is encoded at 3 s).
+    // After the first loss report (frame 180 is encoded at 3 s).
     samples.extend([sample(2_998, 1.0), sample(3_012, 0.0), sample(10_000, 0.0)]);
     let trace = Trace::from_samples(&samples, None).unwrap();
     let with = |scheme| {
@@ -262,7 +262,7 @@ fn ringmasters_rule_brings_a_key_frame_after_an_outage() {
     let frozen = report.display.freezes.total;
     assert!(frozen >= Duration::from_millis(1_500) && frozen < Duration::from_millis(2_700));
     assert!(report.display.shown > 180);
-    // Without the rule, nothing is shown after the first frame that never comes.
+    // Without the rule, nothing is shown after the first missing frame.
     let stuck = with(None);
     assert_eq!(stuck.sender.key_frames_requested, 0);
     assert!(stuck.display.frozen_share() > report.display.frozen_share());

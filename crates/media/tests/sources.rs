@@ -160,7 +160,7 @@ fn settings_that_make_no_stream_are_refused() {
 }
 
 proptest! {
-    /// The rate holds at the end of every group, whatever the settings.
+    /// The rate is met at the end of every group, for all settings.
     #[test]
     fn constant_rate_holds_for_any_settings(
         kbps in 100_u64..50_000,
@@ -182,7 +182,7 @@ proptest! {
         prop_assert!(frames.windows(2).all(|pair| pair[0].at < pair[1].at));
     }
 
-    /// Key frames come exactly when asked for, and at the latest a group after the last one.
+    /// Key frames exactly when requested, and at the latest a group after the last one.
     #[test]
     fn key_frames_come_when_asked_for(
         gop in 1_u64..40,

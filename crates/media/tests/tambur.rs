@@ -194,7 +194,7 @@ proptest! {
         let with_bytes = stream.missing_after(&[], &gaps, true);
         let without = stream.missing_after(&[], &gaps, false);
         prop_assert_eq!(&with_bytes, &without);
-        // As many losses in a frame as it has parity, none near: all come back.
+        // As many losses in a frame as it has parity, without others nearby: all are restored.
         let alone = &gaps.iter().filter(|gap| gap.packet < packets).count();
         if *alone <= usize::from(parity) {
             prop_assert!(with_bytes.is_empty());

@@ -61,7 +61,7 @@ fn packet(event: &Value) -> (String, u64) {
     )
 }
 
-/// The frames of each packet, without what only a sender knows.
+/// The frames of each packet, without information that only a sender has.
 fn frames(events: &[Value], name: &str) -> BTreeMap<(String, u64), Value> {
     let mut packets = BTreeMap::new();
     for event in named(events, name) {

@@ -1,8 +1,8 @@
 //! The logs as qvis reads them.
 //!
-//! qvis (github.com/quiclog/qvis, `visualizations/src`) is no package, so its rules are restated here
-//! as they stand in `TextSequenceJSONToQlog`, `QlogLoaderV2` with `DirectEventParser`, and
-//! `CongestionGraphD3Renderer.parseQlog`: what it refuses is refused, and what it can't use is missed.
+//! qvis (github.com/quiclog/qvis, `visualizations/src`) is not a package, so its rules are restated
+//! here as in `TextSequenceJSONToQlog`, `QlogLoaderV2` with `DirectEventParser`, and
+//! `CongestionGraphD3Renderer.parseQlog`: what it rejects is rejected, and what it ignores is missing.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -21,7 +21,7 @@ use swiftwater_units::{Bandwidth, Side};
 
 use support::{Memory, info};
 
-/// The versions that its loader of newer files takes.
+/// The versions that its loader of newer files accepts.
 const VERSIONS: [&str; 4] = ["draft-02", "draft-02-RC1", "qlog-03-WIP", "0.3"];
 
 /// A trace after loading: events by category and type.

@@ -18,7 +18,7 @@ use swiftwater_units::{Instant, PathId, Side};
 
 use support::{Memory, events, info, named};
 
-/// A sink that takes so many bytes and then fails.
+/// A sink that accepts a number of bytes and then fails.
 struct Full {
     room: usize,
     failures: Arc<AtomicUsize>,

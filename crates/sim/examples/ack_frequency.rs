@@ -1,4 +1,4 @@
-//! What fewer acknowledgements save and cost: a download of 20 MB, as RFC 9000 acknowledges and as
+//! Savings and cost of fewer acknowledgements: a download of 20 MB, as RFC 9000 acknowledges and as
 //! `ACK_FREQUENCY` asks.
 //!
 //! `cargo run --release -p swiftwater-sim --example ack_frequency`

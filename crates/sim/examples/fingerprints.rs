@@ -83,7 +83,7 @@ fn print(name: &str, dumbbell: &Dumbbell) -> Result<(), Box<dyn Error>> {
     });
     run.advance_to(run.end());
     let report = serde_json::to_string(&run.report())?;
-    // FNV-1a: short to write, and nobody here wants a collision.
+    // FNV-1a: simple, and collision resistance is not needed.
     let sum = report.bytes().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
         (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });

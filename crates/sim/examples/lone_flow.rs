@@ -1,5 +1,5 @@
-//! What one flow alone does to a link: goodput and queue over the buffer, and goodput under random
-//! loss against the response functions of RFC 9438, section 5.2.
+//! A single flow on a link: goodput and queue over the buffer, and goodput under random loss
+//! against the response functions of RFC 9438, section 5.2.
 //!
 //! ```sh
 //! cargo run --release -p swiftwater-sim --example lone_flow

@@ -1,12 +1,12 @@
-//! What recovery policies cost in processor time: a bulk transfer over 50 Mbit/s and 60 ms with the
-//! null cipher and BBRv1, both ends and the simulator in one thread, without loss and with 5 %.
+//! CPU time of recovery policies: a bulk transfer over 50 Mbit/s and 60 ms with the null cipher and
+//! BBRv1, both ends and the simulator in one thread, without loss and with 5 %.
 //!
 //! `cargo run --release -p swiftwater-sim --example policy_cost [POLICY LOSS MEGABYTES]`
 //!
-//! Without arguments, all policies of the table in turn, several rounds of it, and of each the least
-//! time per packet that the server sent. Times differ with whatever else a machine does. Instructions
-//! don't: run one policy with two sizes under a counter, such as `valgrind --tool=callgrind`, and
-//! divide the difference of instructions by the difference of packets; that leaves out the start.
+//! Without arguments, all policies of the table in turn, for several rounds, and the least time of
+//! each per packet that the server sent. Times depend on the load of the machine. Instructions don't:
+//! run one policy with two sizes under a counter, such as `valgrind --tool=callgrind`, and divide the
+//! difference of instructions by the difference of packets; that leaves out the start.
 
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
@@ -25,7 +25,7 @@ const ROUNDS: usize = 7;
 
 type Failure = Box<dyn Error>;
 
-/// What a run came to.
+/// Result of a run.
 struct Cost {
     packets: u64,
     replicas: u64,

@@ -1,6 +1,6 @@
-//! What recovery policies cost in memory, counted by a counting allocator: heap bytes of an idle
-//! connection, and beside a live stream of 4 Mbit/s (25 frames a second) over 12 Mbit/s, 60 ms and 5 %
-//! loss, under BBRv1 and the null cipher.
+//! Memory of recovery policies, measured by a counting allocator: heap bytes of an idle connection,
+//! and during a live stream of 4 Mbit/s (25 frames a second) over 12 Mbit/s, 60 ms and 5 % loss, under
+//! BBRv1 and the null cipher.
 //!
 //! `cargo run --release -p swiftwater-sim --example policy_memory`
 //!

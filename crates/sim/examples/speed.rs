@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Processor time that the process has used; the time of day where it can't be asked for.
+/// CPU time used by the process; the time of day where it isn't available.
 fn processor_time(start: Instant) -> Duration {
     // Fields 1 and 2 of the scheduler's line: nanoseconds on a processor, nanoseconds waiting.
     std::fs::read_to_string("/proc/self/schedstat")

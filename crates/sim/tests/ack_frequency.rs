@@ -12,7 +12,7 @@ use swiftwater_units::Side;
 
 use support::{link, millis, path, secs};
 
-/// A transfer to the client; the server asks for fewer acknowledgements if `asks`.
+/// A transfer to the client; the server requests fewer acknowledgements if `asks`.
 fn download(link: LinkConfig, asks: bool, bytes: u64) -> (Pair, TransferReport) {
     let mut pair = Pair::builder()
         .link(link)
@@ -86,7 +86,7 @@ fn who_does_not_offer_the_extension_is_not_asked() {
 
 #[test]
 fn a_longer_round_trip_is_asked_for_longer_delays() {
-    // 25 ms is the ceiling, a quarter of the round trip the rule: the probe timeout knows of it.
+    // 25 ms is the ceiling, a quarter of the round trip the rule: the probe timeout includes it.
     for (delay, expected) in [(5, 2..4), (20, 9..13), (100, 25..26)] {
         // Too little to fill a queue.
         let (pair, _) = download(link(200, delay), true, 300_000);

@@ -244,7 +244,7 @@ fn a_live_stream_is_its_first_frame_and_its_rate() {
     assert!(viewer.viewing(two.network.now()).viewed < Duration::from_secs(5));
 }
 
-/// A player of 1000 bytes per second that starts and goes on with 500 bytes.
+/// A player of 1000 bytes per second that starts and continues with 500 bytes.
 fn player() -> Player {
     let enough = ByteCount::new(500);
     Player::new(Bandwidth::from_bytes_per_sec(1_000), enough, enough)
@@ -277,7 +277,7 @@ fn a_player_pauses_when_it_is_dry_until_it_holds_enough() {
         player.viewing(at(0), at(1_100)).pauses,
         [Duration::from_millis(500)]
     );
-    // Those are played at 1.5 s; what comes just then is in time.
+    // Those are played at 1.5 s; data that arrive at that time are in time.
     player.receive(at(1_500), 1_200);
     player.receive(at(1_700), 1_300);
     let viewing = player.viewing(at(0), at(2_000));
@@ -286,7 +286,7 @@ fn a_player_pauses_when_it_is_dry_until_it_holds_enough() {
 }
 
 proptest! {
-    /// Played time and pauses make up the time of viewing, and no more is played than came.
+    /// Played time and pauses make up the time of viewing, and no more is played than was received.
     #[test]
     fn playing_and_pausing_is_all(steps in prop::collection::vec((0u64..400, 0u64..400), 1..60)) {
         let mut player = player();

@@ -206,7 +206,7 @@ fn beside_new_data_copies_are_spread_over_a_detection_time() {
         let model = Model::new(lost, run.repair.mean_detection_time().unwrap());
         let expected = model.recovery_latency(level).as_secs_f64();
         let latency = run.repair.mean_recovery_latency().unwrap().as_secs_f64();
-        // Formula 1 takes the sender to be busy all the time, as this one nearly is.
+        // Formula 1 assumes that the sender is always busy, as this one nearly is.
         assert!(
             (0.7..1.2).contains(&(latency / expected)),
             "{policy}: {latency} s instead of {expected} s"

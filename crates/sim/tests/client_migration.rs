@@ -163,7 +163,7 @@ fn moving_costs_no_round_trip_without_data() {
     migrate(&mut pair, other.local).unwrap();
     pair.advance(secs(1));
     // 10 Mbit/s hand over a full packet each millisecond. The server validated the new address
-    // while it was probed, so no amplification limit and no silence stand between the two.
+    // while it was probed, so no amplification limit and no pause separate the two.
     let at: Vec<_> = down.datagrams().iter().map(|each| each.at).collect();
     let gap = at.windows(2).map(|two| two[1] - two[0]).max().unwrap();
     assert!(gap < millis(60), "{gap:?}");
@@ -185,7 +185,7 @@ fn window_and_rtt_start_anew_behind_another_address() {
     let after = path(&pair, Side::Client);
     assert!(after.cwnd.get() <= 12_000, "{after:?}");
     assert_eq!(after.min_rtt, secs(0), "no sample yet");
-    // What the validation took is a better guess than the 333 ms of an unknown path.
+    // The duration of the validation is a better estimate than the 333 ms of an unknown path.
     assert!(
         after.smoothed_rtt >= millis(140) && after.smoothed_rtt < millis(250),
         "{after:?}"
@@ -238,7 +238,7 @@ fn a_path_that_does_not_answer_changes_nothing() {
         let asked = pair.now();
         migrate(&mut pair, other.local).unwrap();
         assert!(pair.run_until(|pair| !told(pair).1.is_empty()));
-        // Three probe timeouts of a path of which nothing is known (section 8.2.4).
+        // Three probe timeouts of a path without RTT samples (section 8.2.4).
         let took = pair.now() - asked;
         assert!(took >= secs(2) && took < secs(5), "{took:?}");
         assert_eq!(path(&pair, Side::Client).local, before);
@@ -250,7 +250,7 @@ fn a_path_that_does_not_answer_changes_nothing() {
         );
         assert_eq!(told(&pair), (vec![], vec![other.local]));
         assert_eq!(pair.stats(Side::Client).path_changes, 0);
-        // Its connection ID was retired and replaced: the next try has one.
+        // Its connection ID was retired and replaced: the next attempt has one.
         migrate(&mut pair, other.local).unwrap();
     }
 }
@@ -358,7 +358,7 @@ fn rebinding_to_a_dead_path_is_told() {
     rebind(&mut pair, other.local).unwrap();
     assert!(pair.run_until(|pair| !told(pair).1.is_empty()));
     assert_eq!(told(&pair), (vec![], vec![other.local]));
-    // The connection goes on if the client finds a way that works.
+    // The connection continues if the client finds a path that works.
     rebind(&mut pair, LocalAddress::any(SocketId(0))).unwrap();
     let report = pair.transfer(100_000, Direction::ToClient);
     assert!(
@@ -446,7 +446,7 @@ fn a_nat_may_rebind_while_the_client_migrates() {
         pair.advance(millis(500));
         migrate(&mut pair, other.local).unwrap();
         pair.advance(millis(step));
-        // Both ways lie behind the same NAT, which forgets everything.
+        // Both paths are behind the same NAT, which loses all mappings.
         let mut home = pair.address(Side::Client);
         home.set_port(home.port() + 7);
         pair.rebind(Side::Client, home).unwrap();

@@ -1,5 +1,5 @@
-//! Rules that no feature has for itself: paths that are too small for QUIC (RFC 9000, section 14), and
-//! what must not pass from one connection to the next (sections 7.4.1 and 9.6).
+//! Rules that belong to no single feature: paths that are too small for QUIC (RFC 9000, section 14),
+//! and state that must not be transferred from one connection to the next (sections 7.4.1 and 9.6).
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 

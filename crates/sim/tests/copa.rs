@@ -86,8 +86,8 @@ fn t10_a_lone_flow_keeps_a_queue_in_the_order_of_one_over_delta() {
 
 #[test]
 fn t10_the_default_keeps_it_too_in_spite_of_false_alarms() {
-    // Between packets of 0.6 ms a queue of two doesn't get "nearly empty" for sure: now and then
-    // the flow takes itself for a rival, and notices soon.
+    // Between packets of 0.6 ms a queue of two doesn't get "nearly empty" for sure: occasionally
+    // the flow mistakes itself for a competing one, and soon detects that.
     let report = settled(&dumbbell(&["copa"]));
     let queue = queued_packets(&report);
     assert!(queue > 2.0 && queue < 6.0, "{queue}");

@@ -28,7 +28,7 @@ fn numbered(nth: u32, len: usize) -> Bytes {
     data.into()
 }
 
-/// Reads all that has come; the numbers, after checking the content.
+/// Reads all received datagrams; the numbers, after checking the content.
 fn receive(pair: &mut Pair, side: Side) -> Vec<u32> {
     let mut numbers = Vec::new();
     while let Some(data) = pair.connection(side).unwrap().recv_datagram() {
@@ -87,7 +87,7 @@ fn lost_datagrams_are_not_sent_again() {
         let mut pair = connected(Pair::builder().seed(seed).links(lossy, link(20, 20)));
         let mut got = Vec::new();
         for nth in 0..300 {
-            // Each in a packet of its own, spaced so that the window is no limit.
+            // Each in a separate packet, spaced so that the window is no limit.
             pair.client().send_datagram(numbered(nth, 1_000)).unwrap();
             pair.advance(millis(50));
             got.extend(receive(&mut pair, Side::Server));

@@ -27,7 +27,7 @@ use support::{BOTH, drop_if, link, millis, packet_types, reason, secs};
 /// A day on which the deterministic certificate is valid.
 const TODAY: Duration = Duration::from_secs(1_735_689_600);
 
-/// What a client and a server keep from one visit to the next.
+/// State that a client and a server keep from one connection to the next.
 #[derive(Clone)]
 struct World {
     client: Arc<dyn ClientCrypto>,
@@ -88,7 +88,7 @@ impl World {
             .server_settings(move |server| server.early_data = early)
     }
 
-    /// The client gets to know the server.
+    /// The client's first connection to the server.
     fn meet(&self) {
         let mut pair = self.visit(1, EarlyData::Accept).build().unwrap();
         assert!(pair.connect());
@@ -97,7 +97,7 @@ impl World {
         assert_eq!(pair.stats(Side::Client).early_data, None);
     }
 
-    /// A second visit, begun but not run.
+    /// A second connection, started but not run.
     fn return_to(&self, change: impl FnOnce(PairBuilder) -> PairBuilder) -> Pair {
         self.meet();
         let mut pair = change(self.visit(2, EarlyData::Accept)).build().unwrap();
@@ -271,7 +271,7 @@ fn what_was_reset_or_stopped_before_a_rejection_stays_so() {
     assert_eq!(reason(&pair, Side::Server), None);
 }
 
-/// A server that takes less than before must not take early data.
+/// A server with reduced limits must not accept early data.
 #[test]
 fn early_data_are_rejected_by_a_server_with_lower_limits() {
     for (nth, world) in worlds().into_iter().enumerate() {
@@ -290,7 +290,7 @@ fn early_data_are_rejected_by_a_server_with_lower_limits() {
         assert!(pair.finish_transfers());
         assert!(pair.connect());
         assert_eq!(outcome(&pair), REJECTED);
-        // The null cipher can tell limits from session; rustls finds no session.
+        // The null cipher can distinguish limits from session; rustls finds no session.
         assert_eq!(pair.stats(Side::Client).resumed, nth == 0);
         assert_eq!(reason(&pair, Side::Client), None);
     }
@@ -403,7 +403,7 @@ fn early_data_may_overtake_their_initial() {
         });
         pair.start_transfer(8_000, Direction::ToServer);
         assert!(pair.finish_transfers());
-        // All of it was there already when the first datagram came.
+        // All of it was available when the first datagram arrived.
         assert!(pair.now() < Instant::from_millis(31), "{}", pair.now());
         let host = pair.host(Side::Server);
         let stats = pair.network().endpoint_stats(host);
@@ -433,7 +433,7 @@ fn early_data_survive_a_retry() {
 fn tokens_are_kept_beside_sessions() {
     for world in worlds() {
         world.meet();
-        // The same seed makes the same server, which knows its tokens again.
+        // The same seed gives the same server, which accepts its tokens again.
         let mut pair = world
             .visit(1, EarlyData::Accept)
             .retry(RetryPolicy::Always)
@@ -484,7 +484,7 @@ fn replayed_early_data_are_marked_where_tickets_work_often() {
     let mut victim = replay(&world);
     let id = victim.server().accept(Dir::Uni).unwrap();
     assert!(victim.server().recv_stream(id).is_early_data());
-    // And this is how a server knows that nobody has proved anything.
+    // And this is how a server detects an unvalidated client.
     assert!(victim.server().is_handshaking());
     victim.advance(secs(20));
     assert!(victim.stats(Side::Server).handshake_duration.is_none());
@@ -590,7 +590,8 @@ fn lossy_returns_deliver_everything() {
     }
 }
 
-/// Sessions and early data belong to the version that they began with (RFC 9369, sections 4.1 and 5).
+/// Sessions and early data belong to the version that they started with (RFC 9369, sections 4.1 and
+/// 5).
 #[test]
 fn servers_that_change_the_version_reject_early_data() {
     for world in worlds() {
@@ -610,10 +611,10 @@ fn servers_that_change_the_version_reject_early_data() {
         assert_eq!(outcome(&pair), REJECTED);
         assert!(!pair.stats(Side::Client).resumed);
         pair.advance(secs(1));
-        // What came of it is a session of the other version.
+        // It results in a session of the other version.
         let mut pair = world.visit(3, EarlyData::Accept).build().unwrap();
         pair.start().unwrap();
-        // The ticket that is left is one of the first visit, and of its version.
+        // The remaining ticket is one of the first connection, and of its version.
         pair.start_transfer(8_000, Direction::ToServer);
         assert!(pair.finish_transfers() && pair.connect());
     }

@@ -36,7 +36,7 @@ fn marks_slow_a_sender_down_without_loss() {
         let marked = pair.counters(direction).ecn_marked.packets.get();
         assert!(sender.ecn);
         assert!(marked > 0);
-        // What the last ACK would have told is missing at most.
+        // At most the marks of the last ACK are missing.
         let counted = sender.ecn_ce.get();
         assert!(
             counted <= marked && counted + 50 > marked,
@@ -333,7 +333,7 @@ fn t14_counts_in_reordered_acks_are_no_validation_failure() {
         pair.advance(secs(1));
         let sender = path(&pair, Side::Client);
         assert!(sender.ecn, "{controller}: {sender:?}");
-        // Counts are cumulative: not a mark is told twice, and none is missing in the end.
+        // Counts are cumulative: no mark is reported twice, and none is missing in the end.
         let marked = pair.counters(Direction::ToServer).ecn_marked.packets;
         assert!(marked.get() > 0);
         assert_eq!(sender.ecn_ce, marked, "{controller}");
@@ -358,7 +358,7 @@ fn any_number_of_timeouts_may_follow_once_marks_are_given_up() {
     assert!(pair.transfer(10_000, Direction::ToServer).verified);
 }
 
-/// What an observer hears of a side's marks.
+/// Events of a side's marks at an observer.
 #[derive(Clone, Debug)]
 struct States(Side, std::sync::Arc<std::sync::Mutex<Vec<EcnState>>>);
 
@@ -409,7 +409,7 @@ fn observers_hear_what_a_path_does_with_marks() {
     assert_eq!(dropped.last(), Some(&EcnState::Failed), "{dropped:?}");
 }
 
-/// Marked packets that vanish while unmarked ones arrive need no timeout to be noticed.
+/// Marked packets that are lost while unmarked ones arrive are detected without a timeout.
 #[test]
 fn a_new_path_that_drops_marked_packets_is_found_out() {
     let mut pair = Pair::builder().link(link(10, 20)).build().unwrap();
@@ -431,7 +431,7 @@ fn a_new_path_that_drops_marked_packets_is_found_out() {
     assert_eq!(path(&pair, Side::Server).ecn_state, EcnState::Failed);
 }
 
-/// Validation starts over on a new path, and doesn't fail for what the old one did.
+/// Validation starts again on a new path, and doesn't fail for the previous one's losses.
 #[test]
 fn a_new_path_is_tested_anew() {
     let mut pair = Pair::builder().link(link(10, 20)).build().unwrap();

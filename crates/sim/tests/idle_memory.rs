@@ -1,4 +1,4 @@
-//! Connections that give back memory (`Connection::rest`), at whatever moment, behave as others do.
+//! Connections that release memory (`Connection::rest`), at any time, behave as others.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -15,7 +15,7 @@ use swiftwater_units::Side;
 
 use support::{BOTH, SIDES, link, millis, secs};
 
-/// How often a side is asked to rest.
+/// How often a side is made to release memory.
 const STEP: Duration = Duration::from_millis(7);
 
 fn links(seed: u64) -> LinkConfig {
@@ -39,14 +39,14 @@ fn links(seed: u64) -> LinkConfig {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Rests {
     Never,
-    /// Whenever it is asked to, and something of it is on its way.
+    /// Whenever it is made to, with data in flight.
     Busy,
-    /// Whenever it is asked to.
+    /// Whenever it is made to.
     Always,
 }
 
-/// Goes through handshake, transfers, pauses, key updates, fresh connection IDs and a move of the client, and
-/// returns all that the two ends did meanwhile, in words. A side is asked to rest where `asked` says so for a
+/// Goes through handshake, transfers, pauses, key updates, new connection IDs and a migration of the client,
+/// and returns all actions of the two ends as text. A side releases memory where `asked` states it for a
 /// step.
 fn life(seed: u64, cipher: Cipher, rests: Rests, asked: fn(u64) -> [bool; 2]) -> String {
     let mut pair = Pair::builder()
@@ -130,7 +130,7 @@ fn a_rest_while_something_is_on_its_way_changes_nothing() {
     }
 }
 
-/// What was acknowledged of its own acknowledgements is forgotten then; all else goes on.
+/// State about acknowledgements of its own ACKs is released then; everything else continues.
 #[test]
 fn a_rest_at_any_moment_loses_nothing() {
     for seed in 0..12 {

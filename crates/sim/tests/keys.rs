@@ -70,14 +70,14 @@ fn keys_that_were_given_up_come_back_as_they_were() {
                 }
             }
             if round >= 2 {
-                // Asked for by one that rests, or by one whose peer does.
+                // Requested by an idle end, or by one whose peer is idle.
                 update(&mut pair, SIDES[round % 2]);
             }
             for direction in BOTH {
                 pair.start_transfer(200_000, direction);
             }
             assert!(pair.finish_transfers(), "{what}");
-            // Long enough for the keys before an update to be gone.
+            // Long enough for the keys before an update to be discarded.
             pair.advance(secs(3));
             assert_all_opened(&pair, &what);
         }

@@ -153,7 +153,7 @@ fn keep_alive_of_either_side_keeps_a_connection() {
         );
         let sent = pair.offered(direction_from(side)) - sent;
         assert!((280..=310).contains(&sent), "{side:?}: {sent}");
-        // It doesn't keep a connection whose peer is gone.
+        // It doesn't keep a connection open whose peer is gone.
         let now = pair.now();
         black_out(&mut pair, now, secs(3_600));
         for side in SIDES {
@@ -166,7 +166,7 @@ fn keep_alive_of_either_side_keeps_a_connection() {
 
 #[test]
 fn an_unacknowledged_sender_times_out_once() {
-    // Probes that nobody answers don't put the end off for ever.
+    // Unanswered probes don't postpone the end for ever.
     let mut pair =
         connected(Pair::builder().both_configs(|config| config.max_idle_timeout = Some(secs(4))));
     let now = pair.now();
@@ -250,7 +250,7 @@ fn a_lost_close_is_repeated_for_a_peer_that_goes_on() {
         close(&mut pair, side, 5, b"again");
         pair.advance(millis(30));
         assert!(!pair.connection(other(side)).unwrap().is_closed());
-        // The peer hasn't heard; what it sends is answered with the close again.
+        // The peer hasn't received it; its packets are answered with CONNECTION_CLOSE again.
         pair.connection(other(side)).unwrap().ping();
         let end = run_to_close(&mut pair, other(side));
         assert_eq!(reason(&pair, other(side)), Some(application(5, b"again")));
@@ -314,7 +314,7 @@ fn both_close_at_once() {
         let before = BOTH.map(|direction| pair.offered(direction));
         assert!(pair.run_to_end());
         for (side, code) in [(Side::Client, 1), (Side::Server, 2)] {
-            // Each knows its own close first.
+            // Each processes its own close first.
             assert_eq!(
                 reason(&pair, side),
                 Some(ConnectionError::LocallyClosed { code })
@@ -333,7 +333,7 @@ fn a_closing_side_answers_ever_more_rarely() {
     let mut pair = connected(Pair::builder());
     pair.start_transfer(5_000_000, Direction::ToServer);
     pair.advance(millis(500));
-    // The client never hears of the close and sends on.
+    // The client never receives CONNECTION_CLOSE and continues to send.
     drop_if(&mut pair, Direction::ToClient, |_| true);
     let before = pair.offered(Direction::ToClient);
     let got = pair.stats(Side::Server).datagrams_received;
@@ -351,7 +351,8 @@ fn a_closing_side_answers_ever_more_rarely() {
 #[test]
 fn a_close_during_the_handshake_reaches_the_other_side() {
     for cipher in [Cipher::Null, Cipher::Tls] {
-        // The client gives up before it has heard anything: the server hears what it may hear.
+        // The client closes before it has received a packet: the server gets the permitted
+        // information.
         let mut pair = Pair::builder()
             .cipher(cipher)
             .link(link(10, 20))

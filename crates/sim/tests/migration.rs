@@ -1,4 +1,4 @@
-//! Peers whose address changes, and strangers who pretend to be them.
+//! Peers whose address changes, and attackers that imitate them.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -41,8 +41,8 @@ fn moves(pair: &Pair) -> Vec<SocketAddr> {
     pair.events(Side::Server).iter().filter_map(moved).collect()
 }
 
-/// Gives the stranger's address a place in the network, so that datagrams to it can be seen on the
-/// server's link; returns the bytes sent there.
+/// Adds the attacker's address to the network, so that datagrams to it are visible on the server's
+/// link; returns the bytes sent there.
 fn watch_stranger(pair: &mut Pair) -> Rc<RefCell<u64>> {
     let server = pair.host(Side::Server);
     let network = pair.network();
@@ -62,7 +62,7 @@ fn watch_stranger(pair: &mut Pair) -> Rc<RefCell<u64>> {
     bytes
 }
 
-/// What a transfer takes on this link without anything special.
+/// Duration of a transfer on this link without disturbance.
 fn undisturbed(direction: Direction, bytes: u64) -> Duration {
     let mut pair = connected(Pair::builder().link(link(10, 20)));
     let report = pair.transfer(bytes, direction);
@@ -90,7 +90,7 @@ fn a_new_port_in_the_middle_of_a_transfer_costs_little() {
         assert!(pair.finish_transfers(), "{direction:?}");
         let report = pair.transfer_report(id);
         assert!(report.verified);
-        // What was on its way to the old port is lost, and repaired like other losses.
+        // Packets in flight to the old port are lost, and recovered like other losses.
         let took = report.finish - report.start;
         assert!(
             took < clean.mul_f64(1.5) + millis(400),
@@ -208,7 +208,8 @@ fn many_ip_addresses_one_after_another() {
     for nth in 1..=12 {
         pair.advance(millis(500));
         pair.rebind(Side::Client, new_ip(nth)).unwrap();
-        // A receiver speaks up by itself only if asked: its acknowledgements show where it is.
+        // A receiver sends packets by itself only on request: its acknowledgements show its
+        // address.
         pair.client().ping();
     }
     assert!(pair.finish_transfers());
@@ -233,7 +234,7 @@ fn migration_that_is_switched_off_is_ignored() {
     pair.advance(secs(3));
     assert_eq!(pair.server().remote(), home);
     assert_eq!(pair.transfer_report(id).received, 0);
-    // The old address comes back, and with it the connection.
+    // The previous address is used again, and with it the connection continues.
     pair.rebind(Side::Client, home).unwrap();
     assert!(pair.finish_transfers());
     assert!(moves(&pair).is_empty());
@@ -277,7 +278,7 @@ fn a_copy_from_elsewhere_that_comes_first_does_not_steal_the_connection() {
         let mut injected = 0;
         for _ in 0..5 {
             pair.advance(millis(150));
-            // The stranger's copy of the newest datagram overtakes the original.
+            // The attacker's copy of the newest datagram overtakes the original.
             let newest = sent.datagrams().pop().unwrap();
             injected += newest.data.len() as u64;
             pair.inject(Direction::ToServer, &newest.data, Some(stranger()));
@@ -318,7 +319,7 @@ fn a_stolen_packet_costs_an_idle_connection_nothing_but_time() {
     let stolen = sent.datagrams()[0].data.clone();
     pair.inject(Direction::ToServer, &stolen, Some(stranger()));
     assert_eq!(pair.server().remote(), stranger());
-    // With much to send, the limit towards the stranger holds to the byte.
+    // With much data to send, the limit for the attacker's address is kept to the byte.
     let id = pair.start_transfer(500_000, Direction::ToClient);
     pair.advance(millis(900));
     let bytes = *to_stranger.borrow();
@@ -501,7 +502,7 @@ fn full_challenges_that_were_lost_by_chance_cost_nothing() {
     assert!(report.verified);
 }
 
-/// Silence is no narrowness: the peer comes back by itself.
+/// A lost challenge does not imply a small MTU: the peer returns by itself.
 #[test]
 fn a_client_whose_new_address_is_lost_at_once_may_come_back() {
     let mut pair = connected(

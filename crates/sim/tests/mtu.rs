@@ -22,10 +22,10 @@ use support::{BOTH, SIDES, count, link, millis, path, secs};
 /// IPv4 and UDP.
 const HEADERS: u32 = 28;
 
-/// Bytes that the reader takes at once.
+/// Bytes that the reader accepts at once.
 const WINDOW: u64 = 120_000;
 
-/// A pair whose ends look for larger datagrams, over links that carry UDP payloads of `payload`.
+/// A pair whose ends probe for larger datagrams, over links that carry UDP payloads of `payload`.
 fn over(payload: u32) -> PairBuilder {
     searching(link(20, 20).mtu(payload + HEADERS))
 }
@@ -94,7 +94,7 @@ fn the_search_ends_at_what_the_path_carries() {
                 "{size} of {payload}"
             );
             assert_eq!(found.mtu_state, MtuState::Complete, "{payload}");
-            // Three tries for each size that fails, one for each that works.
+            // Three probes for each size that fails, one for each that succeeds.
             assert!(found.mtu_probes_sent <= 20, "{payload}: {found:?}");
             assert_eq!(found.mtu_black_holes, 0);
         }
@@ -163,7 +163,7 @@ fn lost_probes_are_no_congestion() {
     assert_eq!(found.congestion_events, 0);
     assert_eq!(found.pto_count, 0);
     assert_eq!(found.bytes_in_flight.get(), 0, "nothing stays in flight");
-    // The same as without a search, but for the probes' own time on the link.
+    // The same as without discovery, except for the probes' own time on the link.
     let mut plain = searching(link(20, 20))
         .both_configs(|config| config.mtu_discovery = None)
         .build()
@@ -215,7 +215,7 @@ fn a_path_that_shrinks_is_noticed_within_a_few_timeouts() {
         let after = sender(&pair, direction);
         assert_eq!(after.max_datagram_size, 1200);
         assert_eq!(after.mtu_state, MtuState::BlackHole);
-        // After a pause it looks again, with data only.
+        // After a pause it probes again, with data only.
         pair.advance(secs(61));
         assert_eq!(
             sender(&pair, direction).mtu_probes_sent,
@@ -454,7 +454,7 @@ fn queued_datagrams_that_no_longer_fit_are_reported() {
     assert!(small > 0);
 }
 
-/// A peer on another network: what was found for the old one says nothing about the new one.
+/// A peer on another network: the result of the previous path does not apply to the new one.
 #[test]
 fn a_move_to_another_address_starts_over() {
     let mut pair = over(1472).build().unwrap();
@@ -518,7 +518,7 @@ fn probes_wait_for_the_handshake_and_go_alone() {
     assert!(pair.transfer_report(id).verified);
 }
 
-/// Observers hear of every size.
+/// Observers get every size.
 #[derive(Clone, Debug, Default)]
 struct Sizes(Arc<Mutex<Vec<(u16, u16, bool)>>>);
 

@@ -167,7 +167,7 @@ fn requests_are_answered_right() {
     }
 }
 
-/// Sends a greeting on a stream and one as a datagram; keeps what comes back.
+/// Sends a greeting on a stream and one as a datagram; records the answers.
 struct Greeter {
     config: ClientConfig,
     came_back: Rc<Cell<(bool, bool)>>,
@@ -263,7 +263,7 @@ fn a_multihomed_host_is_reached_over_each_interface() {
         2
     );
     assert_eq!(network.address(second), address(100));
-    // What came over the second interface was answered over it.
+    // Data received over the second interface were answered over it.
     assert!(network.counters(up).delivered.packets.get() > 5);
     assert!(network.counters(down).delivered.packets.get() > 15);
 }

@@ -23,7 +23,7 @@ use support::{millis, secs};
 /// Full datagrams of these pairs.
 const PACKET: u64 = 1_452;
 
-/// A window that never limits, and a rate of its own.
+/// A window that never limits, and a separate rate.
 #[derive(Clone, Debug)]
 struct OwnRate {
     rate: Bandwidth,
@@ -189,7 +189,7 @@ fn bursts_after_a_pause_are_as_long_as_permitted_and_no_longer() {
         };
         let name = format!("{own:?}");
         let (mut pair, sent) = connected(&factory(own), None);
-        // 17 ms of sending and 3 ms of pause, in which packets are on their way all the time.
+        // 17 ms of sending and 3 ms of pause, with packets in flight all the time.
         for _ in 0..30 {
             pair.start_transfer(30 * PACKET, Direction::ToServer);
             pair.advance(millis(20));

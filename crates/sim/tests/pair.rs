@@ -123,7 +123,7 @@ fn every_datagram_is_accounted_for() {
             counters.enqueued.packets,
             counters.delivered.packets + counters.dropped().packets
         );
-        // After a side is gone, its endpoint drops what still arrives.
+        // After a side has ended, its endpoint drops packets that still arrive.
         assert!(counters.delivered.packets.get() >= received);
     }
     let log = pair.log().unwrap();

@@ -80,7 +80,7 @@ fn a_promise_can_be_lowered_on_the_way() {
 
 #[test]
 fn streams_of_a_full_window_make_room_for_others() {
-    // Five streams at once, each given up half-way; credit must come back or the sixth can't send.
+    // Five streams at once, each reset half-way; credit must be returned or the sixth can't send.
     let mut pair = connected(lossy().server_config(|config| {
         config.receive_window = ByteCount::new(100_000);
         config.max_receive_window = ByteCount::new(100_000);
@@ -111,7 +111,7 @@ fn streams_of_a_full_window_make_room_for_others() {
     }
 }
 
-/// Resets as an observer hears of them.
+/// Resets as reported to an observer.
 #[derive(Clone, Debug, Default)]
 struct Resets(Arc<Mutex<Vec<(Side, ResetCause, u64)>>>);
 

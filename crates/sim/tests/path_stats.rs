@@ -1,4 +1,4 @@
-//! What a connection tells of a path while it runs, as a recorder samples it.
+//! Statistics of a path during a connection, as sampled by a recorder.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -56,8 +56,8 @@ fn a_path_can_be_sampled_while_it_carries_a_flow() {
             assert!(after.retransmitted >= before.retransmitted);
             assert!(after.sent_packets >= before.sent_packets);
         }
-        // What was sent was delivered, lost, or is on its way; but for what the discarding of the
-        // handshake's keys took out of flight.
+        // What was sent was delivered, lost, or is in flight; except packets removed by discarding
+        // the handshake's keys.
         let discarded = |sample: &PathStats| {
             sample.sent_bytes - sample.delivered - sample.lost_bytes - sample.bytes_in_flight
         };
@@ -133,7 +133,7 @@ fn acknowledgements_are_no_matter_of_congestion_control() {
     let after = pair.stats(Side::Server);
     let sent = (after.packets_sent - before.packets_sent).get();
     assert!(sent > 300, "{sent}");
-    // A window update now and then, and the PING that asks for an acknowledgement of the others.
+    // An occasional window update, and the PING that elicits an acknowledgement of the others.
     let (before, after) = (&before.paths[0], &after.paths[0]);
     let counted = (after.sent_packets - before.sent_packets).get();
     assert!(counted < sent / 10, "{counted} of {sent}");

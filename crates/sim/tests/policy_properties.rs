@@ -1,8 +1,8 @@
-//! What must hold of every re-injector whatever the network does: data arrive, copies keep within
-//! their level and their budget, nothing acknowledged is copied, nothing is left over, nobody spins.
+//! Invariants of every re-injector on any network: data arrive, copies keep within their level and
+//! their budget, nothing acknowledged is copied, nothing is left over, no busy loops.
 //!
-//! Packets are judged by what an observer saw leave and by the fates that the policy was told, not by
-//! the transport's own book of repairs (`witness.rs`).
+//! Packets are checked by an observer of sent packets and by the fates passed to the policy, not by
+//! the transport's own recovery records (`witness.rs`).
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 

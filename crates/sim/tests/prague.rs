@@ -21,7 +21,7 @@ struct Outcome {
     dropped: u64,
     /// Goodput of each flow, Mbit/s.
     rates: Vec<f64>,
-    /// Share of the time in which flow 0 takes the bottleneck for a classic one.
+    /// Share of the time in which flow 0 classifies the bottleneck as classic.
     classic: f64,
 }
 
@@ -108,7 +108,7 @@ fn flows_of_5_and_25_ms_share_as_if_both_had_25() {
     let ratio = equal.rates[0] / equal.rates[1];
     assert!((0.75..1.33).contains(&ratio), "{equal:?}");
     assert!(equal.queue_ms < 2.0, "{equal:?}");
-    // Left to themselves the near one takes most.
+    // Without the rule the near one gets most.
     let unequal = run("prague:rtt_target=0ms");
     assert!(unequal.rates[0] > 4.0 * unequal.rates[1], "{unequal:?}");
 }
@@ -130,7 +130,7 @@ fn on_a_classic_queue_the_fallback_leaves_cubic_its_share() {
         outcome.rates[0] / outcome.rates[1]
     };
     let (with, without) = (run("prague"), run("prague:classic_fallback=off"));
-    // Not equal: until it knows it takes more, and CUBIC wins that back slowly.
+    // Not equal: until the detection it gets more, and CUBIC regains that slowly.
     assert!(with < 3.0, "{with}");
     assert!(without > 2.0 * with, "{without}, {with}");
 }

@@ -1,4 +1,4 @@
-//! Servers that ask their clients to come to another address (RFC 9000, section 9.6).
+//! Servers that send their clients a preferred address (RFC 9000, section 9.6).
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -155,7 +155,7 @@ fn a_client_stays_where_it_is_if_nobody_answers_at_the_preferred_address() {
     assert!(moved(&pair).is_empty());
     assert_eq!(pair.client().remote(), home);
     assert!(reason(&pair, Side::Client).is_none());
-    // It was the server's wish, not the application's: no failure is told.
+    // The server requested it, not the application: no failure is reported.
     let failed = |event: &Event| matches!(event, Event::MigrationFailed { .. });
     assert_eq!(support::count(&pair, Side::Client, failed), 0);
 }
@@ -169,7 +169,7 @@ fn a_client_may_ignore_the_wish() {
     assert!(pair.connect());
     pair.advance(secs(5));
     assert!(moved(&pair).is_empty());
-    // The connection ID that came with the address is one like others.
+    // The connection ID of the preferred address is an ordinary one.
     let now = pair.now();
     let other = pair
         .attach(Side::Client, ([192, 0, 2, 9], 9_999).into(), link(10, 20))
@@ -277,7 +277,7 @@ fn a_client_that_moves_before_it_came_to_the_preferred_address_ends_up_there() {
 
 #[test]
 fn copies_sent_to_the_preferred_address_move_nothing() {
-    // The client knows of no such address, so whatever the server sends from there is ignored.
+    // The client has no such address, so packets that the server sends from there are ignored.
     let (mut pair, there) = listening(
         builder(&[v4()]).client_config(|config| config.use_preferred_address = false),
         v4(),

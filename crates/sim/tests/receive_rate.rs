@@ -1,4 +1,4 @@
-//! A receiver that lets its peer send no faster than it wants.
+//! A receiver that limits the rate of its peer.
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
 
@@ -70,7 +70,7 @@ fn a_short_transfer_is_limited_too() {
             .unwrap();
         assert!(pair.connect());
         let report = pair.transfer(1_000_000, Direction::ToClient);
-        // The first grant, of 100 ms, and what may be under way and saved up.
+        // The first grant, of 100 ms, and data in flight and saved credit.
         let ahead = millis(100) + millis(2 * delay).mul_f64(1.25) + millis(20);
         let least = 1_000_000_u64.saturating_sub(rate.bytes_in(ahead));
         let took = report.finish - report.start;

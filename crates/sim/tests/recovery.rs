@@ -289,8 +289,8 @@ fn probe_timeouts_double_and_stay_few() {
         let ratio = two[1].as_secs_f64() / two[0].as_secs_f64();
         assert!((1.9..2.1).contains(&ratio), "{gaps:?}");
     }
-    // Two datagrams each beside the five of the first flight, and the bytes for which an ACK in a
-    // probe left no room.
+    // Two datagrams each in addition to the five of the first flight, and the bytes for which an
+    // ACK in a probe left no space.
     let sent = pair.offered(Direction::ToServer) - sent;
     assert!(sent <= 5 + 3 * probes.len() as u64, "{sent}");
 }
@@ -436,7 +436,7 @@ fn a_receiver_of_much_stays_small_and_asks_for_acknowledgements_now_and_then() {
         .filter(|(_, ack_eliciting)| *ack_eliciting)
         .count();
     assert!(eliciting * 20 < sent.len(), "{eliciting} of {}", sent.len());
-    // Pings that are asked and answered mustn't count as losses or probes.
+    // PINGs that are requested and answered must not count as losses or probes.
     let path = path(&pair, Side::Client);
     assert_eq!((path.lost_packets.get(), path.pto_count), (0, 0));
 }
@@ -497,7 +497,7 @@ fn a_lost_acknowledgement_comes_again_with_the_next_ping() {
         .unwrap();
     assert!(pair.connect());
     pair.advance(millis(200));
-    // Nothing comes back for so long that the client's next probe is seconds away.
+    // No packet is received for so long that the client's next probe is seconds away.
     let end = pair.now() + secs(5);
     drop_if(&mut pair, Direction::ToClient, move |datagram| {
         datagram.now < end

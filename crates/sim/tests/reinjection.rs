@@ -1,4 +1,4 @@
-//! The seam of re-injection: what a policy hears, what becomes of the copies that it asks for.
+//! The interface of re-injection: inputs of a policy, and the fate of requested copies.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -29,7 +29,7 @@ struct Seen {
 
 type Shared = Arc<Mutex<Seen>>;
 
-/// Asks for `copies` of every retransmitted datum, all at once, as soon as it is asked.
+/// Requests `copies` of every retransmitted data range, all at once, at the first call.
 #[derive(Debug)]
 struct Eager {
     copies: u32,
@@ -128,7 +128,7 @@ fn millis(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-/// A pair whose server asks for `copies` of what was lost on a link that loses `loss`.
+/// A pair whose server requests `copies` of data lost on a link that loses `loss`.
 fn pair(copies: u32, loss: f64, seed: u64) -> (Pair, Shared) {
     let seen = Shared::default();
     let factory = Factory {

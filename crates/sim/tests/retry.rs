@@ -1,4 +1,4 @@
-//! What may come before a handshake: Retry and Version Negotiation, true and forged.
+//! Packets before a handshake: Retry and Version Negotiation, genuine and forged.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -11,7 +11,7 @@ use swiftwater_units::{Instant, Side};
 
 use support::{BOTH, CID_LEN, link, millis, reason, secs};
 
-/// A version that nobody else speaks.
+/// A version that no other endpoint supports.
 const OTHER_VERSION: u32 = 0x5a5a_0001;
 
 /// Connects and moves a little both ways; true if all went well.
@@ -40,7 +40,7 @@ fn a_retry_that_comes_too_late_is_told_so() {
             panic!("{:?}", reason(&pair, Side::Client));
         };
         assert_eq!(error.code, ErrorCode::INVALID_TOKEN);
-        // Two round trips: told at once, not found out by silence.
+        // Two round trips: reported at once, not detected by a timeout.
         assert!(pair.now() < Instant::from_millis(210), "{}", pair.now());
         let host = pair.host(Side::Server);
         let stats = pair.network().endpoint_stats(host);

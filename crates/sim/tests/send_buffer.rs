@@ -1,4 +1,4 @@
-//! What a sender keeps for a peer that doesn't take it.
+//! Data that a sender buffers for a peer that doesn't read.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -10,7 +10,7 @@ use swiftwater_units::{ByteCount, Dir, Side, StreamId};
 
 use support::{link, millis, path, secs};
 
-/// Writes as much as is taken to each of `streams`, again and again for `millis` of time.
+/// Writes as much as is accepted to each of `streams`, repeatedly for `millis` of time.
 fn fill(pair: &mut Pair, streams: &[StreamId], for_millis: u64) -> u64 {
     let data = vec![7; 1 << 20];
     let mut written = 0;
@@ -92,7 +92,7 @@ fn a_fast_path_is_filled_as_before() {
     assert!(report.finish - report.start < secs(6), "{report:?}");
 }
 
-/// Writers that wait are served in the order of sending: a late urgent one doesn't wait for many others.
+/// Blocked writers are served in the order of sending: a late urgent one doesn't wait for many others.
 #[test]
 fn the_most_urgent_writer_is_told_first() {
     let mut pair = Pair::builder().link(link(2, 20)).build().unwrap();

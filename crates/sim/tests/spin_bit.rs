@@ -82,7 +82,8 @@ fn the_period_of_the_wave_is_the_round_trip_time() {
             }
             seen += 1;
             samples.sort_unstable();
-            // Queues and delayed acknowledgements add to the propagation time, nothing takes from it.
+            // Queues and delayed acknowledgements add to the propagation time, and nothing reduces
+            // it.
             assert!(samples[0] >= millis(50), "{samples:?}");
             let median = samples[samples.len() / 2];
             let largest = pair.stats(Side::Client).paths[0]
@@ -146,7 +147,7 @@ fn the_quic_bit_says_nothing_between_ends_that_grease() {
             if ours && theirs {
                 let share = cleared * 100 / datagrams.len();
                 assert!((40..60).contains(&share), "{direction:?}: {share} %");
-                // The first packet of all goes to a server of which nothing is known.
+                // The first packet is sent to a server without stored state.
                 assert!(direction == Direction::ToClient || datagrams[0].data[0] & 0x40 != 0);
             } else {
                 assert_eq!(cleared, 0, "{direction:?}");

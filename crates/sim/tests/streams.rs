@@ -38,7 +38,7 @@ fn exchange(pair: &mut Pair, side: Side, dir: Dir, count: usize, len: usize) -> 
     let start = pair.now();
     let mut hands = Hands::echoing();
     let mut opened = Vec::new();
-    // Bidirectional streams come back.
+    // Bidirectional streams are returned.
     let reader = match dir {
         Dir::Bi => side,
         Dir::Uni => !side,
@@ -222,7 +222,7 @@ fn windows_grow_with_the_path() {
     assert!(growing < secs(4), "{growing:?}");
 }
 
-/// RFC 9000, section 4.1: a reader that takes its time costs nobody the connection.
+/// RFC 9000, section 4.1: a slow reader does not end the connection.
 #[test]
 fn a_writer_that_is_blocked_keeps_the_connection() {
     let mut pair = connected(Pair::builder().link(link(20, 10)).both_configs(|config| {
@@ -275,7 +275,7 @@ fn a_reader_that_does_not_read_stops_the_writer_and_nothing_else() {
     assert!(hands.run(&mut pair, |hands, _| hands.ends(Side::Client) == 1));
     assert!(hands.read(Side::Client, back).data == content(2, 100_000));
     assert!(pair.now() - start < millis(500));
-    // Once read, it goes on.
+    // Once read, it continues.
     hands.wake(&mut pair);
     let start = pair.now();
     assert!(hands.run(&mut pair, |hands, _| hands.ends(Side::Server) == 1));
@@ -636,7 +636,7 @@ fn streams_of_the_wrong_side_or_kind_are_refused_locally() {
 
 #[test]
 fn requests_and_answers_without_end() {
-    // 3,000 streams one after another: no state is left behind that would slow the last ones.
+    // 3,000 streams one after another: no state remains that would slow the last ones.
     let mut pair = connected(Pair::builder().link(link(50, 1)));
     let first = exchange(&mut pair, Side::Client, Dir::Bi, 200, 100);
     exchange(&mut pair, Side::Client, Dir::Bi, 2_600, 100);

@@ -18,7 +18,7 @@ use swiftwater_units::{Instant, Side};
 
 use support::{BOTH, SIDES, Watch, drop_if, link, millis, packet_types, path, secs};
 
-/// Times of the client's probe timeouts while nobody answers its first packet.
+/// Times of the client's probe timeouts while its first packet is unanswered.
 fn unanswered(change: impl Fn(&mut TransportConfig), time: Duration) -> Vec<Duration> {
     let watch = Watch::new(Side::Client);
     let factory = watch.factory();
@@ -158,7 +158,7 @@ fn packets_without_keys_show_that_the_first_is_missing() {
 fn a_repeated_hello_is_answered_at_once() {
     for times in [0, 1] {
         let mut pair = long_chain()
-            // The client's timeout comes long before the server's.
+            // The client's timeout expires long before the server's.
             .client_config(|config| config.initial_pto = Some(millis(200)))
             .server_config(|config| config.handshake_early_retransmissions = times)
             .build()
@@ -198,13 +198,13 @@ fn early_answers_are_few() {
         })
         .build()
         .unwrap();
-    // The client never hears anything.
+    // The client never receives a packet.
     let dropped = drop_if(&mut pair, Direction::ToClient, |_| true);
     pair.start().unwrap();
     pair.advance(secs(5));
     assert!(pair.offered(Direction::ToServer) > 100);
     let to_client = *dropped.borrow();
-    // The first flight, two more, and acknowledgements; the server's own timeout comes after 9 s.
+    // The first flight, two more, and acknowledgements; the server's own timeout expires after 9 s.
     let bytes = pair.stats(Side::Server).bytes_sent.get();
     assert!(bytes < 3 * 6_000 + 100 * 1_300, "{bytes} in {to_client}");
     let stats = path(&pair, Side::Server);
@@ -222,7 +222,7 @@ fn timeouts_send_copies() {
         drop_if(&mut pair, Direction::ToServer, |datagram| {
             datagram.now == Instant::ZERO
         });
-        // Nor is anything heard until the copies are counted.
+        // No packet is received until the copies are counted.
         drop_if(&mut pair, Direction::ToClient, |datagram| {
             datagram.now < Instant::ZERO + millis(1_200)
         });

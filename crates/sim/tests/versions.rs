@@ -1,4 +1,5 @@
-//! Version negotiation between whole stacks, over links that lose, delay and lie (RFC 9368, RFC 9369).
+//! Version negotiation between whole stacks, over links that lose, delay and forge packets (RFC 9368,
+//! RFC 9369).
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -16,7 +17,7 @@ use support::{BOTH, CID_LEN, SIDES, drop_if, link, millis, reason, secs};
 
 const CIPHERS: [Cipher; 2] = [Cipher::Null, Cipher::Tls];
 
-/// A pair whose client and server speak these versions, best first.
+/// A pair whose client and server support these versions, in order of preference.
 fn pair_of(client: &[u32], server: &[u32]) -> PairBuilder {
     let (client, server) = (client.to_vec(), server.to_vec());
     Pair::builder()
@@ -329,8 +330,8 @@ fn a_downgrade_by_forged_version_negotiation_is_found_out() {
 
 #[test]
 fn a_downgrade_by_rewritten_initial_packets_is_found_out() {
-    // An attacker who turns the client's first packet into one of version 1 meets TLS: the client's own
-    // account of its version is authenticated. Here it is the server that notices.
+    // An attacker who turns the client's first packet into one of version 1 is detected by TLS: the
+    // client's version information is authenticated. Here the server detects it.
     let mut pair = pair_of(&[VERSION_2, VERSION_1], &[VERSION_2, VERSION_1])
         .cipher(Cipher::Tls)
         .build()
@@ -349,7 +350,7 @@ fn a_downgrade_by_rewritten_initial_packets_is_found_out() {
     assert_eq!(error.code, ErrorCode::VERSION_NEGOTIATION_ERROR);
 }
 
-/// Opens a client's Initial of version 2 as anybody can, and seals it again as one of version 1.
+/// Opens a client's Initial of version 2, as any host can, and seals it again as one of version 1.
 fn rewrite_as_version_1(packet: &mut [u8]) {
     use swiftwater_quic::crypto::Primitives;
     use swiftwater_quic::wire::PlainFirstByte;
@@ -380,7 +381,7 @@ fn rewrite_as_version_1(packet: &mut [u8]) {
     keys.header.local.encrypt(header.pn_offset, packet);
 }
 
-/// What an observer heard of versions.
+/// Version events at an observer.
 #[derive(Clone, Debug, Default)]
 struct Ears(Arc<Mutex<Vec<(Side, String)>>>);
 

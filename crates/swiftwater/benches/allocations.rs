@@ -13,8 +13,8 @@ use tokio::time::timeout;
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;
 
-/// A writer that can't go on for this long won't without a reader. (After a quarter of a second of silence
-/// connections give memory back.)
+/// A writer that is blocked for this long remains blocked without a reader. (After a quarter of a second
+/// without packets connections release memory.)
 const STALLED: Duration = Duration::from_millis(100);
 /// Bytes moved before counting begins, and while counting.
 const WARM_UP: usize = 64 << 20;

@@ -1,5 +1,5 @@
-//! What connections cost a server and a client: opens thousands of them between one client socket
-//! and a server in a process of its own, and reports memory of idle and of active ones, handshakes
+//! Cost of connections for a server and a client: opens thousands of them between one client socket
+//! and a server in a separate process, and reports memory of idle and of active ones, handshakes
 //! per second, and the processor time of accepting and of refusing.
 //!
 //! ```sh
@@ -50,7 +50,7 @@ async fn main() -> Outcome<()> {
     }
 }
 
-/// Opens connections, and tells what they cost.
+/// Opens connections, and reports their cost.
 async fn accept_and_hold(count: usize, workers: usize) -> Outcome<()> {
     let mut server = ServerProcess::start("accept", workers)?;
     let client = Client::builder()
@@ -142,7 +142,7 @@ async fn echo(connection: &Connection) -> Outcome<()> {
     Ok(())
 }
 
-/// Sends first packets to a server that takes none of them.
+/// Sends first packets to a server that accepts none of them.
 fn refuse(how: &str) -> Outcome<()> {
     let mut server = ServerProcess::start(how, 1)?;
     let socket = UdpSocket::bind("127.0.0.1:0")?;
@@ -157,7 +157,7 @@ fn refuse(how: &str) -> Outcome<()> {
             socket.send(&datagram)?;
         }
         if how == "ignore" {
-            // Nothing tells when they were looked at; the socket's buffer holds this many.
+            // It is unknown when they were processed; the socket's buffer holds this many.
             std::thread::sleep(Duration::from_micros(500));
             continue;
         }
@@ -210,7 +210,7 @@ fn patient(transport: &mut TransportConfig) {
     transport.max_idle_timeout = Some(Duration::from_secs(600));
 }
 
-/// The server's process: echoes, and says what it has used whenever a line comes in.
+/// The server's process: echoes, and reports its resource usage on request.
 async fn serve(arguments: &[String]) -> Outcome<()> {
     let how = arguments.first().map_or("accept", String::as_str);
     let workers = arguments.get(1).map_or(Ok(1), |n| n.parse())?;

@@ -1,7 +1,8 @@
-//! Clients that ask a server for much over HTTP/3 and take little of it, to see what that costs the server.
+//! Clients that request much from a server over HTTP/3 and read little of it, to measure the cost for the
+//! server.
 //!
-//! `cargo run --release -p swiftwater --example slow_readers serve DIR` prints where it listens;
-//! `... --example slow_readers HOST:PORT /PATH CONNECTIONS STREAMS SECONDS` asks it, or any other server.
+//! `cargo run --release -p swiftwater --example slow_readers serve DIR` prints its address; `...
+//! --example slow_readers HOST:PORT /PATH CONNECTIONS STREAMS SECONDS` asks it, or any other server.
 
 #![allow(clippy::print_stdout, reason = "an example prints")]
 

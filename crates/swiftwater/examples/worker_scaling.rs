@@ -6,8 +6,8 @@
 //!     [--rounds 3] [--workers 2] [--jobs requests,bulk,handshakes] [--control] [--apart] [--json]
 //! ```
 //!
-//! Server and client are processes of their own. On a machine of two cores the client takes one of them, so that two
-//! workers never run at full speed, and a rate that is measured says nothing. What is compared is processor time:
+//! Server and client are separate processes. On a machine of two cores the client takes one of them, so that two
+//! workers never run at full speed, and measured rates are meaningless. CPU time is compared:
 //!
 //! - the cost of one operation, all threads of the server together;
 //! - the share of the workers' time that falls to the busiest one.
@@ -21,7 +21,7 @@
 //!
 //! With several workers three or more busy threads share two cores, and evict each other's caches. `--control` adds
 //! what as many servers of one worker each cost, processes that share nothing, with the connections evenly among
-//! them: what they cost more than one is the machine's, what workers cost more than they is ours.
+//! them: their additional cost is caused by the machine, the additional cost of workers by Swiftwater.
 //!
 //! Linux only: processor times are read from `/proc`.
 
@@ -36,12 +36,12 @@ use tokio::task::JoinSet;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Bytes of a request; the first eight say how many bytes are wanted back.
+/// Bytes of a request; the first eight state the requested number of bytes.
 const REQUEST: usize = 100;
 /// Bytes of a response to a small request, and of one of bulk transfer.
 const SMALL: u64 = 1000;
 const LARGE: u64 = 4 << 20;
-/// Requests under way on each connection, by job.
+/// Requests in progress on each connection, by job.
 const SMALL_IN_FLIGHT: usize = 4;
 /// What bulk transfer counts, bytes.
 const MEGABYTE: u64 = 1 << 20;
@@ -70,7 +70,7 @@ struct Plan {
     jobs: Vec<String>,
     /// Servers that share nothing are measured, too.
     control: bool,
-    /// The application's tasks run on threads of their own.
+    /// The application's tasks run on separate threads.
     apart: bool,
     json: bool,
 }

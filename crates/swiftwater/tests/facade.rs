@@ -1,4 +1,4 @@
-//! Client and server as a stranger uses them.
+//! Client and server through the public API.
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
 
@@ -258,7 +258,7 @@ async fn mistakes_are_told() {
             let error = client.connect(address).await.unwrap_err();
             assert!(matches!(error, ClientError::Address(_)), "{error}");
         }
-        // Too long to be asked for, so that no name server has a part in this.
+        // Too long for a DNS query, so that no name server is involved.
         let impossible = format!("{}:1", "x".repeat(300));
         let error = client.connect(&impossible).await.unwrap_err();
         assert!(matches!(error, ClientError::Resolve { .. }), "{error}");
@@ -365,7 +365,7 @@ async fn versions_of_quic_are_chosen_by_the_server_and_fallen_back_to() {
                 VERSION_2,
             ),
             (vec![VERSION_1, VERSION_2], vec![VERSION_2], VERSION_2),
-            // The server doesn't speak what the client begins with.
+            // The server doesn't support the version that the client starts with.
             (vec![VERSION_2], vec![VERSION_1, VERSION_2], VERSION_2),
             (vec![VERSION_1], vec![VERSION_2, VERSION_1], VERSION_1),
         ] {

@@ -1,4 +1,5 @@
-//! What a subscriber hears of connections. A test binary of its own: the subscriber is global.
+//! Events of connections at a tracing subscriber. A separate test binary, because the subscriber is
+//! global.
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
 

@@ -1,5 +1,5 @@
-//! Early data as TLS sees them: who offers them, how they end, and what tickets may say of them
-//! (RFC 9001, sections 4.6.1, 5.6 and 8.3).
+//! Early data as TLS sees them: offers, their end, and permissions in tickets (RFC 9001, sections
+//! 4.6.1, 5.6 and 8.3).
 
 #![allow(
     clippy::unwrap_used,

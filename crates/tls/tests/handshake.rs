@@ -279,8 +279,8 @@ fn key_update_messages_of_tls_are_refused() {
     }
 }
 
-/// RFC 9001, section 4.4: application data of many requests share a connection, so nobody could
-/// tell which of them the server wants a certificate for.
+/// RFC 9001, section 4.4: application data of many requests share a connection, so it would be
+/// unclear for which of them the server requests a certificate.
 #[test]
 fn certificates_are_not_requested_after_the_handshake() {
     let (mut client, _) = handshake(&client(), &server(), "server.example").unwrap();

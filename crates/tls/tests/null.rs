@@ -121,7 +121,7 @@ fn sizes_and_limits_are_those_of_an_aead() {
     assert_eq!(limits(&null), limits(&real));
 }
 
-/// A simulation takes the same course with either cipher.
+/// A simulation gives the same result with either cipher.
 #[test]
 fn flights_are_as_long_as_those_of_tls() {
     let dev = DevCertificate::deterministic(["server.example", "a.example", "10.0.0.1"]).unwrap();

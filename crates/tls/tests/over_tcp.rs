@@ -1,4 +1,4 @@
-//! What the configuration for TLS over TCP speaks.
+//! Versions and suites of the configuration for TLS over TCP.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -129,7 +129,7 @@ proptest! {
         let packet = [cid.as_bytes(), &rest].concat();
         let id = codec.decode(&packet).unwrap();
         prop_assert_eq!((id.server_id(), id.nonce()), (&server_id[..], &nonce[..]));
-        // Cut short, or of another configuration, it is nobody's.
+        // Truncated, or of another configuration, it belongs to no server.
         prop_assert!(codec.decode(&cid.as_bytes()[..cid.len() - 1]).is_none());
         let mut other = packet;
         other[0] ^= 0x20;
@@ -151,7 +151,7 @@ proptest! {
         }
     }
 
-    /// Both generators name the worker to whoever has the key, in IDs that don't repeat.
+    /// Both generators encode the worker for the owner of the key, in IDs that don't repeat.
     #[test]
     fn workers_are_found_in_their_ids(worker: u8, len in 0_usize..30, seed: u64) {
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
@@ -175,7 +175,7 @@ proptest! {
     }
 }
 
-/// Without a cipher anybody could read the worker, so that none is put in.
+/// Without a cipher the worker would be readable, so it is not included.
 #[test]
 fn plain_ids_hide_nothing_and_say_so() {
     let codec = QuicLbCodec::new(QuicLbFormat::default(), None).unwrap();
@@ -210,8 +210,7 @@ fn short_nonces_name_no_worker() {
     }
 }
 
-/// Knowing one's own worker doesn't help to find others': without the key the last byte looks
-/// random.
+/// One known worker doesn't reveal others: without the key the last byte looks random.
 #[test]
 fn the_mask_hides_the_worker() {
     let mut rng = ChaCha20Rng::seed_from_u64(1);

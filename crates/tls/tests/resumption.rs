@@ -191,7 +191,7 @@ fn no_tickets_no_resumption() {
     assert!(!again.session.is_resumed());
 }
 
-/// A session stands for a certificate that was verified; whoever verifies otherwise must not use it.
+/// A session represents a verified certificate; another verifier must not use it.
 #[test]
 fn sessions_are_of_no_use_to_another_verifier() {
     let store = Arc::new(MemorySessionStore::default());
@@ -228,7 +228,7 @@ fn sessions_belong_to_one_server_and_its_protocol() {
     };
     assert!(store.take_session(&elsewhere).is_none());
     assert!(store.take_session(&other_version).is_none());
-    // A client that doesn't speak the protocol any more starts over.
+    // A client that doesn't support the protocol any more starts over.
     let starts_with = |client: &ClientTls| {
         let session = client.start_session(VERSION_1, NAME, &parameters(Side::Client, 5));
         session.unwrap().remembered_alpn().map(<[u8]>::to_vec)
@@ -278,7 +278,8 @@ fn servers_forget_the_oldest_tickets() {
     let store = Arc::default();
     let small = server(Tickets::SingleUse { capacity: 2 });
     let client = client(&store);
-    // The client keeps four tickets; two visits make four, of which the server knows the last two.
+    // The client keeps four tickets; two connections give four, of which the server accepts the
+    // last two.
     visit(&client, &small, 1000);
     visit(&client, &small, 1000);
     let resumed: Vec<bool> = (0..3)

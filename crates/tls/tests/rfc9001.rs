@@ -1,5 +1,5 @@
-//! The examples of RFC 9001, appendix A, for QUIC v1. That of A.5 needs keys that no handshake gives;
-//! it is tested beside the adapter.
+//! The examples of RFC 9001, appendix A, for QUIC v1. That of A.5 needs keys that no handshake
+//! exposes; it is tested with the adapter.
 
 #![allow(
     clippy::unwrap_used,

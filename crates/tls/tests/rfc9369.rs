@@ -1,5 +1,5 @@
-//! The examples of RFC 9369, appendix A, for QUIC v2. That of A.5 needs secrets that no handshake gives;
-//! it is tested beside the key derivation.
+//! The examples of RFC 9369, appendix A, for QUIC v2. That of A.5 needs secrets that no handshake
+//! exposes; it is tested with the key derivation.
 
 #![allow(
     clippy::unwrap_used,

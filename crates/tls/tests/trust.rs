@@ -1,4 +1,4 @@
-//! Which certificates are believed, and how configurations come about.
+//! Trusted certificates, and the construction of configurations.
 
 #![allow(
     clippy::unwrap_used,
@@ -88,7 +88,7 @@ fn serving(chain: Vec<CertificateDer<'static>>, key: &KeyPair) -> ServerTls {
     ServerTls::new(chain, key).unwrap().alpn(["hq-interop"])
 }
 
-/// Whether a client that trusts `root` believes `server` to be `name`.
+/// Whether a client that trusts `root` accepts `server` as `name`.
 fn believes(
     root: &CertificateDer<'static>,
     server: &ServerTls,

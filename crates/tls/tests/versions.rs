@@ -1,5 +1,5 @@
-//! Sessions of both versions of QUIC, sessions that change their version, and the look into a client's
-//! first message that tells a server which one to start.
+//! Sessions of both versions of QUIC, sessions that change their version, and the inspection of a
+//! client's first message by which a server chooses the version.
 
 #![allow(
     clippy::unwrap_used,
@@ -44,8 +44,8 @@ fn all() -> Vec<(Arc<dyn ClientCrypto>, Arc<dyn ServerCrypto>)> {
     all
 }
 
-/// Both ends of a handshake: the client begins in `original` and goes on in `client`, the server
-/// speaks `server`.
+/// Both ends of a handshake: the client starts in `original` and continues in `client`, the server
+/// supports `server`.
 fn ends(
     crypto: &(Arc<dyn ClientCrypto>, Arc<dyn ServerCrypto>),
     original: u32,

@@ -47,7 +47,7 @@ fn assert_invalid(bytes: &[u8]) {
     assert_eq!(error.error_code(), ErrorCode::FRAME_ENCODING_ERROR);
 }
 
-/// Encodes varints one behind the other.
+/// Encodes consecutive varints.
 fn varints(values: &[u64]) -> Vec<u8> {
     let mut buf = vec![0; values.len() * 8];
     let mut w = Writer::new(&mut buf);

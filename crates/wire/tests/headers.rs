@@ -406,7 +406,7 @@ fn version_negotiation_lists_versions() {
     );
     let versions: Vec<u32> = parsed.supported_versions(packet).collect();
     assert_eq!(versions, [VERSION_1, 0x1a2a_3a4a]);
-    // Its fixed bit means nothing.
+    // Its fixed bit is unused.
     assert!(PartialHeader::parse(&hex("80000000000000ffffffff"), 0).is_ok());
     // A list that is cut or empty is no list.
     assert_invalid(&packet[..len - 1]);

@@ -128,7 +128,7 @@ proptest! {
         prop_assert_eq!(encoded.expand(Some(pn(largest))), pn(full));
     }
 
-    /// Late packets are recovered too, as long as they lie in the lower half window.
+    /// Late packets are recovered too, if they are in the lower half of the window.
     #[test]
     fn late_packets_are_recovered(full in number(), late in 0_u64..100) {
         let encoded = TruncatedPacketNumber::encode(pn(full), full.checked_sub(1).map(pn));

@@ -294,7 +294,7 @@ fn unknown_parameters_are_ignored_however_many() {
     );
 }
 
-/// `valid` and `invalid` are neighbours at the edge of the range.
+/// `valid` and `invalid` are adjacent at the edge of the range.
 fn edge(id: u64, valid: u64, invalid: u64) {
     assert!(decode(&integer(id, valid)).is_ok(), "{id:#x}: {valid}");
     assert_invalid(id, &decode(&integer(id, invalid)));

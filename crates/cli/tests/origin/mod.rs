@@ -1,5 +1,5 @@
-//! A server of HTTP/3, HTTP/2 and HTTP/1.1 on one port that answers as a test wants, and the binary's
-//! `get` for it.
+//! A server of HTTP/3, HTTP/2 and HTTP/1.1 on one port whose answers a test determines, and the
+//! binary's `get` for it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(dead_code, reason = "each test file uses a part of this")]
@@ -124,7 +124,7 @@ pub(crate) struct Broken {
 }
 
 impl Broken {
-    /// `first` comes, and then nothing but a failure once `file` has content.
+    /// `first` succeeds, and later requests fail once `file` has content.
     pub(crate) fn new(first: Bytes, file: PathBuf) -> Self {
         let until = async move {
             while std::fs::metadata(&file).map_or(0, |found| found.len()) == 0 {
@@ -154,7 +154,7 @@ impl http_body::Body for Broken {
     }
 }
 
-/// What a `Range` of the form `bytes=N-` asks for.
+/// The offset of a `Range` of the form `bytes=N-`.
 pub(crate) fn range_begin(head: &request::Parts) -> Option<usize> {
     let range = head.headers.get("range")?.to_str().unwrap();
     let begin = range.strip_prefix("bytes=")?.strip_suffix('-')?;

@@ -1,4 +1,4 @@
-//! HTTP/1.1 over TLS, as plainly as it goes: one request per connection.
+//! Minimal HTTP/1.1 over TLS: one request per connection.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -14,10 +14,10 @@ use swiftwater::tls::rustls::{
 };
 use swiftwater::{CertificateDer, DevCertificate};
 
-/// Far longer than anything here takes.
+/// Far longer than any step of a test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What to ask for.
+/// The request.
 pub(crate) struct Ask<'a> {
     pub(crate) port: u16,
     /// The name that the server must prove to have.
@@ -45,7 +45,7 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// What came back.
+/// The response.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     /// In lower case.

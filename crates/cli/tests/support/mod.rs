@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 static COMMANDS: AtomicU32 = AtomicU32::new(0);
 
-/// A command of the binary with a home of its own.
+/// A command of the binary with a separate home directory.
 pub(crate) fn swiftwater() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_swiftwater"));
     command
@@ -23,14 +23,14 @@ pub(crate) fn swiftwater() -> Command {
         .env_remove("SSLKEYLOGFILE")
         .env_remove("QLOGDIR")
         .stdin(Stdio::null());
-    // What one run remembers of a port must not concern another test's server at it.
+    // The record of one run about a port must not affect another test's server at it.
     let nth = COMMANDS.fetch_add(1, Ordering::Relaxed);
     let state = format!("state-{}-{nth}", std::process::id());
     command.env(
         "XDG_STATE_HOME",
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(state),
     );
-    // A proxy of the machine's knows nothing of the servers here.
+    // A proxy of the machine can't reach the servers of a test.
     for name in ["http_proxy", "https_proxy", "all_proxy", "no_proxy"] {
         command.env_remove(name).env_remove(name.to_uppercase());
     }

@@ -33,11 +33,11 @@ const HEADER_TURNS: usize = 3;
 const LARGE_SIZE: usize = 20_000;
 const SMALL_COUNT: usize = 50;
 const CANCEL_AFTER: usize = 100_000;
-/// How long GOAWAY may take.
+/// Time limit for GOAWAY.
 const SOON: Duration = Duration::from_millis(500);
-/// How long a session ticket may take.
+/// Time limit for a session ticket.
 const TICKET: Duration = Duration::from_millis(100);
-/// How long the server may take to close when all is done.
+/// Time limit for the server's close at the end.
 const CLOSE: Duration = Duration::from_secs(3);
 
 /// What a client has for all its connections.
@@ -47,7 +47,7 @@ struct Client {
     server: std::net::SocketAddr,
 }
 
-/// Runs a case and prints what came of it.
+/// Runs a case and prints its result.
 pub(crate) async fn run(arguments: &Arguments) -> Result<(), AnyError> {
     let client = Client::new(arguments)?;
     let report = match arguments.text("case")? {
@@ -187,7 +187,7 @@ impl Visit {
         Ok(json!({"good": good, "bytes": bytes, "crc": sum}))
     }
 
-    /// Each piece comes back before the next is sent.
+    /// Each piece is echoed before the next is sent.
     async fn post(&self) -> Result<Value, AnyError> {
         let (feed, content) = channel();
         let content = request("POST", "/echo", content)?;
@@ -251,7 +251,7 @@ impl Visit {
         Ok(json!({"status": status, "bytes": bytes, "crc": crc, "trailer": trailer}))
     }
 
-    /// Drops an endless response midway, and goes on.
+    /// Drops an endless response midway, and continues.
     async fn cancel(&self) -> Result<Value, AnyError> {
         let endless = request("GET", "/slow", Body::empty())?;
         let mut body = self.sender.send(endless).await?.into_body();
@@ -262,7 +262,7 @@ impl Visit {
         Ok(json!({"read": read, "after": after}))
     }
 
-    /// The server goes away while a request is under way: it finishes, and no other is sent.
+    /// The server sends GOAWAY while a request is in progress: it completes, and no other is sent.
     async fn go_away(&self) -> Result<Value, AnyError> {
         let (feed, content) = channel();
         let under_way = self.sender.send(request("POST", "/echo", content)?).await?;
@@ -312,7 +312,7 @@ fn channel() -> (mpsc::Sender<Frame<Bytes>>, Body) {
     (feed, Body::new(StreamBody::new(Box::pin(frames))))
 }
 
-/// Reads until `size` bytes have come in all.
+/// Reads until `size` bytes were received in total.
 async fn read_until(
     body: &mut RecvBody,
     size: usize,

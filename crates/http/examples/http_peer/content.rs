@@ -1,4 +1,4 @@
-//! What is sent, and how it is told: content that everybody can make up, and CRC-32 of it.
+//! Generated content and its report: a pattern that every peer can compute, and its CRC-32.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};

@@ -1,4 +1,5 @@
-//! Our HTTP/3 server and client for `interop/run`, on the public API alone: one end of its HTTP cases.
+//! Swiftwater's HTTP/3 server and client for `interop/run`, on the public API only: one end of its
+//! HTTP cases.
 //!
 //!     http_peer h3-server --listen ADDR --cert FILE --key FILE [--zero-rtt]
 //!     http_peer h3-client --connect ADDR --ca FILE --case NAME

@@ -105,7 +105,7 @@ fn refusal(status: StatusCode) -> Response<Body> {
     response
 }
 
-/// Headers as large as the request wants, and what came of its own.
+/// Headers of the requested size, and a report on the request's headers.
 fn headers(asked: &HeaderMap) -> Response<Body> {
     let number = |name| asked.get(name)?.to_str().ok()?.parse::<usize>().ok();
     let (Some(size @ 0..=LONGEST), Some(turn)) = (number("x-size"), number("x-turn")) else {
@@ -122,7 +122,7 @@ fn headers(asked: &HeaderMap) -> Response<Body> {
     response
 }
 
-/// Content without end, that says when nobody wants it any more.
+/// Endless content, which reports when it is stopped.
 fn endless() -> Body {
     struct Wanted;
     impl Drop for Wanted {

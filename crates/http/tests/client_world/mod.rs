@@ -1,4 +1,4 @@
-//! An origin on loopback that speaks what a test wants on one port, and clients for it.
+//! An origin on loopback with configurable protocols on one port, and clients for it.
 #![allow(dead_code, unreachable_pub, reason = "every test crate uses its part")]
 
 use std::future::Future;
@@ -47,7 +47,7 @@ pub async fn until(condition: impl Fn() -> bool) {
     }
 }
 
-/// What stands at the TCP port.
+/// The service at the TCP port.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Tcp {
     /// HTTP/2 and HTTP/1.1 over TLS.
@@ -60,7 +60,7 @@ pub enum Tcp {
     None,
 }
 
-/// What stands at the UDP port of the same number.
+/// The service at the UDP port of the same number.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Udp {
     Http3,
@@ -70,7 +70,7 @@ pub enum Udp {
     Closed,
 }
 
-/// The origin. Dropped, it is gone.
+/// The origin. It stops when dropped.
 pub struct World {
     pub port: u16,
     pub tcp: Option<RunningServer>,
@@ -126,8 +126,8 @@ impl World {
         old.drain();
     }
 
-    /// The HTTP/3 side as a new process brings it up after the old one was killed: the same secrets and
-    /// certificate, and no connection. It is at another port; [`Forwarder`] leads there.
+    /// The HTTP/3 side as restarted after a crash: the same secrets and certificate, without
+    /// connections. It is at another port; [`Forwarder`] forwards to it.
     pub fn http3_after_a_crash<S>(&self, service: S) -> Endpoint
     where
         S: WebService + Sync,
@@ -138,7 +138,7 @@ impl World {
         endpoint
     }
 
-    /// A client that finds and trusts the origin, with short patience for QUIC.
+    /// A client that finds and trusts the origin, with a short QUIC timeout.
     pub fn client(&self) -> Builder {
         let tls = ClientTls::with_roots([self.certificate.certificate_der()])
             .unwrap()
@@ -191,7 +191,7 @@ impl World {
     }
 }
 
-/// A UDP port that leads to a server, and later to another one. For one client.
+/// A UDP port that forwards to a server, and later to another one. For one client.
 pub struct Forwarder {
     pub port: u16,
     server: tokio::sync::watch::Sender<u16>,
@@ -227,7 +227,7 @@ async fn forward(here: tokio::net::UdpSocket, mut target: tokio::sync::watch::Re
                     Err(_) => return,
                 },
                 Ok((length, from)) = here.recv_from(&mut up) => {
-                    // What isn't QUIC asks whether the port is open.
+                    // A datagram that isn't QUIC probes whether the port is open.
                     if length > 1 {
                         client = Some(from);
                         let _ = there.send(&up[..length]).await;
@@ -301,7 +301,8 @@ where
     Some(server.serve(listener, service).unwrap())
 }
 
-/// Every name is this host, except `nowhere.test`, which is never found. Records are as told.
+/// Every name resolves to this host, except `nowhere.test`, which never resolves. Records are
+/// configurable.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     pub record: Option<HttpsRecord>,

@@ -9,7 +9,7 @@ use crate::support::{World, content, head, link};
 /// Requests of 200 kB each with these Priority fields; the order in which they are complete.
 fn order(fields: &[&str]) -> Vec<usize> {
     let mut world = World::new(Pair::builder().link(link(5, 20)));
-    // No answer before all have asked.
+    // No answer before all requests were received.
     let mut missing = fields.len();
     world.answer(move |server, pair, _| {
         missing -= 1;

@@ -218,7 +218,7 @@ fn signals_in_wrong_places_close_the_connection() {
     let mut duel = Duel::ready(Side::Server, config());
     duel.bidi(&[&get(), &[0x40, 0x41, 0x00][..]].concat(), false);
     assert_eq!(duel.closed_with(), Code::FRAME_ERROR);
-    // Of a session that can't be one.
+    // Of an invalid session.
     for number in 1..4 {
         let mut duel = ready();
         duel.uni(&[0x40, 0x54, number]);

@@ -98,12 +98,12 @@ fn without_an_offer_there_are_no_sessions() {
 
 #[test]
 fn a_server_opens_streams_of_sessions_only() {
-    // A stream that begins like a request.
+    // A stream that starts like a request.
     let mut duel = Duel::new(Side::Client, config(1));
     duel.uni(CONTROL);
     duel.bidi(&frame(FrameType::Data, b"x"), false);
     assert_eq!(duel.closed_with(), Code::STREAM_CREATION_ERROR);
-    // One that says nothing is harmless; one of a session that the client has not asked for is refused.
+    // One without data is harmless; one of a session that the client has not requested is rejected.
     let mut duel = Duel::new(Side::Client, config(1));
     duel.uni(CONTROL);
     duel.bidi(&[], true);
@@ -111,7 +111,7 @@ fn a_server_opens_streams_of_sessions_only() {
     assert_eq!(duel.stopped_with(stray), Code::WEBTRANSPORT_SESSION_GONE);
     let stray = duel.uni(&[0x40, 0x54, 0x00]);
     assert_eq!(duel.stopped_with(stray), Code::WEBTRANSPORT_SESSION_GONE);
-    // A client that wants no sessions knows no such streams.
+    // A client without WebTransport does not accept such streams.
     let mut duel = Duel::new(Side::Client, Config::default());
     duel.uni(CONTROL);
     duel.bidi(&[0x40, 0x41, 0x00], false);

@@ -1,4 +1,4 @@
-//! Requests that either end gives up (RFC 9114, section 4.1.1).
+//! Requests that either end cancels (RFC 9114, section 4.1.1).
 
 use swiftwater_http::h3::{BodyError, Code, Config, Event, SendError};
 use swiftwater_sim::Pair;
@@ -38,7 +38,7 @@ fn a_client_cancels_while_the_answer_comes() {
         world.server.send_error(id),
         None | Some(SendError::Closed | SendError::Stopped(_))
     ));
-    // The connection goes on.
+    // The connection stays open.
     let next = world.get("/");
     assert!(world.settle(&[next]));
     assert_eq!(world.client.messages[&next].body, content(1, 5_000_000));
@@ -106,7 +106,7 @@ fn a_server_that_needs_no_more_of_the_request_answers_all_the_same() {
 
 #[test]
 fn each_half_can_be_given_up_alone() {
-    // The server resets its answer, the upload goes on to its end.
+    // The server resets its response, the upload continues to its end.
     let mut world = world();
     world.answer(|server, pair, id| {
         server.head(pair, id, &response(200));

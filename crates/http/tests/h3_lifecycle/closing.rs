@@ -1,5 +1,5 @@
-//! The end of the connection arrives together with what came before it: the engine hears of streams whose
-//! connection is closed already. It takes what is there and returns.
+//! The end of the connection arrives together with earlier data: the engine gets events of streams whose
+//! connection is already closed. It reads the available data and returns.
 
 use std::sync::mpsc;
 use std::thread;
@@ -83,7 +83,7 @@ fn end_unseen_but_kept(duel: &mut Duel, end: End) {
     );
 }
 
-/// What has come on a stream when the connection ends.
+/// Data received on a stream before the connection ends.
 fn beginnings() -> Vec<Vec<u8>> {
     let head = get();
     vec![
@@ -170,7 +170,7 @@ fn trailers_that_wait_for_the_table_are_not_waited_for_after_the_end_of_a_connec
             id.is_some()
         }));
         let id = id.expect("just seen");
-        // A section that needs the table's first entry, which never comes.
+        // A section that needs the table's first entry, which is never received.
         let trailers = frame(FrameType::Headers, &[0x02, 0x00, 0x80]);
         let response = [headers(&[(":status", "200")]), trailers].concat();
         duel.write(id, &response);

@@ -12,7 +12,7 @@ use swiftwater_units::Side;
 
 use crate::support::{World, content, link};
 
-/// What both ends keep from one visit to the next.
+/// State that both ends keep from one connection to the next.
 struct Memory {
     client: Arc<dyn ClientCrypto>,
     server: Arc<dyn ServerCrypto>,

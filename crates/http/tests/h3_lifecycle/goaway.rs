@@ -29,7 +29,7 @@ fn a_server_completes_what_it_took_and_closes() {
     world.serve(|_| content(1, 500_000));
     let first = world.get("/1");
     assert!(world.run(|world| !world.server.heads.is_empty()));
-    // Another is on its way when the server begins to go.
+    // Another is in transit when the server starts to shut down.
     let second = world.get("/2");
     let now = world.pair.now();
     let quic = world.pair.server();
@@ -72,7 +72,7 @@ fn a_client_sends_no_request_after_goaway() {
         .engine
         .send_request(now, quic, &head("GET", "/", &[]), true);
     assert_eq!(refused, Err(RequestError::GoingAway));
-    // The one under way lasts as long as it needs.
+    // The one in progress lasts as long as it needs.
     world.run_for(millis(500));
     assert!(!world.pair.server().is_closed());
     world

@@ -59,7 +59,7 @@ fn heads_beyond_the_limits_are_answered_with_431() {
         assert!(answer.windows(3).any(|part| part == b"431") || answer.len() < 20);
         assert!(duel.world.server.messages.is_empty());
         assert_eq!(duel.world.server.engine.stats().sections_too_large, 1);
-        // The connection goes on.
+        // The connection stays open.
         let id = duel.bidi(&get(), true);
         assert!(duel.run(|duel| duel.world.server.messages.contains_key(&id)));
     }
@@ -185,7 +185,7 @@ fn a_head_must_come_in_time() {
     let took = duel.world.pair.now().checked_since(begun).unwrap();
     assert!(took >= millis(2000), "{took:?}");
     assert!(took < millis(2500), "{took:?}");
-    // Content may take as long as it likes.
+    // Content has no time limit.
     assert!(duel.world.server.messages.contains_key(&other));
     assert_eq!(duel.world.server.engine.open_requests(), 1);
 }
@@ -197,7 +197,7 @@ fn sections_that_wait_for_the_table_are_limited() {
         ..Config::default()
     };
     let mut duel = Duel::ready(Server, config);
-    // Each needs one insertion that never comes.
+    // Each needs one insertion that is never received.
     let waiting = frame(FrameType::Headers, &[0x02, 0x00, 0x80]);
     duel.bidi(&waiting, false);
     duel.bidi(&waiting, false);
@@ -241,7 +241,7 @@ fn early_priorities_and_datagrams_are_limited() {
 
 #[test]
 fn what_comes_for_streams_beyond_the_limit_is_an_error() {
-    // The 100th request may come yet, the 101st may not.
+    // The 100th request may still arrive, the 101st may not.
     for (quarter, is_permitted) in [(99_u16, true), (100, false)] {
         let builder =
             Pair::builder().server_config(|config| config.max_concurrent_bidi_streams = 100);
@@ -261,7 +261,7 @@ fn what_comes_for_streams_beyond_the_limit_is_an_error() {
 
 #[test]
 fn a_peer_without_credit_for_our_streams_is_cut_off() {
-    // The client takes no more than the first bytes of any stream of ours.
+    // The client accepts only the first bytes of any stream.
     let builder = Pair::builder().client_config(|config| {
         config.stream_receive_window = ByteCount::new(60);
         config.max_stream_receive_window = ByteCount::new(60);

@@ -7,7 +7,7 @@ use swiftwater_units::StreamId;
 
 use crate::support::peer::{CONTROL, Duel, get};
 
-/// The engine's own streams, as far as they have come.
+/// The engine's own streams, as far as received.
 fn streams_of_the_engine(duel: &mut Duel) -> Vec<Vec<u8>> {
     let mut streams: Vec<(StreamId, Vec<u8>)> = Vec::new();
     assert!(duel.run(|duel| {

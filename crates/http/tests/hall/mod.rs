@@ -1,5 +1,5 @@
-//! A server that takes WebTransport sessions, on loopback, and a client that asks for them. The test
-//! gets the server's end of each session and acts for it.
+//! A server that accepts WebTransport sessions, on loopback, and a client that requests them. The
+//! test gets the server's end of each session and controls it.
 #![allow(dead_code, unreachable_pub, reason = "every test crate uses its part")]
 
 use std::convert::Infallible;
@@ -44,7 +44,7 @@ impl Hall {
                             }
                         });
                     }
-                    // Accepted, and nobody wants it.
+                    // Accepted, and not taken.
                     (Some(_), "/unwanted") => {}
                     _ => *response.status_mut() = StatusCode::NOT_FOUND,
                 }

@@ -28,7 +28,7 @@ use tokio::sync::mpsc;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// Far longer than anything here takes: reaching it means that something hangs.
+/// Far longer than any test takes: reaching it means that a test hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// `future`'s output, unless it hangs.
@@ -178,7 +178,7 @@ impl Feeder {
         self.0.send(Err(error.into())).unwrap();
     }
 
-    /// Waits until nobody wants the body any more.
+    /// Waits until the body was dropped.
     pub(crate) async fn closed(&self) {
         in_time(self.0.closed()).await;
     }

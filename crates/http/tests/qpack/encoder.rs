@@ -118,7 +118,7 @@ fn sensitive_fields_stay_literals() {
     assert!(len > 12, "the value is a literal: {len} bytes");
 }
 
-/// Values that differ each time stay out of the table, whether the name is known for it or proves so.
+/// Values that differ each time are not inserted, whether the name is known for it or detected.
 #[test]
 fn changing_values_do_not_fill_the_table() {
     for name in ["etag", "x-request-number"] {

@@ -31,7 +31,7 @@ fn bomb(references: usize) -> Bytes {
     block.into()
 }
 
-/// 16 kB that stand for 60 MB: decoding stops at the limit, and what it made shares the entry.
+/// 16 kB that decode to 60 MB: decoding stops at the limit, and the result shares the entry.
 #[test]
 fn a_header_bomb_stops_at_the_size() {
     let config = DecoderConfig {
@@ -115,7 +115,7 @@ fn too_large_while_blocked() {
     assert_eq!(decoder.poll_instructions().unwrap(), hex("8080"));
 }
 
-/// Sections behind a blocked one wait for it, whatever they need themselves, up to a number.
+/// Sections behind a blocked one wait for it, whatever they refer to, up to a number.
 #[test]
 fn sections_on_a_blocked_stream_keep_their_order() {
     let mut decoder = Decoder::new(DecoderConfig::default());
@@ -149,7 +149,7 @@ fn unfinished_instructions_are_bounded() {
     );
 }
 
-/// A peer that takes no decoder instructions, but causes them.
+/// A peer that causes decoder instructions but does not read them.
 #[test]
 fn waiting_decoder_instructions_are_bounded() {
     let mut decoder = decoder(200, DecoderConfig::default());
@@ -193,7 +193,7 @@ fn increments_are_coalesced() {
     assert_eq!(decoder.poll_instructions().unwrap(), hex("84 01"));
 }
 
-/// Without a table, there is nobody to tell.
+/// Without a table, there is no decoder stream to use.
 #[test]
 fn no_cancellations_without_a_table() {
     let mut decoder = Decoder::new(DecoderConfig {

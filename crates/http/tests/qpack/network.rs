@@ -1,5 +1,5 @@
-//! An encoder and a decoder over a network that delays and reorders: what goes in comes out, and no limit is
-//! ever exceeded, for the decoder would raise an error.
+//! An encoder and a decoder over a network that delays and reorders: the output equals the input, and no
+//! limit is ever exceeded, because the decoder would return an error.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,7 +21,7 @@ enum Step {
     Section(u64),
     /// Bytes of the decoder stream arrive.
     ToEncoder(usize),
-    /// The decoder's side gives up a stream.
+    /// The decoder's side cancels a stream.
     Cancel(u64),
     /// The encoder stream can take so many bytes.
     Credit(u64),
@@ -70,14 +70,14 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Both ends, and what is under way.
+/// Both ends, and the data in transit.
 struct Network {
     encoder: Encoder,
     decoder: Decoder,
     to_decoder: VecDeque<u8>,
     to_encoder: VecDeque<u8>,
     sections: BTreeMap<u64, VecDeque<Bytes>>,
-    /// What has yet to come out of each stream.
+    /// Expected output of each stream.
     expected: BTreeMap<u64, VecDeque<Vec<Field>>>,
     cancelled: Vec<u64>,
     blocked: Vec<u64>,

@@ -150,7 +150,7 @@ impl RawClient {
         })
     }
 
-    /// Asks the server for a sign of life, and gives the frames that come before it.
+    /// Sends PING to the server, and returns the frames received before its answer.
     pub(crate) async fn until_pong(&mut self) -> Vec<RawFrame> {
         self.send(&frame(PING, 0, 0, &[0; 8])).await;
         let mut before = Vec::new();

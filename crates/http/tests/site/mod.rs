@@ -1,4 +1,4 @@
-//! A directory to serve, and how tests ask for its files.
+//! A directory to serve, and requests for its files.
 
 #![allow(dead_code, reason = "each test file uses a part")]
 

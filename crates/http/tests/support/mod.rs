@@ -31,7 +31,7 @@ pub fn link(mbps: u64, delay_ms: u64) -> LinkConfig {
         .delay(millis(delay_ms))
 }
 
-/// A message as it came.
+/// A received message.
 #[derive(Debug, Default)]
 pub struct Message {
     pub request: Option<request::Parts>,
@@ -65,7 +65,7 @@ struct Outgoing {
     error: Option<SendError>,
 }
 
-/// What a server answers a complete or begun request with.
+/// The server's answer to a complete or incomplete request.
 pub type Answer = Box<dyn FnMut(&mut Side3, &mut Pair, StreamId)>;
 
 /// One side: its engine, and what its application has seen.
@@ -247,7 +247,7 @@ impl World {
     pub fn with(builder: PairBuilder, client: Config, server: Config) -> Self {
         let mut pair = builder.build().expect("a valid pair");
         pair.start().expect("a connection");
-        // Lets the connection tell what it knows already.
+        // Polls the connection's pending events.
         pair.advance(Duration::ZERO);
         Self {
             pair,
@@ -259,7 +259,7 @@ impl World {
         }
     }
 
-    /// The server answers each request when its head came.
+    /// The server answers each request when its head was received.
     pub fn answer(&mut self, answer: impl FnMut(&mut Side3, &mut Pair, StreamId) + 'static) {
         self.answer = Some(Box::new(answer));
     }
@@ -467,7 +467,7 @@ pub fn response(status: u16) -> response::Parts {
     builder.body(()).expect("a valid response").into_parts().0
 }
 
-/// Content of `len` bytes that tells its place.
+/// Content of `len` bytes that encodes its position.
 pub fn content(nth: usize, len: usize) -> Vec<u8> {
     (0..len)
         .map(|at| (at.wrapping_mul(31) ^ (at >> 8) ^ nth.wrapping_mul(131)) as u8)

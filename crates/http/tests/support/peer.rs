@@ -44,7 +44,7 @@ pub fn get() -> Vec<u8> {
     ])
 }
 
-/// An engine on one side, bytes on the other.
+/// An engine on one side, raw bytes on the other.
 pub struct Duel {
     pub world: World,
     /// The side that is driven by hand.
@@ -138,7 +138,7 @@ impl Duel {
         }
     }
 
-    /// Runs until the engine closes the connection, and tells the code.
+    /// Runs until the engine closes the connection, and returns the code.
     pub fn closed_with(&mut self) -> Code {
         let code = |duel: &Self| {
             duel.told.iter().find_map(|event| match event {
@@ -152,7 +152,7 @@ impl Duel {
         code(self).expect("just seen")
     }
 
-    /// Runs until the engine gives up stream `id`, and tells the code of its RESET_STREAM.
+    /// Runs until the engine resets stream `id`, and returns the code of its RESET_STREAM.
     pub fn reset_with(&mut self, id: StreamId) -> Code {
         let mut found = None;
         let closed = self.run(|duel| {

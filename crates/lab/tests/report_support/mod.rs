@@ -148,7 +148,7 @@ fn setup() -> Setup {
     }
 }
 
-/// All rows; every value tells case, repeat and measure apart.
+/// All rows; every value encodes case, repeat and measure.
 pub(crate) fn table(experiment: &Experiment) -> Table {
     let measures = [
         "subject.goodput_mbps",

@@ -23,8 +23,8 @@ pub fn mbps(mbps: u64) -> Bandwidth {
     Bandwidth::from_mbps(mbps)
 }
 
-/// A link of this rate and one-way delay with a buffer of one bandwidth-delay product; the way back
-/// has no limit.
+/// A link of this rate and one-way delay with a buffer of one bandwidth-delay product; the reverse
+/// direction is unlimited.
 pub fn link(name: &str, rate: Bandwidth, delay: Duration) -> LinkSpec {
     let way = LinkConfig::default().rate(rate).delay(delay);
     LinkSpec {

@@ -55,7 +55,7 @@ pub fn at(ms: u64) -> Instant {
     Instant::from_millis(ms)
 }
 
-/// What came of a packet, and when.
+/// The fate of a packet, and its time.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Outcome {
     pub at: Instant,
@@ -105,7 +105,7 @@ pub fn load(flow: u64, load: f64, ecn: Ecn) -> Stream {
     }
 }
 
-/// A link, what is about to enter it and what came of what did.
+/// A link, packets to send and the fates of sent ones.
 pub struct Driver {
     pub link: Link<Probe>,
     pub outcomes: Vec<Outcome>,
@@ -146,7 +146,7 @@ impl Driver {
         self.note_dropped(now);
     }
 
-    /// Polls whenever the link wants to be polled, up to `until`.
+    /// Polls whenever the link requires it, up to `until`.
     pub fn advance(&mut self, until: Instant) {
         while let Some(at) = self.link.next_event().filter(|at| *at <= until) {
             if let Some(packet) = self.link.poll(at) {
@@ -157,7 +157,7 @@ impl Driver {
         self.now = until;
     }
 
-    /// Runs streams side by side until `until`; `look` is called after each packet sent.
+    /// Runs streams concurrently until `until`; `look` is called after each packet sent.
     pub fn run(&mut self, streams: &[Stream], until: Instant, mut look: impl FnMut(&mut Self)) {
         let mut next: Vec<Instant> = streams.iter().map(|each| each.from).collect();
         loop {
@@ -264,8 +264,8 @@ impl Window {
     }
 }
 
-/// Windows that send over a link and learn of each packet's fate over a way back of fixed delay;
-/// of losses as soon as an acknowledgement would have come.
+/// Windows that send over a link and get each packet's fate over a reverse path of fixed delay;
+/// losses as soon as an acknowledgement would have arrived.
 pub struct Windows {
     senders: Vec<Window>,
     back: Duration,

@@ -1,5 +1,4 @@
-//! What the tests share: sinks that can be looked into, and a reader that checks what any log must
-//! be.
+//! Shared by the tests: inspectable sinks, and a reader that checks the requirements of every log.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
@@ -98,8 +97,8 @@ pub(crate) const EVENTS: &[(&str, &[&str])] = &[
     ("swiftwater:log_ended", &["reason"]),
 ];
 
-/// The events of a log that is all that a log must be: framing (RFC 7464), header, times that never
-/// fall, known names, and the members that the drafts require.
+/// The events of a valid log: framing (RFC 7464), header, non-decreasing times, known names, and
+/// the members that the drafts require.
 pub(crate) fn events(log: &[u8]) -> Vec<Value> {
     let text = std::str::from_utf8(log).unwrap();
     let mut records = text.split('\u{1e}');
@@ -153,7 +152,7 @@ pub(crate) fn named<'a>(events: &'a [Value], name: &str) -> Vec<&'a Value> {
         .collect()
 }
 
-/// Policies that send one replica of whatever is retransmitted.
+/// Policies that send one replica of every retransmission.
 #[derive(Debug)]
 pub(crate) struct OneReplica;
 

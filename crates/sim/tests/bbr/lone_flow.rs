@@ -50,7 +50,8 @@ fn probe_rtt_comes_as_often_as_configured() {
     check("bbr1-xquic", 2.5);
     check("bbr1:probe_rtt_interval=4s", 4.0);
     check("bbr3", 5.0);
-    // BBRv2 takes an equal round-trip time for a confirmation, and sees one when its queue drains.
+    // BBRv2 treats an equal round-trip time as a confirmation, and measures one when its queue
+    // drains.
     let (dumbbell, log) = lone_flow("bbr2", 10, 18);
     dumbbell.run().unwrap();
     let visits = log.visits("probe_rtt");

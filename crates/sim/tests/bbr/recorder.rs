@@ -1,4 +1,4 @@
-//! A controller that does what another does and writes down what it is told and what it shows.
+//! A controller that wraps another one and records its inputs and outputs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -45,7 +45,7 @@ impl Log {
         self.0.lock().unwrap().clone()
     }
 
-    /// When each stay in `state` began.
+    /// When each stay in `state` started.
     pub(crate) fn visits(&self, state: &str) -> Vec<Instant> {
         let entries = self.entries();
         let pairs = entries.iter().zip(entries.iter().skip(1));

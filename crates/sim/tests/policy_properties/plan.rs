@@ -161,8 +161,8 @@ impl Plan {
     }
 }
 
-/// Bursts end with packets, so the longer ones would outlive any patience: each probe comes twice as late
-/// as the one before.
+/// Bursts end with packets, so the longer ones would exceed any time limit: each probe is sent twice as
+/// late as the one before.
 pub(crate) fn loss() -> impl Strategy<Value = Loss> {
     prop_oneof![
         1 => Just(Loss::None),

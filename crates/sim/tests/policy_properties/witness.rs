@@ -1,6 +1,6 @@
 //! A witness of what a server sends: an observer of its packets and a policy in front of the one under
-//! test, which hears the fates of packets. From these alone it knows, byte by byte, what was sent how
-//! often and what is acknowledged.
+//! test, which receives the fates of packets. From these alone it derives, byte by byte, the number of
+//! transmissions and the acknowledgements.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use swiftwater_quic::policy::{
 };
 use swiftwater_units::{ByteCount, Instant, PacketNumber, PathId, Side, StreamId};
 
-/// What is known of one byte of a stream.
+/// State of one byte of a stream.
 #[derive(Clone, Copy, Debug, Default)]
 struct Byte {
     sent: bool,
@@ -185,7 +185,7 @@ pub(crate) fn has_stream(frames: &[SentFrame]) -> bool {
     frames.iter().any(is_stream)
 }
 
-/// Watches one server's connection.
+/// Observes one server's connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Witness(Arc<Mutex<Witnessed>>);
 
@@ -208,7 +208,7 @@ impl Witness {
         self.0.lock().unwrap().packets[start..].to_vec()
     }
 
-    /// `policies`, with an ear of the witness's in front of the re-injector.
+    /// `policies`, with the witness as a wrapper of the re-injector.
     pub(crate) fn policies(&self, policies: Arc<dyn PolicyFactory>) -> Arc<dyn PolicyFactory> {
         Arc::new(Listening {
             policies,
@@ -269,7 +269,7 @@ impl PolicyFactory for Listening {
     }
 }
 
-/// Hears what the re-injector hears, and changes nothing.
+/// Records the inputs of the re-injector without changing them.
 #[derive(Debug)]
 struct Listener {
     inner: Box<dyn Reinjector>,

@@ -1,6 +1,6 @@
 //! What a case is made of, and how cases are drawn.
 //!
-//! A plan that failed is printed as it would be written in `regressions.rs`, give or take imports.
+//! A plan that failed is printed as it would be written in `regressions.rs`, except imports.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub(crate) enum Marks {
 pub(crate) enum Early {
     /// It never was.
     Stranger,
-    /// The server takes its early data.
+    /// The server accepts early data.
     Accepted,
     /// The server doesn't.
     Rejected,
@@ -160,7 +160,7 @@ impl Settings {
     }
 }
 
-/// One operation. Streams are chosen among those that the side knows, round and round.
+/// One operation. Streams are chosen among those of the side, in rotation.
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     Open(Side, Dir),
@@ -173,7 +173,7 @@ pub(crate) enum Op {
     Priority(Side, usize, Priority),
     /// Milliseconds from now.
     Deadline(Side, usize, u64),
-    /// What isn't acknowledged in so many milliseconds is given up, but for the first bytes.
+    /// Data not acknowledged within so many milliseconds are dropped, except for the first bytes.
     Expire(Side, usize, u64, u64),
     Read(Side, usize, usize),
     SendDatagram(Side, usize),
@@ -209,7 +209,7 @@ pub(crate) enum Op {
         index: usize,
         /// With a bit flipped.
         damaged: bool,
-        /// From an address that nobody has.
+        /// From an unassigned address.
         stranger: bool,
     },
     /// Random bytes arrive, after the start of a captured datagram.
@@ -231,7 +231,7 @@ pub(crate) struct Plan {
     pub(crate) ends: [Settings; 2],
     pub(crate) retry: bool,
     pub(crate) early: Early,
-    /// The server asks its clients to move to another address.
+    /// The server sends a preferred address to its clients.
     pub(crate) preferred: bool,
     /// Most datagrams in a batch.
     pub(crate) segments: usize,

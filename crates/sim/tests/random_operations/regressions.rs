@@ -68,7 +68,7 @@ fn rotating_without_waiting_is_no_offence() {
     });
 }
 
-/// Events of streams came after the one that says that nothing follows.
+/// Events of streams came after the last event of the connection.
 #[test]
 fn nothing_but_the_end_follows_the_end() {
     let reader = Settings {
@@ -114,7 +114,7 @@ fn a_new_address_that_is_slow_to_answer_is_validated() {
 }
 
 /// The client's Finished was lost and found the window full of 1-RTT data, for which no timer runs
-/// before the handshake is confirmed: nobody ever sent again.
+/// before the handshake is confirmed: no packet was ever sent again.
 #[test]
 fn lost_handshake_bytes_get_past_a_full_window() {
     let lossy = Wire { loss: 7, ..far(18) };
@@ -145,8 +145,8 @@ fn lost_handshake_bytes_get_past_a_full_window() {
     });
 }
 
-/// Who holds acknowledgements back for less than the shortest delay that may be asked of it declared
-/// the former, and took offence at the latter.
+/// An endpoint with a max_ack_delay below its min_ack_delay sent both parameters, and rejected the
+/// latter.
 #[test]
 fn asking_for_the_shortest_delay_that_was_declared_is_no_offence() {
     let asking = Settings {

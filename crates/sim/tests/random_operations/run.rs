@@ -49,7 +49,7 @@ pub(crate) fn run(plan: &Plan) -> Trace {
     }
 }
 
-/// What is known of one side.
+/// State of one side.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     pub(super) events_seen: usize,
@@ -81,11 +81,11 @@ pub(super) struct World {
     pub(super) dice: Dice,
     /// Addresses that the client had.
     pub(super) addresses: u16,
-    /// The peer's address changed or seemed to: windows start anew.
+    /// The peer's address changed or seemed to: windows restart.
     pub(super) moved: bool,
     /// Where the client can be: at home, away.
     locals: [LocalAddress; 2],
-    /// The client was asked to move.
+    /// The client got a preferred address.
     pub(super) sent_away: bool,
     pub(super) steps: u64,
     pub(super) injected: u64,

@@ -92,12 +92,12 @@ pub(super) fn second_address() -> SocketAddr {
     ([192, 0, 2, 200], 50_000).into()
 }
 
-/// Where the server asks its clients to move.
+/// The server's preferred address.
 pub(super) fn preferred_address() -> SocketAddr {
     ([198, 51, 100, 77], 4_433).into()
 }
 
-/// What the ends keep from an earlier visit; with it the client comes again.
+/// State that the ends keep from an earlier connection; with it the client connects again.
 fn crypto(plan: &Plan) -> (Arc<dyn ClientCrypto>, Arc<dyn ServerCrypto>) {
     let server = NullServer::new(["sim"]);
     let server: Arc<dyn ServerCrypto> = Arc::new(server.with_ticket(true).with_early_data(true));

@@ -1,5 +1,5 @@
-//! An application on both sides of a pair, driven by the test: writes what it is given, reads what
-//! comes, echoes if asked to.
+//! An application on both sides of a pair, driven by the test: writes given data, reads received
+//! data, optionally echoes.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub struct Hands {
     pub accepted: Vec<(Side, StreamId)>,
     /// Streams in the order in which their end was read.
     pub ended: Vec<(Side, StreamId)>,
-    /// Everything else that was told.
+    /// Other events.
     pub told: Vec<(Side, Event)>,
 }
 
@@ -99,7 +99,7 @@ impl Hands {
         self.writing.get(&(side, id))?.error.clone()
     }
 
-    /// How many streams a side has read to their end, whatever it was.
+    /// How many streams a side has read to their end.
     pub fn ends(&self, side: Side) -> usize {
         self.ended.iter().filter(|(each, _)| *each == side).count()
     }
@@ -116,7 +116,7 @@ impl Hands {
         })
     }
 
-    /// Acts on everything that both sides were told.
+    /// Acts on all events of both sides.
     pub fn serve(&mut self, pair: &mut Pair) {
         for side in SIDES {
             for event in pair.take_events(side) {
@@ -202,7 +202,7 @@ impl Hands {
     }
 }
 
-/// Content of `len` bytes that tells its place and its stream.
+/// Content of `len` bytes that encodes its position and its stream.
 pub fn content(nth: usize, len: usize) -> Vec<u8> {
     (0..len)
         .map(|at| (at.wrapping_mul(31) ^ (at >> 8) ^ nth.wrapping_mul(131)) as u8)

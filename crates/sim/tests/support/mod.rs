@@ -112,15 +112,15 @@ pub fn packet_types(mut data: &[u8]) -> Vec<PacketType> {
     types
 }
 
-/// A stranger's address.
+/// An attacker's address.
 pub fn stranger() -> SocketAddr {
     ([203, 0, 113, 66], 6_666).into()
 }
 
-/// What an observer noted of one connection's packets.
+/// An observer's record of one connection's packets.
 #[derive(Clone, Debug, Default)]
 pub struct Notes {
-    /// Time and whether the packet asked for an acknowledgement.
+    /// Time and whether the packet was ack-eliciting.
     pub sent: Vec<(Instant, bool)>,
     pub probe_timeouts: Vec<(Instant, u32)>,
     pub key_updates: Vec<(Instant, u64)>,
@@ -129,7 +129,7 @@ pub struct Notes {
     pub cwnd: Vec<(Instant, u64)>,
 }
 
-/// Watches the connections of one side.
+/// Observes the connections of one side.
 #[derive(Clone, Debug)]
 pub struct Watch {
     side: Side,

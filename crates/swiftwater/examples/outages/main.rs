@@ -1,4 +1,4 @@
-//! How soon each profile resumes after an outage, and what it sends into one.
+//! Time until each profile resumes after an outage, and the packets that it sends during one.
 //!
 //! `cargo run --release -p swiftwater --example outages`
 

@@ -72,7 +72,7 @@ impl Outage {
             stream: stream.ok_or("no stream")?,
             next: pair.now(),
         };
-        // Seeds differ in where between two frames the outage begins, too.
+        // Seeds also differ in the start of the outage between two frames.
         let phase = Duration::from_millis(self.seed * 7 % 40);
         let begin = pair.now() + FRAME_INTERVAL * WARM_UP + phase;
         let end = begin + self.length;
