@@ -1,4 +1,4 @@
-//! Two TLS sessions, and somebody between them.
+//! Two TLS sessions, and an attacker between them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -66,7 +66,7 @@ fn crypto(real_tls: bool) -> &'static Crypto {
     })
 }
 
-/// One end, and what it has to say that nobody has heard.
+/// One end, and its undelivered messages.
 struct End {
     session: Box<dyn Session>,
     says: Vec<(EncryptionLevel, Vec<u8>)>,
@@ -86,7 +86,7 @@ impl End {
         end
     }
 
-    /// Notes what it says.
+    /// Collects its messages.
     fn listen(&mut self) {
         loop {
             let mut bytes = Vec::new();

@@ -30,7 +30,7 @@ pub enum Step {
     Wait,
 }
 
-/// A case: which side the engine is, whether its peer says SETTINGS, and what the peer does.
+/// A case: the role of the engine, whether its peer sends SETTINGS, and the peer's actions.
 #[derive(Arbitrary, Debug)]
 pub struct Case {
     server: bool,

@@ -16,7 +16,7 @@ use crate::attack::{
 use crate::coding::{ack, cid, encode, ranges};
 use crate::peer::Packet;
 
-/// A datagram that somebody sends to an endpoint.
+/// A datagram to an endpoint, from any address.
 #[derive(Arbitrary, Debug)]
 pub enum Datagram {
     /// Any bytes.
@@ -363,11 +363,11 @@ pub enum Step {
     Wait(u16),
     /// The application opens a stream and writes as much.
     Write { uni: bool, len: u16, finish: bool },
-    /// The application accepts and reads whatever there is.
+    /// The application accepts and reads everything available.
     Read,
-    /// The application resets and stops what it has open.
+    /// The application resets and stops its open streams.
     Abandon(u8),
-    /// The application gives up what it writes, but for the first bytes.
+    /// The application resets what it writes, except for the first bytes.
     GiveUp { stream: u8, reliable: u16 },
     /// The application prefers a stream.
     Prefer { stream: u8, urgency: u8 },
@@ -379,11 +379,11 @@ pub enum Step {
     TooLarge(u16),
     /// The application sends a datagram.
     SendDatagram(u16),
-    /// The application asks for a key update, or for other connection IDs.
+    /// The application requests a key update, or other connection IDs.
     Rotate(bool),
 }
 
-/// An established connection and what happens to it.
+/// An established connection and its events.
 #[derive(Arbitrary, Debug)]
 pub struct Steps {
     client: bool,
@@ -528,8 +528,8 @@ fn cut(payload: &[u8]) -> &[u8] {
     &payload[..payload.len().min(1400)]
 }
 
-/// Whatever happened, the connection is either closed with one reason or still works; in the end it
-/// is gone.
+/// In every case, the connection is either closed with one reason or still works; in the end it is
+/// removed.
 fn finish(attack: &mut Attack) {
     if !attack.victim.has_connection() {
         return;

@@ -1,4 +1,4 @@
-//! In place of the meter of the tests, which counts memory with an allocator of its own.
+//! Replaces the meter of the tests, which counts memory with its own allocator.
 
 /// Counts nothing: the fuzzer has limits for memory.
 #[derive(Clone, Copy, Debug, Default)]

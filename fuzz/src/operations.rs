@@ -1,5 +1,5 @@
 //! Plans of random operations from the fuzzer's bytes: two whole stacks, a network between them, and
-//! what must hold after every event, as in `crates/sim/tests/random_operations`.
+//! invariants after every event, as in `crates/sim/tests/random_operations`.
 //!
 //! A plan is read byte by byte, each operation from few of them: a changed byte changes one thing.
 

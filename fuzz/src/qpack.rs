@@ -14,7 +14,7 @@ pub const LIMITS: DecoderConfig = DecoderConfig {
     max_fields: 30,
 };
 
-/// What came out of arbitrary bytes keeps the limits.
+/// The output for arbitrary bytes obeys the limits.
 pub fn check(decoded: &Decoded) {
     if let Decoded::Fields(fields) = decoded {
         assert!(fields.len() <= LIMITS.max_fields);
@@ -23,7 +23,7 @@ pub fn check(decoded: &Decoded) {
     }
 }
 
-/// A field, often one that came before.
+/// A field, often a repeated one.
 #[derive(Arbitrary, Debug)]
 enum Line {
     Common { name: u8, value: u8 },
@@ -55,7 +55,7 @@ enum Step {
     Credit(Option<u8>),
 }
 
-/// Settings, and what happens.
+/// Settings and events.
 #[derive(Arbitrary, Debug)]
 pub struct RoundTrip {
     capacities: (u16, u16),

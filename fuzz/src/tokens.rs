@@ -21,9 +21,9 @@ const CID_LEN: usize = 8;
 /// A token and when it is presented.
 #[derive(Arbitrary, Debug)]
 pub struct Presented {
-    /// The server's key neither hides nor proves anything: what is read is what was presented.
+    /// The server's key neither hides nor authenticates: the decoded content is the presented one.
     open: bool,
-    /// The server asks everybody for a proof.
+    /// The server validates every address.
     strict: bool,
     token: Token,
     /// Seconds since the server gave one.
@@ -109,7 +109,7 @@ impl Ends {
         }
     }
 
-    /// A new client comes with `token`.
+    /// A new client presents `token`.
     fn visit(&mut self, now: Instant, token: Vec<u8>) -> Answer {
         let address = |host: u8, port: u16| SocketAddr::from(([192, 0, 2, host], port));
         let (config, to) = (&self.config, address(1, 443));

@@ -12,10 +12,10 @@ use std::time::Duration;
 
 /// Processor time that one call may take; real ones take microseconds.
 const ALLOWED: Duration = Duration::from_secs(2);
-/// How often it looks.
+/// Interval of checks.
 const PERIOD: Duration = Duration::from_millis(250);
 
-/// Counts calls: odd while one is under way.
+/// Counts calls: odd while one is in progress.
 static TURN: AtomicU64 = AtomicU64::new(0);
 static NAME: Mutex<&str> = Mutex::new("");
 static STARTED: Once = Once::new();

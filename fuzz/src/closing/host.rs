@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use swiftwater_http::h3::{MessagePart, Code, Config, Connection, Event, ConnectProtocol};
+use swiftwater_http::h3::{Code, Config, ConnectProtocol, Connection, Event, MessagePart};
 use swiftwater_quic::Event as QuicEvent;
 use swiftwater_quic::ReadOutcome;
 use swiftwater_units::{Dir, Instant, Side, StreamId};
@@ -65,12 +65,12 @@ impl Host {
         );
     }
 
-    /// When the engine wants its time, unless it sees nothing.
+    /// The engine's timeout, unless events are withheld.
     pub(super) fn timeout(&self) -> Option<Instant> {
         self.engine.timeout().filter(|_| !self.withholds)
     }
 
-    /// Shows the engine what happened, lets the application act on what it says, and the connection send.
+    /// Passes events to the engine, lets the application act on its events, and the connection send.
     pub(super) fn turn(&mut self, attack: &mut Attack) {
         while !self.withholds {
             let new = attack.victim.events[self.shown..].to_vec();
@@ -102,7 +102,7 @@ impl Host {
         }
     }
 
-    /// True if there was anything to hear.
+    /// True if there were events.
     fn drain(&mut self, attack: &mut Attack) -> bool {
         let mut any = false;
         while let Some(event) = self.engine.poll_event() {
@@ -131,7 +131,7 @@ impl Host {
         }
     }
 
-    /// Reads what there is of a message; true if more may come.
+    /// Reads the available part of a message; true if more may follow.
     fn read(&mut self, attack: &mut Attack, id: StreamId) -> bool {
         loop {
             self.count();
@@ -147,7 +147,7 @@ impl Host {
         }
     }
 
-    /// Does what an application does; what it is told of it is its own affair.
+    /// Performs application calls; their results are ignored.
     pub(super) fn call(&mut self, attack: &mut Attack, call: Call) {
         self.count();
         let now = attack.now;
@@ -224,7 +224,7 @@ impl Host {
         }
     }
 
-    /// The end was told, once; nothing is left to wait for.
+    /// The end was reported once; nothing is left to wait for.
     pub(super) fn assert_over(&mut self, attack: &mut Attack) {
         assert!(self.closed, "the end of the connection was never told");
         assert_eq!(self.engine.timeout(), None, "a timer after the end");

@@ -1,6 +1,6 @@
-//! Connections that end at any moment, under an HTTP/3 engine: a real QUIC connection, what a peer says on
-//! its streams packet by packet (lost, late and in any order), an application that interferes, and an end by
-//! either side. Every call of the engine returns, and whoever waits for something hears of the end.
+//! Connections that end at any time, under an HTTP/3 engine: a real QUIC connection, the peer's data on its
+//! streams packet by packet (lost, late and in any order), an application that interferes, and an end by
+//! either side. Every call of the engine returns, and every waiting task gets the end.
 //!
 //! A case is a program that is read byte by byte, an instruction from few of them: a changed byte changes one
 //! thing, and seeds can be written by hand.
@@ -121,7 +121,7 @@ impl Closing {
         }
     }
 
-    /// Sends what the peer has said since the last time.
+    /// Sends the peer's new data.
     fn flush(&mut self, fate: Fate) {
         let payload = self.speaker.take();
         if payload.is_empty() {
@@ -158,7 +158,7 @@ impl Closing {
         panic!("the engine's timers are never done");
     }
 
-    /// Whatever happened, the connection ends, and nobody waits for it any longer.
+    /// In every case the connection ends, and no task waits for it any longer.
     fn end(&mut self) {
         self.flush(Fate::Delivered);
         self.host.withholds = false;

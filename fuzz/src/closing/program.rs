@@ -9,12 +9,12 @@ use super::speaker::{Piece, phrase};
 /// Instructions that are carried out; more would make a case slow.
 const MAX_OPS: usize = 160;
 
-/// How a case begins.
+/// Start of a case.
 #[derive(Clone, Copy, Debug)]
 pub struct Beginning {
     /// Which side the engine is.
     pub engine: Side,
-    /// The peer's SETTINGS come before anything else.
+    /// The peer's SETTINGS precede everything else.
     pub well_begun: bool,
     /// WebTransport sessions are offered.
     pub sessions: bool,
@@ -78,7 +78,7 @@ pub enum Call {
     },
     Shutdown,
     Close,
-    /// Stops reading when something comes.
+    /// Stops reading when data arrive.
     Lazy(bool),
 }
 
@@ -89,9 +89,9 @@ pub enum Op {
     Flush(Fate),
     /// A packet that was late arrives.
     Late,
-    /// The peer acknowledges what came.
+    /// The peer acknowledges received packets.
     Answer,
-    /// The engine sees nothing of what happens until it sees all of it at once.
+    /// Events are withheld from the engine until it gets all of them at once.
     Withhold(bool),
     Wait(Duration),
     StatelessReset,
@@ -119,7 +119,7 @@ impl<'a> Program<'a> {
         self.bytes.next().copied()
     }
 
-    /// How the case begins; `None` if there are no bytes.
+    /// Start of the case; `None` if there are no bytes.
     pub fn setup(&mut self) -> Option<Beginning> {
         let flags = self.byte()?;
         Some(Beginning {

@@ -14,7 +14,7 @@ use crate::http3::support::peer::{frame as h3_frame, headers};
 
 /// Bytes of frames in one packet.
 const ROOM: usize = 1200;
-/// Streams of each kind that the peer speaks on.
+/// Streams of each kind that the peer uses.
 const STREAMS: u64 = 5;
 
 /// A piece of a packet.
@@ -28,7 +28,7 @@ pub enum Piece {
         gap: u8,
         fin: bool,
     },
-    /// Bytes for what was left out at the beginning of a stream.
+    /// Bytes for the part that was left out at the start of a stream.
     Beginning {
         stream: u8,
         bytes: Vec<u8>,
@@ -43,7 +43,7 @@ pub enum Piece {
         request: u8,
         payload: Vec<u8>,
     },
-    /// A frame type that no QUIC connection knows.
+    /// A frame type that is unknown to QUIC connections.
     Unknown,
     Close {
         application: bool,
@@ -70,7 +70,7 @@ impl Speaker {
         }
     }
 
-    /// SETTINGS on a control stream, as every peer begins.
+    /// SETTINGS on a control stream, the usual start of a peer.
     pub fn begin(&mut self, sessions: bool) {
         let mut bytes = vec![0x00];
         bytes.extend(settings(sessions));
@@ -161,7 +161,7 @@ impl Speaker {
         self.packet.len() >= ROOM
     }
 
-    /// The packet's frames; what follows goes into another one.
+    /// The packet's frames; later ones go into another packet.
     pub fn take(&mut self) -> Vec<u8> {
         self.packet.truncate(ROOM + 200);
         std::mem::take(&mut self.packet)
@@ -242,7 +242,7 @@ pub fn phrase(nth: u8, of: u8) -> Vec<u8> {
         6 => headers(&[(":status", "200"), ("content-length", "5")]),
         7 => headers(&[("trailer", "x")]),
         8 => h3_frame(FrameType::Data, b"hello"),
-        // A frame whose payload is still to come.
+        // A frame whose payload follows later.
         9 => vec![0x00, 0x44, 0x00],
         10 => vec![0x01, 0x44, 0x00],
         11 => h3_frame(FrameType::Unknown(0x21), b"what is not known"),
@@ -272,7 +272,8 @@ pub fn phrase(nth: u8, of: u8) -> Vec<u8> {
         // The encoder stream: a capacity, an entry.
         28 => vec![0x3f, 0xe1, 0x1f],
         29 => vec![0x41, b'a', 0x01, b'b'],
-        // A section that needs an entry that may not have come: as a message's head, as trailers.
+        // A section that needs an entry that may not have been received: as a message's head, as
+        // trailers.
         30 => h3_frame(FrameType::Headers, &[0x02, 0x00, 0x80]),
         // The decoder stream: a section acknowledged, a stream cancelled, an increment.
         _ => vec![0x80 | of & 0x3c, 0x40 | of & 0x3c, of & 0x3f],

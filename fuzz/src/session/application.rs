@@ -1,4 +1,4 @@
-//! The application of either end: sessions, their streams and datagrams, each waited for by a task of its own.
+//! The application of either end: sessions, their streams and datagrams, each with a separate waiting task.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -142,7 +142,7 @@ impl Application {
             .collect()
     }
 
-    /// Does what an application does.
+    /// Performs application calls.
     pub(super) fn call(&mut self, call: Call) {
         match call {
             Call::Request { session, end } => self.ask(session, end),
@@ -275,7 +275,7 @@ async fn answer(shared: Arc<Shared>, request: Request<Body>) -> Result<Response<
         // Nobody answers: the request ends with the connection.
         (_, 1) => std::future::pending::<()>().await,
         (_, 2) => *response.status_mut() = StatusCode::NOT_FOUND,
-        // Accepted, and nobody wants it.
+        // Accepted, and not taken.
         (Some(_), 3) => {}
         (Some(asked), _) => {
             tokio::spawn(async move {

@@ -30,11 +30,11 @@ use crate::peer::{Packet, RawPeer};
 use crate::persona::Persona;
 use crate::watchdog;
 
-/// A turn of everything that can go on.
+/// One iteration of everything that can make progress.
 const TURN: Duration = Duration::from_millis(1);
 /// Longer than any idle timeout.
 const IDLE: Duration = Duration::from_secs(300);
-/// After the end of the connection, nobody waits longer.
+/// After the end of the connection, no task waits longer than this.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// Carries out the program that `bytes` are.
@@ -173,14 +173,14 @@ impl World {
     fn send(&self, datagram: &[u8]) {
         match self.socket.send_to(datagram, self.victim) {
             Ok(_) => {}
-            // The victim may have gone.
+            // The victim may have ended.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) => panic!("loopback: {error}"),
         }
     }
 
-    /// Lets everybody act on what came, and the peer read.
+    /// Lets all tasks process their events, and the peer read.
     async fn turn(&mut self) {
         if self.withholds {
             return;

@@ -47,7 +47,8 @@ pub fn log_keys(connection: &mut Connection) -> io::Result<()> {
     Ok(())
 }
 
-/// Longest pause before a datagram whose time has not come, so that incoming ones don't wait long.
+/// Longest pause before a datagram whose time is in the future, so that incoming ones don't wait
+/// long.
 const PACING: Duration = Duration::from_millis(2);
 
 /// A random connection ID of full length.
@@ -57,7 +58,7 @@ pub fn fresh_cid() -> Result<ConnectionId<'static>, ring::error::Unspecified> {
     Ok(ConnectionId::from_vec(bytes))
 }
 
-/// Gives the peer as many connection IDs as it takes; returns the new ones.
+/// Gives the peer as many connection IDs as it accepts; returns the new ones.
 pub fn issue_cids(connection: &mut Connection) -> Vec<ConnectionId<'static>> {
     let mut issued = Vec::new();
     while connection.scids_left() > 0 {
@@ -90,9 +91,9 @@ impl Default for Outgoing {
 }
 
 impl Outgoing {
-    /// Sends what a connection has to send, now; each datagram through the socket that `choose` finds
-    /// for its local address. Pauses are short and block the program: it is for correctness, not for
-    /// speed.
+    /// Sends the pending packets of a connection now; each datagram through the socket that `choose`
+    /// finds for its local address. Pauses are short and block the program: it is for correctness,
+    /// not for speed.
     pub fn flush<'a>(
         &mut self,
         connection: &mut Connection,

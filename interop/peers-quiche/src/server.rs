@@ -1,4 +1,4 @@
-//! A listening socket and the connections behind it, whatever is spoken over them.
+//! A listening socket and its connections, for any application protocol.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -15,7 +15,7 @@ use crate::{Outgoing, fresh_cid, issue_cids, log_keys};
 
 /// What a server does with one connection.
 pub trait Session {
-    /// Takes what came, and hands the connection what is to be sent; called again and again.
+    /// Processes received data, and writes data to the connection; called repeatedly.
     fn drive(&mut self, connection: &mut Connection);
 }
 
@@ -111,14 +111,14 @@ impl<M: Fn() -> S, S: Session> Server<M, S> {
         }
         if known.is_none() && client.connection.stats().recv == 0 {
             // The packet was not authentic. quiche has taken the client's connection ID from it
-            // nevertheless, and would never understand the real one.
+            // nevertheless, and would never accept the real one.
             self.clients.pop();
             self.routes.retain(|_, other| *other != index);
         }
         Ok(())
     }
 
-    /// The place of a new client, if this is one and may come in.
+    /// The entry of a new client, if it is one and is accepted.
     fn admit(
         &mut self,
         header: &Header,
@@ -191,7 +191,7 @@ impl<M: Fn() -> S, S: Session> Server<M, S> {
         context.sign()
     }
 
-    /// Lets every connection do what is due.
+    /// Lets every connection process its due timers.
     fn drive(&mut self) -> Result<(), Box<dyn Error>> {
         for (index, client) in self.clients.iter_mut().enumerate() {
             if client.connection.is_closed() {

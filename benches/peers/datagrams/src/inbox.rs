@@ -14,7 +14,7 @@ const BATCHES: usize = 8;
 /// Bytes of a batch: the most that GRO puts together.
 const BATCH: usize = 65_535;
 
-/// Room for what arrives.
+/// Buffers for received datagrams.
 #[derive(Debug)]
 pub struct Inbox {
     room: Vec<u8>,
@@ -29,8 +29,7 @@ impl Default for Inbox {
 }
 
 impl Inbox {
-    /// Takes what has arrived, with one system call: hands each datagram and its source to `take`. Nothing may
-    /// be there.
+    /// Receives datagrams with one system call, and passes each with its source to `take`. There may be none.
     pub fn receive(
         &mut self,
         socket: &Socket,

@@ -1,10 +1,10 @@
 //! UDP for the libraries of the comparison that leave input and output to the program.
 //!
-//! What Swiftwater and quinn do with sockets, these do too, with the same layer (quinn-udp): equal datagrams of a
-//! burst leave with one system call (GSO), many that have arrived are taken with one (`recvmmsg` and GRO).
+//! The same use of sockets as Swiftwater and quinn, with the same layer (quinn-udp): equal datagrams of a burst
+//! are sent with one system call (GSO), received ones are read with one (`recvmmsg` and GRO).
 //!
-//! - [`Socket`] sends and waits, [`Inbox`] takes what has arrived.
-//! - [`Timers`] knows which connection has to be woken next.
+//! - [`Socket`] sends and waits, [`Inbox`] receives.
+//! - [`Timers`] determines the connection to wake next.
 
 #![forbid(unsafe_code)]
 

@@ -41,8 +41,8 @@ impl Socket {
         self.state.max_gso_segments().min(MAX_BURST / size).max(1)
     }
 
-    /// Sends datagrams that lie one behind the other, each of `size` bytes except for the last, which may be
-    /// shorter. Waits for room if there is none.
+    /// Sends contiguous datagrams, each of `size` bytes except for the last, which may be shorter. Waits for
+    /// space if there is none.
     pub fn send(&self, to: SocketAddr, datagrams: &[u8], size: usize) -> io::Result<()> {
         let transmit = Transmit {
             destination: to,
@@ -54,7 +54,7 @@ impl Socket {
         self.patiently(|| self.state.try_send((&self.udp).into(), &transmit))
     }
 
-    /// The same for datagrams that lie apart.
+    /// The same for datagrams that are not contiguous.
     pub fn send_gathered(
         &self,
         to: SocketAddr,

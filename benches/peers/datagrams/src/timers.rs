@@ -16,7 +16,7 @@ pub struct Timers {
 }
 
 impl Timers {
-    /// The connection wants to be woken at `deadline`, or not at all.
+    /// Sets the deadline of a connection, or clears it.
     pub fn set(&mut self, connection: usize, deadline: Option<Instant>) {
         let Some(deadline) = deadline else {
             return;
@@ -36,7 +36,7 @@ impl Timers {
         self.queue.peek().map(|Reverse((deadline, _))| *deadline)
     }
 
-    /// Takes a connection whose time may have come out of the queue; it has to be set again.
+    /// Removes a connection whose deadline may have passed; it must be set again.
     pub fn expired(&mut self, now: Instant) -> Option<usize> {
         while let Some(Reverse((deadline, connection))) = self.queue.peek().copied() {
             if deadline > now {

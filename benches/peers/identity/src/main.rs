@@ -1,4 +1,4 @@
-//! `identity FOLDER` makes what servers and clients need to trust each other: `ca.pem`, `cert.pem` (for
+//! `identity FOLDER` creates the certificates of servers and clients: `ca.pem`, `cert.pem` (for
 //! `localhost`, signed by it) and `key.pem`, all ECDSA P-256.
 
 #![forbid(unsafe_code)]

@@ -5,7 +5,7 @@ use crc32fast::Hasher;
 use crate::outgoing::Outgoing;
 use crate::wanted::Wanted;
 
-/// Takes a stream's bytes in order and says what to send back.
+/// Processes a stream's bytes in order and determines the answer.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
     head: [u8; Wanted::LEN],
@@ -15,7 +15,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Takes the next bytes. Returns what is to be sent back already, before the end.
+    /// Processes the next bytes. Returns data to send back already, before the end.
     pub fn receive(&mut self, mut data: &[u8]) -> Option<Outgoing> {
         if self.head_len < Wanted::LEN {
             let (head, rest) = data.split_at(data.len().min(Wanted::LEN - self.head_len));
@@ -34,7 +34,7 @@ impl Answer {
         }
     }
 
-    /// The client has finished. Returns what is to be sent back; after a head that is too short, nothing but the end.
+    /// The client has finished. Returns the answer; after a truncated head, only the end.
     pub fn finish(self) -> Outgoing {
         match self.wanted() {
             Some(Wanted::Payload(bytes)) => Outgoing::payload(bytes, true),
@@ -43,7 +43,7 @@ impl Answer {
         }
     }
 
-    /// What the client wants, once it has said it.
+    /// The client's request, once received.
     fn wanted(&self) -> Option<Wanted> {
         (self.head_len == Wanted::LEN).then(|| Wanted::from_bytes(self.head))
     }

@@ -19,7 +19,7 @@ pub fn ready() {
     print(&json!({ "event": "ready" }));
 }
 
-/// The measured part begins: the connection is established (`bulk`, `requests`), or the first one is about to be
+/// The measured part starts: the connection is established (`bulk`, `requests`), or the first one is about to be
 /// opened (`handshakes`, `hold`).
 pub fn start() {
     print(&json!({ "event": "start" }));
@@ -64,7 +64,7 @@ pub fn wait_for_end() {
 pub struct EndOfInput(Arc<AtomicBool>);
 
 impl EndOfInput {
-    /// Starts to watch, on a thread of its own.
+    /// Starts to watch, on a separate thread.
     pub fn watch() -> Self {
         let ended = Arc::new(AtomicBool::new(false));
         let watching = Arc::clone(&ended);
@@ -81,7 +81,7 @@ impl EndOfInput {
     }
 }
 
-/// A runner that is gone doesn't read any more; then there is nobody to tell.
+/// The runner has ended and doesn't read any more.
 fn print(event: &Value) {
     let mut out = io::stdout().lock();
     let _ = writeln!(out, "{event}").and_then(|()| out.flush());

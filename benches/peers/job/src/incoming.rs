@@ -6,7 +6,7 @@ use thiserror::Error;
 use crate::payload;
 use crate::wanted::Wanted;
 
-/// Counts and checks what comes back on a stream.
+/// Counts and checks the received bytes of a stream.
 ///
 /// To be made before the measured part, as it works out the expected checksum; clones are for further streams
 /// with the same request.
@@ -18,7 +18,7 @@ pub struct Incoming {
     checksum: Hasher,
 }
 
-/// The server's answer is not what was asked for.
+/// The server's answer is not the requested one.
 #[derive(Clone, Copy, Debug, Error)]
 #[error(
     "the answer has {received} bytes with checksum {checksum:08x}, expected were {expected} with {expected_checksum:08x}"
@@ -54,12 +54,12 @@ impl Incoming {
         self.checksum.update(data);
     }
 
-    /// True once as many bytes are here as should come.
+    /// True once all expected bytes were received.
     pub fn is_complete(&self) -> bool {
         self.received >= self.expected
     }
 
-    /// At the end: whether everything came, and as it should be.
+    /// At the end: whether everything was received correctly.
     pub fn check(self) -> Result<(), WrongAnswer> {
         let checksum = self.checksum.finalize();
         if self.received == self.expected && checksum == self.expected_checksum {

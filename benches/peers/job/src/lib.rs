@@ -1,12 +1,12 @@
 //! What the programs of the comparison share, and nothing of any QUIC library.
 //!
 //! - [`Arguments`]: the command line, and with it the [`Job`]s.
-//! - The protocol on a stream (ALPN [`ALPN`]): the client sends what it wants ([`Wanted`], 8 bytes), then its
-//!   upload, then the end; the server answers after the end and finishes. [`Outgoing`] is what an end has to
-//!   send, [`Answer`] is what a server makes of a stream's bytes, [`Incoming`] is what a client does.
+//! - The protocol on a stream (ALPN [`ALPN`]): the client sends its request ([`Wanted`], 8 bytes), then its
+//!   upload, then the end; the server answers after the end and finishes. [`Outgoing`] is the data to send,
+//!   [`Answer`] processes a stream at a server, [`Incoming`] at a client.
 //! - [`payload`]: the bytes that are sent, and their checksum (CRC-32).
 //! - [`events`]: the lines on standard output that the runner waits for.
-//! - [`udp_socket`]: a socket with the buffers that all ask for.
+//! - [`udp_socket`]: a socket with the buffer sizes of all programs.
 //! - `tls` (feature `rustls`): settings for libraries that use rustls.
 
 #![forbid(unsafe_code)]
@@ -50,7 +50,7 @@ pub const CONNECTION_WINDOW: u32 = 32 << 20;
 /// Initial congestion window with `--tuned`, where the library lets one choose, bytes.
 pub const INITIAL_WINDOW: u32 = 256 << 10;
 
-/// Kernel buffers to ask for with `--tuned`, bytes; the system may give less.
+/// Kernel buffers requested with `--tuned`, bytes; the system may grant less.
 pub const SOCKET_BUFFER: usize = 4 << 20;
 
 /// Bytes that each connection of `hold` without streams sends and gets back.

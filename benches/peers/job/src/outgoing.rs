@@ -5,7 +5,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use crate::payload;
 use crate::wanted::Wanted;
 
-/// What an end has to send on a stream: at most 8 bytes of its own, then payload.
+/// Data to send on a stream: at most 8 separate bytes, then payload.
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing {
     head: [u8; Wanted::LEN],
@@ -49,7 +49,7 @@ impl Outgoing {
         }
     }
 
-    /// The next bytes that lie in one piece; empty when everything was sent.
+    /// The next contiguous bytes; empty when everything was sent.
     pub fn next(&self) -> &[u8] {
         match self.head[..self.head_len].get(self.sent as usize..) {
             Some(head) if !head.is_empty() => head,
@@ -70,7 +70,7 @@ impl Outgoing {
         payload::slice(self.sent - self.head_len as u64, self.left())
     }
 
-    /// So many of the next bytes were taken by the library.
+    /// The library accepted so many of the next bytes.
     pub fn advance(&mut self, bytes: usize) {
         self.sent += bytes as u64;
     }

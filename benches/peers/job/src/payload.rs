@@ -25,7 +25,7 @@ pub fn block() -> &'static [u8] {
     &PAYLOAD
 }
 
-/// The payload from `offset` on, `max` bytes at most, as far as it lies in one piece.
+/// The payload from `offset` on, `max` bytes at most, as far as it is contiguous.
 pub fn slice(offset: u64, max: u64) -> &'static [u8] {
     let rest = &block()[(offset % BLOCK as u64) as usize..];
     &rest[..rest.len().min(usize::try_from(max).unwrap_or(usize::MAX))]

@@ -1,4 +1,4 @@
-//! Sockets with the buffers that all ask for.
+//! Sockets with the buffer sizes of all programs.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};

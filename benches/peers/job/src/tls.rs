@@ -68,7 +68,7 @@ pub fn client(arguments: &ClientArguments) -> Result<ClientConfig, TlsError> {
     Ok(config)
 }
 
-/// The suite of Initial packets (RFC 9001, section 5.2), which libraries ask for apart.
+/// The suite of Initial packets (RFC 9001, section 5.2), which libraries request separately.
 ///
 /// # Panics
 ///

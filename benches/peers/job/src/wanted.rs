@@ -1,4 +1,4 @@
-//! What a client wants of a stream: its first 8 bytes, big-endian.
+//! A client's request on a stream: its first 8 bytes, big-endian.
 
 /// Asks for the checksum of the upload.
 const CHECKSUM: u64 = 1 << 61;
@@ -6,14 +6,14 @@ const CHECKSUM: u64 = 1 << 61;
 /// Added to a number of bytes to be sent back at once.
 const ECHO: u64 = 1 << 62;
 
-/// What a client wants back.
+/// The requested answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Wanted {
     /// So many bytes of payload after the upload's end (below 2^61).
     Payload(u64),
     /// The upload's checksum in 8 bytes, after its end.
     Checksum,
-    /// So many bytes of payload as soon as as many have come; the stream stays open.
+    /// So many bytes of payload as soon as the same number was received; the stream stays open.
     Echo(u64),
 }
 

@@ -16,7 +16,7 @@ fn pieces(mut outgoing: Outgoing, piece: usize) -> Vec<Vec<u8>> {
     pieces
 }
 
-/// What a client gets back that wants `wanted` after `upload` bytes.
+/// The answer to a client that requests `wanted` after `upload` bytes.
 fn exchange(wanted: Wanted, upload: u64, piece: usize) -> Incoming {
     let request = Outgoing::request(wanted, upload);
     assert_eq!(request.finishes(), !matches!(wanted, Wanted::Echo(_)));

@@ -13,7 +13,7 @@ mod streams;
 
 use job::{Arguments, Failure, Role};
 
-/// The library, and what quinn has otherwise.
+/// The library, and differences from quinn.
 mod quic {
     use bytes::Bytes;
 
@@ -27,7 +27,7 @@ mod quic {
     /// same (its issue 2809) and no longer does; noq 1.4.0 does still.
     pub(crate) const RECEIVE_WINDOW: u32 = 2048 * 1380;
 
-    /// Takes chunks that have come; `None` at the end.
+    /// Reads received chunks; `None` at the end.
     pub(crate) async fn read_chunks(
         stream: &mut RecvStream,
         chunks: &mut [Bytes],

@@ -1,7 +1,7 @@
 //! The jobs of the comparison for libraries that are polled: quiche and tquic.
 //!
-//! A program says how its library does what the jobs need of connections and streams ([`Library`], [`Endpoint`],
-//! [`Streams`]); [`run`] does the rest, from the command line on. What happens on connections is told to a
+//! A program implements the operations of connections and streams with its library ([`Library`], [`Endpoint`],
+//! [`Streams`]); [`run`] does the rest, from the command line on. Events of connections are passed to a
 //! [`Role`]: that of a server, or the job of a client.
 
 #![forbid(unsafe_code)]

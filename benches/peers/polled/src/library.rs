@@ -9,12 +9,12 @@ use job::{ClientArguments, ServerArguments};
 use crate::role::Role;
 use crate::streams::Failure;
 
-/// A role that the endpoint tells what happens.
+/// A role that gets the events of the endpoint.
 pub type Shared<R> = Rc<RefCell<R>>;
 
 /// A library: how endpoints of it are made.
 pub trait Library {
-    /// One that tells a role of this type.
+    /// An endpoint with a role of this type.
     type Endpoint<R: Role + 'static>: Endpoint;
 
     /// One that accepts connections.
@@ -35,8 +35,8 @@ pub trait Endpoint {
     /// Starts to connect to the server.
     fn connect(&mut self) -> Result<(), Failure>;
 
-    /// Waits until something happens, but no longer than `longest`, and deals with it: datagrams, timers, the
-    /// role, and what is to be sent then.
+    /// Waits for an event, but no longer than `longest`, and processes it: datagrams, timers, the role, and
+    /// data to send then.
     fn turn(&mut self, longest: Option<Duration>) -> Result<(), Failure>;
 
     /// Closes all connections.

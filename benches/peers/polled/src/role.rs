@@ -1,8 +1,8 @@
-//! Who is told what happens on connections.
+//! Receivers of connection events.
 
 use crate::streams::{Failure, Streams};
 
-/// Is told what happens on connections, each with a number of its own.
+/// Gets the events of connections, each with a separate number.
 pub trait Role {
     /// The handshake is over.
     fn established(&mut self, connection: u64, streams: &mut impl Streams) -> Result<(), Failure>;

@@ -12,10 +12,10 @@ use crate::library::{Endpoint, Library};
 use crate::server::Server;
 use crate::streams::Failure;
 
-/// How often the end of standard input is looked for.
+/// Interval of checking for the end of standard input.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Does what the command line says with this library.
+/// Runs the job of the command line with this library.
 pub fn run<L: Library>() -> Result<(), Failure> {
     match Arguments::of_process().role {
         End::Server(arguments) => serve::<L>(&arguments),

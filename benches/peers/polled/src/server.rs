@@ -21,7 +21,8 @@ pub(crate) struct Server {
 #[derive(Debug)]
 enum Stream {
     Receiving(Answer),
-    /// An answer that has not all been taken; with the stream's state if the client has not finished.
+    /// An answer that was not accepted completely; with the stream's state if the client has not
+    /// finished.
     Sending(Outgoing, Option<Answer>),
 }
 

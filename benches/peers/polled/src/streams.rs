@@ -9,15 +9,15 @@ pub trait Streams {
     /// Opens a stream.
     fn open(&mut self) -> Result<u64, Failure>;
 
-    /// Reads what has come, in order; returns the number of bytes and whether the stream ends after them, or
-    /// nothing if nothing is there.
+    /// Reads received data, in order; returns the number of bytes and whether the stream ends after them, or
+    /// `None` without data.
     fn read(&mut self, stream: u64, room: &mut [u8]) -> Result<Option<(usize, bool)>, Failure>;
 
-    /// Offers bytes to be sent and, with `finish`, the stream's end after them. Returns how many were taken; the
-    /// end only is when all were.
+    /// Offers bytes to be sent and, with `finish`, the stream's end after them. Returns how many were accepted;
+    /// the end is only accepted with the last byte.
     fn write(&mut self, stream: u64, bytes: Bytes, finish: bool) -> Result<usize, Failure>;
 
-    /// Closes the connection, after what is to be sent yet.
+    /// Closes the connection, after pending data.
     fn close(&mut self);
 }
 
@@ -30,7 +30,7 @@ pub enum Failure {
     /// The library says no.
     #[error("{0}")]
     Library(String),
-    /// The server's answer is not what was asked for.
+    /// The server's answer is not the requested one.
     #[error(transparent)]
     WrongAnswer(#[from] WrongAnswer),
     /// A connection ended too early.
@@ -42,13 +42,13 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// What a library says about an error of its own.
+    /// The library's message about an error.
     pub fn library(error: impl std::fmt::Display) -> Self {
         Self::Library(error.to_string())
     }
 }
 
-/// Sends as much as is taken. Says whether that was everything.
+/// Sends as much as is accepted. Returns whether that was everything.
 pub(crate) fn supply(
     streams: &mut impl Streams,
     stream: u64,

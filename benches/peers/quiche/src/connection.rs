@@ -28,21 +28,21 @@ impl BufFactory for Shares {
 /// One of our connection IDs.
 pub(crate) type Id = [u8; 8];
 
-/// A connection with what the program knows of it.
+/// A connection with the program's state.
 pub(crate) struct Connection {
     library: quiche::Connection<Shares>,
     peer: SocketAddr,
     /// Our connection ID.
     pub(crate) id: Id,
-    /// The connection ID that the client made up, until it knows ours.
+    /// The client's random connection ID, until it uses the server's.
     pub(crate) guess: Option<Box<[u8]>>,
     /// Something has happened that is not dealt with.
     pub(crate) touched: bool,
     /// The stream to open next.
     next: u64,
-    /// The role knows that it is established.
+    /// The role was informed that it is established.
     told: bool,
-    /// The role wants it closed.
+    /// The role requests its close.
     closing: bool,
 }
 
@@ -72,7 +72,7 @@ impl Connection {
         }
     }
 
-    /// When timers have to be looked after.
+    /// Time of the next timer.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.library.timeout_instant()
     }
@@ -87,7 +87,7 @@ impl Connection {
         self.library.is_established()
     }
 
-    /// Tells the role what has happened.
+    /// Passes events to the role.
     pub(crate) fn tell<R: Role>(&mut self, number: u64, role: &Shared<R>) -> Result<(), Failure> {
         if !self.is_established() {
             return Ok(());
@@ -106,7 +106,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends what is to be sent, in bursts of equal datagrams of at most `size` bytes each, through `room`.
+    /// Sends pending data, in bursts of equal datagrams of at most `size` bytes each, through `room`.
     pub(crate) fn flush(
         &mut self,
         socket: &Socket,
@@ -132,7 +132,7 @@ impl Connection {
                     break;
                 };
                 if written > segment && len > 0 {
-                    // Longer than the others: a burst of its own.
+                    // Longer than the others: a separate burst.
                     socket.send(self.peer, &room[..len], segment)?;
                     room.copy_within(len..len + written, 0);
                     len = 0;

@@ -63,7 +63,7 @@ fn common(settings: Settings) -> Result<Config> {
     Ok(config)
 }
 
-/// quiche takes names of files as text.
+/// quiche accepts file names as text only.
 fn text(path: &Path) -> Result<&str> {
     path.to_str().ok_or(Error::TlsFail)
 }

@@ -80,7 +80,7 @@ impl Table {
         self.touch(number);
     }
 
-    /// Looks after the connections whose time has come.
+    /// Handles the connections whose timers have expired.
     pub(crate) fn expire(&mut self, now: Instant) {
         while let Some(number) = self.timers.expired(now) {
             if let Some(connection) = self.connections.get_mut(number) {
@@ -90,7 +90,7 @@ impl Table {
         }
     }
 
-    /// The time to look after connections at the latest.
+    /// Time of the next timer of any connection.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         if self.touched.is_empty() {
             self.timers.next()

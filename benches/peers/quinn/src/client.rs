@@ -62,7 +62,7 @@ impl Client {
     async fn end(&self) -> Result<(), Failure> {
         tokio::task::spawn_blocking(events::wait_for_end).await?;
         self.endpoint.close(VarInt::from_u32(0), b"");
-        // The server need not hear of it for long.
+        // The close need not be delivered reliably.
         let farewell = Duration::from_millis(200);
         let _ = tokio::time::timeout(farewell, self.endpoint.wait_idle()).await;
         Ok(())

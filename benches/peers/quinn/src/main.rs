@@ -9,7 +9,7 @@ mod streams;
 
 use job::{Arguments, Failure, Role};
 
-/// The library, and what noq has otherwise.
+/// The library, and differences from noq.
 mod quic {
     use bytes::Bytes;
 
@@ -19,7 +19,7 @@ mod quic {
     /// Window of a stream, bytes.
     pub(crate) const RECEIVE_WINDOW: u32 = job::STREAM_WINDOW;
 
-    /// Takes chunks that have come; `None` at the end.
+    /// Reads received chunks; `None` at the end.
     pub(crate) async fn read_chunks(
         stream: &mut RecvStream,
         chunks: &mut [Bytes],

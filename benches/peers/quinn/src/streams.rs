@@ -5,7 +5,7 @@ use job::{Failure, Outgoing};
 
 use crate::quic::{RecvStream, SendStream, read_chunks};
 
-/// Most received chunks taken from a stream at once.
+/// Most received chunks read from a stream at once.
 const CHUNKS: usize = 64;
 
 /// Sends everything, without a copy.
@@ -22,7 +22,7 @@ pub(crate) async fn supply(send: &mut SendStream, mut outgoing: Outgoing) -> Res
     Ok(())
 }
 
-/// Takes what has come next and hands it to `take`, without a copy; false at the stream's end.
+/// Passes the next received data to `take`, without a copy; false at the stream's end.
 pub(crate) async fn take(
     receive: &mut RecvStream,
     mut take: impl FnMut(&[u8]),

@@ -1,7 +1,7 @@
 //! Endpoints, tuned or with the library's defaults.
 //!
-//! TLS is its default, s2n-tls (on aws-lc). The suite can't be chosen but by policies, none of which has
-//! AES-128-GCM alone that is known to us; the default prefers it. Never resumed: that is an unstable feature.
+//! TLS is its default, s2n-tls (on aws-lc). The suite can only be chosen by policies, and no known one has
+//! AES-128-GCM alone; the default prefers it. Never resumed: that is an unstable feature.
 //!
 //! Both settings: no search for larger packets, room for as many streams as the jobs open, an idle timeout that
 //! outlasts them; GSO and GRO are on.

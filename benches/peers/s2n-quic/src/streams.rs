@@ -4,7 +4,7 @@ use bytes::Bytes;
 use job::{Failure, Outgoing};
 use s2n_quic::stream::BidirectionalStream;
 
-/// Most received chunks taken from a stream at once.
+/// Most received chunks read from a stream at once.
 const CHUNKS: usize = 64;
 
 /// Sends everything, without a copy.
@@ -24,7 +24,7 @@ pub(crate) async fn supply(
     Ok(())
 }
 
-/// Takes what has come next and hands it to `take`, without a copy; false at the stream's end.
+/// Passes the next received data to `take`, without a copy; false at the stream's end.
 pub(crate) async fn take(
     stream: &mut BidirectionalStream,
     mut take: impl FnMut(&[u8]),

@@ -61,7 +61,7 @@ impl Client {
     /// Keeps everything until the runner has seen enough.
     async fn end(&self) -> Result<(), Failure> {
         tokio::task::spawn_blocking(events::wait_for_end).await?;
-        // The server need not hear of it for long.
+        // The close need not be delivered reliably.
         let farewell = Duration::from_millis(200);
         let _ = tokio::time::timeout(farewell, self.client.close()).await;
         Ok(())

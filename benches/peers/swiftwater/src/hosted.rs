@@ -1,5 +1,5 @@
-//! Both ends of the comparison's protocol inside the workers: no task, no channel and no lock of their own for
-//! each stream. For the best-known settings.
+//! Both ends of the comparison's protocol inside the workers: without a task, channel or lock per stream. For
+//! the best-known settings.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
@@ -13,7 +13,7 @@ use swiftwater::units::{Dir, StreamId};
 use swiftwater::{Connection, ReadError, WriteError};
 use tokio::sync::Notify;
 
-/// Hands what has come to `take`; true at the stream's end.
+/// Passes received data to `take`; true at the stream's end.
 fn read(core: &mut Core, id: StreamId, mut take: impl FnMut(&[u8])) -> Result<bool, ReadError> {
     let mut stream = core.recv_stream(id);
     loop {
@@ -63,7 +63,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// Sends what there is room for; true when nothing follows.
+    /// Sends as much as fits; true when nothing follows.
     fn write(&mut self, core: &mut Core, id: StreamId) -> Result<bool, WriteError> {
         let Some(reply) = &mut self.reply else {
             return Ok(false);
@@ -113,7 +113,7 @@ impl Application for Responder {
     ) {
         match *event {
             Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
-                // Each is told of when it can be read.
+                // Each reports when it can be read.
                 while core.accept(Dir::Bi).is_some() {}
             }
             Event::Stream(StreamEvent::Readable { id }) => {
@@ -211,7 +211,7 @@ impl Application for Requester {
     }
 }
 
-/// Does what [`requests::run`](crate::requests::run) does.
+/// The same as [`requests::run`](crate::requests::run).
 pub(crate) async fn requests(
     connection: &Connection,
     duration: Duration,

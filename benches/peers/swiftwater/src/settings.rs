@@ -29,7 +29,7 @@ pub(crate) fn server(arguments: &ServerArguments) -> Result<Server, Failure> {
     Ok(builder.bind(arguments.listen)?)
 }
 
-/// A client that trusts what it was told to.
+/// A client with the given trust.
 pub(crate) fn client(arguments: &ClientArguments) -> Result<Client, Failure> {
     let builder = common(Client::builder(), arguments.settings)
         .bind(arguments.local())

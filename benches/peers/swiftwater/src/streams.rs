@@ -26,8 +26,7 @@ pub(crate) async fn supply(send: &mut SendStream, mut outgoing: Outgoing) -> Res
     Ok(())
 }
 
-/// Reads a stream piece by piece: the first ones are taken out, once that was a lot they are looked at where they
-/// lie.
+/// Reads a stream piece by piece: the first pieces are copied out, later ones are accessed in place.
 pub(crate) struct Reader {
     stream: RecvStream,
     read: usize,
@@ -38,7 +37,7 @@ impl Reader {
         Self { stream, read: 0 }
     }
 
-    /// Waits for what comes next and hands it to `take`; false at the stream's end.
+    /// Waits for data and passes them to `take`; false at the stream's end.
     pub(crate) async fn next(&mut self, take: impl FnOnce(&[u8])) -> Result<bool, Failure> {
         if self.read < SHORT {
             let Some(chunk) = self.stream.read_chunk(SHORT).await? else {

@@ -10,7 +10,7 @@ const URGENCY: u8 = 0;
 /// A connection in the hands of the role.
 pub(crate) struct Handle<'a> {
     pub(crate) library: &'a mut Connection,
-    /// The role wants it closed.
+    /// The role requests its close.
     pub(crate) closing: bool,
 }
 

@@ -53,7 +53,7 @@ impl Endpoint {
         }
     }
 
-    /// Has the library do what is to be done, and closes connections after that.
+    /// Lets the library process its work, and closes connections after that.
     fn process(&mut self) -> Result<(), Failure> {
         self.library
             .process_connections()

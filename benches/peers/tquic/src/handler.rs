@@ -8,12 +8,12 @@ use tquic::{Connection, TransportHandler};
 
 use crate::connection::Handle;
 
-/// What the endpoint has to know about what the role did.
+/// Results of the role's actions for the endpoint.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     /// The first failure.
     pub(crate) failure: RefCell<Option<Failure>>,
-    /// Connections to be closed once what they have to send has been sent.
+    /// Connections to be closed once their pending data were sent.
     pub(crate) closing: RefCell<Vec<u64>>,
 }
 

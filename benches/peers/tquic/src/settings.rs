@@ -1,8 +1,8 @@
 //! tquic's configuration, tuned or with the library's defaults.
 //!
 //! TLS is BoringSSL, which takes AES-128-GCM first where the processor has instructions for AES. Never resumed:
-//! no session is kept. Datagrams leave in bursts of at most 64 (its default for a batch), which is also what GSO
-//! takes at most.
+//! no session is kept. Datagrams are sent in bursts of at most 64 (its default for a batch), which is also what
+//! GSO takes at most.
 //!
 //! Tuned: windows of 16 MiB (stream) and 32 MiB (connection) in place of 5 MB and 10 MB; socket buffers of 4 MiB;
 //! a large initial congestion window; an ACK every tenth packet; no pacing, whose granularity of 1 ms only costs
@@ -60,7 +60,7 @@ fn common(settings: Settings, tls: TlsConfig) -> Result<Config, Error> {
     Ok(config)
 }
 
-/// tquic takes names of files as text.
+/// tquic accepts file names as text only.
 fn text(path: &Path) -> Result<&str, Error> {
     path.to_str()
         .ok_or_else(|| Error::InvalidConfig("a file's name is not text".into()))

@@ -71,7 +71,7 @@ struct Visit<'a> {
     poll: Poll,
     outgoing: Outgoing,
     waiting: Vec<Url>,
-    /// The request that was only sent in part: its stream and what is left.
+    /// The request that was only sent in part: its stream and the rest.
     rest: Option<(u64, String)>,
     /// What the streams have brought.
     running: HashMap<u64, (Url, Vec<u8>)>,
@@ -174,7 +174,7 @@ impl<'a> Visit<'a> {
         self.flush()
     }
 
-    /// Goes on for a while, for what comes late.
+    /// Continues for a while, for late packets.
     fn linger(&mut self, time: Duration) -> Result<(), Box<dyn Error>> {
         let end = Instant::now() + time;
         while let Some(left) = end.checked_duration_since(Instant::now()) {
@@ -257,7 +257,7 @@ impl<'a> Visit<'a> {
         }
     }
 
-    /// Takes what came on the streams, and stores complete files.
+    /// Reads received data of the streams, and stores complete files.
     fn read(&mut self, report: &mut Report) -> Result<(), Box<dyn Error>> {
         let mut buffer = vec![0; 65_535];
         for stream in self.connection.readable() {
@@ -295,7 +295,7 @@ impl<'a> Visit<'a> {
     }
 }
 
-/// A local address that can be told apart from others: quiche wants to know where a path begins.
+/// A distinct local address: quiche needs the start of a path.
 fn local_toward(server: SocketAddr) -> SocketAddr {
     match server {
         SocketAddr::V4(address) if address.ip().is_loopback() => (Ipv4Addr::LOCALHOST, 0).into(),

@@ -20,7 +20,7 @@ struct Command {
 /// The requests of one connection.
 struct Files {
     root: PathBuf,
-    /// What came of requests that aren't complete.
+    /// Received parts of incomplete requests.
     requests: HashMap<u64, Vec<u8>>,
     /// What is to be sent yet.
     answers: HashMap<u64, (Vec<u8>, usize)>,
@@ -94,7 +94,7 @@ impl Files {
         }
     }
 
-    /// Hands the library what it takes of the answers.
+    /// Writes as much of the answers as the library accepts.
     fn answers(&mut self, connection: &mut Connection) {
         self.answers.retain(|&stream, (content, sent)| {
             while let Ok(size) = connection.stream_send(stream, &content[*sent..], true) {

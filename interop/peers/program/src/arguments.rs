@@ -17,10 +17,10 @@ pub const MIGRATE_AFTER: u64 = 200_000;
 /// A client that is to resume its session waits this long, after the first file, for the ticket.
 pub const TICKET_WAIT: Duration = Duration::from_millis(200);
 
-/// Whoever hears nothing for this long gives up; long enough for probes that back off under heavy loss.
+/// Idle time limit; long enough for probes that back off under heavy loss.
 pub const IDLE: Duration = Duration::from_secs(40);
 
-/// Exit code of a program whose library lacks what it was asked to do.
+/// Exit code of a program whose library lacks a requested feature.
 const UNABLE: i32 = 3;
 
 /// Which cipher suites are offered and accepted.
@@ -86,7 +86,7 @@ pub struct ClientArguments {
     /// Trusted certificates, PEM.
     #[arg(long)]
     pub ca: PathBuf,
-    /// Get each file over a connection of its own, one after the other.
+    /// Get each file over a separate connection, one after the other.
     #[arg(long, conflicts_with_all = ["resume", "zero_rtt"])]
     pub per_connection: bool,
     /// Get the first file, and the others over a second connection that resumes the session.
@@ -116,9 +116,8 @@ fn version(text: &str) -> Result<u32, std::num::ParseIntError> {
     u32::from_str_radix(text.trim_start_matches("0x"), 16)
 }
 
-/// Ends the program, with a line that the harness understands, if it was asked for something that its
-/// library can't do: nothing is left out silently. Each entry says what the library lacks, and whether
-/// it was asked for.
+/// Ends the program, with a line for the harness, if its library lacks a requested feature: nothing is
+/// left out silently. Each entry is a missing feature, and whether it was requested.
 pub fn refuse(stack: &str, lacking: &[(&str, bool)]) {
     if let Some((what, _)) = lacking.iter().find(|(_, asked)| *asked) {
         eprintln!("unsupported: {stack} {what}");

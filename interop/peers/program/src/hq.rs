@@ -12,10 +12,10 @@ pub const ALPN: &[u8] = b"hq-interop";
 /// Longest request line that the server reads, bytes.
 pub const MAX_REQUEST: usize = 4096;
 
-/// Stream error code for whatever can't be served.
+/// Stream error code for requests that can't be served.
 pub const NOT_FOUND: u32 = 404;
 
-/// The file in `root` that a request asks for; `None` if it isn't a request or leaves `root`.
+/// The requested file in `root`; `None` if it isn't a request or leaves `root`.
 #[must_use]
 pub fn requested_file(root: &Path, request: &[u8]) -> Option<PathBuf> {
     let line = std::str::from_utf8(request)
@@ -28,7 +28,7 @@ pub fn requested_file(root: &Path, request: &[u8]) -> Option<PathBuf> {
     inside.then(|| root.join(path))
 }
 
-/// `https://host:port/path`, taken apart.
+/// `https://host:port/path`, parsed.
 #[derive(Clone, Debug)]
 pub struct Url {
     /// Name or address, for the certificate.
@@ -68,7 +68,7 @@ impl std::str::FromStr for Url {
 }
 
 impl Url {
-    /// The first address that the host's name stands for.
+    /// The first address of the host's name.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         let mut addresses = (self.host.as_str(), self.port).to_socket_addrs()?;
         addresses

@@ -1,5 +1,5 @@
-//! What the HTTP/3 programs share: command line, paths, content that everybody can make up, and CRC-32 of
-//! it. The contract is in `interop/README.md`.
+//! Common parts of the HTTP/3 programs: command line, paths, generated content, and its CRC-32. The
+//! contract is in `interop/README.md`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use clap::{Args, Subcommand, ValueEnum};
 pub const ALPN: &[u8] = b"h3";
 /// The name in the server's certificate.
 pub const NAME: &str = "localhost";
-/// What `get` asks for; the last one isn't there.
+/// Requests of `get`; the last one doesn't exist.
 pub const GETS: [&str; 5] = [
     "/bytes/0",
     "/bytes/1",
@@ -21,7 +21,7 @@ pub const GETS: [&str; 5] = [
 ];
 /// Requests of `parallel`.
 pub const PARALLEL: usize = 1_000;
-/// Pieces of `post`, each sent after the one before came back.
+/// Pieces of `post`, each sent after the one before was echoed.
 pub const TURNS: usize = 20;
 /// Their size, bytes.
 pub const TURN_SIZE: usize = 50_000;
@@ -57,7 +57,7 @@ const MOST: usize = 16 << 20;
 pub enum Role {
     /// Answers requests.
     H3Server(H3Server),
-    /// Runs a case and prints what came of it as a JSON object.
+    /// Runs a case and prints its result as a JSON object.
     H3Client(H3Client),
 }
 
@@ -95,11 +95,11 @@ pub struct H3Client {
 /// What a client does.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub enum Case {
-    /// Several sizes one after the other, and what isn't there.
+    /// Several sizes one after the other, and a missing path.
     Get,
     /// A thousand requests at once.
     Parallel,
-    /// Content that comes back while it is being sent.
+    /// Content that is echoed while it is being sent.
     Post,
     /// Large headers both ways, three times.
     Headers,
@@ -107,7 +107,7 @@ pub enum Case {
     Trailers,
     /// An endless response, cancelled.
     Cancel,
-    /// The server goes away while a request is under way.
+    /// The server sends GOAWAY while a request is in progress.
     Goaway,
     /// A request in early data.
     Zerortt,
@@ -120,7 +120,7 @@ pub fn pattern(size: usize) -> Vec<u8> {
     (0..size).map(byte).collect()
 }
 
-/// The size that `/bytes/N` asks for; `None` for other paths and more than 16 MiB.
+/// The size requested by `/bytes/N`; `None` for other paths and more than 16 MiB.
 #[must_use]
 pub fn asked_size(path: &str) -> Option<usize> {
     let size = path.strip_prefix("/bytes/")?.parse().ok()?;

@@ -1,5 +1,5 @@
-//! What the foreign peers in Rust have in common: the command line, `hq-interop`, the report that a
-//! client prints, and TLS settings for stacks on rustls. Nothing here knows a QUIC library.
+//! Common parts of the foreign peers in Rust: the command line, `hq-interop`, the report that a
+//! client prints, and TLS settings for stacks on rustls. Independent of QUIC libraries.
 
 pub mod arguments;
 pub mod hq;

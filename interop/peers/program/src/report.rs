@@ -15,9 +15,9 @@ pub struct Report {
     pub handshake: Duration,
     /// From the start until the last file was there.
     pub elapsed: Duration,
-    /// Key updates that this side has asked for.
+    /// Key updates requested by this side.
     pub key_updates: u64,
-    /// Whether the server has taken the 0-RTT data, if there was any.
+    /// Whether the server accepted the 0-RTT data, if there were any.
     pub early_accepted: Option<bool>,
 }
 

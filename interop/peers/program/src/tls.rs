@@ -58,7 +58,7 @@ pub fn read_identity(
     Ok((chain, PrivateKeyDer::from_pem_file(key)?))
 }
 
-/// The TLS settings of a server. 0-RTT data is taken if `early`.
+/// The TLS settings of a server. 0-RTT data are accepted if `early`.
 pub fn server(
     identity: (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>),
     alpn: &[u8],
@@ -76,7 +76,7 @@ pub fn server(
     Ok(config)
 }
 
-/// The TLS settings of a client that trusts the certificates of `ca`, or anybody if `None`.
+/// The TLS settings of a client that trusts the certificates of `ca`, or any if `None`.
 pub fn client(
     ca: Option<&Path>,
     alpn: &[u8],

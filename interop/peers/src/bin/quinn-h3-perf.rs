@@ -1,6 +1,6 @@
-//! HTTP/3 with the h3 crate on quinn, for a comparison of speed and processor time with
-//! `swiftwater perf --protocol h3`, whose paths it knows: `/bytes/N` is answered with N bytes. Both
-//! programs therefore also talk to each other.
+//! HTTP/3 with the h3 crate on quinn, for a comparison of speed and processor time with `swiftwater
+//! perf --protocol h3`, with the same paths: `/bytes/N` is answered with N bytes. Both programs
+//! therefore also interoperate.
 //!
 //! quinn is set up as for bulk transfer (`quinn-perf`); h3 sends no reserved values, and gets bodies in
 //! blocks that need no copying. The client prints one JSON object.
@@ -81,7 +81,7 @@ enum Load {
         /// Requests at any time, on each connection
         #[arg(long, default_value_t = 16)]
         in_flight: usize,
-        /// How long to go on, seconds
+        /// Duration, seconds
         #[arg(long, default_value_t = 5.0)]
         seconds: f64,
     },
@@ -117,7 +117,7 @@ async fn run(role: Role) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Prints what went wrong in a task.
+/// Prints the error of a task.
 async fn report(task: impl Future<Output = Result<(), Failure>>) {
     if let Err(error) = task.await {
         let error = error.to_string();
@@ -251,7 +251,7 @@ async fn repeat(
     Ok(all)
 }
 
-/// One request; fails if the response isn't as long as was asked for.
+/// One request; fails if the response doesn't have the requested length.
 async fn get(
     sender: &mut SendRequest<OpenStreams, Bytes>,
     server: SocketAddr,

@@ -1,8 +1,8 @@
 //! Bulk transfer on quinn, for a comparison of speed and processor time with `swiftwater perf`.
 //!
 //! The protocol is that of `swiftwater perf` (ALPN `perf`): on a stream, the client sends the number
-//! of bytes it wants (8 bytes, big-endian), then as many as it likes, then the end; the server
-//! answers with what was asked for. Both programs therefore also talk to each other.
+//! of requested bytes (8 bytes, big-endian), then any number of bytes, then the end; the server
+//! answers with the requested number. Both programs therefore also interoperate.
 //!
 //! Set up to be quinn at its best on loopback: GSO and GRO, large socket buffers and windows, a fixed
 //! packet size without search, chunks handed over without copying. Each side prints one JSON object
@@ -29,7 +29,7 @@ use loopback::{BLOCK, Tuning, ZEROS};
 /// The protocol's name in ALPN.
 const ALPN: &[u8] = b"perf";
 
-/// Most received chunks taken from a stream at once.
+/// Most received chunks read from a stream at once.
 const CHUNKS: usize = 64;
 
 /// Measures quinn.

@@ -75,8 +75,8 @@ fn configuration(arguments: &ClientArguments) -> Result<ClientConfig, Box<dyn Er
     transport.max_idle_timeout(Some(IdleTimeout::try_from(IDLE)?));
     if early {
         // Probes for larger packets would count among the 1-RTT bytes, of which the case allows few. And
-        // noq spreads its early packets over the round trip that it assumes, 333 ms if not told better:
-        // most of them would come after the handshake.
+        // noq spreads its early packets over the round trip that it assumes, 333 ms by default: most of
+        // them would be sent after the handshake.
         transport.mtu_discovery_config(None).initial_rtt(EARLY_RTT);
     }
     config.transport_config(Arc::new(transport));
@@ -135,7 +135,7 @@ impl Downloads {
         Ok(())
     }
 
-    /// Bytes of a file, and the key updates that were asked for meanwhile.
+    /// Bytes of a file, and the key updates requested meanwhile.
     async fn one(&self, url: &Url) -> Result<(u64, u64), TaskError> {
         let (mut send, mut receive) = self.connection.open_bi().await?;
         let request = format!("GET {}\r\n", url.path);
@@ -158,8 +158,8 @@ impl Downloads {
         Ok((content.len() as u64, updates))
     }
 
-    /// Counts what came in, and moves to another port when it is time. (Not to another IP address: noq
-    /// then goes on with the old one as the source of its packets.)
+    /// Counts received bytes, and migrates to another port when due. (Not to another IP address: noq
+    /// then continues with the old one as the source of its packets.)
     fn count(&self, size: u64) -> Result<(), TaskError> {
         let received = self.received.fetch_add(size, Ordering::Relaxed) + size;
         if received >= MIGRATE_AFTER && self.migrate.swap(false, Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! quinn set up for measurements on loopback: the flags, the endpoints, what is sent.
+//! quinn configured for measurements on loopback: flags, endpoints, payload.
 
 use std::error::Error;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -16,7 +16,7 @@ use crate::tls;
 /// Handed to quinn at once when sending, bytes.
 pub(crate) const BLOCK: usize = 256 * 1024;
 
-/// Kernel buffers to ask for, bytes; the system may give less.
+/// Requested kernel buffers, bytes; the system may grant less.
 const SOCKET_BUFFER: usize = 4 << 20;
 
 /// What is sent.

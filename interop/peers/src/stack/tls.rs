@@ -1,4 +1,4 @@
-//! The rustls settings in the form that quinn and noq want.
+//! The rustls settings in the form required by quinn and noq.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(crate) fn server(
     Ok(Arc::new(config))
 }
 
-/// Settings of a client that trusts the certificates of `ca`, or anybody if `None`.
+/// Settings of a client that trusts the certificates of `ca`, or any if `None`.
 pub(crate) fn client(
     ca: Option<&Path>,
     alpn: &[u8],

@@ -18,7 +18,7 @@ pub(crate) struct Hold {
     /// On each connection.
     streams: u32,
     request: Bytes,
-    /// An answer of which nothing has come.
+    /// An answer of which no byte was received.
     answer: Incoming,
     started: u32,
     finished: u32,

@@ -20,14 +20,14 @@ const ROOM: usize = 64 * 1024;
 
 /// A job. Its role prints the events.
 pub(crate) trait Client: Role {
-    /// True if another connection is to be opened now; it is asked again after that.
+    /// True if another connection is to be opened now; called again after that.
     fn wants_connection(&mut self) -> bool;
 
     /// True once everything is done.
     fn is_done(&self) -> bool;
 }
 
-/// A request on a stream of its own. Returns the stream and what could not be sent yet.
+/// A request on a separate stream. Returns the stream and the unsent rest.
 fn ask(streams: &mut impl Streams, request: &Bytes, finish: bool) -> Result<(u64, Bytes), Failure> {
     let stream = streams.open()?;
     let mut unsent = request.clone();

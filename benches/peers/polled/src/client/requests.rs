@@ -10,13 +10,13 @@ use super::{Client, ROOM, ask, ask_rest};
 use crate::role::Role;
 use crate::streams::{Failure, Streams};
 
-/// Requests on one connection, each on a stream of its own, for some time.
+/// Requests on one connection, each on a separate stream, for some time.
 #[derive(Debug)]
 pub(crate) struct Requests {
     duration: Duration,
     in_flight: u32,
     request: Bytes,
-    /// An answer of which nothing has come.
+    /// An answer of which no byte was received.
     answer: Incoming,
     waiting: FxHashMap<u64, Waiting>,
     latencies: Latencies,

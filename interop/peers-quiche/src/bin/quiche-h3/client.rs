@@ -1,4 +1,4 @@
-//! The client: runs a case and prints what came of it.
+//! The client: runs a case and prints its result.
 
 use std::error::Error;
 
@@ -90,7 +90,7 @@ fn parallel(link: &mut Link) -> Told {
     Ok(json!({"good": good, "bytes": bytes, "crc": sum}))
 }
 
-/// Each piece comes back before the next is sent.
+/// Each piece is echoed before the next is sent.
 fn post(link: &mut Link) -> Told {
     let stream = link.request("POST", "/echo", &[], false)?;
     let mut turns = 0;
@@ -141,7 +141,7 @@ fn trailers(link: &mut Link) -> Told {
     Ok(link.finish(stream)?.told())
 }
 
-/// Gives up an endless response, and goes on.
+/// Cancels an endless response, and continues.
 fn cancel(link: &mut Link) -> Told {
     let stream = link.request("GET", "/slow", &[], true)?;
     link.read(stream, CANCEL_AFTER)?;
@@ -152,7 +152,7 @@ fn cancel(link: &mut Link) -> Told {
     Ok(json!({"read": read, "after": after}))
 }
 
-/// The server goes away while a request is under way: it finishes, and no other is sent.
+/// The server sends GOAWAY while a request is in progress: it completes, and no other is sent.
 fn go_away(link: &mut Link) -> Told {
     let stream = link.request("POST", "/echo", &[], false)?;
     let data = pattern(2 * TURN_SIZE);

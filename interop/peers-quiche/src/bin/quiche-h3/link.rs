@@ -16,10 +16,10 @@ use swiftwater_interop_program::http::{Crc, NAME};
 
 use crate::{field, http_over, value};
 
-/// A loop that waits for something gives up after this time.
+/// Time limit of a waiting loop.
 const PATIENCE: Duration = Duration::from_secs(50);
 
-/// A response as it comes.
+/// A response being received.
 #[derive(Default)]
 pub(crate) struct Answer {
     pub(crate) head: Option<Vec<Header>>,
@@ -30,7 +30,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// What is told of it.
+    /// The reported part of it.
     pub(crate) fn told(&self) -> Value {
         let head = self.head.as_deref().unwrap_or_default();
         let status = value(head, ":status").and_then(|text| text.parse::<u16>().ok());
@@ -296,7 +296,7 @@ impl Link {
         }
     }
 
-    /// Reads until so much has come.
+    /// Reads until so much was received.
     pub(crate) fn read(&mut self, stream: u64, size: usize) -> Result<(), Box<dyn Error>> {
         let has_come = |link: &Self| link.answers.get(&stream).is_some_and(|it| it.bytes >= size);
         self.until("content", has_come)

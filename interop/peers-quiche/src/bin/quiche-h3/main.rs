@@ -12,8 +12,8 @@ use quiche::h3::{self, Header};
 use swiftwater_interop_peers_quiche::config;
 use swiftwater_interop_program::http::{ALPN, Role};
 
-/// The congestion window at first, packets: quiche wants room for all of a message's head at once, and its
-/// usual 10 leave none for the large ones.
+/// The initial congestion window, packets: quiche needs space for all of a message's head at once, and its
+/// usual 10 have none for the large ones.
 const WINDOW_PACKETS: usize = 32;
 
 /// Unidirectional streams that the peer may have open at once.

@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: &H3Server) -> Result<(), Box<dyn Error>> {
     serve(arguments.listen, false, config, Requests::default)
 }
 
-/// A response under way.
+/// A response in progress.
 #[derive(Default)]
 struct Answer {
     /// Still to be sent.
@@ -32,7 +32,7 @@ struct Answer {
     trailers: Option<Vec<Header>>,
     /// The content comes from the request.
     echo: bool,
-    /// Nothing more comes to `body`.
+    /// No more data follow for `body`.
     complete: bool,
     /// The content never ends.
     endless: bool,
@@ -182,7 +182,7 @@ fn headers(asked: &[Header]) -> Vec<Header> {
 }
 
 impl Answer {
-    /// Hands the library what it takes; true once that was all.
+    /// Writes what the library accepts; true once that was all.
     fn send(
         &mut self,
         http: &mut h3::Connection,

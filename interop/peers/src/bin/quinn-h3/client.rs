@@ -1,4 +1,4 @@
-//! The client: runs a case and prints what came of it.
+//! The client: runs a case and prints its result.
 
 use std::panic::{self, AssertUnwindSafe};
 
@@ -113,7 +113,7 @@ impl Visit {
         Ok(json!({"good": good, "bytes": bytes, "crc": sum}))
     }
 
-    /// Each piece comes back before the next is sent.
+    /// Each piece is echoed before the next is sent.
     async fn post(&mut self) -> Result<Value, AnyError> {
         let stream = self.open("POST", "/echo").await?;
         let mut exchange = Exchange::new(stream);
@@ -174,7 +174,7 @@ impl Visit {
         exchange.end().await
     }
 
-    /// Cancels an endless response, and goes on.
+    /// Cancels an endless response, and continues.
     async fn cancel(&mut self) -> Result<Value, AnyError> {
         let mut stream = self.open("GET", "/slow").await?;
         stream.finish().await?;
@@ -187,7 +187,7 @@ impl Visit {
         Ok(json!({"read": exchange.bytes, "after": after}))
     }
 
-    /// The server goes away while a request is under way: it finishes, and no other is sent.
+    /// The server sends GOAWAY while a request is in progress: it completes, and no other is sent.
     async fn go_away(&mut self) -> Result<Value, AnyError> {
         let stream = self.open("POST", "/echo").await?;
         let mut exchange = Exchange::new(stream);
@@ -263,8 +263,8 @@ impl Exchange {
         Ok(true)
     }
 
-    /// Wants no more. False if that must be tried again after more was read: h3-quinn panics, before it does
-    /// anything, if a read is pending, which h3 doesn't tell.
+    /// Stops reading. False if that must be repeated after another read: h3-quinn panics, before any effect,
+    /// if a read is pending, which h3 doesn't report.
     fn try_stop(&mut self) -> bool {
         let usual = panic::take_hook();
         panic::set_hook(Box::new(|_| {}));

@@ -38,8 +38,8 @@ pub(crate) async fn run(arguments: H3Server) -> Result<(), AnyError> {
 async fn serve(incoming: Incoming, early: bool) -> Result<String, AnyError> {
     let mut connecting = incoming.accept()?;
     let connection = if early {
-        // Before all of the ClientHello is there no stream can be opened, and whoever waits for one then
-        // isn't woken.
+        // Before the ClientHello is complete no stream can be opened, and a waiting task then isn't
+        // woken.
         connecting.handshake_data().await?;
         match connecting.into_0rtt() {
             Ok((connection, _)) => connection,
@@ -69,7 +69,7 @@ async fn serve(incoming: Incoming, early: bool) -> Result<String, AnyError> {
                 Ok(None) | Err(_) => break,
             },
             // h3 takes the identifier for the last request that it accepts, not for the first that it
-            // doesn't (RFC 9114, section 5.2): with 0 it would take back the one just accepted.
+            // doesn't (RFC 9114, section 5.2): with 0 it would revoke the one just accepted.
             () = going.notified() => http.shutdown(1).await?,
         }
     }
@@ -92,7 +92,7 @@ async fn answer(
         (&Method::GET, "/headers") => headers(&mut stream, request.headers()).await,
         (&Method::GET, "/slow") => endless(stream).await,
         (&Method::GET, "/goaway") => {
-            // The order to go comes first, so that the last request that it permits is this one.
+            // GOAWAY is sent first, so that the last permitted request is this one.
             going.notify_one();
             content(&mut stream, StatusCode::OK, Bytes::from_static(b"going")).await
         }
@@ -123,7 +123,7 @@ async fn content(
     stream.finish().await
 }
 
-/// Content without end, that says when nobody wants it any more.
+/// Endless content, which reports when it is stopped.
 async fn endless(mut stream: Stream) -> Result<(), StreamError> {
     stream.send_response(head(StatusCode::OK)).await?;
     let piece = Bytes::from(vec![b'.'; PIECE]);
