@@ -120,7 +120,7 @@ def run_case(case, setting, folder):
         return "skip", str(reason)
     except Failure as failure:
         return "fail", str(failure)
-    except Exception as error:  # The other cases go on, whatever a peer has sent to confuse us.
+    except Exception as error:  # The other cases continue after malformed data of a peer.
         traceback.print_exc()
         return "fail", f"the harness: {type(error).__name__}: {error}"
 
@@ -240,7 +240,7 @@ def run_all(arguments, swiftwater, peers, work):
 
 
 def keep_results(arguments, peers, rows):
-    """Writes the files that were asked for."""
+    """Writes the requested files."""
     told = results.record(peers, rows, arguments.repeat, arguments.commit)
     if arguments.again:
         told = results.amended(results.read(arguments.again), rows)

@@ -16,9 +16,9 @@ from .tap import Tap
 # Seconds that a client may take.
 SHORT = 20
 LONG = 60
-# A server hears of its client's close within this time, far below any idle timeout, seconds.
+# A server receives its client's CONNECTION_CLOSE within this time, far below any idle timeout, seconds.
 CLOSE = 5
-# A version that quinn knows and nobody else needs to: draft 29.
+# A version that quinn supports and others need not: draft 29.
 DRAFT_29 = 0xFF00001D
 # A client that is told "no common version" must not sit out its time limits, seconds.
 PROMPT = 10
@@ -74,7 +74,7 @@ def fetched(setting, address, names, seconds=SHORT, **options):
 
 
 def attempt(setting, address, names, seconds=SHORT, **options):
-    """Runs the client, whatever comes of it."""
+    """Runs the client and ignores its result."""
     ca = options.pop("identity", setting.identity).ca
     urls = [f"https://{text(address)}/{name}" for name in names]
     task = Client(urls, setting.bench.folder / "received", ca, **options)

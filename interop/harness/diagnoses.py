@@ -1,41 +1,41 @@
-"""What is known of failures that come again: whose fault they are, and why. The text of the RFCs settles it;
-docs/conformance.md has more. The page shows it whether the cell failed this time or not."""
+"""Explanations of recurring failures, with the responsible stack and the RFC text; docs/conformance.md has more. The
+page shows them whether the cell failed this time or not."""
 
 RUSTLS_TICKETS = (
-    "A matter of chance, and the doing of rustls, which {name} uses: it tells the age of a session ticket as a "
-    "difference of whole seconds, so that a ticket that saw a second begin looks up to a second too old, and GnuTLS "
-    "refuses 0-RTT with a ticket older than itself. (RFC 8446, section 4.2.11.1: the age in milliseconds.) 0-RTT was "
-    "refused in 3 of 4 connections that were timed so, in none of 4 that weren't. quiche's and quic-go's clients "
-    "are refused at times, too"
+    "Occurs by chance, caused by rustls, which {name} uses: it sends the age of a session ticket as a difference "
+    "of whole seconds, so that a ticket can appear up to a second too old, and GnuTLS "
+    "rejects 0-RTT with a ticket older than possible. (RFC 8446, section 4.2.11.1: the age in milliseconds.) 0-RTT was "
+    "rejected in 3 of 4 connections with that timing, in none of 4 others. quiche's and quic-go's clients "
+    "are occasionally rejected, too"
 )
 MIGRATIONS = ("rebind-port", "rebind-addr", "connectionmigration")
 
 # By server, client and cases.
 DIAGNOSES = {
     ("quiche", "swiftwater", MIGRATIONS): (
-        "A matter of chance, and quiche's fault: as a server it never sends again what was lost on the way to "
-        "the client's old address, though later packets are acknowledged, because it looks for losses on each "
-        "path alone. (RFC 9002, section 6.1: what is older than an acknowledged packet of the same number "
-        "space is lost; RFC 9000, section 13.3: lost data is sent again.) If anything was lost the transfer "
+        "Occurs by chance, a fault of quiche: as a server it never retransmits data lost in packets to "
+        "the client's previous address, though later packets are acknowledged, because it detects losses on each "
+        "path separately. (RFC 9002, section 6.1: packets older than an acknowledged one of the same packet number "
+        "space are lost; RFC 9000, section 13.3: lost data are retransmitted.) If data were lost the transfer "
         "hangs until the idle timeout: once in 18 more runs with the same program"
     ),
     ("quiche", "swiftwater", ("handshakeloss",)): (
-        "A matter of chance, and nobody's fault: in one of 50 connections all four copies of the ServerHello "
-        "were lost. quiche sends it again only when its own timer expires, after 1 s at first and ever later, "
-        "and answers the client's probes with mere acknowledgements; after 60 s the client gave up. (RFC 9002, "
-        "section 6.2.3, recommends to do more, and leaves it open)"
+        "Occurs by chance, no fault of a stack: in one of 50 connections all four copies of the ServerHello "
+        "were lost. quiche retransmits it only when its own PTO expires, after 1 s at first with back-off, "
+        "and answers the client's probes with acknowledgements only; after 60 s the client reached its time limit. "
+        "(RFC 9002, section 6.2.3, recommends more, as an option)"
     ),
     ("swiftwater", "quiche", ("handshakeloss",)): (
-        "A matter of chance, and nobody's fault: in one of 50 connections quiche's first acknowledgement was lost, and the repetition "
-        "three seconds later made the server's first sample of the round trip, as RFC 9002, section 5.1, takes "
-        "it. The probe timeout was then 10 s, two probes were lost, and the idle timeout of 30 s was over"
+        "Occurs by chance, no fault of a stack: in one of 50 connections quiche's first acknowledgement was lost, and the "
+        "retransmission three seconds later gave the server's first RTT sample (RFC 9002, section 5.1). "
+        "The probe timeout was then 10 s, two probes were lost, and the idle timeout of 30 s expired"
     ),
     ("ngtcp2", "swiftwater", ("h3_zerortt",)): RUSTLS_TICKETS.format(name="Swiftwater"),
     ("ngtcp2", "quinn", ("h3_zerortt",)): RUSTLS_TICKETS.format(name="quinn"),
 } | {
     (server, "swiftwater", ("handshakecorruption",)): (
-        f"A matter of chance, and {server}'s doing: a corrupted first byte can make a Retry packet of a "
-        f"Handshake packet, at which {server}'s server closes the connection with PROTOCOL_VIOLATION before "
+        f"Occurs by chance, caused by {server}: a corrupted first byte can turn a Handshake packet into a "
+        f"Retry packet, upon which {server}'s server closes the connection with PROTOCOL_VIOLATION before "
         "anything was authenticated. (RFC 9000, section 5.2: such packets may be discarded.) Seen with noq; "
         "quinn has the same lines"
     )

@@ -8,7 +8,7 @@ from .packets import Reader
 
 @dataclass
 class Frame:
-    """`fields` has what a check may want; an unknown type ends the list of a packet."""
+    """`fields` has the values for checks; an unknown type ends the list of a packet."""
 
     kind: str
     fields: dict = field(default_factory=dict)

@@ -74,7 +74,7 @@ def requests(connection):
 
 
 def most_open(connection):
-    """The most requests that were under way at the same time: from the client's first byte on a stream to
+    """The most requests that were in progress at the same time: from the client's first byte on a stream to
     the end that the server has sent."""
     begun, over, most = set(), set(), 0
     for packet in connection.packets:

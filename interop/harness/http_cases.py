@@ -20,13 +20,13 @@ TURNS, TURN_SIZE = 20, 50_000
 HEADER_TURNS, LARGE_SIZE, SMALL_COUNT = 3, 20_000, 50
 CANCEL_AFTER = 100_000
 TRAILER = "after all"
-# The fewest requests of the thousand that have to be under way at the same time.
+# The fewest requests of the thousand that must be in progress at the same time.
 AT_ONCE = 20
 # What a client may be ahead of its echo beyond a piece: request's head and frames' heads, bytes.
 OVERHEAD = 4_000
 # The transport's code for a close by the application during the handshake.
 APPLICATION_ERROR = 0x0C
-# A server hears of a cancellation within this time, seconds.
+# A server gets a cancellation within this time, seconds.
 NOTICE = 5
 
 
@@ -47,12 +47,12 @@ def letters(size):
 
 
 def content(size):
-    """What a client has to tell of a response with so much of the pattern."""
+    """The report of a client on a response with so much of the pattern."""
     return {"status": 200, "bytes": size, "crc": zlib.crc32(pattern(size))}
 
 
 def check(what, found, wanted):
-    """Each of the values that are wanted is there."""
+    """Each of the expected values is present."""
     wrong = {name: found.get(name) for name, value in wanted.items() if found.get(name) != value}
     if wrong:
         right = {name: wanted[name] for name in wrong}
@@ -61,7 +61,7 @@ def check(what, found, wanted):
 
 @contextlib.contextmanager
 def visit(setting, case, **options):
-    """Runs a case's client; the scene, and what the client told."""
+    """Runs a case's client; returns the scene and the client's report."""
     with scene(setting, http=True, **options) as it:
         task = HttpClient(it.near, it.identity.ca, case)
         running = setting.bench.run_http_client(setting.client, task, TIME)
@@ -69,7 +69,7 @@ def visit(setting, case, **options):
             raise Failure(f"client exit {running.process.returncode}: {running.last_words()}")
         lines = [line for line in running.output().splitlines() if line.startswith("{")]
         if not lines:
-            raise Failure("the client told nothing")
+            raise Failure("the client reported nothing")
         yield it, json.loads(lines[-1])
 
 
@@ -96,7 +96,7 @@ def check_closes(connection, needed=False):
             if (frame.error, frame.application) != right and not is_answer:
                 raise Failure(f"the {packet.side} closed with {frame.error:#x} {frame.reason[:80]!r}")
     if needed and not closer:
-        raise Failure("nobody closed the connection")
+        raise Failure("no end closed the connection")
 
 
 def check_requests(connection, count):
@@ -143,7 +143,7 @@ def h3_parallel(setting):
     check_requests(connection, PARALLEL)
     most = http3.most_open(connection)
     if most < AT_ONCE:
-        raise Failure(f"only {most} requests were under way at once")
+        raise Failure(f"only {most} requests were in progress at once")
     return f"{most} at once"
 
 
@@ -191,7 +191,7 @@ def h3_cancel(setting):
     check("the next one", report["after"], content(10_000))
     check_cancelled(connection)
     if told and int(told[1], 16) != http3.REQUEST_CANCELLED:
-        raise Failure(f"the server heard of code {told[1]}")
+        raise Failure(f"the server got code {told[1]}")
     check_requests(connection, 2)
 
 

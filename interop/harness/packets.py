@@ -1,4 +1,4 @@
-"""What anybody on the way can read of QUIC packets: long headers (RFC 8999; RFC 9000, section 17)."""
+"""The part of QUIC packets that is readable on the path: long headers (RFC 8999; RFC 9000, section 17)."""
 
 import os
 import socket

@@ -19,13 +19,13 @@ INTEROP = Path(__file__).resolve().parent.parent
 REPOSITORY = INTEROP.parent
 # A server must answer this soon after its start, seconds.
 READY = 15
-# Swiftwater's client gives up a handshake after this, seconds; far more than any case needs.
+# Handshake timeout of Swiftwater's client, seconds; far more than any case needs.
 CONNECT = 18
-# Both of swiftwater's sides give up a handshake after this in the cases of heavy loss, seconds.
+# Handshake timeout of both of Swiftwater's ends in the cases of heavy loss, seconds.
 PATIENCE = 60
 # When and where to swiftwater moves as a client.
 MIGRATE_AFTER = "200kB,127.0.0.2"
-# The exit code of a peer whose library lacks what it was asked to do.
+# The exit code of a peer whose library lacks a requested feature.
 UNABLE = 3
 
 
@@ -146,7 +146,7 @@ class Swiftwater:
         if task.key_update:
             raise Unsupported("swiftwater updates its keys by packets, not again and again")
         if task.version is not None:
-            raise Unsupported("swiftwater speaks no draft versions")
+            raise Unsupported("swiftwater supports no draft versions")
         options = [] if task.suite == "any" else ["--suite", task.suite]
         if task.key_update_every is not None:
             options += ["--key-update-every", str(task.key_update_every)]
@@ -375,7 +375,7 @@ class Running:
         return self.process.poll() is None
 
     def check_able(self):
-        """A peer says with its exit code that its library can't do what it was asked."""
+        """Signalled by a peer's exit code: its library lacks a requested feature."""
         if self.process.poll() == UNABLE:
             raise Unsupported(self.last_words().removeprefix("unsupported: "))
 

@@ -1,4 +1,4 @@
-"""Reads what the qlog of a server tells of lost data and its repair."""
+"""Reads lost data and their recovery from the qlog of a server."""
 
 import json
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ def records(path):
 
 
 def repairs(folder):
-    """What the logs in a folder tell; it is a failure if there are none."""
+    """The content of the logs in a folder; it is a failure if there are none."""
     found = Repairs()
     for path in sorted(folder.glob("*.sqlog")):
         for record in records(path):

@@ -18,17 +18,17 @@ HEAD = """# Interop with other QUIC stacks
 
 The test cases of the [QUIC interop runner](https://github.com/quic-interop/quic-interop-runner), run by
 `interop/run --matrix` through Swiftwater's own relay (15 ms one way, 10 Mbit/s, a queue of 25 packets
-unless the case says otherwise). Checks look into the packets with the key log, as the runner's do.
-`interop/run --help` says what each case demands. This page is written by that command from
-[interop.json](interop.json), which also has what each case measured.
+unless the case says otherwise). Checks decrypt the packets with the key log, as the runner's do.
+`interop/run --help` describes each case. This page is written by that command from
+[interop.json](interop.json), which also has the measurements of each case.
 
 {run}
 
-The cases of HTTP/3 have a contract of their own: [what clients do and how servers
-answer](../interop/README.md#the-cases-of-http3).
+The cases of HTTP/3 have a separate contract: [requests of clients and answers of
+servers](../interop/README.md#the-cases-of-http3).
 
-✓ passed, ✗ failed, – one side lacks what the case is about. A number leads to the reason below, beside ✓ to a
-known fault that strikes at times.{shares}
+✓ passed, ✗ failed, – one side lacks the feature of the case. A number refers to the reason below, with ✓ to a
+known intermittent fault.{shares}
 
 Peers: {peers}.
 """

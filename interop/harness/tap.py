@@ -51,7 +51,7 @@ class Impairments:
 
 @dataclass
 class Datagram:
-    """One that a side has sent, as it came."""
+    """A datagram of one side, as received."""
 
     time: float
     from_client: bool
@@ -62,7 +62,7 @@ class Datagram:
 
 
 class Flow:
-    """A client's address, and the socket that stands for it towards the server."""
+    """A client's address, and the socket that represents it to the server."""
 
     def __init__(self, client, server):
         self.client = client

@@ -44,7 +44,7 @@ class Crypto:
 
 
 class Handshake:
-    """What checks and keys need to know of a handshake; empty until seen."""
+    """Values of a handshake for checks and keys; empty until seen."""
 
     def __init__(self):
         self.levels = {}

@@ -1,1 +1,1 @@
-"""Attacks on a running server and a running client, measured beside an honest client."""
+"""Attacks on a running server and a running client, measured with a well-behaved client."""

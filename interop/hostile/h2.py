@@ -45,7 +45,7 @@ def request(stream, path, method=b"GET", authority=b"localhost", extra=(), end=T
 
 @functools.cache
 def context(protocols=("h2",)):
-    """Trusts everybody, so that no authorities need to be read."""
+    """Trusts every certificate, so that no authorities need to be read."""
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     tls.check_hostname = False
     tls.verify_mode = ssl.CERT_NONE

@@ -1,4 +1,4 @@
-"""An honest client: small files over HTTP/2 and HTTP/3, each on a new connection, again and again.
+"""A well-behaved client: small files over HTTP/2 and HTTP/3, each on a new connection, again and again.
 
 Runs as a process of its own, so that the attack's Python does not slow it down:
 `python -m hostile.honest ADDRESS PORT SOURCE PATH NO_ANSWER PROTOCOL...` prints `PROTOCOL STARTED SECONDS`

@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 from . import h2
 from .scene import attack
 
-# What nobody may get from the directory.
+# Content that must never be served from the directory.
 SECRET = b"this is secret"
 HIDDEN = ["/.env", "/.git/config", "/a/../.env", "/%2eenv", "/./.env", "//.env", "/.git%2fconfig"]
 GUARDED = [
@@ -101,7 +101,7 @@ AMBIGUOUS = ["/api/..%2fadmin", "/api/..%5cadmin", "/api/..;/admin", "/api/%2e%2
 
 
 def swap(place, outside, over):
-    """Makes a file a link out of the directory and back again, as whoever writes there could."""
+    """Makes a file a link out of the directory and back again, as a process with write access could."""
     link, plain = place.with_name("link"), place.with_name("plain")
     while not over.is_set():
         link.symlink_to(outside)

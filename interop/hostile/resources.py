@@ -97,7 +97,7 @@ def compression(scene):
 
 @attack(blocked_output=True, seconds=(3, 10))
 def blocked_output(scene):
-    """Standard output is a pipe that nobody reads, as under a pager or a collector that hangs"""
+    """Standard output is a pipe without a reader, as under a pager or a collector that hangs"""
     path = b"/" + b"x" * 1000
     connection, count, end = scene.h2(), 0, scene.until()
     with contextlib.suppress(OSError):

@@ -31,7 +31,7 @@ class Attack:
     prepare: callable = None
     # Writes a configuration for the server into the scene's directory; further flags.
     configure: callable = None
-    # The server's standard output is a pipe that nobody reads.
+    # The server's standard output is a pipe without a reader.
     blocked_output: bool = False
     # Whether an honest client runs beside it.
     watched: bool = True

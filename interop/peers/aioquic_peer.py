@@ -30,7 +30,7 @@ from aioquic.quic.packet import QuicProtocolVersion
 from aioquic.tls import CipherSuite, SessionTicket
 
 ALPN = "hq-interop"
-# Stream error code for whatever can't be served.
+# Stream error code for requests that can't be served.
 NOT_FOUND = 404
 # Between the key updates of a side that was told to make some, seconds.
 KEY_UPDATE_EVERY = 0.1

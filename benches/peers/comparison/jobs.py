@@ -1,4 +1,4 @@
-"""The jobs: what the client is told, on which path, and what comes out."""
+"""The jobs: arguments of the client, path, and results."""
 
 from dataclasses import dataclass, field
 
@@ -32,9 +32,9 @@ class Job:
     flags: tuple = ()
     # Connections held open before the measured ones, so that what a server has once doesn't count.
     warm_up: int = 0
-    # Whether --quick runs it without being asked for it.
+    # Whether --quick runs it by default.
     in_quick: bool = True
-    # Whether it runs without being asked for it.
+    # Whether it runs by default.
     usual: bool = True
     # What isn't an argument of the client by the same name.
     words: tuple = field(default=())

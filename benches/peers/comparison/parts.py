@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 
-# The first that fits counts. `k` are functions of the kernel, which a profile tells apart.
+# The first match is used. `k` are functions of the kernel, which a profile distinguishes.
 RULES = [
     ("kernel: copies", "k", r"copy_(from|to)_iter|copy_user|rep_movs|memcpy|skb_copy"),
     ("kernel: waiting and waking", "k",

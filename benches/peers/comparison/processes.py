@@ -14,7 +14,7 @@ from pathlib import Path
 
 # Lines of a failed program's last words that are shown.
 LAST_WORDS = 3
-# A program that was asked to end is killed after this, seconds.
+# Time from SIGTERM to SIGKILL, seconds.
 PATIENCE = 5
 TICKS = os.sysconf("SC_CLK_TCK")
 COUNTER = itertools.count()
@@ -25,7 +25,7 @@ class RunFailed(Exception):
 
 
 class Process:
-    """A program in a process group of its own, tied to a core if one is given."""
+    """A program in a separate process group, pinned to a core if one is given."""
 
     def __init__(self, name, command, folder, core=None):
         self.name = name

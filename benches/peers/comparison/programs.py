@@ -20,13 +20,13 @@ class BuildFailed(Exception):
 
 @dataclass(frozen=True)
 class Program:
-    """A binary that speaks the contract of the README."""
+    """A binary that implements the contract of the README."""
 
     name: str
     path: Path
     # Of the library, as the lock file says.
     version: str = ""
-    # Another build of one of them, not a peer of its own.
+    # Another build of one of them, not a separate peer.
     extra: bool = False
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from .programs import OURS
 
-# After so many failures at a job, a program is not asked again.
+# After so many failures of a job, a program does not run it again.
 ENOUGH = 2
 S2N = "s2n-quic"
 
