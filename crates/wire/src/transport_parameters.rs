@@ -159,9 +159,9 @@ impl Default for TransportParameters {
 impl TransportParameters {
     /// Appends the parameters that differ from their defaults, in the order of their identifiers,
     /// so that equal values give equal bytes. A client's (`side`) server-only parameters are left
-    /// out. `grease` adds a reserved parameter that the peer must ignore; its identifier is `31 * n
-    /// + 27` (section 18.1). Values outside their ranges are a bug of the caller; those that exceed
-    /// a varint are capped.
+    /// out. `grease` adds a reserved parameter that the peer must ignore; its identifier is
+    /// `31 * n + 27` (section 18.1). Values outside their ranges are a bug of the caller; those
+    /// that exceed a varint are capped.
     pub fn encode(&self, side: Side, out: &mut Vec<u8>, grease: Option<(u64, &[u8])>) {
         encode::encode(self, side, out, grease);
     }
