@@ -53,7 +53,7 @@ pub struct RustlsSession {
 /// State of TLS: in progress, or released after the handshake.
 enum Tls {
     Live(Box<Connection>),
-    ConfirmedSession(Box<ConfirmedSession>),
+    Confirmed(Box<ConfirmedSession>),
 }
 
 struct ClientPart {
@@ -80,14 +80,14 @@ impl Tls {
     fn live(&self) -> Option<&Connection> {
         match self {
             Self::Live(connection) => Some(connection),
-            Self::ConfirmedSession(_) => None,
+            Self::Confirmed(_) => None,
         }
     }
 
     fn live_mut(&mut self) -> Option<&mut Connection> {
         match self {
             Self::Live(connection) => Some(connection),
-            Self::ConfirmedSession(_) => None,
+            Self::Confirmed(_) => None,
         }
     }
 }
@@ -161,7 +161,7 @@ impl RustlsSession {
     /// The suite that was negotiated, once known.
     pub fn cipher_suite(&self) -> Option<CipherSuite> {
         match &self.tls {
-            Tls::ConfirmedSession(settled) => Some(settled.suite),
+            Tls::Confirmed(confirmed) => Some(confirmed.suite),
             Tls::Live(connection) => connection
                 .negotiated_cipher_suite()
                 .and_then(CipherSuite::from_rustls),
@@ -350,14 +350,14 @@ impl Session for RustlsSession {
 
     fn alpn(&self) -> Option<&[u8]> {
         match &self.tls {
-            Tls::ConfirmedSession(settled) => settled.alpn.as_deref(),
+            Tls::Confirmed(confirmed) => confirmed.alpn.as_deref(),
             Tls::Live(connection) => connection.alpn_protocol(),
         }
     }
 
     fn server_name(&self) -> Option<&str> {
         match &self.tls {
-            Tls::ConfirmedSession(settled) => settled.server_name.as_deref(),
+            Tls::Confirmed(confirmed) => confirmed.server_name.as_deref(),
             Tls::Live(connection) => match &**connection {
                 Connection::Client(_) => self.client.as_ref().map(|client| &*client.asked_name),
                 Connection::Server(server) => server.server_name(),
@@ -367,7 +367,7 @@ impl Session for RustlsSession {
 
     fn peer_certificates(&self) -> Vec<Vec<u8>> {
         match &self.tls {
-            Tls::ConfirmedSession(settled) => settled.certificates.to_vec(),
+            Tls::Confirmed(confirmed) => confirmed.certificates.to_vec(),
             Tls::Live(connection) => connection
                 .peer_certificates()
                 .unwrap_or_default()
@@ -384,7 +384,7 @@ impl Session for RustlsSession {
         context: &[u8],
     ) -> Result<(), CryptoError> {
         match &self.tls {
-            Tls::ConfirmedSession(settled) => settled.export(out, label, context),
+            Tls::Confirmed(confirmed) => confirmed.export(out, label, context),
             Tls::Live(connection) => connection
                 .export_keying_material(out, label, Some(context))
                 .map(|_| ())
@@ -425,7 +425,7 @@ impl Session for RustlsSession {
 
     fn is_resumed(&self) -> bool {
         match &self.tls {
-            Tls::ConfirmedSession(settled) => settled.is_resumed,
+            Tls::Confirmed(confirmed) => confirmed.is_resumed,
             Tls::Live(connection) => connection.handshake_kind() == Some(HandshakeKind::Resumed),
         }
     }
@@ -452,9 +452,9 @@ impl Session for RustlsSession {
         if self.outbox.is_empty()
             && let Some(Connection::Server(server)) = self.tls.live()
             && let Some(tap) = &self.tap
-            && let Some(settled) = ConfirmedSession::of(server, tap)
+            && let Some(confirmed) = ConfirmedSession::of(server, tap)
         {
-            self.tls = Tls::ConfirmedSession(Box::new(settled));
+            self.tls = Tls::Confirmed(Box::new(confirmed));
             self.outbox = HandshakeOutput::default();
             self.tap = None;
         }

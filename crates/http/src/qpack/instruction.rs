@@ -136,7 +136,7 @@ pub(super) fn read_all(
         match one(&mut reader) {
             Ok(()) => done = reader.position(),
             Err(ReadError::End) => break,
-            Err(ReadError::QpackFault(fault)) => return Err(fault),
+            Err(ReadError::Fault(fault)) => return Err(fault),
         }
     }
     partial.extend_from_slice(&bytes[done..]);

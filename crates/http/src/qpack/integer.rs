@@ -17,7 +17,7 @@ pub(super) enum ReadError {
     /// The bytes end early: on a stream, more may follow.
     End,
     /// Invalid, whatever bytes follow.
-    QpackFault(QpackFault),
+    Fault(QpackFault),
 }
 
 impl ReadError {
@@ -25,14 +25,14 @@ impl ReadError {
     pub(super) const fn at_end(self) -> QpackFault {
         match self {
             Self::End => QpackFault::Truncated,
-            Self::QpackFault(fault) => fault,
+            Self::Fault(fault) => fault,
         }
     }
 }
 
 impl From<QpackFault> for ReadError {
     fn from(fault: QpackFault) -> Self {
-        Self::QpackFault(fault)
+        Self::Fault(fault)
     }
 }
 
