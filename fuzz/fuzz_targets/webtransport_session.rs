@@ -1,4 +1,4 @@
-//! WebTransport sessions whose connection ends at any moment: no task waits for ever, and none panics.
+//! WebTransport sessions whose connection ends at any moment: no task waits forever, and none panics.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -204,7 +204,7 @@ async fn draining_lets_requests_finish() {
     let one = tokio::spawn(first.send_request(get("/slow")));
     let two = tokio::spawn(second.send_request(get("https://localhost/slow")));
     until(|| gate.reached.load(Ordering::Relaxed) == 2).await;
-    let draining = tokio::spawn(server.drain(peers::PATIENCE));
+    let draining = tokio::spawn(server.drain(peers::TIME_LIMIT));
     // The idle connection is closed at once, those with requests stay.
     until(|| idle.is_closed()).await;
     assert!(TcpStream::connect(address).await.is_err());

@@ -81,7 +81,11 @@ async fn a_stream_that_is_not_taken_is_reset_whatever_happens_on_others() {
             }
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
-        assert!(begin.elapsed() < peers::PATIENCE, "{} are held", held.len());
+        assert!(
+            begin.elapsed() < peers::TIME_LIMIT,
+            "{} are held",
+            held.len()
+        );
     }
     // The client's clock started slightly after the server's.
     assert!(begin.elapsed() > SHORT / 2);
@@ -134,9 +138,9 @@ async fn http1_loses_its_connection() {
 
 #[tokio::test]
 async fn http1_over_tls_loses_its_connection_in_time() {
-    const PATIENCE: Duration = Duration::from_secs(4);
+    const TIME_LIMIT: Duration = Duration::from_secs(4);
     let (trusted, shown) = peers::certificate();
-    let server = peers::secure(service_fn(endless), limits(PATIENCE), &shown).await;
+    let server = peers::secure(service_fn(endless), limits(TIME_LIMIT), &shown).await;
     let mut stream = peers::tls(server.local_addr(), &trusted, &[b"http/1.1"]).await;
     let head = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
     stream.write_all(head).await.unwrap();
@@ -146,7 +150,7 @@ async fn http1_over_tls_loses_its_connection_in_time() {
     // the other are not progress: they would double the time.
     let elapsed = begin.elapsed();
     assert!(
-        elapsed > PATIENCE / 2 && elapsed < PATIENCE * 15 / 8,
+        elapsed > TIME_LIMIT / 2 && elapsed < TIME_LIMIT * 15 / 8,
         "{elapsed:?}"
     );
 }

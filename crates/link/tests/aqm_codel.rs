@@ -69,7 +69,7 @@ fn an_overload_does_not_grow_a_queue_for_ever() {
 #[test]
 fn below_the_target_nothing_is_dropped() {
     let mut driver = Driver::new(slow().queue(codel()), 1);
-    // Every 20 ms five packets at once: the last waits for 4 ms, for ever.
+    // Every 20 ms five packets at once: the last waits for 4 ms, forever.
     for burst in 0..1_000 {
         for _ in 0..5 {
             driver.send(at(20 * burst), 1, 1472, Ecn::NotEct);

@@ -71,7 +71,7 @@ fn a_packet_held_back_is_released_by_the_nth_after_it() {
         let natural = ms(u64::from(*number) + 10);
         if *at > natural && *number < 990 {
             seen += 1;
-            // Whoever released it arrived at the same time, just before.
+            // The packet that released it arrived at the same time, just before.
             let overtook = log[..position].iter().filter(|(n, _)| n > number);
             assert_eq!(overtook.count(), 3, "{number}");
             assert_eq!(log[position - 1].1, *at);

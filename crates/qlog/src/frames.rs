@@ -289,11 +289,11 @@ impl Frames<'_> {
                 length: data.len() as u64,
                 raw: Raw::new(data.len()),
             },
-            Wire::AckFrequency(wish) => Frame::AckFrequency {
-                sequence_number: wish.sequence,
-                ack_eliciting_threshold: wish.ack_eliciting_threshold,
-                max_ack_delay: wish.max_ack_delay as f64 / 1e3,
-                reordering_threshold: wish.reordering_threshold,
+            Wire::AckFrequency(frame) => Frame::AckFrequency {
+                sequence_number: frame.sequence,
+                ack_eliciting_threshold: frame.ack_eliciting_threshold,
+                max_ack_delay: frame.max_ack_delay as f64 / 1e3,
+                reordering_threshold: frame.reordering_threshold,
             },
             Wire::ImmediateAck => Frame::ImmediateAck,
             ref other => stream_limits(other).unwrap_or(Frame::Unknown {

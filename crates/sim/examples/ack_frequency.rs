@@ -44,7 +44,7 @@ fn run(rtt: u64, mbps: u64, loss: f64, asks: bool) -> Result<(f64, f64), Box<dyn
         .loss(LossModel::Bernoulli(loss));
     let mut pair = Pair::builder()
         .link(link)
-        .patience(Duration::from_secs(600))
+        .time_limit(Duration::from_secs(600))
         .server_config(|config| {
             config.ack_frequency = asks.then(AckFrequencyConfig::default);
         })

@@ -100,7 +100,7 @@ fn run(policy: &str, loss: f64, bytes: u64) -> Result<Cost, Failure> {
     };
     let mut pair = Pair::builder()
         .links(way(), way().loss(LossModel::Bernoulli(loss)))
-        .patience(Duration::from_secs(600))
+        .time_limit(Duration::from_secs(600))
         .server_config(|config| {
             config.policies = policies;
             config.controller = controller;

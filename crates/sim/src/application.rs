@@ -40,7 +40,7 @@ pub struct HostContext<'a> {
     pub(crate) now: Instant,
     pub(crate) host: u32,
     pub(crate) core: &'a mut HostCore,
-    pub(crate) agenda: &'a mut EventQueue,
+    pub(crate) event_queue: &'a mut EventQueue,
 }
 
 impl HostContext<'_> {
@@ -87,7 +87,7 @@ impl HostContext<'_> {
     /// can't be cancelled; ignore obsolete ones.
     pub fn set_timer(&mut self, at: Instant, token: u64) {
         let host = self.host;
-        self.agenda
+        self.event_queue
             .push(at.max(self.now), Task::Application { host, token });
     }
 }

@@ -109,7 +109,12 @@ impl ConnectionTable {
     }
 
     /// Schedules a visit of the connection when its next timer expires.
-    pub(crate) fn arm(&mut self, handle: ConnectionHandle, host: u32, agenda: &mut EventQueue) {
+    pub(crate) fn arm(
+        &mut self,
+        handle: ConnectionHandle,
+        host: u32,
+        event_queue: &mut EventQueue,
+    ) {
         let index = handle.index();
         let Some(Some(slot)) = self.places.get_mut(index) else {
             return;
@@ -120,13 +125,19 @@ impl ConnectionTable {
         {
             slot.armed = Some(deadline);
             let slot = index as u32;
-            agenda.push(deadline, Task::Connection { host, slot });
+            event_queue.push(deadline, Task::Connection { host, slot });
         }
     }
 
     /// Handles the visit of the connection in slot `index` at `now`: its timer expires, or is
     /// rescheduled.
-    pub(crate) fn expire(&mut self, now: Instant, index: u32, host: u32, agenda: &mut EventQueue) {
+    pub(crate) fn expire(
+        &mut self,
+        now: Instant,
+        index: u32,
+        host: u32,
+        event_queue: &mut EventQueue,
+    ) {
         let Some(Some(slot)) = self.places.get_mut(index as usize) else {
             return;
         };
@@ -143,7 +154,7 @@ impl ConnectionTable {
             slot.connection.handle_timeout(now);
             self.get_mut(handle);
         } else {
-            self.arm(handle, host, agenda);
+            self.arm(handle, host, event_queue);
         }
     }
 

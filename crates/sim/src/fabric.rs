@@ -81,7 +81,7 @@ pub(crate) struct Arrival {
 #[derive(Debug, Default)]
 pub(crate) struct Fabric {
     pub(crate) now: Instant,
-    pub(crate) agenda: EventQueue,
+    pub(crate) event_queue: EventQueue,
     pub(crate) pool: Pool,
     pub(crate) log: Option<PacketLog>,
     pub(crate) stats: FabricStats,
@@ -286,7 +286,7 @@ impl Fabric {
             (self.held.len() - 1) as u32
         });
         self.held[place as usize] = Some((link, packet));
-        self.agenda.push(until, Task::Release(place));
+        self.event_queue.push(until, Task::Release(place));
     }
 
     /// Sends a datagram that a tap delayed.
@@ -343,7 +343,7 @@ impl Fabric {
             && state.scheduled.is_none_or(|at| next < at)
         {
             state.scheduled = Some(next);
-            self.agenda.push(next.max(self.now), Task::Link(link));
+            self.event_queue.push(next.max(self.now), Task::Link(link));
         }
     }
 

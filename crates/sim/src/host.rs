@@ -196,7 +196,9 @@ impl Host {
             self.core.slots.remove(handle);
         } else if !self.core.slots.is_waiting(handle) {
             // Otherwise the application changed it, and it is processed again at once.
-            self.core.slots.arm(handle, self.id, &mut fabric.agenda);
+            self.core
+                .slots
+                .arm(handle, self.id, &mut fabric.event_queue);
         }
     }
 
@@ -209,7 +211,7 @@ impl Host {
             now: fabric.now,
             host: self.id,
             core: &mut self.core,
-            agenda: &mut fabric.agenda,
+            event_queue: &mut fabric.event_queue,
         };
         (&mut *self.application, context)
     }

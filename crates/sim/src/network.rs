@@ -159,7 +159,7 @@ impl Network {
     pub fn install(&mut self, host: HostId, application: impl Application) {
         self.hosts[host.0 as usize].application = Box::new(application);
         let task = Task::Start { host: host.0 };
-        self.fabric.agenda.push(self.fabric.now, task);
+        self.fabric.event_queue.push(self.fabric.now, task);
     }
 
     /// The application of a host, if it is an `A`.
@@ -384,19 +384,19 @@ impl Network {
 
     fn step_before(&mut self, limit: Instant) -> bool {
         self.settle();
-        let Some(at) = self.fabric.agenda.next_at().filter(|at| *at <= limit) else {
+        let Some(at) = self.fabric.event_queue.next_at().filter(|at| *at <= limit) else {
             return false;
         };
         self.fabric.now = self.fabric.now.max(at);
         let mut tasks = 0;
         // First all tasks at this time, then all hosts concerned, once each; repeated if that
         // created further tasks at this time.
-        while let Some(task) = self.fabric.agenda.pop_due(self.fabric.now) {
+        while let Some(task) = self.fabric.event_queue.pop_due(self.fabric.now) {
             self.perform(task);
             tasks += 1;
             if self
                 .fabric
-                .agenda
+                .event_queue
                 .next_at()
                 .is_none_or(|at| at > self.fabric.now)
             {
@@ -422,7 +422,7 @@ impl Network {
                 let host = &mut self.hosts[host as usize];
                 host.core
                     .slots
-                    .expire(now, slot, host.id, &mut fabric.agenda);
+                    .expire(now, slot, host.id, &mut fabric.event_queue);
                 host.list(fabric);
             }
             Task::Application { host, token } => {

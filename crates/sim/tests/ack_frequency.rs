@@ -16,7 +16,7 @@ use support::{link, millis, path, secs};
 fn download(link: LinkConfig, asks: bool, bytes: u64) -> (Pair, TransferReport) {
     let mut pair = Pair::builder()
         .link(link)
-        .patience(secs(120))
+        .time_limit(secs(120))
         .server_config(|config| {
             config.ack_frequency = asks.then(AckFrequencyConfig::default);
         })

@@ -166,7 +166,7 @@ fn keep_alive_of_either_side_keeps_a_connection() {
 
 #[test]
 fn an_unacknowledged_sender_times_out_once() {
-    // Unanswered probes don't postpone the end for ever.
+    // Unanswered probes don't postpone the end forever.
     let mut pair =
         connected(Pair::builder().both_configs(|config| config.max_idle_timeout = Some(secs(4))));
     let now = pair.now();

@@ -208,8 +208,8 @@ fn many_ip_addresses_one_after_another() {
     for nth in 1..=12 {
         pair.advance(millis(500));
         pair.rebind(Side::Client, new_ip(nth)).unwrap();
-        // A receiver sends packets by itself only on request: its acknowledgements show its
-        // address.
+        // A receiver sends only acknowledgements; PING makes it send an ack-eliciting packet from the
+        // new address.
         pair.client().ping();
     }
     assert!(pair.finish_transfers());
@@ -502,7 +502,7 @@ fn full_challenges_that_were_lost_by_chance_cost_nothing() {
     assert!(report.verified);
 }
 
-/// A lost challenge does not imply a small MTU: the peer returns by itself.
+/// A lost challenge does not imply a small MTU: the peer returns without a request.
 #[test]
 fn a_client_whose_new_address_is_lost_at_once_may_come_back() {
     let mut pair = connected(

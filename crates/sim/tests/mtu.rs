@@ -434,7 +434,7 @@ fn queued_datagrams_that_no_longer_fit_are_reported() {
                     _ => None,
                 })
         })
-        .expect("the application is told");
+        .expect("the application is notified");
     assert!(dropped > 0);
     assert_eq!(dropped, stats.datagrams_too_large);
     assert_eq!(Some(now_max), pair.client().max_datagram_size());
@@ -571,7 +571,7 @@ fn small_windows_do_not_stall() {
         let mut pair = searching(harsh)
             .seed(window)
             .both_configs(|config| config.initial_window = Some(window.into()))
-            .patience(Duration::from_secs(120))
+            .time_limit(Duration::from_secs(120))
             .build()
             .unwrap();
         assert!(pair.connect());

@@ -64,11 +64,11 @@ fn run(plan: &Plan) -> Run {
         run.pair.stats(Side::Server)
     );
     // What is acknowledged late is acknowledged now; every probe timeout had its turn.
-    let mut patience = 100;
+    let mut attempts = 100;
     while run.pair.stats(Side::Server).paths[0].bytes_in_flight.get() > 0 {
         run.advance(Duration::from_secs(1));
-        patience -= 1;
-        assert!(patience > 0, "never acknowledged");
+        attempts -= 1;
+        assert!(attempts > 0, "never acknowledged");
     }
     run
 }

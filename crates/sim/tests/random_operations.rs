@@ -1,9 +1,9 @@
-//! Random operations on a client and a server over a random network: whatever happens, bytes arrive
-//! right and in order, nobody spins or hangs, and no end finds fault with the other.
+//! Random operations on a client and a server over a random network. Invariants: bytes arrive correct
+//! and in order, no endpoint loops or stalls, and neither closes the connection with an error.
 //!
-//! Cases are the same in every run unless `SWIFTWATER_RANDOM_OPS_SEED` (a number) says otherwise;
-//! `SWIFTWATER_RANDOM_OPS_CASES` sets how many there are. A failure is shrunk and printed; it
-//! belongs into `regressions.rs` under a name that says what was wrong.
+//! Cases are the same in every run unless `SWIFTWATER_RANDOM_OPS_SEED` (a number) is set;
+//! `SWIFTWATER_RANDOM_OPS_CASES` is their number. A failure is shrunk and printed; add it to
+//! `regressions.rs` under a name that describes the fault.
 
 #[path = "random_operations/check.rs"]
 mod check;
@@ -28,7 +28,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRu
 
 use plan::Plan;
 
-/// Cases of a run that nobody waits for specially.
+/// Cases of a default run.
 const CASES: u32 = 10_000;
 
 fn variable(name: &str) -> Option<u64> {

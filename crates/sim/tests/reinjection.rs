@@ -346,7 +346,7 @@ fn outcomes_come_in_order_and_once() {
     }
     let stats = pair.stats(Side::Server);
     let lost = seen.outcomes.iter().filter(|o| o.fate == PacketFate::Lost);
-    // The handshake may have lost packets, too; policies hear of 1-RTT packets.
+    // The handshake may have lost packets, too; policies observe only 1-RTT packets.
     assert!(lost.count() as u64 <= stats.paths[0].lost_packets.get());
 }
 

@@ -43,10 +43,10 @@ pub struct Client {
 /// Time after which another address is attempted concurrently (RFC 8305, section 5).
 const STAGGER: Duration = Duration::from_millis(250);
 
-/// The outcome of the first attempt that has one; `None` if `patience` expires.
+/// The outcome of the first attempt that has one; `None` if `time_limit` expires.
 async fn first(
     attempts: &mut Vec<Connecting>,
-    patience: Option<Duration>,
+    time_limit: Option<Duration>,
 ) -> Option<Result<Connection, ConnectionError>> {
     let any = poll_fn(|cx| {
         for n in 0..attempts.len() {
@@ -57,8 +57,8 @@ async fn first(
         }
         Poll::Pending
     });
-    match patience {
-        Some(patience) => tokio::time::timeout(patience, any).await.ok(),
+    match time_limit {
+        Some(time_limit) => tokio::time::timeout(time_limit, any).await.ok(),
         None => Some(any.await),
     }
 }
@@ -180,8 +180,8 @@ impl Client {
                 None if attempts.is_empty() => return Err(failure),
                 None => {}
             }
-            let patience = (addresses.len() > 0).then_some(STAGGER);
-            match first(&mut attempts, patience).await {
+            let time_limit = (addresses.len() > 0).then_some(STAGGER);
+            match first(&mut attempts, time_limit).await {
                 Some(Ok(connection)) => return Ok(connection),
                 // Any other reason is more specific than a timeout.
                 Some(Err(ConnectionError::HandshakeTimedOut))

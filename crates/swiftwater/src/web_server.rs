@@ -44,7 +44,7 @@ const PORT_ATTEMPTS: usize = 20;
 ///         .bind_web("127.0.0.1:0".parse()?)?;
 ///     println!("https://localhost:{}", server.local_addr().port());
 /// #   let stop = std::future::ready(());
-///     // Or `server.serve(app).await`, for ever.
+///     // Or `server.serve(app).await`, forever.
 ///     server.serve_until(app, stop, std::time::Duration::from_secs(10)).await?;
 ///     Ok(())
 /// }

@@ -39,7 +39,7 @@ pub struct RustlsSession {
     secrets: Option<NextKeys>,
     /// Encryption level of the peer's next handshake bytes.
     read_level: EncryptionLevel,
-    outbox: HandshakeOutput,
+    handshake_output: HandshakeOutput,
     /// The keys of early data were returned.
     has_early_keys: bool,
     /// The version whose labels the keys use.
@@ -127,7 +127,7 @@ impl RustlsSession {
             tls: Tls::Live(Box::new(connection)),
             secrets: None,
             read_level: EncryptionLevel::Initial,
-            outbox: HandshakeOutput::default(),
+            handshake_output: HandshakeOutput::default(),
             has_early_keys: false,
             version,
             tap: Some(tap),
@@ -178,7 +178,7 @@ impl RustlsSession {
                 break;
             }
             let keys = change.map(|change| self.install(change)).transpose()?;
-            self.outbox.push(bytes, keys);
+            self.handshake_output.push(bytes, keys);
         }
         // A server has 1-RTT keys before it has read the client's last Handshake bytes.
         if !self.is_handshaking() {
@@ -294,7 +294,7 @@ impl Session for RustlsSession {
     }
 
     fn write_handshake(&mut self, out: &mut Vec<u8>) -> Option<NewKeys> {
-        self.outbox.take(out)
+        self.handshake_output.take(out)
     }
 
     fn set_version(&mut self, version: u32) -> Result<(), SessionError> {
@@ -449,13 +449,13 @@ impl Session for RustlsSession {
 
     fn settle(&mut self) {
         // A client may receive tickets at any time, which need the whole rustls connection.
-        if self.outbox.is_empty()
+        if self.handshake_output.is_empty()
             && let Some(Connection::Server(server)) = self.tls.live()
             && let Some(tap) = &self.tap
             && let Some(confirmed) = ConfirmedSession::of(server, tap)
         {
             self.tls = Tls::Confirmed(Box::new(confirmed));
-            self.outbox = HandshakeOutput::default();
+            self.handshake_output = HandshakeOutput::default();
             self.tap = None;
         }
     }

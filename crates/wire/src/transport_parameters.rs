@@ -193,7 +193,7 @@ pub struct PreferredAddress {
 #[non_exhaustive]
 pub enum TransportParameterError {
     /// The bytes end inside a parameter, or a value does not match its own length.
-    #[error("transport parameters are cut short or their lengths disagree")]
+    #[error("transport parameters are truncated or their lengths are inconsistent")]
     Malformed,
     /// A parameter is repeated.
     #[error("transport parameter {0:#x} is repeated")]

@@ -1,4 +1,4 @@
-//! Every frame there and back, and every rule that a frame can break by itself.
+//! Round trips of all frames, and every rule that a single frame can break.
 
 #![allow(
     clippy::unwrap_used,

@@ -233,7 +233,7 @@ impl Host {
         for id in requests {
             assert!(
                 !self.read(attack, id),
-                "whoever reads {id:?} waits for ever"
+                "whoever reads {id:?} waits forever"
             );
         }
         assert_eq!(self.engine.open_requests(), 0, "{:?}", self.side);

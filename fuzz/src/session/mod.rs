@@ -258,7 +258,7 @@ impl World {
         let ended = tokio::time::timeout(PATIENCE, self.application.join()).await;
         assert!(
             ended.is_ok(),
-            "a task waits for ever on a connection that is over: {}",
+            "a task waits forever on a connection that is over: {}",
             self.application.waiting()
         );
     }

@@ -105,14 +105,14 @@ Examples:
   swiftwater demo web --preset lossy-wifi --loads 11 --tcp-cc cubic
   swiftwater demo web --quick --json
 
-The same page is loaded over either protocol in turn, each time by a client that knows nothing, from a
-server that just started. On Linux both cross the same emulated link below IP, between two network
-namespaces that vanish with the program: that takes root, or a system that grants user namespaces to
-everybody. Elsewhere only HTTP/3 is shown, through a relay of UDP datagrams. It takes up to a minute and a
-half, with --quick a few seconds.
+The same page is loaded over both protocols in turn, each time by a client without cached state, from a
+server that just started. On Linux both use the same emulated link below IP, between two network
+namespaces that are removed when the program ends; this requires root, or a system that permits user
+namespaces for all users. Elsewhere only HTTP/3 is shown, through a relay of UDP datagrams. It takes up to
+a minute and a half, with --quick a few seconds.
 
-CUBIC, the default for HTTP/3, slows down for each loss; TCP has the kernel's controller, which the tables
-name. Compare like with like by --cc and --tcp-cc; on lossy links try --cc bbr3.")]
+CUBIC, the default for HTTP/3, reduces its window at each loss; TCP uses the kernel's controller, which the
+tables name. To use the same controller for both, set --cc and --tcp-cc; on lossy links try --cc bbr3.")]
     Web(Box<WebArgs>),
 }
 
@@ -185,21 +185,21 @@ async fn move_files(args: FilesArgs) -> Result<(), Failure> {
     let mut all = Vec::new();
     let mut stop = std::pin::pin!(stop_requested());
     loop {
-        let told = tokio::select! {
+        let printed = tokio::select! {
             row = finished.recv() => match row {
                 Some(row) => {
-                    let told = tell(&stage.progress, &row, args.json);
+                    let printed = print_row(&stage.progress, &row, args.json);
                     all.push(row);
-                    told
+                    printed
                 }
                 None => break,
             },
             stopped = &mut stop => stopped.and(Err(interrupted())),
         };
-        if told.is_err() {
+        if printed.is_err() {
             // The last reference removes the temporary files.
             running.shutdown().await;
-            return told;
+            return printed;
         }
     }
     while let Some(done) = running.join_next().await {
@@ -245,7 +245,7 @@ fn selected(args: &FilesArgs) -> Vec<Preset> {
 }
 
 /// Reports a finished row at once: as JSON, or as a line for people.
-fn tell(progress: &Progress, row: &Row, json: bool) -> Result<(), Failure> {
+fn print_row(progress: &Progress, row: &Row, json: bool) -> Result<(), Failure> {
     if json {
         output::json(row)?;
     }

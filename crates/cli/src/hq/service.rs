@@ -123,7 +123,7 @@ pub async fn serve_connection<S>(
     tracing::info!(%client, key_updates, "all requests of a client ended");
 }
 
-/// Waits until `draining` is true; for ever if its sender is gone.
+/// Waits until `draining` is true; forever if its sender is gone.
 async fn drain_begins(draining: &mut watch::Receiver<bool>) {
     if draining.wait_for(|draining| *draining).await.is_err() {
         std::future::pending::<()>().await;

@@ -13,12 +13,12 @@ use crate::exit::Failure;
 use crate::output;
 
 /// Writes the page of every collection that one of `conclusions` belongs to. Earlier experiments in
-/// the folder are listed too, except those in `told`, which were reported as unreadable. Returns
+/// the folder are listed too, except those in `reported`, which were reported as unreadable. Returns
 /// the pages.
 pub(super) fn write<'a>(
     source: &SourceArgs,
     conclusions: impl IntoIterator<Item = &'a mut Evaluation>,
-    told: &[PathBuf],
+    reported: &[PathBuf],
 ) -> Result<Vec<PathBuf>, Failure> {
     let mut collections: BTreeMap<PathBuf, Vec<&mut Evaluation>> = BTreeMap::new();
     for conclusion in conclusions {
@@ -28,7 +28,7 @@ pub(super) fn write<'a>(
     }
     let mut pages = Vec::new();
     for (folder, conclusions) in collections {
-        let page = page(source, &folder, &conclusions, told)?;
+        let page = page(source, &folder, &conclusions, reported)?;
         let path = write_index(&folder, &page)?;
         for conclusion in conclusions {
             conclusion.index = Some(path.clone());
@@ -39,7 +39,7 @@ pub(super) fn write<'a>(
 }
 
 /// Prints the paths of the pages.
-pub(super) fn tell(pages: &[PathBuf]) -> Result<(), Failure> {
+pub(super) fn print_paths(pages: &[PathBuf]) -> Result<(), Failure> {
     for page in pages {
         output::line(&format!("index: {}", page.display()))?;
     }
@@ -64,7 +64,7 @@ fn page(
     source: &SourceArgs,
     folder: &Path,
     conclusions: &[&mut Evaluation],
-    told: &[PathBuf],
+    reported: &[PathBuf],
 ) -> Result<String, Failure> {
     let mut entries = Vec::new();
     for place in find(folder)? {
@@ -76,7 +76,7 @@ fn page(
         };
         match entry {
             Ok(entry) => entries.push(entry),
-            Err(_) if told.contains(&place) => {}
+            Err(_) if reported.contains(&place) => {}
             Err(failure) => {
                 let place = place.display();
                 output::note(&format!("{place} is left out of the index: {failure}"));

@@ -85,7 +85,7 @@ pub(super) fn run(args: &MergeArgs) -> Result<(), Failure> {
     if args.json {
         output::json(&conclusions)?;
     } else {
-        index::tell(&pages)?;
+        index::print_paths(&pages)?;
     }
     judge(args.strict, false, &conclusions)
 }

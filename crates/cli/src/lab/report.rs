@@ -78,7 +78,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<(), Failure> {
     if args.json {
         output::json(&conclusions)?;
     } else {
-        index::tell(&pages)?;
+        index::print_paths(&pages)?;
     }
     match worst {
         Some(exit) => Err(Failure::reported(exit)),

@@ -209,7 +209,7 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
     document.wall_s = start.elapsed().as_secs_f64();
     document.simulated_per_wall =
         (document.simulated_s > 0.0).then(|| document.simulated_s / document.wall_s);
-    tell(args, &mut document)?;
+    write_results(args, &mut document)?;
     outcome(args, &document, wrong)
 }
 
@@ -366,7 +366,7 @@ fn conclude(args: &RunArgs, job: &Job, summary: &Summary) -> Result<Ended, Failu
 }
 
 /// Writes and prints all results once.
-fn tell(args: &RunArgs, document: &mut Document) -> Result<(), Failure> {
+fn write_results(args: &RunArgs, document: &mut Document) -> Result<(), Failure> {
     let pages = if args.no_report {
         Vec::new()
     } else {
@@ -379,7 +379,7 @@ fn tell(args: &RunArgs, document: &mut Document) -> Result<(), Failure> {
     if let Some(summary) = smoke(document) {
         output::line(&summary)?;
     }
-    index::tell(&pages)?;
+    index::print_paths(&pages)?;
     if let Some(speed) = document.simulated_per_wall {
         output::line(&format!(
             "{:.0} s simulated in {:.1} s: {speed:.1} simulated s per second",

@@ -22,8 +22,8 @@ const SMALL_REQUEST: u64 = 100;
 pub(crate) async fn run(args: PerfClientArgs) -> Result<(), Failure> {
     let server = host_and_port(&args.server)?;
     let trust = trust(&args.trust)?;
-    let patience = Some(args.trust.connect_timeout);
-    let server = Target::new(args.protocol, server, &trust, &args.tuning, patience)?;
+    let time_limit = Some(args.trust.connect_timeout);
+    let server = Target::new(args.protocol, server, &trust, &args.tuning, time_limit)?;
     let measured = tokio::select! {
         measured = measure(&server, &args.load, process_time) => measured,
         stopped = stop_requested() => stopped.and(Err(interrupted())),

@@ -29,7 +29,7 @@ enum Way {
     Tcp {
         tls: Arc<ClientConfig>,
         /// Time limit of connection establishment; `None` uses the system's.
-        patience: Option<Duration>,
+        time_limit: Option<Duration>,
     },
 }
 
@@ -55,10 +55,10 @@ impl Target {
         (host, port): (String, u16),
         trust: &Trust,
         tuning: &Tuning,
-        patience: Option<Duration>,
+        time_limit: Option<Duration>,
     ) -> Result<Self, Failure> {
         let builder = client(trust, protocol.alpn(), tuning).transport(|transport| {
-            if let Some(timeout) = patience {
+            if let Some(timeout) = time_limit {
                 transport.handshake_timeout = timeout;
             }
         });
@@ -68,7 +68,7 @@ impl Target {
             tls.alpn_protocols = vec![protocol.alpn().to_vec()];
             Way::Tcp {
                 tls: Arc::new(tls),
-                patience,
+                time_limit,
             }
         } else {
             Way::Quic(builder.build().map_err(|error| build_failure(&error))?)
@@ -110,13 +110,13 @@ impl Target {
                     Requester::Http(Link::http3(connection))
                 })
             }
-            Way::Tcp { tls, patience } => {
+            Way::Tcp { tls, time_limit } => {
                 let link = Link::tcp(tls, &self.host, self.port, self.protocol);
-                let Some(patience) = *patience else {
+                let Some(time_limit) = *time_limit else {
                     return Ok(Requester::Http(link.await?));
                 };
-                let link = timeout(patience, link).await.map_err(|_| {
-                    let text = format!("no connection after {patience:?}");
+                let link = timeout(time_limit, link).await.map_err(|_| {
+                    let text = format!("no connection after {time_limit:?}");
                     Failure::new(Exit::Connection, text)
                 })?;
                 Ok(Requester::Http(link?))

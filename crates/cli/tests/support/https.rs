@@ -15,7 +15,7 @@ use swiftwater::tls::rustls::{
 use swiftwater::{CertificateDer, DevCertificate};
 
 /// Far longer than any step of a test.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// The request.
 pub(crate) struct Ask<'a> {
@@ -69,7 +69,7 @@ pub(crate) fn https(ask: &Ask<'_>) -> io::Result<Answer> {
     let name = ServerName::try_from(ask.name).unwrap();
     let session = ClientConnection::new(Arc::new(config), name).unwrap();
     let socket = TcpStream::connect(("127.0.0.1", ask.port))?;
-    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.set_read_timeout(Some(TIME_LIMIT))?;
     let mut stream = StreamOwned::new(session, socket);
     let (path, host, fields) = (ask.path, ask.host, ask.fields);
     write!(
@@ -90,7 +90,7 @@ pub(crate) fn https(ask: &Ask<'_>) -> io::Result<Answer> {
 /// Asks without TLS; status and body.
 pub(crate) fn http(address: &str, path: &str) -> io::Result<(u16, String)> {
     let mut socket = TcpStream::connect(address)?;
-    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.set_read_timeout(Some(TIME_LIMIT))?;
     write!(
         socket,
         "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"

@@ -78,7 +78,7 @@ impl Measurements {
         *self.now.borrow()
     }
 
-    /// Waits for the end of the response. Pending for ever if there is none.
+    /// Waits for the end of the response. Pending forever if there is none.
     pub async fn ended(&self) -> Snapshot {
         let mut changes = self.now.subscribe();
         let ended = changes.wait_for(|snapshot| snapshot.end.is_some()).await;

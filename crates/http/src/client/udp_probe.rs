@@ -12,7 +12,7 @@ use tokio::net::UdpSocket;
 /// Too short for any QUIC packet, so a server discards it (RFC 9000, section 5.2.2).
 const QUESTION: [u8; 1] = [0];
 
-/// Completes when the system reports that `remote` is unreachable from `local`; pending for ever
+/// Completes when the system reports that `remote` is unreachable from `local`; pending forever
 /// otherwise. Sends one datagram.
 pub(super) async fn refusal(local: IpAddr, remote: SocketAddr) -> io::Error {
     let local = match (local, remote) {

@@ -44,7 +44,7 @@ pub(crate) struct Sending {
     stage: Stage,
     waiting: VecDeque<Bytes>,
     /// A write was blocked, and an event is due when there is space.
-    wants_room: bool,
+    write_blocked: bool,
 }
 
 impl Sending {
@@ -52,7 +52,7 @@ impl Sending {
         Self {
             stage: Stage::Head,
             waiting: VecDeque::new(),
-            wants_room: false,
+            write_blocked: false,
         }
     }
 
@@ -70,7 +70,7 @@ impl Sending {
     pub(crate) fn give_up(&mut self) {
         self.stage = Stage::Over;
         self.waiting.clear();
-        self.wants_room = false;
+        self.write_blocked = false;
     }
 
     fn expect(&self, wanted: Stage) -> Result<(), SendError> {
@@ -144,7 +144,7 @@ impl Sending {
         let mut taken = 0;
         while !data.is_empty() {
             if !self.flush(quic, id)? {
-                self.wants_room = true;
+                self.write_blocked = true;
                 return Ok(taken);
             }
             let mut header = Vec::with_capacity(16);
@@ -153,7 +153,7 @@ impl Sending {
             put_header(&mut header, FrameType::Data, len as u64);
             let mut header = Bytes::from(header);
             if quic.send_stream(id).write_chunk(&mut header)? == 0 {
-                self.wants_room = true;
+                self.write_blocked = true;
                 return Ok(taken);
             }
             if !header.is_empty() {
@@ -179,7 +179,7 @@ impl Sending {
         if is_free && quic.send_stream(id).room()? > 0 {
             return Ok(true);
         }
-        self.wants_room = true;
+        self.write_blocked = true;
         if is_free {
             // Writes nothing, but registers for the transport's event.
             quic.send_stream(id).write(&[0])?;
@@ -219,7 +219,7 @@ impl Sending {
     }
 
     /// True once if a writer was blocked and there is space now.
-    pub(crate) fn take_wish(&mut self) -> bool {
-        self.waiting.is_empty() && std::mem::take(&mut self.wants_room)
+    pub(crate) fn take_write_unblocked(&mut self) -> bool {
+        self.waiting.is_empty() && std::mem::take(&mut self.write_blocked)
     }
 }

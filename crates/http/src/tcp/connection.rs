@@ -204,7 +204,7 @@ where
     }
 }
 
-/// Sleeps until `deadline`; pending for ever if there is none.
+/// Sleeps until `deadline`; pending forever if there is none.
 async fn sleep_until_some(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => sleep_until(deadline).await,

@@ -120,13 +120,13 @@ impl Exchange {
         can
     }
 
-    /// State of the response at `now`, if it may wait for `patience`.
-    pub(super) fn standing(&self, now: Instant, patience: Duration) -> Standing {
+    /// State of the response at `now`, if it may wait for `time_limit`.
+    pub(super) fn standing(&self, now: Instant, time_limit: Duration) -> Standing {
         let progress = self.lock();
         if progress.outstanding == 0 && !progress.held {
             return Standing::Moving;
         }
-        let deadline = progress.since + patience;
+        let deadline = progress.since + time_limit;
         if deadline <= now {
             Standing::Stalled
         } else {

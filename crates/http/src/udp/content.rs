@@ -45,12 +45,12 @@ impl ContentError {
 pub(super) async fn send(
     exchange: &Exchange,
     body: Body,
-    patience: Option<Duration>,
+    time_limit: Option<Duration>,
 ) -> Result<(), ContentError> {
     // If this future is dropped midway, the stream is reset, so that the peer does not treat the
     // message as complete.
     let mut unfinished = Unfinished(Some(exchange));
-    let sent = send_all(exchange, body, patience).await;
+    let sent = send_all(exchange, body, time_limit).await;
     unfinished.0 = None;
     if let Err(error) = &sent {
         exchange.reset(error.code());
@@ -61,15 +61,15 @@ pub(super) async fn send(
 async fn send_all(
     exchange: &Exchange,
     mut body: Body,
-    patience: Option<Duration>,
+    time_limit: Option<Duration>,
 ) -> Result<(), ContentError> {
     let mut begun = false;
     loop {
         if std::mem::replace(&mut begun, true) {
             // A piece that can't be sent yet would only take memory.
             let room = std::future::poll_fn(|cx| exchange.poll_room(cx));
-            match patience {
-                Some(patience) => in_time(exchange, patience, room, || false).await?,
+            match time_limit {
+                Some(time_limit) => in_time(exchange, time_limit, room, || false).await?,
                 None => room.await?,
             }
         }
@@ -83,7 +83,7 @@ async fn send_all(
                 // Sending the end with the last piece saves one packet and one wake-up of the
                 // worker.
                 let last = body.is_end_stream();
-                write(exchange, data, last, patience).await?;
+                write(exchange, data, last, time_limit).await?;
                 if last {
                     return Ok(());
                 }
@@ -105,9 +105,9 @@ pub(super) async fn write(
     exchange: &Exchange,
     mut data: Bytes,
     last: bool,
-    patience: Option<Duration>,
+    time_limit: Option<Duration>,
 ) -> Result<(), ContentError> {
-    let Some(patience) = patience else {
+    let Some(time_limit) = time_limit else {
         return Ok(std::future::poll_fn(|cx| exchange.poll_write(cx, &mut data, last)).await?);
     };
     let mut before = data.len();
@@ -117,26 +117,26 @@ pub(super) async fn write(
         left.store(data.len(), Ordering::Relaxed);
         written
     });
-    in_time(exchange, patience, written, || {
+    in_time(exchange, time_limit, written, || {
         let left = left.load(Ordering::Relaxed);
         left < std::mem::replace(&mut before, left)
     })
     .await
 }
 
-/// The result of `sending`, unless the peer reads nothing of the response for `patience` (at most 1.5
+/// The result of `sending`, unless the peer reads nothing of the response for `time_limit` (at most 1.5
 /// times that); `progressed` returns whether it has read something since the previous call.
 ///
 /// A response that waits for others of its connection, while the peer reads those at a sufficient rate, does
 /// not count as stalled: on a slow path the files of a page are sent one after another.
 async fn in_time(
     exchange: &Exchange,
-    patience: Duration,
+    time_limit: Duration,
     sending: impl Future<Output = Result<(), SendError>>,
     mut progressed: impl FnMut() -> bool,
 ) -> Result<(), ContentError> {
     let mut sending = pin!(sending);
-    let step = patience / 2;
+    let step = time_limit / 2;
     let mut quiet_steps = 0;
     let mut acknowledged = None;
     loop {
@@ -155,7 +155,7 @@ async fn in_time(
             quiet_steps + 1
         };
         if quiet_steps >= 2 {
-            return Err(ContentError::Stalled(patience));
+            return Err(ContentError::Stalled(time_limit));
         }
     }
 }

@@ -74,7 +74,7 @@ impl<B> TimedBody<B> {
     }
 
     /// Longest duration of the next wait.
-    fn patience(&self) -> Duration {
+    fn time_limit(&self) -> Duration {
         if self.pace.minimum_rate == 0 {
             return self.pace.gap;
         }
@@ -113,7 +113,7 @@ where
         }
         if self.waiting.is_none() {
             let now = Instant::now();
-            let deadline = now + self.patience();
+            let deadline = now + self.time_limit();
             self.waiting = Some((now, Box::pin(sleep_until(deadline))));
         }
         let expired = self

@@ -29,11 +29,11 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 /// Far longer than any test takes: reaching it means that a test hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// `future`'s output, unless it hangs.
 pub(crate) async fn in_time<F: Future>(future: F) -> F::Output {
-    tokio::time::timeout(PATIENCE, future)
+    tokio::time::timeout(TIME_LIMIT, future)
         .await
         .expect("something hangs")
 }

@@ -21,7 +21,7 @@ pub(super) struct RepairLog {
     from: Instant,
     /// The end of the connections that sends the data.
     sender: Side,
-    heard: Arc<Mutex<RecoveryObservations>>,
+    observations: Arc<Mutex<RecoveryObservations>>,
 }
 
 #[derive(Debug, Default)]
@@ -70,30 +70,32 @@ impl RepairLog {
         Self {
             from,
             sender,
-            heard: Arc::default(),
+            observations: Arc::default(),
         }
     }
 
     /// The result for a run that ends at `end`.
     pub(super) fn finish(&self, end: Instant) -> RepairFacts {
-        let mut heard = self.heard();
-        for level in &mut heard.levels {
+        let mut observations = self.observations();
+        for level in &mut observations.levels {
             level.change(end, self.from, None);
         }
-        let sum: f64 = heard.levels.iter().map(|level| level.sum).sum();
-        let time: f64 = heard.levels.iter().map(|level| level.time).sum();
+        let sum: f64 = observations.levels.iter().map(|level| level.sum).sum();
+        let time: f64 = observations.levels.iter().map(|level| level.time).sum();
         let whole_seconds = end.saturating_since(self.from).as_secs();
         RepairFacts {
             level_mean: (time > 0.0).then(|| sum / time),
-            budget_max: budget_max(&heard.seconds, whole_seconds as usize),
-            latencies: std::mem::take(&mut heard.latencies),
-            longest: heard.longest,
+            budget_max: budget_max(&observations.seconds, whole_seconds as usize),
+            latencies: std::mem::take(&mut observations.latencies),
+            longest: observations.longest,
         }
     }
 
-    fn heard(&self) -> MutexGuard<'_, RecoveryObservations> {
+    fn observations(&self) -> MutexGuard<'_, RecoveryObservations> {
         // No code panics while it holds the lock.
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+        self.observations
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -118,9 +120,9 @@ fn budget_max(seconds: &[Second], whole: usize) -> Option<f64> {
 impl ObserverFactory for RepairLog {
     fn observer(&self, side: Side) -> Option<Box<dyn Observer>> {
         (side == self.sender).then(|| -> Box<dyn Observer> {
-            let mut heard = self.heard();
-            let index = heard.levels.len();
-            heard.levels.push(Level {
+            let mut observations = self.observations();
+            let index = observations.levels.len();
+            observations.levels.push(Level {
                 present: None,
                 sum: 0.0,
                 time: 0.0,
@@ -150,7 +152,7 @@ impl fmt::Debug for RecoveryObserver {
 impl RecoveryObserver {
     fn change(&self, now: Instant, next: Option<u32>) {
         let from = self.log.from;
-        if let Some(level) = self.log.heard().levels.get_mut(self.index) {
+        if let Some(level) = self.log.observations().levels.get_mut(self.index) {
             level.change(now, from, next);
         }
     }
@@ -160,11 +162,11 @@ impl RecoveryObserver {
             return;
         }
         let index = (now - self.log.from).as_secs() as usize;
-        let mut heard = self.log.heard();
-        if heard.seconds.len() <= index {
-            heard.seconds.resize(index + 1, Second::default());
+        let mut observations = self.log.observations();
+        if observations.seconds.len() <= index {
+            observations.seconds.resize(index + 1, Second::default());
         }
-        let second = &mut heard.seconds[index];
+        let second = &mut observations.seconds[index];
         for frame in frames {
             match *frame {
                 SentFrame::Stream {
@@ -200,9 +202,11 @@ impl Observer for RecoveryObserver {
                 if matches!(by, Copied::Original | Copied::Retransmission(1)) {
                     return;
                 }
-                let mut heard = self.log.heard();
-                heard.latencies.add_weighed(*recovery_latency, datum.len);
-                heard.longest = heard.longest.max(Some(*recovery_latency));
+                let mut observations = self.log.observations();
+                observations
+                    .latencies
+                    .add_weighed(*recovery_latency, datum.len);
+                observations.longest = observations.longest.max(Some(*recovery_latency));
             }
             Observation::Redundancy { report } => {
                 self.change(now, Some(report.redundancy_level));

@@ -38,7 +38,7 @@ pub struct PairBuilder {
     endpoint_adjust: [Vec<Adjust<EndpointConfig>>; 2],
     retry: RetryPolicy,
     log: Option<LogDetail>,
-    patience: Duration,
+    time_limit: Duration,
     max_segments: usize,
 }
 
@@ -57,7 +57,7 @@ impl Default for PairBuilder {
             endpoint_adjust: [Vec::new(), Vec::new()],
             retry: RetryPolicy::Never,
             log: None,
-            patience: Duration::from_secs(300),
+            time_limit: Duration::from_secs(300),
             max_segments: 10,
         }
     }
@@ -168,8 +168,8 @@ impl PairBuilder {
 
     /// Virtual time after which waiting methods return; default 300 s.
     #[must_use]
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub fn time_limit(mut self, time_limit: Duration) -> Self {
+        self.time_limit = time_limit;
         self
     }
 
@@ -242,7 +242,7 @@ impl PairBuilder {
             },
             client_config,
             board,
-            patience: self.patience,
+            time_limit: self.time_limit,
         })
     }
 }

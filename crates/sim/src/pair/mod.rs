@@ -87,7 +87,7 @@ pub struct Pair {
     server: End,
     client_config: ClientConfig,
     board: Rc<RefCell<Transfers>>,
-    patience: Duration,
+    time_limit: Duration,
 }
 
 impl Pair {
@@ -117,7 +117,7 @@ impl Pair {
     }
 
     /// Starts a connection, unless one was started, and runs until the handshake is confirmed at
-    /// both ends. False if it fails or takes too long ([`PairBuilder::patience`]).
+    /// both ends. False if it fails or takes too long ([`PairBuilder::time_limit`]).
     pub fn connect(&mut self) -> bool {
         if self.handle(Side::Client).is_none() && self.start().is_err() {
             return false;
@@ -207,9 +207,9 @@ impl Pair {
     }
 
     /// Runs until `condition` holds, and returns whether it does. Stops when there are no more
-    /// events or the time limit is reached ([`PairBuilder::patience`]).
+    /// events or the time limit is reached ([`PairBuilder::time_limit`]).
     pub fn run_until(&mut self, mut condition: impl FnMut(&mut Self) -> bool) -> bool {
-        let limit = self.now() + self.patience;
+        let limit = self.now() + self.time_limit;
         self.network.settle();
         while !condition(self) {
             if !self.network.step_until(limit) {

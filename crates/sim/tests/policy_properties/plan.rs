@@ -121,7 +121,7 @@ impl Plan {
         let observer = Arc::new(witness.clone());
         let mut pair = Pair::builder()
             .seed(self.seed)
-            .patience(Duration::from_secs(3_600))
+            .time_limit(Duration::from_secs(3_600))
             .links(back, forth)
             .both_configs(|config| {
                 config.handshake_timeout = Duration::from_secs(300);

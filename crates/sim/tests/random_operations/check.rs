@@ -91,7 +91,10 @@ impl World {
                 Event::Migrated { path } => {
                     assert!(side.is_client(), "a server moved to {path:?}");
                     let is_wanted = self.sent_away || self.plan.preferred;
-                    assert!(is_wanted, "moved to {path:?} although nobody asked");
+                    assert!(
+                        is_wanted,
+                        "moved to {path:?} although no migration was requested"
+                    );
                     self.moved = true;
                 }
                 Event::MigrationFailed { path } => {

@@ -12,7 +12,7 @@ use super::plan::{Marks, Wire};
 /// Datagrams that can be replayed.
 const CAPTURED: usize = 400;
 
-/// True for a Version Negotiation packet: nothing in it tells whether it is right.
+/// True for a Version Negotiation packet: nothing in it proves that it is correct.
 pub(crate) fn negotiates_version(data: &[u8]) -> bool {
     data.get(1..5) == Some(&[0; 4]) && data[0] & 0x80 != 0
 }

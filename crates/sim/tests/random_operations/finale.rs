@@ -12,7 +12,7 @@ use super::setup::HANDSHAKE_TIMEOUT;
 /// Once the network is healed and the handshake is confirmed, something arrives within this time,
 /// and some times the time that the network was ill and that round trips took: timers have backed
 /// off.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIME_LIMIT: Duration = Duration::from_secs(300);
 /// The smallest size of datagrams, and no MTU probe has it.
 const ONE_DATAGRAM: u64 = 1_200;
 /// After the last close, everything is gone within this time, handshakes that a replayed packet
@@ -43,7 +43,7 @@ impl World {
             let made = self.progress();
             if made > progress {
                 progress = made;
-                deadline = now + self.patience();
+                deadline = now + self.time_limit();
             }
             assert!(now < deadline, "nothing moves: {}", self.report());
             if !self.moved {
@@ -68,7 +68,7 @@ impl World {
     }
 
     /// How long nothing may get done from now on.
-    fn patience(&self) -> Duration {
+    fn time_limit(&self) -> Duration {
         if !self.watches.iter().all(|watch| watch.confirmed) {
             return HANDSHAKE_TIMEOUT;
         }
@@ -77,7 +77,7 @@ impl World {
             path.map_or(Duration::ZERO, |path| path.smoothed_rtt + path.rtt_var * 4)
         });
         let longest = timeouts.into_iter().max().unwrap_or_default();
-        PATIENCE + (self.pair.now() - Instant::ZERO) * 8 + longest * 100
+        TIME_LIMIT + (self.pair.now() - Instant::ZERO) * 8 + longest * 100
     }
 
     fn is_settled(&self) -> bool {

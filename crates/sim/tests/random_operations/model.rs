@@ -10,7 +10,7 @@ use swiftwater_units::{Dir, Side, StreamId};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Half {
     pub(crate) written: u64,
-    /// Bytes that were refused for want of room.
+    /// Bytes that were not accepted because there was no space.
     pub(crate) wanted: u64,
     pub(crate) finished: bool,
     pub(crate) reset: Option<u64>,
@@ -21,7 +21,7 @@ pub(crate) struct Half {
     pub(crate) acknowledged: bool,
     pub(crate) read: u64,
     pub(crate) stopped: Option<u64>,
-    /// The reader was told the end or the reset.
+    /// The end or the reset was reported to the reader.
     pub(crate) ended: bool,
 }
 
@@ -287,7 +287,10 @@ impl Model {
     pub(crate) fn received_datagram(&mut self, side: Side, content: &[u8]) {
         let sent = &self.sent_datagrams[!side as usize];
         let Some(number) = content.first_chunk().map(|n| u64::from_be_bytes(*n)) else {
-            assert!(sent.contains(&content.len()), "a datagram nobody sent");
+            assert!(
+                sent.contains(&content.len()),
+                "a datagram that was not sent"
+            );
             return;
         };
         let number = number as usize;

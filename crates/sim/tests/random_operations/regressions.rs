@@ -90,7 +90,7 @@ fn nothing_but_the_end_follows_the_end() {
 }
 
 /// The time for an answer from a new address came from the assumed round-trip time alone, although
-/// the real one was known to be longer: validation failed for ever.
+/// the real one was known to be longer: validation failed forever.
 #[test]
 fn a_new_address_that_is_slow_to_answer_is_validated() {
     let settings = Settings {
@@ -162,7 +162,7 @@ fn asking_for_the_shortest_delay_that_was_declared_is_no_offence() {
 }
 
 /// The client's last packet was an acknowledgement padded because it shared a datagram with an Initial
-/// packet: in flight for ever, and rightly so. The end of the case waited for it.
+/// packet: in flight forever, and rightly so. The end of the case waited for it.
 #[test]
 fn a_padded_acknowledgement_may_stay_in_flight() {
     let to_server = Wire {

@@ -426,7 +426,7 @@ impl World {
         let address = ([198, 51, 100, host], 20_000 + self.addresses).into();
         self.pair
             .rebind(Side::Client, address)
-            .expect("nobody has the address");
+            .expect("the address is free");
         self.moved = true;
     }
 

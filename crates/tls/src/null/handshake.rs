@@ -86,7 +86,7 @@ pub struct NullSession {
     read_level: EncryptionLevel,
     /// Handshake bytes of an incomplete message.
     buffer: Vec<u8>,
-    outbox: HandshakeOutput,
+    handshake_output: HandshakeOutput,
     /// Checksum of all messages so far.
     transcript: Secret,
     /// The secret of the newest key phase, and the one that exporters use.
@@ -112,7 +112,7 @@ impl NullSession {
         }
         session.client = Some(client);
         session.absorb(&hello);
-        session.outbox.push(hello, None);
+        session.handshake_output.push(hello, None);
         session
     }
 
@@ -134,7 +134,7 @@ impl NullSession {
             expect,
             read_level: EncryptionLevel::Initial,
             buffer: Vec::new(),
-            outbox: HandshakeOutput::default(),
+            handshake_output: HandshakeOutput::default(),
             transcript: Secret(0),
             application: None,
             our_alpn: alpn.to_vec(),
@@ -210,7 +210,7 @@ impl NullSession {
                     return Err(failure(alert::ILLEGAL_PARAMETER, reason));
                 }
                 let keys = self.handshake_keys();
-                self.outbox.push(Vec::new(), Some(keys));
+                self.handshake_output.push(Vec::new(), Some(keys));
                 self.expect = Expect::EncryptedExtensions;
                 Ok(())
             }
@@ -302,7 +302,7 @@ impl NullSession {
         let mut flight = Vec::new();
         self.say(&messages::server_hello(self.resumed), &mut flight);
         let keys = self.handshake_keys();
-        self.outbox.push(flight, Some(keys));
+        self.handshake_output.push(flight, Some(keys));
 
         let mut flight = Vec::new();
         let extensions = extensions
@@ -316,7 +316,7 @@ impl NullSession {
         let proof = self.proof(Side::Server);
         self.say(&messages::finished(proof), &mut flight);
         let keys = self.application_keys();
-        self.outbox.push(flight, Some(keys));
+        self.handshake_output.push(flight, Some(keys));
     }
 
     fn on_extensions(&mut self, extensions: EncryptedExtensions) -> Result<(), TlsError> {
@@ -358,7 +358,7 @@ impl NullSession {
                 let proof = self.proof(Side::Client);
                 let mut flight = Vec::new();
                 self.say(&messages::finished(proof), &mut flight);
-                self.outbox.push(flight, Some(keys));
+                self.handshake_output.push(flight, Some(keys));
             }
             Some(settings) if settings.ticket => {
                 let ticket = NullTicket {
@@ -371,7 +371,8 @@ impl NullSession {
                     parameters: Vec::new(),
                 };
                 let message = messages::ticket(&ticket.encode());
-                self.outbox.push(message.unwrap_or_default(), None);
+                self.handshake_output
+                    .push(message.unwrap_or_default(), None);
             }
             Some(_) => {}
         }
@@ -437,7 +438,7 @@ impl Session for NullSession {
     }
 
     fn write_handshake(&mut self, out: &mut Vec<u8>) -> Option<NewKeys> {
-        self.outbox.take(out)
+        self.handshake_output.take(out)
     }
 
     fn set_version(&mut self, version: u32) -> Result<(), SessionError> {

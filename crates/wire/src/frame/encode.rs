@@ -212,13 +212,13 @@ impl Frame<'_> {
             }
             Frame::HandshakeDone => f(&[types::HANDSHAKE_DONE], Nothing),
             Frame::ImmediateAck => f(&[types::IMMEDIATE_ACK], Nothing),
-            Frame::AckFrequency(ref wish) => f(
+            Frame::AckFrequency(ref frame) => f(
                 &[
                     types::ACK_FREQUENCY,
-                    wish.sequence,
-                    wish.ack_eliciting_threshold,
-                    wish.max_ack_delay,
-                    wish.reordering_threshold,
+                    frame.sequence,
+                    frame.ack_eliciting_threshold,
+                    frame.max_ack_delay,
+                    frame.reordering_threshold,
                 ],
                 Nothing,
             ),

@@ -16,7 +16,7 @@ use crate::identity::default_state_dir;
 use crate::transport::{build_failure, client};
 
 /// Time limit of QUIC's handshake where TCP is an alternative.
-const QUIC_PATIENCE: Duration = Duration::from_secs(5);
+const QUIC_TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// Time limit for the head of a response, for requests that the server processes for long.
 const HEAD_PATIENCE: Duration = Duration::from_secs(300);
@@ -52,12 +52,12 @@ pub(super) struct Clients {
 impl Clients {
     /// Must be called inside the runtime.
     pub(super) fn new(args: &GetArgs) -> Result<Self, Failure> {
-        let patience = args.trust.connect_timeout;
+        let time_limit = args.trust.connect_timeout;
         let quic = client(&trust(&args.trust)?, ALPN_HTTP3, &args.tuning)
             .sessions(Some(Arc::new(MemorySessionStore::default())))
             .early_data(args.zero_rtt)
             .transport(|transport| {
-                transport.handshake_timeout = patience;
+                transport.handshake_timeout = time_limit;
                 transport.receive_rate = args.limit_rate;
                 transport.keep_alive_interval.get_or_insert(KEEP_ALIVE);
             });
@@ -80,12 +80,12 @@ impl Clients {
             .early_data(args.zero_rtt)
             .back_off(BACK_OFF)
             .timeouts(Timeouts {
-                resolve: patience,
-                connect: patience,
-                handshake: patience,
+                resolve: time_limit,
+                connect: time_limit,
+                handshake: time_limit,
                 quic: match policy {
-                    Policy::Http3Only => patience,
-                    _ => patience.min(QUIC_PATIENCE),
+                    Policy::Http3Only => time_limit,
+                    _ => time_limit.min(QUIC_TIME_LIMIT),
                 },
                 head: HEAD_PATIENCE,
                 ..Timeouts::default()
@@ -116,7 +116,7 @@ impl Clients {
     /// Closes all connections and waits, with a time limit, until the servers have received
     /// CONNECTION_CLOSE.
     pub(super) async fn hang_up(self) {
-        let patience = if self.http.pool_stats().http3 > 0 {
+        let time_limit = if self.http.pool_stats().http3 > 0 {
             FAREWELL
         } else {
             SHORT_FAREWELL
@@ -133,7 +133,7 @@ impl Clients {
         if let Some(quic) = self.quic {
             quic.endpoint().close(NO_ERROR, b"");
             // If it is late, the servers detect the end by their idle timeouts.
-            let _ = timeout(patience, quic.endpoint().wait_idle()).await;
+            let _ = timeout(time_limit, quic.endpoint().wait_idle()).await;
         }
     }
 }

@@ -51,15 +51,15 @@ pub(super) async fn run(args: GetArgs) -> Result<(), Failure> {
     let mut summary = Summary::new(args.json, progress);
     let mut stop = std::pin::pin!(stop_requested());
     let ended = loop {
-        let told = tokio::select! {
+        let reported = tokio::select! {
             result = finished.recv() => match result {
                 Some(result) => summary.add(&result),
                 None => break Ok(()),
             },
             stopped = &mut stop => stopped.and(Err(interrupted())),
         };
-        if told.is_err() {
-            break told;
+        if reported.is_err() {
+            break reported;
         }
     };
     if ended.is_err() {

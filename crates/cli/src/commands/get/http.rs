@@ -47,7 +47,7 @@ pub(super) async fn run(args: GetArgs, verbose: bool) -> Result<(), Failure> {
         }
         let work = report_all(&mut tasks, &mut summary);
         ended = tokio::select! {
-            told = work => told,
+            reported = work => reported,
             stopped = &mut stop => stopped.and(Err(interrupted())),
         };
         if ended.is_err() {

@@ -85,10 +85,10 @@ impl Upload {
         }
     }
 
-    /// Waits until reading fails, and returns the reason. Pending for ever otherwise.
+    /// Waits until reading fails, and returns the reason. Pending forever otherwise.
     pub(super) async fn failed(&self) -> Failure {
-        let mut told = self.failure.subscribe();
-        if let Ok(failure) = told.wait_for(Option::is_some).await
+        let mut failure_known = self.failure.subscribe();
+        if let Ok(failure) = failure_known.wait_for(Option::is_some).await
             && let Some(failure) = &*failure
         {
             return failure.clone();

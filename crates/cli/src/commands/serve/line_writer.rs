@@ -23,7 +23,7 @@ const BATCH: usize = 64 * 1024;
 const FLUSH_TIME: Duration = Duration::from_secs(2);
 
 /// Interval of messages about failures.
-const TELL_INTERVAL: Duration = Duration::from_secs(60);
+const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
 enum Job {
     Line(String),
@@ -59,7 +59,7 @@ impl LineWriter {
             sink,
             batch: Vec::new(),
             torn: false,
-            told: None,
+            reported: None,
         };
         thread::Builder::new()
             .name("lines".to_owned())
@@ -166,7 +166,7 @@ struct Writing {
     /// The last line was written partially.
     torn: bool,
     /// When a failure was last reported.
-    told: Option<Instant>,
+    reported: Option<Instant>,
 }
 
 impl Writing {
@@ -222,8 +222,11 @@ impl Writing {
             let lines = lost.split(|&byte| byte == b'\n').count() - 1;
             metrics::counter!(LINES_DROPPED).increment(lines as u64);
             self.torn = written > 0 && self.batch[written - 1] != b'\n';
-            if self.told.is_none_or(|told| told.elapsed() >= TELL_INTERVAL) {
-                self.told = Some(Instant::now());
+            if self
+                .reported
+                .is_none_or(|reported| reported.elapsed() >= REPORT_INTERVAL)
+            {
+                self.reported = Some(Instant::now());
                 let name = self.name;
                 output::note(&format!("{name} can't be written, lines are lost: {error}"));
             }

@@ -120,15 +120,15 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
         shared,
     };
     let (drain, draining) = watch::channel(false);
-    let desk = desk(&args, &config, &responses, content, &current, draining);
+    let service = connection_service(&args, &config, &responses, content, &current, draining);
     let mut connections = JoinSet::new();
     tokio::select! {
-        () = accept(&server, &desk, &mut connections, reloads, &reloader) => {}
+        () = accept(&server, &service, &mut connections, reloads, &reloader) => {}
         stopped = stops.next() => stopped?,
     }
     server.endpoint().set_server_config(None);
     drain.send_replace(true);
-    desk.http3.drain();
+    service.http3.drain();
     let outcome = finish(&mut connections, tcp, config.grace.0, &mut stops).await;
     farewell(&server).await;
     let reports = current.borrow().reports.clone();
@@ -150,7 +150,7 @@ fn check(config: Config, json: bool) -> Result<(), Failure> {
 }
 
 /// Configuration and content of QUIC connections.
-fn desk(
+fn connection_service(
     args: &ServeArgs,
     config: &Config,
     responses: &ResponseBudget,
@@ -178,7 +178,7 @@ fn desk(
 /// Serves connections until the server is closed.
 async fn accept(
     server: &Server,
-    desk: &ConnectionService,
+    service: &ConnectionService,
     connections: &mut JoinSet<()>,
     mut reloads: ReloadRequests,
     reloader: &Reloader<'_>,
@@ -187,7 +187,7 @@ async fn accept(
         tokio::select! {
             connection = server.accept() => {
                 let Some(connection) = connection else { return };
-                connections.spawn(desk.clone().serve(connection));
+                connections.spawn(service.clone().serve(connection));
             }
             Some(_) = connections.join_next() => {}
             () = reloads.next() => reloader.reload(),

@@ -81,9 +81,9 @@ pub(crate) async fn run(args: LiveArgs) -> Result<(), Failure> {
         .iter()
         .map(|one| Row::of(&one.variant, &plan))
         .collect();
-    let told = tell(&plan, &rows, &shown, &end, start);
+    let printed = print_results(&plan, &rows, &shown, &end, start);
     close_all(shown).await;
-    told?;
+    printed?;
     verdict(&rows)?;
     match end {
         End::Stopped => Err(Failure::reported(Exit::Interrupted)),
@@ -189,7 +189,7 @@ fn report(plan: &Plan, shown: &[Shown], progress: &Progress, board: &Board, tick
 }
 
 /// Reports the results: table or JSON, and the page.
-fn tell(
+fn print_results(
     plan: &Plan,
     rows: &[Row],
     shown: &[Shown],

@@ -74,7 +74,7 @@ pub(super) enum EmulatedLink {
     },
 }
 
-/// One end of a crossing.
+/// One end of an emulated link.
 pub(super) enum Place {
     #[cfg(target_os = "linux")]
     Site(Site),
@@ -182,14 +182,14 @@ impl Place {
         name: &str,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<LinkThread<T>, Failure> {
-        let errand = match self {
+        let handle = match self {
             #[cfg(target_os = "linux")]
             Self::Site(site) => site.spawn(name, work)?,
             Self::Here => thread::Builder::new()
                 .name(name.to_owned())
                 .spawn(move || Ok(work()))?,
         };
-        Ok(LinkThread(errand))
+        Ok(LinkThread(handle))
     }
 }
 

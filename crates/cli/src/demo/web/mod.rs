@@ -81,7 +81,7 @@ pub(crate) async fn run(args: WebArgs) -> Result<(), Failure> {
     let mut rows = all_networks(&show, &networks, args.json).await?;
     rows.sort_by_key(|row| (row.preset, row.protocol));
     if !args.json {
-        tell(&rows, start)?;
+        print_results(&rows, start)?;
     }
     verdict(&rows)
 }
@@ -207,7 +207,7 @@ fn announce(args: &WebArgs, website: &Website, networks: usize, way: Way) -> Res
     ))
 }
 
-fn tell(rows: &[Row], start: Instant) -> Result<(), Failure> {
+fn print_results(rows: &[Row], start: Instant) -> Result<(), Failure> {
     output::line(&format!("\n{}\n", row::table(rows)))?;
     for line in row::conclusions(rows) {
         output::line(&line)?;

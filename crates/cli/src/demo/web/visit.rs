@@ -68,20 +68,20 @@ pub fn visit(
     links: Links,
     seed: u64,
 ) -> Result<Visit, Failure> {
-    let mut crossing = EmulatedLink::lay(stage.way, links, seed)?;
-    let (here, there) = (crossing.client(), crossing.server());
-    let (told, listening) = mpsc::channel();
+    let mut emulated = EmulatedLink::lay(stage.way, links, seed)?;
+    let (here, there) = (emulated.client(), emulated.server());
+    let (ready, listening) = mpsc::channel();
     let (stop, stopped) = oneshot::channel();
     let serving = {
         let (stage, address) = (Arc::clone(stage), there.address());
         there.spawn("server", move || {
-            server::run(&stage, protocol, address, &told, stopped);
+            server::run(&stage, protocol, address, &ready, stopped);
         })?
     };
     let listening = listening.recv();
     let ended = |_| Failure::new(Exit::Failure, "the server did not start");
     let listening = listening.map_err(ended)??;
-    let server = crossing.open(listening.address)?;
+    let server = emulated.open(listening.address)?;
     let browsing = {
         let (stage, local) = (Arc::clone(stage), here.address());
         here.spawn("client", move || {
@@ -89,10 +89,10 @@ pub fn visit(
         })?
     };
     let seen = browsing.result();
-    let counters = crossing.counters();
+    let counters = emulated.counters();
     drop(stop);
     let served = serving.result();
-    crossing.close();
+    emulated.close();
     let mut visit = Visit {
         seen: seen??,
         tcp_controller: listening.tcp_controller,

@@ -23,13 +23,13 @@ impl Connection {
         match error {
             BodyError::Fault(fault) if fault.ends_connection => {
                 self.fail(now, quic, *fault);
-                if self.told.closed {
+                if self.reports.closed {
                     self.requests.remove(id);
                 }
             }
             BodyError::Fault(fault) => {
                 if fault.code == Code::MESSAGE_ERROR {
-                    self.told.stats.malformed += 1;
+                    self.reports.stats.malformed += 1;
                 }
                 self.end_with(quic, id, fault.code, fault.code);
             }
@@ -41,7 +41,7 @@ impl Connection {
                     self.end_with(quic, id, *code, Code::REQUEST_CANCELLED);
                 }
             }
-            BodyError::Closed | BodyError::ConnectionLost(_) if self.told.closed => {
+            BodyError::Closed | BodyError::ConnectionLost(_) if self.reports.closed => {
                 self.requests.remove(id);
             }
             BodyError::Closed | BodyError::ConnectionLost(_) => {}
@@ -66,10 +66,10 @@ impl Connection {
             return;
         };
         request.sending.give_up();
-        if !request.told {
+        if !request.reported {
             return self.end_with(quic, id, code, Code::REQUEST_CANCELLED);
         }
-        self.tell(Event::Stopped { id, code });
+        self.report(Event::Stopped { id, code });
         self.forget_if_over(quic, id);
     }
 
@@ -103,8 +103,8 @@ impl Connection {
         let Some(request) = self.requests.get_mut(id) else {
             return;
         };
-        if std::mem::take(&mut request.told) {
-            self.tell(Event::Reset {
+        if std::mem::take(&mut request.reported) {
+            self.report(Event::Reset {
                 id,
                 code,
                 unprocessed: false,
@@ -121,11 +121,14 @@ impl Connection {
         code: Code,
         ours: Code,
     ) {
-        let told = self.requests.get(id).is_some_and(|request| request.told);
+        let reported = self
+            .requests
+            .get(id)
+            .is_some_and(|request| request.reported);
         self.abandon(quic, id, ours);
-        if told {
+        if reported {
             let unprocessed = self.side.is_client() && code == Code::REQUEST_REJECTED;
-            self.tell(Event::Reset {
+            self.report(Event::Reset {
                 id,
                 code,
                 unprocessed,
@@ -143,7 +146,7 @@ impl Connection {
             request.sending.give_up();
             refuse(quic, id, code);
         }
-        self.told.stats.requests_reset += 1;
+        self.reports.stats.requests_reset += 1;
         self.priorities.remove(&id);
         self.on_request_gone(quic, id, &request);
     }

@@ -162,7 +162,7 @@ impl Connection {
         self.check_remembered(quic, &settings)?;
         self.compression.on_settings(&settings)?;
         self.peer.settings = Some(settings);
-        self.tell(Event::Settings(settings));
+        self.report(Event::Settings(settings));
         Ok(())
     }
 

@@ -26,7 +26,7 @@ impl Connection {
             return Err(DatagramError::Closed);
         }
         quic.send_datagram(datagram::encode(id, payload))?;
-        self.told.stats.datagrams_sent += 1;
+        self.reports.stats.datagrams_sent += 1;
         Ok(())
     }
 
@@ -47,7 +47,7 @@ impl Connection {
     }
 
     pub(super) fn on_datagrams(&mut self, now: Instant, quic: &mut quic::Connection) {
-        while self.told.fault.is_none()
+        while self.reports.fault.is_none()
             && let Some(data) = quic.recv_datagram()
         {
             match datagram::decode(data) {
@@ -68,10 +68,10 @@ impl Connection {
 
     fn on_datagram(&mut self, id: StreamId, payload: bytes::Bytes) {
         let request = self.requests.get(id);
-        match request.map(|request| (request.told, request.receiving.is_over())) {
+        match request.map(|request| (request.reported, request.receiving.is_over())) {
             Some((true, false)) if self.config.datagrams => {
-                self.told.stats.datagrams_received += 1;
-                self.tell(Event::Datagram { id, payload });
+                self.reports.stats.datagrams_received += 1;
+                self.report(Event::Datagram { id, payload });
             }
             // The request may still arrive.
             None | Some((false, _))
@@ -81,10 +81,10 @@ impl Connection {
             {
                 let limit = self.config.limits.max_early_datagrams;
                 if !self.early_datagrams.keep(id, payload, limit) {
-                    self.told.stats.datagrams_dropped += 1;
+                    self.reports.stats.datagrams_dropped += 1;
                 }
             }
-            _ => self.told.stats.datagrams_dropped += 1,
+            _ => self.reports.stats.datagrams_dropped += 1,
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::qpack::{Decoded, Field};
 impl Connection {
     pub(super) fn accept_requests(&mut self, now: Instant, quic: &mut quic::Connection) {
         // A closed connection accepts no further requests: they could not be answered.
-        while self.told.fault.is_none()
+        while self.reports.fault.is_none()
             && quic.close_reason().is_none()
             && let Some(id) = quic.accept(Dir::Bi)
         {
@@ -36,7 +36,7 @@ impl Connection {
                 return self.fail(now, quic, fault);
             }
             if !self.shutdown.admit(id) {
-                self.told.stats.requests_rejected += 1;
+                self.reports.stats.requests_rejected += 1;
                 self.priorities.remove(&id);
                 refuse(quic, id, Code::REQUEST_REJECTED);
                 continue;
@@ -62,7 +62,7 @@ impl Connection {
             Progress::Head => self.read_head(now, quic, id),
             Progress::HeadBlocked | Progress::TrailersBlocked | Progress::Over => {}
             Progress::Content | Progress::Trailers(_) | Progress::AfterTrailers => {
-                self.tell(Event::Readable { id });
+                self.report(Event::Readable { id });
             }
         }
     }
@@ -70,7 +70,7 @@ impl Connection {
     /// Reads until the final head is complete or more data are needed. Each iteration consumes
     /// bytes, ends the request or returns.
     fn read_head(&mut self, now: Instant, quic: &mut quic::Connection, id: StreamId) {
-        while self.told.fault.is_none()
+        while self.reports.fault.is_none()
             && let Some(request) = self.requests.get_mut(id)
             && matches!(request.receiving.progress, Progress::Head)
         {
@@ -115,7 +115,7 @@ impl Connection {
                 self.read_head(now, quic, id);
             }
             Progress::TrailersBlocked => match self.on_trailers(id, decoded) {
-                Ok(()) => self.tell(Event::Readable { id }),
+                Ok(()) => self.report(Event::Readable { id }),
                 Err(error) => self.on_read_error(now, quic, id, &error),
             },
             _ => {}
@@ -133,11 +133,11 @@ impl Connection {
         let Some(request) = self.requests.get_mut(id) else {
             return;
         };
-        self.told.stats.sections_received += 1;
+        self.reports.stats.sections_received += 1;
         let fields = match decoded {
             Decoded::Fields(fields) => fields,
             Decoded::Blocked => {
-                self.told.stats.sections_blocked += 1;
+                self.reports.stats.sections_blocked += 1;
                 request.receiving.progress = Progress::HeadBlocked;
                 return;
             }
@@ -175,26 +175,26 @@ impl Connection {
         self.requests.head_came(id);
         let end = self.try_end(quic, id)?;
         if is_session && !self.admit_session() {
-            self.told.stats.requests_rejected += 1;
+            self.reports.stats.requests_rejected += 1;
             let reason = "too many sessions";
             return Err(Fault::stream(Code::REQUEST_REJECTED, reason).into());
         }
         let Some(request) = self.requests.get_mut(id) else {
             return Ok(());
         };
-        request.told = true;
+        request.reported = true;
         request.is_session = is_session;
         let early = request.early;
-        self.told.stats.requests += 1;
+        self.reports.stats.requests += 1;
         self.begin_priority(quic, id, &head.headers);
-        self.tell(Event::Request {
+        self.report(Event::Request {
             id,
             head: Box::new(head),
             early,
             end,
         });
         for payload in self.early_datagrams.take(id) {
-            self.tell(Event::Datagram { id, payload });
+            self.report(Event::Datagram { id, payload });
         }
         if is_session {
             self.release_session_streams(id);
@@ -217,14 +217,14 @@ impl Connection {
         let (head, declared) = response_from_fields(fields, method)?;
         let head = Box::new(head);
         if head.status.is_informational() {
-            self.tell(Event::Informational { id, head });
+            self.report(Event::Informational { id, head });
             return Ok(());
         }
         request.receiving.is_tunnel = request.is_connect && head.status.is_success();
         request.receiving.begin_content(declared);
         let end = self.try_end(quic, id)?;
-        self.told.stats.responses += 1;
-        self.tell(Event::Response { id, head, end });
+        self.reports.stats.responses += 1;
+        self.report(Event::Response { id, head, end });
         Ok(())
     }
 
@@ -238,15 +238,15 @@ impl Connection {
     /// Trailers were decoded, or are blocked.
     pub(super) fn on_trailers(&mut self, id: StreamId, decoded: Decoded) -> Result<(), BodyError> {
         let request = self.requests.get_mut(id).ok_or(BodyError::Closed)?;
-        self.told.stats.sections_received += 1;
+        self.reports.stats.sections_received += 1;
         request.receiving.progress = match decoded {
             Decoded::Fields(fields) => Progress::Trailers(trailers_from_fields(fields)?),
             Decoded::Blocked => {
-                self.told.stats.sections_blocked += 1;
+                self.reports.stats.sections_blocked += 1;
                 Progress::TrailersBlocked
             }
             Decoded::TooLarge(_) => {
-                self.told.stats.sections_too_large += 1;
+                self.reports.stats.sections_too_large += 1;
                 let reason = "trailers are too large";
                 return Err(Fault::stream(Code::EXCESSIVE_LOAD, reason).into());
             }
@@ -257,7 +257,7 @@ impl Connection {
     /// A head exceeds the limits. A server answers 431; a client cancels the request (RFC 9114,
     /// section 4.2.2).
     fn on_too_large(&mut self, now: Instant, quic: &mut quic::Connection, id: StreamId) {
-        self.told.stats.sections_too_large += 1;
+        self.reports.stats.sections_too_large += 1;
         if self.side.is_client() {
             let fault = Fault::stream(Code::EXCESSIVE_LOAD, "the response's head is too large");
             return self.on_read_error(now, quic, id, &BodyError::Fault(fault));
@@ -285,7 +285,7 @@ impl Connection {
     /// Rejects requests whose heads take too long: they were not processed.
     pub(super) fn refuse_slow_heads(&mut self, now: Instant, quic: &mut quic::Connection) {
         while let Some(id) = self.requests.pop_late(now) {
-            self.told.stats.requests_rejected += 1;
+            self.reports.stats.requests_rejected += 1;
             self.abandon(quic, id, Code::REQUEST_REJECTED);
         }
     }

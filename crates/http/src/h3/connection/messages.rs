@@ -45,7 +45,7 @@ impl Connection {
         let fields = request_to_fields(head)?;
         self.compression.check_size(&fields)?;
         let Some(id) = quic.open(Dir::Bi) else {
-            self.told.wants_requests = true;
+            self.reports.wants_requests = true;
             return Err(RequestError::Blocked);
         };
         let section = self.compression.encode(id, &fields)?;
@@ -66,7 +66,7 @@ impl Connection {
         // Nothing is read before the server answers: this makes the transport report when it does.
         let _ = quic.recv_stream(id).read_chunk();
         self.requests.insert(id, request);
-        self.told.stats.requests += 1;
+        self.reports.stats.requests += 1;
         self.wrap_up(now, quic);
         Ok(id)
     }
@@ -85,7 +85,7 @@ impl Connection {
         if self.shutdown.refuses_requests() {
             return Err(RequestError::GoingAway);
         }
-        if !self.told.ready {
+        if !self.reports.ready {
             return Err(RequestError::NotReady);
         }
         let protocol = head.extensions.get::<ConnectProtocol>();
@@ -119,7 +119,7 @@ impl Connection {
         request.sending.expect_head()?;
         let section = self.compression.encode(id, &fields)?;
         request.sending.head(quic, id, &section, is_final)?;
-        self.told.stats.responses += u64::from(is_final);
+        self.reports.stats.responses += u64::from(is_final);
         if end {
             request.sending.end(quic, id)?;
         }
@@ -138,7 +138,7 @@ impl Connection {
     ) -> Result<usize, SendError> {
         let request = self.requests.get_mut(id).ok_or(SendError::Closed)?;
         let taken = request.sending.content(quic, id, data)?;
-        self.told.stats.content_sent += taken as u64;
+        self.reports.stats.content_sent += taken as u64;
         Ok(taken)
     }
 
@@ -228,7 +228,7 @@ impl Connection {
         quic: &mut quic::Connection,
         id: StreamId,
     ) -> Result<MessagePart, BodyError> {
-        if let Some(fault) = self.told.fault {
+        if let Some(fault) = self.reports.fault {
             return Err(fault.into());
         }
         loop {
@@ -237,7 +237,7 @@ impl Connection {
                 Progress::Over => return Err(BodyError::Closed),
                 // After the end no data follow, so no event is needed.
                 Progress::Head | Progress::HeadBlocked | Progress::TrailersBlocked
-                    if self.told.closed =>
+                    if self.reports.closed =>
                 {
                     return Err(BodyError::Closed);
                 }
@@ -255,7 +255,7 @@ impl Connection {
                 Pulled::Blocked => return Ok(MessagePart::Blocked),
                 Pulled::End => return Ok(MessagePart::End),
                 Pulled::Content(data) => {
-                    self.told.stats.content_received += data.len() as u64;
+                    self.reports.stats.content_received += data.len() as u64;
                     return Ok(MessagePart::Data(data));
                 }
                 Pulled::Section(section) => {
@@ -263,7 +263,7 @@ impl Connection {
                     self.on_trailers(id, decoded)?;
                 }
                 Pulled::SectionTooLarge | Pulled::SessionStream(_) => {
-                    self.told.stats.sections_too_large += 1;
+                    self.reports.stats.sections_too_large += 1;
                     let reason = "trailers are too large";
                     return Err(crate::h3::Fault::stream(Code::EXCESSIVE_LOAD, reason).into());
                 }
@@ -280,8 +280,8 @@ impl Connection {
         };
         // A failure is reported by other events.
         let _ = request.sending.flush(quic, id);
-        if request.sending.take_wish() && request.told {
-            self.tell(Event::Writable { id });
+        if request.sending.take_write_unblocked() && request.reported {
+            self.report(Event::Writable { id });
         }
     }
 
@@ -291,8 +291,8 @@ impl Connection {
             return;
         };
         request.sending.give_up();
-        if request.told {
-            self.tell(Event::Finished { id });
+        if request.reported {
+            self.report(Event::Finished { id });
         }
         self.forget_if_over(quic, id);
         self.finish_shutdown(now, quic);

@@ -71,7 +71,7 @@ pub struct Connection {
     priorities: BTreeMap<StreamId, Priority>,
     early_datagrams: EarlyDatagrams,
     sessions: Sessions,
-    told: Told,
+    reports: Reports,
 }
 
 /// Rate limits of costly actions of the peer.
@@ -83,7 +83,7 @@ struct Budgets {
 
 /// Events not yet polled.
 #[derive(Debug, Default)]
-struct Told {
+struct Reports {
     events: VecDeque<Event>,
     stats: Stats,
     ready: bool,
@@ -126,14 +126,14 @@ impl Connection {
             priorities: BTreeMap::new(),
             early_datagrams: EarlyDatagrams::default(),
             sessions: Sessions::default(),
-            told: Told::default(),
+            reports: Reports::default(),
             config,
         }
     }
 
     /// Processes an event of the QUIC connection.
     pub fn on_event(&mut self, now: Instant, quic: &mut quic::Connection, event: &quic::Event) {
-        if self.told.closed {
+        if self.reports.closed {
             return;
         }
         match event {
@@ -143,18 +143,18 @@ impl Connection {
                 self.on_connected(now, quic);
             }
             quic::Event::EarlyData(outcome) => self.on_early_data(*outcome),
-            quic::Event::Stream(event) if self.told.fault.is_none() => {
+            quic::Event::Stream(event) if self.reports.fault.is_none() => {
                 self.on_stream_event(now, quic, *event);
             }
-            quic::Event::DatagramReceived if self.told.fault.is_none() => {
+            quic::Event::DatagramReceived if self.reports.fault.is_none() => {
                 self.on_datagrams(now, quic);
             }
-            quic::Event::DatagramsUnblocked => self.tell(Event::DatagramsUnblocked),
+            quic::Event::DatagramsUnblocked => self.report(Event::DatagramsUnblocked),
             quic::Event::Closed { reason } => {
-                self.tell(Event::Closed {
+                self.report(Event::Closed {
                     reason: reason.clone(),
                 });
-                self.told.closed = true;
+                self.reports.closed = true;
                 self.requests.end(self.side);
             }
             _ => {}
@@ -174,9 +174,9 @@ impl Connection {
             StreamEvent::Finished { id } => self.on_finished(now, quic, id),
             StreamEvent::Stopped { id, code } => self.on_stopped(now, quic, id, Code(code)),
             StreamEvent::Available { dir: Dir::Uni } => self.open_own_streams(now, quic),
-            StreamEvent::Available { dir: Dir::Bi } if self.told.wants_requests => {
-                self.told.wants_requests = false;
-                self.tell(Event::RequestsAvailable);
+            StreamEvent::Available { dir: Dir::Bi } if self.reports.wants_requests => {
+                self.reports.wants_requests = false;
+                self.report(Event::RequestsAvailable);
             }
             _ => {}
         }
@@ -184,12 +184,12 @@ impl Connection {
 
     /// The next event, `None` if there is none.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.told.events.pop_front()
+        self.reports.events.pop_front()
     }
 
     /// When [`Connection::on_timeout`] must be called, if at all.
     pub fn timeout(&self) -> Option<Instant> {
-        if self.told.closed || self.told.fault.is_some() {
+        if self.reports.closed || self.reports.fault.is_some() {
             return None;
         }
         let heads = self.requests.next_deadline();
@@ -199,7 +199,7 @@ impl Connection {
 
     /// Performs what is due by `now`.
     pub fn on_timeout(&mut self, now: Instant, quic: &mut quic::Connection) {
-        if self.told.closed || self.told.fault.is_some() {
+        if self.reports.closed || self.reports.fault.is_some() {
             return;
         }
         self.refuse_slow_heads(now, quic);
@@ -219,12 +219,12 @@ impl Connection {
 
     /// The protocol violation of the peer that closed the connection, if that is the cause.
     pub fn fault(&self) -> Option<Fault> {
-        self.told.fault
+        self.reports.fault
     }
 
     /// Counters.
     pub fn stats(&self) -> Stats {
-        self.told.stats
+        self.reports.stats
     }
 
     /// Requests in progress.
@@ -239,15 +239,15 @@ impl Connection {
 
     /// The end of the connection is the last event: readers of data received before get the error from
     /// their reads.
-    fn tell(&mut self, event: Event) {
-        if !self.told.closed {
-            self.told.events.push_back(event);
+    fn report(&mut self, event: Event) {
+        if !self.reports.closed {
+            self.reports.events.push_back(event);
         }
     }
 
     /// After every input: sends instructions, and closes a connection whose shutdown is complete.
     fn wrap_up(&mut self, now: Instant, quic: &mut quic::Connection) {
-        if self.told.closed || self.told.fault.is_some() {
+        if self.reports.closed || self.reports.fault.is_some() {
             return;
         }
         self.send_instructions(now, quic);
@@ -257,8 +257,8 @@ impl Connection {
 
     /// The peer violated the protocol: closes the connection.
     fn fail(&mut self, now: Instant, quic: &mut quic::Connection, fault: Fault) {
-        if self.told.fault.is_none() {
-            self.told.fault = Some(fault);
+        if self.reports.fault.is_none() {
+            self.reports.fault = Some(fault);
             quic.close(now, fault.code.0, fault.reason.as_bytes());
         }
     }

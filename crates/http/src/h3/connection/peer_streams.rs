@@ -95,7 +95,7 @@ fn read(quic: &mut quic::Connection, id: StreamId, max: usize) -> Read {
 
 impl Connection {
     pub(super) fn accept_peer_streams(&mut self, now: Instant, quic: &mut quic::Connection) {
-        while self.told.fault.is_none()
+        while self.reports.fault.is_none()
             && quic.close_reason().is_none()
             && let Some(id) = quic.accept(Dir::Uni)
         {
@@ -124,7 +124,7 @@ impl Connection {
         quic: &mut quic::Connection,
         id: StreamId,
     ) {
-        while self.told.fault.is_none()
+        while self.reports.fault.is_none()
             && let Some(&kind) = self.peer.streams.get(&id)
         {
             let result = match kind {
@@ -239,7 +239,7 @@ impl Connection {
         id: StreamId,
     ) -> Result<(), Fault> {
         self.peer.streams.remove(&id);
-        self.told.stats.unknown_streams += 1;
+        self.reports.stats.unknown_streams += 1;
         let _ = quic.recv_stream(id).stop(Code::STREAM_CREATION_ERROR.0);
         if !self.budgets.unknown_streams.spend(now) {
             let reason = "too many streams of unknown types";

@@ -44,7 +44,7 @@ impl Connection {
         id: u64,
         priority: Priority,
     ) -> Result<(), Fault> {
-        self.told.stats.priority_updates += 1;
+        self.reports.stats.priority_updates += 1;
         let id = StreamId::from_wire(id);
         if id.dir() != Dir::Bi || id.initiator() != Side::Client {
             let reason = "PRIORITY_UPDATE for a stream that is not a request";
@@ -55,15 +55,15 @@ impl Connection {
             return Err(Fault::connection(Code::ID_ERROR, reason));
         }
         let request = self.requests.get(id);
-        let told = request.map(|request| request.told);
-        if told == Some(true) {
+        let reported = request.map(|request| request.reported);
+        if reported == Some(true) {
             self.apply_priority(quic, id, priority);
-            self.tell(Event::Priority { id, priority });
+            self.report(Event::Priority { id, priority });
             return Ok(());
         }
         let room = self.priorities.len() < self.config.limits.max_early_priorities;
         // A request that is already complete needs no priority.
-        let awaited = told.is_some() || !self.shutdown.has_come(id);
+        let awaited = reported.is_some() || !self.shutdown.has_come(id);
         if awaited && (room || self.priorities.contains_key(&id)) {
             self.priorities.insert(id, priority);
         }

@@ -18,7 +18,7 @@ pub(super) struct Request {
     /// The application has set the priority: signals of the client are ignored.
     pub(super) own_priority: bool,
     /// The request was reported to the application.
-    pub(super) told: bool,
+    pub(super) reported: bool,
     /// A part of it was received as early data.
     pub(super) early: bool,
     /// It requests, or is, a CONNECT tunnel: its DATA frames carry no message content.
@@ -35,7 +35,7 @@ impl Request {
     pub(super) fn sent(method: Method) -> Self {
         let is_connect = method == Method::CONNECT;
         Self {
-            told: true,
+            reported: true,
             is_connect,
             ..Self::new(Receives::Response(method), false)
         }
@@ -47,7 +47,7 @@ impl Request {
             sending: Sending::new(),
             priority: Priority::default(),
             own_priority: false,
-            told: false,
+            reported: false,
             early: false,
             is_connect: false,
             is_session: false,

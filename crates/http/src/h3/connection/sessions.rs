@@ -47,13 +47,13 @@ impl Connection {
         }
         match self.requests.get(session) {
             Some(request) if request.is_session => {
-                self.tell(Event::SessionStream {
+                self.report(Event::SessionStream {
                     session,
                     id,
                     dir: id.dir(),
                 });
             }
-            Some(request) if request.told => reject(quic, id, Code::WEBTRANSPORT_SESSION_GONE),
+            Some(request) if request.reported => reject(quic, id, Code::WEBTRANSPORT_SESSION_GONE),
             // A client creates its sessions, so an unknown session has ended.
             None if self.side.is_client() || self.shutdown.has_come(session) => {
                 reject(quic, id, Code::WEBTRANSPORT_SESSION_GONE);
@@ -148,7 +148,7 @@ impl Connection {
             each != session
         });
         for id in released {
-            self.tell(Event::SessionStream {
+            self.report(Event::SessionStream {
                 session,
                 id,
                 dir: id.dir(),

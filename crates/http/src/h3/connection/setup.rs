@@ -15,14 +15,14 @@ use crate::h3::stream_type::{StreamType, put_int};
 impl Connection {
     /// Data can be sent: 0-RTT or 1-RTT keys are available.
     pub(super) fn on_ready(&mut self, now: Instant, quic: &mut quic::Connection) {
-        if self.told.ready {
+        if self.reports.ready {
             return;
         }
-        self.told.ready = true;
+        self.reports.ready = true;
         self.write_preamble();
         self.open_own_streams(now, quic);
         if self.side.is_client() {
-            self.tell(Event::Ready);
+            self.report(Event::Ready);
         }
     }
 
@@ -47,7 +47,7 @@ impl Connection {
 
     /// Opens those streams of this end that the peer's stream limit permits now.
     pub(super) fn open_own_streams(&mut self, now: Instant, quic: &mut quic::Connection) {
-        if !self.told.ready {
+        if !self.reports.ready {
             return;
         }
         while let Some(stream) = self.own.unopened() {

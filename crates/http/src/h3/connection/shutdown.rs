@@ -95,7 +95,7 @@ impl Connection {
         if self.shutdown.ours != Ours::Open {
             return;
         }
-        if !self.told.ready {
+        if !self.reports.ready {
             self.close(now, quic, Code::NO_ERROR, "");
             return;
         }
@@ -137,7 +137,7 @@ impl Connection {
         };
         if until <= now && self.requests.len() == 0 {
             self.shutdown.ours = Ours::Complete;
-            self.tell(Event::ShutdownComplete);
+            self.report(Event::ShutdownComplete);
             quic.close(now, Code::NO_ERROR.0, b"");
         }
     }
@@ -158,7 +158,7 @@ impl Connection {
             return error("GOAWAY identifier is not a request stream");
         }
         self.shutdown.peer = Some(id);
-        self.tell(Event::GoAway { id });
+        self.report(Event::GoAway { id });
         if self.side.is_client() {
             self.give_up_unprocessed(now, quic, first);
         }
@@ -169,7 +169,7 @@ impl Connection {
     fn give_up_unprocessed(&mut self, now: Instant, quic: &mut quic::Connection, first: StreamId) {
         for id in self.requests.from(first) {
             self.abandon(quic, id, Code::REQUEST_CANCELLED);
-            self.tell(Event::Reset {
+            self.report(Event::Reset {
                 id,
                 code: Code::REQUEST_REJECTED,
                 unprocessed: true,

@@ -14,7 +14,7 @@ use crate::udp::client::{Cancelled, SendRequest};
 use crate::udp::exchange::{Exchange, Outcome};
 
 /// How long a server may leave the end of a session unread, or unanswered.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// The value of `:protocol` that servers of all drafts accept.
 const PROTOCOL: &str = "webtransport";
@@ -50,7 +50,7 @@ impl SendRequest {
         }
         cancelled.disarm();
         let session = undecided.accept(&exchange);
-        tokio::spawn(async move { drive(&exchange, PATIENCE).await });
+        tokio::spawn(async move { drive(&exchange, TIME_LIMIT).await });
         Ok((session, *answer.head))
     }
 

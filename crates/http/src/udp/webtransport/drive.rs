@@ -40,19 +40,19 @@ enum Ending {
 }
 
 /// Serves a session's request until both have ended. If the peer neither reads nor sends the end
-/// within `patience`, the request is reset.
-pub(super) async fn drive(exchange: &Exchange, patience: Duration) {
+/// within `time_limit`, the request is reset.
+pub(super) async fn drive(exchange: &Exchange, time_limit: Duration) {
     let driven = Driven(exchange);
-    match run(exchange, patience).await {
+    match run(exchange, time_limit).await {
         Ending::ByPeer(end) => {
             driven.end(end);
             let _ = exchange.finish();
-            await_end(exchange, patience, true).await;
+            await_end(exchange, time_limit, true).await;
         }
         Ending::ByUs(code, reason) => {
-            if tell(exchange, &close_session(code, &reason), patience).await {
+            if send_capsule(exchange, &close_session(code, &reason), time_limit).await {
                 let _ = exchange.finish();
-                await_end(exchange, patience, false).await;
+                await_end(exchange, time_limit, false).await;
             } else {
                 exchange.cancel(Code::WEBTRANSPORT_SESSION_GONE);
             }
@@ -68,7 +68,7 @@ pub(super) async fn drive(exchange: &Exchange, patience: Duration) {
     }
 }
 
-async fn run(exchange: &Exchange, patience: Duration) -> Ending {
+async fn run(exchange: &Exchange, time_limit: Duration) -> Ending {
     let mut reader = CapsuleReader::new(MAX_CAPSULE);
     loop {
         // Reading comes first: a peer that closes the session may send STOP_SENDING right after.
@@ -93,8 +93,8 @@ async fn run(exchange: &Exchange, patience: Duration) -> Ending {
             Step::Abandoned => Some(Ending::Gone(abandoned(exchange))),
             Step::Order(Order::Close(code, reason)) => Some(Ending::ByUs(code, reason)),
             Step::Order(Order::Drain) => {
-                let told = tell(exchange, &drain_session(), patience).await;
-                (!told).then_some(Ending::Fault(Code::WEBTRANSPORT_SESSION_GONE))
+                let sent = send_capsule(exchange, &drain_session(), time_limit).await;
+                (!sent).then_some(Ending::Fault(Code::WEBTRANSPORT_SESSION_GONE))
             }
         };
         if let Some(ending) = ending {
@@ -149,17 +149,17 @@ fn poll_order(exchange: &Exchange, cx: &Context<'_>) -> Poll<Order> {
 }
 
 /// Sends a capsule; false if that can't be done.
-async fn tell(exchange: &Exchange, capsule: &Capsule, patience: Duration) -> bool {
+async fn send_capsule(exchange: &Exchange, capsule: &Capsule, time_limit: Duration) -> bool {
     let mut bytes = Vec::new();
     capsule.encode(&mut bytes);
-    let sent = content::write(exchange, bytes.into(), false, Some(patience)).await;
+    let sent = content::write(exchange, bytes.into(), false, Some(time_limit)).await;
     sent.is_ok()
 }
 
 /// The session has ended; only the end of the peer's data stream may follow if the peer closed the
 /// session (`closed`).
-async fn await_end(exchange: &Exchange, patience: Duration, closed: bool) {
-    let ended = timeout(patience, async {
+async fn await_end(exchange: &Exchange, time_limit: Duration, closed: bool) {
+    let ended = timeout(time_limit, async {
         loop {
             match std::future::poll_fn(|cx| exchange.poll_read(cx)).await {
                 Ok(MessagePart::End) | Err(_) => return,

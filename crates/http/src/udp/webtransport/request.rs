@@ -110,7 +110,7 @@ pub(in crate::udp) async fn establish(
     exchange: &Exchange,
     asked: Asked,
     mut head: response::Parts,
-    patience: Duration,
+    time_limit: Duration,
     begun: impl FnOnce(),
 ) -> Result<(), SendError> {
     if asked.is_draft02 {
@@ -121,6 +121,6 @@ pub(in crate::udp) async fn establish(
     begun();
     // If it is not taken, it is closed when the handle is dropped.
     let _ = asked.session.send(asked.undecided.accept(exchange));
-    drive(exchange, patience).await;
+    drive(exchange, time_limit).await;
     Ok(())
 }

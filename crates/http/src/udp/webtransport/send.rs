@@ -28,7 +28,7 @@ pub struct SendStream {
     /// Finished or reset by this end: dropping does nothing more.
     ended: bool,
     /// The stream's header is not written yet.
-    untold: bool,
+    header_unwritten: bool,
 }
 
 impl SendStream {
@@ -37,20 +37,20 @@ impl SendStream {
             session,
             id,
             ended: false,
-            untold: false,
+            header_unwritten: false,
         }
     }
 
     /// A stream whose header is still to be written.
-    pub(super) fn untold(session: Arc<Held>, id: StreamId) -> Self {
+    pub(super) fn header_unwritten(session: Arc<Held>, id: StreamId) -> Self {
         let mut stream = Self::new(session, id);
-        stream.untold = true;
+        stream.header_unwritten = true;
         stream
     }
 
     /// The header is written.
-    pub(super) fn told(&mut self) {
-        self.untold = false;
+    pub(super) fn header_written(&mut self) {
+        self.header_unwritten = false;
     }
 
     /// The stream's identifier.
@@ -219,12 +219,12 @@ impl AsyncWrite for SendStream {
 
 impl Drop for SendStream {
     fn drop(&mut self) {
-        let (id, ended, untold) = (self.id, self.ended, self.untold);
+        let (id, ended, header_unwritten) = (self.id, self.ended, self.header_unwritten);
         self.session.http3.with(|_, quic, state| {
             if !state.sessions.release_sending(id) || ended {
                 return;
             }
-            let reset_with = if untold {
+            let reset_with = if header_unwritten {
                 Code::WEBTRANSPORT_SESSION_GONE.0
             } else {
                 match quic.send_stream(id).finish() {

@@ -95,12 +95,12 @@ impl Session {
     async fn open(&self, dir: Dir) -> Result<(SendStream, Option<RecvStream>), SessionEnd> {
         let (id, signal) = std::future::poll_fn(|cx| self.poll_open(cx, dir)).await?;
         // If this future is dropped before the header is written, the stream is reset.
-        let mut send = SendStream::untold(Arc::clone(&self.held), id);
+        let mut send = SendStream::header_unwritten(Arc::clone(&self.held), id);
         let recv = (dir == Dir::Bi).then(|| RecvStream::new(Arc::clone(&self.held), id));
         match send.write_chunk(signal).await {
             // Whether the peer stops it is reported to the writer.
             Ok(()) | Err(WriteError::Stopped(_) | WriteError::Closed) => {
-                send.told();
+                send.header_written();
                 Ok((send, recv))
             }
             Err(WriteError::SessionOver | WriteError::ConnectionLost(_)) => Err(self.end()),

@@ -215,12 +215,12 @@ impl Table {
         wakers.append(&mut self.datagram_writers);
     }
 
-    /// The connection is shutting down, so its sessions should end. With `tell` a capsule is sent
+    /// The connection is shutting down, so its sessions should end. With `notify` a capsule is sent
     /// to the peers; not needed if the peer started the shutdown.
-    pub(in crate::udp) fn drain(&mut self, tell: bool, wakers: &mut Vec<Waker>) {
-        self.draining |= tell;
+    pub(in crate::udp) fn drain(&mut self, notify: bool, wakers: &mut Vec<Waker>) {
+        self.draining |= notify;
         for live in self.sessions.values_mut() {
-            if tell {
+            if notify {
                 live.order(Order::Drain, wakers);
             }
             live.drain(wakers);

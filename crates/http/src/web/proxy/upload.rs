@@ -87,7 +87,7 @@ impl Progress {
 #[derive(Debug)]
 struct Gate {
     opened: oneshot::Receiver<()>,
-    patience: Pin<Box<Sleep>>,
+    time_limit: Pin<Box<Sleep>>,
 }
 
 /// A request body that is being forwarded.
@@ -108,8 +108,8 @@ impl Upload {
     }
 }
 
-/// Makes the body of `request` wait for 100 (Continue), at most `patience`.
-pub(super) fn await_continue(request: &mut Request<Upload>, patience: Duration) {
+/// Makes the body of `request` wait for 100 (Continue), at most `time_limit`.
+pub(super) fn await_continue(request: &mut Request<Upload>, time_limit: Duration) {
     let (open, opened) = oneshot::channel();
     let open = Mutex::new(Some(open));
     hyper::ext::on_informational(request, move |response| {
@@ -122,7 +122,7 @@ pub(super) fn await_continue(request: &mut Request<Upload>, patience: Duration) 
     });
     request.body_mut().gate = Some(Gate {
         opened,
-        patience: Box::pin(sleep(patience)),
+        time_limit: Box::pin(sleep(time_limit)),
     });
 }
 
@@ -137,7 +137,7 @@ impl HttpBody for Upload {
         if let Some(gate) = &mut self.gate {
             // An error means that the sender was dropped: the final response was received.
             let opened = Pin::new(&mut gate.opened).poll(cx).is_ready();
-            if !opened && gate.patience.as_mut().poll(cx).is_pending() {
+            if !opened && gate.time_limit.as_mut().poll(cx).is_pending() {
                 return Poll::Pending;
             }
             self.gate = None;

@@ -16,7 +16,7 @@ impl Sender {
     pub(super) fn on_ack(&mut self, now: Instant, ack: &Ack) {
         let mut settled = std::mem::take(&mut self.settled);
         settled.clear();
-        self.ledger.on_ack(&ack.ranges, &mut settled);
+        self.sent_packets.on_ack(&ack.ranges, &mut settled);
         if let Some(newest) = settled.last() {
             self.probes = 0;
             if newest.sequence == ack.largest() {
@@ -40,7 +40,7 @@ impl Sender {
     pub(super) fn detect_losses(&mut self, now: Instant, acked: usize) {
         let mut settled = std::mem::take(&mut self.settled);
         settled.truncate(acked);
-        self.ledger.detect(now, &self.rtt, &mut settled);
+        self.sent_packets.detect(now, &self.rtt, &mut settled);
         let lost = settled.len() - acked;
         self.stats.packets_lost += lost as u64;
         let mut requeued = false;
@@ -65,7 +65,7 @@ impl Sender {
     /// with schemes that have their own timer.
     pub(super) fn probe_time(&self) -> Option<Instant> {
         let has_own_timer = matches!(self.protector, Protector::Hairpin(_));
-        if has_own_timer || self.ledger.loss_time().is_some() || self.to_probe().is_none() {
+        if has_own_timer || self.sent_packets.loss_time().is_some() || self.to_probe().is_none() {
             return None;
         }
         let factor = 1 << self.probes.min(MAX_BACKOFF);
@@ -85,7 +85,7 @@ impl Sender {
     }
 
     fn to_probe(&self) -> Option<(u64, u32)> {
-        self.ledger.in_flight().find_map(|(sequence, sent)| {
+        self.sent_packets.in_flight().find_map(|(sequence, sent)| {
             let Content::Data { frame, number, .. } = sent.content else {
                 return None;
             };
@@ -258,7 +258,11 @@ impl Sender {
         let Some((then, sequence)) = before else {
             return;
         };
-        let Some(earlier) = self.ledger.get(sequence).map(|sent| sent.content.frame()) else {
+        let Some(earlier) = self
+            .sent_packets
+            .get(sequence)
+            .map(|sent| sent.content.frame())
+        else {
             return;
         };
         let packets = newest.sequence.saturating_sub(sequence);

@@ -45,7 +45,7 @@ pub struct Sender {
     /// Start of the stream, origin of frame times.
     epoch: Instant,
     frames: Frames,
-    ledger: SentPackets,
+    sent_packets: SentPackets,
     rtt: RttEstimate,
     /// Spacing of packets of a burst at the receiver, once measured.
     dispersion: Duration,
@@ -87,7 +87,7 @@ impl Sender {
             protector,
             epoch,
             frames: Frames::default(),
-            ledger: SentPackets::default(),
+            sent_packets: SentPackets::default(),
             dispersion: Duration::ZERO,
             urgent: VecDeque::new(),
             copies: VecDeque::new(),
@@ -175,7 +175,7 @@ impl Sender {
         let pacing = (is_held && (waits || wants_room)).then_some(self.release);
         [
             pacing,
-            self.ledger.loss_time(),
+            self.sent_packets.loss_time(),
             self.probe_time(),
             self.batch_time(),
             self.policy_time(),
@@ -191,7 +191,7 @@ impl Sender {
             self.policy_asked = Some(now);
             self.consult(now, Occasion::Timer);
         }
-        if let Some(at) = self.ledger.loss_time() {
+        if let Some(at) = self.sent_packets.loss_time() {
             if at <= now {
                 self.detect_losses(now, 0);
             }

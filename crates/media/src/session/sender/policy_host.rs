@@ -34,7 +34,7 @@ impl Sender {
             .rtt_var(self.rtt.variation)
             .min_rtt(self.rtt.min.unwrap_or(self.rtt.smoothed))
             .cwnd(ByteCount::MAX)
-            .bytes_in_flight(ByteCount::new(self.ledger.bytes_in_flight()))
+            .bytes_in_flight(ByteCount::new(self.sent_packets.bytes_in_flight()))
             .pacing_release(self.release)
             .build()
     }
@@ -74,36 +74,39 @@ impl Sender {
             return;
         }
         let frames = &self.frames;
-        let mut wishes = Vec::new();
-        let mut outstanding = self.ledger.in_flight().filter_map(|(sequence, sent)| {
-            let Content::Data {
-                frame,
-                number,
-                copy,
-            } = sent.content
-            else {
-                return None;
-            };
-            let frame = frames.get(frame)?;
-            frame
-                .packets
-                .get(number as usize)
-                .filter(|packet| packet.is_open())?;
-            let datum = datum(frame.frame.index, &frame.cut, number);
-            let range = OutstandingRange::new(
-                PathId::ZERO,
-                PacketNumber::new(sequence),
-                sent.at,
-                datum.stream,
-                datum.offset,
-                datum.len,
-            );
-            Some(
-                range
-                    .fin(number + 1 == frame.cut.packets())
-                    .retransmission(copy != Copy::First),
-            )
-        });
+        let mut reinjections = Vec::new();
+        let mut outstanding = self
+            .sent_packets
+            .in_flight()
+            .filter_map(|(sequence, sent)| {
+                let Content::Data {
+                    frame,
+                    number,
+                    copy,
+                } = sent.content
+                else {
+                    return None;
+                };
+                let frame = frames.get(frame)?;
+                frame
+                    .packets
+                    .get(number as usize)
+                    .filter(|packet| packet.is_open())?;
+                let datum = datum(frame.frame.index, &frame.cut, number);
+                let range = OutstandingRange::new(
+                    PathId::ZERO,
+                    PacketNumber::new(sequence),
+                    sent.at,
+                    datum.stream,
+                    datum.offset,
+                    datum.len,
+                );
+                Some(
+                    range
+                        .fin(number + 1 == frame.cut.packets())
+                        .retransmission(copy != Copy::First),
+                )
+            });
         let hints = Hints::default();
         policy.reinject(
             now,
@@ -111,25 +114,30 @@ impl Sender {
             &mut outstanding,
             &[view],
             &hints,
-            &mut wishes,
+            &mut reinjections,
         );
         drop(outstanding);
-        for wish in wishes {
-            self.queue_copies(wish);
+        for reinjection in reinjections {
+            self.queue_copies(reinjection);
         }
     }
 
-    fn queue_copies(&mut self, wish: Reinjection) {
-        let is_frame = wish.stream == StreamId::new(Side::Server, Dir::Uni, wish.stream.index());
-        let index = wish.stream.index();
-        let Some(frame) = self.frames.get(index).filter(|_| is_frame && wish.len > 0) else {
+    fn queue_copies(&mut self, reinjection: Reinjection) {
+        let is_frame =
+            reinjection.stream == StreamId::new(Side::Server, Dir::Uni, reinjection.stream.index());
+        let index = reinjection.stream.index();
+        let Some(frame) = self
+            .frames
+            .get(index)
+            .filter(|_| is_frame && reinjection.len > 0)
+        else {
             return;
         };
         let len = u64::from(frame.cut.packet_len());
-        let first = wish.offset / len;
-        let end = wish
+        let first = reinjection.offset / len;
+        let end = reinjection
             .offset
-            .saturating_add(u64::from(wish.len))
+            .saturating_add(u64::from(reinjection.len))
             .div_ceil(len);
         for number in first..end.min(u64::from(frame.cut.packets())) {
             let number = number as u32;

@@ -186,7 +186,7 @@ impl Sender {
             self.abandon(now, index, number);
             return None;
         }
-        let sequence = self.ledger.next_sequence();
+        let sequence = self.sent_packets.next_sequence();
         let frame = self.frames.get_mut(index)?;
         frame.batch.last_sent = Some(now);
         let restart = frame.restart;
@@ -236,7 +236,7 @@ impl Sender {
         }
         let header = Header {
             kind: Kind::Repair,
-            sequence: self.ledger.next_sequence(),
+            sequence: self.sent_packets.next_sequence(),
             frame: frame.frame,
             restart: frame.restart,
             packets: frame.cut.packets() as u16,
@@ -261,7 +261,7 @@ impl Sender {
             .is_some_and(|frame| frame.restart);
         let header = Header {
             kind: Kind::Parity,
-            sequence: self.ledger.next_sequence(),
+            sequence: self.sent_packets.next_sequence(),
             frame: job.frame,
             restart,
             packets: job.packets,
@@ -291,7 +291,7 @@ impl Sender {
         if self.config.coding == Coding::Real {
             bytes.extend(bytes_of_payload());
         }
-        self.ledger.on_sent(now, size as u32, content);
+        self.sent_packets.on_sent(now, size as u32, content);
         self.last_sent = now;
         if let Some(rate) = self.config.pacing {
             self.release = self.release.max(now) + rate.time_to_send(size as u64);
