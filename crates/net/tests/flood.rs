@@ -1,4 +1,4 @@
-//! A hundred thousand datagrams over loopback from clients that never go on, while one that was there
+//! A hundred thousand datagrams and more over loopback from clients that never go on, while one that was there
 //! before is served, and another one gets in.
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
@@ -15,7 +15,7 @@ use common::{NAME, Pair, configs, echo, endpoint_config, guard};
 use swiftwater_net::EndpointOptions;
 use swiftwater_net::quic::{ClientConfig, Endpoint, RetryPolicy, TransportConfig};
 
-/// Datagrams in all.
+/// Datagrams at least: the flood goes on until the newcomers are connected.
 const FLOOD: usize = 100_000;
 /// Sockets that send them, each with a port of its own and, where the system has them, on addresses
 /// of 127.0.0.0/8.
@@ -52,17 +52,24 @@ fn sources() -> Vec<UdpSocket> {
         .collect()
 }
 
-/// Sends the flood from a thread of its own; nobody reads the answers. Returns how many left.
-fn flood(server: SocketAddr, packets: &[Vec<u8>], sources: &[UdpSocket]) -> usize {
-    let mut sent = 0;
-    for n in 0..FLOOD {
+/// Sends the flood from a thread of its own, until it is `enough`; the answers are not read. Returns how many datagrams
+/// there were, and how many left.
+fn flood(
+    server: SocketAddr,
+    packets: &[Vec<u8>],
+    sources: &[UdpSocket],
+    enough: &AtomicBool,
+) -> (usize, usize) {
+    let (mut n, mut sent) = (0, 0);
+    while n < FLOOD || !enough.load(Ordering::Acquire) {
         let datagram = &packets[n / SOURCES % packets.len()];
         sent += usize::from(sources[n % SOURCES].send_to(datagram, server).is_ok());
         if n % BURST == BURST - 1 {
             std::thread::sleep(std::time::Duration::from_micros(200));
         }
+        n += 1;
     }
-    sent
+    (n, sent)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -86,10 +93,11 @@ async fn a_flood_of_first_packets_starves_nobody() {
         let bystander = connecting.unwrap().await.unwrap();
         let packets = first_packets(&pair.config, address, FLOOD / SOURCES);
         let over = Arc::new(AtomicBool::new(false));
+        let enough = Arc::new(AtomicBool::new(false));
         let flooding = {
-            let over = Arc::clone(&over);
+            let (over, enough) = (Arc::clone(&over), Arc::clone(&enough));
             tokio::task::spawn_blocking(move || {
-                let sent = flood(address, &packets, &sources());
+                let sent = flood(address, &packets, &sources(), &enough);
                 over.store(true, Ordering::Release);
                 sent
             })
@@ -106,10 +114,11 @@ async fn a_flood_of_first_packets_starves_nobody() {
                 let connecting = pair.client.connect(&pair.config, address, NAME);
                 connecting.unwrap().await.unwrap();
                 newcomers += 1;
+                enough.store(newcomers == 3, Ordering::Release);
             }
         }
-        let sent = flooding.await.unwrap();
-        assert!(sent > FLOOD / 2, "only {sent} datagrams could be sent");
+        let (all, sent) = flooding.await.unwrap();
+        assert!(sent > all / 2, "only {sent} datagrams could be sent");
         assert!(echoes > 0 && newcomers == 3, "{echoes} {newcomers}");
         let stats = pair.server.stats().routing;
         println!("{sent} sent, {stats:?}, {echoes} echoes");

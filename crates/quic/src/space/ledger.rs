@@ -1,12 +1,12 @@
 //! The ledger of sent packets: what each carried, until its fate is known (RFC 9002, appendix A.1).
 //!
 //! A ring indexed by packet number holds the packets, a second ring what they carried, so that a
-//! packet costs no allocation. Packets leave from the front once their fate is known, so that the rings hold what is
-//! in flight; those lost, until they are too old for their loss to turn out spurious, stay in [`SettledPackets`]. Finding newly acknowledged or lost packets costs
-//! O(those packets + ranges), not O(window).
+//! packet costs no allocation. Packets leave from the front once they are acknowledged, or lost and too old for their
+//! loss to turn out spurious. Where lost ones hold up many others, they move to [`SettledPackets`], so that the rings
+//! hold what is in flight. Finding newly acknowledged or lost packets costs O(those packets + ranges), not O(window).
 
 use std::collections::VecDeque;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
 use swiftwater_congestion::EpisodeId;
@@ -19,8 +19,8 @@ use crate::recovery::{AckedPacket, DeliverySnapshot, LossThresholds, LostRecord}
 
 use super::settled::SettledPackets;
 
-/// Entries that an empty ledger keeps room for between bursts.
-const KEPT_ENTRIES: usize = 1024;
+/// Settled packets that may stay among those in flight: moving fewer is not worth it.
+const MAX_SETTLED: u64 = 1024;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum State {
@@ -82,6 +82,12 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// Where what the packet carried lies in a list whose first item is number `base`.
+    pub(super) fn carried_range(&self, base: u64) -> Range<usize> {
+        let from = (self.carried_from - base) as usize;
+        from..from + usize::from(self.carried_len)
+    }
+
     pub(super) fn is_acked(&self) -> bool {
         self.state == State::Acked
     }
@@ -251,16 +257,14 @@ impl Ledger {
     /// What packet `number` carried; nothing if it left the ledger.
     pub(crate) fn carried_by(&self, number: PacketNumber) -> impl Iterator<Item = Carried> + '_ {
         let number = number.get();
-        let below = self.below.get(number);
-        let in_flight = self.entry(number).filter(|_| below.is_none());
-        let range = in_flight.map_or(0..0, |entry| {
-            let from = (entry.carried_from - self.carried_base) as usize;
-            from..from + usize::from(entry.carried_len)
-        });
-        let below = below
-            .into_iter()
-            .flat_map(|entry| self.below.carried_by(entry));
-        self.carried.range(range).copied().chain(below)
+        let (list, range) = match self.entry(number) {
+            Some(entry) if number >= self.base => {
+                (&self.carried, entry.carried_range(self.carried_base))
+            }
+            Some(entry) => self.below.carried_by(entry, &self.carried),
+            None => (&self.carried, 0..0),
+        };
+        list.range(range).copied()
     }
 
     /// Takes an ACK frame's ranges, largest first, and reports what they newly acknowledge.
@@ -479,7 +483,7 @@ impl Ledger {
             let (done, kept) = match front.state {
                 State::Acked => (true, false),
                 // An ACK of a skipped number is a violation only while it can be proved.
-                State::Skipped | State::Lost(_) => (true, !old),
+                State::Skipped | State::Lost(_) => (old || self.is_crowded(), !old),
                 // It is not in flight, and may never be acknowledged.
                 State::Outstanding => (!front.packet.in_flight && old, false),
             };
@@ -501,16 +505,11 @@ impl Ledger {
         }
         self.acked.remove(0..self.base);
         self.settled.remove(0..self.base);
-        self.shrink();
     }
 
-    /// Gives back the memory of a burst once a small part of it is in use.
-    fn shrink(&mut self) {
-        let (len, room) = (self.entries.len(), self.entries.capacity());
-        if room > KEPT_ENTRIES && len < room / 16 {
-            self.entries.shrink_to(room / 4);
-            self.carried.shrink_to(room / 4);
-        }
+    /// True if many of the packets are settled: those that only wait for their end are better kept elsewhere.
+    fn is_crowded(&self) -> bool {
+        self.entries.len() as u64 > self.eliciting_in_flight + MAX_SETTLED
     }
 
     /// True if the oldest packet still waits for an acknowledgement though it was sent before

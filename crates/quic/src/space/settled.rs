@@ -5,7 +5,7 @@
 //! They are few among many: the queue of sent packets must not keep all that was sent after them.
 
 use std::collections::VecDeque;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use swiftwater_units::Instant;
 
@@ -35,7 +35,7 @@ impl Queues {
     }
 
     /// Where the packets in a range of numbers are.
-    fn positions(&self, numbers: &RangeInclusive<u64>) -> std::ops::Range<usize> {
+    fn positions(&self, numbers: &RangeInclusive<u64>) -> Range<usize> {
         let bound = |limit: u64| self.entries.partition_point(|(number, _)| *number < limit);
         // Acknowledgements seldom concern any.
         match self.entries.back() {
@@ -89,13 +89,16 @@ impl SettledPackets {
             .map(|(number, entry)| (*number, entry))
     }
 
-    /// What a packet carried.
-    pub(super) fn carried_by(&self, entry: &Entry) -> impl Iterator<Item = Carried> + '_ {
-        let (from, len) = (entry.carried_from, usize::from(entry.carried_len));
-        self.0.get().into_iter().flat_map(move |queues| {
-            let from = (from - queues.carried_base) as usize;
-            queues.carried.range(from..from + len).copied()
-        })
+    /// What a packet carried: a part of a list, which is an empty one of `other` if there is none.
+    pub(super) fn carried_by<'a>(
+        &'a self,
+        entry: &Entry,
+        other: &'a VecDeque<Carried>,
+    ) -> (&'a VecDeque<Carried>, Range<usize>) {
+        match self.0.get() {
+            Some(queues) => (&queues.carried, entry.carried_range(queues.carried_base)),
+            None => (other, 0..0),
+        }
     }
 
     /// Forgets what was sent before `horizon`, or was acknowledged after all, from the oldest on.
