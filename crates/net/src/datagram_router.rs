@@ -117,12 +117,11 @@ impl DatagramRouter {
                 offered += 1;
                 Some((meta, datagram))
             });
-            let taken = match self.workers.get(usize::from(worker)) {
-                Some(worker) => worker.inbox.forward(run),
-                None => {
-                    run.for_each(drop);
-                    0
-                }
+            let taken = if let Some(worker) = self.workers.get(usize::from(worker)) {
+                worker.inbox.forward(run)
+            } else {
+                run.for_each(drop);
+                0
             };
             count(&self.shared.counters.forwarded, taken);
             count(&self.shared.counters.forwards_dropped, offered - taken);
