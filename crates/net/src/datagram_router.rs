@@ -25,7 +25,7 @@ pub(crate) enum Destination {
     /// The connection with this index.
     Connection(usize),
     /// The worker with this index.
-    Worker(u8),
+    Worker { index: u8, established: bool },
     /// It was dropped or answered.
     None,
 }
@@ -77,9 +77,15 @@ impl DatagramRouter {
                     self.add(table, handle, connection);
                     Destination::Connection(handle.index())
                 }
-                Routed::OtherWorker(index) => {
+                Routed::OtherWorker {
+                    worker,
+                    established,
+                } => {
                     forwards = true;
-                    Destination::Worker(index)
+                    Destination::Worker {
+                        index: worker,
+                        established,
+                    }
                 }
                 Routed::Response(transmit) => {
                     locked = None;
@@ -106,16 +112,19 @@ impl DatagramRouter {
         let datagrams = batch.datagrams().zip(destinations);
         let mut datagrams = datagrams
             .filter_map(|((meta, datagram), destination)| match destination {
-                Destination::Worker(worker) => Some((*worker, meta, &*datagram)),
+                Destination::Worker { index, established } => {
+                    Some((*index, meta, &*datagram, *established))
+                }
                 _ => None,
             })
             .peekable();
         while let Some(&(worker, ..)) = datagrams.peek() {
             let mut offered = 0;
             let run = iter::from_fn(|| {
-                let (_, meta, datagram) = datagrams.next_if(|(to, ..)| *to == worker)?;
+                let (_, meta, datagram, established) =
+                    datagrams.next_if(|(to, ..)| *to == worker)?;
                 offered += 1;
-                Some((meta, datagram))
+                Some((meta, datagram, established))
             });
             let taken = if let Some(worker) = self.workers.get(usize::from(worker)) {
                 worker.inbox.forward(run)

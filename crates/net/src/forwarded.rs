@@ -6,7 +6,10 @@ use crate::socket::DatagramBatch;
 
 /// Datagrams of other workers that may wait: more than one turn of theirs brings.
 const MAX_DATAGRAMS: usize = 1024;
-/// Bytes of them.
+/// Those among them that need not be of established connections. Any sender can make up an Initial that names a
+/// worker: a flood of them leaves room for the packets of clients that migrated.
+const MAX_UNESTABLISHED: usize = MAX_DATAGRAMS / 8;
+/// Bytes of all.
 const MAX_BYTES: usize = 4 << 20;
 /// Memory that an empty batch keeps for the next one, bytes.
 const KEPT: usize = 256 * 1024;
@@ -16,6 +19,8 @@ const KEPT: usize = 256 * 1024;
 pub(crate) struct Forwarded {
     /// Where each came from, and its size in bytes.
     metas: Vec<(DatagramMeta, usize)>,
+    /// How many are not of established connections.
+    unestablished: usize,
     data: Vec<u8>,
 }
 
@@ -24,11 +29,14 @@ impl Forwarded {
         self.metas.is_empty()
     }
 
-    /// Appends a datagram. False if there is no room for it: the worker doesn't keep up.
-    pub(crate) fn push(&mut self, meta: DatagramMeta, datagram: &[u8]) -> bool {
-        let full =
-            self.metas.len() >= MAX_DATAGRAMS || self.data.len() + datagram.len() > MAX_BYTES;
+    /// Appends a datagram, which is of an `established` connection or not. False if there is no room for it: the
+    /// worker doesn't keep up.
+    pub(crate) fn push(&mut self, meta: DatagramMeta, datagram: &[u8], established: bool) -> bool {
+        let full = self.metas.len() >= MAX_DATAGRAMS
+            || self.data.len() + datagram.len() > MAX_BYTES
+            || (!established && self.unestablished >= MAX_UNESTABLISHED);
         if !full {
+            self.unestablished += usize::from(!established);
             self.metas.push((meta, datagram.len()));
             self.data.extend_from_slice(datagram);
         }
@@ -38,6 +46,7 @@ impl Forwarded {
     /// Forgets the datagrams, and gives back the memory of an unusually large batch.
     pub(crate) fn clear(&mut self) {
         self.metas.clear();
+        self.unestablished = 0;
         self.data.clear();
         self.data.shrink_to(KEPT);
     }
@@ -74,7 +83,7 @@ mod tests {
         let mut batch = Forwarded::default();
         let expected = [(1, &b"one"[..]), (2, b""), (3, b"three")];
         for (port, data) in expected {
-            assert!(batch.push(meta(port), data));
+            assert!(batch.push(meta(port), data, true));
         }
         for _ in 0..2 {
             let all: Vec<_> = batch
@@ -89,15 +98,28 @@ mod tests {
     }
 
     #[test]
+    fn a_flood_of_made_up_packets_leaves_room_for_established_connections() {
+        let mut batch = Forwarded::default();
+        for _ in 0..2 {
+            let flood = (0..10_000).filter(|_| batch.push(meta(1), &[0xc0; 1200], false));
+            assert_eq!(flood.count(), MAX_UNESTABLISHED);
+            let migrated = (0..10_000).filter(|_| batch.push(meta(2), &[0x40; 1200], true));
+            assert_eq!(migrated.count(), MAX_DATAGRAMS - MAX_UNESTABLISHED);
+            assert!(!batch.push(meta(1), b"", false));
+            batch.clear();
+        }
+    }
+
+    #[test]
     fn datagrams_and_bytes_are_limited() {
         let mut batch = Forwarded::default();
         for _ in 0..MAX_DATAGRAMS {
-            assert!(batch.push(meta(1), b"x"));
+            assert!(batch.push(meta(1), b"x", true));
         }
-        assert!(!batch.push(meta(1), b"x"));
+        assert!(!batch.push(meta(1), b"x", true));
         batch.clear();
         let large = vec![0; 60_000];
-        let taken = (0..MAX_DATAGRAMS).filter(|_| batch.push(meta(1), &large));
+        let taken = (0..MAX_DATAGRAMS).filter(|_| batch.push(meta(1), &large, true));
         assert_eq!(taken.count(), MAX_BYTES / large.len());
         batch.clear();
         assert!(batch.data.capacity() <= KEPT);

@@ -75,18 +75,19 @@ impl Inbox {
         }
     }
 
-    /// Leaves datagrams for the worker, at the price of one lock and at most one wake-up for all of them; returns how
+    /// Leaves datagrams for the worker, each with whether it is of an established connection, at the price of one lock and at most one wake-up for all of them; returns how
     /// many it takes. The others have to be dropped: the worker is gone, or doesn't keep up.
     pub(crate) fn forward<'a>(
         &self,
-        datagrams: impl Iterator<Item = (DatagramMeta, &'a [u8])>,
+        datagrams: impl Iterator<Item = (DatagramMeta, &'a [u8], bool)>,
     ) -> u64 {
         let mut taken = 0;
         let waker = {
             let mut inner = self.lock();
             let open = !inner.closed;
-            for (meta, datagram) in datagrams {
-                let fits = open && inner.messages.forwarded.push(meta, datagram);
+            for (meta, datagram, established) in datagrams {
+                let forwarded = &mut inner.messages.forwarded;
+                let fits = open && forwarded.push(meta, datagram, established);
                 taken += u64::from(fits);
             }
             inner.waker.take_if(|_| taken > 0)
@@ -156,7 +157,7 @@ mod tests {
         };
         for batches in 1..=3 {
             assert!(inbox.park(&waker));
-            let datagrams = [&b"one"[..]; 64].map(|datagram| (meta, datagram));
+            let datagrams = [&b"one"[..]; 64].map(|datagram| (meta, datagram, true));
             assert_eq!(inbox.forward(datagrams.into_iter()), 64);
             assert_eq!(wakes.0.load(Ordering::Relaxed), batches);
             assert!(!inbox.park(&waker), "there is something to take");
@@ -167,7 +168,7 @@ mod tests {
         // Nothing is taken after the end, and nothing is woken.
         assert!(inbox.park(&waker));
         inbox.close();
-        assert_eq!(inbox.forward([(meta, &b"late"[..])].into_iter()), 0);
+        assert_eq!(inbox.forward([(meta, &b"late"[..], true)].into_iter()), 0);
         assert_eq!(wakes.0.load(Ordering::Relaxed), 3);
     }
 }

@@ -223,7 +223,7 @@ impl Endpoint {
             // The destination may be an ID that another worker issued: then the packet belongs to a
             // connection there, and its keys derive from another ID.
             return match self.cids.other_worker(header.dst_cid.as_bytes()) {
-                Some(worker) => self.hand_over(worker),
+                Some(worker) => self.hand_over(worker, false),
                 None => dropped(&mut self.stats.dropped_unauthenticated),
             };
         }

@@ -90,9 +90,15 @@ pub enum Routed {
         /// The connection.
         connection: Box<Connection>,
     },
-    /// Give it to the endpoint of this worker, which knows what to do with it
-    /// ([`Worker`](crate::Worker)).
-    OtherWorker(u8),
+    /// Route it with the endpoint of another worker ([`Worker`](crate::Worker)).
+    OtherWorker {
+        /// Index of that worker.
+        worker: u8,
+        /// True for a packet with a short header, of a connection whose handshake is complete. Others are
+        /// mostly made up: a connection ID that names a worker needs no knowledge in an Initial. The driver
+        /// should bound them more tightly where datagrams wait for a worker.
+        established: bool,
+    },
     /// Send the answer that was written to the lent buffer.
     Response(Transmit),
     /// Nothing; [`EndpointStats`] tells why.
@@ -282,7 +288,7 @@ impl Endpoint {
             return dropped(&mut self.stats.dropped_malformed);
         };
         if let Some(worker) = self.other_worker(&header, datagram) {
-            return self.hand_over(worker);
+            return self.hand_over(worker, !header.is_long);
         }
         match header.version {
             None => self.send_reset(now, meta, datagram, &header, out),
@@ -310,9 +316,12 @@ impl Endpoint {
         (!may_be_made_up).then_some(worker)
     }
 
-    fn hand_over(&mut self, worker: u8) -> Routed {
+    fn hand_over(&mut self, worker: u8, established: bool) -> Routed {
         self.stats.handed_over += 1;
-        Routed::OtherWorker(worker)
+        Routed::OtherWorker {
+            worker,
+            established,
+        }
     }
 
     /// Handles an event of a connection; those of drained connections are ignored. What is returned is to be

@@ -90,7 +90,7 @@ proptest! {
                 }
                 Routed::NewConnection { handle, .. } => handles.push(handle),
                 Routed::Connection(handle) => prop_assert!(handles.contains(&handle)),
-                Routed::Dropped | Routed::OtherWorker(_) => {}
+                Routed::Dropped | Routed::OtherWorker { .. } => {}
             }
             if !handles.is_empty() {
                 // Handles that are gone stay in the list on purpose.

@@ -29,7 +29,7 @@ fn short(dst: ConnectionId) -> Vec<u8> {
 
 fn other(routed: &(Routed, Vec<u8>)) -> Option<u8> {
     match routed.0 {
-        Routed::OtherWorker(index) => Some(index),
+        Routed::OtherWorker { worker, .. } => Some(worker),
         _ => None,
     }
 }
@@ -91,7 +91,12 @@ fn initial_packets_of_others_are_handed_over() {
     let [mut fresh, _] = pair(RetryPolicy::Never);
     let mut packet = initial(theirs, cid(&[3; 8]), &[], 1200);
     *packet.last_mut().unwrap() ^= 1;
-    assert_eq!(other(&route(&mut fresh, 1, &packet)), Some(1));
+    let routed = route(&mut fresh, 1, &packet).0;
+    let expected = Routed::OtherWorker {
+        worker: 1,
+        established: false,
+    };
+    assert_eq!(format!("{routed:?}"), format!("{expected:?}"));
     // At its destination it goes no further.
     let [_, mut home] = pair(RetryPolicy::Never);
     assert!(matches!(route(&mut home, 1, &packet).0, Routed::Dropped));
