@@ -1,6 +1,6 @@
-//! How clients share what a server has a limited number of: connections, open files, buffered bytes.
+//! Fair shares of a limited resource (connections, open files, buffered bytes) by client network.
 //!
-//! Counting only: what a place stands for, and locks, belong to the users.
+//! Counting only: what a place stands for, and locks, are left to the users.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -38,7 +38,7 @@ pub struct AddressShares {
 /// Why a client gets no place.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ShareError {
-    /// There are not enough free places for anybody.
+    /// There are not enough free places for any client.
     Full,
     /// The client holds its share already.
     ShareExceeded,

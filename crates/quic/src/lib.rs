@@ -78,7 +78,7 @@ pub use config::{
 };
 pub use connection::{Connection, RecvStream, SendStream};
 pub use endpoint::{
-    AcceptPolicy, ConnectionHandle, Decision, Endpoint, EndpointStats, Incoming, Routed,
+    AcceptDecision, AcceptPolicy, ConnectionHandle, Endpoint, EndpointStats, Incoming, Routed,
 };
 pub use error::{
     ConnectError, ConnectionError, MigrateError, ReadError, SendDatagramError, TransportError,

@@ -407,7 +407,7 @@ fn early_data_may_overtake_their_initial() {
         assert!(pair.now() < Instant::from_millis(31), "{}", pair.now());
         let host = pair.host(Side::Server);
         let stats = pair.network().endpoint_stats(host);
-        assert!(stats.early_kept >= 5, "{stats:?}");
+        assert!(stats.zero_rtt_kept >= 5, "{stats:?}");
         assert!(pair.connect());
         assert_eq!(outcome(&pair), ACCEPTED);
         assert_eq!(pair.stats(Side::Client).stream_bytes_retransmitted.get(), 0);

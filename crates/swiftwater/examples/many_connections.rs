@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use swiftwater::quic::congestion;
-use swiftwater::quic::{ClientConfig, Decision, Endpoint, EndpointConfig, Incoming};
+use swiftwater::quic::{ClientConfig, AcceptDecision, Endpoint, EndpointConfig, Incoming};
 use swiftwater::tls::{ClientTls, EndpointSecrets};
 use swiftwater::{Client, Connection, DevCertificate, RetryPolicy, Server, TransportConfig};
 
@@ -221,8 +221,8 @@ async fn serve(arguments: &[String]) -> Outcome<()> {
         .transport(patient);
     let builder = match how {
         "retry" => builder.retry(RetryPolicy::Always),
-        "refuse" => builder.accept_policy(|_: &Incoming| Decision::Refuse),
-        "ignore" => builder.accept_policy(|_: &Incoming| Decision::Ignore),
+        "refuse" => builder.accept_policy(|_: &Incoming| AcceptDecision::Refuse),
+        "ignore" => builder.accept_policy(|_: &Incoming| AcceptDecision::Ignore),
         "limit" => builder.max_connections(0),
         _ => builder.retry(RetryPolicy::Never),
     };

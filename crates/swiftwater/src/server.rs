@@ -285,7 +285,7 @@ impl ServerBuilder {
 
     /// The admission policy of incoming connections: whether to accept each, and with which
     /// transport configuration. A function from [`Incoming`](swiftwater_quic::Incoming) to
-    /// [`Decision`](swiftwater_quic::Decision) does.
+    /// [`AcceptDecision`](swiftwater_quic::AcceptDecision) does.
     #[must_use]
     pub fn accept_policy(mut self, policy: impl AcceptPolicy + 'static) -> Self {
         self.side.accept = Some(Arc::new(policy));

@@ -305,7 +305,7 @@ async fn policies_and_logs_are_checked_when_the_endpoint_is_made() {
 #[tokio::test]
 async fn a_server_decides_at_the_door_and_has_workers() {
     use std::sync::Arc;
-    use swiftwater::quic::{Decision, Incoming, QuicLbCids, QuicLbCodec, QuicLbFormat};
+    use swiftwater::quic::{AcceptDecision, Incoming, QuicLbCids, QuicLbCodec, QuicLbFormat};
     use swiftwater::tls::{Aes128Block, EndpointSecrets};
 
     guard(async {
@@ -329,9 +329,9 @@ async fn a_server_decides_at_the_door_and_has_workers() {
                 .secrets(EndpointSecrets::random())
                 .accept_policy(move |incoming: &Incoming| {
                     if incoming.remote.port() == shunned {
-                        Decision::Refuse
+                        AcceptDecision::Refuse
                     } else {
-                        Decision::AcceptWith(Arc::clone(&bulk))
+                        AcceptDecision::AcceptWith(Arc::clone(&bulk))
                     }
                 })
         });

@@ -200,7 +200,7 @@ impl Generation {
     }
 }
 
-/// What a Bloom filter knows a token by.
+/// The hash by which a Bloom filter identifies a token.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct TokenHash([u64; 2]);
 

@@ -1,8 +1,8 @@
-//! Where the connection IDs come from that we issue (RFC 9000, section 5.1).
+//! Generation of the connection IDs that an endpoint issues (RFC 9000, section 5.1).
 //!
-//! Peers and observers must not learn anything from them, while load balancers and the workers of a
-//! server may have to: which host, which worker. A [`ConnectionIdGenerator`] decides what they hold.
-//! Which connection an ID leads to is no concern of this module; that is the endpoint's.
+//! They must reveal nothing to peers and observers, while load balancers and the workers of a server may
+//! have to read a host or a worker from them. A [`ConnectionIdGenerator`] decides what they hold. Which
+//! connection an ID is associated with is the endpoint's to decide.
 
 mod quic_lb;
 mod source;
@@ -24,23 +24,23 @@ pub trait ConnectionIdGenerator: Send + Sync + fmt::Debug {
     fn cid_len(&self) -> usize;
 
     /// A new ID for a connection of worker `worker`. Two calls should hardly ever return the same
-    /// ID, and an observer should not be able to tell that two IDs belong together.
+    /// ID, and an observer should not be able to link two IDs of a connection.
     fn generate(&self, worker: u8, rng: &mut dyn Rng) -> ConnectionId;
 
-    /// How many workers the IDs tell apart; 1 if they don't.
+    /// How many workers the IDs distinguish; 1 if none.
     fn max_workers(&self) -> u8 {
         1
     }
 
-    /// The worker in an ID, of [`ConnectionIdGenerator::cid_len`] bytes, if it may be one of ours.
-    /// Bytes that somebody made up may seem to name a worker.
+    /// The worker that an ID of [`ConnectionIdGenerator::cid_len`] bytes names. An ID that was not generated
+    /// here may seem to name one too.
     fn worker_of(&self, _cid: &ConnectionId) -> Option<u8> {
         None
     }
 
-    /// True if this ID, of [`ConnectionIdGenerator::cid_len`] bytes, leads to another host. No
-    /// stateless reset is sent for it: if both hosts had the same key, whoever gets packets of a
-    /// living connection to the wrong host could end it (RFC 9000, section 21.11).
+    /// True if this ID, of [`ConnectionIdGenerator::cid_len`] bytes, belongs to another host. No
+    /// stateless reset is sent for it: if both hosts had the same key, an attacker that gets packets of an
+    /// active connection to the wrong host could end it (RFC 9000, section 21.11).
     fn is_elsewhere(&self, _cid: &ConnectionId) -> bool {
         false
     }
@@ -52,7 +52,7 @@ pub trait ConnectionIdGenerator: Send + Sync + fmt::Debug {
     }
 }
 
-/// Random IDs that say nothing to anybody.
+/// Random IDs, which hold nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct RandomCids {
     len: usize,
@@ -77,7 +77,7 @@ impl ConnectionIdGenerator for RandomCids {
     }
 }
 
-/// IDs that name a worker to whoever has the endpoint's key, and look random to everybody else.
+/// IDs from which the holders of the endpoint's key read a worker, and which look random to all others.
 ///
 /// The last byte is the worker's index, masked with a keyed function of the bytes before it, which
 /// are random.

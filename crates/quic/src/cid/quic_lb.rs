@@ -38,7 +38,7 @@ pub struct QuicLbFormat {
     /// that few bytes mean IDs that occur twice and have to be issued anew: take 8 or more where many
     /// connections live. Several workers need 8 or more.
     pub nonce_len: usize,
-    /// The first octet tells the length of the rest; otherwise it is random.
+    /// The first octet holds the length of the rest; otherwise it is random.
     pub encode_len: bool,
 }
 
@@ -118,7 +118,7 @@ pub struct QuicLbCodec {
 }
 
 impl QuicLbCodec {
-    /// IDs of this form, encrypted with AES-128 or whatever `cipher` is. Without a cipher everybody
+    /// IDs of this form, encrypted with AES-128 or another `cipher`. Without a cipher any observer
     /// can read the server ID.
     pub fn new(
         format: QuicLbFormat,
@@ -152,7 +152,7 @@ impl QuicLbCodec {
     }
 
     /// The ID of `server_id` and `nonce`. `random` fills the rest of the first octet if that doesn't
-    /// tell the length. `None` if a length differs from what was agreed.
+    /// hold the length. `None` if a length differs from what was agreed.
     pub fn encode(&self, server_id: &[u8], nonce: &[u8], random: u8) -> Option<ConnectionId> {
         let QuicLbFormat {
             server_id_len,
@@ -180,7 +180,7 @@ impl QuicLbCodec {
     }
 
     /// Reads the ID at the start of `bytes`, which may go on behind it as in a short header. `None`
-    /// if it can't be one of this configuration. There is no checksum: bytes that somebody made up
+    /// if it can't be one of this configuration. There is no checksum: bytes that were not encoded
     /// yield a server ID too, which may exist.
     pub fn decode(&self, bytes: &[u8]) -> Option<QuicLbId> {
         let len = self.block_len();

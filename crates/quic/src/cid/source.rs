@@ -1,4 +1,4 @@
-//! The generator of an endpoint, bound to its worker.
+//! The connection ID generator of an endpoint, for one of its workers.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use swiftwater_wire::{ConnectionId, MAX_CID_LEN};
 use super::{ConnectionIdGenerator, RandomCids, WorkerCids, random_cid};
 use crate::config::{EndpointConfig, Worker};
 
-/// Length of the IDs if nobody says otherwise, bytes.
+/// Length of the IDs unless a generator is configured, bytes.
 const USUAL_LEN: usize = 8;
 
 /// Makes one worker's connection IDs.
@@ -40,8 +40,8 @@ impl CidSource {
         self.len
     }
 
-    /// A new ID. One of another length than the generator promised would lead nowhere, so that it is
-    /// replaced by a random one.
+    /// A new ID. One of another length than the generator declares could not be found in a short header,
+    /// and is replaced by a random one.
     pub(crate) fn generate(&self, rng: &mut dyn Rng) -> ConnectionId {
         let cid = self.generator.generate(self.worker.index, rng);
         debug_assert_eq!(cid.len(), self.len);
@@ -52,12 +52,12 @@ impl CidSource {
         }
     }
 
-    /// True if further IDs serve their purpose: to let a client move unrecognised.
+    /// True if further IDs are unlinkable, so that a client can migrate without being recognised.
     pub(crate) fn is_unlinkable(&self) -> bool {
         self.generator.is_unlinkable()
     }
 
-    /// True if `cid` leads to another host.
+    /// True if `cid` belongs to another host.
     pub(crate) fn is_elsewhere(&self, cid: &ConnectionId) -> bool {
         cid.len() == self.len && self.generator.is_elsewhere(cid)
     }

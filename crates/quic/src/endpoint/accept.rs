@@ -1,4 +1,4 @@
-//! What a program may decide about each incoming connection.
+//! The accept policy: what an application decides about each incoming connection before state is kept for it.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -22,7 +22,7 @@ pub struct Incoming {
     pub version: u32,
     /// A token proves that the client is at its address.
     pub address_validated: bool,
-    /// The client comes back from a Retry; it can't be asked again.
+    /// The client answers a Retry; it would ignore another.
     pub retried: bool,
     /// Connections that this worker has.
     pub connections: usize,
@@ -32,24 +32,24 @@ pub struct Incoming {
 
 /// What becomes of an incoming connection.
 #[derive(Clone)]
-pub enum Decision {
+pub enum AcceptDecision {
     /// Accept it with the server's transport configuration, unless a limit is reached. Whether the
-    /// client must prove its address first is up to the server's
+    /// client must validate its address first is up to the server's
     /// [`RetryPolicy`](crate::RetryPolicy).
     Accept,
     /// The same with another transport configuration: another congestion controller, other windows,
     /// another profile.
     AcceptWith(Arc<TransportConfig>),
-    /// Have the client prove its address first, whatever the policy says. Accepts a client that has
-    /// just done so.
+    /// Validate the client's address by a Retry first, whatever the retry policy says. Accepts a client whose
+    /// address is validated, or that answers a Retry.
     Retry,
-    /// Tell it that it is refused (`CONNECTION_REFUSED`).
+    /// Close it with `CONNECTION_REFUSED`.
     Refuse,
-    /// Say nothing.
+    /// Drop the packet without an answer.
     Ignore,
 }
 
-impl fmt::Debug for Decision {
+impl fmt::Debug for AcceptDecision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Accept => "Accept",
@@ -61,16 +61,16 @@ impl fmt::Debug for Decision {
     }
 }
 
-/// Decides about incoming connections, one by one. Functions from [`Incoming`] to [`Decision`] do.
+/// Decides about incoming connections, one by one. Functions from [`Incoming`] to [`AcceptDecision`] do.
 pub trait AcceptPolicy: Send + Sync {
     /// Called for each first packet of a client, in a flood for each packet of the flood: it should
     /// be quick. A client may send several first packets, before and after a Retry. The same answer
     /// to the same question keeps runs repeatable.
-    fn decide(&self, incoming: &Incoming) -> Decision;
+    fn decide(&self, incoming: &Incoming) -> AcceptDecision;
 }
 
-impl<F: Fn(&Incoming) -> Decision + Send + Sync> AcceptPolicy for F {
-    fn decide(&self, incoming: &Incoming) -> Decision {
+impl<F: Fn(&Incoming) -> AcceptDecision + Send + Sync> AcceptPolicy for F {
+    fn decide(&self, incoming: &Incoming) -> AcceptDecision {
         self(incoming)
     }
 }

@@ -15,19 +15,18 @@ use swiftwater_wire::{
     RETRY_TAG_LEN, Reader, TransportParameters, TruncatedPacketNumber, Writer, write_retry,
 };
 
-use super::accept::{Decision, Incoming};
+use super::accept::{AcceptDecision, Incoming};
 use super::close::Refusal;
 use super::routing::ConnectionHandle;
-use super::shares::Shares;
-use super::{
-    Endpoint, FIRST_DST_CID_LEN, MIN_INITIAL_DATAGRAM, Routed, dropped, parameters, respond,
-};
+use super::shares::ClientShares;
+use super::{Endpoint, FIRST_DST_CID_LEN, Routed, dropped, parameters, respond};
 use crate::address_token::{Presented, TokenLifetimes, TokenVerdict};
 use crate::cid::random_cid;
 use crate::config::{EarlyData, RetryPolicy, ServerConfig, TransportConfig};
 use crate::connection::Connection;
 use crate::connection_setup::ConnectionSetup;
 use crate::crypto::Keys;
+use crate::datagram_size::MIN_INITIAL_SIZE;
 use crate::handshake::{Crypto, Grease, Opening};
 use crate::transmit::DatagramMeta;
 
@@ -84,14 +83,14 @@ impl Endpoint {
             datagram,
         };
         match self.ask_accept_policy(&attempt) {
-            Decision::Accept => {}
-            Decision::AcceptWith(transport) => attempt.transport = transport,
-            Decision::Retry => attempt.retry_required = true,
-            Decision::Refuse => {
+            AcceptDecision::Accept => {}
+            AcceptDecision::AcceptWith(transport) => attempt.transport = transport,
+            AcceptDecision::Retry => attempt.retry_required = true,
+            AcceptDecision::Refuse => {
                 attempt.refused = true;
                 attempt.retry_required = false;
             }
-            Decision::Ignore => return dropped(&mut self.stats.ignored),
+            AcceptDecision::Ignore => return dropped(&mut self.stats.ignored),
         }
         if attempt.needs_retry() {
             return self.send_retry(&attempt, out);
@@ -117,12 +116,12 @@ impl Endpoint {
         };
         let counter = if header.packet_type == PacketType::ZeroRtt
             && early_data == EarlyData::Accept
-            && (self.early_packets).keep(now, meta, &header.dst_cid, datagram)
+            && self.zero_rtt.keep(now, meta, &header.dst_cid, datagram)
         {
-            &mut self.stats.early_kept
+            &mut self.stats.zero_rtt_kept
         } else if header.packet_type != PacketType::Initial {
             &mut self.stats.dropped_unknown
-        } else if datagram.len() < MIN_INITIAL_DATAGRAM {
+        } else if datagram.len() < MIN_INITIAL_SIZE {
             &mut self.stats.dropped_too_short
         } else if header.dst_cid.len() < FIRST_DST_CID_LEN {
             // The connection IDs of our Retry packets are that long too.
@@ -156,9 +155,9 @@ impl Endpoint {
     }
 
     /// What the accept policy decides, if the server has one.
-    fn ask_accept_policy(&self, attempt: &Attempt<'_>) -> Decision {
+    fn ask_accept_policy(&self, attempt: &Attempt<'_>) -> AcceptDecision {
         let Some(policy) = &attempt.server.accept else {
-            return Decision::Accept;
+            return AcceptDecision::Accept;
         };
         policy.decide(&Incoming {
             remote: attempt.meta.remote,
@@ -176,7 +175,10 @@ impl Endpoint {
             RetryPolicy::Never => false,
             RetryPolicy::Above(limit) => {
                 self.routes.handshakes() > self.config.worker.share(limit)
-                    || self.shares.as_ref().is_some_and(Shares::want_proof)
+                    || self
+                        .shares
+                        .as_ref()
+                        .is_some_and(ClientShares::needs_validation)
             }
             RetryPolicy::Always => true,
         }
@@ -363,7 +365,7 @@ impl Endpoint {
             grease,
             issues_tokens: !server.address_token_lifetime.is_zero(),
             half_rtt: server.half_rtt,
-            early_packets: self.early_packets.take(*now, meta.remote, &first_dst),
+            early_packets: self.zero_rtt.take(*now, meta.remote, &first_dst),
         };
         (handle, Box::new(Connection::new(*now, setup)))
     }

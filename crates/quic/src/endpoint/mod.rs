@@ -1,17 +1,17 @@
-//! What happens to a datagram before, or without, a connection.
+//! The endpoint: association of datagrams with connections, and what is sent without a connection (RFC 9000,
+//! sections 5.2, 6, 8.1 and 10.3).
 //!
 //! The [`Endpoint`] finds the connection of each datagram, answers those that have none (Version
 //! Negotiation, Retry, refusal, stateless reset), and makes new connections. It keeps bookkeeping
 //! only (connection IDs, reset tokens, counts); the [`Connection`]s belong to the driver.
 //!
-//! It holds no state for a client that it did not admit, and nothing that it sends on its own is
-//! larger than the datagram that asked for it. Sources: RFC 8999; RFC 9000, sections 5.2, 6, 8.1,
-//! 10.3, 14.1 and 17.2.
+//! It holds no state for a client that it did not admit, and nothing that it sends without a connection is
+//! larger than the datagram that caused it. Further sources: RFC 8999; RFC 9000, sections 14.1 and 17.2.
 
 mod accept;
 mod admission;
 mod close;
-mod early;
+mod connect;
 mod parameters;
 mod reset;
 mod routing;
@@ -20,35 +20,31 @@ mod stats;
 #[cfg(test)]
 mod tests;
 mod version;
+mod zero_rtt;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
-use swiftwater_units::{Instant, PathId, Side};
+use swiftwater_units::{Instant, PathId};
 use swiftwater_wire::{ConnectionId, InvariantHeader, PacketType, PartialHeader, VERSION_1};
 
 use crate::address_token::TokenValidator;
-use crate::cid::{CidSource, random_cid};
-use crate::config::{ClientConfig, EndpointConfig, ServerConfig};
+use crate::cid::CidSource;
+use crate::config::{EndpointConfig, ServerConfig};
 use crate::connection::Connection;
-use crate::connection_setup::ConnectionSetup;
-use crate::error::ConnectError;
+use crate::datagram_size::MIN_INITIAL_SIZE;
 use crate::events::{CidCollision, EndpointEvent};
-use crate::handshake::{Crypto, Grease, Opening};
-use crate::transmit::{DatagramMeta, LocalAddress, PathAddress, Transmit};
-use early::EarlyPackets;
+use crate::transmit::{DatagramMeta, LocalAddress, Transmit};
 use reset::ResetRate;
 use routing::Routes;
-use shares::Shares;
+use shares::ClientShares;
+use zero_rtt::ZeroRttPackets;
 
-pub use accept::{AcceptPolicy, Decision, Incoming};
+pub use accept::{AcceptDecision, AcceptPolicy, Incoming};
 pub use routing::ConnectionHandle;
 pub use stats::EndpointStats;
-
-/// Smallest datagram that may start a connection, bytes (RFC 9000, section 14.1).
-const MIN_INITIAL_DATAGRAM: usize = 1200;
 
 /// Length of the random destination of a client's first Initial; 8 at least (RFC 9000, section
 /// 7.2).
@@ -62,7 +58,7 @@ pub struct Endpoint {
     config: EndpointConfig,
     cids: CidSource,
     server: Option<Arc<ServerConfig>>,
-    /// The driver wants no more connections for now.
+    /// Every new connection is refused ([`Endpoint::set_refusing`]).
     refusing: bool,
     /// Where connections that we open start from.
     local: LocalAddress,
@@ -70,9 +66,9 @@ pub struct Endpoint {
     rng: ChaCha20Rng,
     stats: EndpointStats,
     reset_rate: ResetRate,
-    shares: Option<Shares>,
+    shares: Option<ClientShares>,
     tokens: TokenValidator,
-    early_packets: EarlyPackets,
+    zero_rtt: ZeroRttPackets,
     /// Where the first packet of a would-be connection is opened for a check.
     scratch: Vec<u8>,
 }
@@ -101,7 +97,7 @@ pub enum Routed {
     },
     /// Send the answer that was written to the lent buffer.
     Response(Transmit),
-    /// Nothing; [`EndpointStats`] tells why.
+    /// Nothing; [`EndpointStats`] counts why.
     Dropped,
 }
 
@@ -122,7 +118,7 @@ impl Endpoint {
         let resets = worker.share(config.stateless_resets_per_second as usize);
         let shares = config.share_by_address.then(|| {
             let connections = worker.share(config.max_connections);
-            Shares::new(connections, worker.share(config.max_handshakes))
+            ClientShares::new(connections, worker.share(config.max_handshakes))
         });
         let mut rng = ChaCha20Rng::from_seed(seed);
         rng.set_stream(u64::from(config.worker.index));
@@ -138,7 +134,7 @@ impl Endpoint {
             stats: EndpointStats::default(),
             reset_rate: ResetRate::new(resets),
             shares,
-            early_packets: EarlyPackets::default(),
+            zero_rtt: ZeroRttPackets::default(),
             scratch: Vec::new(),
         }
     }
@@ -146,12 +142,12 @@ impl Endpoint {
     /// Accepts new connections from now on with this configuration, or with `None` no longer.
     /// Connections that exist are not affected.
     ///
-    /// Without a configuration clients get no answer; [`Endpoint::set_refusing`] tells them.
+    /// Without a configuration clients get no answer; with [`Endpoint::set_refusing`] they are refused.
     pub fn set_server_config(&mut self, server: Option<Arc<ServerConfig>>) {
         self.server = server;
     }
 
-    /// While true, every client that asks for a new connection is told `CONNECTION_REFUSED`, before
+    /// While true, every new connection is closed with `CONNECTION_REFUSED`, before
     /// any state is kept for it (RFC 9000, section 5.2.2). For drivers that are busy, with a limit
     /// of their own. False at first; without a server configuration it changes nothing.
     pub fn set_refusing(&mut self, refusing: bool) {
@@ -164,106 +160,7 @@ impl Endpoint {
         self.local = local;
     }
 
-    /// Starts a connection to `remote`, which must prove to be `server_name`. The driver keeps the
-    /// connection under the handle. If the TLS adapter remembers a session with that server, it is
-    /// resumed; [`Connection::may_send_early_data`] tells whether data may be sent at once.
-    ///
-    /// With zero-length connection IDs there is one connection to an address at a time; another
-    /// is [`ConnectError::InvalidAddress`].
-    pub fn connect(
-        &mut self,
-        now: Instant,
-        config: &ClientConfig,
-        remote: SocketAddr,
-        server_name: &str,
-    ) -> Result<(ConnectionHandle, Connection), ConnectError> {
-        self.connect_with_token(now, config, remote, server_name, Vec::new())
-    }
-
-    /// Like [`Endpoint::connect`], with a token from an earlier connection to the same server
-    /// ([`Event::NewToken`](crate::Event::NewToken)), which saves proving our address again. Each
-    /// token should be used once (RFC 9000, section 8.1.3).
-    pub fn connect_with_token(
-        &mut self,
-        now: Instant,
-        config: &ClientConfig,
-        remote: SocketAddr,
-        server_name: &str,
-        token: Vec<u8>,
-    ) -> Result<(ConnectionHandle, Connection), ConnectError> {
-        let ip = remote.ip();
-        let occupied = self.cids.len() == 0 && self.routes.has_remote(remote);
-        if remote.port() == 0 || ip.is_unspecified() || ip.is_multicast() || occupied {
-            return Err(ConnectError::InvalidAddress(remote));
-        }
-        let limit = self.config.worker.share(self.config.max_connections);
-        if self.routes.connections() >= limit {
-            return Err(ConnectError::TooManyConnections(limit));
-        }
-        let local_cid = self
-            .fresh_cid()
-            .ok_or_else(|| ConnectError::TooManyConnections(self.routes.connections()))?;
-        let first_dst = random_cid(&mut self.rng, FIRST_DST_CID_LEN);
-        let version = self.first_version();
-        let mut rng = ChaCha20Rng::from_rng(&mut self.rng);
-        let grease = self.config.grease;
-        let opening = Opening {
-            crypto: Crypto::Client {
-                crypto: config.crypto.clone(),
-                server_name: server_name.to_owned(),
-            },
-            parameters: parameters::local_parameters(&config.transport, local_cid, grease),
-            versions: self.versions(),
-            early_data: false,
-            grease: grease.then(|| Grease::new(&mut rng)),
-        };
-        let session = opening
-            .start(version)
-            .map_err(|error| ConnectError::Tls(error.0))?;
-
-        let token = if token.is_empty() {
-            config
-                .crypto
-                .take_token(version, server_name)
-                .unwrap_or_default()
-        } else {
-            token
-        };
-        let handle = self.routes.add_outgoing(remote, local_cid);
-        self.stats.opened += 1;
-        let primitives = config.crypto.primitives();
-        let setup = ConnectionSetup {
-            side: Side::Client,
-            version,
-            transport: config.transport.clone(),
-            opening,
-            session: Some(session),
-            initial_keys: primitives.initial_keys(version, &first_dst, Side::Client),
-            primitives,
-            key: self.config.key.clone(),
-            cids: self.cids.clone(),
-            local_cid,
-            remote_cid: first_dst,
-            original_dst_cid: first_dst,
-            retry_src_cid: None,
-            initial_keys_cid: first_dst,
-            preferred_cid: None,
-            address: PathAddress {
-                remote,
-                local: self.local,
-            },
-            address_validated: true,
-            token,
-            rng,
-            grease,
-            issues_tokens: false,
-            half_rtt: false,
-            early_packets: Vec::new(),
-        };
-        Ok((handle, Connection::new(now, setup)))
-    }
-
-    /// Tells what to do with one datagram (of a GRO batch: with each). An answer, if any, is
+    /// Decides what is to be done with one datagram (of a GRO batch: with each). An answer, if any, is
     /// written to the start of `out` and is smaller than the datagram; one that doesn't fit is
     /// dropped. 1200 bytes always suffice.
     pub fn route(
@@ -279,7 +176,7 @@ impl Endpoint {
         {
             return Routed::Connection(handle);
         }
-        // Whatever has no connection may be a reset, even with a long header (section 10.3.1).
+        // Any datagram without a connection may be a stateless reset, even with a long header (section 10.3.1).
         if let Some(handle) = self.routes.find_reset(meta.remote, datagram) {
             self.stats.resets_received += 1;
             return Routed::Connection(handle);
@@ -292,7 +189,7 @@ impl Endpoint {
         }
         match header.version {
             None => self.send_reset(now, meta, datagram, &header, out),
-            // Nothing is ever said to a Version Negotiation packet (section 6.1).
+            // A Version Negotiation packet is never answered (section 6.1).
             Some(0) => dropped(&mut self.stats.dropped_unknown),
             Some(version) if self.config.versions.contains(&version) => {
                 self.admit(now, meta, datagram, out)
@@ -301,11 +198,12 @@ impl Endpoint {
         }
     }
 
-    /// The other worker whose connection ID a datagram without a connection here bears. A client
-    /// makes up the ID of its first packets: those are for whoever received them.
+    /// The other worker that the destination connection ID of a datagram names, if this worker has no such
+    /// connection. A client chooses the ID of its first packets at random: the worker that receives those
+    /// handles them.
     fn other_worker(&self, header: &InvariantHeader<'_>, datagram: &[u8]) -> Option<u8> {
         let worker = self.cids.other_worker(header.dst_cid)?;
-        let may_be_made_up = self.server.is_some()
+        let is_chosen_by_client = self.server.is_some()
             && header.version.is_some_and(|version| version != 0)
             && PartialHeader::parse(datagram, self.cids.len()).is_ok_and(|header| {
                 matches!(
@@ -313,7 +211,7 @@ impl Endpoint {
                     PacketType::Initial | PacketType::ZeroRtt
                 )
             });
-        (!may_be_made_up).then_some(worker)
+        (!is_chosen_by_client).then_some(worker)
     }
 
     fn hand_over(&mut self, worker: u8, established: bool) -> Routed {
@@ -444,7 +342,7 @@ impl Endpoint {
         }
     }
 
-    /// Tells a client which versions it may try.
+    /// Sends a client the versions that it may try (section 6.1).
     fn negotiate_version(
         &mut self,
         meta: &DatagramMeta,
@@ -455,7 +353,7 @@ impl Endpoint {
         if self.server.is_none() {
             return dropped(&mut self.stats.dropped_not_accepting);
         }
-        if datagram.len() < MIN_INITIAL_DATAGRAM {
+        if datagram.len() < MIN_INITIAL_SIZE {
             return dropped(&mut self.stats.dropped_too_short);
         }
         let limit = out.len().min(datagram.len() - 1);
@@ -477,13 +375,5 @@ fn dropped(counter: &mut u64) -> Routed {
 /// Counts an answer of `size` bytes to the sender of a datagram.
 fn respond(counter: &mut u64, meta: &DatagramMeta, size: usize) -> Routed {
     *counter += 1;
-    Routed::Response(Transmit {
-        path: PathId::ZERO,
-        destination: meta.remote,
-        source_ip: meta.local_ip,
-        socket: meta.socket,
-        ecn: None,
-        size,
-        segment_size: None,
-    })
+    Routed::Response(Transmit::single(PathId::ZERO, &meta.path(), None, size))
 }

@@ -1,4 +1,4 @@
-//! The transport parameters that we declare (RFC 9000, section 18.2), but for the versions.
+//! The transport parameters that an endpoint declares (RFC 9000, section 18.2), except for the versions.
 
 use std::time::Duration;
 
@@ -7,6 +7,7 @@ use swiftwater_wire::{ConnectionId, TransportParameters, VarInt};
 
 use crate::ack_frequency;
 use crate::config::TransportConfig;
+use crate::datagram_size::MIN_MAX_DATAGRAM_SIZE;
 use crate::path::PROMISED_LIMITS;
 use crate::streams::first_limit;
 
@@ -25,7 +26,10 @@ pub(super) fn local_parameters(
     let max_ack_delay = config.max_ack_delay.min(ack_frequency::MAX_DECLARED);
     TransportParameters {
         max_idle_timeout: config.max_idle_timeout.unwrap_or(Duration::ZERO),
-        max_udp_payload_size: config.max_udp_payload_size.clamp(1200, 65_527).into(),
+        max_udp_payload_size: config
+            .max_udp_payload_size
+            .clamp(MIN_MAX_DATAGRAM_SIZE, 65_527)
+            .into(),
         initial_max_data: VarInt::saturating(first_limit(config)).get(),
         initial_max_stream_data_bidi_local: stream_window,
         initial_max_stream_data_bidi_remote: stream_window,

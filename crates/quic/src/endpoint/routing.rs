@@ -1,6 +1,7 @@
-//! Which connection a datagram belongs to (RFC 9000, section 5.2).
+//! The connection IDs, addresses and reset tokens that associate datagrams with connections (RFC 9000,
+//! section 5.2).
 //!
-//! Maps are looked up, never iterated; each slot lists its entries so that they can be removed.
+//! Maps are looked up, never iterated; each connection's entry lists its keys so that they can be removed.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,7 +10,7 @@ use std::net::SocketAddr;
 use slab::Slab;
 use swiftwater_wire::{ConnectionId, InvariantHeader, ResetToken};
 
-/// Names a connection of an endpoint.
+/// Identifies a connection of an endpoint.
 ///
 /// Indices are used again once a connection is drained, handles are not: one of a drained
 /// connection means nothing to the endpoint any more.
@@ -26,9 +27,9 @@ impl ConnectionHandle {
     }
 }
 
-/// What leads to one connection.
+/// The keys under which one connection is found.
 #[derive(Debug)]
-struct Slot {
+struct ConnectionRoutes {
     generation: u32,
     /// Connection IDs that we issued.
     cids: Vec<ConnectionId>,
@@ -42,24 +43,24 @@ struct Slot {
     handshaking: bool,
 }
 
-/// All connections, and what leads to them.
+/// All connections, and the keys under which they are found.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
-    slots: Slab<Slot>,
+    slots: Slab<ConnectionRoutes>,
     next_generation: u32,
     by_cid: HashMap<ConnectionId, ConnectionHandle>,
     /// The client chooses the ID, so that it counts only together with the client's address.
     by_first_dst: HashMap<(SocketAddr, ConnectionId), ConnectionHandle>,
     by_remote: HashMap<SocketAddr, ConnectionHandle>,
-    /// Keyed hashing keeps the time of a lookup from telling tokens.
+    /// Keyed hashing keeps the time of a look-up from depending on how much of a token is right.
     by_reset_token: HashMap<(SocketAddr, [u8; 16]), ConnectionHandle>,
-    /// The last entry of `by_cid` that was found: datagrams come in trains.
+    /// The last entry of `by_cid` that was found: consecutive datagrams mostly have the same ID.
     last_found: Option<(ConnectionId, ConnectionHandle)>,
     handshakes: usize,
 }
 
 impl Routes {
-    /// The connection that a header leads to.
+    /// The connection that a header belongs to.
     pub(super) fn find(
         &mut self,
         remote: SocketAddr,
@@ -84,7 +85,7 @@ impl Routes {
         None
     }
 
-    /// The only place where connection IDs go, so that none is found that is gone.
+    /// The only place where connection IDs are removed, so that no removed one is found.
     fn forget_cid(&mut self, cid: &ConnectionId) {
         self.by_cid.remove(cid);
         self.last_found = None;
@@ -97,7 +98,9 @@ impl Routes {
         remote: SocketAddr,
         datagram: &[u8],
     ) -> Option<ConnectionHandle> {
-        if datagram.len() < super::reset::MIN_LEN || self.by_reset_token.is_empty() {
+        if datagram.len() < crate::datagram_size::MIN_STATELESS_RESET
+            || self.by_reset_token.is_empty()
+        {
             return None;
         }
         let token = datagram.last_chunk()?;
@@ -118,7 +121,7 @@ impl Routes {
         self.slots.len()
     }
 
-    /// True if nothing leads anywhere.
+    /// True if there are no connections, and no keys are left of earlier ones.
     pub(super) fn is_empty(&self) -> bool {
         self.slots.is_empty()
             && self.by_cid.is_empty()
@@ -163,7 +166,7 @@ impl Routes {
     ) -> ConnectionHandle {
         let generation = self.next_generation;
         self.next_generation = generation.wrapping_add(1);
-        let index = self.slots.insert(Slot {
+        let index = self.slots.insert(ConnectionRoutes {
             generation,
             cids: Vec::new(),
             first_dst,
@@ -182,7 +185,7 @@ impl Routes {
         handle
     }
 
-    fn slot(&mut self, handle: ConnectionHandle) -> Option<&mut Slot> {
+    fn slot(&mut self, handle: ConnectionHandle) -> Option<&mut ConnectionRoutes> {
         let slot = self.slots.get_mut(handle.index())?;
         (slot.generation == handle.generation).then_some(slot)
     }
@@ -245,7 +248,7 @@ impl Routes {
     }
 
     /// The connection no longer counts as a handshake in progress. The destination of the client's
-    /// first Initial leads to it until the end: a copy of that packet that the network held back
+    /// first Initial stays associated with it until the end: a delayed copy of that packet
     /// must not start a second connection. Returns where it was accepted from, if it counted until now.
     pub(super) fn finish_handshake(&mut self, handle: ConnectionHandle) -> Option<SocketAddr> {
         let slot = self.slot(handle)?;
@@ -257,7 +260,7 @@ impl Routes {
         client
     }
 
-    /// Forgets the connection and all that leads to it. Returns where it was accepted from.
+    /// Removes the connection and all its keys. Returns where it was accepted from.
     pub(super) fn remove(&mut self, handle: ConnectionHandle) -> Option<SocketAddr> {
         self.slot(handle)?;
         self.finish_handshake(handle);

@@ -1,21 +1,21 @@
-//! How clients share the connections that an endpoint may have, by their addresses.
+//! Limits on the connections of each client network, by the addresses that connections were accepted from.
 
 use std::net::IpAddr;
 
 use crate::address_shares::AddressShares;
 
-/// While half-open connections have this part of the places, clients must prove their addresses first:
-/// connections whose client is forged never get beyond that.
-const FORGEABLE_PART: usize = 8;
+/// While half-open connections hold one in this many places, addresses are validated first: connections from
+/// forged addresses never hold more.
+const UNVALIDATED_PART: usize = 8;
 
 /// Accepted connections of each client, and those of them that are half open.
 #[derive(Debug)]
-pub(super) struct Shares {
+pub(super) struct ClientShares {
     connections: AddressShares,
     handshakes: AddressShares,
 }
 
-impl Shares {
+impl ClientShares {
     pub(super) fn new(connections: usize, handshakes: usize) -> Self {
         Self {
             connections: AddressShares::new(connections),
@@ -23,7 +23,7 @@ impl Shares {
         }
     }
 
-    /// Counts a half-open connection of `client`; false if the client has its share already.
+    /// Counts a half-open connection of `client`; false if the client's network holds its share already.
     pub(super) fn acquire(&mut self, client: IpAddr) -> bool {
         if self.connections.acquire(client, 1).is_err() {
             return false;
@@ -45,11 +45,10 @@ impl Shares {
         self.connections.release(client, 1);
     }
 
-    /// True if so many connections are half open that whoever forges addresses could take the share of
-    /// others.
-    pub(super) fn want_proof(&self) -> bool {
+    /// True if so many connections are half open that forged addresses could take the shares of others.
+    pub(super) fn needs_validation(&self) -> bool {
         let half_open = self.handshakes.held();
         let places = self.connections.capacity().min(self.handshakes.capacity());
-        half_open > 0 && half_open >= places / FORGEABLE_PART
+        half_open > 0 && half_open >= places / UNVALIDATED_PART
     }
 }

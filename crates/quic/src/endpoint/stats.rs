@@ -1,4 +1,4 @@
-//! Counters of an endpoint.
+//! Counters of what an endpoint did with datagrams and connections.
 
 use std::ops::AddAssign;
 
@@ -26,7 +26,7 @@ pub struct EndpointStats {
     pub used_tokens: u64,
     /// First packets that got no answer because the accept policy said so.
     pub ignored: u64,
-    /// Packets sent to tell a client that it was refused.
+    /// CONNECTION_CLOSE packets sent to refuse a connection.
     pub refusals_sent: u64,
     /// Retry packets sent.
     pub retries_sent: u64,
@@ -39,8 +39,8 @@ pub struct EndpointStats {
     pub resets_withheld: u64,
     /// Datagrams without a known connection ID that ended in a peer's reset token.
     pub resets_received: u64,
-    /// Datagrams of early data kept for a moment because their Initial had not arrived.
-    pub early_kept: u64,
+    /// 0-RTT datagrams kept for a moment because their Initial had not arrived.
+    pub zero_rtt_kept: u64,
     /// Connection IDs that connections issued though another one had them, and had to issue anew.
     pub cid_collisions: u64,
     /// Datagrams that belong to another worker.
@@ -78,7 +78,7 @@ impl AddAssign for EndpointStats {
             resets_sent,
             resets_withheld,
             resets_received,
-            early_kept,
+            zero_rtt_kept,
             cid_collisions,
             handed_over,
             dropped_malformed,
@@ -102,7 +102,7 @@ impl AddAssign for EndpointStats {
         self.resets_sent += resets_sent;
         self.resets_withheld += resets_withheld;
         self.resets_received += resets_received;
-        self.early_kept += early_kept;
+        self.zero_rtt_kept += zero_rtt_kept;
         self.cid_collisions += cid_collisions;
         self.handed_over += handed_over;
         self.dropped_malformed += dropped_malformed;

@@ -9,7 +9,7 @@ use crate::handshake::reserved_version;
 const MAX_VERSIONS: usize = 16;
 
 /// Writes the answer to a packet with the long header `header`: `versions` (the first 15), and with
-/// `grease` a reserved version before them, so that peers learn to skip what they don't know. Returns its size,
+/// `grease` a reserved version before them, so that peers keep ignoring unknown versions (section 6.3). Returns its size,
 /// or `None` if it doesn't fit in `out`.
 pub(super) fn write(
     rng: &mut impl Rng,

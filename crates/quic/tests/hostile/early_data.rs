@@ -169,8 +169,8 @@ fn early_data_without_a_connection_are_kept_in_bounds() {
         }
         let stats = attack.victim.stats();
         // Ten of each client.
-        assert_eq!(stats.early_kept - kept, 10);
-        kept = stats.early_kept;
+        assert_eq!(stats.zero_rtt_kept - kept, 10);
+        kept = stats.zero_rtt_kept;
     }
     assert_eq!(attack.victim.accepted, 1);
     assert!(attack.victim.answers.is_empty());

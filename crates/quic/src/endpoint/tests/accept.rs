@@ -7,11 +7,11 @@ use swiftwater_wire::PartialHeader;
 
 use super::toy::*;
 use crate::config::{RetryPolicy, ServerConfig, TransportConfig};
-use crate::endpoint::{Decision, Endpoint, Incoming, Routed};
+use crate::endpoint::{AcceptDecision, Endpoint, Incoming, Routed};
 
 fn endpoint(
     retry: RetryPolicy,
-    accept: impl Fn(&Incoming) -> Decision + Send + Sync + 'static,
+    accept: impl Fn(&Incoming) -> AcceptDecision + Send + Sync + 'static,
 ) -> Endpoint {
     let server = ServerConfig {
         accept: Some(Arc::new(accept)),
@@ -24,10 +24,10 @@ fn endpoint(
 fn each_decision_has_its_effect() {
     let mut server = endpoint(RetryPolicy::Never, |incoming| {
         match incoming.remote.port() {
-            1 => Decision::Refuse,
-            2 => Decision::Ignore,
-            3 => Decision::Retry,
-            _ => Decision::Accept,
+            1 => AcceptDecision::Refuse,
+            2 => AcceptDecision::Ignore,
+            3 => AcceptDecision::Retry,
+            _ => AcceptDecision::Accept,
         }
     });
     assert!(matches!(
@@ -65,7 +65,7 @@ fn retry_is_asked_for_once() {
         log.lock()
             .unwrap()
             .push((incoming.address_validated, incoming.retried));
-        Decision::Retry
+        AcceptDecision::Retry
     });
     let packet = answer(route(&mut server, 1, &first_initial(1)));
     let header = PartialHeader::parse(&packet, 8).unwrap();
@@ -87,9 +87,9 @@ fn a_connection_gets_the_configuration_chosen_for_it() {
     let chosen = Arc::clone(&special);
     let mut server = endpoint(RetryPolicy::Never, move |incoming| {
         if incoming.remote.port() == 1 {
-            Decision::AcceptWith(Arc::clone(&chosen))
+            AcceptDecision::AcceptWith(Arc::clone(&chosen))
         } else {
-            Decision::Accept
+            AcceptDecision::Accept
         }
     });
     let holders = Arc::strong_count(&special);
@@ -107,7 +107,7 @@ fn only_first_packets_are_asked_about() {
     static ASKED: AtomicUsize = AtomicUsize::new(0);
     let mut server = endpoint(RetryPolicy::Always, |_| {
         ASKED.fetch_add(1, Ordering::Relaxed);
-        Decision::Accept
+        AcceptDecision::Accept
     });
     let short_initial = initial(cid(&[1; 8]), cid(&[2; 8]), &[], 1199);
     assert!(matches!(

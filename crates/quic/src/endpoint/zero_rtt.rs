@@ -1,7 +1,6 @@
-//! Packets of early data that arrive before the Initial that starts their connection (RFC 9000,
-//! section 5.2.2).
+//! 0-RTT packets that arrive before the Initial that starts their connection (RFC 9000, section 5.2.2).
 //!
-//! They can't be told from noise before that Initial comes, so few are kept, and briefly.
+//! Before that Initial comes they can't be authenticated, so few are kept, and briefly.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -25,20 +24,20 @@ const MAX_SIZE: usize = 1500;
 const LIFETIME: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
-struct Kept {
+struct BufferedDatagram {
     arrived: Instant,
     first_dst: ConnectionId,
     meta: DatagramMeta,
     datagram: Vec<u8>,
 }
 
-/// Early data without a connection.
+/// 0-RTT datagrams without a connection.
 #[derive(Debug, Default)]
-pub(super) struct EarlyPackets {
-    kept: VecDeque<Kept>,
+pub(super) struct ZeroRttPackets {
+    kept: VecDeque<BufferedDatagram>,
 }
 
-impl EarlyPackets {
+impl ZeroRttPackets {
     /// Keeps a copy of `datagram`; false if its sender has used up its share.
     pub(super) fn keep(
         &mut self,
@@ -48,7 +47,7 @@ impl EarlyPackets {
         datagram: &[u8],
     ) -> bool {
         self.expire(now);
-        let of_client = |kept: &&Kept| kept.meta.remote == meta.remote;
+        let of_client = |kept: &&BufferedDatagram| kept.meta.remote == meta.remote;
         let share = self.kept.iter().filter(of_client).count();
         if share >= MAX_PER_CLIENT || datagram.len() > MAX_SIZE {
             return false;
@@ -56,7 +55,7 @@ impl EarlyPackets {
         if self.kept.len() >= MAX_KEPT {
             self.kept.pop_front();
         }
-        self.kept.push_back(Kept {
+        self.kept.push_back(BufferedDatagram {
             arrived: now,
             first_dst: *first_dst,
             meta: *meta,
