@@ -9,6 +9,8 @@ mod ledger;
 mod received;
 mod settled;
 #[cfg(test)]
+mod received_tests;
+#[cfg(test)]
 mod tests;
 
 pub(crate) use handshake::HandshakeSpaces;

@@ -10,8 +10,13 @@ use crate::policy::{AckDecision, AckPolicy, AckView, RequestedFrequency};
 use crate::ranges::RangeSet;
 use crate::transmit::EcnCodepoint;
 
-/// Ranges that an ACK frame reports at most; older ones are dropped (RFC 9000, section 13.2.3).
+/// Ranges that an ACK frame reports; older ones are dropped once they were reported (RFC 9000, section
+/// 13.2.3).
 const MAX_ACK_RANGES: usize = 64;
+/// Ranges kept at most, reported or not: more come only if no ACK can be sent.
+const MAX_UNREPORTED_RANGES: usize = 256;
+/// Above every packet number.
+const ALL_REPORTED: u64 = u64::MAX;
 /// Ranges remembered to recognise duplicates; packets below the oldest then count as duplicates.
 const MAX_SEEN_RANGES: usize = 256;
 
@@ -44,6 +49,8 @@ pub(crate) struct Received {
     last_was_ce: bool,
     /// Largest packet number in the last ACK frame.
     largest_reported: Option<PacketNumber>,
+    /// Every ack-eliciting packet below was reported in an ACK frame.
+    first_unreported: u64,
 }
 
 impl IdleMemory for Received {
@@ -58,6 +65,7 @@ impl IdleMemory for Received {
             ecn: _,
             last_was_ce: _,
             largest_reported: _,
+            first_unreported: _,
         } = self;
         to_ack.shrink();
         seen.shrink();
@@ -76,6 +84,7 @@ impl Received {
             ecn: [0; 3],
             last_was_ce: false,
             largest_reported: None,
+            first_unreported: ALL_REPORTED,
         }
     }
 
@@ -106,9 +115,10 @@ impl Received {
             }
         }
         self.to_ack.insert_one(number.get());
-        while self.to_ack.len() > MAX_ACK_RANGES {
-            self.to_ack.pop_first();
+        if ack_eliciting {
+            self.first_unreported = self.first_unreported.min(number.get());
         }
+        let overflows = self.to_ack.len() > MAX_ACK_RANGES && !self.drop_old_ranges();
         match ecn {
             Some(EcnCodepoint::Ect0) => self.ecn[0] += 1,
             Some(EcnCodepoint::Ect1) => self.ecn[1] += 1,
@@ -142,12 +152,30 @@ impl Received {
                     }),
                 };
                 match timing.policy.on_ack_eliciting(&view) {
+                    _ if overflows => now,
                     AckDecision::Now => now,
                     AckDecision::Within(delay) => now + delay.min(timing.max_ack_delay),
                 }
             }
         };
         self.ack_deadline = Some(self.ack_deadline.map_or(deadline, |due| due.min(deadline)));
+    }
+
+    /// Drops the oldest ranges down to the limit; false if one of them was not reported yet and has to
+    /// wait for an ACK.
+    fn drop_old_ranges(&mut self) -> bool {
+        while self.to_ack.len() > MAX_ACK_RANGES
+            && let Some(oldest) = self.to_ack.first()
+        {
+            if self.first_unreported < oldest.end {
+                if self.to_ack.len() <= MAX_UNREPORTED_RANGES {
+                    return false;
+                }
+                self.first_unreported = oldest.end;
+            }
+            self.to_ack.pop_first();
+        }
+        true
     }
 
     /// True if the smallest missing packet that the peer can't know to be lost yet lies `threshold`
@@ -220,18 +248,27 @@ impl Received {
         (self.ecn != [0; 3]).then_some(self.ecn)
     }
 
-    /// An ACK frame with everything in it was written.
-    pub(crate) fn on_ack_sent(&mut self) {
-        self.unacked_eliciting = 0;
+    /// An ACK frame with the largest `ranges` of [`Received::ranges`] was written.
+    pub(crate) fn on_ack_sent(&mut self, ranges: u64) {
+        let written = usize::try_from(ranges).unwrap_or(usize::MAX);
+        let left_out = self.to_ack.iter().rev().nth(written);
+        if left_out.is_some_and(|range| self.first_unreported < range.end) {
+            // There was no room for all: the rest is reported with the next packet that has some.
+            self.unacked_eliciting = 1;
+        } else {
+            self.first_unreported = ALL_REPORTED;
+            self.unacked_eliciting = 0;
+        }
         self.ack_deadline = None;
         self.largest_reported = self.largest();
     }
 
     /// The peer acknowledged an ACK that reported up to `largest`: those need no repetition (RFC
-    /// 9000, section 13.2.4).
+    /// 9000, section 13.2.4), but for packets that arrived after it was written.
     pub(crate) fn on_ack_acked(&mut self, largest: PacketNumber) {
         // Keep the newest range so that an ACK can always be written.
         let keep_from = self.largest().map_or(0, PacketNumber::get);
+        let keep_from = keep_from.min(self.first_unreported);
         self.to_ack.remove(0..(largest.get() + 1).min(keep_from));
     }
 }

@@ -101,8 +101,8 @@ impl Transmission<'_> {
             received.ecn(),
             room,
         );
-        if written.is_some() {
-            received.on_ack_sent();
+        if let Some(ranges) = written {
+            received.on_ack_sent(ranges);
             writer.wrote(Carried::Ack { path, largest }, false);
         }
     }
