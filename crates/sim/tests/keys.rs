@@ -325,3 +325,38 @@ fn an_idle_connection_updates_with_its_next_packets() {
     }
     assert_eq!(updates(&pair), [1, 1]);
 }
+
+/// Packets of a side that could not be opened.
+fn inauthentic(pair: &Pair, side: Side) -> u64 {
+    let drops = pair.stats(side).drops;
+    let found = drops.iter().find(|drop| drop.0 == "failed authentication");
+    found.map_or(0, |drop| drop.1)
+}
+
+/// Keys are kept for as long as packets of the phase before may be under way: also on the slow path that
+/// was in use until now.
+#[test]
+fn an_update_after_a_move_to_a_faster_path_costs_no_packets_of_the_slower() {
+    for side in SIDES {
+        let mut pair = connected(Pair::builder().link(link(10, 300)));
+        let there = pair
+            .attach(Side::Client, ([192, 0, 2, 200], 50_000).into(), link(10, 2))
+            .unwrap();
+        pair.start_transfer(4_000_000, Direction::ToClient);
+        pair.advance(secs(4));
+        let now = pair.now();
+        pair.client().migrate(now, there.local).unwrap();
+        assert!(pair.run_until(|pair| {
+            let path = support::path(pair, Side::Client);
+            path.local == there.local
+        }));
+        pair.advance(millis(10));
+        let before = SIDES.map(|side| inauthentic(&pair, side));
+        update(&mut pair, side);
+        pair.advance(millis(600));
+        assert_eq!(updates(&pair), [1, 1]);
+        let after = SIDES.map(|side| inauthentic(&pair, side));
+        assert_eq!(after, before, "{side:?}");
+        assert!(pair.finish_transfers());
+    }
+}

@@ -412,7 +412,7 @@ impl Connection {
         mut marks: KeyMarks,
     ) -> Result<(), TransportError> {
         if opened.key_updated {
-            let keep_until = now + Protection::retention(self.longest_pto());
+            let keep_until = now + Protection::retention(self.longest_recent_pto());
             let cause = UpdateCause::Remote {
                 number: name.number,
                 marks: &mut marks,
@@ -427,7 +427,7 @@ impl Connection {
             };
             self.monitor.observe(now, &observation);
         } else if opened.phase_confirmed {
-            let keep_until = now + Protection::retention(self.longest_pto());
+            let keep_until = now + Protection::retention(self.longest_recent_pto());
             self.handshake.keys_mut().confirm_phase(keep_until);
         }
         if let (EncryptionLevel::OneRtt, Some(path)) = (name.level, self.paths.get_mut(name.path)) {
