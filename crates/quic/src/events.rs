@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use swiftwater_wire::{ConnectionId, ResetToken};
 
+use crate::datagrams::DatagramFate;
 use crate::error::ConnectionError;
 use crate::streams::StreamEvent;
 use crate::transmit::PathAddress;
@@ -32,6 +33,14 @@ pub enum Event {
     DatagramReceived,
     /// There is room in the datagram queue again.
     DatagramsUnblocked,
+    /// What became of a datagram that was sent with a key
+    /// ([`DatagramOptions::key`](crate::DatagramOptions)).
+    DatagramFate {
+        /// The key.
+        key: u64,
+        /// What became of it.
+        fate: DatagramFate,
+    },
     /// The path carries only smaller packets than before, so queued datagrams were dropped unsent.
     DatagramsTooLarge {
         /// How many.

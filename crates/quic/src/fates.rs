@@ -4,6 +4,7 @@
 use swiftwater_units::{Instant, PacketNumber};
 
 use crate::control::{Control, ControlKey};
+use crate::datagrams::Datagrams;
 use crate::establishment::HandshakeSpeedup;
 use crate::frame_writer::{Carried, Fate};
 use crate::handshake::Handshake;
@@ -24,6 +25,7 @@ pub(crate) struct Fates<'a> {
     pub(crate) handshake: &'a mut Handshake,
     pub(crate) streams: &'a mut Streams,
     pub(crate) control: &'a mut Control,
+    pub(crate) datagrams: &'a mut Datagrams,
     pub(crate) policies: &'a mut PolicyHost,
     pub(crate) monitor: &'a mut Monitor,
     pub(crate) speedup: &'a mut HandshakeSpeedup,
@@ -109,8 +111,13 @@ impl Fates<'_> {
     /// Asks the re-injector for copies.
     pub(crate) fn consult_reinjector(&mut self, occasion: Occasion) {
         if self.is_open {
-            self.policies
-                .consult_reinjector(self.now, occasion, self.paths, self.monitor);
+            self.policies.consult_reinjector(
+                self.now,
+                occasion,
+                self.paths,
+                self.streams,
+                self.monitor,
+            );
         }
     }
 
@@ -145,7 +152,7 @@ impl Fates<'_> {
             now: self.now,
             carrier,
             fate,
-            newest_only: self.policies.reinjector.watches_newest(),
+            live_copies_count: self.policies.reinjector.watches_newest(),
         };
         let received = &mut space.received;
         for carried in space.ledger.carried_by(number) {
@@ -168,6 +175,7 @@ impl Fates<'_> {
                     let range = offset..offset + u64::from(len);
                     self.streams.gather_fate(run, &verdict, id, range, fin);
                 }
+                Carried::Datagram { key } => self.datagrams.on_frame_fate(key, fate),
                 Carried::Control { key, version } => {
                     self.streams.on_run_fate(run.take());
                     if self.control.on_frame_fate(key, version, fate) {

@@ -8,8 +8,8 @@ use crate::control::ControlKey;
 use crate::frame_counts::FrameCounter;
 use crate::observe::Purpose;
 
-/// What a packet carried that somebody must hear about again. Replayed to the owners as
-/// `on_frame_fate` when the packet is acknowledged, lost or re-injected.
+/// A frame that a packet carried and whose owner gets the packet's fate: `on_frame_fate` is called when
+/// the packet is acknowledged, lost or probed for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Carried {
     /// An ACK of the space's (or the named path's) packets up to `largest`.
@@ -39,6 +39,11 @@ pub(crate) enum Carried {
         /// Why the bytes were sent.
         purpose: Purpose,
     },
+    /// A datagram that its application gave a key.
+    Datagram {
+        /// The key.
+        key: u64,
+    },
     /// A small value of `Control`.
     Control {
         /// Which value.
@@ -59,8 +64,8 @@ pub(crate) enum Fate {
     Probed,
 }
 
-/// Appends frames to the packet under construction. It knows the room left and nothing of who
-/// writes; it records what was carried.
+/// Appends frames to the packet under construction, within the room left, and records those whose
+/// owners get the packet's fate.
 #[derive(Debug)]
 pub(crate) struct FrameWriter<'a, 'b> {
     writer: &'a mut Writer<'b>,
@@ -153,7 +158,7 @@ impl<'a, 'b> FrameWriter<'a, 'b> {
             Carried::Ack { .. } => Some(types::ACK),
             Carried::Crypto { .. } => Some(types::CRYPTO),
             Carried::Stream { .. } => Some(types::STREAM),
-            Carried::Control { .. } => None,
+            Carried::Datagram { .. } | Carried::Control { .. } => None,
         };
         if let Some(frame_type) = frame_type {
             self.count(frame_type);

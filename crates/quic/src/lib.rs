@@ -77,6 +77,7 @@ pub use config::{
     PtoLimit, RetryPolicy, ServerConfig, TransportConfig, Worker,
 };
 pub use connection::{Connection, RecvStream, SendStream};
+pub use datagrams::{DatagramFate, DatagramOptions, ReceivedDatagram};
 pub use endpoint::{
     AcceptDecision, AcceptPolicy, ConnectionHandle, Endpoint, EndpointStats, Incoming, Routed,
 };
@@ -90,8 +91,8 @@ pub use path::{EcnState, MtuState};
 pub use ranges::RangeSet;
 pub use stats::{ConnectionStats, PathStats};
 pub use streams::{
-    Chunk, Expiry, Priority, ReadChunk, ReadOutcome, RepairStats, StreamEvent, StreamHasher,
-    StreamMap,
+    Chunk, Expiry, Priority, RangeHints, ReadChunk, ReadOutcome, RepairStats, StreamEvent,
+    StreamHasher, StreamMap,
 };
 pub use swiftwater_congestion as congestion;
 pub use swiftwater_units as units;

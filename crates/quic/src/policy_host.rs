@@ -18,6 +18,7 @@ use crate::policy::{
     AckPolicy, Demand, Hints, Occasion, OutstandingRange, PacketFate, PacketOutcome, PathDecision,
     PathView, Reinjection, Reinjector, Rejection, RejectionReason, Scheduler,
 };
+use crate::streams::Streams;
 
 use crate::monitor::Monitor;
 
@@ -102,6 +103,11 @@ impl PolicyHost {
         }
     }
 
+    /// True if the scheduler is asked at all, so that demand must be known in detail.
+    pub(crate) fn has_scheduler(&self) -> bool {
+        !self.scheduler.is_inert()
+    }
+
     /// A datagram of `bytes` left on `path`.
     pub(crate) fn on_datagram_sent(&mut self, now: Instant, path: PathId, bytes: usize) {
         if !self.scheduler.is_inert() {
@@ -170,6 +176,7 @@ impl PolicyHost {
         now: Instant,
         occasion: Occasion,
         paths: &PathSet,
+        streams: &Streams,
         monitor: &mut Monitor,
     ) {
         let is_asked_for = matches!(occasion, Occasion::SpareRoom | Occasion::Timer);
@@ -184,7 +191,7 @@ impl PolicyHost {
         } = self.buffers.need();
         let views = refreshed(views, now, paths);
         asked.clear();
-        let mut outstanding = paths.iter().flat_map(outstanding_ranges);
+        let mut outstanding = (paths.iter()).flat_map(|path| outstanding_ranges(path, streams));
         let none = Hints::default();
         let hints = self.hints.get().unwrap_or(&none);
         self.reinjector
@@ -223,11 +230,17 @@ impl PolicyHost {
     }
 
     /// Calls the re-injector if its deadline has come.
-    pub(crate) fn on_timeout(&mut self, now: Instant, paths: &PathSet, monitor: &mut Monitor) {
+    pub(crate) fn on_timeout(
+        &mut self,
+        now: Instant,
+        paths: &PathSet,
+        streams: &Streams,
+        monitor: &mut Monitor,
+    ) {
         if self.reinjector_deadline().is_none_or(|at| at > now) {
             return;
         }
-        self.consult_reinjector(now, Occasion::Timer, paths, monitor);
+        self.consult_reinjector(now, Occasion::Timer, paths, streams, monitor);
         let is_past = self.reinjector.next_deadline().is_some_and(|at| at <= now);
         let not_before = is_past.then(|| now + MIN_WAIT);
         self.buffers.need().not_before = not_before;
@@ -265,19 +278,29 @@ fn refreshed<'a>(views: &'a mut Vec<PathView>, now: Instant, paths: &PathSet) ->
 }
 
 /// The stream ranges that are in flight on a path, oldest first.
-fn outstanding_ranges(path: &PathState) -> impl Iterator<Item = OutstandingRange> {
-    (path.space.ledger.outstanding()).filter_map(|(packet, sent, carried)| match carried {
+fn outstanding_ranges<'a>(
+    path: &'a PathState,
+    streams: &'a Streams,
+) -> impl Iterator<Item = OutstandingRange> + 'a {
+    (path.space.ledger.outstanding()).filter_map(move |(packet, sent, carried)| match carried {
         Carried::Stream {
             id,
             offset,
             len,
             fin,
             ..
-        } => Some(
-            OutstandingRange::new(path.id, packet, sent.sent_at, id, offset, len)
-                .fin(fin)
-                .retransmission(sent.retransmission),
-        ),
+        } => {
+            let range = offset..offset + u64::from(len);
+            let hints = streams.hints_of(id, range.clone());
+            Some(
+                OutstandingRange::new(path.id, packet, sent.sent_at, id, offset, len)
+                    .fin(fin)
+                    .retransmission(sent.retransmission)
+                    .priority(hints.priority.unwrap_or_default())
+                    .deadline(hints.deadline)
+                    .copies(streams.replicas_of(id, range)),
+            )
+        }
         _ => None,
     })
 }

@@ -80,6 +80,12 @@ pub struct ConnectionStats {
     pub datagrams_dropped: u64,
     /// Queued datagrams that were dropped unsent because the path carries none of their size any more.
     pub datagrams_too_large: u64,
+    /// Queued datagrams that were dropped unsent because their deadline came.
+    pub datagrams_expired: u64,
+    /// Datagrams that wait to be sent.
+    pub datagrams_unsent: usize,
+    /// Their payload bytes.
+    pub datagram_bytes_unsent: ByteCount,
     /// Changes of the path in use, ours and the peer's, those included that were taken back.
     pub path_changes: u64,
     /// Key updates, ours and the peer's.

@@ -158,9 +158,9 @@ impl Connection {
     /// Asks the re-injector for copies.
     pub(super) fn consult_reinjector(&mut self, now: Instant, occasion: Occasion) {
         if self.lifecycle.is_open() {
-            let (paths, monitor) = (&self.paths, &mut self.monitor);
+            let (paths, streams, monitor) = (&self.paths, &self.streams, &mut self.monitor);
             self.policies
-                .consult_reinjector(now, occasion, paths, monitor);
+                .consult_reinjector(now, occasion, paths, streams, monitor);
         }
     }
 }

@@ -1,17 +1,19 @@
-//! What an application calls on a connection.
+//! The connection's interface for applications: events, streams, datagrams, statistics.
 
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::time::Duration;
 
 use bytes::Bytes;
 use swiftwater_congestion::Snapshot;
-use swiftwater_units::{Bandwidth, Dir, Instant, PacketCount, PathId, Side, StreamId};
+use swiftwater_units::{Bandwidth, ByteCount, Dir, Instant, PacketCount, PathId, Side, StreamId};
 
 use crate::crypto::{CryptoError, EncryptionLevel};
+use crate::datagrams::{DatagramOptions, ReceivedDatagram};
 use crate::error::{ConnectionError, ReadError, SendDatagramError, WriteError};
 use crate::path::PathState;
 use crate::policy::{ConfigureError, Hints, Occasion};
-use crate::streams::{Expiry, Priority, ReadChunk, ReadOutcome, Streams};
+use crate::streams::{Expiry, Priority, RangeHints, ReadChunk, ReadOutcome, Streams};
 use crate::transmit::PathAddress;
 
 use super::Connection;
@@ -26,9 +28,12 @@ impl Connection {
             return events.pop_front();
         }
         if !self.outbox.end_polled {
-            // What happened on streams before the end is told before it, and nothing after it.
+            // Stream events come before the end of the connection, none after it.
             if let Some(event) = self.streams.poll_event() {
                 return Some(Event::Stream(event));
+            }
+            if let Some((key, fate)) = self.datagrams.poll_fate() {
+                return Some(Event::DatagramFate { key, fate });
             }
             if self.datagrams.take_unblocked() {
                 return Some(Event::DatagramsUnblocked);
@@ -84,18 +89,43 @@ impl Connection {
         }
     }
 
-    /// Queues an unreliable datagram (RFC 9221).
+    /// Queues an unreliable datagram (RFC 9221), with default options.
     pub fn send_datagram(&mut self, data: Bytes) -> Result<(), SendDatagramError> {
+        self.send_datagram_with(data, DatagramOptions::default())
+    }
+
+    /// Queues an unreliable datagram (RFC 9221). [`DatagramOptions::urgency`] is its place among
+    /// streams; [`Event::DatagramFate`] tells what became of it if it has a key.
+    pub fn send_datagram_with(
+        &mut self,
+        data: Bytes,
+        options: DatagramOptions,
+    ) -> Result<(), SendDatagramError> {
         if let Some(reason) = self.lifecycle.reason() {
             return Err(reason.clone().into());
         }
         let room = self.data_room();
-        self.datagrams.send(data, room)
+        self.datagrams.send(data, options, room)
     }
 
     /// The oldest unread datagram.
     pub fn recv_datagram(&mut self) -> Option<Bytes> {
+        Some(self.recv_datagram_with_packet()?.data)
+    }
+
+    /// The oldest unread datagram, with the number of the packet that carried it.
+    pub fn recv_datagram_with_packet(&mut self) -> Option<ReceivedDatagram> {
         self.datagrams.recv()
+    }
+
+    /// Datagrams that wait to be sent.
+    pub fn unsent_datagrams(&self) -> usize {
+        self.datagrams.unsent()
+    }
+
+    /// Payload bytes of datagrams that wait to be sent.
+    pub fn unsent_datagram_bytes(&self) -> ByteCount {
+        self.datagrams.unsent_bytes().into()
     }
 
     /// Largest payload that [`Connection::send_datagram`] accepts now; `None` if the peer accepts no
@@ -145,7 +175,7 @@ impl Connection {
         self.streams.can_send()
     }
 
-    /// Says by how much the driver's timers may be late; zero at first. Packets that the pacer would let go
+    /// Sets by how much the driver's timers may be late; zero at first. Packets that the pacer would let go
     /// within that time leave at once, up to 64 of them: waiting for a timer would send the same burst, only
     /// later.
     pub fn set_timer_granularity(&mut self, now: Instant, granularity: Duration) {
@@ -286,8 +316,12 @@ impl Connection {
             .map(|(_, space)| space.ledger.eliciting_in_flight())
             .sum();
         stats.packets_awaiting_acks = PacketCount::new(awaiting);
-        stats.datagrams_dropped = self.datagrams.dropped();
-        stats.datagrams_too_large = self.datagrams.too_large();
+        let datagrams = self.datagrams.totals();
+        stats.datagrams_dropped = datagrams.dropped_unread;
+        stats.datagrams_too_large = datagrams.too_large;
+        stats.datagrams_expired = datagrams.expired;
+        stats.datagrams_unsent = self.datagrams.unsent();
+        stats.datagram_bytes_unsent = self.datagrams.unsent_bytes().into();
         stats.repair = self.streams.repair_stats();
         stats.reinjector = self.policies.reinjector.report();
         stats.version = self.handshake.version();
@@ -463,22 +497,52 @@ impl SendStream<'_> {
         self.streams.reset_at(self.id, code, reliable_size)
     }
 
-    /// Says when the data of the stream is given up if the peer has not acknowledged all of it, the
+    /// Sets when the data of the stream is given up if the peer has not acknowledged all of it, the
     /// end included; `None` (the default) never.
-    /// [`StreamEvent::Expired`](crate::StreamEvent::Expired) tells when that happened.
+    /// [`StreamEvent::Expired`](crate::StreamEvent::Expired) reports it.
     pub fn set_expiry(&mut self, expiry: Option<Expiry>) -> Result<(), WriteError> {
         self.check()?;
         self.streams.set_expiry(self.id, expiry)
     }
 
-    /// Says how urgent the stream's data is among that of other streams.
+    /// Bytes written to the stream that were not sent yet, not even once.
+    pub fn unsent_bytes(&self) -> Result<ByteCount, WriteError> {
+        self.check()?;
+        Ok(self.streams.unsent_bytes(self.id)?.into())
+    }
+
+    /// As [`SendStream::write`], with hints about the bytes that are taken.
+    pub fn write_with(&mut self, data: &[u8], hints: RangeHints) -> Result<usize, WriteError> {
+        self.check()?;
+        self.streams.write_with(self.id, data, hints)
+    }
+
+    /// Sets hints about a range of the stream, in bytes from its start, written or to be written;
+    /// default hints remove earlier ones. They are kept until the range is acknowledged, and shown to
+    /// schedulers and re-injectors together with the range; nothing is dropped or sent earlier for them.
+    pub fn set_range_hints(
+        &mut self,
+        range: Range<u64>,
+        hints: RangeHints,
+    ) -> Result<(), WriteError> {
+        self.check()?;
+        self.streams.set_range_hints(self.id, range, hints)
+    }
+
+    /// The priority of the stream's data.
+    pub fn priority(&self) -> Result<Priority, WriteError> {
+        self.check()?;
+        self.streams.priority(self.id)
+    }
+
+    /// Sets how urgent the stream's data is among that of other streams.
     pub fn set_priority(&mut self, priority: Priority) -> Result<(), WriteError> {
         self.check()?;
         self.streams.set_priority(self.id, priority)
     }
 
-    /// Tells re-injectors when the receiver has no use for the stream's data any more; by default
-    /// always. Nothing is dropped or sent earlier for it; see [`SendStream::set_expiry`].
+    /// Sets when the receiver has no use for the stream's data any more, for re-injectors; by default
+    /// never. Nothing is dropped or sent earlier for it; see [`SendStream::set_expiry`].
     pub fn set_deadline(&mut self, deadline: Option<Instant>) -> Result<(), WriteError> {
         self.check()?;
         self.streams.set_deadline(self.id, deadline)
@@ -523,7 +587,7 @@ impl RecvStream<'_> {
         }
     }
 
-    /// Tells the peer that nothing more will be read, with the application's `code`.
+    /// Stops reading: asks the peer with the application's `code` to stop sending.
     pub fn stop(&mut self, code: u64) -> Result<(), ReadError> {
         if let Some(reason) = self.closed {
             return Err(reason.clone().into());

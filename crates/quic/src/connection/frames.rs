@@ -4,7 +4,7 @@ use swiftwater_units::{Instant, PathId};
 use swiftwater_wire::frame::{ConnectionClose, FrameIter, NewConnectionId, types};
 use swiftwater_wire::{ErrorCode, Frame};
 
-use crate::control::{ControlKey, ControlValue};
+use crate::control::{BlockedReport, ControlKey, ControlValue};
 use crate::crypto::EncryptionLevel;
 use crate::error::{ConnectionError, TransportError};
 use crate::establishment;
@@ -63,7 +63,7 @@ impl Connection {
             return Err(violation("a packet without frames"));
         }
         self.streams
-            .set_receiving_early(level == EncryptionLevel::ZeroRtt);
+            .set_receiving_zero_rtt(level == EncryptionLevel::ZeroRtt);
         let mut content = Content {
             ack_eliciting: false,
             only_probing: true,
@@ -102,10 +102,15 @@ impl Connection {
         frame: Frame<'_>,
     ) -> Result<(), TransportError> {
         match frame {
-            Frame::Padding { .. }
-            | Frame::Ping
-            | Frame::DataBlocked { .. }
-            | Frame::StreamsBlocked { .. } => Ok(()),
+            Frame::Padding { .. } | Frame::Ping => Ok(()),
+            Frame::DataBlocked { limit } => {
+                self.on_peer_blocked(now, ControlKey::MaxData, limit);
+                Ok(())
+            }
+            Frame::StreamsBlocked { dir, limit } => {
+                self.on_peer_blocked(now, ControlKey::MaxStreams(dir), limit);
+                Ok(())
+            }
             Frame::Ack(ack) => self.on_ack(now, SpaceId::of(level, origin.path), &ack),
             Frame::Crypto(crypto) => {
                 let progress = self
@@ -132,7 +137,11 @@ impl Connection {
                 self.streams.on_max_streams(dir, count);
                 Ok(())
             }
-            Frame::StreamDataBlocked { id, .. } => self.streams.on_stream_data_blocked(id),
+            Frame::StreamDataBlocked { id, limit } => {
+                self.streams.on_stream_data_blocked(id)?;
+                self.on_peer_blocked(now, ControlKey::MaxStreamData(id), limit);
+                Ok(())
+            }
             Frame::NewToken { token } => self.on_new_token(token),
             Frame::NewConnectionId(new) => self.on_new_connection_id(now, origin.path, &new),
             Frame::RetireConnectionId { path, sequence } => {
@@ -171,6 +180,18 @@ impl Connection {
                 format!("frame {:#x} was not negotiated", frame.frame_type()),
             )),
         }
+    }
+
+    /// The peer reports that `limit` of `key` blocks it (RFC 9000, sections 19.12 to 19.14).
+    fn on_peer_blocked(&mut self, now: Instant, key: ControlKey, limit: u64) {
+        let path = self.paths.primary();
+        let report = BlockedReport {
+            now,
+            limit,
+            smoothed_rtt: path.recovery.rtt().smoothed,
+            largest_acked: path.space.ledger.largest_acked(),
+        };
+        self.control.on_blocked(key, report);
     }
 
     fn on_new_token(&mut self, token: &[u8]) -> Result<(), TransportError> {

@@ -56,7 +56,7 @@ impl Connection {
         if !self.handshake.is_confirmed() {
             return None;
         }
-        let waiting = self.streams.pending_bytes() + self.datagrams.pending_bytes();
+        let waiting = self.streams.pending_bytes() + self.datagrams.unsent_bytes();
         let room = buf.len();
         let (id, size) = (self.paths.iter_mut())
             .find_map(|path| Some((path.id, path.mtu_probe_to_send(now, waiting, room)?)))?;

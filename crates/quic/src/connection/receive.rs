@@ -457,6 +457,7 @@ impl Connection {
         let payload = &bytes[packet.payload.clone()];
         self.monitor.stats.packets_received += 1.into();
         self.lifecycle.on_received(now);
+        self.datagrams.on_packet(origin.path, packet.number);
         if let Some(path) = self.paths.get_mut(origin.path) {
             path.last_received = Some(now);
         }

@@ -50,6 +50,8 @@ impl Connection {
         consider(self.policies.reinjector_deadline());
         consider(self.streams.next_expiry());
         consider(self.streams.next_grant());
+        consider(self.control.next_repetition());
+        consider(self.datagrams.next_expiry());
         next
     }
 
@@ -86,7 +88,7 @@ impl Connection {
             path.recovery.on_controller_timer(now, rng);
         }
         self.policies
-            .on_timeout(now, &self.paths, &mut self.monitor);
+            .on_timeout(now, &self.paths, &self.streams, &mut self.monitor);
         self.on_recovery_timeout(now);
         for path in self.paths.iter_mut() {
             if due(path.pacing_until) {
@@ -95,6 +97,8 @@ impl Connection {
         }
         self.streams.expire(now);
         self.streams.grant_by(now);
+        self.control.repeat_by(now);
+        self.datagrams.expire(now);
         self.streams.drain_control(&mut self.control);
         self.fates(now).0.report_resets();
     }
@@ -180,6 +184,9 @@ impl Connection {
             fates.repeat_oldest(SpaceId::Data(path), usize::from(PROBES), &mut buffers.loss);
         }
         fates.repeat_oldest(id, usize::from(PROBES), &mut buffers.loss);
+        if id.is_data() {
+            self.control.repeat_limits();
+        }
         if let Some(space) = self.paths.space_mut(id) {
             space.probes = PROBES;
         }

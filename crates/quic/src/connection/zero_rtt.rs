@@ -169,8 +169,12 @@ impl Connection {
         // No acknowledgement of these packets may ever count.
         path.space.ledger.forget_all();
         for &frame in carried.iter() {
-            if let Carried::Control { key, version } = frame {
-                self.control.on_frame_fate(key, version, Fate::Lost);
+            match frame {
+                Carried::Control { key, version } => {
+                    self.control.on_frame_fate(key, version, Fate::Lost);
+                }
+                Carried::Datagram { key } => self.datagrams.on_frame_fate(key, Fate::Lost),
+                Carried::Ack { .. } | Carried::Crypto { .. } | Carried::Stream { .. } => {}
             }
         }
         self.streams.send_anew();

@@ -1,4 +1,4 @@
-//! What the application calls.
+//! Calls of the application on streams.
 
 use bytes::Bytes;
 use swiftwater_units::{Dir, Instant, StreamId};
@@ -7,18 +7,18 @@ use swiftwater_wire::VarInt;
 use super::StreamEvent;
 use super::send_stream::SendHalf;
 use super::stream_ids::Lookup;
-use super::{Priority, READABLE, Streams, WRITABLE};
+use super::{Priority, READABLE, RangeHints, Streams, WRITABLE};
 use crate::control::{ControlKey, ControlValue};
 use crate::error::{ReadError, WriteError};
 
-/// What a read brought.
+/// The outcome of a read.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ReadOutcome {
     /// So many bytes.
     Data(usize),
     /// Nothing yet; an event tells when there is something.
     Blocked,
-    /// The end: everything was read. Told once; later reads find the stream closed.
+    /// The end: everything was read. Returned once; later reads find the stream closed.
     Finished,
 }
 
@@ -73,7 +73,7 @@ impl Streams {
             if self.knows_peer
                 && let Some(limit) = self.ids.blocked_at(dir)
             {
-                self.tell(ControlKey::StreamsBlocked(dir), ControlValue::Limit(limit));
+                self.set_control(ControlKey::StreamsBlocked(dir), ControlValue::Limit(limit));
             }
             return None;
         };
@@ -90,7 +90,7 @@ impl Streams {
         };
         let stream = &mut self.slab[key];
         stream.accepted = true;
-        // Tell now what would have been told before if the application had known the stream.
+        // Events of a stream that is not accepted were not queued.
         let stopped = stream.send.as_ref().and_then(SendHalf::stopped_code);
         self.announce_readable(key);
         if let Some(code) = stopped {
@@ -135,6 +135,24 @@ impl Streams {
         Ok(self.room_to_write(id)?.1)
     }
 
+    /// Bytes written to the stream that were not sent yet.
+    pub(crate) fn unsent_bytes(&self, id: StreamId) -> Result<u64, WriteError> {
+        Ok(self.sending(id)?.1.buffer.unsent())
+    }
+
+    /// As [`Streams::write`], with hints about what is written.
+    pub(crate) fn write_with(
+        &mut self,
+        id: StreamId,
+        data: &[u8],
+        hints: RangeHints,
+    ) -> Result<usize, WriteError> {
+        let start = self.sending(id)?.1.buffer.end();
+        let n = self.write(id, data)?;
+        self.set_range_hints(id, start..start + n as u64, hints)?;
+        Ok(n)
+    }
+
     /// Ends the stream after what was written.
     pub(crate) fn finish(&mut self, id: StreamId) -> Result<(), WriteError> {
         let key = self.sending(id)?.0;
@@ -144,7 +162,9 @@ impl Streams {
             send.wants_event = false;
             Ok(())
         })
-        .unwrap_or(Err(WriteError::Closed))
+        .unwrap_or(Err(WriteError::Closed))?;
+        self.forget_unlimited(key);
+        Ok(())
     }
 
     /// Sets which streams go first.
@@ -174,7 +194,6 @@ impl Streams {
     }
 
     /// The stream's priority.
-    #[allow(dead_code, reason = "asked for by tests only so far")]
     pub(crate) fn priority(&self, id: StreamId) -> Result<Priority, WriteError> {
         let (_, stream) = self.stream(id).ok_or(WriteError::Closed)?;
         Ok(stream.priority)
@@ -200,7 +219,7 @@ impl Streams {
         })
     }
 
-    /// Wants no more of the stream: what is buffered is dropped, and the peer is asked with `code`
+    /// Stops reading the stream: what is buffered is dropped, and the peer is asked with `code`
     /// (cut to 2^62 - 1) to stop sending.
     pub(crate) fn stop(&mut self, id: StreamId, code: u64) -> Result<(), ReadError> {
         let key = self.ids.key(id).ok_or(ReadError::Closed)?;
@@ -211,7 +230,7 @@ impl Streams {
         self.cancel(ControlKey::MaxStreamData(id));
         if expecting {
             let code = ControlValue::Code(VarInt::saturating(code).get());
-            self.tell(ControlKey::StopSending(id), code);
+            self.set_control(ControlKey::StopSending(id), code);
         }
         self.after_receipt(key, outcome);
         Ok(())
@@ -231,7 +250,7 @@ impl Streams {
         Ok((key, usize::try_from(room).unwrap_or(usize::MAX)))
     }
 
-    /// Notes who waits for what after a write, which fell `short` or not.
+    /// Notes what the writer of `key` waits for after a write, which fell `short` or not.
     fn after_write(&mut self, key: u32, short: bool) {
         if short {
             self.await_room(key);
@@ -240,7 +259,7 @@ impl Streams {
         self.note_connection_blocked();
     }
 
-    /// The writer of `key` hears when there is room.
+    /// An event for the writer of `key` is due when there is room.
     fn await_room(&mut self, key: u32) {
         let Some(send) = self
             .slab
@@ -256,7 +275,7 @@ impl Streams {
         }
     }
 
-    /// Tells the writer of `key`, if it waits and there is room.
+    /// Queues the event for the writer of `key`, if it waits and there is room.
     pub(super) fn announce_writable(&mut self, key: u32) {
         let Some(stream) = self.slab.get_mut(key) else {
             return;
@@ -277,7 +296,7 @@ impl Streams {
         self.queue_event(key, WRITABLE, StreamEvent::Writable { id });
     }
 
-    /// Tells the reader of `key`, if it waits and there is something to read.
+    /// Queues the event for the reader of `key`, if it waits and there is something to read.
     pub(super) fn announce_readable(&mut self, key: u32) {
         let Some(stream) = self.slab.get_mut(key).filter(|stream| stream.accepted) else {
             return;

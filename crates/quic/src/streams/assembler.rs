@@ -7,6 +7,8 @@
 
 use std::ops::Range;
 
+use super::spare_buffers::SpareBuffers;
+use crate::idle_memory::IdleMemory;
 use crate::ranges::RangeSet;
 
 /// Smallest ring that is allocated, bytes, where the window permits it.
@@ -36,29 +38,8 @@ const WINDOW_PER_GAP: u64 = 1024;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct TooManyGaps;
 
-/// Small rings in which nothing is left, for whichever streams get data next: those that are empty hold
-/// none.
-#[derive(Debug, Default)]
-pub(super) struct SpareRings {
-    rings: Vec<Vec<u8>>,
-    bytes: usize,
-}
-
-impl SpareRings {
-    /// The one that was given last, which is probably still in the processor's caches.
-    fn take(&mut self) -> Option<Vec<u8>> {
-        let ring = self.rings.pop()?;
-        self.bytes -= ring.len();
-        Some(ring)
-    }
-
-    fn give(&mut self, ring: Vec<u8>) {
-        if !ring.is_empty() && self.bytes + ring.len() <= MAX_SPARES {
-            self.bytes += ring.len();
-            self.rings.push(ring);
-        }
-    }
-}
+/// Small rings in which nothing is left, for the streams that get data next: an empty one holds none.
+pub(super) type SpareRings = SpareBuffers<MAX_SPARE, MAX_SPARES>;
 
 /// The received and unread bytes of one stream.
 #[derive(Debug, Default)]
@@ -238,12 +219,6 @@ impl Assembler {
         }
     }
 
-    /// Gives back memory that what is buffered doesn't need.
-    pub(super) fn release_idle_memory(&mut self) {
-        self.trim();
-        self.beyond.shrink();
-    }
-
     /// Makes the ring hold at least `needed` bytes, and not more than `room` of them.
     fn grow(&mut self, needed: usize, room: usize) {
         if needed <= self.ring.len() {
@@ -268,6 +243,20 @@ impl Assembler {
         }
         self.ring = ring;
         self.head = 0;
+    }
+}
+
+impl IdleMemory for Assembler {
+    fn release_idle_memory(&mut self) {
+        self.trim();
+        let Self {
+            ring: _,
+            head: _,
+            read: _,
+            arrived: _,
+            beyond,
+        } = self;
+        beyond.shrink();
     }
 }
 

@@ -1,8 +1,10 @@
-//! Memory that streams take turns with: chunks for what is written, and lists of them.
+//! Memory for written data that streams share: chunks, and lists of them.
 
 use std::collections::VecDeque;
 
 use super::send_buffer::Segment;
+use super::spare_buffers::SpareBuffers;
+use crate::idle_memory::IdleMemory;
 
 /// Largest chunk that small writes are gathered in, bytes.
 pub(super) const MAX_CHUNK: usize = 64 * 1024;
@@ -24,15 +26,14 @@ const MAX_LIST: usize = 4;
 /// meets its peak again, be it only when a task was late, has done so by then.
 const PERIOD: u32 = 4096;
 
-/// Chunks that were emptied and wait for the next write, of whichever stream. Of those of full size as
+/// Chunks that were emptied and wait for the next write of any stream. Of those of full size as
 /// many are kept as were lately in use at once, so that a flow whose acknowledgements come in bursts
 /// allocates nothing, and one that has become small holds little; of smaller ones those of a
 /// few messages, for streams that send no more than one.
 #[derive(Debug, Default)]
 pub(super) struct ChunkPool {
     free: Vec<Vec<u8>>,
-    small: Vec<Vec<u8>>,
-    small_bytes: usize,
+    small: SpareBuffers<MAX_SPARE_CHUNK, MAX_SPARE_BYTES>,
     /// Lists of segments of buffers that ran empty.
     lists: Vec<VecDeque<(u64, Segment)>>,
     in_use: u32,
@@ -68,15 +69,11 @@ impl ChunkPool {
 
     /// A small chunk: of those that are large enough the one that was given last.
     fn take_small(&mut self, size: usize) -> Vec<u8> {
-        let fits = |chunk: &Vec<u8>| chunk.capacity() >= size;
-        let found = self.small.iter().rposition(fits);
-        if let Some(at) = found {
-            let chunk = self.small.swap_remove(at);
-            self.small_bytes -= chunk.capacity();
+        if let Some(chunk) = self.small.take_at_least(size) {
             return chunk;
         }
         // One of those that are too small makes room for this one when it comes back.
-        self.small_bytes -= self.small.pop().map_or(0, |chunk| chunk.capacity());
+        drop(self.small.take());
         Vec::with_capacity(size)
     }
 
@@ -85,10 +82,7 @@ impl ChunkPool {
         chunk.clear();
         let size = chunk.capacity();
         if size < MAX_CHUNK {
-            if size <= MAX_SPARE_CHUNK && self.small_bytes + size <= MAX_SPARE_BYTES {
-                self.small_bytes += size;
-                self.small.push(chunk);
-            }
+            self.small.give(chunk);
             return;
         }
         self.in_use = self.in_use.saturating_sub(1);
@@ -112,13 +106,24 @@ impl ChunkPool {
             self.lists.push(std::mem::take(list));
         }
     }
+}
 
-    /// Gives back what is not in use.
-    pub(super) fn release_idle_memory(&mut self) {
-        *self = Self {
-            in_use: self.in_use,
-            peak: self.in_use,
-            ..Self::default()
-        };
+impl IdleMemory for ChunkPool {
+    fn release_idle_memory(&mut self) {
+        let Self {
+            free,
+            small,
+            lists,
+            in_use,
+            peak,
+            last_peak,
+            left,
+        } = self;
+        *free = Vec::new();
+        small.release_idle_memory();
+        *lists = Vec::new();
+        *peak = *in_use;
+        *last_peak = 0;
+        *left = 0;
     }
 }

@@ -1,7 +1,7 @@
-//! Partial reliability: streams whose data is given up when its time is over.
+//! Partial reliability: expiry of stream data.
 //!
-//! A stream that expires is reset as if its application had done it: with `RESET_STREAM_AT` if a
-//! part must arrive all the same and the peer knows that frame, else with `RESET_STREAM`.
+//! A stream that expires is reset as by a call of the application: with `RESET_STREAM_AT` if a part
+//! must arrive all the same and the peer supports that frame, else with `RESET_STREAM`.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use crate::observe::ResetCause;
 pub struct Expiry {
     /// What the peer has not acknowledged by then is given up.
     pub at: Instant,
-    /// What the peer is told as the reason, cut to 2^62 - 1.
+    /// Error code of the reset, cut to 2^62 - 1.
     pub code: u64,
     /// Bytes from the start of the stream that are delivered in any case, such as a header; more
     /// than was written by then count as all of that. Without effect if the peer does not support
@@ -51,7 +51,7 @@ impl Expiries {
 }
 
 impl Streams {
-    /// Says when the stream's data is given up; `None` never.
+    /// Sets when the stream's data is given up; `None` never.
     pub(crate) fn set_expiry(
         &mut self,
         id: StreamId,

@@ -1,4 +1,4 @@
-//! What the peer's frames do, and the credit that it is given.
+//! Stream frames of the peer (RFC 9000, sections 19.4 to 19.14), and the credit that it is given.
 
 use swiftwater_units::{Bandwidth, ByteCount, Dir, Instant, StreamId};
 use swiftwater_wire::{ErrorCode, frame};
@@ -14,6 +14,7 @@ use super::{ReceiveWindow, Streams, WindowClock};
 use crate::config::TransportConfig;
 use crate::control::{ControlKey, ControlValue};
 use crate::error::TransportError;
+use crate::idle_memory::IdleMemory;
 use crate::observe::ResetCause;
 
 /// The half of a stream that a frame is about.
@@ -23,7 +24,7 @@ enum StreamHalf {
     Recv,
 }
 
-/// The connection's side of receiving.
+/// Receiving state that all streams of a connection share: the connection's window, memory of rings.
 #[derive(Debug)]
 pub(super) struct ConnectionReceive {
     window: ReceiveWindow,
@@ -73,11 +74,6 @@ impl ConnectionReceive {
         self.received - self.window.consumed()
     }
 
-    /// Gives back memory that nobody uses now.
-    pub(super) fn release_idle_memory(&mut self) {
-        self.spare_rings = SpareRings::default();
-    }
-
     /// The connection's limit to advertise now, if one is due.
     fn raise(&mut self) -> Option<u64> {
         let WindowClock { now, rtt } = self.clock;
@@ -105,6 +101,23 @@ impl ConnectionReceive {
     }
 }
 
+impl IdleMemory for ConnectionReceive {
+    fn release_idle_memory(&mut self) {
+        let Self {
+            window: _,
+            received: _,
+            ring_bytes: _,
+            spare_rings,
+            schedule: _,
+            stream_window: _,
+            max_stream_window: _,
+            latest: _,
+            clock: _,
+        } = self;
+        spare_rings.release_idle_memory();
+    }
+}
+
 impl Streams {
     /// A STREAM frame.
     pub(crate) fn on_stream(&mut self, frame: &frame::Stream<'_>) -> Result<(), TransportError> {
@@ -117,14 +130,14 @@ impl Streams {
         if !self.charge(key, end, frame.fin)? {
             return Ok(());
         }
-        let mut told_limit = false;
+        let mut raised_limit = false;
         let outcome = self.with_recv(key, |recv, spares| {
-            told_limit = recv.has_raised_limit();
+            raised_limit = recv.has_raised_limit();
             recv.borrow(spares);
             recv.on_data(frame.offset, frame.data, frame.fin)
         });
         let outcome = outcome.unwrap_or(Ok(ReceiptOutcome::default()))?;
-        if frame.fin && told_limit {
+        if frame.fin && raised_limit {
             self.cancel(ControlKey::MaxStreamData(frame.id));
         }
         self.after_receipt(key, outcome);
@@ -168,13 +181,13 @@ impl Streams {
             return Ok(());
         };
         recv.check_code(&reset)?;
-        let is_news = !recv.is_reset();
+        let is_first = !recv.is_reset();
         if !self.charge(key, reset.final_size, true)? {
             return Ok(());
         }
         let outcome = self.with_recv(key, |recv, _| recv.on_reset(reset));
         self.cancel(ControlKey::MaxStreamData(id));
-        if is_news {
+        if is_first {
             let values = ResetValues {
                 code: reset.code,
                 final_size: reset.final_size,
@@ -198,9 +211,9 @@ impl Streams {
         let stream = &self.slab[key];
         let accepted = stream.accepted;
         if stream.send.as_ref().is_some_and(|send| !send.is_reset()) {
-            let is_news = stream.send.as_ref().is_some_and(SendHalf::is_whole);
+            let is_first = stream.send.as_ref().is_some_and(SendHalf::is_whole);
             self.reset_sending(key, frame.id, frame.error, ResetCause::StopSending);
-            if accepted && is_news {
+            if accepted && is_first {
                 self.events.push_back(StreamEvent::Stopped {
                     id: frame.id,
                     code: frame.error,
@@ -240,8 +253,7 @@ impl Streams {
         }
     }
 
-    /// A `STREAM_DATA_BLOCKED` frame. Limits are raised as the reader reads, so it changes nothing
-    /// but that it opens the stream.
+    /// A `STREAM_DATA_BLOCKED` frame. It opens the stream; limits are raised as the application reads.
     pub(crate) fn on_stream_data_blocked(&mut self, id: StreamId) -> Result<(), TransportError> {
         self.key_for(id, StreamHalf::Recv).map(|_| ())
     }
@@ -269,7 +281,7 @@ impl Streams {
                 Lookup::Closed => return Ok(None),
             }
         };
-        self.slab[key].early |= self.receiving_early;
+        self.slab[key].is_zero_rtt |= self.receiving_zero_rtt;
         Ok(Some(key))
     }
 
@@ -285,7 +297,7 @@ impl Streams {
         Ok(true)
     }
 
-    /// Does what a change of the receiving half entails.
+    /// Applies the consequences of a change of the receiving half.
     pub(super) fn after_receipt(&mut self, key: u32, outcome: ReceiptOutcome) {
         self.credit_connection(outcome.discarded);
         if outcome.readable {
@@ -309,7 +321,7 @@ impl Streams {
         });
         if let Some(limit) = raised.flatten() {
             let id = self.slab[key].id;
-            self.tell(ControlKey::MaxStreamData(id), ControlValue::Limit(limit));
+            self.set_control(ControlKey::MaxStreamData(id), ControlValue::Limit(limit));
         }
         self.credit_connection(n);
     }
@@ -327,7 +339,7 @@ impl Streams {
     fn grant_credit(&mut self) {
         let limit = self.incoming.raise();
         if let Some(limit) = limit {
-            self.tell(ControlKey::MaxData, ControlValue::Limit(limit));
+            self.set_control(ControlKey::MaxData, ControlValue::Limit(limit));
         }
     }
 
@@ -373,12 +385,12 @@ impl Streams {
         Some(result)
     }
 
-    /// Nobody needs the receiving half of `key` any more.
+    /// Ends the receiving half of `key`.
     pub(super) fn close_recv(&mut self, key: u32) {
         let recv = &mut self.slab[key].recv;
         if let Some(half) = recv {
             self.incoming.ring_bytes -= half.capacity();
-            // Where it lies: it is large to be moved out.
+            // In place: it is large to be moved out.
             *recv = None;
             self.close_if_done(key);
         }

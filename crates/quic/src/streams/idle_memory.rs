@@ -1,34 +1,72 @@
-//! What a connection gives back when nothing has happened on it for a while.
+//! Memory that streams give back while the connection is idle.
 
 use std::collections::VecDeque;
 
-use super::Streams;
+use super::{Stream, Streams};
+use crate::idle_memory::IdleMemory;
 
-impl Streams {
-    /// Gives back all memory that the present state of streams doesn't need. Whoever needs some again
-    /// allocates it.
-    pub(crate) fn release_idle_memory(&mut self) {
+impl IdleMemory for Streams {
+    fn release_idle_memory(&mut self) {
         for key in self.slab.keys() {
-            if let Some(send) = self
-                .slab
-                .get_mut(key)
-                .and_then(|stream| stream.send.as_mut())
-            {
-                send.buffer.release_idle_memory();
+            if let Some(stream) = self.slab.get_mut(key) {
+                stream.release_idle_memory();
             }
+            // Rings are accounted for by the connection.
             self.with_recv(key, |recv, _| recv.release_idle_memory());
         }
-        self.slab.release_idle_memory();
-        self.ids.release_idle_memory();
-        self.outgoing.release_idle_memory();
-        self.incoming.release_idle_memory();
-        if let Some(repairs) = self.history.get_mut() {
-            repairs.release_idle_memory();
+        let Self {
+            slab,
+            ids,
+            outgoing,
+            history,
+            incoming,
+            initial_limits: _,
+            knows_peer: _,
+            receiving_zero_rtt: _,
+            events,
+            queued_opened: _,
+            queued_available: _,
+            control,
+            notices,
+            lives,
+            records_lives: _,
+            peer_resets_at: _,
+            stats: _,
+        } = self;
+        slab.release_idle_memory();
+        ids.release_idle_memory();
+        outgoing.release_idle_memory();
+        incoming.release_idle_memory();
+        // Totals are kept there, too.
+        if let Some(history) = history.get_mut() {
+            history.release_idle_memory();
         }
-        self.events.shrink_to_fit();
-        self.control.shrink_to_fit();
-        if self.notices.get().is_some_and(VecDeque::is_empty) {
-            self.notices.give_up();
+        events.shrink_to_fit();
+        control.shrink_to_fit();
+        if notices.get().is_some_and(VecDeque::is_empty) {
+            notices.give_up();
+        }
+        if lives.get().is_some_and(VecDeque::is_empty) {
+            lives.give_up();
+        }
+    }
+}
+
+impl IdleMemory for Stream {
+    fn release_idle_memory(&mut self) {
+        let Self {
+            id: _,
+            priority: _,
+            deadline: _,
+            accepted: _,
+            is_zero_rtt: _,
+            queued_events: _,
+            send,
+            // Released by the connection, which accounts for its memory.
+            recv: _,
+        } = self;
+        if let Some(send) = send {
+            send.release_idle_memory();
         }
     }
 }

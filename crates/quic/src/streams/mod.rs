@@ -2,9 +2,8 @@
 //! 4 and 19.4 to 19.14).
 //!
 //! [`Streams`] owns everything about streams and nothing else. Small values for the peer (limits,
-//! resets, "blocked" notices) leave through [`Streams::poll_control`]; the connection hands them to
-//! whoever delivers them. Packets, paths and time are unknown here; the round-trip time only tunes
-//! receive windows.
+//! resets, "blocked" reports) leave through [`Streams::poll_control`] and are delivered by `control`.
+//! Paths and packets occur only as names of copies; the round-trip time only tunes receive windows.
 //!
 //! Memory that a peer can claim: unread bytes are bounded by the advertised windows, the rings
 //! behind them by five times the connection's window and 2 KiB a stream (`frame_input.rs`), the ranges
@@ -12,13 +11,14 @@
 //! (`stream_ids.rs`).
 //!
 //! - `application.rs`: calls of the application; `events.rs`: events for it.
-//! - `frame_input.rs`: frames of the peer; `frame_output.rs`: STREAM frames in packets, and the fates of
-//!   those packets; `stream_reset.rs`, `expiry.rs`: data that are given up; `zero_rtt.rs`: data sent or
-//!   received before the handshake was complete.
+//! - `frame_input.rs`: frames of the peer; `frame_output.rs`: STREAM frames in packets; `frame_fates.rs`:
+//!   fates of those packets; `send_flow_control.rs`: the peer's limits; `stream_reset.rs`, `expiry.rs`:
+//!   data that are given up; `zero_rtt.rs`: data sent or received before the handshake was complete.
 //! - `send_stream.rs`, `recv_stream.rs`: the two halves of a stream; `send_buffer.rs`, `assembler.rs`:
-//!   their bytes; `chunk_pool.rs`: memory for these; `idle_memory.rs`: what an idle connection gives back.
+//!   their bytes; `connection_send.rs`: sending state that they share; `chunk_pool.rs`, `spare_buffers.rs`:
+//!   memory for bytes; `idle_memory.rs`: what an idle connection gives back.
 //! - `retransmission_history.rs`: ranges that were lost or repeated, and their copies;
-//!   `repair_stats.rs`: totals of them.
+//!   `repair_stats.rs`: totals of them; `range_hints.rs`: what the application says about ranges.
 //! - `awaited.rs`: whether the peer has more to send.
 //! - `stream_ids.rs`: identifiers, counts and limits; `stream_slab.rs`: where the state of streams lies;
 //!   `stream_map.rs`: maps by stream.
@@ -29,21 +29,26 @@ mod application;
 mod assembler;
 mod awaited;
 mod chunk_pool;
+mod connection_send;
 mod credit_schedule;
 mod events;
 mod expiry;
+mod frame_fates;
 mod frame_input;
 mod frame_output;
 mod idle_memory;
 mod priority;
+mod range_hints;
 mod receive_window;
 mod recv_stream;
 mod repair_stats;
 mod retransmission_history;
 mod send_buffer;
+mod send_flow_control;
 mod send_queues;
 mod send_room;
 mod send_stream;
+mod spare_buffers;
 mod stream_ids;
 mod stream_map;
 mod stream_reset;
@@ -63,14 +68,15 @@ pub use application::{Chunk, ReadChunk, ReadOutcome};
 pub(crate) use credit_schedule::first_limit;
 pub use events::StreamEvent;
 pub use expiry::Expiry;
-pub(crate) use frame_output::StreamRun;
+pub(crate) use frame_fates::StreamRun;
 pub use priority::Priority;
+pub use range_hints::RangeHints;
 pub use repair_stats::RepairStats;
 pub(crate) use retransmission_history::{Carrier, CarrierFate, RepairEvent};
 pub use stream_map::{StreamHasher, StreamMap};
 
+use self::connection_send::ConnectionSend;
 use self::frame_input::ConnectionReceive;
-use self::frame_output::ConnectionSend;
 use self::receive_window::{ReceiveWindow, WindowClock};
 use self::recv_stream::RecvHalf;
 use self::retransmission_history::RetransmissionHistory;
@@ -86,24 +92,24 @@ use crate::observe::ResetCause;
 const READABLE: u8 = 1;
 const WRITABLE: u8 = 2;
 
-/// One stream that is not over.
+/// One stream that is not closed.
 #[derive(Debug)]
 struct Stream {
     id: StreamId,
     priority: Priority,
-    /// When the receiver has no use for its data any more.
+    /// When the receiver has no use for its data any more; for policies.
     deadline: Option<Instant>,
-    /// The application knows of it.
+    /// The application opened or accepted it.
     accepted: bool,
-    /// Some of what the peer said about it came as early data.
-    early: bool,
+    /// A frame about it came in a 0-RTT packet.
+    is_zero_rtt: bool,
     /// Events that wait to be polled, so that none is queued twice.
     queued_events: u8,
     send: Option<SendHalf>,
     recv: Option<RecvHalf>,
 }
 
-/// What the peer lets us send on a new stream, by transport parameter.
+/// The peer's initial limits on streams, by transport parameter (RFC 9000, section 18.2).
 #[derive(Clone, Copy, Debug, Default)]
 struct InitialLimits {
     bidi_local: u64,
@@ -128,13 +134,13 @@ pub(crate) struct StreamsStats {
     pub(crate) retransmitted_bytes: u64,
     /// Bytes of STREAM frames received, duplicates included.
     pub(crate) received_bytes: u64,
-    /// Streams that we gave up, wholly or in part.
+    /// Streams that were reset here, wholly or in part.
     pub(crate) resets_sent: u64,
-    /// Streams that the peer gave up.
+    /// Streams that the peer reset.
     pub(crate) resets_received: u64,
-    /// Of `resets_sent`, those whose time was over.
+    /// Of `resets_sent`, those that expired.
     pub(crate) expired_streams: u64,
-    /// Bytes that they had not delivered.
+    /// Their bytes that were not delivered.
     pub(crate) expired_bytes: u64,
     /// Streams that we opened.
     pub(crate) opened: u64,
@@ -142,7 +148,7 @@ pub(crate) struct StreamsStats {
     pub(crate) opened_by_peer: u64,
 }
 
-/// A stream was reset, by whomever; for observers.
+/// A reset of a stream by either end, for observers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct StreamNotice {
     pub(crate) id: StreamId,
@@ -162,17 +168,17 @@ pub(crate) struct Streams {
     history: LazyBox<RetransmissionHistory>,
     incoming: ConnectionReceive,
     initial_limits: InitialLimits,
-    /// False until the peer's limits are known; a blocked open is no news for the peer before.
+    /// False until the peer's limits are known: before, `STREAMS_BLOCKED` would be of no use.
     knows_peer: bool,
-    /// The frames that come now are early data.
-    receiving_early: bool,
+    /// The frames that are being processed came in a 0-RTT packet.
+    receiving_zero_rtt: bool,
     events: VecDeque<StreamEvent>,
     /// Whether `Opened` or `Available` of each direction waits in `events`.
     queued_opened: [bool; 2],
     queued_available: [bool; 2],
     control: VecDeque<(ControlKey, Option<ControlValue>)>,
     notices: LazyBox<VecDeque<StreamNotice>>,
-    /// Streams that came into being (true) or ended, if somebody wants to know.
+    /// Streams that came into being (true) or ended, if observers are to get them.
     lives: LazyBox<VecDeque<(StreamId, bool)>>,
     records_lives: bool,
     /// The peer accepts `RESET_STREAM_AT`.
@@ -181,8 +187,8 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// No streams. The windows and counts of `config` are what our transport parameters tell the
-    /// peer: every stream starts with `stream_receive_window`, the connection with
+    /// No streams. The windows and counts of `config` are those of our transport parameters: every
+    /// stream starts with `stream_receive_window`, the connection with
     /// `receive_window`.
     pub(crate) fn new(side: Side, config: &TransportConfig) -> Self {
         Self {
@@ -197,7 +203,7 @@ impl Streams {
             incoming: ConnectionReceive::new(config),
             initial_limits: InitialLimits::default(),
             knows_peer: false,
-            receiving_early: false,
+            receiving_zero_rtt: false,
             events: VecDeque::new(),
             queued_opened: [false; 2],
             queued_available: [false; 2],
@@ -269,7 +275,7 @@ impl Streams {
         self.lives.get_mut()?.pop_front()
     }
 
-    /// Keeps book of them from now on.
+    /// Records them from now on.
     pub(crate) fn record_lives(&mut self) {
         self.records_lives = true;
     }
@@ -285,8 +291,8 @@ impl Streams {
         self.notices.get_mut()?.pop_front()
     }
 
-    /// Tells the time and the smoothed round-trip time. Windows are tuned by the latest values, so
-    /// `now` should be told whenever datagrams arrive, even without a new sample.
+    /// Sets the time and the smoothed round-trip time. Windows are tuned by the latest values, so it is
+    /// called whenever datagrams arrive, even without a new sample.
     pub(crate) fn on_rtt(&mut self, now: Instant, rtt: Duration) {
         self.incoming.clock = WindowClock { now, rtt };
     }
@@ -318,7 +324,7 @@ impl Streams {
             priority: Priority::default(),
             deadline: None,
             accepted: local,
-            early: false,
+            is_zero_rtt: false,
             queued_events: 0,
             send,
             recv,
@@ -343,7 +349,7 @@ impl Streams {
         }
     }
 
-    /// Forgets a stream whose halves are both over, and grants the peer another one.
+    /// Closes a stream whose halves are both over, and grants the peer another one.
     fn close_if_done(&mut self, key: u32) {
         let Some(stream) = self.slab.get(key) else {
             return;
@@ -364,11 +370,11 @@ impl Streams {
     /// Raises `MAX_STREAMS` if that is due.
     fn grant_streams(&mut self, dir: Dir) {
         if let Some(limit) = self.ids.raise_remote(dir) {
-            self.tell(ControlKey::MaxStreams(dir), ControlValue::Limit(limit));
+            self.set_control(ControlKey::MaxStreams(dir), ControlValue::Limit(limit));
         }
     }
 
-    fn tell(&mut self, key: ControlKey, value: ControlValue) {
+    fn set_control(&mut self, key: ControlKey, value: ControlValue) {
         self.control.push_back((key, Some(value)));
     }
 
@@ -391,6 +397,7 @@ impl Streams {
             && let Some(stream) = self.slab.get_mut(key)
         {
             stream.queued_events &= !bit;
+            self.forget_unlimited(key);
         }
     }
 }

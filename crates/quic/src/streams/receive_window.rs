@@ -10,7 +10,7 @@ use std::time::Duration;
 use swiftwater_units::Instant;
 use swiftwater_wire::VarInt;
 
-/// What windows know of time: the latest point that the connection told, and the round-trip time.
+/// Time of the connection when it processed the last datagram, and the round-trip time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WindowClock {
     pub(super) now: Instant,
@@ -83,7 +83,7 @@ impl ReceiveWindow {
 
     /// The limit to advertise now for a window that many readers share, of which `received` bytes
     /// have arrived: as soon as it gives the peer as much again as it has left. With prompt readers
-    /// that is half the window. Where bytes that nobody reads take most of the window, the rest must
+    /// that is half the window. Where unread bytes take most of the window, the rest must
     /// not wait for them.
     pub(super) fn raise_shared(&mut self, received: u64, clock: WindowClock) -> Option<u64> {
         let left = self.limit.saturating_sub(received);

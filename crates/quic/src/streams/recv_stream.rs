@@ -5,19 +5,20 @@ use swiftwater_wire::{ErrorCode, VarInt};
 use super::assembler::{Assembler, SpareRings};
 use super::receive_window::{ReceiveWindow, WindowClock};
 use crate::error::TransportError;
+use crate::idle_memory::IdleMemory;
 
 /// What the connection must account for after a frame or a call.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct ReceiptOutcome {
     /// Bytes discarded unread; they count as consumed for the connection's window.
     pub(super) discarded: u64,
-    /// True if the reader can learn something that it could not before.
+    /// True if a read would bring something that it could not before.
     pub(super) readable: bool,
-    /// True if nobody needs this half any more.
+    /// True if this half is over.
     pub(super) done: bool,
 }
 
-/// The peer gave the stream up.
+/// A reset by the peer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct PeerReset {
     /// The application's code.
@@ -26,7 +27,7 @@ pub(super) struct PeerReset {
     pub(super) final_size: u64,
     /// Bytes that come all the same; 0 after a `RESET_STREAM`.
     pub(super) reliable_size: u64,
-    /// Told with `RESET_STREAM_AT`.
+    /// It came in a `RESET_STREAM_AT`.
     pub(super) partial: bool,
 }
 
@@ -41,9 +42,9 @@ pub(super) struct RecvHalf {
     final_size: Option<u64>,
     /// The peer's reset with the smallest reliable size, until the reader has seen it.
     reset: Option<PeerReset>,
-    /// The reader wants no more.
+    /// The application reads no more.
     stopped: bool,
-    /// The reader found nothing and wants to hear when there is something.
+    /// The last read found nothing: an event is due when there is something.
     pub(super) wants_event: bool,
 }
 
@@ -191,7 +192,7 @@ impl RecvHalf {
             };
         }
         if complete {
-            // "Data Recvd": the reader gets all of it and need not hear of the reset.
+            // "Data Recvd": the reader gets all of it, and the reset is ignored.
             return ReceiptOutcome::default();
         }
         self.reset = Some(new);
@@ -202,8 +203,8 @@ impl RecvHalf {
         }
     }
 
-    /// The reader wants no more. `done` if the peer needn't be told or has nothing more to say;
-    /// otherwise `STOP_SENDING` is due and later frames go on being counted.
+    /// The application reads no more. `done` if the final size is known; otherwise later frames are
+    /// still counted.
     pub(super) fn stop(&mut self) -> ReceiptOutcome {
         self.stopped = true;
         let discarded = self.discard();
@@ -214,7 +215,7 @@ impl RecvHalf {
         }
     }
 
-    /// True if `STOP_SENDING` would tell the peer something: it may still be sending.
+    /// True if `STOP_SENDING` is of use: the peer may still be sending.
     pub(super) fn is_expecting_data(&self) -> bool {
         match self.reset {
             Some(reset) => self.arrived() < reset.reliable_size,
@@ -257,11 +258,6 @@ impl RecvHalf {
         self.assembler.trim();
     }
 
-    /// As [`RecvHalf::trim`], to the last byte.
-    pub(super) fn release_idle_memory(&mut self) {
-        self.assembler.release_idle_memory();
-    }
-
     /// Uses one of `spares` for data, if it has no ring.
     pub(super) fn borrow(&mut self, spares: &mut SpareRings) {
         self.assembler.borrow(spares, self.window.limit());
@@ -280,7 +276,7 @@ impl RecvHalf {
         self.window.raise(clock)
     }
 
-    /// True if the peer may have been told of a larger limit than the first.
+    /// True if a larger limit than the first was advertised.
     pub(super) fn has_raised_limit(&self) -> bool {
         self.window.is_raised()
     }
@@ -295,7 +291,7 @@ impl RecvHalf {
         self.assembler.offset() + self.assembler.readable()
     }
 
-    /// Drops what a reset gave up; returns the bytes received or announced that nobody will read and
+    /// Drops what a reset gave up; returns the bytes received or announced that won't be read and
     /// that were not returned before.
     fn discard_unreliable(&mut self) -> u64 {
         let read = self.assembler.offset();
@@ -308,11 +304,26 @@ impl RecvHalf {
         discarded
     }
 
-    /// Drops what is buffered; returns the bytes received or announced that nobody will read.
+    /// Drops what is buffered; returns the bytes received or announced that won't be read.
     fn discard(&mut self) -> u64 {
         self.assembler.release();
         let unread = self.highest - self.window.consumed();
         self.window.consume(unread);
         unread
+    }
+}
+
+impl IdleMemory for RecvHalf {
+    fn release_idle_memory(&mut self) {
+        let Self {
+            assembler,
+            window: _,
+            highest: _,
+            final_size: _,
+            reset: _,
+            stopped: _,
+            wants_event: _,
+        } = self;
+        assembler.release_idle_memory();
     }
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use swiftwater_units::ByteCount;
 
+use crate::policy::RepairCause;
+
 /// Applies an operation to every field that is a sum.
 macro_rules! each_sum {
     ($own:ident $op:tt $other:ident) => {
@@ -80,6 +82,16 @@ pub struct RepairStats {
 }
 
 impl RepairStats {
+    /// Counts a first retransmission of `len` bytes, `time` after their first transmission.
+    pub(super) fn count_detection(&mut self, cause: RepairCause, time: Duration, len: u32) {
+        let (sum, of) = match cause {
+            RepairCause::Loss => (&mut self.detection_time_sum, &mut self.detected_bytes),
+            RepairCause::Probe => (&mut self.probe_time_sum, &mut self.probed_bytes),
+        };
+        *sum += time.as_nanos() * u128::from(len);
+        *of += u64::from(len).into();
+    }
+
     /// Mean recovery latency of data whose first retransmission was lost (AutoRec, section III-C).
     pub fn mean_recovery_latency(&self) -> Option<Duration> {
         mean(self.recovery_latency_sum, self.repeated_bytes)

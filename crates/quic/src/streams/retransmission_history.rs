@@ -1,14 +1,15 @@
-//! Data under repair: stream ranges that were declared lost or probed for, or of which a re-injector
-//! asked for a copy, until they are acknowledged.
+//! The history of stream ranges that were declared lost or probed for, or of which a re-injector asked
+//! for a copy, until they are acknowledged.
 //!
-//! Several copies of such a range may be in flight. Each range is watched through its newest copy:
-//! the loss of an older one is the network's business (congestion control hears of it from the
-//! ledger) but not the stream's, else every copy that gets lost would be retransmitted on its own
-//! (AutoRec, section VIII-C). Nothing lives here while nothing is lost, and each event costs
-//! O(log n) of the ranges under repair.
+//! Several copies of such a range may be in flight, on one path or several. A copy is identified by
+//! path and packet number, and is live until its packet is acknowledged or declared lost. A range is
+//! sent again when no live copy is left, and is delivered when any copy is acknowledged: else every copy
+//! that gets lost would be retransmitted on its own (AutoRec, section VIII-C), or the loss of the copy
+//! on a fast path would repeat what is about to arrive on a slow one. There is no history while nothing
+//! is lost, and each event costs O(log n) of the ranges.
 //!
-//! What is told to policies and observers leaves through [`RetransmissionHistory::poll_event`]. What is to be sent
-//! again is the business of `send_buffer.rs`. Bare FINs are not tracked: they have no bytes to name.
+//! Events for policies and observers leave through [`RetransmissionHistory::poll_event`]. What is to be
+//! sent again is kept in `send_buffer.rs`. Bare FINs are not tracked: they have no bytes to name.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -19,10 +20,11 @@ use swiftwater_units::{Instant, PacketNumber, PathId, StreamId};
 use super::priority::Priority;
 use super::repair_stats::RepairStats;
 use crate::frame_writer::Fate;
+use crate::idle_memory::IdleMemory;
 use crate::observe::Purpose;
 use crate::policy::{Copied, Datum, Repair, RepairCause};
 
-/// The packet that a fate or a sending is about.
+/// The packet that carried a frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Carrier {
     pub(crate) path: PathId,
@@ -30,14 +32,15 @@ pub(crate) struct Carrier {
     pub(crate) sent_at: Instant,
 }
 
-/// The fate of a packet, as streams need to know it.
+/// The fate of a packet that carried stream data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CarrierFate {
     pub(crate) now: Instant,
     pub(crate) carrier: Carrier,
     pub(crate) fate: Fate,
-    /// A loss concerns only bytes of which no newer copy is in flight.
-    pub(crate) newest_only: bool,
+    /// A range is sent again only when no live copy of it is left; else the loss of each copy repeats
+    /// it.
+    pub(crate) live_copies_count: bool,
 }
 
 impl CarrierFate {
@@ -58,12 +61,24 @@ struct CopySent {
     replica: bool,
     /// Retransmissions so far, this one included.
     round: u32,
+    /// Its packet is in flight.
+    is_live: bool,
+}
+
+/// How a range was sent again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RangeUse {
+    pub(super) purpose: Purpose,
+    pub(super) priority: Priority,
+    pub(super) deadline: Option<Instant>,
 }
 
 /// What happened to one range.
 #[derive(Clone, Debug)]
 struct RangeHistory {
     len: u32,
+    /// The packet of the first transmission is in flight.
+    original_is_live: bool,
     first_sent_at: Option<Instant>,
     /// `None` while the range is not known to be lost.
     lost_at: Option<Instant>,
@@ -80,6 +95,7 @@ impl RangeHistory {
     fn new(len: u32) -> Self {
         Self {
             len,
+            original_is_live: true,
             first_sent_at: None,
             lost_at: None,
             first_retransmitted_at: None,
@@ -90,11 +106,24 @@ impl RangeHistory {
         }
     }
 
-    /// True if a newer copy than the one in `carrier` is in flight.
-    fn is_superseded(&self, carrier: &Carrier) -> bool {
-        self.copies
-            .last()
-            .is_some_and(|newest| (newest.path, newest.number) != (carrier.path, carrier.number))
+    /// The packet of one copy was declared lost. A copy that isn't known is the first transmission.
+    fn on_copy_lost(&mut self, carrier: &Carrier) {
+        let is_it = |copy: &&mut CopySent| copy.is_in(carrier);
+        match self.copies.iter_mut().find(is_it) {
+            Some(copy) => copy.is_live = false,
+            None => self.original_is_live = false,
+        }
+    }
+
+    /// True if a copy is in flight.
+    fn has_live_copy(&self) -> bool {
+        self.original_is_live || self.copies.iter().any(|copy| copy.is_live)
+    }
+}
+
+impl CopySent {
+    fn is_in(&self, carrier: &Carrier) -> bool {
+        (self.path, self.number) == (carrier.path, carrier.number)
     }
 }
 
@@ -109,7 +138,7 @@ pub(crate) struct Recovery {
     pub(crate) replicas: u32,
 }
 
-/// What happened here that others want to know.
+/// An event of data under repair.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RepairEvent {
     /// For the re-injector.
@@ -129,7 +158,7 @@ pub(crate) enum RepairEvent {
 pub(super) struct RetransmissionHistory {
     ranges: BTreeMap<(StreamId, u64), RangeHistory>,
     events: VecDeque<RepairEvent>,
-    /// Vectors that live on.
+    /// Scratch memory, empty between calls.
     pub(super) gaps: Vec<Range<u64>>,
     pub(super) resend: Vec<Range<u64>>,
     pub(super) stats: RepairStats,
@@ -138,17 +167,6 @@ pub(super) struct RetransmissionHistory {
 impl RetransmissionHistory {
     pub(super) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
-    }
-
-    /// Gives back memory that the ranges under repair don't need.
-    pub(super) fn release_idle_memory(&mut self) {
-        if self.ranges.is_empty() {
-            // An empty map may keep a node.
-            self.ranges = BTreeMap::new();
-        }
-        self.events.shrink_to_fit();
-        self.gaps = Vec::new();
-        self.resend = Vec::new();
     }
 
     pub(super) fn poll_event(&mut self) -> Option<RepairEvent> {
@@ -173,7 +191,7 @@ impl RetransmissionHistory {
     /// Appends to `resend` what must be sent again: a probe repeats whatever is in flight.
     pub(super) fn on_lost(
         &mut self,
-        verdict: &CarrierFate,
+        fate: &CarrierFate,
         stream: StreamId,
         gap: Range<u64>,
         resend: &mut Vec<Range<u64>>,
@@ -185,12 +203,13 @@ impl RetransmissionHistory {
                 .filter(|range| range.start < gap.end);
             let unknown_end = known.as_ref().map_or(gap.end, |range| range.start.max(at));
             if at < unknown_end {
-                self.begin(verdict, stream, at..unknown_end);
+                self.begin(fate, stream, at..unknown_end);
                 resend.push(at..unknown_end);
             }
             let Some(range) = known else { break };
-            if self.lose_again(verdict, stream, &range) {
-                resend.push(range.start.max(gap.start)..range.end.min(gap.end));
+            let range = self.part_in(stream, range, &gap);
+            if self.lose_again(fate, stream, &range) {
+                resend.push(range.clone());
             }
             at = range.end;
         }
@@ -215,47 +234,71 @@ impl RetransmissionHistory {
         })
     }
 
-    fn begin(&mut self, verdict: &CarrierFate, stream: StreamId, range: Range<u64>) {
+    /// The part of a known range that is in `gap`. Cuts the range there if several packets carried parts
+    /// of it: each part has copies of its own from then on.
+    fn part_in(&mut self, stream: StreamId, range: Range<u64>, gap: &Range<u64>) -> Range<u64> {
+        self.cut(stream, gap.start);
+        self.cut(stream, gap.end);
+        range.start.max(gap.start)..range.end.min(gap.end)
+    }
+
+    /// Replicas that were sent of the first bytes of `range`.
+    pub(super) fn replicas_of(&self, stream: StreamId, range: Range<u64>) -> u32 {
+        if self.ranges.is_empty() {
+            return 0;
+        }
+        let known = self.at_or_after(stream, range.start);
+        let known = known.filter(|known| known.start < range.end);
+        let history = known.and_then(|known| self.ranges.get(&(stream, known.start)));
+        history.map_or(0, |history| history.replicas)
+    }
+
+    fn begin(&mut self, fate: &CarrierFate, stream: StreamId, range: Range<u64>) {
         let len = (range.end - range.start) as u32;
         let mut history = RangeHistory::new(len);
-        history.first_sent_at = Some(verdict.carrier.sent_at);
-        history.lost_at = Some(verdict.now);
-        history.pending = Some(verdict.cause());
+        history.first_sent_at = Some(fate.carrier.sent_at);
+        history.lost_at = Some(fate.now);
+        history.pending = Some(fate.cause());
+        // A probe timeout repeats what may arrive yet.
+        history.original_is_live = fate.fate == Fate::Probed;
         self.ranges.insert((stream, range.start), history);
         let datum = Datum {
             stream,
             offset: range.start,
             len,
         };
-        self.count_lost(verdict, datum);
+        self.count_lost(fate, datum);
     }
 
-    fn count_lost(&mut self, verdict: &CarrierFate, datum: Datum) {
+    fn count_lost(&mut self, fate: &CarrierFate, datum: Datum) {
         self.stats.lost_data += 1;
         self.stats.lost_bytes += u64::from(datum.len).into();
         self.events.push_back(RepairEvent::Lost {
             datum,
-            detection_time: verdict.now.saturating_since(verdict.carrier.sent_at),
-            cause: verdict.cause(),
+            detection_time: fate.now.saturating_since(fate.carrier.sent_at),
+            cause: fate.cause(),
         });
     }
 
     /// A copy of a known range is lost; true if the range must be sent again.
-    fn lose_again(&mut self, verdict: &CarrierFate, stream: StreamId, range: &Range<u64>) -> bool {
+    fn lose_again(&mut self, fate: &CarrierFate, stream: StreamId, range: &Range<u64>) -> bool {
         let Some(history) = self.ranges.get_mut(&(stream, range.start)) else {
             return false;
         };
+        if fate.fate == Fate::Lost {
+            history.on_copy_lost(&fate.carrier);
+        }
         if history.pending.is_some() {
             return false;
         }
-        let concerns_newest_only = verdict.fate == Fate::Lost && verdict.newest_only;
-        if concerns_newest_only && history.is_superseded(&verdict.carrier) {
+        let is_loss = fate.fate == Fate::Lost;
+        if is_loss && fate.live_copies_count && history.has_live_copy() {
             return false;
         }
-        history.pending = Some(verdict.cause());
+        history.pending = Some(fate.cause());
         if history.lost_at.is_none() {
-            history.lost_at = Some(verdict.now);
-            history.first_sent_at.get_or_insert(verdict.carrier.sent_at);
+            history.lost_at = Some(fate.now);
+            history.first_sent_at.get_or_insert(fate.carrier.sent_at);
             let len = history.len;
             let offset = range.start;
             let datum = Datum {
@@ -263,33 +306,30 @@ impl RetransmissionHistory {
                 offset,
                 len,
             };
-            self.count_lost(verdict, datum);
+            self.count_lost(fate, datum);
         }
         true
     }
 
-    /// `range` of a stream left in `carrier` again, for `purpose`. `priority` and `deadline` are the
-    /// stream's.
+    /// `range` of a stream was sent again in `carrier`.
     pub(super) fn on_sent(
         &mut self,
         carrier: &Carrier,
         stream: StreamId,
         range: Range<u64>,
-        purpose: Purpose,
-        priority: Priority,
-        deadline: Option<Instant>,
+        usage: &RangeUse,
     ) {
         if range.is_empty() {
             return;
         }
-        if purpose == Purpose::Replica {
+        if usage.purpose == Purpose::Replica {
             self.cover(stream, range.clone());
         }
         self.cut(stream, range.start);
         self.cut(stream, range.end);
         let mut at = range.start;
         while let Some(known) = self.at_or_after(stream, at).filter(|r| r.start < range.end) {
-            self.record_copy(carrier, stream, known.start, priority, deadline);
+            self.record_copy(carrier, stream, known.start, usage);
             at = known.end;
         }
     }
@@ -335,70 +375,53 @@ impl RetransmissionHistory {
             .push_back(RepairEvent::Policy(Repair::Split { datum, at: first }));
     }
 
-    fn record_copy(
-        &mut self,
-        carrier: &Carrier,
-        stream: StreamId,
-        offset: u64,
-        priority: Priority,
-        deadline: Option<Instant>,
-    ) {
+    /// Records one more copy of the range at `offset`: a retransmission if it waited for one, else a
+    /// replica.
+    fn record_copy(&mut self, carrier: &Carrier, stream: StreamId, offset: u64, usage: &RangeUse) {
         let Some(history) = self.ranges.get_mut(&(stream, offset)) else {
             return;
         };
-        let now = carrier.sent_at;
         let len = history.len;
-        let bytes = u64::from(len);
         let datum = Datum {
             stream,
             offset,
             len,
         };
         let cause = history.pending.take();
-        if cause.is_some() {
-            history.retransmissions += 1;
-        } else {
-            history.replicas += 1;
+        match cause {
+            Some(_) => history.retransmissions += 1,
+            None => history.replicas += 1,
         }
         history.copies.push(CopySent {
             path: carrier.path,
             number: carrier.number,
-            sent_at: now,
+            sent_at: carrier.sent_at,
             replica: cause.is_none(),
             round: history.retransmissions,
+            is_live: true,
         });
         let Some(cause) = cause else {
             self.stats.replicas_sent += 1;
-            self.stats.replica_bytes += bytes.into();
+            self.stats.replica_bytes += u64::from(len).into();
             self.events
                 .push_back(RepairEvent::Policy(Repair::ReplicaSent { datum }));
             return;
         };
-        self.stats.retransmitted_bytes += bytes.into();
-        let first_sent_at = history.first_sent_at.unwrap_or(now);
+        self.stats.retransmitted_bytes += u64::from(len).into();
+        let first_sent_at = history.first_sent_at.unwrap_or(carrier.sent_at);
         if history.first_retransmitted_at.is_none() {
-            history.first_retransmitted_at = Some(now);
-            let time = now.saturating_since(first_sent_at).as_nanos() * u128::from(len);
-            let (sum, of) = match cause {
-                RepairCause::Loss => (
-                    &mut self.stats.detection_time_sum,
-                    &mut self.stats.detected_bytes,
-                ),
-                RepairCause::Probe => {
-                    (&mut self.stats.probe_time_sum, &mut self.stats.probed_bytes)
-                }
-            };
-            *sum += time;
-            *of += bytes.into();
+            history.first_retransmitted_at = Some(carrier.sent_at);
+            let time = carrier.sent_at.saturating_since(first_sent_at);
+            self.stats.count_detection(cause, time, len);
         }
         let event = Repair::Retransmitted {
             datum,
             first_sent_at,
-            lost_at: history.lost_at.unwrap_or(now),
+            lost_at: history.lost_at.unwrap_or(carrier.sent_at),
             round: history.retransmissions,
             cause,
-            priority,
-            deadline,
+            priority: usage.priority,
+            deadline: usage.deadline,
         };
         self.events.push_back(RepairEvent::Policy(event));
     }
@@ -424,10 +447,7 @@ impl RetransmissionHistory {
             len: history.len,
         };
         let bytes = u64::from(history.len);
-        let copy = history
-            .copies
-            .iter()
-            .find(|copy| (copy.path, copy.number) == (carrier.path, carrier.number));
+        let copy = history.copies.iter().find(|copy| copy.is_in(carrier));
         let by = match copy {
             None => Copied::Original,
             Some(copy) if copy.replica => Copied::Replica,
@@ -477,7 +497,7 @@ impl RetransmissionHistory {
         }));
     }
 
-    /// The stream was reset: nothing of it needs repair any more.
+    /// Abandons all ranges of a stream that was reset.
     pub(super) fn on_reset(&mut self, stream: StreamId) {
         while let Some(range) = self.at_or_after(stream, 0) {
             let Some(history) = self.ranges.remove(&(stream, range.start)) else {
@@ -487,7 +507,7 @@ impl RetransmissionHistory {
         }
     }
 
-    /// The stream was reset but for the bytes before `end`.
+    /// Abandons the ranges of a stream from `end` on: only the bytes before are still delivered.
     pub(super) fn on_truncated(&mut self, stream: StreamId, end: u64) {
         if self.ranges.is_empty() {
             return;
@@ -501,7 +521,7 @@ impl RetransmissionHistory {
         }
     }
 
-    /// The connection closed: nothing needs repair any more.
+    /// Abandons all ranges: the connection closed.
     pub(super) fn on_closed(&mut self) {
         while let Some(((stream, offset), history)) = self.ranges.pop_first() {
             self.abandon(stream, offset, &history);
@@ -517,5 +537,24 @@ impl RetransmissionHistory {
         };
         self.events
             .push_back(RepairEvent::Policy(Repair::Abandoned { datum }));
+    }
+}
+
+impl IdleMemory for RetransmissionHistory {
+    fn release_idle_memory(&mut self) {
+        let Self {
+            ranges,
+            events,
+            gaps,
+            resend,
+            stats: _,
+        } = self;
+        if ranges.is_empty() {
+            // An empty map may keep a node.
+            *ranges = BTreeMap::new();
+        }
+        events.shrink_to_fit();
+        *gaps = Vec::new();
+        *resend = Vec::new();
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Keeps apart what was never sent, what was lost and what was acknowledged, so that a copy of any
 //! range can be sent at any time: the first acknowledgement of any copy wins, and the loss of a
-//! copy queues only what nobody acknowledged. Flow control is the caller's.
+//! copy queues only what was not acknowledged. Flow control is up to the caller.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,6 +10,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::chunk_pool::{ChunkPool, MAX_CHUNK, MIN_CHUNK};
+use crate::idle_memory::IdleMemory;
 use crate::ranges::RangeSet;
 
 /// `Bytes` shorter than this are copied: the bookkeeping of a segment would cost more.
@@ -52,7 +53,7 @@ enum FinState {
     Acked,
 }
 
-/// What was written to one stream.
+/// The bytes written to one stream that must be kept.
 #[derive(Debug)]
 pub(super) struct SendBuffer {
     /// Stream offset and content, in order, without gaps.
@@ -101,6 +102,11 @@ impl SendBuffer {
         self.sent
     }
 
+    /// Bytes from the start that were acknowledged without a gap.
+    pub(super) fn delivered(&self) -> u64 {
+        self.base
+    }
+
     /// Bytes kept, because they or bytes before them are not acknowledged.
     pub(super) fn held(&self) -> u64 {
         self.kept().saturating_sub(self.base)
@@ -142,7 +148,7 @@ impl SendBuffer {
     }
 
     /// True if a frame waits that needs no credit: lost bytes or a bare FIN.
-    pub(super) fn has_repair(&self) -> bool {
+    pub(super) fn has_retransmission(&self) -> bool {
         self.lost_len > 0 || (self.fin == FinState::Pending && self.sent == self.end)
     }
 
@@ -184,13 +190,6 @@ impl SendBuffer {
         self.segments.push_back((start, segment));
     }
 
-    /// Gives back memory that what is held doesn't need.
-    pub(super) fn release_idle_memory(&mut self) {
-        self.segments.shrink_to_fit();
-        self.acked.shrink();
-        self.lost.shrink();
-    }
-
     /// Nothing more will be written.
     pub(super) fn finish(&mut self) {
         if self.fin == FinState::Open {
@@ -199,17 +198,17 @@ impl SendBuffer {
     }
 
     /// The next frame that needs no credit, with at most `max` bytes of data.
-    pub(super) fn next_repair(&self, max: usize) -> Option<Piece> {
+    pub(super) fn next_retransmission(&self, max: usize) -> Option<Piece> {
         match self.lost.first() {
             Some(first) => Some(self.piece(first, max)),
             None => self
-                .has_repair()
+                .has_retransmission()
                 .then(|| self.piece(self.end..self.end, max)),
         }
     }
 
     /// The next frame of new data, with at most `max` bytes of data.
-    pub(super) fn next_fresh(&self, max: usize) -> Option<Piece> {
+    pub(super) fn next_new(&self, max: usize) -> Option<Piece> {
         (self.unsent() > 0).then(|| self.piece(self.sent..self.end, max))
     }
 
@@ -364,8 +363,8 @@ impl SendBuffer {
     }
 
     /// Only the first `keep` bytes must still arrive, no more than before. What was not sent beyond
-    /// them never will be, and [`SendBuffer::end`] is the final size from now on; the FIN is left to
-    /// whoever tells that size.
+    /// them never will be, and [`SendBuffer::end`] is the final size from now on, which the frame of the
+    /// reset carries instead of a FIN.
     pub(super) fn keep_only(&mut self, keep: u64, pool: &mut ChunkPool) {
         self.keep = self.keep.min(keep).min(self.end);
         self.end = self.sent.max(self.keep);
@@ -400,5 +399,25 @@ impl SendBuffer {
             sent: self.sent,
             ..Self::new()
         };
+    }
+}
+
+impl IdleMemory for SendBuffer {
+    fn release_idle_memory(&mut self) {
+        let Self {
+            segments,
+            sent_at: _,
+            base: _,
+            sent: _,
+            end: _,
+            acked,
+            lost,
+            lost_len: _,
+            fin: _,
+            keep: _,
+        } = self;
+        segments.shrink_to_fit();
+        acked.shrink();
+        lost.shrink();
     }
 }

@@ -5,11 +5,13 @@
 //! over to the next packet, so no stream starves among equals, however the packets fall. Streams
 //! that aren't incremental stand in the order of their identifiers. Operations cost O(1) among
 //! incremental streams and O(log n) among the others. Queues are kept when they are empty, until all
-//! are and the connection rests, so that a stream that becomes ready for every packet allocates nothing.
+//! are and the connection is idle, so that a stream that becomes ready for every packet allocates nothing.
 
 use std::collections::BTreeSet;
 
 use swiftwater_units::StreamId;
+
+use crate::idle_memory::IdleMemory;
 
 /// Bytes of one turn. A frame isn't cut for it; a turn ends with the frame that uses it up.
 pub(super) const QUANTUM: u64 = 1024;
@@ -60,7 +62,7 @@ impl RankQueue {
         }
     }
 
-    /// Puts `key`, which is in no queue, last or where its identifier wants it.
+    /// Puts `key`, which is in no queue, last or in the order of identifiers.
     fn insert(&mut self, nodes: &mut [QueueNode], key: u32) {
         match self {
             Self::Sequence(set) => {
@@ -114,13 +116,6 @@ pub(super) struct SendQueues {
 }
 
 impl SendQueues {
-    /// Gives back memory if no stream is ready.
-    pub(super) fn release_idle_memory(&mut self) {
-        if self.is_empty() {
-            *self = Self::default();
-        }
-    }
-
     /// True if no stream is ready.
     pub(super) fn is_empty(&self) -> bool {
         self.ranks == 0
@@ -131,14 +126,14 @@ impl SendQueues {
         self.ranks
     }
 
-    /// The queue of `rank`, if there ever was need for one, and the streams.
+    /// The queue of `rank`, if there ever was one, and the streams.
     fn queue_mut(&mut self, rank: u8) -> Option<(&mut RankQueue, &mut [QueueNode])> {
         let mut queues = self.queues.iter_mut();
         let (_, queue) = queues.find(|(of, _)| *of == rank)?;
         Some((queue, &mut self.nodes))
     }
 
-    /// Whose turn it is among the streams of `rank`.
+    /// The stream of `rank` that sends next.
     pub(super) fn first_of(&self, rank: u8) -> Option<u32> {
         let mut queues = self.queues.iter();
         let (_, queue) = queues.find(|(of, _)| *of == rank)?;
@@ -199,8 +194,8 @@ impl SendQueues {
         self.nodes[key as usize].rank = None;
     }
 
-    /// The stream whose turn it is among those of its rank, `key`, has sent `bytes`; the next one
-    /// follows if that used up its turn.
+    /// `key`, the stream of its rank that sends next, has sent `bytes`; another one follows if that used
+    /// up its turn.
     pub(super) fn spend(&mut self, key: u32, bytes: u64) {
         let Some(rank) = self.nodes.get(key as usize).and_then(|node| node.rank) else {
             return;
@@ -220,5 +215,20 @@ impl SendQueues {
                 queue.insert(nodes, key);
             }
         }
+    }
+}
+
+impl IdleMemory for SendQueues {
+    fn release_idle_memory(&mut self) {
+        if !self.is_empty() {
+            return;
+        }
+        let Self {
+            nodes,
+            queues,
+            ranks: _,
+        } = self;
+        *nodes = Vec::new();
+        *queues = Vec::new();
     }
 }

@@ -1,11 +1,12 @@
-//! How much applications may write before it is sent and acknowledged, and who is told when there is room.
+//! How much applications may write before it is sent and acknowledged, and the order in which waiting
+//! writers get the event that there is room.
 //!
 //! Three bounds: the send window for all that is kept; and for what was not sent yet, the congestion
-//! window, so that there is always enough for it, and the peer's flow control of the connection. What streams
-//! permit is theirs.
+//! window, so that there is always enough for it, and the peer's flow control of the connection. Limits of
+//! single streams come on top.
 
 use super::Streams;
-use super::frame_output::ConnectionSend;
+use super::connection_send::ConnectionSend;
 use super::send_stream::SendHalf;
 
 /// Writers that wait for room are woken when this share of it is free, so that a full window doesn't wake
@@ -13,14 +14,14 @@ use super::send_stream::SendHalf;
 const WAKE_SHARE: u64 = 8;
 
 /// Bytes that may wait beyond the peer's limit of the connection: what leaves at once when that grows, while
-/// writers are told.
+/// writers are woken.
 const BEYOND_CREDIT: u64 = 64 << 10;
 
 /// Unsent bytes that each stream may have whatever others have, so that the order of sending is decided when
 /// packets are made, not when applications write: an urgent stream needn't wait, and none starves.
 const RESERVED: u64 = 8 << 10;
 
-/// What a writer that is told of room is assumed to write.
+/// What a writer that is woken is assumed to write.
 const EXPECTED_WRITE: u64 = 16 << 10;
 
 impl ConnectionSend {
@@ -50,7 +51,7 @@ impl ConnectionSend {
         self.unsent_window.min(permitted)
     }
 
-    /// True if there is room worth telling writers of. Otherwise there are data that wait to be sent or
+    /// True if there is room worth waking writers for. Otherwise there are data that wait to be sent or
     /// acknowledged, or for the peer's limit.
     fn has_much_room(&self) -> bool {
         let is_much = |room: u64, of: u64| room >= (of / WAKE_SHARE).max(1);
@@ -61,14 +62,14 @@ impl ConnectionSend {
 
 impl Streams {
     /// The congestion window is `cwnd` bytes now, and `least` may wait beyond it. Acknowledgements that
-    /// follow tell writers of room.
+    /// follow wake writers.
     pub(crate) fn follow_congestion_window(&mut self, least: u64, cwnd: u64) {
         self.outgoing.unsent_window = cwnd.max(least);
     }
 
-    /// Tells writers that wait for room in the send window, if enough is free: as many as can use it, the
-    /// most urgent first. When nothing is kept no acknowledgement comes that would tell the rest, so that
-    /// all are told.
+    /// Wakes writers that wait for room in the send window, if enough is free: as many as can use it, the
+    /// most urgent first. When nothing is kept, no acknowledgement follows that would wake the rest, so
+    /// all are woken.
     pub(super) fn wake_writers(&mut self) {
         if self.outgoing.waiting.is_empty() || !self.outgoing.has_much_room() {
             return;
@@ -92,7 +93,7 @@ impl Streams {
         }
     }
 
-    /// Tells the writer of `key`, if it waits and nearly all of what it wrote was sent.
+    /// Wakes the writer of `key`, if it waits and nearly all of what it wrote was sent.
     pub(super) fn refill_reserve(&mut self, key: u32) {
         let send = self.slab.get(key).and_then(|stream| stream.send.as_ref());
         let is_low = |send: &SendHalf| send.wants_event && send.sendable() <= RESERVED / 2;

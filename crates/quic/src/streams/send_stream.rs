@@ -1,10 +1,15 @@
 //! The sending half of a stream (RFC 9000, section 3.1).
 
+use std::ops::Range;
+
 use super::chunk_pool::ChunkPool;
 use super::expiry::Expiry;
+use super::range_hints::RangeHintMap;
 use super::send_buffer::SendBuffer;
 use super::stream_reset::ResetValues;
 use crate::error::WriteError;
+use crate::idle_memory::IdleMemory;
+use crate::lazy_box::LazyBox;
 
 /// Where the sending half is. "Ready", "Send", "Data Sent" and "Data Recvd" follow from the buffer;
 /// a half that is "Data Recvd" or "Reset Recvd" exists no more.
@@ -13,7 +18,7 @@ enum SendState {
     Sending,
     /// We gave up but for the first bytes.
     ResetAt {
-        /// What the peer is told as the reason.
+        /// The application's error code.
         code: u64,
         /// `RESET_STREAM_AT` is on its way.
         told: bool,
@@ -34,13 +39,15 @@ pub(super) struct SendHalf {
     /// The peer's limit (`MAX_STREAM_DATA`).
     limit: u64,
     /// The limit of the last `STREAM_DATA_BLOCKED`.
-    told_blocked_at: Option<u64>,
-    /// A write fell short and the writer wants to hear when there is room.
+    reported_blocked_at: Option<u64>,
+    /// A write fell short: an event is due when there is room.
     pub(super) wants_event: bool,
     /// When the data is given up; listed in `ConnectionSend::expiries` too.
     pub(super) expiry: Option<Expiry>,
     /// Listed among the writers that wait for room in the connection's send window.
     pub(super) is_listed: bool,
+    /// Hints of the application about ranges that were not delivered.
+    pub(super) range_hints: LazyBox<RangeHintMap>,
 }
 
 impl SendHalf {
@@ -49,10 +56,19 @@ impl SendHalf {
             buffer: SendBuffer::new(),
             state: SendState::Sending,
             limit,
-            told_blocked_at: None,
+            reported_blocked_at: None,
             wants_event: false,
             expiry: None,
             is_listed: false,
+            range_hints: LazyBox::default(),
+        }
+    }
+
+    /// A copy of `range`, with the FIN if `fin`, was acknowledged.
+    pub(super) fn on_acked(&mut self, range: Range<u64>, fin: bool, pool: &mut ChunkPool) {
+        self.buffer.on_acked(range, fin, pool);
+        if let Some(hints) = self.range_hints.get_mut() {
+            hints.forget_before(self.buffer.delivered());
         }
     }
 
@@ -71,7 +87,7 @@ impl SendHalf {
     /// The peer's limit is unknown again.
     pub(super) fn forget_limit(&mut self) {
         self.limit = 0;
-        self.told_blocked_at = None;
+        self.reported_blocked_at = None;
     }
 
     /// Raises the peer's limit; false if it is no more than before.
@@ -81,14 +97,14 @@ impl SendHalf {
         raised
     }
 
-    /// The limit to send in `STREAM_DATA_BLOCKED`, if the writer wants more than the limit, all
-    /// that it permits was sent, and the peer wasn't told.
+    /// The limit to send in `STREAM_DATA_BLOCKED`, if the writer waits for more than the limit, all
+    /// that it permits was sent, and that was not reported before.
     pub(super) fn blocked_at(&mut self) -> Option<u64> {
-        let is_news = self.told_blocked_at != Some(self.limit);
-        (is_news && self.is_flow_limited()).then(|| *self.told_blocked_at.insert(self.limit))
+        let is_news = self.reported_blocked_at != Some(self.limit);
+        (is_news && self.is_flow_limited()).then(|| *self.reported_blocked_at.insert(self.limit))
     }
 
-    /// True if the writer wants more than the peer's limit, and all that it permits was sent.
+    /// True if the writer waits for more than the peer's limit, and all that it permits was sent.
     pub(super) fn is_flow_limited(&self) -> bool {
         self.wants_event && self.state == SendState::Sending && self.buffer.sent() == self.limit
     }
@@ -126,7 +142,7 @@ impl SendHalf {
         matches!(self.state, SendState::Reset | SendState::Stopped(_))
     }
 
-    /// True while nobody gave up any of the data.
+    /// True while none of the data was given up.
     pub(super) fn is_whole(&self) -> bool {
         self.state == SendState::Sending
     }
@@ -140,8 +156,8 @@ impl SendHalf {
         }
     }
 
-    /// Gives up all but the first `reliable` bytes, or less of them than before. The peer must be
-    /// told, see [`SendHalf::take_reset_at`].
+    /// Gives up all but the first `reliable` bytes, or less of them than before. `RESET_STREAM_AT` is
+    /// due, see [`SendHalf::take_reset_at`].
     pub(super) fn set_reset_at(&mut self, code: u64, reliable: u64, pool: &mut ChunkPool) {
         self.buffer.keep_only(reliable, pool);
         self.state = SendState::ResetAt {
@@ -176,7 +192,7 @@ impl SendHalf {
         }
     }
 
-    /// `RESET_STREAM` is being sent, on the peer's wish if `stopped` has its code.
+    /// `RESET_STREAM` is being sent, because of `STOP_SENDING` if `stopped` has its code.
     pub(super) fn set_reset(&mut self, stopped: Option<u64>) {
         self.state = stopped.map_or(SendState::Reset, SendState::Stopped);
         self.wants_event = false;
@@ -188,6 +204,25 @@ impl SendHalf {
             SendState::Sending => self.buffer.is_complete(),
             SendState::ResetAt { acked, .. } => acked && self.buffer.is_delivered(),
             SendState::Reset | SendState::Stopped(_) => false,
+        }
+    }
+}
+
+impl IdleMemory for SendHalf {
+    fn release_idle_memory(&mut self) {
+        let Self {
+            buffer,
+            state: _,
+            limit: _,
+            reported_blocked_at: _,
+            wants_event: _,
+            expiry: _,
+            is_listed: _,
+            range_hints,
+        } = self;
+        buffer.release_idle_memory();
+        if range_hints.get().is_some_and(RangeHintMap::is_empty) {
+            range_hints.give_up();
         }
     }
 }

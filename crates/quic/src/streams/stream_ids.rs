@@ -1,9 +1,9 @@
 //! Which streams exist: identifiers, counts and limits of the four kinds (RFC 9000, sections 2.1
 //! and 4.6).
 //!
-//! A stream of the peer opens all lower ones of its kind. Those that nobody has touched yet exist
-//! as ranges only, so that what a peer can make us remember is bounded by the frames it sends and
-//! by the limit it was given, not by the identifiers it picks.
+//! A stream of the peer opens all lower ones of its kind. Those that no frame has named and the
+//! application has not accepted exist as ranges only, so that the memory that a peer can claim is bounded
+//! by the frames it sends and by the limit it was given, not by the identifiers it picks.
 
 use swiftwater_units::{Dir, Side, StreamId};
 use swiftwater_wire::ErrorCode;
@@ -11,6 +11,7 @@ use swiftwater_wire::frame::MAX_STREAMS;
 
 use super::stream_map::StreamMap;
 use crate::error::TransportError;
+use crate::idle_memory::IdleMemory;
 use crate::ranges::RangeSet;
 
 /// Streams that we open.
@@ -21,8 +22,8 @@ struct LocalStreams {
     /// The peer's limit.
     limit: u64,
     /// The limit of the last `STREAMS_BLOCKED`.
-    told_blocked_at: Option<u64>,
-    /// The application was refused a stream.
+    reported_blocked_at: Option<u64>,
+    /// An open failed at the limit.
     wanted: bool,
 }
 
@@ -39,7 +40,7 @@ struct RemoteStreams {
     accepted: u64,
     /// How many are over.
     closed: u64,
-    /// Opened, but no frame has named them and nobody has accepted them.
+    /// Opened, but not named by a frame and not accepted.
     untouched: RangeSet,
 }
 
@@ -107,14 +108,6 @@ impl StreamIds {
         }
     }
 
-    /// Gives back memory that the present streams don't need.
-    pub(super) fn release_idle_memory(&mut self) {
-        self.keys.shrink_to_fit();
-        for remote in &mut self.remote {
-            remote.untouched.shrink();
-        }
-    }
-
     /// True if we open streams of this kind.
     pub(super) fn is_local(&self, id: StreamId) -> bool {
         id.initiator() == self.side
@@ -129,7 +122,7 @@ impl StreamIds {
         }
     }
 
-    /// The same for a stream about which more questions will follow.
+    /// The same for a stream that will be looked up again soon.
     #[inline]
     pub(super) fn recall(&mut self, id: StreamId) -> Option<u32> {
         let key = self.key(id)?;
@@ -166,7 +159,7 @@ impl StreamIds {
     pub(super) fn forget_local_limits(&mut self) {
         for local in &mut self.local {
             local.limit = 0;
-            local.told_blocked_at = None;
+            local.reported_blocked_at = None;
         }
     }
 
@@ -185,11 +178,11 @@ impl StreamIds {
     /// The limit to send in `STREAMS_BLOCKED`, once per limit.
     pub(super) fn blocked_at(&mut self, dir: Dir) -> Option<u64> {
         let local = &mut self.local[dir as usize];
-        let blocked = local.wanted && local.told_blocked_at != Some(local.limit);
-        blocked.then(|| *local.told_blocked_at.insert(local.limit))
+        let blocked = local.wanted && local.reported_blocked_at != Some(local.limit);
+        blocked.then(|| *local.reported_blocked_at.insert(local.limit))
     }
 
-    /// Raises the peer's limit; true if somebody waited for that.
+    /// Raises the peer's limit; true if an open had failed for it.
     pub(super) fn raise_local(&mut self, dir: Dir, limit: u64) -> bool {
         let local = &mut self.local[dir as usize];
         if limit <= local.limit {
@@ -262,5 +255,21 @@ impl StreamIds {
     /// The limit to send in `MAX_STREAMS`, if one is due.
     pub(super) fn raise_remote(&mut self, dir: Dir) -> Option<u64> {
         self.remote[dir as usize].raise()
+    }
+}
+
+impl IdleMemory for StreamIds {
+    fn release_idle_memory(&mut self) {
+        let Self {
+            side: _,
+            keys,
+            recent: _,
+            local: _,
+            remote,
+        } = self;
+        keys.shrink_to_fit();
+        for remote in remote {
+            remote.untouched.shrink();
+        }
     }
 }

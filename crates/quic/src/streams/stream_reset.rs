@@ -1,4 +1,4 @@
-//! Giving streams up while they are sent: `RESET_STREAM` (RFC 9000, section 3.1) and
+//! Resets of sending streams: `RESET_STREAM` (RFC 9000, section 3.1) and
 //! `RESET_STREAM_AT`, which still delivers the first bytes (draft-ietf-quic-reliable-stream-reset-09).
 
 use swiftwater_units::StreamId;
@@ -22,8 +22,8 @@ pub(super) struct ResetValues {
 }
 
 impl Streams {
-    /// Gives the stream up: what isn't acknowledged is dropped, and the peer is told `code` (cut to
-    /// 2^62 - 1), or that of an earlier [`Streams::reset_at`].
+    /// Resets the stream: what isn't acknowledged is dropped. The reset carries `code` (cut to 2^62 - 1),
+    /// or that of an earlier [`Streams::reset_at`].
     pub(crate) fn reset(&mut self, id: StreamId, code: u64) -> Result<(), WriteError> {
         let (key, send) = self.sending(id)?;
         send.check_resettable()?;
@@ -32,7 +32,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Gives the stream up but for its first `reliable_size` bytes, which are still delivered. Later
+    /// Resets the stream except for its first `reliable_size` bytes, which are still delivered. Later
     /// calls can only lower that number.
     pub(crate) fn reset_at(
         &mut self,
@@ -53,8 +53,8 @@ impl Streams {
         Ok(())
     }
 
-    /// Drops what the stream of `key` has to send and tells the peer `code`, or the code that it was
-    /// told before.
+    /// Drops what the stream of `key` has to send and resets it with `code`, or with the code of an
+    /// earlier partial reset.
     pub(super) fn reset_sending(&mut self, key: u32, id: StreamId, code: u64, cause: ResetCause) {
         let reset = self.with_send(key, |send, pool| {
             let earlier = send.reset_at_code();
@@ -75,11 +75,12 @@ impl Streams {
             error: code,
             final_size,
         };
-        if let Some(repairs) = self.history.get_mut() {
-            repairs.on_reset(id);
+        if let Some(history) = self.history.get_mut() {
+            history.on_reset(id);
         }
         self.cancel(ControlKey::StreamDataBlocked(id));
-        self.tell(ControlKey::ResetStream(id), value);
+        self.forget_unlimited(key);
+        self.set_control(ControlKey::ResetStream(id), value);
         let reset = ResetValues {
             code,
             final_size,
@@ -90,7 +91,8 @@ impl Streams {
     }
 
     /// Drops what the stream of `key` has to send beyond its first `reliable_size` bytes, not zero; the
-    /// peer is told as soon as these were sent. Where nothing was written there is nothing to keep.
+    /// `RESET_STREAM_AT` follows as soon as these were sent. Where nothing was written there is nothing to
+    /// keep.
     pub(super) fn reset_but(
         &mut self,
         key: u32,
@@ -119,16 +121,17 @@ impl Streams {
             return;
         };
         self.outgoing.expiries.replace(key, expiry, None);
-        if let Some(repairs) = self.history.get_mut() {
-            repairs.on_truncated(id, reset.reliable_size);
+        if let Some(history) = self.history.get_mut() {
+            history.on_truncated(id, reset.reliable_size);
         }
         self.cancel(ControlKey::StreamDataBlocked(id));
+        self.forget_unlimited(key);
         self.announce_reset_at(key);
         self.note_reset(id, cause, reset);
         self.wake_writers();
     }
 
-    /// Tells the peer of a partial reset that it can be told of now.
+    /// Queues the `RESET_STREAM_AT` of `key`, if it can be sent now.
     pub(super) fn announce_reset_at(&mut self, key: u32) {
         let Some(stream) = self.slab.get_mut(key) else {
             return;
@@ -141,7 +144,7 @@ impl Streams {
                 final_size: reset.final_size,
                 reliable_size: reset.reliable_size,
             };
-            self.tell(ControlKey::ResetStream(id), value);
+            self.set_control(ControlKey::ResetStream(id), value);
         }
     }
 

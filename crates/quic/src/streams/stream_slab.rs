@@ -1,8 +1,10 @@
-//! Values under small dense keys, which are used again.
+//! The state of streams, under small dense keys that are used again.
 //!
-//! Streams are large and short-lived: here one ends where it lies, without being moved out first.
+//! Streams are large and short-lived: here one is dropped in place, without being moved out first.
 
 use std::ops::{Index, IndexMut};
+
+use crate::idle_memory::IdleMemory;
 
 /// No free entry follows.
 const NONE: u32 = u32::MAX;
@@ -82,17 +84,24 @@ impl<T> StreamSlab<T> {
             self.len -= 1;
         }
     }
+}
 
-    /// Gives back memory that the present values don't need. Their keys stay.
-    pub(super) fn release_idle_memory(&mut self) {
-        while let Some(SlabEntry::Free(_)) = self.entries.last() {
-            self.entries.pop();
+impl<T> IdleMemory for StreamSlab<T> {
+    /// Keys of present values stay.
+    fn release_idle_memory(&mut self) {
+        let Self {
+            entries,
+            free,
+            len: _,
+        } = self;
+        while let Some(SlabEntry::Free(_)) = entries.last() {
+            entries.pop();
         }
-        self.entries.shrink_to_fit();
-        self.free = NONE;
-        for (key, entry) in self.entries.iter_mut().enumerate().rev() {
+        entries.shrink_to_fit();
+        *free = NONE;
+        for (key, entry) in entries.iter_mut().enumerate().rev() {
             if let SlabEntry::Free(next) = entry {
-                *next = std::mem::replace(&mut self.free, key as u32);
+                *next = std::mem::replace(free, key as u32);
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Streams before the handshake is complete: what came as early data, and sending all of it anew after
-//! a rejection (RFC 9001, section 4.6.2).
+//! Stream data in 0-RTT packets: marks of what came so, and sending all of it anew after a rejection
+//! (RFC 9001, section 4.6.2).
 
 use swiftwater_units::{Dir, StreamId};
 
@@ -8,14 +8,15 @@ use super::{InitialLimits, Streams};
 use crate::control::ControlKey;
 
 impl Streams {
-    /// Tells whether the frames that follow are early data.
-    pub(crate) fn set_receiving_early(&mut self, early: bool) {
-        self.receiving_early = early;
+    /// Sets whether the frames that follow came in a 0-RTT packet.
+    pub(crate) fn set_receiving_zero_rtt(&mut self, zero_rtt: bool) {
+        self.receiving_zero_rtt = zero_rtt;
     }
 
-    /// True if something of what the peer said about `id` were early data.
+    /// True if a frame about `id` came in a 0-RTT packet.
     pub(crate) fn is_early_data(&self, id: StreamId) -> bool {
-        self.stream(id).is_some_and(|(_, stream)| stream.early)
+        self.stream(id)
+            .is_some_and(|(_, stream)| stream.is_zero_rtt)
     }
 
     /// Streams of a kind that we opened so far.
@@ -44,8 +45,8 @@ impl Streams {
             let Some(id) = self.slab.get(key).map(|stream| stream.id) else {
                 continue;
             };
-            if let Some(repairs) = self.history.get_mut() {
-                repairs.on_reset(id);
+            if let Some(history) = self.history.get_mut() {
+                history.on_reset(id);
             }
             self.cancel(ControlKey::StreamDataBlocked(id));
             let reset = self.with_send(key, |send, _| {

@@ -1,11 +1,15 @@
-//! Owners append their frames to a packet, in order of urgency.
+//! The order of frames in a packet: acknowledgements, path validation, handshake, control, then
+//! datagrams and streams by urgency.
 
 use swiftwater_wire::{Frame, frame};
 
+use crate::control::ControlPacket;
 use crate::crypto::EncryptionLevel;
 use crate::datagram_size::MIN_INITIAL_SIZE;
+use crate::datagrams::{NextSender, WriteAttempt};
 use crate::frame_writer::{Carried, FrameWriter};
 use crate::policy::Reinjection;
+use crate::streams::Priority;
 
 use super::Transmission;
 use super::plan::Packet;
@@ -76,9 +80,9 @@ impl Transmission<'_> {
         let Some(space) = self.space_mut(level) else {
             return;
         };
-        // What asks whether the peer is there tells again what has arrived: our last ACK may be what
-        // was lost, and the peer backs off while it waits for it. Not in early packets: their ACKs
-        // tell no delay, so a late one would pass for a long round trip.
+        // A packet that elicits an acknowledgement repeats ours: the last ACK may have been lost, and the
+        // peer backs off while it waits for it. Not in Initial and Handshake packets: their ACKs carry no
+        // delay, so a late one would look like a long round trip.
         let asks = packet.data && (packet.probe || space.ping);
         let repeats = asks && level == EncryptionLevel::OneRtt;
         let received = &mut space.received;
@@ -126,21 +130,70 @@ impl Transmission<'_> {
         }
     }
 
+    /// Control frames first, then datagrams and streams as their urgency says.
     fn fill_application(&mut self, writer: &mut FrameWriter<'_, '_>) {
-        self.control.fill(writer);
+        // Early data and 1-RTT data share one packet number space.
+        let packet = ControlPacket {
+            sent_at: self.now,
+            number: self.path.space.ledger.next_number(),
+        };
+        self.control.fill(writer, packet);
         if self.datagrams.has_pending() {
-            let room = self.data_room();
-            self.datagrams.fill(writer, room);
+            self.fill_datagrams(writer);
         }
+        let before = writer.remaining();
+        self.fill_streams(writer);
+        self.datagrams.on_streams_sent(before - writer.remaining());
+        // Streams may have blocked reports now.
+        drain_stream_control(self.streams, self.control);
+    }
+
+    /// Datagrams, and streams that have their turn before them.
+    fn fill_datagrams(&mut self, writer: &mut FrameWriter<'_, '_>) {
+        let room = self.data_room();
+        while self.datagrams.has_pending() {
+            let streams = self.stream_urgency();
+            match self.datagrams.next_sender(streams) {
+                Some(NextSender::Datagrams) => {
+                    let attempt = self.datagrams.write_next(self.now, writer, room);
+                    if attempt == WriteAttempt::NoRoom {
+                        return;
+                    }
+                }
+                Some(NextSender::Streams) => {
+                    let before = writer.remaining();
+                    self.fill_streams(writer);
+                    let written = before - writer.remaining();
+                    if written == 0 {
+                        return;
+                    }
+                    self.datagrams.on_streams_sent(written);
+                }
+                None => return,
+            }
+        }
+    }
+
+    /// Urgency of the stream that sends next; `None` if none has something to send.
+    fn stream_urgency(&self) -> Option<u8> {
+        let has_copies = !self.policies.reinjections.is_empty();
+        let of_copies = has_copies.then_some(Priority::default().urgency);
+        self.streams
+            .next_urgency()
+            .into_iter()
+            .chain(of_copies)
+            .min()
+    }
+
+    /// Retransmissions, copies that the re-injector asked for, and new data of streams.
+    fn fill_streams(&mut self, writer: &mut FrameWriter<'_, '_>) {
         if !self.policies.reinjections.is_empty() {
-            self.streams.fill_repairs(writer);
+            self.streams.fill_retransmissions(writer);
             self.fill_copies(writer);
         }
         if writer.remaining() >= MIN_STREAM_ROOM && self.streams.can_send() {
             self.streams.fill(writer);
         }
-        // What was just written may have told streams more to say (blocked frames).
-        self.streams.drain_control(self.control);
     }
 
     /// Copies that the re-injector asked for, after retransmissions and before new data.

@@ -342,7 +342,7 @@ impl Transmission<'_> {
         buffers.frames.clear();
         buffers
             .frames
-            .extend(buffers.carried.iter().map(sent_frame));
+            .extend(buffers.carried.iter().filter_map(sent_frame));
         let observation = Observation::PacketSent {
             path: self.path.id,
             level,
@@ -380,9 +380,9 @@ struct WrittenPacket {
     repeated: u64,
 }
 
-/// What observers see of a frame.
-fn sent_frame(carried: &Carried) -> SentFrame {
-    match *carried {
+/// What observers see of a frame; nothing of datagrams, of which only those with a key are recorded.
+fn sent_frame(carried: &Carried) -> Option<SentFrame> {
+    Some(match *carried {
         Carried::Ack { largest, .. } => SentFrame::Ack { largest },
         Carried::Crypto { offset, len } => SentFrame::Crypto { offset, len },
         Carried::Stream {
@@ -399,7 +399,8 @@ fn sent_frame(carried: &Carried) -> SentFrame {
             purpose,
         },
         Carried::Control { .. } => SentFrame::Control,
-    }
+        Carried::Datagram { .. } => return None,
+    })
 }
 
 /// Pads to at least `size` bytes before the tag, and to what header protection samples; true if

@@ -31,11 +31,17 @@ impl Connection {
     pub(super) fn demand(&self) -> Demand<'static> {
         let lost = self.streams.pending_retransmission_bytes();
         let new = self.streams.pending_bytes() - lost;
+        let next = (self.policies.has_scheduler())
+            .then(|| self.streams.next_demand())
+            .flatten();
         Demand {
             control: self.control.has_pending(),
-            datagram_bytes: ByteCount::new(self.datagrams.pending_bytes()),
+            datagram_bytes: ByteCount::new(self.datagrams.unsent_bytes()),
             new_bytes: ByteCount::new(new),
             retransmission_bytes: ByteCount::new(lost),
+            next_stream: next.as_ref().map(|next| next.stream),
+            priority: next.as_ref().map(|next| next.priority),
+            deadline: next.as_ref().and_then(|next| next.deadline),
             ..Demand::nothing()
         }
     }

@@ -412,3 +412,37 @@ fn a_reset_makes_room_for_other_writers() {
     assert_eq!(events(&mut streams), [StreamEvent::Writable { id: b }]);
     assert_eq!(streams.stats().send_buffered, 0);
 }
+
+#[test]
+fn every_stream_that_its_limit_holds_back_counts() {
+    let mut streams = client();
+    let ids: Vec<_> = (0..2).map(|_| streams.open(Dir::Bi).unwrap()).collect();
+    for &id in &ids {
+        assert_eq!(streams.write(id, &[0; 2000]), Ok(1000));
+    }
+    send_all(&mut streams);
+    assert!(streams.is_flow_limited());
+    // The one that met its limit last goes on.
+    streams.on_max_stream_data(ids[1], 1200).unwrap();
+    assert_eq!(events(&mut streams), [StreamEvent::Writable { id: ids[1] }]);
+    assert_eq!(streams.write(ids[1], &[0; 100]), Ok(100));
+    assert!(streams.is_flow_limited(), "the first one still waits");
+    streams.on_max_stream_data(ids[0], 1200).unwrap();
+    assert!(streams.is_flow_limited(), "until the event was polled");
+    assert_eq!(events(&mut streams), [StreamEvent::Writable { id: ids[0] }]);
+    assert!(!streams.is_flow_limited());
+}
+
+#[test]
+fn a_limited_stream_that_is_reset_counts_no_more() {
+    let mut streams = client();
+    let ids: Vec<_> = (0..2).map(|_| streams.open(Dir::Bi).unwrap()).collect();
+    for &id in &ids {
+        assert_eq!(streams.write(id, &[0; 2000]), Ok(1000));
+    }
+    send_all(&mut streams);
+    streams.reset(ids[0], 1).unwrap();
+    assert!(streams.is_flow_limited());
+    streams.finish(ids[1]).unwrap();
+    assert!(!streams.is_flow_limited());
+}

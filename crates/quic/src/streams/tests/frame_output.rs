@@ -390,3 +390,45 @@ fn receiving_streams_cannot_be_written() {
         Err(WriteError::Closed)
     );
 }
+
+#[test]
+fn new_data_fill_the_room_beside_a_retransmission_that_does_not_fit() {
+    let mut streams = roomy();
+    open_with(&mut streams, 5000);
+    let first = packet(&mut streams, 600).0;
+    let second = packet(&mut streams, 1200).0;
+    fate(&mut streams, &first, Fate::Lost);
+    fate(&mut streams, &second, Fate::Lost);
+    let (carried, bytes) = packet(&mut streams, 1200);
+    // The second range is kept whole for the next packet.
+    assert_eq!(carried[0], again(first[0], Purpose::Retransmission));
+    let is_new = |carried: &Carried| matches!(carried, Carried::Stream { purpose: Purpose::New, len, .. } if *len > 500);
+    assert!(carried.len() == 2 && is_new(&carried[1]), "{carried:?}");
+    assert!(bytes.len() > 1190, "{}", bytes.len());
+    let (carried, _) = packet(&mut streams, 1200);
+    assert_eq!(carried, [again(second[0], Purpose::Retransmission)]);
+}
+
+#[test]
+fn little_room_beside_a_retransmission_stays_empty() {
+    let mut streams = roomy();
+    open_with(&mut streams, 5000);
+    let first = packet(&mut streams, 1150).0;
+    let second = packet(&mut streams, 1200).0;
+    fate(&mut streams, &first, Fate::Lost);
+    fate(&mut streams, &second, Fate::Lost);
+    let carried = packet(&mut streams, 1200).0;
+    assert_eq!(carried, [again(first[0], Purpose::Retransmission)]);
+}
+
+#[test]
+fn unsent_bytes_are_those_that_never_left() {
+    let mut streams = roomy();
+    let id = open_with(&mut streams, 5000);
+    assert_eq!(streams.unsent_bytes(id), Ok(5000));
+    let first = packet(&mut streams, 1200).0;
+    let sent = streams.stats().sent_bytes;
+    assert_eq!(streams.unsent_bytes(id), Ok(5000 - sent));
+    fate(&mut streams, &first, Fate::Lost);
+    assert_eq!(streams.unsent_bytes(id), Ok(5000 - sent));
+}

@@ -6,6 +6,8 @@ mod flow;
 mod frame_input;
 mod frame_output;
 mod partial;
+mod range_hints;
+mod retransmission_history;
 mod send_buffer;
 mod send_queues;
 mod stream_ids;
@@ -249,7 +251,7 @@ fn verdict(fate: Fate) -> CarrierFate {
             sent_at: Instant::from_nanos(0),
         },
         fate,
-        newest_only: false,
+        live_copies_count: false,
     }
 }
 

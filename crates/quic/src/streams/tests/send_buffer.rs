@@ -24,7 +24,7 @@ fn sent(len: usize, pool: &mut ChunkPool) -> SendBuffer {
     let mut buffer = SendBuffer::new();
     buffer.write(&bytes_at(0, len), pool);
     buffer.finish();
-    let all = buffer.next_fresh(usize::MAX).unwrap();
+    let all = buffer.next_new(usize::MAX).unwrap();
     buffer.on_sent(all);
     buffer
 }
@@ -34,13 +34,13 @@ fn the_fin_goes_with_the_last_bytes_or_alone() {
     let pool = &mut ChunkPool::default();
     let mut buffer = SendBuffer::new();
     buffer.write(&bytes_at(0, 10), pool);
-    assert_eq!(buffer.next_fresh(6), piece(0, 6, false));
-    buffer.on_sent(buffer.next_fresh(10).unwrap());
-    assert!(!buffer.has_repair());
+    assert_eq!(buffer.next_new(6), piece(0, 6, false));
+    buffer.on_sent(buffer.next_new(10).unwrap());
+    assert!(!buffer.has_retransmission());
     buffer.finish();
-    assert_eq!(buffer.next_repair(100), piece(10, 0, true));
-    buffer.on_sent(buffer.next_repair(100).unwrap());
-    assert_eq!(buffer.next_repair(100), None);
+    assert_eq!(buffer.next_retransmission(100), piece(10, 0, true));
+    buffer.on_sent(buffer.next_retransmission(100).unwrap());
+    assert_eq!(buffer.next_retransmission(100), None);
 }
 
 #[test]
@@ -48,14 +48,14 @@ fn a_lost_fin_is_sent_again_until_any_copy_is_acknowledged() {
     let pool = &mut ChunkPool::default();
     let mut buffer = sent(10, pool);
     buffer.on_lost(0..10, true);
-    assert_eq!(buffer.next_repair(100), piece(0, 10, true));
+    assert_eq!(buffer.next_retransmission(100), piece(0, 10, true));
     buffer.on_acked(0..10, true, pool);
-    assert_eq!(buffer.next_repair(100), None);
+    assert_eq!(buffer.next_retransmission(100), None);
     assert!(buffer.is_complete());
     // The loss of another copy changes nothing any more.
     buffer.on_lost(0..10, true);
     assert!(buffer.is_complete());
-    assert!(!buffer.has_repair());
+    assert!(!buffer.has_retransmission());
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_copy_takes_the_place_of_a_retransmission() {
     assert_eq!(buffer.lost(), 50);
     buffer.on_sent(buffer.next_copy(10..30, 100).unwrap());
     assert_eq!(buffer.lost(), 30);
-    assert_eq!(buffer.next_repair(100), piece(0, 10, false));
+    assert_eq!(buffer.next_retransmission(100), piece(0, 10, false));
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn unsent_bytes_are_never_copied() {
     let pool = &mut ChunkPool::default();
     let mut buffer = SendBuffer::new();
     buffer.write(&bytes_at(0, 100), pool);
-    buffer.on_sent(buffer.next_fresh(40).unwrap());
+    buffer.on_sent(buffer.next_new(40).unwrap());
     assert_eq!(buffer.next_copy(0..100, 1000), piece(0, 40, false));
     assert_eq!(buffer.next_copy(40..100, 1000), None);
 }
@@ -189,8 +189,8 @@ proptest! {
                     model.finished = true;
                     None
                 }
-                Op::SendFresh(max) => buffer.next_fresh(max),
-                Op::SendRepair(max) => buffer.next_repair(max),
+                Op::SendFresh(max) => buffer.next_new(max),
+                Op::SendRepair(max) => buffer.next_retransmission(max),
                 Op::SendCopy(start, len, max) => buffer.next_copy(start..start + len, max),
                 Op::Ack(which) => {
                     let from = if which % 4 == 0 { &mut thought_lost } else { &mut flying };
@@ -229,7 +229,7 @@ proptest! {
         for piece in flying.drain(..) {
             buffer.on_lost(piece.offset..piece.offset + piece.len as u64, piece.fin);
         }
-        while let Some(piece) = buffer.next_repair(1000).or_else(|| buffer.next_fresh(1000)) {
+        while let Some(piece) = buffer.next_retransmission(1000).or_else(|| buffer.next_new(1000)) {
             buffer.on_sent(piece);
             buffer.on_acked(piece.offset..piece.offset + piece.len as u64, piece.fin, pool);
         }

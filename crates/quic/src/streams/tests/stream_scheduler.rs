@@ -1,11 +1,13 @@
-//! Who sends next, across urgencies.
+//! The order of sending, across urgencies.
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::streams::stream_scheduler::{StreamScheduler, Transmission};
+use crate::streams::stream_scheduler::{
+    Permitted, QueueMembership, ScheduledStream, StreamScheduler, Transmission,
+};
 
 const SHARE: u32 = 16;
 
@@ -18,9 +20,18 @@ fn set(turns: &mut StreamScheduler, key: u32, rank: u8, repair: bool, fresh: boo
         key,
         StreamId::from_wire(u64::from(key)),
         rank,
-        repair,
-        fresh,
+        QueueMembership {
+            retransmissions: repair,
+            new_data: fresh,
+        },
     );
+}
+
+fn next(turns: &StreamScheduler, credit: bool) -> Option<ScheduledStream> {
+    turns.next(Permitted {
+        new_data: credit,
+        ..Permitted::ALL
+    })
 }
 
 /// What each stream got of `total` bytes in frames of `frame` bytes.
@@ -28,7 +39,7 @@ fn shares(turns: &mut StreamScheduler, total: u64, frame: u64) -> BTreeMap<u32, 
     let mut shares = BTreeMap::new();
     let mut sent = 0;
     while sent < total
-        && let Some(turn) = turns.next(true)
+        && let Some(turn) = next(turns, true)
     {
         turns.spend(turn, frame);
         *shares.entry(turn.key).or_default() += frame;
@@ -99,18 +110,35 @@ fn repairs_go_first_within_an_urgency_whatever_their_kind() {
     let mut turns = StreamScheduler::new(0);
     set(&mut turns, 0, rank(3, false), false, true);
     set(&mut turns, 1, rank(3, true), true, true);
-    let next = turns.next(true).unwrap();
-    assert_eq!((next.work, next.key), (Transmission::Retransmission, 1));
+    let chosen = next(&turns, true).unwrap();
+    assert_eq!(
+        (chosen.transmission, chosen.key),
+        (Transmission::Retransmission, 1)
+    );
     // But not across urgencies.
     set(&mut turns, 2, rank(2, true), false, true);
-    let next = turns.next(true).unwrap();
-    assert_eq!((next.work, next.key), (Transmission::New, 2));
+    let chosen = next(&turns, true).unwrap();
+    assert_eq!((chosen.transmission, chosen.key), (Transmission::New, 2));
     // Without credit only repairs are left, then nothing.
-    let next = turns.next(false).unwrap();
-    assert_eq!((next.work, next.key), (Transmission::Retransmission, 1));
+    let chosen = next(&turns, false).unwrap();
+    assert_eq!(
+        (chosen.transmission, chosen.key),
+        (Transmission::Retransmission, 1)
+    );
     set(&mut turns, 1, rank(3, true), false, true);
-    assert_eq!(turns.next(false), None);
-    assert!(turns.has_fresh());
+    assert_eq!(next(&turns, false), None);
+    assert!(turns.has_new_data());
+}
+
+#[test]
+fn retransmissions_can_be_passed_over() {
+    let mut turns = StreamScheduler::new(0);
+    set(&mut turns, 0, rank(3, true), true, false);
+    assert_eq!(turns.next(Permitted::NEW_DATA), None);
+    set(&mut turns, 1, rank(5, true), false, true);
+    let chosen = turns.next(Permitted::NEW_DATA).unwrap();
+    assert_eq!((chosen.transmission, chosen.key), (Transmission::New, 1));
+    assert_eq!(chosen.urgency(), 5);
 }
 
 #[derive(Clone, Debug)]
@@ -121,7 +149,7 @@ enum Op {
 }
 
 proptest! {
-    /// Against a search through all streams: who is chosen has work, is of the best urgency unless
+    /// Against a search through all streams: the chosen stream has something to send, is of the best urgency unless
     /// it is a relief, and reliefs are no more and no fewer than the share says.
     #[test]
     fn agrees_with_a_search(
@@ -155,17 +183,17 @@ proptest! {
                     let best_repair = repairs.map(|stream| stream.0 / 2).min();
                     let best_fresh = fresh.map(|stream| stream.0 / 2).min();
                     let best = best_repair.into_iter().chain(best_fresh).min();
-                    let Some(turn) = turns.next(credit) else {
+                    let Some(turn) = next(&turns, credit) else {
                         prop_assert_eq!(best, None);
                         continue;
                     };
                     let best = best.unwrap();
                     let (rank, repair, fresh) = model[&turn.key];
-                    let has_work = match turn.work {
+                    let has_something = match turn.transmission {
                         Transmission::Retransmission => repair,
                         Transmission::New => fresh && credit,
                     };
-                    prop_assert!(has_work);
+                    prop_assert!(has_something);
                     if rank / 2 == best {
                         by_urgency += bytes;
                     } else {

@@ -1,0 +1,95 @@
+//! What applications say about a datagram that they send, and get to know about it.
+
+use bytes::Bytes;
+use swiftwater_units::{Instant, PacketNumber, PathId};
+
+use crate::streams::Priority;
+
+/// How a datagram is sent.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct DatagramOptions {
+    /// Name of the datagram in [`Event::DatagramFate`](crate::Event::DatagramFate), chosen by the
+    /// application and not sent; it need not be unique. `None` (the default) for no such event.
+    pub key: Option<u64>,
+    /// When the receiver has no use for the datagram any more: it is dropped if it was not sent by
+    /// then. `None` (the default) for never.
+    pub deadline: Option<Instant>,
+    /// 0 (first) to 7 (last), as of streams; larger values count as 7. Default 3, as of streams
+    /// (RFC 9218, section 4.1).
+    ///
+    /// Datagrams of one urgency leave in the order in which they were queued, more urgent ones before.
+    /// Beside streams of the same urgency datagrams get every other turn of about 1 KiB, so at least half
+    /// of the bytes if they need them, however many streams there are. The more urgent of both go first,
+    /// except that one turn in [`starvation_share`](crate::TransportConfig) goes to the others: datagrams
+    /// without end don't starve streams, nor the other way round.
+    pub urgency: u8,
+}
+
+impl Default for DatagramOptions {
+    fn default() -> Self {
+        Self {
+            key: None,
+            deadline: None,
+            urgency: 3,
+        }
+    }
+}
+
+impl DatagramOptions {
+    /// The same with a key.
+    #[must_use]
+    pub const fn with_key(mut self, key: u64) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    /// The same with a deadline.
+    #[must_use]
+    pub const fn with_deadline(mut self, deadline: Instant) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// The same with an urgency.
+    #[must_use]
+    pub const fn with_urgency(mut self, urgency: u8) -> Self {
+        self.urgency = urgency;
+        self
+    }
+
+    /// The urgency, cut to 7.
+    pub(super) fn level(&self) -> u8 {
+        self.urgency.min(Priority::MAX_URGENCY)
+    }
+}
+
+/// What became of a datagram.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum DatagramFate {
+    /// The packet that carried it was acknowledged: it arrived at the peer's transport, which does not
+    /// mean that the application there has read it (RFC 9221, section 5.2).
+    Acknowledged,
+    /// The packet that carried it was declared lost. It is not sent again. If it arrived all the same,
+    /// `Acknowledged` may follow.
+    Lost,
+    /// Its deadline came before it was sent.
+    Expired,
+    /// The path carries only smaller packets than when it was queued, or the peer accepts only smaller
+    /// datagrams; it was dropped unsent.
+    TooLarge,
+}
+
+/// A datagram that arrived.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct ReceivedDatagram {
+    /// The payload.
+    pub data: Bytes,
+    /// The path that it arrived on.
+    pub path: PathId,
+    /// Number of the packet that carried it, in the application packet number space of `path`. It gives
+    /// the order of sending, and gaps show what may have been lost.
+    pub packet: PacketNumber,
+}

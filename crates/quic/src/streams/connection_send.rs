@@ -1,0 +1,197 @@
+//! Sending state that all streams of a connection share: totals, the connection's flow control
+//! limit, the order of sending.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use swiftwater_units::StreamId;
+
+use super::Streams;
+use super::chunk_pool::ChunkPool;
+use super::expiry::Expiries;
+use super::send_stream::SendHalf;
+use super::stream_scheduler::{Permitted, QueueMembership, ScheduledStream, StreamScheduler};
+use crate::config::TransportConfig;
+use crate::idle_memory::IdleMemory;
+
+/// The contribution of one sending half to the totals and to the queues.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SendTotals {
+    pub(super) held: u64,
+    pub(super) unsent: u64,
+    pub(super) lost: u64,
+    /// The half has something to send that needs no credit.
+    retransmits: bool,
+}
+
+impl SendTotals {
+    pub(super) fn of(send: &SendHalf) -> Self {
+        let buffer = &send.buffer;
+        Self {
+            held: buffer.held(),
+            unsent: send.sendable(),
+            lost: buffer.lost(),
+            retransmits: buffer.has_retransmission(),
+        }
+    }
+
+    /// The queues that the half belongs in.
+    fn queues(&self) -> QueueMembership {
+        QueueMembership {
+            retransmissions: self.retransmits,
+            new_data: self.unsent > 0,
+        }
+    }
+}
+
+/// Sending state of the connection.
+#[derive(Debug)]
+pub(super) struct ConnectionSend {
+    pub(super) scheduler: StreamScheduler,
+    pub(super) expiries: Expiries,
+    pub(super) pool: ChunkPool,
+    pub(super) totals: SendTotals,
+    pub(super) send_window: u64,
+    /// Bytes that may wait to be sent; follows the congestion window.
+    pub(super) unsent_window: u64,
+    /// The peer's limit (`MAX_DATA`) and how much of it was sent.
+    pub(super) limit: u64,
+    pub(super) sent: u64,
+    /// The limit of the last `DATA_BLOCKED`.
+    pub(super) reported_blocked_at: Option<u64>,
+    /// Streams that reached the peer's limit on them and may have more to send; see
+    /// [`Streams::forget_unlimited`].
+    pub(super) limited_streams: BTreeSet<u32>,
+    /// Streams whose writers wait for room in the send window; some may be closed.
+    pub(super) waiting: VecDeque<u32>,
+}
+
+impl ConnectionSend {
+    pub(super) fn new(config: &TransportConfig) -> Self {
+        Self {
+            scheduler: StreamScheduler::new(config.starvation_share),
+            expiries: Expiries::default(),
+            pool: ChunkPool::default(),
+            totals: SendTotals::default(),
+            send_window: config.send_window.get(),
+            unsent_window: config.unsent_window.get(),
+            limit: 0,
+            sent: 0,
+            reported_blocked_at: None,
+            limited_streams: BTreeSet::new(),
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// Bytes written and kept.
+    pub(super) fn held(&self) -> u64 {
+        self.totals.held
+    }
+
+    /// Raises the peer's limit; true if `DATA_BLOCKED` was sent for the one before.
+    pub(super) fn raise_limit(&mut self, limit: u64) -> bool {
+        if limit <= self.limit {
+            return false;
+        }
+        self.limit = limit;
+        self.reported_blocked_at.take().is_some()
+    }
+
+    /// The stream of `key` is closed.
+    pub(super) fn forget(&mut self, key: u32) {
+        self.scheduler.forget(key);
+        self.limited_streams.remove(&key);
+    }
+
+    pub(super) fn credit(&self) -> u64 {
+        self.limit.saturating_sub(self.sent)
+    }
+
+    /// Bytes of new data sent.
+    pub(super) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// The peer's limit is unknown again, and of what was sent only `sent` bytes count.
+    pub(super) fn forget_sent(&mut self, sent: u64) {
+        self.limit = 0;
+        self.sent = sent;
+        self.reported_blocked_at = None;
+    }
+
+    /// True if data wait for the connection's limit.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.scheduler.has_new_data() && self.credit() == 0
+    }
+
+    /// The stream that sends next, and what: of `permitted` kinds.
+    pub(super) fn next(&self, permitted: Permitted) -> Option<ScheduledStream> {
+        let permitted = Permitted {
+            new_data: permitted.new_data && self.credit() > 0,
+            ..permitted
+        };
+        self.scheduler.next(permitted)
+    }
+
+    /// Brings totals and queues up to date after a change of the half of `key`.
+    pub(super) fn account(
+        &mut self,
+        key: u32,
+        id: StreamId,
+        rank: u8,
+        before: SendTotals,
+        send: &SendHalf,
+    ) {
+        let after = SendTotals::of(send);
+        self.totals.held = self.totals.held - before.held + after.held;
+        self.totals.unsent = self.totals.unsent - before.unsent + after.unsent;
+        self.totals.lost = self.totals.lost - before.lost + after.lost;
+        let queues = after.queues();
+        if queues != before.queues() {
+            self.scheduler.set(key, id, rank, queues);
+        }
+    }
+
+    /// The stream `id` of `key` has another rank from now on.
+    pub(super) fn set_rank(&mut self, key: u32, id: StreamId, rank: u8, send: &SendHalf) {
+        let queues = SendTotals::of(send).queues();
+        self.scheduler.set(key, id, rank, queues);
+    }
+}
+
+impl IdleMemory for ConnectionSend {
+    fn release_idle_memory(&mut self) {
+        let Self {
+            scheduler,
+            expiries: _,
+            pool,
+            totals: _,
+            send_window: _,
+            unsent_window: _,
+            limit: _,
+            sent: _,
+            reported_blocked_at: _,
+            limited_streams: _,
+            waiting,
+        } = self;
+        scheduler.release_idle_memory();
+        pool.release_idle_memory();
+        waiting.shrink_to_fit();
+    }
+}
+
+impl Streams {
+    /// Changes the sending half of `key`, keeping totals and lists.
+    pub(super) fn with_send<R>(
+        &mut self,
+        key: u32,
+        change: impl FnOnce(&mut SendHalf, &mut ChunkPool) -> R,
+    ) -> Option<R> {
+        let stream = self.slab.get_mut(key)?;
+        let send = stream.send.as_mut()?;
+        let before = SendTotals::of(send);
+        let result = change(send, &mut self.outgoing.pool);
+        let rank = stream.priority.rank();
+        self.outgoing.account(key, stream.id, rank, before, send);
+        Some(result)
+    }
+}
