@@ -50,7 +50,8 @@ pub(crate) struct Datagrams {
     accept: Option<u64>,
     /// Largest frame that the peer accepts.
     peer_accepts: Option<u64>,
-    share: StreamShare,
+    /// One turn in this many goes to the less urgent of datagrams and streams.
+    starvation_share: u32,
     /// The packet whose frames are being processed.
     arriving_on: PathId,
     arriving_in: PacketNumber,
@@ -65,6 +66,7 @@ pub(crate) struct Datagrams {
 struct DatagramQueues {
     outgoing: SendQueue,
     incoming: ReceiveQueue,
+    share: StreamShare,
     /// Fates that wait to be polled.
     fates: VecDeque<(u64, DatagramFate)>,
 }
@@ -98,7 +100,7 @@ impl Datagrams {
             capacity: usize::try_from(capacity).unwrap_or(usize::MAX),
             accept,
             peer_accepts: None,
-            share: StreamShare::new(starvation_share),
+            starvation_share,
             arriving_on: PathId::ZERO,
             arriving_in: PacketNumber::new(0),
             blocked: false,
@@ -199,16 +201,22 @@ impl Datagrams {
         (self.queues.get()).is_some_and(|queues| !queues.outgoing.is_empty())
     }
 
-    /// Whether the next datagram or streams of urgency `streams` (`None` if none can send) go first;
-    /// `None` if there is neither.
-    pub(crate) fn next_sender(&mut self, streams: Option<u8>) -> Option<NextSender> {
-        let datagrams = (self.queues.get()).and_then(|queues| queues.outgoing.first_urgency());
-        self.share.next(datagrams, streams)
+    /// Whether datagrams, of which at least one waits, or streams of urgency `streams` (`None` if none can
+    /// send) go first.
+    pub(crate) fn next_sender(&mut self, streams: Option<u8>) -> NextSender {
+        let share = self.starvation_share;
+        let next = self.queues.get_mut().and_then(|queues| {
+            let datagrams = queues.outgoing.first_urgency();
+            queues.share.next(datagrams, streams, share)
+        });
+        next.unwrap_or_default()
     }
 
     /// `bytes` of STREAM frames were sent while datagrams may wait.
     pub(crate) fn on_streams_sent(&mut self, bytes: usize) {
-        self.share.spend(NextSender::Streams, bytes);
+        if let Some(queues) = self.queues.get_mut() {
+            queues.share.spend(NextSender::Streams, bytes);
+        }
     }
 
     /// Writes the next datagram. One too large even for an empty packet (`room`), as after the path
@@ -242,7 +250,7 @@ impl Datagrams {
             if !written {
                 return WriteAttempt::NoRoom;
             }
-            self.share.spend(NextSender::Datagrams, size);
+            queues.share.spend(NextSender::Datagrams, size);
             None
         };
         if let Some(queued) = queues.outgoing.pop()
@@ -344,7 +352,7 @@ impl IdleMemory for Datagrams {
             capacity: _,
             accept: _,
             peer_accepts: _,
-            share: _,
+            starvation_share: _,
             arriving_on: _,
             arriving_in: _,
             blocked: _,

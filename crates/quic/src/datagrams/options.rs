@@ -1,4 +1,4 @@
-//! What applications say about a datagram that they send, and get to know about it.
+//! Datagrams as applications see them: options for sending, fates, what was received.
 
 use bytes::Bytes;
 use swiftwater_units::{Instant, PacketNumber, PathId};

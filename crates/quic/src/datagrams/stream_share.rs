@@ -8,9 +8,10 @@
 const QUANTUM: i64 = 1024;
 
 /// Datagrams or streams.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum NextSender {
     /// Datagrams.
+    #[default]
     Datagrams,
     /// Streams.
     Streams,
@@ -26,7 +27,7 @@ impl NextSender {
 }
 
 /// The state of the turns.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct StreamShare {
     /// The side that has the turn; `None` while only one side has something to send.
     turn: Option<NextSender>,
@@ -34,25 +35,16 @@ pub(super) struct StreamShare {
     absent: NextSender,
     /// Bytes that each side may still send, datagrams first; negative after a long frame.
     left: [i64; 2],
-    /// The less urgent side has one turn in this many; below 2 none.
-    starvation_share: u32,
 }
 
 impl StreamShare {
-    pub(super) fn new(starvation_share: u32) -> Self {
-        Self {
-            turn: None,
-            absent: NextSender::Datagrams,
-            left: [0; 2],
-            starvation_share,
-        }
-    }
-
-    /// The side that sends next, if datagrams and streams of these urgencies wait.
+    /// The side that sends next, if datagrams and streams of these urgencies wait. The less urgent side
+    /// has one turn in `starvation_share`; below 2 none.
     pub(super) fn next(
         &mut self,
         datagrams: Option<u8>,
         streams: Option<u8>,
+        starvation_share: u32,
     ) -> Option<NextSender> {
         let (datagrams, streams) = match (datagrams, streams) {
             (Some(datagrams), Some(streams)) => (datagrams, streams),
@@ -66,14 +58,14 @@ impl StreamShare {
         } else {
             NextSender::Streams
         };
-        if datagrams != streams && self.starvation_share < 2 {
+        if datagrams != streams && starvation_share < 2 {
             return Some(first);
         }
         let weight = |sender| {
             if datagrams == streams || sender != first {
                 1
             } else {
-                i64::from(self.starvation_share) - 1
+                i64::from(starvation_share) - 1
             }
         };
         let mut turn = match self.turn {
@@ -118,10 +110,12 @@ mod tests {
 
     /// Bytes of each side after `frames` frames of these sizes, both sides always waiting.
     fn sent(share: u32, urgency: [u8; 2], sizes: [usize; 2], frames: usize) -> [usize; 2] {
-        let mut state = StreamShare::new(share);
+        let mut state = StreamShare::default();
         let mut sent = [0; 2];
         for _ in 0..frames {
-            let next = state.next(Some(urgency[0]), Some(urgency[1])).unwrap();
+            let next = state
+                .next(Some(urgency[0]), Some(urgency[1]), share)
+                .unwrap();
             state.spend(next, sizes[next as usize]);
             sent[next as usize] += sizes[next as usize];
         }
@@ -154,17 +148,23 @@ mod tests {
 
     #[test]
     fn a_datagram_that_comes_beside_busy_streams_goes_first() {
-        let mut state = StreamShare::new(16);
+        let mut state = StreamShare::default();
         for _ in 0..100 {
-            assert_eq!(state.next(None, Some(3)), Some(NextSender::Streams));
+            assert_eq!(state.next(None, Some(3), 16), Some(NextSender::Streams));
             state.spend(NextSender::Streams, 1_200);
         }
-        assert_eq!(state.next(Some(3), Some(3)), Some(NextSender::Datagrams));
+        assert_eq!(
+            state.next(Some(3), Some(3), 16),
+            Some(NextSender::Datagrams)
+        );
         state.spend(NextSender::Datagrams, 200);
         // One that comes when none waits is first again, unless it is less urgent.
-        assert_eq!(state.next(None, Some(3)), Some(NextSender::Streams));
-        assert_eq!(state.next(Some(3), Some(3)), Some(NextSender::Datagrams));
-        assert_eq!(state.next(None, Some(3)), Some(NextSender::Streams));
-        assert_eq!(state.next(Some(4), Some(3)), Some(NextSender::Streams));
+        assert_eq!(state.next(None, Some(3), 16), Some(NextSender::Streams));
+        assert_eq!(
+            state.next(Some(3), Some(3), 16),
+            Some(NextSender::Datagrams)
+        );
+        assert_eq!(state.next(None, Some(3), 16), Some(NextSender::Streams));
+        assert_eq!(state.next(Some(4), Some(3), 16), Some(NextSender::Streams));
     }
 }

@@ -16,7 +16,7 @@ use crate::error::{ReadError, WriteError};
 pub enum ReadOutcome {
     /// So many bytes.
     Data(usize),
-    /// Nothing yet; an event tells when there is something.
+    /// Nothing yet; an event follows when there is something.
     Blocked,
     /// The end: everything was read. Returned once; later reads find the stream closed.
     Finished,

@@ -24,7 +24,7 @@ const BURST: Duration = Duration::from_millis(20);
 /// most this much of it, so that the peer isn't silenced for long.
 const MAX_DEBT: Duration = Duration::from_secs(1);
 
-/// The first grant to a peer, before anything is known of the round trip.
+/// The first grant to a peer, before the round-trip time is known.
 const FIRST_GRANT: Duration = Duration::from_millis(100);
 
 /// The first grant is no less than this, bytes, so that requests are not held up.

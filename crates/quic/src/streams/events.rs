@@ -38,7 +38,7 @@ pub enum StreamEvent {
     Expired {
         /// The stream.
         id: StreamId,
-        /// The code that the peer is told.
+        /// The error code of the reset.
         code: u64,
     },
     /// More streams of this kind can be opened after an open had to wait.

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use swiftwater_units::StreamId;
 
-use super::retransmission_history::{Carrier, CarrierFate, RangeUse, RepairEvent};
+use super::range_history::{Carrier, CarrierFate, RangeUse};
+use super::retransmission_history::RepairEvent;
 use super::{RepairStats, RetransmissionHistory, StreamEvent, Streams};
 use crate::control::ControlKey;
 use crate::frame_writer::Fate;

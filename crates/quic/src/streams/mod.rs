@@ -17,7 +17,7 @@
 //! - `send_stream.rs`, `recv_stream.rs`: the two halves of a stream; `send_buffer.rs`, `assembler.rs`:
 //!   their bytes; `connection_send.rs`: sending state that they share; `chunk_pool.rs`, `spare_buffers.rs`:
 //!   memory for bytes; `idle_memory.rs`: what an idle connection gives back.
-//! - `retransmission_history.rs`: ranges that were lost or repeated, and their copies;
+//! - `retransmission_history.rs`, `range_history.rs`: ranges that were lost or repeated, and their copies;
 //!   `repair_stats.rs`: totals of them; `range_hints.rs`: what the application says about ranges.
 //! - `awaited.rs`: whether the peer has more to send.
 //! - `stream_ids.rs`: identifiers, counts and limits; `stream_slab.rs`: where the state of streams lies;
@@ -39,6 +39,7 @@ mod frame_output;
 mod idle_memory;
 mod priority;
 mod range_hints;
+mod range_history;
 mod receive_window;
 mod recv_stream;
 mod repair_stats;
@@ -71,8 +72,9 @@ pub use expiry::Expiry;
 pub(crate) use frame_fates::StreamRun;
 pub use priority::Priority;
 pub use range_hints::RangeHints;
+pub(crate) use range_history::{Carrier, CarrierFate};
 pub use repair_stats::RepairStats;
-pub(crate) use retransmission_history::{Carrier, CarrierFate, RepairEvent};
+pub(crate) use retransmission_history::RepairEvent;
 pub use stream_map::{StreamHasher, StreamMap};
 
 use self::connection_send::ConnectionSend;

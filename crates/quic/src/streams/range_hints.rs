@@ -171,7 +171,7 @@ impl Streams {
         Ok(())
     }
 
-    /// What policies are to know of a range: its own hints, else the priority and deadline of its
+    /// The hints about a range that policies get: its own, else the priority and deadline of its
     /// stream. Without a priority if the stream is closed.
     pub(crate) fn hints_of(&self, id: StreamId, range: Range<u64>) -> RangeHints {
         let Some((_, stream)) = self.stream(id) else {

@@ -15,117 +15,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::time::Duration;
 
-use swiftwater_units::{Instant, PacketNumber, PathId, StreamId};
+use swiftwater_units::StreamId;
 
-use super::priority::Priority;
+use super::range_history::{Carrier, CarrierFate, CopySent, RangeHistory, RangeUse};
 use super::repair_stats::RepairStats;
 use crate::frame_writer::Fate;
 use crate::idle_memory::IdleMemory;
 use crate::observe::Purpose;
 use crate::policy::{Copied, Datum, Repair, RepairCause};
-
-/// The packet that carried a frame.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Carrier {
-    pub(crate) path: PathId,
-    pub(crate) number: PacketNumber,
-    pub(crate) sent_at: Instant,
-}
-
-/// The fate of a packet that carried stream data.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CarrierFate {
-    pub(crate) now: Instant,
-    pub(crate) carrier: Carrier,
-    pub(crate) fate: Fate,
-    /// A range is sent again only when no live copy of it is left; else the loss of each copy repeats
-    /// it.
-    pub(crate) live_copies_count: bool,
-}
-
-impl CarrierFate {
-    fn cause(&self) -> RepairCause {
-        match self.fate {
-            Fate::Probed => RepairCause::Probe,
-            Fate::Lost | Fate::Acked => RepairCause::Loss,
-        }
-    }
-}
-
-/// One copy after the first transmission.
-#[derive(Clone, Copy, Debug)]
-struct CopySent {
-    path: PathId,
-    number: PacketNumber,
-    sent_at: Instant,
-    replica: bool,
-    /// Retransmissions so far, this one included.
-    round: u32,
-    /// Its packet is in flight.
-    is_live: bool,
-}
-
-/// How a range was sent again.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RangeUse {
-    pub(super) purpose: Purpose,
-    pub(super) priority: Priority,
-    pub(super) deadline: Option<Instant>,
-}
-
-/// What happened to one range.
-#[derive(Clone, Debug)]
-struct RangeHistory {
-    len: u32,
-    /// The packet of the first transmission is in flight.
-    original_is_live: bool,
-    first_sent_at: Option<Instant>,
-    /// `None` while the range is not known to be lost.
-    lost_at: Option<Instant>,
-    first_retransmitted_at: Option<Instant>,
-    /// It waits to be retransmitted, for this reason.
-    pending: Option<RepairCause>,
-    retransmissions: u32,
-    replicas: u32,
-    /// In the order in which they were sent.
-    copies: Vec<CopySent>,
-}
-
-impl RangeHistory {
-    fn new(len: u32) -> Self {
-        Self {
-            len,
-            original_is_live: true,
-            first_sent_at: None,
-            lost_at: None,
-            first_retransmitted_at: None,
-            pending: None,
-            retransmissions: 0,
-            replicas: 0,
-            copies: Vec::new(),
-        }
-    }
-
-    /// The packet of one copy was declared lost. A copy that isn't known is the first transmission.
-    fn on_copy_lost(&mut self, carrier: &Carrier) {
-        let is_it = |copy: &&mut CopySent| copy.is_in(carrier);
-        match self.copies.iter_mut().find(is_it) {
-            Some(copy) => copy.is_live = false,
-            None => self.original_is_live = false,
-        }
-    }
-
-    /// True if a copy is in flight.
-    fn has_live_copy(&self) -> bool {
-        self.original_is_live || self.copies.iter().any(|copy| copy.is_live)
-    }
-}
-
-impl CopySent {
-    fn is_in(&self, carrier: &Carrier) -> bool {
-        (self.path, self.number) == (carrier.path, carrier.number)
-    }
-}
 
 /// A recovered datum, for observers.
 #[derive(Clone, Copy, Debug)]

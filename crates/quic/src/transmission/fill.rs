@@ -153,23 +153,18 @@ impl Transmission<'_> {
         let room = self.data_room();
         while self.datagrams.has_pending() {
             let streams = self.stream_urgency();
-            match self.datagrams.next_sender(streams) {
-                Some(NextSender::Datagrams) => {
-                    let attempt = self.datagrams.write_next(self.now, writer, room);
-                    if attempt == WriteAttempt::NoRoom {
-                        return;
-                    }
+            if self.datagrams.next_sender(streams) == NextSender::Streams {
+                let before = writer.remaining();
+                self.fill_streams(writer);
+                let written = before - writer.remaining();
+                self.datagrams.on_streams_sent(written);
+                if written > 0 {
+                    continue;
                 }
-                Some(NextSender::Streams) => {
-                    let before = writer.remaining();
-                    self.fill_streams(writer);
-                    let written = before - writer.remaining();
-                    if written == 0 {
-                        return;
-                    }
-                    self.datagrams.on_streams_sent(written);
-                }
-                None => return,
+                // What they have doesn't fit here, or is not needed any more.
+            }
+            if self.datagrams.write_next(self.now, writer, room) == WriteAttempt::NoRoom {
+                return;
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use swiftwater_units::{Dir, StreamId};
 
-use super::{ConnectionClose, Frame, NewConnectionId, Stream};
+use super::{ConnectionClose, Frame, NewConnectionId};
 use super::{STREAM_FIN, STREAM_LEN, STREAM_OFF, types};
 use crate::coding::Writer;
 use crate::varint::VarInt;
@@ -19,39 +19,26 @@ const fn prefixed_size(n: usize) -> usize {
 
 /// Bytes before the data of a `STREAM` frame that states its length.
 pub const fn stream_header_size(id: StreamId, offset: u64, len: usize) -> usize {
-    stream_header_size_to_end(id, offset) + varint_size(len as u64)
-}
-
-/// Bytes before the data of a `STREAM` frame that fills its packet and states no length.
-pub const fn stream_header_size_to_end(id: StreamId, offset: u64) -> usize {
     let offset_size = if offset == 0 { 0 } else { varint_size(offset) };
-    1 + varint_size(id.get()) + offset_size
+    1 + varint_size(id.get()) + offset_size + varint_size(len as u64)
 }
 
 /// Writes a `STREAM` frame without its `len` bytes of data, which must follow directly. `offset +
 /// len` must be below 2^62.
 pub fn write_stream_header(w: &mut Writer<'_>, id: StreamId, offset: u64, len: usize, fin: bool) {
-    write_stream_start(w, stream_type(offset, fin) | STREAM_LEN, id, offset);
-    w.varint(len as u64);
-}
-
-/// Like [`write_stream_header`] without the length: the data must end with the packet.
-pub fn write_stream_header_to_end(w: &mut Writer<'_>, id: StreamId, offset: u64, fin: bool) {
-    write_stream_start(w, stream_type(offset, fin), id, offset);
-}
-
-const fn stream_type(offset: u64, fin: bool) -> u64 {
-    let off = if offset == 0 { 0 } else { STREAM_OFF };
-    let fin = if fin { STREAM_FIN } else { 0 };
-    types::STREAM | off | fin
-}
-
-fn write_stream_start(w: &mut Writer<'_>, frame_type: u64, id: StreamId, offset: u64) {
-    w.varint(frame_type);
+    w.varint(stream_type(offset, fin));
     w.varint(id.get());
     if offset != 0 {
         w.varint(offset);
     }
+    w.varint(len as u64);
+}
+
+/// The type of a `STREAM` frame that states its length.
+const fn stream_type(offset: u64, fin: bool) -> u64 {
+    let off = if offset == 0 { 0 } else { STREAM_OFF };
+    let fin = if fin { STREAM_FIN } else { 0 };
+    types::STREAM | STREAM_LEN | off | fin
 }
 
 /// Bytes before the data of a `CRYPTO` frame.
@@ -63,14 +50,6 @@ pub const fn crypto_header_size(offset: u64, len: usize) -> usize {
 /// len` must be below 2^62.
 pub fn write_crypto_header(w: &mut Writer<'_>, offset: u64, len: usize) {
     put(w, &[types::CRYPTO, offset, len as u64]);
-}
-
-impl Stream<'_> {
-    /// Writes the frame without its length, so that it must be the last of the packet.
-    pub fn encode_to_end(&self, w: &mut Writer<'_>) {
-        write_stream_header_to_end(w, self.id, self.offset, self.fin);
-        w.bytes(self.data);
-    }
 }
 
 fn put(w: &mut Writer<'_>, fields: &[u64]) {
@@ -192,7 +171,7 @@ impl Frame<'_> {
             Frame::Crypto(ref crypto) => f(&[types::CRYPTO, crypto.offset], Prefixed(crypto.data)),
             Frame::NewToken { token } => f(&[types::NEW_TOKEN], Prefixed(token)),
             Frame::Stream(ref stream) => {
-                let frame_type = stream_type(stream.offset, stream.fin) | STREAM_LEN;
+                let frame_type = stream_type(stream.offset, stream.fin);
                 let fields = [frame_type, stream.id.get(), stream.offset];
                 let used = if stream.offset == 0 { 2 } else { 3 };
                 f(&fields[..used], Prefixed(stream.data))

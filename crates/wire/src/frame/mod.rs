@@ -10,8 +10,7 @@ pub mod types;
 pub use ack::{Ack, AckRanges, write_ack};
 pub use decode::{FrameError, FrameIter};
 pub use encode::{
-    crypto_header_size, stream_header_size, stream_header_size_to_end, write_crypto_header,
-    write_stream_header, write_stream_header_to_end,
+    crypto_header_size, stream_header_size, write_crypto_header, write_stream_header,
 };
 pub use feedback::{Feedback, FeedbackKind, MAX_FEEDBACK_SIZE};
 

@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::idle_memory::IdleMemory;
 use crate::policy::{Copied, Repair};
-use crate::streams::retransmission_history::{RangeUse, RepairEvent, RetransmissionHistory};
+use crate::streams::range_history::RangeUse;
+use crate::streams::retransmission_history::{RepairEvent, RetransmissionHistory};
 
 const STREAM: StreamId = StreamId::new(Side::Client, Dir::Bi, 0);
 const FAST: PathId = PathId::ZERO;
