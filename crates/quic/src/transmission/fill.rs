@@ -145,7 +145,7 @@ impl Transmission<'_> {
         self.fill_streams(writer);
         self.datagrams.on_streams_sent(before - writer.remaining());
         // Streams may have blocked reports now.
-        drain_stream_control(self.streams, self.control);
+        self.streams.drain_control(self.control);
     }
 
     /// Datagrams, and streams that have their turn before them.
