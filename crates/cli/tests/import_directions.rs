@@ -10,6 +10,7 @@ const ORDER: &[&str] = &[
     "units",
     "link",
     "wire",
+    "tunable",
     "congestion",
     "quic",
     "tls",
@@ -29,7 +30,8 @@ const EXACTLY: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("link", &["units"]),
     ("wire", &["units"]),
-    ("congestion", &["units"]),
+    ("tunable", &["units"]),
+    ("congestion", &["units", "tunable"]),
     ("quic", &["units", "wire", "congestion"]),
 ];
 
@@ -38,6 +40,7 @@ const SANS_IO: &[&str] = &[
     "units",
     "link",
     "wire",
+    "tunable",
     "congestion",
     "quic",
     "policies",

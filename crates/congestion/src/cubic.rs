@@ -13,7 +13,7 @@ use crate::growth::{ActiveClock, MAX_WINDOW};
 use crate::loss_based::{Curve, LossBased};
 use crate::loss_based_config::{LossBasedConfig, clamp_or};
 use crate::sample::AckBatch;
-use crate::tunable;
+use swiftwater_tunable::tunable;
 
 /// The CUBIC controller.
 pub type Cubic = LossBased<CubicCurve>;

@@ -9,8 +9,8 @@ use std::time::Duration;
 use swiftwater_units::ByteCount;
 
 use crate::controller::Env;
-use crate::parameters::ParameterValue;
 use crate::sample::AckBatch;
+use swiftwater_tunable::parameters::OptionalValue;
 
 /// Constants of HyStart++ (RFC 9406, section 4.3). The default has the RFC's values.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,8 +56,8 @@ impl Default for HyStartConfig {
 
 /// Whether slow start is HyStart++, for parameters by name: `off`, `on` (the RFC's constants) or
 /// `step-back` (and [`HyStartConfig::step_back`]).
-impl ParameterValue for Option<HyStartConfig> {
-    fn read(text: &str) -> Option<Self> {
+impl OptionalValue for HyStartConfig {
+    fn read_optional(text: &str) -> Option<Option<Self>> {
         match text {
             "off" => Some(None),
             "on" => Some(Some(HyStartConfig::default())),
@@ -69,8 +69,8 @@ impl ParameterValue for Option<HyStartConfig> {
         }
     }
 
-    fn write(&self) -> String {
-        match self {
+    fn write_optional(value: Option<&Self>) -> String {
+        match value {
             None => "off",
             Some(HyStartConfig {
                 step_back: true, ..
@@ -80,7 +80,7 @@ impl ParameterValue for Option<HyStartConfig> {
         .to_owned()
     }
 
-    fn accepts() -> String {
+    fn accepts_optional() -> String {
         "on, step-back or off".to_owned()
     }
 }

@@ -11,8 +11,8 @@
 //! [`Controller::pacing`].
 //!
 //! Choose an algorithm with [`by_name`], or make a factory with parameters of your own, such as
-//! [`CubicConfig`]. A [`Catalogue`] takes algorithms of yours in addition; [`tunable!`] makes their
-//! parameters settable by name. Rules that hold for every algorithm (when a window may grow at all,
+//! [`CubicConfig`]. A [`ControllerCatalogue`] takes algorithms of yours in addition; [`tunable!`]
+//! makes their parameters settable by name. Rules that hold for every algorithm (when a window may grow at all,
 //! how far it may run ahead of its use) are in one place, see [`AckBatch::may_grow`].
 
 #![forbid(unsafe_code)]
@@ -29,14 +29,13 @@ mod hystart;
 mod loss_based;
 mod loss_based_config;
 mod newreno;
-pub mod parameters;
 mod prague;
 mod prr;
 mod sample;
 mod windowed;
 
 pub use bbr::{Bbr1, Bbr1Config, Bbr3, Bbr3Config, Bbr3Version, EcnConfig};
-pub use catalogue::{Algorithm, Catalogue, UnknownController, by_name, names};
+pub use catalogue::{ControllerCatalogue, ControllerEntry, by_name, names};
 pub use controller::{
     Controller, ControllerFactory, EctCodepoint, Env, ExternalRate, Pacing, Snapshot,
 };
@@ -48,11 +47,13 @@ pub use growth::MAX_WINDOW;
 pub use hystart::HyStartConfig;
 pub use loss_based_config::{LossBasedConfig, PacingGains};
 pub use newreno::{NewReno, NewRenoConfig};
-pub use parameters::{Parameter, ParameterError, ParameterValue, Tunable};
 pub use prague::{Prague, PragueConfig};
 pub use sample::{
     AckBatch, EcnBatch, EcnCounts, EpisodeId, LossBatch, LossCause, LostPacket, RateSample, Round,
     RttView, SentInfo,
+};
+pub use swiftwater_tunable::{
+    Parameter, ParameterError, ParameterValue, Tunable, UnknownEntry, tunable,
 };
 
 /// Parts that controllers are composed of, for algorithms of your own.

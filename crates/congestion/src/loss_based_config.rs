@@ -4,7 +4,7 @@
 use crate::controller::Env;
 use crate::hystart::{HyStartConfig, SlowStart};
 use crate::loss_based::{Curve, LossBased};
-use crate::tunable;
+use swiftwater_tunable::tunable;
 
 /// Slow start, pacing and recovery of a loss-based controller. A value outside its range is moved
 /// to the nearest bound.

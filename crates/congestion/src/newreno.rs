@@ -6,7 +6,7 @@ use crate::controller::{Controller, ControllerFactory, Env};
 use crate::loss_based::{Curve, LossBased};
 use crate::loss_based_config::{LossBasedConfig, clamp_or};
 use crate::sample::AckBatch;
-use crate::tunable;
+use swiftwater_tunable::tunable;
 
 /// The NewReno controller.
 pub type NewReno = LossBased<RenoCurve>;

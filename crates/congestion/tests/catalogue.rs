@@ -5,8 +5,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use swiftwater_congestion::blocks::Windowed;
 use swiftwater_congestion::{
-    Catalogue, CubicConfig, CubicPlusConfig, HyStartConfig, ParameterError, Tunable,
-    UnknownController, by_name,
+    ControllerCatalogue, CubicConfig, CubicPlusConfig, HyStartConfig, ParameterError, Tunable,
+    UnknownEntry, by_name,
 };
 
 #[test]
@@ -50,12 +50,9 @@ fn what_cannot_be_set_is_refused_with_what_could() {
     assert_eq!(config, before);
     assert!(matches!(
         by_name("cubic:beta=x"),
-        Err(UnknownController::Parameter { name, .. }) if name == "cubic"
+        Err(UnknownEntry::Parameter { name, .. }) if name == "cubic"
     ));
-    assert!(matches!(
-        by_name("vegas"),
-        Err(UnknownController::Name { .. })
-    ));
+    assert!(matches!(by_name("vegas"), Err(UnknownEntry::Name { .. })));
 }
 
 #[test]
@@ -95,7 +92,7 @@ fn values_outside_their_range_are_refused() {
 
 #[test]
 fn every_listed_value_can_be_set_again() {
-    for algorithm in Catalogue::standard().algorithms() {
+    for algorithm in ControllerCatalogue::standard().entries() {
         for parameter in algorithm.parameters() {
             let specification = format!(
                 "{}:{}={}",
@@ -110,19 +107,19 @@ fn every_listed_value_can_be_set_again() {
 
 #[test]
 fn a_catalogue_takes_algorithms_of_its_user() {
-    let mut catalogue = Catalogue::standard();
-    let known = catalogue.algorithms().len();
+    let mut catalogue = ControllerCatalogue::standard();
+    let known = catalogue.entries().len();
     let gentle = CubicConfig {
         beta: 0.9,
         ..CubicConfig::default()
     };
     catalogue.add("Gentle", "CUBIC that gives way a little", gentle);
-    assert_eq!(catalogue.algorithms().len(), known + 1);
+    assert_eq!(catalogue.entries().len(), known + 1);
     assert!(catalogue.get("gentle:c=1").is_ok());
     let names: Vec<_> = catalogue.names().collect();
     assert!(names.is_sorted());
     catalogue.add("gentle", "again", CubicConfig::default());
-    assert_eq!(catalogue.algorithms().len(), known + 1);
+    assert_eq!(catalogue.entries().len(), known + 1);
 }
 
 proptest! {

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use swiftwater_congestion::blocks::FlightPeak;
 use swiftwater_congestion::{
-    AckBatch, Catalogue, Controller, ControllerFactory, EcnBatch, Env, EpisodeId, LossBatch,
-    Pacing, RttView, SentInfo, Snapshot, tunable,
+    AckBatch, Controller, ControllerCatalogue, ControllerFactory, EcnBatch, Env, EpisodeId,
+    LossBatch, Pacing, RttView, SentInfo, Snapshot, tunable,
 };
 use swiftwater_lab::claim;
 use swiftwater_lab::report::{self, Means};
@@ -172,8 +172,8 @@ impl Controller for OwnController {
 }
 
 /// The library's controllers and this one.
-pub fn catalogue() -> Catalogue {
-    let mut catalogue = Catalogue::standard();
+pub fn catalogue() -> ControllerCatalogue {
+    let mut catalogue = ControllerCatalogue::standard();
     catalogue.add("own", "AIMD with a cap on queueing delay", Own::default());
     catalogue
 }

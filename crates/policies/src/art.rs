@@ -20,14 +20,14 @@ use std::time::Duration;
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
-use swiftwater_congestion::{ParameterValue, Tunable, tunable};
 use swiftwater_quic::policy::{
     ConfigureError, Datum, Hints, Occasion, OutstandingRange, PacketFate, PacketOutcome, PathView,
     Reinjection, Reinjector, ReinjectorReport, Repair, RepairCause,
 };
+use swiftwater_tunable::{ParameterValue, Tunable, tunable};
 use swiftwater_units::{Instant, StreamId};
 
-use crate::single_path::ReinjectorFactory;
+use crate::reinjectors::ReinjectorFactory;
 
 /// Retransmission rounds with a level of their own; later ones share the last.
 const ROUNDS: u32 = 20;

@@ -1,22 +1,33 @@
-//! Packet schedulers and re-injectors, one file or folder per system.
+//! Packet schedulers, re-injectors and loss judges, one file or folder per system.
 //!
 //! The seams, their views and the behaviour of the RFCs live in `swiftwater_quic::policy`; here live
 //! the systems that fill the seams, and the names by which users select them ([`by_name`],
-//! [`Catalogue`]). A policy decides on plain values and never touches the connection; it reads no
-//! clock, and what randomness it has comes from a seed among its parameters.
+//! [`ReinjectorCatalogue`], [`SchedulerCatalogue`], [`LossJudgeCatalogue`]). [`Policies`] puts one of
+//! each together for a connection. A policy decides on plain values and never touches the connection;
+//! it reads no clock, and what randomness it has comes from a seed among its parameters.
+//!
+//! [`testkit`] drives a scheduler or re-injector over scripted paths, without a connection.
 
 #![forbid(unsafe_code)]
 
 pub mod art;
 pub mod autorec;
 pub mod autorec_plus;
-mod registry;
-mod single_path;
+mod bundle;
+pub mod failover;
+pub mod loss_judges;
+mod reinjectors;
+pub mod schedulers;
+pub mod testkit;
 
 pub use art::{Art, ArtConfig};
 pub use autorec::{AutoRec, AutoRecConfig};
 pub use autorec_plus::{AutoRecPlus, AutoRecPlusConfig};
-pub use registry::{
-    Catalogue, PolicyEntry, UnknownPolicies, by_name, names, parameters, reinjector_by_name,
+pub use bundle::{FeedbackFactory, Policies};
+pub use failover::{Failover, FailoverConfig};
+pub use loss_judges::{LossJudgeCatalogue, LossJudgeFactory};
+pub use reinjectors::{
+    Arq, ReinjectorCatalogue, ReinjectorFactory, by_name, names, parameters, reinjector_by_name,
 };
-pub use single_path::{Arq, ReinjectorFactory, SinglePathPolicies};
+pub use schedulers::{SchedulerCatalogue, SchedulerFactory};
+pub use swiftwater_tunable::UnknownEntry;

@@ -6,10 +6,10 @@ use swiftwater_policies::{Art, ArtConfig};
 use swiftwater_quic::policy::{Datum, Occasion, PacketFate, Reinjector, Repair, RepairCause};
 use swiftwater_units::Instant;
 
-use support::{Driver, at, datum};
+use support::{ReinjectorDriver, at, datum, drive};
 
 /// Milliseconds after now at which each copy leaves.
-fn departures(driver: &mut Driver) -> Vec<(u128, Datum)> {
+fn departures(driver: &mut ReinjectorDriver) -> Vec<(u128, Datum)> {
     let start = driver.now;
     let mut all = Vec::new();
     while let Some(deadline) = driver.policy.next_deadline() {
@@ -26,8 +26,8 @@ fn departures(driver: &mut Driver) -> Vec<(u128, Datum)> {
 }
 
 /// As in the released code.
-fn art() -> Driver {
-    let mut driver = Driver::new("art:feedback=copies");
+fn art() -> ReinjectorDriver {
+    let mut driver = drive("art:feedback=copies");
     // Shows the policy the path: its least round-trip time is 50 ms.
     driver.outcomes(&[(PacketFate::Acked, 5)], false);
     driver
@@ -79,7 +79,7 @@ fn first_transmissions_need_not_count() {
 
 #[test]
 fn by_default_every_packet_counts() {
-    let mut driver = Driver::new("art");
+    let mut driver = drive("art");
     driver.outcomes(&[(PacketFate::Acked, 9), (PacketFate::Lost, 1)], false);
     driver.retransmit(datum(0));
     assert_eq!(
@@ -171,7 +171,7 @@ fn both_parts_of_a_split_datum_get_copies() {
 
 /// When the copies of one loss leave.
 fn times(specification: &str, first_loss: Instant) -> Vec<Instant> {
-    let mut driver = Driver::new(specification);
+    let mut driver = drive(specification);
     driver.now = first_loss;
     driver.outcomes(&[(PacketFate::Lost, 10)], true);
     driver.retransmit_as(datum(0), 10, 300, RepairCause::Loss);

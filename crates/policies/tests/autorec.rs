@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use swiftwater_quic::policy::{Datum, Occasion, PacketFate, RejectionReason, Repair, RepairCause};
 use swiftwater_units::ByteCount;
 
-use support::{Driver, SRTT, datum, millis, named, view};
+use support::{ReinjectorDriver, SRTT, datum, drive, millis, named, view};
 
 const ACKED: PacketFate = PacketFate::Acked;
 const LOST: PacketFate = PacketFate::Lost;
@@ -17,7 +17,7 @@ const SPURIOUS: PacketFate = PacketFate::Spurious;
 #[test]
 fn the_example_of_the_paper() {
     // Section V-B: level 2; a timed copy, one in off-mode, no third.
-    let mut driver = Driver::new("autorec-paper:level=2");
+    let mut driver = drive("autorec-paper:level=2");
     driver.retransmit(datum(0));
     driver.interval(5);
     assert_eq!(driver.report().silence_threshold, Some(millis(30)));
@@ -47,7 +47,7 @@ fn the_example_of_the_paper() {
 
 #[test]
 fn a_copy_asked_for_is_not_asked_for_again_before_it_left() {
-    let mut driver = Driver::new("autorec-paper:level=3");
+    let mut driver = drive("autorec-paper:level=3");
     driver.retransmit(datum(0));
     assert_eq!(driver.ask(Occasion::SpareRoom).len(), 1);
     assert!(!driver.policy.wants_spare_room());
@@ -65,7 +65,7 @@ fn a_copy_asked_for_is_not_asked_for_again_before_it_left() {
 #[test]
 fn a_rejected_copy_is_asked_for_again_after_another_silence() {
     for reason in [RejectionReason::QueueFull, RejectionReason::NoPath] {
-        let mut driver = Driver::new("autorec-paper:level=2");
+        let mut driver = drive("autorec-paper:level=2");
         driver.retransmit(datum(0));
         driver.interval(5);
         let asked = driver.ask(Occasion::Timer);
@@ -84,7 +84,7 @@ fn a_rejected_copy_is_asked_for_again_after_another_silence() {
 
 #[test]
 fn a_copy_of_what_is_gone_is_not_asked_for_again() {
-    let mut driver = Driver::new("autorec-paper:level=2");
+    let mut driver = drive("autorec-paper:level=2");
     driver.retransmit(datum(0));
     driver.interval(5);
     let asked = driver.ask(Occasion::Timer);
@@ -98,7 +98,7 @@ fn a_copy_of_what_is_gone_is_not_asked_for_again() {
 
 #[test]
 fn the_first_interval_has_no_level() {
-    let mut driver = Driver::new("autorec-paper");
+    let mut driver = drive("autorec-paper");
     driver.outcomes(&[(ACKED, 95), (LOST, 5)], false);
     driver.retransmit(datum(0));
     assert_eq!((driver.level(), driver.report().decisions), (0, 0));
@@ -117,7 +117,7 @@ fn the_first_interval_has_no_level() {
 
 #[test]
 fn an_interval_lasts_five_round_trips() {
-    let mut driver = Driver::new("autorec-paper");
+    let mut driver = drive("autorec-paper");
     driver.outcomes(&[(ACKED, 95), (LOST, 5)], false);
     driver.wait(299);
     driver.outcomes(&[], false);
@@ -129,7 +129,7 @@ fn an_interval_lasts_five_round_trips() {
 
 #[test]
 fn an_interval_goes_on_until_it_has_enough_packets() {
-    let mut driver = Driver::new("autorec-paper");
+    let mut driver = drive("autorec-paper");
     driver.outcomes(&[(ACKED, 18), (LOST, 1)], false);
     driver.wait(2_000);
     driver.outcomes(&[], false);
@@ -141,8 +141,8 @@ fn an_interval_goes_on_until_it_has_enough_packets() {
 
 #[test]
 fn an_interval_without_loss_switches_the_paper_off_and_the_default_not() {
-    let mut paper = Driver::new("autorec-paper");
-    let mut ours = Driver::new("autorec");
+    let mut paper = drive("autorec-paper");
+    let mut ours = drive("autorec");
     for driver in [&mut paper, &mut ours] {
         driver.interval(5);
         driver.interval(5);
@@ -169,7 +169,7 @@ fn an_interval_without_loss_switches_the_paper_off_and_the_default_not() {
 fn spurious_losses_are_no_losses() {
     let fates = [(ACKED, 90), (LOST, 10), (SPURIOUS, 10)];
     let rate = |specification: &str| {
-        let mut driver = Driver::new(specification);
+        let mut driver = drive(specification);
         driver.outcomes(&fates, false);
         driver.interval(0);
         driver.report().loss_rate
@@ -182,7 +182,7 @@ fn spurious_losses_are_no_losses() {
 #[test]
 fn replicas_may_be_kept_out_of_the_loss_rate() {
     let rate = |specification: &str| {
-        let mut driver = Driver::new(specification);
+        let mut driver = drive(specification);
         driver.outcomes(&[(ACKED, 50), (LOST, 50)], true);
         driver.interval(0);
         driver.report().loss_rate
@@ -193,7 +193,7 @@ fn replicas_may_be_kept_out_of_the_loss_rate() {
 
 #[test]
 fn the_detection_time_is_the_mean_over_the_interval() {
-    let mut driver = Driver::new("autorec-paper");
+    let mut driver = drive("autorec-paper");
     // RFC 9002's time threshold until there is a sample.
     driver.interval(5);
     assert_eq!(driver.report().detection_time, Some(SRTT + SRTT / 8));
@@ -211,7 +211,7 @@ fn the_detection_time_is_the_mean_over_the_interval() {
 
 #[test]
 fn probes_may_count_for_nothing() {
-    let mut driver = Driver::new("autorec-paper:probes=off,level=2");
+    let mut driver = drive("autorec-paper:probes=off,level=2");
     driver.retransmit_as(datum(0), 1, 500, RepairCause::Probe);
     driver.interval(5);
     assert_eq!(driver.report().detection_time, Some(SRTT + SRTT / 8));
@@ -221,7 +221,7 @@ fn probes_may_count_for_nothing() {
 #[test]
 fn copies_in_off_mode_keep_their_distance() {
     // 90 ms and level 2: T_thres is 30 ms, a quarter of it 7.5 ms.
-    let mut driver = Driver::new("autorec:level=2");
+    let mut driver = drive("autorec:level=2");
     driver.retransmit(datum(0));
     driver.interval(5);
     driver.recovered(datum(0));
@@ -242,13 +242,13 @@ fn copies_in_off_mode_keep_their_distance() {
     driver.policy.on_new_data(driver.now, ByteCount::new(1_000));
     assert_eq!(driver.deadline_in(), Some(30));
 
-    let mut fixed = Driver::new("autorec:level=2,min-gap=5ms");
+    let mut fixed = drive("autorec:level=2,min-gap=5ms");
     fixed.interval(0);
     fixed.retransmit(datum(0));
     assert_eq!(fixed.ask(Occasion::SpareRoom), []);
     assert_eq!(fixed.deadline_in(), Some(5));
 
-    let mut off = Driver::new("autorec-paper:level=2");
+    let mut off = drive("autorec-paper:level=2");
     off.retransmit(datum(0));
     assert_eq!(off.send(Occasion::SpareRoom), [datum(0)]);
     assert_eq!(off.send(Occasion::SpareRoom), [datum(0)]);
@@ -256,14 +256,14 @@ fn copies_in_off_mode_keep_their_distance() {
 
 #[test]
 fn each_way_to_send_can_be_switched_off() {
-    let mut driver = Driver::new("autorec-paper:level=2,opportunistic=off");
+    let mut driver = drive("autorec-paper:level=2,opportunistic=off");
     driver.retransmit(datum(0));
     assert_eq!(driver.deadline_in(), None);
     driver.wait(1_000);
     assert_eq!(driver.ask(Occasion::Timer), []);
     assert_eq!(driver.send(Occasion::SpareRoom), [datum(0)]);
 
-    let mut driver = Driver::new("autorec-paper:level=2,off-mode=off");
+    let mut driver = drive("autorec-paper:level=2,off-mode=off");
     driver.retransmit(datum(0));
     assert!(!driver.policy.wants_spare_room());
     assert_eq!(driver.ask(Occasion::SpareRoom), []);
@@ -273,13 +273,13 @@ fn each_way_to_send_can_be_switched_off() {
 
 #[test]
 fn the_newest_copy_is_watched_unless_told_otherwise() {
-    assert!(Driver::new("autorec").policy.watches_newest());
-    assert!(!Driver::new("autorec:watch=each").policy.watches_newest());
+    assert!(drive("autorec").policy.watches_newest());
+    assert!(!drive("autorec:watch=each").policy.watches_newest());
 }
 
 #[test]
 fn a_split_datum_is_two_with_one_past() {
-    let mut driver = Driver::new("autorec-paper:level=2");
+    let mut driver = drive("autorec-paper:level=2");
     driver.retransmit(datum(0));
     assert_eq!(driver.send(Occasion::SpareRoom), [datum(0)]);
     driver.policy.on_repair(
@@ -305,7 +305,7 @@ fn a_split_datum_is_two_with_one_past() {
 
 #[test]
 fn parameters_change_while_it_runs() {
-    let mut driver = Driver::new("autorec-paper");
+    let mut driver = drive("autorec-paper");
     driver.retransmit(datum(0));
     driver.interval(5);
     driver.retransmit(datum(1));
@@ -326,14 +326,14 @@ fn parameters_change_while_it_runs() {
 
 #[test]
 fn the_budget_looks_ten_seconds_back() {
-    let mut driver = Driver::new("autorec-paper:level=1,beta=0.5");
+    let mut driver = drive("autorec-paper:level=1,beta=0.5");
     assert_eq!(driver.report().budget_used, None);
     driver
         .policy
         .on_new_data(driver.now, ByteCount::new(10_000));
     driver.retransmit(datum(0));
     driver.send(Occasion::SpareRoom);
-    let used = |driver: &Driver| driver.report().budget_used.unwrap();
+    let used = |driver: &ReinjectorDriver| driver.report().budget_used.unwrap();
     // 1000 bytes of the 5000 that beta allows.
     assert!((used(&driver) - 0.2).abs() < 1e-12);
     driver.wait(5_000);
@@ -384,7 +384,7 @@ struct Known {
 
 /// Plays the transport, and checks what the policy asks for.
 struct Transport {
-    driver: Driver,
+    driver: ReinjectorDriver,
     data: BTreeMap<u64, Known>,
     requests: Vec<Datum>,
     highest: u32,
@@ -393,7 +393,7 @@ struct Transport {
 
 impl Transport {
     fn new(specification: &str) -> Self {
-        let driver = Driver::new(specification);
+        let driver = drive(specification);
         Self {
             highest: driver.level(),
             driver,

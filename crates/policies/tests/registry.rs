@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use swiftwater_congestion::{ParameterError, Tunable};
 use swiftwater_policies::{
-    AutoRecConfig, Catalogue, UnknownPolicies, by_name, names, parameters, reinjector_by_name,
+    AutoRecConfig, ReinjectorCatalogue, UnknownEntry, by_name, names, parameters,
+    reinjector_by_name,
 };
+use swiftwater_tunable::{ParameterError, Tunable};
 
 #[test]
 fn the_systems_are_there_in_order() {
@@ -25,7 +26,7 @@ fn the_systems_are_there_in_order() {
 
 #[test]
 fn every_parameter_takes_the_value_that_it_shows() {
-    for entry in Catalogue::standard().entries() {
+    for entry in ReinjectorCatalogue::standard().entries() {
         assert!(!entry.about().is_empty());
         for parameter in entry.parameters() {
             let setting = format!("{}={}", parameter.name, parameter.value);
@@ -87,7 +88,7 @@ fn profiles_have_their_tolerances() {
 #[test]
 fn mistakes_are_named() {
     let error = by_name("autorek").unwrap_err();
-    assert!(matches!(error, UnknownPolicies::Name { .. }));
+    assert!(matches!(error, UnknownEntry::Name { .. }));
     let text = error.to_string();
     assert!(
         text.contains("autorek") && text.contains("autorec-paper"),
@@ -95,7 +96,7 @@ fn mistakes_are_named() {
     );
 
     let parameter = |specification: &str| match by_name(specification) {
-        Err(UnknownPolicies::Parameter { error, .. }) => error,
+        Err(UnknownEntry::Parameter { error, .. }) => error,
         other => panic!("{other:?}"),
     };
     assert!(matches!(
@@ -130,7 +131,7 @@ fn mistakes_are_named() {
 
 #[test]
 fn a_system_of_ones_own_joins_the_others() {
-    let mut catalogue = Catalogue::standard();
+    let mut catalogue = ReinjectorCatalogue::standard();
     let cautious = AutoRecConfig {
         max_level: 1,
         ..AutoRecConfig::default()

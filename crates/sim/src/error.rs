@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use swiftwater_congestion::UnknownController;
+use swiftwater_congestion::UnknownEntry;
 use swiftwater_link::LinkConfigError;
 use thiserror::Error;
 
@@ -15,7 +15,7 @@ pub enum SimError {
     Link(#[from] LinkConfigError),
     /// No congestion controller has the name.
     #[error(transparent)]
-    Controller(#[from] UnknownController),
+    Controller(#[from] UnknownEntry),
     /// The deterministic certificate or the TLS configuration could not be created.
     #[error("TLS can't be set up: {0}")]
     Tls(#[from] swiftwater_tls::ConfigError),

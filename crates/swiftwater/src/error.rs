@@ -4,10 +4,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use swiftwater_congestion::UnknownController;
+use swiftwater_congestion::UnknownEntry;
 use swiftwater_http::tcp::CertificateError;
 use swiftwater_net::BindError;
-use swiftwater_policies::UnknownPolicies;
 use swiftwater_quic::{ConnectError, ConnectionError};
 use swiftwater_tls::ConfigError;
 use thiserror::Error;
@@ -35,10 +34,10 @@ pub enum BuildError {
     Platform(rustls::Error),
     /// There is no such congestion controller.
     #[error(transparent)]
-    Congestion(#[from] UnknownController),
+    Congestion(UnknownEntry),
     /// There are no such policies of loss recovery.
     #[error(transparent)]
-    Recovery(#[from] UnknownPolicies),
+    Recovery(UnknownEntry),
     /// A QUIC version that this library doesn't support.
     #[error("QUIC version {0:#x} is not supported")]
     Version(u32),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use swiftwater_congestion::Bbr1Config;
-use swiftwater_policies::{AutoRecConfig, SinglePathPolicies};
+use swiftwater_policies::{AutoRecConfig, Policies};
 use swiftwater_quic::{PtoLimit, TransportConfig};
 use thiserror::Error;
 
@@ -76,7 +76,7 @@ impl Profile {
                 pto_limit: Some(PtoLimit::default()),
                 handshake_early_retransmissions: 3,
                 keep_alive_interval: Some(Duration::from_secs(15)),
-                policies: Arc::new(SinglePathPolicies(AutoRecConfig::live())),
+                policies: Arc::new(Policies::reinjecting(AutoRecConfig::live())),
                 ..default
             },
             Self::Interactive => TransportConfig {
@@ -84,7 +84,7 @@ impl Profile {
                 initial_rtt: Duration::from_millis(250),
                 pto_limit: Some(PtoLimit::default()),
                 keep_alive_interval: Some(Duration::from_secs(5)),
-                policies: Arc::new(SinglePathPolicies(AutoRecConfig::rtc())),
+                policies: Arc::new(Policies::reinjecting(AutoRecConfig::rtc())),
                 max_ack_delay: Duration::from_millis(5),
                 send_window: (1 << 20).into(),
                 max_stream_receive_window: (4 << 20).into(),

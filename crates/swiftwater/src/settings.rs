@@ -50,10 +50,12 @@ impl Settings {
     pub(crate) fn transport(&self) -> Result<Arc<TransportConfig>, BuildError> {
         let mut transport = self.transport.clone();
         if let Some(name) = &self.congestion {
-            transport.controller = swiftwater_congestion::by_name(name)?;
+            transport.controller =
+                swiftwater_congestion::by_name(name).map_err(BuildError::Congestion)?;
         }
         if let Some(name) = &self.recovery {
-            transport.policies = swiftwater_policies::by_name(name)?;
+            transport.policies =
+                swiftwater_policies::by_name(name).map_err(BuildError::Recovery)?;
         }
         if let Some(directory) = &self.qlog {
             let factory = DirectoryFactory::new(directory).map_err(|source| BuildError::Qlog {

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde::Serialize;
-use swiftwater::congestion::{Algorithm, Catalogue};
+use swiftwater::congestion::{ControllerCatalogue, ControllerEntry};
 
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -45,8 +45,8 @@ struct Parameter<'a> {
     about: &'a str,
 }
 
-impl<'a> From<&'a Algorithm> for Controller<'a> {
-    fn from(algorithm: &'a Algorithm) -> Self {
+impl<'a> From<&'a ControllerEntry> for Controller<'a> {
+    fn from(algorithm: &'a ControllerEntry) -> Self {
         let parameters = algorithm.parameters().iter().map(|parameter| Parameter {
             name: parameter.name,
             default: &parameter.value,
@@ -62,15 +62,15 @@ impl<'a> From<&'a Algorithm> for Controller<'a> {
 }
 
 pub(super) fn run(args: &ControllersArgs) -> Result<(), Failure> {
-    let catalogue = Catalogue::standard();
+    let catalogue = ControllerCatalogue::standard();
     let wanted = args.name.as_ref().map(|name| name.to_ascii_lowercase());
-    let matches = |algorithm: &&Algorithm| {
+    let matches = |algorithm: &&ControllerEntry| {
         wanted
             .as_deref()
             .is_none_or(|name| name == algorithm.name())
     };
     let controllers: Vec<Controller<'_>> = catalogue
-        .algorithms()
+        .entries()
         .iter()
         .filter(matches)
         .map(Controller::from)

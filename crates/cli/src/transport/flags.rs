@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use swiftwater::congestion::{self, UnknownController};
-use swiftwater::policies::{self, UnknownPolicies};
+use swiftwater::congestion::{self, UnknownEntry};
+use swiftwater::policies;
 use swiftwater::quic::{AckFrequencyConfig, MtuDiscovery, PtoLimit};
 use swiftwater::{CipherSuite, Profile, TransportConfig, VERSION_1, VERSION_2};
 use thiserror::Error;
@@ -331,13 +331,13 @@ pub(crate) fn parse_pto_limit(input: &str) -> Result<Duration, DurationError> {
 }
 
 /// Checks the name of a congestion controller.
-pub fn parse_controller(name: &str) -> Result<String, UnknownController> {
+pub fn parse_controller(name: &str) -> Result<String, UnknownEntry> {
     congestion::by_name(name)?;
     Ok(name.to_ascii_lowercase())
 }
 
 /// Checks the specification of a recovery policy.
-pub fn parse_recovery(specification: &str) -> Result<String, UnknownPolicies> {
+pub fn parse_recovery(specification: &str) -> Result<String, UnknownEntry> {
     policies::by_name(specification)?;
     Ok(specification.to_ascii_lowercase())
 }

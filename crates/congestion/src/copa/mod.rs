@@ -28,7 +28,7 @@ use crate::controller::{Controller, ControllerFactory, EctCodepoint, Env, Pacing
 use crate::growth::{FlightPeak, MAX_WINDOW};
 use crate::loss_based_config::clamp_or;
 use crate::sample::{AckBatch, EcnBatch, EpisodeId, LossBatch, RttView, SentInfo};
-use crate::tunable;
+use swiftwater_tunable::tunable;
 
 /// Parameters of Copa. The default is the paper's; deployments in QUIC stacks use a `delta` of 0.04
 /// (TQUIC) or 0.05 (XQUIC), that is a queue and a throughput under rivalry some ten times as large.

@@ -9,8 +9,8 @@ use super::CubicPlus;
 use crate::controller::{Controller, ControllerFactory, Env};
 use crate::cubic::CubicConfig;
 use crate::loss_based_config::clamp_or;
-use crate::parameters::{OrNone, ParameterValue};
-use crate::tunable;
+use swiftwater_tunable::parameters::{OrNone, ParameterValue};
+use swiftwater_tunable::tunable;
 
 /// What the delay signal `dRTT` measures. The paper's prose and its Algorithm 1 disagree.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -23,7 +23,7 @@ use crate::controller::{Controller, ControllerFactory, EctCodepoint, Env, Pacing
 use crate::loss_based::{Curve, LossBased};
 use crate::loss_based_config::{LossBasedConfig, PacingGains, clamp_or};
 use crate::sample::{AckBatch, EcnBatch, EpisodeId, LossBatch, RttView, SentInfo};
-use crate::tunable;
+use swiftwater_tunable::tunable;
 
 /// Longest burst in time, 1/4096 s as in the Linux reference; one packet at least.
 const BURST_TIME: Duration = Duration::from_nanos(1_000_000_000 / 4_096);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use swiftwater_link::{Buffer, ParseError};
 use swiftwater_media::protection::SchemeTables;
-use swiftwater_policies::Catalogue;
+use swiftwater_policies::ReinjectorCatalogue;
 use swiftwater_units::{Bandwidth, ByteCount};
 
 use super::error::{Read, known_names};
@@ -27,7 +27,7 @@ pub(super) struct Place<'a> {
     /// Mean rate of the first link on its path.
     pub(super) bottleneck: Option<Bandwidth>,
     pub(super) sizes: Sizes<'a>,
-    pub(super) policies: &'a Catalogue,
+    pub(super) policies: &'a ReinjectorCatalogue,
     pub(super) tables: &'a Arc<SchemeTables>,
 }
 

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use swiftwater_congestion::{Catalogue, ControllerFactory};
+use swiftwater_congestion::{ControllerCatalogue, ControllerFactory};
 use swiftwater_media::protection::SchemeTables;
+use swiftwater_policies::Policies;
 use swiftwater_quic::policy::PolicyFactory;
 use swiftwater_units::Bandwidth;
 
@@ -203,7 +204,7 @@ fn read_access_rate(row: &Reader<'_>, links: &[LinkSpec]) -> Read<Bandwidth> {
 fn controller(
     row: &Reader<'_>,
     app: &App,
-    catalogue: &Catalogue,
+    catalogue: &ControllerCatalogue,
 ) -> Read<Arc<dyn ControllerFactory>> {
     let known = || catalogue.names().collect::<Vec<_>>().join(", ");
     let text = match (row.string("cc")?, app) {
@@ -224,10 +225,11 @@ fn controller(
 
 fn recovery(
     row: &Reader<'_>,
-    catalogue: &swiftwater_policies::Catalogue,
+    catalogue: &swiftwater_policies::ReinjectorCatalogue,
 ) -> Read<Arc<dyn PolicyFactory>> {
     catalogue
         .get(row.string("recovery")?.unwrap_or(ARQ))
+        .map(|reinjector| Arc::new(Policies::default().with_reinjector(reinjector)) as _)
         .map_err(|error| row.fault("recovery", error.to_string()))
 }
 

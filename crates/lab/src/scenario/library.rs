@@ -7,8 +7,8 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use include_dir::{Dir, include_dir};
-use swiftwater_congestion::Catalogue;
-use swiftwater_policies::Catalogue as PolicyCatalogue;
+use swiftwater_congestion::ControllerCatalogue;
+use swiftwater_policies::ReinjectorCatalogue;
 use toml::de::{DeTable, DeValue};
 
 use super::Experiment;
@@ -29,10 +29,10 @@ const MAX_DEPTH: usize = 8;
 pub struct LoadOptions {
     /// The short form: the changes of `[quick]` are applied.
     pub quick: bool,
-    /// Controllers for `cc`. Default: [`Catalogue::standard`].
-    pub catalogue: Catalogue,
+    /// Controllers for `cc`. Default: [`ControllerCatalogue::standard`].
+    pub catalogue: ControllerCatalogue,
     /// Policies for `recovery`. Default: those of `swiftwater_policies`.
-    pub policies: PolicyCatalogue,
+    pub policies: ReinjectorCatalogue,
     /// The folder that `trace` refers to.
     pub traces: Option<PathBuf>,
     /// Values that override those of the file and of `[quick]`: of an axis (`buffer`, `1bdp,2bdp`;
@@ -49,8 +49,8 @@ impl Default for LoadOptions {
     fn default() -> Self {
         Self {
             quick: false,
-            catalogue: Catalogue::standard(),
-            policies: PolicyCatalogue::standard(),
+            catalogue: ControllerCatalogue::standard(),
+            policies: ReinjectorCatalogue::standard(),
             traces: None,
             set: Vec::new(),
             repeats: None,

@@ -10,8 +10,8 @@ use swiftwater_media::protection::{
 };
 use swiftwater_media::session::SessionConfig;
 use swiftwater_media::source::SourceSpec;
-use swiftwater_policies::Catalogue;
-use swiftwater_quic::policy::{PolicyFactory, Reinjector};
+use swiftwater_policies::{ReinjectorCatalogue, ReinjectorFactory};
+use swiftwater_quic::policy::Reinjector;
 
 use super::error::Read;
 use super::reader::{LONGEST, Reader};
@@ -49,7 +49,7 @@ pub struct SessionSetup {
 struct Tools {
     tables: Arc<SchemeTables>,
     /// For a scheme that is a policy.
-    policy: Option<Arc<dyn PolicyFactory>>,
+    policy: Option<Arc<dyn ReinjectorFactory>>,
 }
 
 impl PartialEq for Tools {
@@ -78,9 +78,9 @@ impl SessionSetup {
         source: SourceSpec,
         scheme: Scheme,
         config: SessionConfig,
-        policies: &Catalogue,
+        policies: &ReinjectorCatalogue,
         tables: Arc<SchemeTables>,
-    ) -> Result<Self, swiftwater_policies::UnknownPolicies> {
+    ) -> Result<Self, swiftwater_policies::UnknownEntry> {
         let policy = match &scheme {
             Scheme::Policy(name) => Some(policies.get(name)?),
             _ => None,
@@ -106,7 +106,7 @@ impl SessionSetup {
 /// Reads the keys.
 pub(super) fn read(
     row: &Reader<'_>,
-    policies: &Catalogue,
+    policies: &ReinjectorCatalogue,
     tables: &Arc<SchemeTables>,
 ) -> Read<SessionSetup> {
     let entries = row.entries().iter();

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use swiftwater_congestion::parameters::OrNone;
-use swiftwater_congestion::{ParameterValue, tunable};
+use swiftwater_tunable::parameters::OrNone;
+use swiftwater_tunable::{ParameterValue, tunable};
 
 use super::model::Tolerances;
 

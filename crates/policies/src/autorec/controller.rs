@@ -6,18 +6,18 @@
 
 use std::time::Duration;
 
-use swiftwater_congestion::Tunable;
 use swiftwater_quic::policy::{
     ConfigureError, Hints, Occasion, OutstandingRange, PacketOutcome, PathView, Reinjection,
     Reinjector, ReinjectorReport, Rejection, RejectionReason, Repair, RepairCause,
 };
+use swiftwater_tunable::Tunable;
 use swiftwater_units::{ByteCount, Instant};
 
 use super::adapter::RedundancyAdapter;
 use super::config::{AutoRecConfig, Watch};
 use super::queue::ReinjectionQueue;
 use super::spending::Spending;
-use crate::single_path::ReinjectorFactory;
+use crate::reinjectors::ReinjectorFactory;
 
 /// AutoRec on a connection.
 #[derive(Clone, Debug)]

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use swiftwater_congestion::tunable;
 use swiftwater_quic::policy::Reinjector;
+use swiftwater_tunable::tunable;
 
 use super::AutoRecPlus;
-use crate::single_path::ReinjectorFactory;
+use crate::reinjectors::ReinjectorFactory;
 
 /// Parameters of autorec+; the first three mean what they mean to AutoRec.
 #[derive(Clone, Copy, Debug, PartialEq)]

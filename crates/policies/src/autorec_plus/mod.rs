@@ -36,12 +36,12 @@ pub use spacing::{MAX_COPIES, Plan, plan};
 
 use std::time::Duration;
 
-use swiftwater_congestion::Tunable;
 use swiftwater_quic::Priority;
 use swiftwater_quic::policy::{
     ConfigureError, Datum, Hints, Occasion, OutstandingRange, PacketFate, PacketOutcome, PathView,
     Reinjection, Reinjector, ReinjectorReport, Rejection, RejectionReason, Repair, RepairCause,
 };
+use swiftwater_tunable::Tunable;
 use swiftwater_units::{ByteCount, Instant};
 
 use self::agenda::{Agenda, Entry};

@@ -9,8 +9,8 @@ use crate::bbr::gain::Gain;
 use crate::bbr::{EXPECTED, INTERVALS, PROBE_TIMES, within};
 use crate::controller::{Controller, ControllerFactory, Env};
 use crate::loss_based_config::clamp_or;
-use crate::parameters::OrNone;
-use crate::tunable;
+use swiftwater_tunable::parameters::OrNone;
+use swiftwater_tunable::tunable;
 
 /// Parameters of BBRv1. The default is Linux's `tcp_bbr.c`. A value outside its range is moved to
 /// the nearest bound.

@@ -9,8 +9,8 @@ use super::{Bbr3, ecn::EcnConfig};
 use crate::bbr::{INTERVALS, PROBE_TIMES, within};
 use crate::controller::{Controller, ControllerFactory, Env};
 use crate::loss_based_config::clamp_or;
-use crate::parameters::OrNone;
-use crate::tunable;
+use swiftwater_tunable::parameters::OrNone;
+use swiftwater_tunable::tunable;
 
 /// Parameters of BBRv3 and, see [`Bbr3Config::v2alpha`], of BBRv2. The default is
 /// draft-ietf-ccwg-bbr-06. A value outside its range is moved to the nearest bound.

@@ -1,7 +1,6 @@
-//! Parameters of algorithms by name: what lets a command line, a scenario or a configuration file
-//! choose `cubic:beta=0.8,hystart=off`, and lists what there is to choose.
+//! Parameters: fields of a configuration that can be set by name.
 //!
-//! Each configuration says which of its fields are parameters with the macro
+//! A configuration declares which of its fields are parameters with the macro
 //! [`tunable!`](crate::tunable); ranges are checked there and nowhere else.
 
 use std::fmt;
@@ -52,6 +51,16 @@ pub enum ParameterError {
         /// What was written.
         text: String,
     },
+}
+
+impl ParameterError {
+    /// The error of a configuration without parameters that is asked to set `name`.
+    pub fn none(name: &str) -> Self {
+        Self::Unknown {
+            name: name.to_owned(),
+            known: "none".to_owned(),
+        }
+    }
 }
 
 /// A configuration whose parameters can be listed and set by name. Implemented by
@@ -188,23 +197,47 @@ impl ParameterValue for ByteCount {
     }
 }
 
+/// A type of which a parameter may have a value or none. Implement it for a type of your own.
+pub trait OptionalValue: Sized {
+    /// Reads a value, or the word for none.
+    fn read_optional(text: &str) -> Option<Option<Self>>;
+    /// Writes it in the form that [`OptionalValue::read_optional`] reads.
+    fn write_optional(value: Option<&Self>) -> String;
+    /// Which values there are, none included.
+    fn accepts_optional() -> String;
+}
+
+impl<T: OptionalValue> ParameterValue for Option<T> {
+    fn read(text: &str) -> Option<Self> {
+        T::read_optional(text)
+    }
+
+    fn write(&self) -> String {
+        T::write_optional(self.as_ref())
+    }
+
+    fn accepts() -> String {
+        T::accepts_optional()
+    }
+}
+
 /// `none`, or a value.
 macro_rules! optional {
     ($($type:ty),*) => {$(
-        impl ParameterValue for Option<$type> {
-            fn read(text: &str) -> Option<Self> {
+        impl OptionalValue for $type {
+            fn read_optional(text: &str) -> Option<Option<Self>> {
                 if text == "none" {
                     return Some(None);
                 }
-                <$type>::read(text).map(Some)
+                Self::read(text).map(Some)
             }
 
-            fn write(&self) -> String {
-                self.as_ref().map_or_else(|| "none".to_owned(), <$type>::write)
+            fn write_optional(value: Option<&Self>) -> String {
+                value.map_or_else(|| "none".to_owned(), Self::write)
             }
 
-            fn accepts() -> String {
-                format!("{}, or none", <$type>::accepts())
+            fn accepts_optional() -> String {
+                format!("{}, or none", Self::accepts())
             }
         }
     )*};
@@ -316,7 +349,7 @@ impl fmt::Display for Parameter {
 /// A field that is a configuration itself hands on its parameters with `..field;` after the others.
 ///
 /// ```
-/// use swiftwater_congestion::{Tunable, tunable};
+/// use swiftwater_tunable::{Tunable, tunable};
 ///
 /// struct Mine { gain: f64, careful: bool }
 ///
@@ -329,7 +362,7 @@ impl fmt::Display for Parameter {
 /// mine.set_all("gain=2,careful=on")?;
 /// assert!(mine.careful);
 /// assert!(mine.set("gain", "5").is_err());
-/// # Ok::<(), swiftwater_congestion::ParameterError>(())
+/// # Ok::<(), swiftwater_tunable::ParameterError>(())
 /// ```
 #[macro_export]
 macro_rules! tunable {

@@ -1,0 +1,105 @@
+//! One policy of each kind for a connection.
+
+use std::fmt;
+use std::sync::Arc;
+
+use swiftwater_quic::policy::{
+    FeedbackPolicy, LossJudge, NoFeedback, PolicyFactory, Reinjector, ReorderingThresholds,
+    Scheduler,
+};
+use swiftwater_units::PathId;
+
+use crate::loss_judges::{FixedConfig, LossJudgeFactory};
+use crate::reinjectors::{Arq, ReinjectorFactory};
+use crate::schedulers::{FirstPath, SchedulerFactory};
+
+/// Makes feedback policies of one system.
+pub trait FeedbackFactory: Send + Sync + fmt::Debug {
+    /// One for a new connection.
+    fn feedback(&self) -> Box<dyn FeedbackPolicy>;
+}
+
+/// No feedback.
+#[derive(Clone, Copy, Debug, Default)]
+struct Silent;
+
+impl FeedbackFactory for Silent {
+    fn feedback(&self) -> Box<dyn FeedbackPolicy> {
+        Box::new(NoFeedback)
+    }
+}
+
+/// The policies of a connection; by default those of a plain QUIC v1 stack: the first path, no
+/// re-injection, acknowledgements per RFC 9000, section 13.2.2, loss detection per RFC 9002, section
+/// 6.1, no feedback.
+#[derive(Clone, Debug)]
+pub struct Policies {
+    scheduler: Arc<dyn SchedulerFactory>,
+    reinjector: Arc<dyn ReinjectorFactory>,
+    loss_judge: Arc<dyn LossJudgeFactory>,
+    feedback: Arc<dyn FeedbackFactory>,
+}
+
+impl Default for Policies {
+    fn default() -> Self {
+        Self {
+            scheduler: Arc::new(FirstPath),
+            reinjector: Arc::new(Arq),
+            loss_judge: Arc::new(FixedConfig),
+            feedback: Arc::new(Silent),
+        }
+    }
+}
+
+impl Policies {
+    /// The default ones with another re-injector.
+    pub fn reinjecting(config: impl ReinjectorFactory + 'static) -> Self {
+        Self::default().with_reinjector(Arc::new(config))
+    }
+
+    /// Sets the scheduler.
+    #[must_use]
+    pub fn with_scheduler(mut self, scheduler: Arc<dyn SchedulerFactory>) -> Self {
+        self.scheduler = scheduler;
+        self
+    }
+
+    /// Sets the re-injector.
+    #[must_use]
+    pub fn with_reinjector(mut self, reinjector: Arc<dyn ReinjectorFactory>) -> Self {
+        self.reinjector = reinjector;
+        self
+    }
+
+    /// Sets the loss judge.
+    #[must_use]
+    pub fn with_loss_judge(mut self, loss_judge: Arc<dyn LossJudgeFactory>) -> Self {
+        self.loss_judge = loss_judge;
+        self
+    }
+
+    /// Sets the feedback policy.
+    #[must_use]
+    pub fn with_feedback(mut self, feedback: Arc<dyn FeedbackFactory>) -> Self {
+        self.feedback = feedback;
+        self
+    }
+}
+
+impl PolicyFactory for Policies {
+    fn scheduler(&self) -> Box<dyn Scheduler> {
+        self.scheduler.scheduler()
+    }
+
+    fn reinjector(&self) -> Box<dyn Reinjector> {
+        self.reinjector.reinjector()
+    }
+
+    fn loss_judge(&self, path: PathId, configured: ReorderingThresholds) -> Box<dyn LossJudge> {
+        self.loss_judge.loss_judge(path, configured)
+    }
+
+    fn feedback(&self) -> Box<dyn FeedbackPolicy> {
+        self.feedback.feedback()
+    }
+}

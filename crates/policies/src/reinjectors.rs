@@ -1,0 +1,134 @@
+//! Re-injectors by name: those of this crate, and others written by its user.
+
+use std::fmt;
+use std::sync::Arc;
+
+use swiftwater_quic::policy::{NoReinjection, PolicyFactory, Reinjector};
+use swiftwater_tunable::{
+    Catalogue, Family, MadeFrom, Parameter, ParameterError, Tunable, UnknownEntry,
+};
+
+use crate::art::ArtConfig;
+use crate::autorec::AutoRecConfig;
+use crate::autorec_plus::AutoRecPlusConfig;
+use crate::bundle::Policies;
+use crate::failover::FailoverConfig;
+
+/// Makes re-injectors of one system. Implemented by its configuration.
+pub trait ReinjectorFactory: Send + Sync + fmt::Debug {
+    /// One for a new connection.
+    fn reinjector(&self) -> Box<dyn Reinjector>;
+}
+
+/// Re-injectors by name.
+pub type ReinjectorCatalogue = Catalogue<dyn ReinjectorFactory>;
+
+/// Plain ARQ: lost data is retransmitted each time that the loss of its newest copy is detected, and
+/// nothing is sent twice before.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Arq;
+
+impl ReinjectorFactory for Arq {
+    fn reinjector(&self) -> Box<dyn Reinjector> {
+        Box::new(NoReinjection)
+    }
+}
+
+impl Tunable for Arq {
+    fn parameters(&self) -> Vec<Parameter> {
+        Vec::new()
+    }
+
+    fn set(&mut self, name: &str, _value: &str) -> Result<(), ParameterError> {
+        Err(ParameterError::none(name))
+    }
+}
+
+impl<C: ReinjectorFactory + 'static> MadeFrom<C> for dyn ReinjectorFactory {
+    fn made_from(config: C) -> Arc<Self> {
+        Arc::new(config)
+    }
+}
+
+impl Family for dyn ReinjectorFactory {
+    const KIND: &'static str = "recovery policy";
+
+    /// Every re-injector of this crate; a new one adds its line here.
+    fn add_standard(all: &mut ReinjectorCatalogue) {
+        for name in ["arq", "plain", "single-path"] {
+            all.add(name, "plain retransmission of what is lost", Arq);
+        }
+        all.add(
+            "art",
+            "ART: copies of retransmissions, as many as the last ones needed",
+            ArtConfig::default(),
+        );
+        all.add(
+            "autorec",
+            "AutoRec: replicas of lost data, spaced, under tolerances",
+            AutoRecConfig::default(),
+        );
+        all.add(
+            "autorec-paper",
+            "AutoRec as its paper has it",
+            AutoRecConfig::paper(),
+        );
+        all.add(
+            "autorec-live",
+            "AutoRec with the tolerances of its deployment",
+            AutoRecConfig::live(),
+        );
+        all.add(
+            "autorec-rtc",
+            "AutoRec for real-time video, 20 % redundancy",
+            AutoRecConfig::rtc(),
+        );
+        all.add(
+            "autorec-rtc-lc",
+            "AutoRec for real-time video, 5 % redundancy",
+            AutoRecConfig::rtc_lc(),
+        );
+        all.add(
+            "autorec-rtc-hc",
+            "AutoRec for real-time video, 50 % redundancy",
+            AutoRecConfig::rtc_hc(),
+        );
+        all.add(
+            "autorec+",
+            "AutoRec's aims with measured burstiness, a hard budget and deadlines",
+            AutoRecPlusConfig::default(),
+        );
+        all.add(
+            "failover",
+            "what is in flight on a path that went down, at once on the others",
+            FailoverConfig::default(),
+        );
+    }
+}
+
+/// The policies of a connection with the re-injector of this crate that `specification` describes,
+/// such as `autorec` or `autorec-paper:alpha=30ms,beta=0.3`; the others are the default ones.
+pub fn by_name(specification: &str) -> Result<Arc<dyn PolicyFactory>, UnknownEntry> {
+    let reinjector = ReinjectorCatalogue::standard().get(specification)?;
+    Ok(Arc::new(Policies::default().with_reinjector(reinjector)))
+}
+
+/// The re-injector alone, for one connection.
+pub fn reinjector_by_name(specification: &str) -> Result<Box<dyn Reinjector>, UnknownEntry> {
+    ReinjectorCatalogue::standard()
+        .get(specification)
+        .map(|factory| factory.reinjector())
+}
+
+/// The parameters of what `specification` describes, with their values.
+pub fn parameters(specification: &str) -> Result<Vec<Parameter>, UnknownEntry> {
+    ReinjectorCatalogue::standard().parameters(specification)
+}
+
+/// The names that [`by_name`] takes, in alphabetical order.
+pub fn names() -> Vec<String> {
+    ReinjectorCatalogue::standard()
+        .names()
+        .map(str::to_owned)
+        .collect()
+}
