@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use rand_core::Rng;
+use swiftwater_tunable::{Parameter, ParameterError};
 use swiftwater_units::{Bandwidth, ByteCount, Instant, PacketCount, PathId};
 
 use crate::sample::{AckBatch, EcnBatch, EpisodeId, LossBatch, RttView, SentInfo};
@@ -152,6 +153,18 @@ pub trait Controller: Send {
 
     /// A rate that was measured elsewhere. Algorithms that measure for themselves ignore it.
     fn on_external_rate(&mut self, _now: Instant, _external: &ExternalRate, _env: &mut Env<'_>) {}
+
+    /// The parameters that can be changed while the controller runs, with their values.
+    fn parameters(&self) -> Vec<Parameter> {
+        Vec::new()
+    }
+
+    /// Changes parameters of the running controller, as `name=value,name=value`; on an error nothing
+    /// changes. What was measured stays; the window moves with the next acknowledgement or loss.
+    fn configure(&mut self, settings: &str) -> Result<(), ParameterError> {
+        let name = settings.split('=').next().unwrap_or_default();
+        Err(ParameterError::none(name.trim()))
+    }
 
     /// State for logs.
     fn snapshot(&self) -> Snapshot;

@@ -4,6 +4,7 @@
 //! Windows are bytes held as `f64`; the RFC's constant `C` is in segments and is scaled by the
 //! maximum datagram size where it is used.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use swiftwater_units::{ByteCount, Instant};
@@ -13,10 +14,15 @@ use crate::growth::{ActiveClock, MAX_WINDOW};
 use crate::loss_based::{Curve, LossBased};
 use crate::loss_based_config::{LossBasedConfig, clamp_or};
 use crate::sample::AckBatch;
-use swiftwater_tunable::tunable;
+use swiftwater_tunable::{Parameter, ParameterError, Tunable, tunable};
 
 /// The CUBIC controller.
 pub type Cubic = LossBased<CubicCurve>;
+
+/// Range of `beta_cubic`.
+const BETA: RangeInclusive<f64> = 0.1..=0.95;
+/// Range of `C`, segments per second cubed.
+const C: RangeInclusive<f64> = 0.01..=100.0;
 
 /// Parameters of CUBIC. The default is RFC 9438 with HyStart++. A value outside its range is moved
 /// to the nearest bound.
@@ -47,8 +53,8 @@ impl Default for CubicConfig {
 }
 
 tunable!(CubicConfig {
-    "beta" => beta in 0.1..=0.95, "what a congestion event multiplies the window by";
-    "c" => c in 0.01..=100.0, "how fast the cubic function bends, segments per second cubed";
+    "beta" => beta in BETA, "what a congestion event multiplies the window by";
+    "c" => c in C, "how fast the cubic function bends, segments per second cubed";
     "fast_convergence" => fast_convergence, "leave room for new flows";
     ..base;
 });
@@ -145,6 +151,12 @@ struct Epoch {
     function: CubicFunction,
     reno: RenoEstimate,
 }
+
+tunable!(CubicCurve {
+    "beta" => beta in BETA, "what a congestion event multiplies the window by";
+    "c" => c in C, "how fast the cubic function bends, from the next stage on";
+    "fast_convergence" => fast_convergence, "leave room for new flows";
+});
 
 /// Growth of CUBIC in congestion avoidance.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -290,5 +302,13 @@ impl Curve for CubicCurve {
             details.push(("w_est", epoch.reno.window()));
         }
         details
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        Tunable::parameters(self)
+    }
+
+    fn set_parameter(&mut self, name: &str, value: &str) -> Result<(), ParameterError> {
+        self.set(name, value)
     }
 }

@@ -7,6 +7,8 @@
 
 use std::time::Duration;
 
+use swiftwater_tunable::parameters::{lists, unknown};
+use swiftwater_tunable::{Parameter, ParameterError, Tunable};
 use swiftwater_units::{ByteCount, Instant};
 
 use crate::controller::{Controller, Env, Pacing, Snapshot};
@@ -55,6 +57,16 @@ pub trait Curve: Clone + Send + 'static {
 
     /// Values for logs.
     fn details(&self) -> Vec<(&'static str, f64)>;
+
+    /// Parameters that can be changed while the curve is in use; see [`Controller::configure`].
+    fn parameters(&self) -> Vec<Parameter> {
+        Vec::new()
+    }
+
+    /// Changes one of them.
+    fn set_parameter(&mut self, name: &str, _value: &str) -> Result<(), ParameterError> {
+        Err(ParameterError::none(name))
+    }
 }
 
 /// What a reduction changes, as it was before.
@@ -227,6 +239,24 @@ fn start_window(env: &Env<'_>) -> ByteCount {
     env.initial_window.max(env.minimum_window).min(MAX_WINDOW)
 }
 
+/// What can be changed while the controller runs: the parameters of the curve, and pacing gains.
+impl<C: Curve> Tunable for LossBased<C> {
+    fn parameters(&self) -> Vec<Parameter> {
+        [self.curve.parameters(), self.gains.parameters()].concat()
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), ParameterError> {
+        let of_curve = self.curve.parameters();
+        if of_curve.iter().any(|parameter| parameter.name == name) {
+            self.curve.set_parameter(name, value)
+        } else if lists(&self.gains, name) {
+            self.gains.set(name, value)
+        } else {
+            Err(unknown(name, &Tunable::parameters(self)))
+        }
+    }
+}
+
 impl<C: Curve> Controller for LossBased<C> {
     fn name(&self) -> &'static str {
         C::NAME
@@ -334,6 +364,17 @@ impl<C: Curve> Controller for LossBased<C> {
             gain,
             quantum: None,
         }
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        Tunable::parameters(self)
+    }
+
+    fn configure(&mut self, settings: &str) -> Result<(), ParameterError> {
+        let mut changed = self.clone();
+        changed.set_all(settings)?;
+        *self = changed;
+        Ok(())
     }
 
     fn snapshot(&self) -> Snapshot {

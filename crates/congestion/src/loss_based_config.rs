@@ -1,6 +1,8 @@
 //! Parameters that all window-based, loss-based controllers share. Each configuration holds a
 //! [`LossBasedConfig`] beside the parameters of its own.
 
+use std::ops::RangeInclusive;
+
 use crate::controller::Env;
 use crate::hystart::{HyStartConfig, SlowStart};
 use crate::loss_based::{Curve, LossBased};
@@ -33,9 +35,17 @@ impl Default for LossBasedConfig {
 
 tunable!(LossBasedConfig {
     "hystart" => hystart, "HyStart++ in the first slow start";
-    "pacing_gain_slow_start" => pacing.slow_start in 1.0..=16.0, "pacing rate over cwnd/smoothed_rtt in slow start";
-    "pacing_gain" => pacing.avoidance in 1.0..=16.0, "pacing rate over cwnd/smoothed_rtt later";
+    "pacing_gain_slow_start" => pacing.slow_start in GAINS, "pacing rate over cwnd/smoothed_rtt in slow start";
+    "pacing_gain" => pacing.avoidance in GAINS, "pacing rate over cwnd/smoothed_rtt later";
     "prr" => prr, "Proportional Rate Reduction in the recovery period";
+});
+
+/// Range of pacing gains.
+const GAINS: RangeInclusive<f64> = 1.0..=16.0;
+
+tunable!(PacingGains {
+    "pacing_gain_slow_start" => slow_start in GAINS, "pacing rate over cwnd/smoothed_rtt in slow start";
+    "pacing_gain" => avoidance in GAINS, "pacing rate over cwnd/smoothed_rtt later";
 });
 
 impl LossBasedConfig {

@@ -1,15 +1,20 @@
 //! NewReno as RFC 9002 specifies it (sections 7.3 to 7.8, appendix B).
 
+use std::ops::RangeInclusive;
+
 use swiftwater_units::{ByteCount, Instant};
 
 use crate::controller::{Controller, ControllerFactory, Env};
 use crate::loss_based::{Curve, LossBased};
 use crate::loss_based_config::{LossBasedConfig, clamp_or};
 use crate::sample::AckBatch;
-use swiftwater_tunable::tunable;
+use swiftwater_tunable::{Parameter, ParameterError, Tunable, tunable};
 
 /// The NewReno controller.
 pub type NewReno = LossBased<RenoCurve>;
+
+/// Range of the factor of a reduction.
+const BETA: RangeInclusive<f64> = 0.1..=0.95;
 
 /// Parameters of NewReno. The default is that of RFC 9002. A value outside its range is moved to
 /// the nearest bound.
@@ -35,7 +40,7 @@ impl Default for NewRenoConfig {
 }
 
 tunable!(NewRenoConfig {
-    "beta" => beta in 0.1..=0.95, "what a congestion event multiplies the window by";
+    "beta" => beta in BETA, "what a congestion event multiplies the window by";
     ..base;
 });
 
@@ -56,6 +61,10 @@ impl ControllerFactory for NewRenoConfig {
         Box::new(self.controller(env))
     }
 }
+
+tunable!(RenoCurve {
+    "beta" => beta in BETA, "what a congestion event multiplies the window by";
+});
 
 /// Additive increase: one datagram for each window of bytes acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -114,5 +123,13 @@ impl Curve for RenoCurve {
 
     fn details(&self) -> Vec<(&'static str, f64)> {
         Vec::new()
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        Tunable::parameters(self)
+    }
+
+    fn set_parameter(&mut self, name: &str, value: &str) -> Result<(), ParameterError> {
+        self.set(name, value)
     }
 }

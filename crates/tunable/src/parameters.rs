@@ -45,6 +45,15 @@ pub enum ParameterError {
         /// The values it may have.
         accepts: String,
     },
+    /// The parameter takes effect at the start only, so it can't be changed while what it configures
+    /// runs.
+    #[error("parameter `{name}` can't be changed while running; those that can: {live}")]
+    Fixed {
+        /// The parameter.
+        name: String,
+        /// Those that can be changed, with commas.
+        live: String,
+    },
     /// Not of the form `name=value`.
     #[error("`{text}` is not of the form name=value")]
     Form {
@@ -84,6 +93,35 @@ pub trait Tunable {
         }
         Ok(())
     }
+}
+
+/// Changes parameters of something that runs with `config`, as `name=value,name=value`; only those in
+/// `live` can be. On an error nothing changes.
+pub fn set_live<T: Tunable + Clone>(
+    config: &mut T,
+    live: &[&str],
+    settings: &str,
+) -> Result<(), ParameterError> {
+    for setting in settings.split(',') {
+        let name = setting.split('=').next().unwrap_or_default().trim();
+        if lists(config, name) && !live.contains(&name) {
+            return Err(ParameterError::Fixed {
+                name: name.to_owned(),
+                live: live.join(", "),
+            });
+        }
+    }
+    let mut changed = config.clone();
+    changed.set_all(settings)?;
+    *config = changed;
+    Ok(())
+}
+
+/// The parameters of `config` that are in `live`, with their values.
+pub fn live_parameters(config: &impl Tunable, live: &[&str]) -> Vec<Parameter> {
+    let mut all = config.parameters();
+    all.retain(|parameter| live.contains(&parameter.name));
+    all
 }
 
 /// A type that a parameter may have. Implement it for an enumeration of your own.

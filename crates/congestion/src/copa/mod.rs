@@ -19,6 +19,8 @@ mod velocity;
 
 use std::time::Duration;
 
+use swiftwater_tunable::parameters::{live_parameters, set_live};
+use swiftwater_tunable::{Parameter, ParameterError};
 use swiftwater_units::{Bandwidth, ByteCount, Instant};
 
 use self::delays::{Delays, scaled};
@@ -129,6 +131,16 @@ impl ControllerFactory for CopaConfig {
         Box::new(self.controller(env))
     }
 }
+
+/// Parameters that are read whenever they matter, so that they can be changed while the controller runs.
+const LIVE: &[&str] = &[
+    "delta",
+    "competitive",
+    "mode_rtts",
+    "velocity_rounds",
+    "turn_at_once",
+    "pacing_gain",
+];
 
 /// The Copa controller.
 #[derive(Clone, Debug)]
@@ -311,6 +323,19 @@ impl Controller for Copa {
             // for a standing queue.
             quantum: Some(self.packet),
         }
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        live_parameters(&self.config, LIVE)
+    }
+
+    fn configure(&mut self, settings: &str) -> Result<(), ParameterError> {
+        let before = self.config.delta;
+        set_live(&mut self.config, LIVE, settings)?;
+        if self.config.delta.to_bits() != before.to_bits() {
+            self.mode = Mode::new(self.config.delta);
+        }
+        Ok(())
     }
 
     fn snapshot(&self) -> Snapshot {

@@ -24,6 +24,8 @@ mod mode;
 
 use std::time::Duration;
 
+use swiftwater_tunable::parameters::{live_parameters, set_live};
+use swiftwater_tunable::{Parameter, ParameterError};
 use swiftwater_units::{ByteCount, Instant};
 
 pub use config::{CubicPlusConfig, DrainRule, LossFilter, RttMode};
@@ -37,6 +39,25 @@ use crate::controller::{Controller, Env, Pacing, Snapshot};
 use crate::cubic::{Cubic, CubicCurve};
 use crate::loss_based::{Checkpoint, Curve};
 use crate::sample::{AckBatch, EcnBatch, EpisodeId, LossBatch, RttView, SentInfo};
+
+/// Parameters that are read whenever they matter, so that they can be changed while the controller runs.
+const LIVE: &[&str] = &[
+    "filter",
+    "drain",
+    "k_low",
+    "t_low_min",
+    "k_high",
+    "t_high_min",
+    "t_high_max",
+    "l_ratio",
+    "newbeta",
+    "shallow_n",
+    "delta",
+    "drain_in_slow_start",
+    "hold_growth",
+    "drain_restore",
+    "drain_relief",
+];
 
 /// The Cubic+ controller.
 #[derive(Clone, Debug)]
@@ -332,6 +353,14 @@ impl Controller for CubicPlus {
 
     fn pacing(&self, rtt: &RttView) -> Pacing {
         self.cubic.pacing(rtt)
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        live_parameters(&self.config, LIVE)
+    }
+
+    fn configure(&mut self, settings: &str) -> Result<(), ParameterError> {
+        set_live(&mut self.config, LIVE, settings)
     }
 
     fn snapshot(&self) -> Snapshot {

@@ -23,7 +23,8 @@ use crate::controller::{Controller, ControllerFactory, EctCodepoint, Env, Pacing
 use crate::loss_based::{Curve, LossBased};
 use crate::loss_based_config::{LossBasedConfig, PacingGains, clamp_or};
 use crate::sample::{AckBatch, EcnBatch, EpisodeId, LossBatch, RttView, SentInfo};
-use swiftwater_tunable::tunable;
+use swiftwater_tunable::parameters::{live_parameters, set_live};
+use swiftwater_tunable::{Parameter, ParameterError, tunable};
 
 /// Longest burst in time, 1/4096 s as in the Linux reference; one packet at least.
 const BURST_TIME: Duration = Duration::from_nanos(1_000_000_000 / 4_096);
@@ -112,6 +113,9 @@ impl ControllerFactory for PragueConfig {
         Box::new(self.controller(env))
     }
 }
+
+/// Parameters that are read whenever they matter, so that they can be changed while the controller runs.
+const LIVE: &[&str] = &["classic_fallback"];
 
 /// The Prague controller.
 #[derive(Clone, Debug)]
@@ -301,6 +305,14 @@ impl Controller for Prague {
             quantum: Some(burst.max(self.packet)),
             ..pacing
         }
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        live_parameters(&self.config, LIVE)
+    }
+
+    fn configure(&mut self, settings: &str) -> Result<(), ParameterError> {
+        set_live(&mut self.config, LIVE, settings)
     }
 
     fn snapshot(&self) -> Snapshot {

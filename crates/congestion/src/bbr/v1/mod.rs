@@ -13,6 +13,8 @@ mod recovery;
 
 use std::time::Duration;
 
+use swiftwater_tunable::parameters::{live_parameters, set_live};
+use swiftwater_tunable::{Parameter, ParameterError};
 use swiftwater_units::{Bandwidth, ByteCount, Instant};
 
 pub use config::Bbr1Config;
@@ -47,6 +49,20 @@ enum Mode {
     ProbeBw,
     ProbeRtt,
 }
+
+/// Parameters that are read whenever they matter, so that they can be changed while the controller runs.
+const LIVE: &[&str] = &[
+    "startup_gain",
+    "startup_cwnd_gain",
+    "cwnd_gain",
+    "probe_gain",
+    "drain_gain",
+    "probe_rtt_gain",
+    "expected_bandwidth",
+    "max_expected_bandwidth",
+    "expected_probe_gain",
+    "expected_drain_gain",
+];
 
 /// The BBRv1 controller.
 #[derive(Clone, Debug)]
@@ -434,6 +450,14 @@ impl Controller for Bbr1 {
 
     fn wants_app_limited_mark(&self) -> bool {
         self.mode == Mode::ProbeRtt
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        live_parameters(&self.config, LIVE)
+    }
+
+    fn configure(&mut self, settings: &str) -> Result<(), ParameterError> {
+        set_live(&mut self.config, LIVE, settings)
     }
 
     fn snapshot(&self) -> Snapshot {

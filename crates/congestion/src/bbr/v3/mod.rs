@@ -26,6 +26,8 @@ mod undo;
 
 use std::time::Duration;
 
+use swiftwater_tunable::parameters::{live_parameters, set_live};
+use swiftwater_tunable::{Parameter, ParameterError};
 use swiftwater_units::{Bandwidth, ByteCount, Instant};
 
 pub use config::Bbr3Config;
@@ -54,6 +56,24 @@ use crate::sample::{AckBatch, EcnBatch, EpisodeId, LossBatch, RttView, SentInfo}
 
 /// Cycles, besides the running one, for which a bandwidth sample counts.
 const BANDWIDTH_CYCLES: u64 = 1;
+
+/// Parameters that are read whenever they matter, so that they can be changed while the controller runs.
+const LIVE: &[&str] = &[
+    "startup_gain",
+    "startup_cwnd_gain",
+    "drain_gain",
+    "probe_up_gain",
+    "probe_down_gain",
+    "cwnd_gain",
+    "probe_up_cwnd_gain",
+    "loss_threshold",
+    "beta",
+    "headroom",
+    "probe_wait",
+    "probe_wait_random",
+    "probe_rounds",
+    "probe_rtt_gain",
+];
 
 /// The BBRv3 controller, and with other parameters that of BBRv2.
 #[derive(Clone, Debug)]
@@ -229,6 +249,14 @@ impl Controller for Bbr3 {
 
     fn wants_app_limited_mark(&self) -> bool {
         self.state == State::ProbeRtt
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        live_parameters(&self.config, LIVE)
+    }
+
+    fn configure(&mut self, settings: &str) -> Result<(), ParameterError> {
+        set_live(&mut self.config, LIVE, settings)
     }
 
     fn snapshot(&self) -> Snapshot {
