@@ -14,6 +14,7 @@ mod lifecycle;
 mod local_cids;
 mod migration;
 mod mtu;
+mod rate_control;
 mod receive;
 mod retry;
 mod timers;

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rand_core::Rng;
-use swiftwater_congestion::{Controller, EcnCounts, Env, LostPacket, RttView, SentInfo};
+use swiftwater_congestion::{
+    Controller, EcnCounts, Env, ExternalRate, LostPacket, ParameterError, RttView, SentInfo,
+};
 use swiftwater_units::{Bandwidth, ByteCount, Instant, PacketCount, PathId};
 
 use super::backoff::{Backoff, Limit};
@@ -450,6 +452,29 @@ impl PathRecovery {
     pub(crate) fn next_controller_timer(&self) -> Option<Instant> {
         let due = self.controller.next_timer()?;
         Some(self.controller_not_before.map_or(due, |at| due.max(at)))
+    }
+
+    /// Changes parameters of the running controller; on an error nothing changes.
+    pub(crate) fn configure_controller(
+        &mut self,
+        now: Instant,
+        settings: &str,
+    ) -> Result<(), ParameterError> {
+        self.controller.configure(settings)?;
+        self.refresh_pacer(now);
+        Ok(())
+    }
+
+    /// Gives the controller a rate that was measured elsewhere.
+    pub(crate) fn on_external_rate(
+        &mut self,
+        now: Instant,
+        external: &ExternalRate,
+        rng: &mut dyn Rng,
+    ) {
+        self.controller
+            .on_external_rate(now, external, &mut self.settings.env(rng));
+        self.refresh_pacer(now);
     }
 
     /// Calls the controller if the time it asked for has come.
