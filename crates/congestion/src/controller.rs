@@ -177,7 +177,7 @@ pub trait Controller: Send {
 pub trait ControllerFactory: Send + Sync + fmt::Debug {
     /// The name of what is made.
     fn name(&self) -> &'static str;
-    /// Full packets that the algorithm wants to start with, instead of those of RFC 9002, section
+    /// Full packets that the algorithm starts with, instead of those of RFC 9002, section
     /// 7.2. The transport takes it into [`Env::initial_window`], unless its user configured a
     /// window.
     fn initial_window(&self) -> Option<PacketCount> {

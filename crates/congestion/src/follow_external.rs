@@ -1,7 +1,7 @@
 //! A controller that follows a rate measured elsewhere, and is CUBIC without one.
 //!
-//! A tunnel that carries the path's packets and repairs their losses knows their bottleneck better than
-//! the samples of the inner connection do. While its reports are fresh, packets are paced at
+//! A tunnel that carries the path's packets and repairs their losses measures their bottleneck better
+//! than the inner connection can. While its reports are fresh, packets are paced at
 //! `rate - (queue - target) / theta`: what the tunnel can carry, less what drains its queue within
 //! `theta`, two round-trip times. That law is stable for `theta` above 2/pi round-trip times and does
 //! not overshoot above `e` of them. Losses and RTT samples don't matter then; the window is only a

@@ -28,7 +28,7 @@ pub struct HyStartConfig {
     pub css_growth_divisor: u32,
     /// `CSS_ROUNDS`: rounds of conservative slow start before it ends. Default 5.
     pub css_rounds: u32,
-    /// `L`: most packets that one ACK may add; `None`, the default, sets no limit, as the RFC wants
+    /// `L`: most packets that one ACK may add; `None`, the default, sets no limit, as the RFC specifies
     /// for paced senders.
     pub growth_limit: Option<u64>,
     /// Not in the RFC: on leaving slow start go back to the window whose packets first met the

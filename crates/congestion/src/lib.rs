@@ -3,7 +3,7 @@
 //! The transport owns everything that is *measurement*: bytes in flight, round-trip times,
 //! delivery-rate samples, rounds, loss episodes, application-limited marks, ECN validation, the
 //! pacer. A [`Controller`] owns only *policy*: it turns those samples into a window and, if it
-//! wants, a pacing rate. It never sees a frame, a stream, a packet or another path, reads no clock,
+//! has one, a pacing rate. It never sees a frame, a stream, a packet or another path, reads no clock,
 //! and draws randomness only from the generator in [`Env`].
 //!
 //! Inside one ACK the transport calls, in this order and at most once each (`on_spurious` once per

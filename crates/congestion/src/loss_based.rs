@@ -1,5 +1,5 @@
 //! The frame that loss-based algorithms share: slow start, the reaction to a congestion event, its
-//! undoing, persistent congestion, pacing gains. What tells them apart, the growth in congestion
+//! undoing, persistent congestion, pacing gains. What differs, the growth in congestion
 //! avoidance and the reduction factor, is a [`Curve`].
 //!
 //! Episodes, rounds and the start of recovery are the transport's; nothing here remembers when
@@ -306,7 +306,7 @@ impl<C: Curve> Controller for LossBased<C> {
     fn on_ce(&mut self, ce: &EcnBatch, env: &mut Env<'_>) {
         if ce.new_episode {
             self.reduce(self.curve.beta(), None, env);
-            // Nothing was lost; the ACK that follows tells what it delivered.
+            // Nothing was lost; the ACK that follows shows what it delivered.
             self.begin_prr(ce.now, ce.inflight, ce.inflight, env);
         } else {
             // The network itself confirms the congestion: there is nothing left to undo.

@@ -23,7 +23,7 @@ impl MaxBandwidth {
         }
     }
 
-    /// A sample at tick `now`. One that was limited by the application tells only that the path
+    /// A sample at tick `now`. One that was limited by the application shows only that the path
     /// carries at least as much, so it counts only if it isn't below the estimate.
     pub fn on_sample(&mut self, now: u64, rate: Bandwidth, is_app_limited: bool) {
         if rate.is_zero() || (is_app_limited && rate < self.get()) {

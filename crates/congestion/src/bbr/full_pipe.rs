@@ -56,7 +56,7 @@ impl FullPipe {
         self.now = false;
     }
 
-    /// Other signs, such as losses, tell that the pipe is full.
+    /// Other signs, such as losses, show that the pipe is full.
     pub fn set_full(&mut self) {
         self.now = true;
         self.reached = true;

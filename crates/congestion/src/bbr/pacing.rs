@@ -66,7 +66,7 @@ impl PacingRate {
             .max(max_datagram_size.times(2))
     }
 
-    /// What to tell the pacer.
+    /// The rate for the pacer.
     pub fn pacing(&self, initial_window: ByteCount, mds: ByteCount, rtt: &RttView) -> Pacing {
         let rate = self
             .rate

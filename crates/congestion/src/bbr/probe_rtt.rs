@@ -41,7 +41,7 @@ impl ProbeRtt {
         self.done_at = None;
     }
 
-    /// An ACK arrived; `at_target` tells that no more than the target is in flight.
+    /// An ACK arrived; `at_target` is true if no more than the target is in flight.
     pub fn on_ack(&mut self, now: Instant, at_target: bool, round_start: bool) -> ProbeRttStep {
         if self.done_at.is_none() {
             if !at_target {

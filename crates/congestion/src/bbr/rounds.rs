@@ -15,7 +15,7 @@ pub struct Rounds {
 
 impl Rounds {
     /// An ACK with `sample`; `delivered` bytes in total have been delivered now. True if a round
-    /// began with it. An ACK without a sample doesn't tell.
+    /// began with it. An ACK without a sample shows nothing.
     pub fn on_ack(&mut self, sample: Option<&RateSample>, delivered: ByteCount) -> bool {
         let start = sample.is_some_and(|sample| sample.prior_delivered >= self.ends_at);
         if start {

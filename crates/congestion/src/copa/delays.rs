@@ -56,7 +56,7 @@ impl Extremum {
     }
 }
 
-/// What Copa knows of the path's round-trip times.
+/// Copa's measurements of the path's round-trip times.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Delays {
     config: CopaConfig,

@@ -245,9 +245,9 @@ impl Controller for Copa {
         if self.config.competitive
             && let Some(smoothed) = ack.rtt.known_smoothed()
         {
-            let patience = scaled(smoothed, self.config.mode_rtts);
+            let window = scaled(smoothed, self.config.mode_rtts);
             let nearly_empty = self.delays.is_nearly_empty();
-            self.mode.observe(ack.now, nearly_empty, patience);
+            self.mode.observe(ack.now, nearly_empty, window);
         }
         if ack.round.start {
             self.mode.on_round(ack.window_used());

@@ -33,14 +33,14 @@ impl Mode {
         }
     }
 
-    /// Takes in whether the queue is nearly empty now; a mode is chosen by the last `patience`.
-    pub(super) fn observe(&mut self, now: Instant, nearly_empty: bool, patience: Duration) {
+    /// Takes in whether the queue is nearly empty now; a mode is chosen by the last `window`.
+    pub(super) fn observe(&mut self, now: Instant, nearly_empty: bool, window: Duration) {
         let empty_at = *self.empty_at.get_or_insert(now);
         if nearly_empty {
             self.empty_at = Some(now);
             self.competitive = false;
             self.delta = self.base;
-        } else if !self.competitive && now.saturating_since(empty_at) > patience {
+        } else if !self.competitive && now.saturating_since(empty_at) > window {
             self.competitive = true;
             self.lossy_round = false;
         }

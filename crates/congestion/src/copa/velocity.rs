@@ -24,19 +24,19 @@ impl Velocity {
         }
     }
 
-    /// A round trip has ended with `window` bytes. From the `patience`-th on that goes the way of
+    /// A round trip has ended with `window` bytes. From the `least_rounds`-th on that goes the way of
     /// the one before it the velocity doubles with each; a turn sets it back to 1.
     ///
     /// In steady state the window goes one way for two and a half round trips, which may show as
     /// three (section 3 of the paper): the default of three repetitions, four round trips, is the
     /// least that leaves it alone. Where the window stood still, at a bound or for want of data,
     /// there is no direction: it counts as a turn.
-    pub(super) fn on_round(&mut self, window: f64, patience: u32) {
+    pub(super) fn on_round(&mut self, window: f64, least_rounds: u32) {
         let moved = (window - self.start).abs() >= 1.0;
         let rising = moved.then_some(window > self.start);
         if moved && rising == self.rising {
             self.repeats = self.repeats.saturating_add(1);
-            if self.repeats >= patience {
+            if self.repeats >= least_rounds {
                 self.v *= 2.0;
             }
         } else {

@@ -120,7 +120,7 @@ pub struct CubicPlusConfig {
     /// packets. Range 0 to 10 s, default 0.
     pub t_high_min: Duration,
     /// The largest `T_high`. Not in the paper: at long round-trip times a multiple of them is a
-    /// delay that nobody wants. Default `None`.
+    /// delay without use. Default `None`.
     pub t_high_max: Option<Duration>,
     /// `L`: share of lost packets below which losses may be random. Range 0 to 1, default 0.02.
     pub l_ratio: f64,
@@ -154,7 +154,7 @@ pub struct CubicPlusConfig {
     pub drain_backoff: u32,
     /// Not in the paper: when `drain_limit` drains did not help, take them back. Default false.
     pub drain_restore: bool,
-    /// Not in the paper: tell a queue of our own from that of others by what a drain does to it. If
+    /// Not in the paper: distinguish a queue of our own from that of others by what a drain does to it. If
     /// all that waits is our own, the round-trip time shrinks in proportion to the window; a drain
     /// that brings less than this share of that did not help, any other one did, however many were
     /// needed. Range 0 to 1; the default 0 counts drains instead (`drain_limit`).

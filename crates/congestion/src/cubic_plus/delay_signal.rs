@@ -57,7 +57,7 @@ impl Base {
     }
 }
 
-/// How long the queue is, as the round-trip times tell it.
+/// How long the queue is, as the round-trip times show it.
 #[derive(Clone, Debug)]
 pub(super) struct DelaySignal {
     mode: RttMode,

@@ -106,7 +106,7 @@ impl DrainTimer {
         self.drains
     }
 
-    /// Takes in an ACK; `queue` is the delay of the queue in seconds, `too_long` tells whether it is.
+    /// Takes in an ACK; `queue` is the delay of the queue in seconds, `too_long` is true if it is too long.
     pub(super) fn on_ack(&mut self, ack: &AckBatch, queue: f64, too_long: bool) -> Decision {
         if self
             .reduced_at

@@ -1,4 +1,4 @@
-//! Not in the paper: tells a loss in a full buffer from a random one where the buffer is too shallow
+//! Not in the paper: distinguishes a loss in a full buffer from a random one where the buffer is too shallow
 //! for the thresholds of delay.
 //!
 //! A buffer that overflows shows the same delay at each overflow, its largest, however small that

@@ -1,4 +1,4 @@
-//! Does the bottleneck mark like a classic AQM? RFC 9331, section 4.3 wants a sender of ECT(1) to
+//! Does the bottleneck mark like a classic AQM? RFC 9331, section 4.3 requires a sender of ECT(1) to
 //! notice, because beside classic flows its gentle answer would starve them.
 //!
 //! The rule: an L4S queue marks at about 1 ms, a classic one at 5 ms (CoDel) or more. So a period

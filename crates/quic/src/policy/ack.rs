@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What an [`AckPolicy`] may know about an ack-eliciting packet that has just arrived.
+/// What an [`AckPolicy`] is shown of an ack-eliciting packet that has just arrived.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct AckView {
     /// Ack-eliciting packets received since the last ACK was sent, this one included.
@@ -19,13 +19,13 @@ pub struct AckView {
     pub requested: Option<RequestedFrequency>,
 }
 
-/// A peer's wish, from its last ACK_FREQUENCY frame (draft-ietf-quic-ack-frequency, section 4). Its
-/// wish for a delay is in [`AckView::max_ack_delay`].
+/// What the peer's last ACK_FREQUENCY frame requests (draft-ietf-quic-ack-frequency, section 4). The
+/// delay that it requests is in [`AckView::max_ack_delay`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct RequestedFrequency {
     /// Ack-eliciting packets that may wait; one more makes an acknowledgement due.
     pub ack_eliciting_threshold: u64,
-    /// True if a missing packet that the peer doesn't know of yet is as far behind the largest as
+    /// True if a missing packet that was not reported to the peer yet is as far behind the largest as
     /// the peer's reordering threshold.
     pub reordered: bool,
     /// True if the packet is the first with a CE mark after one without.
@@ -60,13 +60,13 @@ impl AckPolicy for EveryOther {
     fn on_ack_eliciting(&mut self, view: &AckView) -> AckDecision {
         let due = match view.requested {
             None => view.unacked >= self.threshold || view.out_of_order || view.ce,
-            Some(wish) => {
-                // Where the peer wants few acknowledgements, CE is told when it begins (section 6.4).
-                let ce = match wish.ack_eliciting_threshold {
+            Some(requested) => {
+                // Where the peer requests few acknowledgements, CE is reported when it begins (section 6.4).
+                let ce = match requested.ack_eliciting_threshold {
                     0 | 1 => view.ce,
-                    _ => wish.ce_begins,
+                    _ => requested.ce_begins,
                 };
-                view.unacked > wish.ack_eliciting_threshold || wish.reordered || ce
+                view.unacked > requested.ack_eliciting_threshold || requested.reordered || ce
             }
         };
         if due {

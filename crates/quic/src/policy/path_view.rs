@@ -115,7 +115,7 @@ impl PathView {
         self.cwnd.saturating_sub(self.bytes_in_flight)
     }
 
-    /// True if either end wants the path used only as a backup.
+    /// True if either end announced that the path is only a backup.
     pub fn is_backup(&self) -> bool {
         self.local_status == PathStatus::Backup || self.peer_status == PathStatus::Backup
     }

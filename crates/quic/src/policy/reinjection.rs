@@ -412,7 +412,7 @@ pub trait Reinjector: Send + fmt::Debug {
         true
     }
 
-    /// Which [`Occasion`]s other than `SpareRoom` and `Timer` it wants to be asked on; by default all.
+    /// Which [`Occasion`]s other than `SpareRoom` and `Timer` it is to be asked on; by default all.
     fn wants(&self, _occasion: Occasion) -> bool {
         true
     }
@@ -430,7 +430,7 @@ pub trait Reinjector: Send + fmt::Debug {
     fn on_repair(&mut self, _now: Instant, _event: &Repair) {}
 
     /// These copies, asked for by the last [`Reinjector::reinject`] or before, will not be sent. No
-    /// [`Repair::ReplicaSent`] follows for them, and a policy that still wants them has to ask again.
+    /// [`Repair::ReplicaSent`] follows for them, and a policy that still needs them has to ask again.
     fn on_rejected(&mut self, _now: Instant, _rejections: &[Rejection]) {}
 
     /// The peer's feedback arrived; [`Occasion::Feedback`] follows.

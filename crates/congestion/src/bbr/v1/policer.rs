@@ -19,7 +19,7 @@ const DIFFERENCE: Bandwidth = Bandwidth::from_bps(4_000);
 /// Rounds for which the estimate is used.
 const USE_ROUNDS: u32 = 48;
 
-/// What an ACK tells about a policer.
+/// What an ACK shows of a policer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PolicerView {
     pub(super) now: Instant,

@@ -18,7 +18,7 @@ use swiftwater_tunable::tunable;
 pub struct Bbr3Config {
     /// What controllers report as their name; default `bbr3`.
     pub name: &'static str,
-    /// Which version's logic to follow where constants can't tell; default the draft's.
+    /// Which version's logic to follow where constants don't decide; default the draft's.
     pub version: Bbr3Version,
     /// Pacing gain of Startup. Range 1.1 to 4, default 2.77 (`4 ln 2`).
     pub startup_gain: f64,

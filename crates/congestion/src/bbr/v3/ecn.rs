@@ -77,7 +77,7 @@ impl Ecn {
         }
     }
 
-    /// An ACK arrived; `round_start` tells that it ends a round.
+    /// An ACK arrived; `round_start` is true if it ends a round.
     pub(super) fn on_ack(&mut self, ack: &AckBatch, round_start: bool, min_rtt: Option<Duration>) {
         self.acked = self.acked.saturating_add(ack.acked_packets.get());
         self.marked = self.marked.saturating_add(ack.ecn.ce.get());

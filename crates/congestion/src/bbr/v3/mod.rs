@@ -8,7 +8,7 @@
 //! Differences from the draft, all of them forced by QUIC or by the transport here: a
 //! retransmission timeout is persistent congestion (RFC 9002, section 7.6), since a probe timeout
 //! declares nothing lost; state is saved once per loss episode instead of once per round with
-//! losses, so that what an episode did can be told from what later ones did; and a mark counts as a
+//! losses, so that what an episode did can be distinguished from what later ones did; and a mark counts as a
 //! loss where the draft leaves the answer open.
 
 mod bounds;

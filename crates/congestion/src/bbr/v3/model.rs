@@ -29,7 +29,7 @@ impl Bbr3 {
         self.bound_bandwidth();
     }
 
-    /// Takes over what the ACK tells about the path and the end of recovery.
+    /// Takes over what the ACK shows of the path and the end of recovery.
     fn note(&mut self, ack: &AckBatch) {
         let before = if ack.newly_lost_bytes.is_zero() {
             self.delivered

@@ -27,7 +27,7 @@ pub(super) enum StartupLossUnit {
 pub(super) enum StartupBound {
     /// The estimated bandwidth-delay product, or what was delivered in a round if that is more.
     ModelOrDelivered,
-    /// What the model wants in flight.
+    /// Target of the model for bytes in flight.
     Model,
 }
 

@@ -72,7 +72,7 @@ impl Cycle {
         self.is_probe_sample
     }
 
-    /// The running probe put too much in flight; told once per probe.
+    /// The running probe put too much in flight; reported once per probe.
     pub(super) fn on_too_high(&mut self) {
         self.was_too_high = true;
         self.is_probe_sample = false;
