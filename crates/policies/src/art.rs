@@ -15,7 +15,7 @@
 //! AutoRec's authors report of ART (about one copy per loss at 5 %) follows when every packet counts,
 //! the loss under repair among them. The stronger rival is the default, see [`Feedback`].
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use rand_chacha::ChaCha8Rng;
@@ -25,8 +25,9 @@ use swiftwater_quic::policy::{
     Reinjection, Reinjector, ReinjectorReport, Repair, RepairCause,
 };
 use swiftwater_tunable::{ParameterValue, Tunable, tunable};
-use swiftwater_units::{Instant, StreamId};
+use swiftwater_units::Instant;
 
+use crate::due_queue::DueQueue;
 use crate::reinjectors::ReinjectorFactory;
 
 /// Retransmission rounds with a level of their own; later ones share the last.
@@ -101,15 +102,8 @@ impl ReinjectorFactory for ArtConfig {
     }
 }
 
-type Key = (StreamId, u64);
-
-/// A copy that will leave.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-struct Due {
-    at: Instant,
-    ticket: u64,
-    datum: Datum,
-}
+/// When a copy leaves, and its place among others of that time.
+type Departure = (Instant, u64);
 
 /// ART on a connection.
 #[derive(Clone, Debug)]
@@ -119,11 +113,10 @@ pub struct Art {
     levels: Vec<u32>,
     /// Fates of the last packets that count; true is lost.
     fates: VecDeque<bool>,
-    /// Copies in the order in which they leave.
-    line: BTreeSet<Due>,
-    /// The same by datum.
-    pending: BTreeMap<Key, Vec<Due>>,
-    tickets: u64,
+    /// Data with copies to come, and when those leave, the next one last.
+    queue: DueQueue<Vec<Departure>>,
+    /// Copies in the queue.
+    queued: usize,
     min_rtt: Duration,
     rng: Option<ChaCha8Rng>,
     changes: u64,
@@ -139,9 +132,8 @@ impl Art {
             config,
             levels,
             fates: VecDeque::new(),
-            line: BTreeSet::new(),
-            pending: BTreeMap::new(),
-            tickets: 0,
+            queue: DueQueue::default(),
+            queued: 0,
             min_rtt: Duration::ZERO,
             rng: None,
             changes: 0,
@@ -204,53 +196,45 @@ impl Art {
             key[24..].copy_from_slice(&datum.offset.to_le_bytes());
             ChaCha8Rng::from_seed(key)
         });
-        let copies = self.pending.entry(key(&datum)).or_default();
+        let mut departures = Vec::new();
         for _ in 0..count {
             let share = (window * u128::from(rng.next_u64())) >> 64;
-            let due = Due {
-                at: now + Duration::from_nanos(u64::try_from(share).unwrap_or(u64::MAX)),
-                ticket: self.tickets,
-                datum,
-            };
-            self.tickets += 1;
-            self.line.insert(due);
-            copies.push(due);
+            let after = Duration::from_nanos(u64::try_from(share).unwrap_or(u64::MAX));
+            departures.push((now + after, self.queue.ticket()));
         }
-        if copies.is_empty() {
-            self.pending.remove(&key(&datum));
-        }
+        departures.sort_unstable_by(|a, b| b.cmp(a));
+        self.enter(datum, departures);
     }
 
-    /// Takes all copies of a datum out of the line.
-    fn cancel(&mut self, datum: &Datum) -> Vec<Due> {
-        let copies = self.pending.remove(&key(datum)).unwrap_or_default();
-        for due in &copies {
-            self.line.remove(due);
-        }
-        copies
+    /// Enters the copies of a datum, the next one last; none are in the queue.
+    fn enter(&mut self, datum: Datum, departures: Vec<Departure>) {
+        let Some(&(at, ticket)) = departures.last() else {
+            return;
+        };
+        self.queued += departures.len();
+        self.queue.insert(&datum, departures);
+        self.queue.set_due_as(&datum, at, ticket);
+    }
+
+    /// Takes all copies of a datum out of the queue.
+    fn cancel(&mut self, datum: &Datum) -> Vec<Departure> {
+        let departures = self.queue.remove(datum).unwrap_or_default();
+        self.queued -= departures.len();
+        departures
     }
 
     fn split(&mut self, datum: &Datum, at: u32) {
-        let copies = self.cancel(datum);
+        let departures = self.cancel(datum);
         if at == 0 || at >= datum.len {
             return;
         }
-        let first = Datum { len: at, ..*datum };
         let rest = Datum {
             offset: datum.offset + u64::from(at),
             len: datum.len - at,
             ..*datum
         };
-        for part in [first, rest] {
-            for due in &copies {
-                let due = Due {
-                    datum: part,
-                    ..*due
-                };
-                self.line.insert(due);
-                self.pending.entry(key(&part)).or_default().push(due);
-            }
-        }
+        self.enter(Datum { len: at, ..*datum }, departures.clone());
+        self.enter(rest, departures);
     }
 }
 
@@ -286,7 +270,7 @@ impl Reinjector for Art {
             } => {
                 self.cancel(&datum);
                 let copies = self.adapt(round);
-                // Later rounds are found lost when they are retransmitted, as far as is told.
+                // Later rounds count as found lost when they are retransmitted: events say no more.
                 let found_at = if round == 1 { lost_at } else { now };
                 self.plan(datum, copies - 1, now, found_at + self.min_rtt);
             }
@@ -310,21 +294,17 @@ impl Reinjector for Art {
         if occasion != Occasion::Timer {
             return;
         }
-        while let Some(due) = self.line.first().copied().filter(|due| due.at <= now) {
-            self.line.remove(&due);
-            if let Some(copies) = self.pending.get_mut(&key(&due.datum)) {
-                copies.retain(|copy| copy.ticket != due.ticket);
-                if copies.is_empty() {
-                    self.pending.remove(&key(&due.datum));
-                }
-            }
+        while let Some((datum, _)) = self.queue.first().filter(|(_, at)| *at <= now) {
+            let mut departures = self.cancel(&datum);
+            departures.pop();
+            self.enter(datum, departures);
             // Nothing is kept of a copy that was asked for, so a rejected one is forgotten.
-            out.push(due.datum.reinjection());
+            out.push(datum.reinjection());
         }
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        self.line.first().map(|due| due.at)
+        self.queue.first().map(|(_, at)| at)
     }
 
     fn configure(&mut self, settings: &str) -> Result<(), ConfigureError> {
@@ -344,13 +324,9 @@ impl Reinjector for Art {
         ReinjectorReport {
             redundancy_level: self.copies(1) - 1,
             loss_rate: self.remembered_loss_rate(),
-            queued: self.line.len(),
+            queued: self.queued,
             decisions: self.changes,
             ..ReinjectorReport::default()
         }
     }
-}
-
-fn key(datum: &Datum) -> Key {
-    (datum.stream, datum.offset)
 }

@@ -14,6 +14,7 @@ pub mod art;
 pub mod autorec;
 pub mod autorec_plus;
 mod bundle;
+mod due_queue;
 pub mod failover;
 pub mod loss_judges;
 mod reinjectors;
@@ -24,6 +25,7 @@ pub use art::{Art, ArtConfig};
 pub use autorec::{AutoRec, AutoRecConfig};
 pub use autorec_plus::{AutoRecPlus, AutoRecPlusConfig};
 pub use bundle::{FeedbackFactory, Policies};
+pub use due_queue::DueQueue;
 pub use failover::{Failover, FailoverConfig};
 pub use loss_judges::{LossJudgeCatalogue, LossJudgeFactory};
 pub use reinjectors::{

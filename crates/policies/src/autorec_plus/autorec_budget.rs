@@ -1,9 +1,10 @@
-//! No more than AutoRec: a purse that AutoRec's own behaviour fills.
+//! A byte budget that keeps the cost of copies at or below that of AutoRec, estimated by running AutoRec
+//! on the same events.
 //!
-//! AutoRec itself runs along, with the same tolerances and on the same events; its replicas are
-//! written down instead of sent. Each time that it grants a lost datum K replicas the purse gets their
-//! bytes in advance, and when the repair of the datum ends it is settled to what AutoRec would really
-//! have sent. Copies are paid from the purse. So in the long run the cost is AutoRec's at most, while
+//! The AutoRec instance has the same tolerances; its replicas are counted instead of sent. Each time
+//! that it grants a lost datum K replicas the budget grows by their bytes in advance, and when the
+//! repair of the datum ends it is corrected to what AutoRec would really have sent. Copies are charged
+//! to the budget. So in the long run the cost is AutoRec's at most, while
 //! what was saved on one datum may go to another.
 
 use std::collections::BTreeMap;
@@ -16,42 +17,42 @@ use swiftwater_units::{ByteCount, Instant};
 use super::config::AutoRecPlusConfig;
 use crate::autorec::{AutoRec, AutoRecConfig, Tolerances};
 
-/// Bytes in the purse of a new connection, a few packets' worth: the first losses come before AutoRec
+/// Budget of a new connection, bytes, a few packets' worth: the first losses come before AutoRec
 /// has decided anything.
 const ADVANCE: i64 = 8 * 1200;
 
-/// Bytes that stay in the purse for first copies.
+/// Bytes of the budget that are reserved for first copies.
 const RESERVE: i64 = 6 * 1200;
 
-/// Most that is saved up, bytes.
+/// Largest budget, bytes.
 const MOST: i64 = 128 * 1200;
 
-/// Share of AutoRec's replicas that is paid for. In make-believe none of them waits for the window or
+/// Share of AutoRec's estimated replicas that is granted. In the estimate none of them waits for the window or
 /// the pacer, so that a few more leave than would.
 const SENT_SHARE: f64 = 0.96;
 
 /// Weight of a datum in the mean level.
 const LEVEL_GAIN: f64 = 1.0 / 32.0;
 
-/// What AutoRec granted a datum, and sent of it in make-believe; bytes.
+/// Replica bytes that AutoRec granted a datum, and that it is estimated to have sent.
 #[derive(Clone, Copy, Debug, Default)]
-struct Account {
+struct ReplicaAccount {
     granted: i64,
     sent: i64,
 }
 
 /// See the module's documentation.
 #[derive(Debug)]
-pub(super) struct Ceiling {
+pub(super) struct AutoRecBudget {
     shadow: AutoRec,
-    accounts: BTreeMap<Datum, Account>,
-    purse: i64,
+    accounts: BTreeMap<Datum, ReplicaAccount>,
+    available: i64,
     /// Replicas per lost datum that AutoRec sends on average.
     mean_level: Option<f64>,
     asked: Vec<Reinjection>,
 }
 
-impl Ceiling {
+impl AutoRecBudget {
     pub(super) fn new(config: &AutoRecPlusConfig) -> Self {
         let shadow = AutoRecConfig {
             tolerances: Tolerances {
@@ -65,7 +66,7 @@ impl Ceiling {
         Self {
             shadow: AutoRec::new(shadow),
             accounts: BTreeMap::new(),
-            purse: ADVANCE,
+            available: ADVANCE,
             mean_level: None,
             asked: Vec::new(),
         }
@@ -73,7 +74,7 @@ impl Ceiling {
 
     /// The tolerances have changed.
     pub(super) fn apply(&mut self, config: &AutoRecPlusConfig) {
-        // The purse and what is under repair stay.
+        // The budget and what is under repair stay.
         let next = Self::new(config);
         self.shadow = next.shadow;
     }
@@ -158,7 +159,7 @@ impl Ceiling {
         }
     }
 
-    /// Asks AutoRec on an occasion and writes down what it wants as sent; false if it wants nothing.
+    /// Asks AutoRec on an occasion and counts what it asks for as sent; false if it asks for nothing.
     fn ask(&mut self, at: Instant, occasion: Occasion) -> bool {
         let mut asked = std::mem::take(&mut self.asked);
         let none = &mut std::iter::empty();
@@ -176,27 +177,27 @@ impl Ceiling {
     }
 
     fn pay(&mut self, bytes: i64) {
-        self.purse = (self.purse + bytes).min(MOST);
+        self.available = (self.available + bytes).min(MOST);
     }
 
-    /// Replicas per lost datum that AutoRec sends, to the nearest; a first copy as long as the purse
-    /// has one to spare.
+    /// Replicas per lost datum that AutoRec sends, to the nearest; a first copy as long as the budget
+    /// has room for one.
     pub(super) fn level(&self) -> usize {
         let level = f64::from(self.shadow.report().redundancy_level);
         let mean = self.mean_level.unwrap_or(level);
-        let least = if self.purse > RESERVE { 1.0 } else { 0.0 };
+        let least = if self.available > RESERVE { 1.0 } else { 0.0 };
         libm::round(mean).max(least) as usize
     }
 
-    /// True if a copy of `bytes` may be bought; `pending` bytes are spoken for. Copies after a
+    /// True if the budget has room for a copy of `bytes`; `pending` bytes are charged to it already. Copies after a
     /// datum's first leave the reserve alone.
-    pub(super) fn affords(&self, bytes: u32, pending: u64, is_first: bool) -> bool {
+    pub(super) fn has_room_for(&self, bytes: u32, pending: u64, is_first: bool) -> bool {
         let reserve = if is_first { 0 } else { RESERVE };
         let pending = i64::try_from(pending).unwrap_or(i64::MAX);
-        self.purse.saturating_sub(pending) >= i64::from(bytes) + reserve
+        self.available.saturating_sub(pending) >= i64::from(bytes) + reserve
     }
 
     pub(super) fn on_replica(&mut self, bytes: u32) {
-        self.purse -= i64::from(bytes);
+        self.available -= i64::from(bytes);
     }
 }

@@ -9,7 +9,7 @@
 //!   (`correlation.rs`) says for its distance from the one before. Where losses are independent the
 //!   first copy follows at once, so the mean recovery latency is a few milliseconds instead of
 //!   `T_unit / (K + 1)`; where they come in bursts it waits until the burst is likely over.
-//! - **How many**: as many as AutoRec would send in all (`ceiling.rs`), but where they are of use: the
+//! - **How many**: as many as AutoRec would send in all (`autorec_budget.rs`), but where they are of use: the
 //!   first losses after a quiet time, for which AutoRec's last interval says nothing, have copies; a
 //!   burst doesn't switch itself off; and none are sent once a further one is pointless.
 //! - **Later rounds**: a datum lost with all its copies gets copies again. Such data are rare, and the
@@ -20,9 +20,8 @@
 //!   still be in time, as many as the budget gives for the last one.
 //! - **Spurious losses** don't count as losses.
 
-mod agenda;
+mod autorec_budget;
 mod budget;
-mod ceiling;
 mod config;
 mod correlation;
 mod loss_rate;
@@ -44,9 +43,9 @@ use swiftwater_quic::policy::{
 use swiftwater_tunable::Tunable;
 use swiftwater_units::{ByteCount, Instant};
 
-use self::agenda::{Agenda, Entry};
-use self::ceiling::Ceiling;
+use self::autorec_budget::AutoRecBudget;
 use crate::autorec::{LossModel, Tolerances};
+use crate::due_queue::DueQueue;
 
 /// Least time between two decisions.
 const MIN_INTERVAL: Duration = Duration::from_millis(100);
@@ -67,8 +66,8 @@ pub struct AutoRecPlus {
     loss_rate: LossRate,
     correlation: LossCorrelation,
     budget: Budget,
-    ceiling: Ceiling,
-    agenda: Agenda,
+    autorec_budget: AutoRecBudget,
+    under_repair: DueQueue<Grant>,
     /// Bytes asked for that have not left.
     asked: u64,
     detection_time: Option<Duration>,
@@ -76,16 +75,32 @@ pub struct AutoRecPlus {
     assumed_detection: Duration,
     /// Half a round trip: what a copy needs to arrive.
     one_way: Duration,
-    decision: Decision,
+    decision: CopyDecision,
     decided_at: Option<Instant>,
     /// A packet was lost since the last decision.
     lossy: bool,
     decisions: u64,
 }
 
+/// What is granted to data under repair. They are due when their next copy is; not while one that was
+/// asked for hasn't left, and not after the last.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Grant {
+    /// Copies sent in this round.
+    copies: usize,
+    /// Copies granted in this round.
+    granted: usize,
+    /// Retransmissions so far.
+    round: u32,
+    priority: Priority,
+    deadline: Option<Instant>,
+    /// A copy was asked for and hasn't left.
+    is_asked: bool,
+}
+
 /// What was decided last.
 #[derive(Clone, Copy, Debug)]
-struct Decision {
+struct CopyDecision {
     loss_rate: f64,
     curve: ConditionalLoss,
     /// The most that is granted to a datum without need.
@@ -105,13 +120,13 @@ impl AutoRecPlus {
             loss_rate: LossRate::new(),
             correlation: LossCorrelation::new(),
             budget: Budget::new(),
-            ceiling: Ceiling::new(&config),
-            agenda: Agenda::default(),
+            autorec_budget: AutoRecBudget::new(&config),
+            under_repair: DueQueue::default(),
             asked: 0,
             detection_time: None,
             assumed_detection: Duration::from_millis(100),
             one_way: Duration::ZERO,
-            decision: Decision {
+            decision: CopyDecision {
                 loss_rate: 0.0,
                 curve: ConditionalLoss::independent(0.0),
                 limit: 0,
@@ -139,7 +154,7 @@ impl AutoRecPlus {
         } else {
             ConditionalLoss::independent(loss_rate)
         };
-        let mut decision = Decision {
+        let mut decision = CopyDecision {
             loss_rate,
             curve,
             limit: self.limit(loss_rate),
@@ -158,7 +173,7 @@ impl AutoRecPlus {
             return 0;
         }
         if config.ceiling {
-            return self.ceiling.level();
+            return self.autorec_budget.level();
         }
         let max = config.max_level;
         let tolerances = Tolerances {
@@ -173,7 +188,7 @@ impl AutoRecPlus {
         choice.for_latency.min(for_cost).min(choice.for_goodput) as usize
     }
 
-    fn plan(&self, decision: &Decision, copies: usize) -> Plan {
+    fn plan(&self, decision: &CopyDecision, copies: usize) -> Plan {
         plan(
             copies,
             &decision.curve,
@@ -184,7 +199,7 @@ impl AutoRecPlus {
     }
 
     /// The plan with the fewest copies that is good enough, within the limit.
-    fn enough(&self, decision: &Decision) -> Plan {
+    fn enough(&self, decision: &CopyDecision) -> Plan {
         let least_gain = self.detection_time().mul_f64(self.config.least_gain);
         let mut best = self.plan(decision, 0);
         for copies in 1..=decision.limit {
@@ -256,69 +271,67 @@ impl AutoRecPlus {
         deadline: Option<Instant>,
     ) {
         let granted = self.grant(now, round, deadline);
-        let is_asked = self.agenda.get(&datum).is_some_and(|entry| entry.is_asked);
-        let due = (granted > 0 && !is_asked).then(|| now + self.gap(round, 0));
-        let entry = Entry {
+        let known = self.under_repair.get(&datum);
+        let is_asked = known.is_some_and(|grant| grant.is_asked);
+        let grant = Grant {
             copies: 0,
             granted,
             round,
             priority,
             deadline,
-            due,
             is_asked,
         };
-        self.agenda.set(datum, entry);
+        self.under_repair.insert(&datum, grant);
+        if granted > 0 && !is_asked {
+            self.under_repair.set_due(&datum, now + self.gap(round, 0));
+        }
     }
 
     fn on_replica_sent(&mut self, now: Instant, datum: Datum) {
         self.budget.on_replica(now, datum.len.into());
-        self.ceiling.on_replica(datum.len);
-        let Some(mut entry) = self.agenda.remove(&datum) else {
+        self.autorec_budget.on_replica(datum.len);
+        let Some(grant) = self.under_repair.get_mut(&datum) else {
             return;
         };
-        if std::mem::take(&mut entry.is_asked) {
+        if std::mem::take(&mut grant.is_asked) {
             self.asked = self.asked.saturating_sub(datum.len.into());
         }
-        entry.copies += 1;
-        entry.due =
-            (entry.copies < entry.granted).then(|| now + self.gap(entry.round, entry.copies));
-        self.agenda.set(datum, entry);
+        grant.copies += 1;
+        let Grant {
+            copies,
+            granted,
+            round,
+            ..
+        } = *grant;
+        if copies < granted {
+            self.under_repair
+                .set_due(&datum, now + self.gap(round, copies));
+        } else {
+            self.under_repair.clear_due(&datum);
+        }
     }
 
     /// The copy of `datum` that was asked for will not leave; its bytes are free for others. It is
     /// tried again if that is of use.
     fn on_rejection(&mut self, now: Instant, rejection: &Rejection) {
         let datum = rejection.copy.datum();
-        let Some(mut entry) = self.agenda.remove(&datum) else {
+        let Some(grant) = self.under_repair.get_mut(&datum) else {
             return;
         };
-        if std::mem::take(&mut entry.is_asked) {
+        if std::mem::take(&mut grant.is_asked) {
             self.asked = self.asked.saturating_sub(datum.len.into());
-            let again = rejection.reason != RejectionReason::RangeGone;
-            entry.due = again.then(|| now + RETRY);
+            if rejection.reason != RejectionReason::RangeGone {
+                self.under_repair.set_due(&datum, now + RETRY);
+            }
         }
-        self.agenda.set(datum, entry);
     }
 
     fn on_end(&mut self, datum: &Datum) {
-        if let Some(entry) = self.agenda.remove(datum)
-            && entry.is_asked
+        if let Some(grant) = self.under_repair.remove(datum)
+            && grant.is_asked
         {
             self.asked = self.asked.saturating_sub(datum.len.into());
         }
-    }
-
-    fn on_split(&mut self, datum: Datum, at: u32) {
-        let Some(entry) = self.agenda.remove(&datum) else {
-            return;
-        };
-        let second = Datum {
-            offset: datum.offset + u64::from(at),
-            len: datum.len - at,
-            ..datum
-        };
-        self.agenda.set(Datum { len: at, ..datum }, entry);
-        self.agenda.set(second, entry);
     }
 
     /// A first sample sets it, the others move it.
@@ -333,44 +346,42 @@ impl AutoRecPlus {
 
     /// Asks for the copies that are due, as far as the budget goes.
     fn ask(&mut self, now: Instant, out: &mut Vec<Reinjection>) {
-        let mut due: Vec<(Datum, Entry)> = self
-            .agenda
+        let mut due: Vec<(Datum, Instant, Grant)> = self
+            .under_repair
             .due_by(now)
-            .map(|(datum, entry)| (datum, *entry))
+            .map(|(datum, at, grant)| (datum, at, *grant))
             .collect();
         // First copies before further ones, what is urgent before what isn't.
-        due.sort_by_key(|(_, entry)| {
-            let no_deadline = entry.deadline.is_none();
-            (
-                entry.copies > 0,
-                entry.priority,
-                no_deadline,
-                entry.deadline,
-            )
+        due.sort_by_key(|(datum, at, grant)| {
+            let no_deadline = grant.deadline.is_none();
+            let urgency = (grant.priority, no_deadline, grant.deadline);
+            (grant.copies > 0, urgency, *at, *datum)
         });
-        for (datum, mut entry) in due {
-            let is_late = entry
+        for (datum, _, grant) in due {
+            let is_late = grant
                 .deadline
                 .is_some_and(|at| self.config.deadline_aware && now + self.one_way >= at);
             if is_late {
-                entry.due = None;
-                self.agenda.set(datum, entry);
+                self.under_repair.clear_due(&datum);
                 continue;
             }
-            let reserve = if entry.copies > 0 { RESERVE } else { 0.0 };
+            let reserve = if grant.copies > 0 { RESERVE } else { 0.0 };
             let share = self.config.beta * (1.0 - reserve);
-            let is_first = entry.copies == 0;
+            let is_first = grant.copies == 0;
             let is_covered = self.budget.room(now, share, self.asked) >= u64::from(datum.len)
-                && (!self.config.ceiling || self.ceiling.affords(datum.len, self.asked, is_first));
+                && (!self.config.ceiling
+                    || self
+                        .autorec_budget
+                        .has_room_for(datum.len, self.asked, is_first));
             if !is_covered {
-                entry.due = Some(now + RETRY);
-                self.agenda.set(datum, entry);
+                self.under_repair.set_due(&datum, now + RETRY);
                 continue;
             }
             self.asked += u64::from(datum.len);
-            entry.due = None;
-            entry.is_asked = true;
-            self.agenda.set(datum, entry);
+            self.under_repair.clear_due(&datum);
+            if let Some(grant) = self.under_repair.get_mut(&datum) {
+                grant.is_asked = true;
+            }
             out.push(datum.reinjection());
         }
     }
@@ -380,7 +391,7 @@ impl Reinjector for AutoRecPlus {
     fn wants_spare_room(&self) -> bool {
         // Copies go by the clock: an idle sender is no reason to send them into the same burst. But
         // AutoRec would use it.
-        self.config.ceiling && self.ceiling.wants_spare_room()
+        self.config.ceiling && self.autorec_budget.wants_spare_room()
     }
 
     fn wants(&self, _: Occasion) -> bool {
@@ -395,7 +406,7 @@ impl Reinjector for AutoRecPlus {
             }
         }
         if self.config.ceiling {
-            self.ceiling.on_outcomes(now, outcomes, path);
+            self.autorec_budget.on_outcomes(now, outcomes, path);
         }
         self.assumed_detection =
             (path.smoothed_rtt * 9 / 8).max(path.smoothed_rtt + Duration::from_millis(1));
@@ -415,7 +426,7 @@ impl Reinjector for AutoRecPlus {
 
     fn on_repair(&mut self, now: Instant, event: &Repair) {
         if self.config.ceiling {
-            self.ceiling.on_repair(now, event);
+            self.autorec_budget.on_repair(now, event);
         }
         match *event {
             Repair::Retransmitted {
@@ -433,7 +444,9 @@ impl Reinjector for AutoRecPlus {
                 self.on_retransmitted(now, datum, round, priority, deadline);
             }
             Repair::ReplicaSent { datum } => self.on_replica_sent(now, datum),
-            Repair::Split { datum, at } => self.on_split(datum, at),
+            Repair::Split { datum, at } => {
+                self.under_repair.split(&datum, at);
+            }
             Repair::Recovered { datum, .. } | Repair::Abandoned { datum } => self.on_end(&datum),
         }
     }
@@ -446,7 +459,7 @@ impl Reinjector for AutoRecPlus {
 
     fn on_new_data(&mut self, now: Instant, size: ByteCount) {
         self.budget.on_new_data(now, size.get());
-        self.ceiling.on_new_data(now, size);
+        self.autorec_budget.on_new_data(now, size);
     }
 
     fn reinject(
@@ -459,13 +472,13 @@ impl Reinjector for AutoRecPlus {
         out: &mut Vec<Reinjection>,
     ) {
         match occasion {
-            Occasion::SpareRoom => self.ceiling.on_spare_room(now),
+            Occasion::SpareRoom => self.autorec_budget.on_spare_room(now),
             _ => self.ask(now, out),
         }
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        self.agenda.first_due()
+        self.under_repair.first().map(|(_, at)| at)
     }
 
     fn configure(&mut self, settings: &str) -> Result<(), ConfigureError> {
@@ -474,7 +487,7 @@ impl Reinjector for AutoRecPlus {
             .set_all(settings)
             .map_err(|error| ConfigureError(error.to_string()))?;
         self.config = config;
-        self.ceiling.apply(&config);
+        self.autorec_budget.apply(&config);
         // What was decided under the old ones holds no more.
         self.decided_at = None;
         self.lossy = true;
@@ -487,7 +500,7 @@ impl Reinjector for AutoRecPlus {
             loss_rate: self.decision.loss_rate,
             detection_time: self.detection_time,
             silence_threshold: self.decision.plan.gap(0),
-            queued: self.agenda.len(),
+            queued: self.under_repair.len(),
             budget_used: Some(self.budget.used(self.config.beta)),
             decisions: self.decisions,
         }

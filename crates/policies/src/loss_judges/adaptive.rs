@@ -1,8 +1,8 @@
 //! Thresholds that adapt to the reordering of the path, after RACK (RFC 8985, sections 3.3.2 and
 //! 6.2).
 //!
-//! A packet that was declared lost and is acknowledged afterwards shows reordering. RACK knows that
-//! from DSACK options, QUIC from the acknowledgement itself. Then the packet threshold rises above
+//! A packet that was declared lost and is acknowledged afterwards shows reordering. TCP takes
+//! that from DSACK options, QUIC from the acknowledgement itself. Then the packet threshold rises above
 //! the distance seen, and the time threshold by a quarter of the round-trip time, up to one more
 //! round-trip time. Both return to the configured ones after a number of loss episodes without a
 //! spurious loss (16 in RFC 8985).

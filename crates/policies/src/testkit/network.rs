@@ -20,7 +20,7 @@ const CELL: u64 = 1_000;
 const OVERHEAD: u64 = 40;
 /// kPacketThreshold of RFC 9002, section 6.1.1.
 const PACKET_THRESHOLD: u64 = 3;
-/// Probe timeouts in a row from which the re-injector and the scheduler are told that a path is down.
+/// Probe timeouts in a row from which a path is reported as down.
 const DOWN_AFTER: u32 = 2;
 /// Copies that may wait.
 const MAX_COPIES: usize = 4096;

@@ -1,0 +1,185 @@
+//! Data ranges with a state each, of which some are due at a time: what re-injectors keep of data that
+//! wait for their next copy.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use swiftwater_quic::policy::Datum;
+use swiftwater_units::{Instant, StreamId};
+
+/// What identifies a range: no two of a connection overlap.
+type Key = (StreamId, u64);
+
+fn key(datum: &Datum) -> Key {
+    (datum.stream, datum.offset)
+}
+
+#[derive(Clone, Debug)]
+struct Slot<T> {
+    len: u32,
+    value: T,
+    due: Option<(Instant, u64)>,
+}
+
+/// Ranges by the time at which they are due; among equals, in the order in which that was set. A range
+/// that isn't due at any time is known all the same. Each change costs O(log n).
+#[derive(Clone, Debug)]
+pub struct DueQueue<T> {
+    ranges: BTreeMap<Key, Slot<T>>,
+    line: BTreeSet<(Instant, u64, Key)>,
+    tickets: u64,
+}
+
+impl<T> Default for DueQueue<T> {
+    fn default() -> Self {
+        Self {
+            ranges: BTreeMap::new(),
+            line: BTreeSet::new(),
+            tickets: 0,
+        }
+    }
+}
+
+impl<T> DueQueue<T> {
+    /// Ranges that are known.
+    pub fn len(&self) -> usize {
+        self.ranges.len()
+    }
+
+    /// True if none is known.
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// Ranges that are due at some time.
+    pub fn waiting(&self) -> usize {
+        self.line.len()
+    }
+
+    /// The state of a range.
+    pub fn get(&self, datum: &Datum) -> Option<&T> {
+        self.ranges.get(&key(datum)).map(|slot| &slot.value)
+    }
+
+    /// The state of a range, to be changed.
+    pub fn get_mut(&mut self, datum: &Datum) -> Option<&mut T> {
+        self.ranges.get_mut(&key(datum)).map(|slot| &mut slot.value)
+    }
+
+    /// Adds a range, which isn't due; what was known of it is replaced.
+    pub fn insert(&mut self, datum: &Datum, value: T) {
+        self.clear_due(datum);
+        let slot = Slot {
+            len: datum.len,
+            value,
+            due: None,
+        };
+        self.ranges.insert(key(datum), slot);
+    }
+
+    /// Forgets a range; returns its state, if it was known.
+    pub fn remove(&mut self, datum: &Datum) -> Option<T> {
+        self.clear_due(datum);
+        self.ranges.remove(&key(datum)).map(|slot| slot.value)
+    }
+
+    /// The next number in the order of calls.
+    pub fn ticket(&mut self) -> u64 {
+        self.tickets += 1;
+        self.tickets - 1
+    }
+
+    /// A known range is due at `at`, behind others of that time.
+    pub fn set_due(&mut self, datum: &Datum, at: Instant) {
+        let ticket = self.ticket();
+        self.set_due_as(datum, at, ticket);
+    }
+
+    /// A known range is due at `at`, among others of that time at the place of `ticket`.
+    pub fn set_due_as(&mut self, datum: &Datum, at: Instant, ticket: u64) {
+        self.clear_due(datum);
+        let key = key(datum);
+        if let Some(slot) = self.ranges.get_mut(&key) {
+            slot.due = Some((at, ticket));
+            self.line.insert((at, ticket, key));
+        }
+    }
+
+    /// A range isn't due any more.
+    pub fn clear_due(&mut self, datum: &Datum) {
+        let key = key(datum);
+        if let Some((at, ticket)) = self.ranges.get_mut(&key).and_then(|slot| slot.due.take()) {
+            self.line.remove(&(at, ticket, key));
+        }
+    }
+
+    /// The range that is due first, and when.
+    pub fn first(&self) -> Option<(Datum, Instant)> {
+        let (at, _, key) = self.line.first()?;
+        Some((self.datum(*key)?, *at))
+    }
+
+    /// Takes the range that is due first out of the line; it stays known.
+    pub fn pop_first(&mut self) -> Option<Datum> {
+        let (_, _, key) = self.line.pop_first()?;
+        if let Some(slot) = self.ranges.get_mut(&key) {
+            slot.due = None;
+        }
+        self.datum(key)
+    }
+
+    /// Ranges that are due by `now`, with the time, the longest due first.
+    pub fn due_by(&self, now: Instant) -> impl Iterator<Item = (Datum, Instant, &T)> {
+        self.line
+            .iter()
+            .take_while(move |(at, _, _)| *at <= now)
+            .filter_map(|(at, _, key)| Some((self.datum(*key)?, *at, &self.ranges.get(key)?.value)))
+    }
+
+    /// Ranges for which `keep` is false are not due any more.
+    pub fn retain_due(&mut self, mut keep: impl FnMut(&T) -> bool) {
+        let ranges = &mut self.ranges;
+        self.line.retain(|(_, _, key)| {
+            let Some(slot) = ranges.get_mut(key) else {
+                return false;
+            };
+            let stays = keep(&slot.value);
+            if !stays {
+                slot.due = None;
+            }
+            stays
+        });
+    }
+
+    fn datum(&self, key: Key) -> Option<Datum> {
+        let (stream, offset) = key;
+        self.ranges.get(&key).map(|slot| Datum {
+            stream,
+            offset,
+            len: slot.len,
+        })
+    }
+}
+
+impl<T: Clone> DueQueue<T> {
+    /// A range became two: its first `at` bytes and the rest, both with its state and due at its time.
+    /// False, and nothing happens, if it isn't known or `at` isn't inside.
+    pub fn split(&mut self, datum: &Datum, at: u32) -> bool {
+        let Some(slot) = self.ranges.get_mut(&key(datum)) else {
+            return false;
+        };
+        if at == 0 || at >= slot.len {
+            return false;
+        }
+        let rest = Slot {
+            len: slot.len - at,
+            ..slot.clone()
+        };
+        slot.len = at;
+        let rest_key = (datum.stream, datum.offset + u64::from(at));
+        if let Some((time, ticket)) = rest.due {
+            self.line.insert((time, ticket, rest_key));
+        }
+        self.ranges.insert(rest_key, rest);
+        true
+    }
+}
