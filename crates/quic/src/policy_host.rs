@@ -92,6 +92,14 @@ impl PolicyHost {
             PathDecision::Blocked if !views.iter().any(|view| view.is_ready(now)) => {
                 Scheduled::batch(paths.primary().id)
             }
+            // Another path is ready, but the scheduler prefers to wait for an acknowledgement.
+            PathDecision::Blocked if views.iter().any(|view| !view.bytes_in_flight.is_zero()) => {
+                let rtt = views.iter().map(|view| view.smoothed_rtt).min();
+                Scheduled {
+                    wait_until: Some(now + rtt.unwrap_or_default().max(MIN_WAIT)),
+                    ..Scheduled::batch(paths.primary().id)
+                }
+            }
             PathDecision::Path { .. } | PathDecision::Blocked => {
                 monitor.stats.invalid_decisions += 1;
                 Scheduled::batch(paths.primary().id)

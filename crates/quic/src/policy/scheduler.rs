@@ -201,9 +201,9 @@ impl PathDecision {
 ///
 /// Asked whenever the connection looks for data to send and the budget of the last answer is used
 /// up. The answer concerns data only: acknowledgements, path validation and probes on timeout go
-/// where the protocol wants them. An answer that names no path of `paths`, and
-/// [`PathDecision::Blocked`] while a path is ready ([`PathView::is_ready`]), count as invalid: the
-/// connection takes the first path then.
+/// where the protocol requires. An answer that names no path of `paths` counts as invalid, and so does
+/// [`PathDecision::Blocked`] while a path is ready ([`PathView::is_ready`]) and nothing is in flight
+/// whose acknowledgement would change that: the connection takes the first path then.
 pub trait Scheduler: Send + fmt::Debug {
     /// True if the answer is always the first path without a limit, so that the views need not be
     /// built.
