@@ -73,7 +73,7 @@ impl Fates<'_> {
             self.replay(id, number, Fate::Lost);
         }
         if self.monitor.is_observed() {
-            for record in &facts.lost {
+            for record in facts.lost.iter().chain(&facts.abandoned) {
                 self.observe_loss(id, record, self.loss_trigger(id, record.number));
             }
         }

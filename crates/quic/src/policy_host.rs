@@ -132,8 +132,9 @@ impl PolicyHost {
         facts: &LossFacts,
         monitor: &mut Monitor,
     ) {
-        let (acked, lost) = (&facts.acked.acked, &facts.lost);
-        if self.reinjector.is_inert() || (acked.is_empty() && lost.is_empty()) {
+        let acked = &facts.acked.acked;
+        let has_lost = !facts.lost.is_empty() || !facts.abandoned.is_empty();
+        if self.reinjector.is_inert() || (acked.is_empty() && !has_lost) {
             return;
         }
         let outcomes = &mut self.buffers.need().outcomes;
@@ -157,7 +158,7 @@ impl PolicyHost {
             record(packet.number, packet.sent_at, packet.size, fate)
         }));
         outcomes
-            .extend((lost.iter()).map(|packet| {
+            .extend((facts.lost.iter().chain(&facts.abandoned)).map(|packet| {
                 record(packet.number, packet.sent_at, packet.size, PacketFate::Lost)
             }));
         outcomes.sort_unstable_by_key(|outcome| outcome.number);

@@ -6,12 +6,13 @@
 use std::time::Duration;
 
 use rand_core::Rng;
-use swiftwater_congestion::{EcnCounts, LossCause};
+use swiftwater_congestion::{EcnCounts, EpisodeId, LossCause};
 use swiftwater_units::{Instant, PacketNumber};
 use swiftwater_wire::frame::Ack;
 
-use crate::recovery::{LostRecord, PathRecovery};
-use crate::space::{AckOutcome, Space, SpaceId};
+use crate::policy::{LossCandidate, RttSample};
+use crate::recovery::{LostRecord, MAX_WAIT_PTOS, PathRecovery};
+use crate::space::{AckOutcome, LargestAcked, SentPacket, Space, SpaceId};
 
 use super::Link;
 
@@ -49,6 +50,8 @@ pub(crate) struct LossFacts {
     pub(crate) lost: Vec<LostRecord>,
     /// Lost MTU probes, which are no sign of congestion (RFC 9000, section 14.4).
     pub(crate) lost_mtu_probes: Vec<LostRecord>,
+    /// Those that an element on the path has reacted to already, which are no sign of congestion.
+    pub(crate) abandoned: Vec<LostRecord>,
     /// Packet numbers in the order of sending; room for the caller.
     pub(crate) rising: Vec<PacketNumber>,
 }
@@ -59,6 +62,7 @@ impl LossFacts {
         self.lost_numbers.clear();
         self.lost.clear();
         self.lost_mtu_probes.clear();
+        self.abandoned.clear();
         self.rising.clear();
     }
 }
@@ -93,10 +97,17 @@ impl LossDetection<'_> {
         let is_sample = newly_largest.number == largest
             && newly_largest.on_path
             && facts.acked.ack_eliciting
-            && newly_largest.sent_at >= context.running_since;
+            && newly_largest.sent_at >= context.running_since
+            && self.takes_rtt_sample(context, newly_largest);
         if is_sample {
             self.recovery
                 .on_rtt_sample(context.now, newly_largest.sent_at, context.ack_delay);
+        }
+        let rtt = self.recovery.rtt();
+        if let Some(judgement) = self.recovery.loss_judgement.as_deref_mut()
+            && self.id.is_data()
+        {
+            judgement.report_spurious(context.now, &facts.acked.acked, &rtt);
         }
         // Counts in reordered ACKs look like falling ones: only those of a new largest are valid.
         let ecn = if previous_largest.is_none_or(|previous| largest > previous) {
@@ -109,14 +120,13 @@ impl LossDetection<'_> {
             EcnCounts::default()
         };
         let persistent = self.detect(context.now, context.max_ack_delay, facts);
+        self.set_abandoned_aside(context.now, facts, rng);
         self.set_mtu_probes_aside(context.now, facts, rng);
         let (acked, lost) = (&facts.acked.acked, &facts.lost);
         let episode = self
             .recovery
             .on_ack_batch(context.now, acked, lost, persistent, ecn, rng);
-        if let Some(episode) = episode {
-            self.space.ledger.set_episode(&facts.lost_numbers, episode);
-        }
+        self.set_episode(facts, episode);
         self.update_datagram_size(context.now, facts);
         if context.resets_pto {
             self.recovery.reset_pto_count();
@@ -134,13 +144,12 @@ impl LossDetection<'_> {
     ) {
         facts.clear();
         let persistent = self.detect(now, max_ack_delay, facts);
+        self.set_abandoned_aside(now, facts, rng);
         self.set_mtu_probes_aside(now, facts, rng);
         let episode = self
             .recovery
             .on_losses(now, &facts.lost, LossCause::Time, persistent, rng);
-        if let Some(episode) = episode {
-            self.space.ledger.set_episode(&facts.lost_numbers, episode);
-        }
+        self.set_episode(facts, episode);
         self.update_datagram_size(now, facts);
     }
 
@@ -149,10 +158,87 @@ impl LossDetection<'_> {
         let thresholds = self.recovery.loss_thresholds();
         let first_sample = self.recovery.first_rtt_sample_at();
         let period = self.recovery.persistent_congestion_duration(max_ack_delay);
+        if self.recovery.loss_judgement.is_some() && self.id.is_data() {
+            self.detect_judged(now, max_ack_delay, facts);
+            // What is no sign of congestion is none of persistent congestion.
+            let numbers: Vec<_> = facts.lost.iter().map(|lost| lost.number).collect();
+            let ledger = &self.space.ledger;
+            return first_sample.is_some_and(|since| ledger.is_persistent(&numbers, since, period));
+        }
         let ledger = &mut self.space.ledger;
         let (numbers, lost) = (&mut facts.lost_numbers, &mut facts.lost);
         self.space.loss_time = ledger.detect_lost(now, thresholds, numbers, lost);
         first_sample.is_some_and(|since| ledger.is_persistent(numbers, since, period))
+    }
+
+    /// Runs loss detection under a judge.
+    fn detect_judged(&mut self, now: Instant, max_ack_delay: Duration, facts: &mut LossFacts) {
+        let (recovery, ledger) = (&mut *self.recovery, &mut self.space.ledger);
+        let thresholds = recovery.loss_thresholds();
+        let pto = recovery.pto_base() + max_ack_delay;
+        let longest = pto.saturating_add(recovery.extra_probe_timeout()) * MAX_WAIT_PTOS;
+        let path = recovery.path();
+        let (Some(largest_acked), Some(judgement)) = (
+            ledger.largest_acked_on_path(),
+            recovery.loss_judgement.as_deref_mut(),
+        ) else {
+            self.space.loss_time = None;
+            return;
+        };
+        let (numbers, lost) = (&mut facts.lost_numbers, &mut facts.lost);
+        self.space.loss_time = if judgement.judges_packets() {
+            let mut judge = |number, packet: &SentPacket, cause| {
+                let candidate = LossCandidate {
+                    path,
+                    number,
+                    sent_at: packet.sent_at,
+                    size: packet.size,
+                    largest_acked,
+                    cause,
+                };
+                judgement.judge(now, &candidate, packet.sent_at + longest)
+            };
+            ledger.detect_judged(now, thresholds, &mut judge, numbers, lost)
+        } else {
+            ledger.detect_lost(now, thresholds, numbers, lost)
+        };
+        judgement.on_lost(lost, largest_acked, now - longest);
+        judgement.set_aside(lost, &mut facts.abandoned);
+    }
+
+    /// False if the loss judge refuses the sample that `acked` gives.
+    fn takes_rtt_sample(&mut self, context: &AckContext, acked: LargestAcked) -> bool {
+        let Some(judgement) = self.recovery.loss_judgement.as_deref_mut() else {
+            return true;
+        };
+        let sample = RttSample {
+            number: acked.number,
+            sent_at: acked.sent_at,
+            latest: context.now.saturating_since(acked.sent_at),
+            ack_delay: context.ack_delay,
+        };
+        !self.id.is_data() || judgement.takes_rtt_sample(context.now, &sample)
+    }
+
+    /// Takes out of flight what an element on the path has reacted to already.
+    fn set_abandoned_aside(&mut self, now: Instant, facts: &LossFacts, rng: &mut dyn Rng) {
+        if !facts.abandoned.is_empty() {
+            let cause = LossCause::Abandoned;
+            self.recovery
+                .on_losses(now, &facts.abandoned, cause, false, rng);
+        }
+    }
+
+    /// Stamps the lost packets with their congestion episode.
+    fn set_episode(&mut self, facts: &LossFacts, episode: Option<EpisodeId>) {
+        let ledger = &mut self.space.ledger;
+        if let Some(episode) = episode {
+            ledger.set_episode(&facts.lost_numbers, episode);
+        }
+        // They belong to none, so their acknowledgement refutes none.
+        for record in &facts.abandoned {
+            ledger.set_episode(&[record.number], EpisodeId::default());
+        }
     }
 
     /// Takes lost MTU probes off the list of lost packets: they leave flight, and their loss is no sign

@@ -118,7 +118,17 @@ pub struct RttSample {
 /// The rules of RFC 9002, section 6, are the frame: a judge chooses the thresholds, may let a packet
 /// that exceeds them wait, and may lengthen the probe timeout. It never shortens anything below what
 /// the RFC permits: the connection takes thresholds of at least one packet and eight eighths.
+///
+/// Thresholds and probe timeout hold for all packet number spaces whose packets leave on the path;
+/// everything else is about its application data. Probes of a larger datagram size and packets that
+/// don't count in flight are not judged.
 pub trait LossJudge: Send + fmt::Debug {
+    /// True if the thresholds never change and every other method is the default one: then they are
+    /// read once, and nothing else is called.
+    fn is_inert(&self) -> bool {
+        false
+    }
+
     /// The thresholds that hold now; read before each run of loss detection.
     fn thresholds(&self) -> ReorderingThresholds;
 
@@ -128,7 +138,8 @@ pub trait LossJudge: Send + fmt::Debug {
     }
 
     /// What becomes of a packet that exceeds a threshold. A time that isn't later than `now` counts
-    /// as one millisecond after it.
+    /// as one millisecond after it. A packet that isn't acknowledged three probe timeouts after it
+    /// was sent is lost without a question, so that what it carried isn't held up for ever.
     fn judge(&mut self, _now: Instant, _candidate: &LossCandidate) -> LossVerdict {
         LossVerdict::Lost
     }
@@ -160,6 +171,10 @@ pub trait LossJudge: Send + fmt::Debug {
 pub struct FixedThresholds(pub ReorderingThresholds);
 
 impl LossJudge for FixedThresholds {
+    fn is_inert(&self) -> bool {
+        true
+    }
+
     fn thresholds(&self) -> ReorderingThresholds {
         self.0
     }

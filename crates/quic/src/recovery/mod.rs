@@ -7,6 +7,7 @@
 
 mod backoff;
 mod episodes;
+mod loss_judgement;
 mod pacer;
 mod path;
 mod rate_sample;
@@ -16,6 +17,7 @@ mod rtt;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use loss_judgement::{LossJudgement, MAX_WAIT_PTOS};
 pub(crate) use path::PathRecovery;
 
 use std::time::Duration;

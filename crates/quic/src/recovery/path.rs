@@ -17,10 +17,13 @@ use super::pacer::Pacer;
 use super::rate_sample::RateSampler;
 use super::rounds::Rounds;
 use super::rtt::{GRANULARITY, RttEstimator};
-use super::{DeliverySnapshot, LossThresholds, RecoveryStats, SendPurpose};
+use super::{DeliverySnapshot, LossJudgement, LossThresholds, RecoveryStats, SendPurpose};
 use crate::config::TransportConfig;
 use crate::idle_memory::IdleMemory;
 use crate::lazy_box::LazyBox;
+
+/// A packet threshold that no packet number reaches.
+const NO_PACKET_THRESHOLD: u64 = 1 << 62;
 
 /// Largest factor of the probe timeout's back-off.
 const MAX_BACKOFF: f64 = 8.0;
@@ -102,6 +105,8 @@ pub(crate) struct PathRecovery {
     pub(super) rounds: Rounds,
     pub(super) episodes: Episodes,
     pub(super) controller: Box<dyn Controller>,
+    /// Judges losses; `None` if the configured thresholds hold as they are.
+    pub(crate) loss_judgement: Option<Box<LossJudgement>>,
     /// The controller's timer doesn't expire before then.
     controller_not_before: Option<Instant>,
     pub(super) inflight: ByteCount,
@@ -136,6 +141,7 @@ impl PathRecovery {
             rounds: Rounds::default(),
             episodes: Episodes::new(),
             controller: config.controller.build(now, &mut settings.env(rng)),
+            loss_judgement: LossJudgement::for_path(path, config),
             settings,
             controller_not_before: None,
             inflight: ByteCount::ZERO,
@@ -229,11 +235,20 @@ impl PathRecovery {
 
     /// When the ledger has to count a packet as lost (RFC 9002, section 6.1).
     pub(crate) fn loss_thresholds(&self) -> LossThresholds {
+        let (packets, eighths) = match &self.loss_judgement {
+            None => {
+                let config = &self.settings.config;
+                (config.packet_threshold, config.time_threshold_eighths)
+            }
+            Some(judgement) => {
+                let thresholds = judgement.thresholds();
+                let packets = thresholds.packets.unwrap_or(NO_PACKET_THRESHOLD);
+                (packets.min(NO_PACKET_THRESHOLD), thresholds.time_eighths)
+            }
+        };
         LossThresholds {
-            packets: self.settings.config.packet_threshold,
-            delay: self
-                .rtt
-                .loss_delay(self.settings.config.time_threshold_eighths),
+            packets,
+            delay: self.rtt.loss_delay(eighths),
         }
     }
 
@@ -241,6 +256,14 @@ impl PathRecovery {
     /// and without back-off.
     pub(crate) fn pto_base(&self) -> Duration {
         self.rtt.pto_base()
+    }
+
+    /// Time by which the loss judge makes the probe timeout longer than the RFC's.
+    pub(crate) fn extra_probe_timeout(&self) -> Duration {
+        let judgement = self.loss_judgement.as_ref();
+        judgement.map_or(Duration::ZERO, |judgement| {
+            judgement.extra_probe_timeout(&self.rtt.view())
+        })
     }
 
     /// The probe timeout with back-off (RFC 9002, section 6.2.1). `max_ack_delay` is zero where the
@@ -253,7 +276,9 @@ impl PathRecovery {
             Some(initial) if !rtt.has_sample => initial.max(GRANULARITY),
             _ => self.pto_base(),
         };
-        let first = base.saturating_add(max_ack_delay);
+        let first = base
+            .saturating_add(max_ack_delay)
+            .saturating_add(self.extra_probe_timeout());
         if self.pto_count == 0 {
             return first;
         }
@@ -435,6 +460,11 @@ impl PathRecovery {
         self.refresh_pacer(now);
     }
 
+    /// The path.
+    pub(crate) fn path(&self) -> PathId {
+        self.settings.path
+    }
+
     /// The path's packet size.
     pub(crate) fn max_datagram_size(&self) -> u16 {
         self.settings.max_datagram_size
@@ -541,6 +571,7 @@ impl IdleMemory for PathRecovery {
             rounds: _,
             episodes,
             controller: _,
+            loss_judgement: _,
             controller_not_before: _,
             inflight: _,
             active_at: _,

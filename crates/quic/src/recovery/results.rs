@@ -197,6 +197,9 @@ impl PathRecovery {
             self.episodes
                 .on_loss(now, newest.snapshot.period, packets, memory);
         self.stats.congestion_events += u64::from(new_episode);
+        if let Some(judgement) = self.loss_judgement.as_deref_mut().filter(|_| new_episode) {
+            judgement.on_loss_episode(now);
+        }
         let batch = LossBatch {
             now,
             lost_bytes: lost.bytes,

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
-use swiftwater_congestion::EpisodeId;
+use swiftwater_congestion::{EpisodeId, LossCause};
 use swiftwater_units::{ByteCount, Instant, PacketNumber};
 
 use crate::frame_writer::Carried;
@@ -201,6 +201,11 @@ impl Ledger {
         self.largest_acked
     }
 
+    /// The largest acknowledged packet number of those sent on the path in use.
+    pub(crate) fn largest_acked_on_path(&self) -> Option<PacketNumber> {
+        self.acked_on_path_end.checked_sub(1).map(PacketNumber::new)
+    }
+
     /// Ack-eliciting packets in flight, MTU probes left out.
     pub(crate) fn eliciting_in_flight(&self) -> u64 {
         self.eliciting_in_flight
@@ -329,6 +334,51 @@ impl Ledger {
                 if number + thresholds.packets > largest && lost_at > now {
                     loss_time = Some(lost_at);
                     break 'gaps;
+                }
+                mark_lost(entry, number, &mut self.eliciting_in_flight, numbers, lost);
+            }
+        }
+        for number in &numbers[first_new..] {
+            self.settled.insert_one(number.get());
+        }
+        loss_time
+    }
+
+    /// The same, but `judge` is asked about each packet in flight that exceeds a threshold: `None`
+    /// means that it is lost, a time when it is judged again. MTU probes are not judged.
+    pub(crate) fn detect_judged(
+        &mut self,
+        now: Instant,
+        thresholds: LossThresholds,
+        judge: &mut dyn FnMut(PacketNumber, &SentPacket, LossCause) -> Option<Instant>,
+        numbers: &mut Vec<PacketNumber>,
+        lost: &mut Vec<LostRecord>,
+    ) -> Option<Instant> {
+        let largest = self.acked_on_path_end.checked_sub(1)?;
+        let mut loss_time: Option<Instant> = None;
+        let mut consider = |at: Instant| loss_time = Some(loss_time.map_or(at, |t| t.min(at)));
+        let first_new = numbers.len();
+        'gaps: for gap in self.settled.gaps_in(self.base..largest) {
+            for number in gap {
+                let entry = &mut self.entries[(number - self.base) as usize];
+                let packet = &entry.packet;
+                let lost_at = packet.sent_at + thresholds.delay;
+                let is_reordered = number + thresholds.packets <= largest;
+                if !is_reordered && lost_at > now {
+                    consider(lost_at);
+                    break 'gaps;
+                }
+                let cause = if is_reordered {
+                    LossCause::Reorder
+                } else {
+                    LossCause::Time
+                };
+                if packet.in_flight
+                    && !packet.mtu_probe
+                    && let Some(at) = judge(PacketNumber::new(number), packet, cause)
+                {
+                    consider(at);
+                    continue;
                 }
                 mark_lost(entry, number, &mut self.eliciting_in_flight, numbers, lost);
             }

@@ -15,7 +15,7 @@ mod tests;
 
 pub(crate) use handshake::HandshakeSpaces;
 pub(crate) use id::SpaceId;
-pub(crate) use ledger::{AckOutcome, Ledger, SentPacket};
+pub(crate) use ledger::{AckOutcome, LargestAcked, Ledger, SentPacket};
 pub(crate) use received::{AckTiming, Received};
 
 use swiftwater_units::Instant;
