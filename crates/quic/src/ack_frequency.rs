@@ -31,11 +31,12 @@ pub(crate) fn offered(config: &TransportConfig) -> Option<Duration> {
 }
 
 /// What the peer may ask of us, and what it asked.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Granted {
     /// The shortest delay that we promised to accept; `None` if we didn't offer the extension.
     min_ack_delay: Option<Duration>,
-    newest: Option<AckFrequency>,
+    /// Boxed, since few peers ask.
+    newest: Option<Box<AckFrequency>>,
 }
 
 impl Granted {
@@ -68,20 +69,22 @@ impl Granted {
                 "a delay of acknowledgements outside the agreed range",
             ));
         }
-        if self.newest.is_none_or(|old| frame.sequence > old.sequence) {
-            self.newest = Some(*frame);
+        let is_newer = |old: &AckFrequency| frame.sequence > old.sequence;
+        if self.newest.as_deref().is_none_or(is_newer) {
+            self.newest = Some(Box::new(*frame));
         }
         Ok(())
     }
 
     /// The wish in force.
     pub(crate) fn wish(&self) -> Option<AckFrequency> {
-        self.newest
+        self.newest.as_deref().copied()
     }
 
     /// The delay of acknowledgements in force; `own` without a wish of the peer.
     pub(crate) fn max_ack_delay(&self, own: Duration) -> Duration {
         self.newest
+            .as_ref()
             .map_or(own, |wish| Duration::from_micros(wish.max_ack_delay))
     }
 }

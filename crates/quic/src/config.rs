@@ -116,6 +116,10 @@ pub struct TransportConfig {
     pub ecn: bool,
     /// Largest DATAGRAM frame accepted, bytes; `None` refuses them. Default 65535.
     pub max_datagram_frame_size: Option<u64>,
+    /// Largest feedback of the peer's policies that is accepted (FEEDBACK frames, a private extension),
+    /// bytes, at most 64; 0 (default) refuses it. This end's own policy
+    /// ([`PolicyFactory::feedback`](crate::policy::PolicyFactory::feedback)) sends what the peer accepts.
+    pub max_feedback_size: u8,
     /// Accept streams that are reset but for their first bytes
     /// (draft-ietf-quic-reliable-stream-reset-09); default true.
     pub reset_stream_at: bool,

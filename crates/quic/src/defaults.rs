@@ -44,6 +44,7 @@ impl Default for TransportConfig {
             persistent_congestion_threshold: 3,
             ecn: true,
             max_datagram_frame_size: Some(65_535),
+            max_feedback_size: 0,
             reset_stream_at: true,
             datagram_queue: ByteCount::new(1 << 20),
             active_connection_id_limit: 4,

@@ -31,6 +31,9 @@ pub enum Event {
     Stream(StreamEvent),
     /// A datagram can be read.
     DatagramReceived,
+    /// Feedback of the peer's policies can be read, see
+    /// [`Connection::recv_feedback`](crate::Connection::recv_feedback). Not repeated until all was read.
+    FeedbackReceived,
     /// There is room in the datagram queue again.
     DatagramsUnblocked,
     /// What became of a datagram that was sent with a key

@@ -42,6 +42,7 @@ mod error;
 mod establishment;
 mod events;
 mod fates;
+mod feedback_exchange;
 mod frame_counts;
 mod frame_writer;
 mod handshake;

@@ -9,6 +9,7 @@ use swiftwater_units::{ByteCount, Instant, PathId};
 
 use crate::ack_frequency::{Asked, Granted, offered};
 use crate::config::TransportConfig;
+use crate::feedback_exchange::FeedbackExchange;
 use crate::frame_writer::Carried;
 use crate::idle_memory::IdleMemory;
 use crate::lazy_box::LazyBox;
@@ -16,7 +17,7 @@ use crate::observe::Observation;
 use crate::path::{LossFacts, PathSet, PathState};
 use crate::policy::{
     AckPolicy, Demand, Hints, Occasion, OutstandingRange, PacketFate, PacketOutcome, PathDecision,
-    PathView, Reinjection, Reinjector, Rejection, RejectionReason, Scheduler,
+    PathView, ReceivedFeedback, Reinjection, Reinjector, Rejection, RejectionReason, Scheduler,
 };
 use crate::streams::Streams;
 
@@ -34,6 +35,8 @@ pub(crate) struct PolicyHost {
     scheduler: Box<dyn Scheduler>,
     pub(crate) reinjector: Box<dyn Reinjector>,
     pub(crate) ack: Box<dyn AckPolicy>,
+    /// Messages between the policies of both ends; `None` if this one neither sends nor accepts any.
+    pub(crate) feedback: Option<Box<FeedbackExchange>>,
     /// How often the peer asks to be acknowledged.
     pub(crate) ack_granted: Granted,
     /// How often we ask to be acknowledged.
@@ -60,6 +63,7 @@ impl PolicyHost {
             scheduler: config.policies.scheduler(),
             reinjector: config.policies.reinjector(),
             ack: config.policies.ack_policy(config.ack_eliciting_threshold),
+            feedback: FeedbackExchange::new(config),
             ack_granted: Granted::new(offered(config)),
             ack_asked: Asked::default(),
             hints: LazyBox::default(),
@@ -231,6 +235,33 @@ impl PolicyHost {
         }
     }
 
+    /// Shows the peer's feedback to scheduler and re-injector.
+    pub(crate) fn on_feedback(&mut self, now: Instant, message: &ReceivedFeedback) {
+        self.scheduler.on_feedback(now, message);
+        self.reinjector.on_feedback(now, message);
+    }
+
+    /// Asks the feedback policy what the peer is to be sent, unless it was asked just now.
+    pub(crate) fn poll_feedback(&mut self, now: Instant, paths: &PathSet, monitor: &mut Monitor) {
+        let Some(feedback) = self.feedback.as_deref_mut().filter(|due| due.is_due(now)) else {
+            return;
+        };
+        let views = refreshed(&mut self.buffers.need().views, now, paths);
+        let none = Hints::default();
+        let hints = self.hints.get().unwrap_or(&none);
+        monitor.stats.invalid_decisions += feedback.poll(now, views, hints);
+    }
+
+    /// When the feedback policy asks to be called.
+    pub(crate) fn feedback_deadline(&self) -> Option<Instant> {
+        self.feedback.as_ref()?.deadline()
+    }
+
+    /// True if feedback waits that is worth a packet of its own.
+    pub(crate) fn has_urgent_feedback(&self) -> bool {
+        (self.feedback.as_ref()).is_some_and(|feedback| feedback.has_urgent())
+    }
+
     /// When the re-injector asks to be called.
     pub(crate) fn reinjector_deadline(&self) -> Option<Instant> {
         let deadline = self.reinjector.next_deadline()?;
@@ -320,6 +351,7 @@ impl IdleMemory for PolicyHost {
             scheduler: _,
             reinjector: _,
             ack: _,
+            feedback: _,
             ack_granted: _,
             ack_asked: _,
             hints: _,

@@ -160,6 +160,7 @@ impl Connection {
                 Ok(())
             }
             Frame::HandshakeDone => self.on_handshake_done(now),
+            Frame::Feedback(feedback) => self.on_feedback(now, origin.path, &feedback),
             Frame::AckFrequency(wish) => self.policies.ack_granted.on_frame(&wish),
             Frame::ImmediateAck => {
                 self.policies.ack_granted.check_offered()?;

@@ -117,6 +117,9 @@ impl Connection {
         self.streams.set_peer_parameters(peer);
         self.datagrams.set_peer_limit(peer.max_datagram_frame_size);
         self.policies.ack_asked.set_peer_min(peer.min_ack_delay);
+        if let Some(feedback) = &mut self.policies.feedback {
+            feedback.set_peer_limit(peer.max_feedback_size);
+        }
         self.lifecycle.set_idle_timeout(
             self.identity.config.max_idle_timeout,
             Some(peer.max_idle_timeout),

@@ -7,6 +7,7 @@
 
 mod acks;
 mod application;
+mod feedback;
 mod frames;
 mod handshake_progress;
 mod idle_memory;

@@ -19,6 +19,7 @@ use swiftwater_wire::{ConnectionId, Frame, ResetToken};
 
 use crate::frame_writer::{Carried, Fate, FrameWriter};
 use crate::idle_memory::IdleMemory;
+use crate::policy::FeedbackPayload;
 
 /// Names a value. The order is the order of sending within one packet.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -49,6 +50,8 @@ pub(crate) enum ControlKey {
     NewToken,
     /// `ACK_FREQUENCY`.
     AckFrequency,
+    /// `FEEDBACK` of this kind that elicits an acknowledgement.
+    Feedback(frame::FeedbackKind),
 }
 
 /// A value for a [`ControlKey`].
@@ -89,6 +92,13 @@ pub(crate) enum ControlValue {
     Token(Vec<u8>),
     /// For `AckFrequency`.
     Frequency(frame::AckFrequency),
+    /// For `Feedback`.
+    Feedback {
+        /// Number among those of its kind.
+        sequence: u64,
+        /// What it says.
+        payload: Box<FeedbackPayload>,
+    },
 }
 
 /// The packet that a value is written to.
@@ -436,6 +446,14 @@ fn frame_of(key: ControlKey, value: &ControlValue) -> Frame<'_> {
         }
         (ControlKey::NewToken, ControlValue::Token(token)) => Frame::NewToken { token },
         (ControlKey::AckFrequency, &ControlValue::Frequency(wish)) => Frame::AckFrequency(wish),
+        (ControlKey::Feedback(kind), ControlValue::Feedback { sequence, payload }) => {
+            Frame::Feedback(frame::Feedback {
+                kind,
+                sequence: *sequence,
+                payload: payload.as_bytes(),
+                ack_eliciting: true,
+            })
+        }
         (key, value) => unreachable!("{value:?} is no value for {key:?}"),
     }
 }

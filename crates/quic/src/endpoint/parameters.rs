@@ -8,6 +8,7 @@ use swiftwater_wire::{ConnectionId, TransportParameters, VarInt};
 use crate::ack_frequency;
 use crate::config::TransportConfig;
 use crate::datagram_size::MIN_MAX_DATAGRAM_SIZE;
+use crate::feedback_exchange;
 use crate::path::PROMISED_LIMITS;
 use crate::streams::first_limit;
 
@@ -48,6 +49,7 @@ pub(super) fn local_parameters(
         max_datagram_frame_size: config
             .max_datagram_frame_size
             .map_or(0, |size| VarInt::saturating(size).get()),
+        max_feedback_size: feedback_exchange::accepted_size(config),
         grease_quic_bit: grease,
         ..TransportParameters::default()
     }

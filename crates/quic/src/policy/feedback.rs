@@ -98,8 +98,9 @@ pub trait FeedbackPolicy: Send + fmt::Debug {
         false
     }
 
-    /// Appends what the peer is to be sent now. Asked before packets are written, and when
-    /// [`FeedbackPolicy::next_deadline`] has come.
+    /// Appends what the peer is to be sent now. Asked before packets are written, when
+    /// [`FeedbackPolicy::next_deadline`] has come and when the application gave new hints, but only
+    /// of a peer that accepts feedback, and at most once per millisecond.
     fn poll(
         &mut self,
         now: Instant,
@@ -112,7 +113,7 @@ pub trait FeedbackPolicy: Send + fmt::Debug {
     fn on_feedback(&mut self, now: Instant, feedback: &ReceivedFeedback);
 
     /// A rate that follows from what the peer sent, and the path whose congestion controller shall be
-    /// given it; asked after [`FeedbackPolicy::on_feedback`] until `None`.
+    /// given it; asked after [`FeedbackPolicy::on_feedback`] until `None`, 16 times at most.
     fn poll_external_rate(&mut self) -> Option<(PathId, ExternalRate)> {
         None
     }

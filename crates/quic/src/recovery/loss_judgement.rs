@@ -11,7 +11,8 @@ use super::rtt::GRANULARITY;
 use super::{AckedPacket, LostRecord};
 use crate::config::TransportConfig;
 use crate::policy::{
-    LossCandidate, LossJudge, LossVerdict, ReorderingThresholds, RttSample, SpuriousLoss,
+    LossCandidate, LossJudge, LossVerdict, ReceivedFeedback, ReorderingThresholds, RttSample,
+    SpuriousLoss,
 };
 
 /// Probe timeouts after sending for which a judge may let a packet wait; then it is lost.
@@ -166,5 +167,10 @@ impl LossJudgement {
     /// A congestion episode began with a loss.
     pub(super) fn on_loss_episode(&mut self, now: Instant) {
         self.judge.on_loss_episode(now);
+    }
+
+    /// The peer's feedback arrived.
+    pub(crate) fn on_feedback(&mut self, now: Instant, feedback: &ReceivedFeedback) {
+        self.judge.on_feedback(now, feedback);
     }
 }

@@ -39,6 +39,11 @@ impl Transmission<'_> {
         if packet.level != EncryptionLevel::ZeroRtt {
             self.fill_ack(packet, writer);
         }
+        if packet.level == EncryptionLevel::OneRtt
+            && let Some(feedback) = &mut self.policies.feedback
+        {
+            feedback.fill(self.control, writer);
+        }
         if !packet.data {
             return;
         }
@@ -61,6 +66,11 @@ impl Transmission<'_> {
             packet.level,
             EncryptionLevel::OneRtt | EncryptionLevel::ZeroRtt
         ) {
+            if packet.level == EncryptionLevel::OneRtt
+                && let Some(feedback) = &mut self.policies.feedback
+            {
+                feedback.fill_control(self.control);
+            }
             self.fill_application(writer);
         }
         let wants_ping = self.space(packet.level).is_some_and(|space| space.ping);

@@ -11,6 +11,7 @@ mod cids;
 mod coding;
 mod conformance;
 mod early_data;
+mod feedback;
 mod floods;
 mod frames;
 mod handshake;

@@ -26,6 +26,7 @@ impl Connection {
             || self.datagrams.has_pending()
             || self.streams.can_send()
             || !self.policies.reinjections.is_empty()
+            || self.policies.has_urgent_feedback()
     }
 
     pub(super) fn demand(&self) -> Demand<'static> {

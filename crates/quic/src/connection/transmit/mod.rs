@@ -44,6 +44,7 @@ impl Connection {
         }
         self.streams.drain_control(&mut self.control);
         self.fates(now).0.report_resets();
+        self.poll_feedback(now);
         if let Some(transmit) = self.transmit_on_candidate(now, buf) {
             return Some(transmit);
         }
