@@ -262,6 +262,13 @@ impl PolicyHost {
         (self.feedback.as_ref()).is_some_and(|feedback| feedback.has_urgent())
     }
 
+    /// True if a copy waits that may leave on `path`.
+    pub(super) fn has_copy_for(&self, path: PathId) -> bool {
+        self.reinjections
+            .iter()
+            .any(|copy| copy.target.permits(path))
+    }
+
     /// When the re-injector asks to be called.
     pub(crate) fn reinjector_deadline(&self) -> Option<Instant> {
         let deadline = self.reinjector.next_deadline()?;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use swiftwater::quic::congestion;
-use swiftwater::quic::{ClientConfig, AcceptDecision, Endpoint, EndpointConfig, Incoming};
+use swiftwater::quic::{AcceptDecision, ClientConfig, Endpoint, EndpointConfig, Incoming};
 use swiftwater::tls::{ClientTls, EndpointSecrets};
 use swiftwater::{Client, Connection, DevCertificate, RetryPolicy, Server, TransportConfig};
 

@@ -9,7 +9,7 @@ use crate::feedback_exchange;
 use crate::policy::{Occasion, ReceivedFeedback};
 
 use super::Connection;
-use super::events::Event;
+use crate::events::Event;
 
 impl Connection {
     /// The newest feedback of the peer that was not read yet, one message of each kind at most;

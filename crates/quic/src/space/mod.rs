@@ -7,9 +7,9 @@ mod handshake;
 mod id;
 mod ledger;
 mod received;
-mod settled;
 #[cfg(test)]
 mod received_tests;
+mod settled;
 #[cfg(test)]
 mod tests;
 

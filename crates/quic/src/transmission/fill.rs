@@ -8,14 +8,14 @@ use crate::crypto::EncryptionLevel;
 use crate::datagram_size::MIN_INITIAL_SIZE;
 use crate::datagrams::{NextSender, WriteAttempt};
 use crate::frame_writer::{Carried, FrameWriter};
-use crate::policy::Reinjection;
 use crate::streams::Priority;
 
 use super::Transmission;
+use super::copies::Position;
 use super::plan::Packet;
 
 /// Least room worth starting a stream frame in.
-const MIN_STREAM_ROOM: usize = 32;
+pub(super) const MIN_STREAM_ROOM: usize = 32;
 
 impl Transmission<'_> {
     /// Fills one packet.
@@ -192,47 +192,17 @@ impl Transmission<'_> {
 
     /// Retransmissions, copies that the re-injector asked for, and new data of streams.
     fn fill_streams(&mut self, writer: &mut FrameWriter<'_, '_>) {
-        if !self.policies.reinjections.is_empty() {
+        let has_copies = !self.policies.reinjections.is_empty();
+        if has_copies {
+            self.fill_copies(writer, Position::First);
             self.streams.fill_retransmissions(writer);
-            self.fill_copies(writer);
+            self.fill_copies(writer, Position::BeforeNewData);
         }
         if writer.remaining() >= MIN_STREAM_ROOM && self.streams.can_send() {
             self.streams.fill(writer);
         }
-    }
-
-    /// Copies that the re-injector asked for, after retransmissions and before new data.
-    fn fill_copies(&mut self, writer: &mut FrameWriter<'_, '_>) {
-        let mut untried = self.policies.reinjections.len();
-        while untried > 0
-            && writer.remaining() >= MIN_STREAM_ROOM
-            && let Some(copy) = self.policies.reinjections.front().copied()
-        {
-            untried -= 1;
-            let range = copy.offset..copy.offset + u64::from(copy.len);
-            // Lost again meanwhile: what leaves first is the retransmission, which didn't fit here.
-            if self.streams.awaits_repair(copy.stream, range.clone()) {
-                self.policies.reinjections.rotate_left(1);
-                continue;
-            }
-            // Two copies in one packet would share its fate; half a copy here and half in the next
-            // would need both.
-            let shares = writer.has_stream_bytes()
-                && (writer.has_any_of(copy.stream, &range)
-                    || writer.remaining() < copy.len as usize + MIN_STREAM_ROOM);
-            if shares {
-                break;
-            }
-            self.policies.reinjections.pop_front();
-            let done = self.streams.fill_range(writer, copy.stream, range) as u32;
-            if done < copy.len {
-                self.policies.reinjections.push_front(Reinjection {
-                    offset: copy.offset + u64::from(done),
-                    len: copy.len - done,
-                    ..copy
-                });
-                break;
-            }
+        if has_copies {
+            self.fill_copies(writer, Position::AfterNewData);
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Only it writes packets. `fill` appends frames, `seal` numbers, protects and records.
 
 mod close;
+mod copies;
 mod fill;
 mod plan;
 mod seal;

@@ -35,7 +35,7 @@ fn download(link: LinkConfig, seed: u64, bytes: u64, judge: Option<Make>) -> Pai
     let mut pair = Pair::builder()
         .seed(seed)
         .links(way(), link)
-        .patience(Duration::from_secs(300))
+        .time_limit(Duration::from_secs(300))
         .server_config(move |config| {
             if let Some(make) = judge {
                 config.policies = Arc::new(Judging(make));

@@ -3,5 +3,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+mod copies;
 mod feedback;
 mod loss_judge;

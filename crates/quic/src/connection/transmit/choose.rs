@@ -12,20 +12,20 @@ use crate::transmission::{Packet, Plan};
 use super::super::Connection;
 
 impl Connection {
-    /// True if ack-eliciting frames wait in `level`.
-    fn has_data(&self, level: EncryptionLevel, space: &Space) -> bool {
+    /// True if ack-eliciting frames wait in `level` that may leave on path `id`.
+    fn has_data(&self, id: PathId, level: EncryptionLevel, space: &Space) -> bool {
         self.handshake.has_pending(level)
             || space.ping
             || (matches!(level, EncryptionLevel::OneRtt | EncryptionLevel::ZeroRtt)
-                && self.has_application_data())
+                && self.has_application_data(id))
     }
 
     /// True if control frames, datagrams or stream bytes wait.
-    fn has_application_data(&self) -> bool {
+    fn has_application_data(&self, id: PathId) -> bool {
         self.control.has_pending()
             || self.datagrams.has_pending()
             || self.streams.can_send()
-            || !self.policies.reinjections.is_empty()
+            || self.policies.has_copy_for(id)
             || self.policies.has_urgent_feedback()
     }
 
@@ -89,7 +89,7 @@ impl Connection {
         fates.copy_handshake(data_may_go && has_window, &mut buffers.loss);
         let has_data = self.levels_in_use().iter().any(|&level| {
             let space = self.paths.space(SpaceId::of(level, id));
-            self.can_seal(level) && space.is_some_and(|space| self.has_data(level, space))
+            self.can_seal(level) && space.is_some_and(|space| self.has_data(id, level, space))
         });
         let may_send_data = data_may_go && self.may_send_data(now, id, limit, has_data);
         let mut plan = Plan::nothing();
@@ -125,7 +125,7 @@ impl Connection {
             return;
         }
         let probe = space.probes > 0;
-        let full = probe || (may_send_data && self.has_data(level, space));
+        let full = probe || (may_send_data && self.has_data(id, level, space));
         let validation = level == EncryptionLevel::OneRtt && path.link.has_validation_frames();
         let data = full || validation;
         // Acknowledgements of handshake packets ride along with whatever goes out.
@@ -192,6 +192,6 @@ impl Connection {
             return false;
         }
         self.consult_reinjector(now, Occasion::SpareRoom);
-        !self.policies.reinjections.is_empty()
+        self.policies.has_copy_for(id)
     }
 }

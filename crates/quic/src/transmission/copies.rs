@@ -1,0 +1,118 @@
+//! Copies of stream data that the re-injector asked for: which of them a packet carries, by target and
+//! rank.
+
+use crate::frame_writer::FrameWriter;
+use crate::policy::{Rank, Reinjection, Rejection, RejectionReason};
+use crate::streams::Streams;
+
+use super::Transmission;
+use super::fill::MIN_STREAM_ROOM;
+
+/// A point in the order of a packet's stream data.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Position {
+    /// Retransmissions follow.
+    First,
+    /// Retransmissions are written, new data follow.
+    BeforeNewData,
+    /// New data are written, as far as they fit.
+    AfterNewData,
+}
+
+impl Position {
+    /// True if a copy of `rank` has its place here.
+    fn admits(self, rank: Rank, streams: &Streams) -> bool {
+        let yields_to_streams = || match rank {
+            Rank::WithPriority(priority) => streams
+                .next_urgency()
+                .is_some_and(|urgency| urgency < priority.urgency),
+            _ => streams.can_send(),
+        };
+        match (self, rank) {
+            (Self::First | Self::BeforeNewData, Rank::First)
+            | (Self::BeforeNewData, Rank::BeforeNewData) => true,
+            (Self::BeforeNewData | Self::AfterNewData, Rank::WithPriority(_))
+            | (Self::AfterNewData, Rank::AfterNewData) => !yields_to_streams(),
+            (Self::First | Self::BeforeNewData | Self::AfterNewData, _) => false,
+        }
+    }
+}
+
+/// What became of a copy.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Attempt {
+    /// It is in the packet.
+    Written,
+    /// Its first bytes are; the rest needs another packet.
+    Split { rest: Reinjection },
+    /// Nothing of the range is in flight any more.
+    RangeGone,
+}
+
+impl Transmission<'_> {
+    /// Writes the copies that have their place at `position` and may leave on this path.
+    pub(super) fn fill_copies(&mut self, writer: &mut FrameWriter<'_, '_>, position: Position) {
+        let mut rejections = Vec::new();
+        let mut untried = self.policies.reinjections.len();
+        let mut at = 0;
+        while untried > 0
+            && writer.remaining() >= MIN_STREAM_ROOM
+            && let Some(&copy) = self.policies.reinjections.get(at)
+        {
+            untried -= 1;
+            if !copy.target.permits(self.path.id) || !position.admits(copy.rank, self.streams) {
+                at += 1;
+                continue;
+            }
+            let range = copy.offset..copy.offset + u64::from(copy.len);
+            // Lost again meanwhile: what leaves first is the retransmission, which didn't fit here.
+            if self.streams.awaits_repair(copy.stream, range.clone()) {
+                self.policies.reinjections.remove(at);
+                self.policies.reinjections.push_back(copy);
+                continue;
+            }
+            // Two copies in one packet would share its fate; half a copy here and half in the next
+            // would need both.
+            let shares = writer.has_stream_bytes()
+                && (writer.has_any_of(copy.stream, &range)
+                    || writer.remaining() < copy.len as usize + MIN_STREAM_ROOM);
+            if shares {
+                break;
+            }
+            match self.write_copy(writer, &copy) {
+                Attempt::Written => {
+                    self.policies.reinjections.remove(at);
+                }
+                Attempt::Split { rest } => {
+                    self.policies.reinjections[at] = rest;
+                    break;
+                }
+                Attempt::RangeGone => {
+                    self.policies.reinjections.remove(at);
+                    rejections.push(Rejection::new(copy, RejectionReason::RangeGone));
+                }
+            }
+        }
+        if !rejections.is_empty() {
+            self.policies.reinjector.on_rejected(self.now, &rejections);
+        }
+    }
+
+    fn write_copy(&mut self, writer: &mut FrameWriter<'_, '_>, copy: &Reinjection) -> Attempt {
+        let range = copy.offset..copy.offset + u64::from(copy.len);
+        let before = writer.remaining();
+        let done = self.streams.fill_range(writer, copy.stream, range) as u32;
+        if done < copy.len {
+            let rest = Reinjection {
+                offset: copy.offset + u64::from(done),
+                len: copy.len - done,
+                ..*copy
+            };
+            Attempt::Split { rest }
+        } else if writer.remaining() == before {
+            Attempt::RangeGone
+        } else {
+            Attempt::Written
+        }
+    }
+}
