@@ -181,3 +181,88 @@ impl IdleMemory for PathSet {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::sync::Arc;
+
+    use rand_chacha::ChaCha20Rng;
+    use rand_core::SeedableRng;
+    use swiftwater_units::{Instant, Side};
+
+    use super::*;
+    use crate::config::TransportConfig;
+    use crate::handshake::KeyMarks;
+    use crate::path::{
+        AckedDatagramSize, Address, Amplification, CandidatePaths, Ecn, Link, LocalCids, Mtu,
+        PathCids, PathResponseLimit, PathResponses, RemoteCids, Spin, Validation,
+    };
+    use crate::recovery::PathRecovery;
+    use crate::transmit::LocalAddress;
+
+    const UNKNOWN: PathId = PathId::new(7);
+
+    fn path(id: PathId) -> PathState {
+        let config = Arc::new(TransportConfig::default());
+        let rng = &mut ChaCha20Rng::seed_from_u64(1);
+        let remote = SocketAddr::from(([192, 0, 2, 1], 443));
+        let cid = ConnectionId::new(&[1; 8]).unwrap_or_default();
+        let recovery = PathRecovery::new(Instant::ZERO, id, &config, 1_200, rng);
+        PathState {
+            id,
+            link: Link {
+                address: Address {
+                    remote,
+                    local: LocalAddress::default(),
+                },
+                amplification: Amplification::validated(),
+                validation: Validation::default(),
+                ecn: Ecn::new(config.ecn, recovery.controller().ecn_codepoint()),
+                spin: Spin::new(Side::Client, config.spin_bit),
+                path_response_limit: PathResponseLimit::default(),
+                responses: PathResponses::default(),
+                candidates: CandidatePaths::default(),
+                mtu: Mtu::new(&config, 1_200, remote.ip()),
+                acked_datagram_size: AckedDatagramSize::default(),
+            },
+            cids: PathCids {
+                local: LocalCids::new(cid),
+                remote: RemoteCids::new(cid, 2),
+                reached_by: cid,
+                needs_fresh_remote: false,
+            },
+            space: Space::new(),
+            key_marks: KeyMarks::default(),
+            recovery,
+            pacing_until: None,
+            last_received: None,
+        }
+    }
+
+    #[test]
+    fn a_path_that_is_not_open_is_not_found() {
+        let mut paths = PathSet::new(path(PathId::ZERO));
+        paths.others.push(path(PathId::new(3)));
+        for id in [PathId::ZERO, PathId::new(3)] {
+            let space = SpaceId::Data(id);
+            assert_eq!(paths.get(id).map(|path| path.id), Some(id));
+            assert_eq!(paths.get_mut(id).map(|path| path.id), Some(id));
+            assert_eq!(paths.path_for(space).map(|path| path.id), Some(id));
+            assert_eq!(paths.path_for_mut(space).map(|path| path.id), Some(id));
+            assert!(paths.space(space).is_some() && paths.space_mut(space).is_some());
+            assert_eq!(
+                paths.loss_detection(space).map(|detection| detection.id),
+                Some(space)
+            );
+            let found = paths.with_handshake_spaces(id);
+            assert_eq!(found.map(|(path, _)| path.id), Some(id));
+        }
+        let space = SpaceId::Data(UNKNOWN);
+        assert!(paths.get(UNKNOWN).is_none() && paths.get_mut(UNKNOWN).is_none());
+        assert!(paths.path_for(space).is_none() && paths.path_for_mut(space).is_none());
+        assert!(paths.space(space).is_none() && paths.space_mut(space).is_none());
+        assert!(paths.loss_detection(space).is_none());
+        assert!(paths.with_handshake_spaces(UNKNOWN).is_none());
+    }
+}
