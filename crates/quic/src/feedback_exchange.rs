@@ -206,7 +206,7 @@ impl FeedbackExchange {
 
     /// Rates that follow from the last message, with the paths that they are about.
     pub(crate) fn external_rates(&mut self) -> impl Iterator<Item = (PathId, ExternalRate)> + '_ {
-        std::iter::from_fn(|| self.policy.poll_external_rate()).take(MAX_RATES)
+        std::iter::from_fn(move || self.policy.poll_external_rate()).take(MAX_RATES)
     }
 
     /// Messages that the application has not read.

@@ -252,11 +252,6 @@ impl PolicyHost {
         monitor.stats.invalid_decisions += feedback.poll(now, views, hints);
     }
 
-    /// When the feedback policy asks to be called.
-    pub(crate) fn feedback_deadline(&self) -> Option<Instant> {
-        self.feedback.as_ref()?.deadline()
-    }
-
     /// True if feedback waits that is worth a packet of its own.
     pub(crate) fn has_urgent_feedback(&self) -> bool {
         (self.feedback.as_ref()).is_some_and(|feedback| feedback.has_urgent())

@@ -54,6 +54,12 @@ impl Connection {
         Ok(())
     }
 
+    /// When the feedback policy asks to be called; it is not before the handshake is complete.
+    pub(super) fn feedback_deadline(&self) -> Option<Instant> {
+        let exchange = self.policies.feedback.as_ref()?;
+        exchange.deadline().filter(|_| self.handshake.is_complete())
+    }
+
     /// Asks the policy what the peer is to be sent.
     pub(super) fn poll_feedback(&mut self, now: Instant) {
         if self.handshake.is_complete() {

@@ -48,7 +48,7 @@ impl Connection {
         consider(self.handshake.keys().previous_expires());
         consider(self.handshake.keys().early_expires());
         consider(self.policies.reinjector_deadline());
-        consider(self.policies.feedback_deadline());
+        consider(self.feedback_deadline());
         consider(self.streams.next_expiry());
         consider(self.streams.next_grant());
         consider(self.control.next_repetition());
@@ -90,7 +90,7 @@ impl Connection {
         }
         self.policies
             .on_timeout(now, &self.paths, &self.streams, &mut self.monitor);
-        if due(self.policies.feedback_deadline()) {
+        if due(self.feedback_deadline()) {
             self.poll_feedback(now);
         }
         self.on_recovery_timeout(now);

@@ -68,7 +68,8 @@ pub struct OutgoingFeedback {
     /// True if the peer shall acknowledge it: then a lost one is sent again, unless a newer one of
     /// its kind left. Else it leaves once, in a packet of its own only if `urgent`.
     pub ack_eliciting: bool,
-    /// True if it shall leave at once; else it waits for a packet that leaves anyway.
+    /// True if it shall leave at once; else it waits for a packet that leaves anyway: any one if it
+    /// elicits no acknowledgement, else one that elicits an acknowledgement, too.
     pub urgent: bool,
 }
 

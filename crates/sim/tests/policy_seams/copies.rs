@@ -136,12 +136,15 @@ fn download(rank: Rank, target: PathChoice) -> Vec<Step> {
 /// often another one.
 fn first_after_asking(steps: &[Step], purpose: Purpose) -> (usize, usize) {
     let asked = (0..steps.len()).filter(|at| steps[*at] == Step::Asked);
-    let firsts = asked.filter_map(|at| {
-        let mut sent = steps[at..].iter();
-        sent.find(|step| matches!(step, Step::Sent(_)))
-    });
-    let (is, is_not): (Vec<&Step>, Vec<&Step>) = firsts.partition(|step| **step == Step::Sent(purpose));
-    (is.len(), is_not.len())
+    let firsts: Vec<Step> = asked
+        .filter_map(|at| {
+            let mut sent = steps[at..].iter();
+            sent.find(|step| matches!(step, Step::Sent(_))).copied()
+        })
+        .collect();
+    let is = firsts.iter().filter(|step| **step == Step::Sent(purpose));
+    let is = is.count();
+    (is, firsts.len() - is)
 }
 
 fn replicas(steps: &[Step]) -> usize {

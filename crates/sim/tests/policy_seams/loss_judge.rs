@@ -243,11 +243,11 @@ fn what_an_element_on_the_path_gave_up_is_repaired_without_a_sign_of_congestion(
     assert!(path.cwnd > server_path(&default).cwnd);
 }
 
-/// Refuses all samples, and makes the probe timeout 400 ms longer.
+/// Refuses all samples.
 #[derive(Debug)]
-struct Aside(ReorderingThresholds);
+struct Refusing(ReorderingThresholds);
 
-impl LossJudge for Aside {
+impl LossJudge for Refusing {
     fn thresholds(&self) -> ReorderingThresholds {
         self.0
     }
@@ -256,6 +256,26 @@ impl LossJudge for Aside {
         assert!(sample.latest >= Duration::from_millis(40), "{sample:?}");
         false
     }
+}
+
+#[test]
+fn a_judge_refuses_samples_of_the_round_trip_time() {
+    let refusing: Make = Arc::new(|configured| Box::new(Refusing(configured)));
+    let mean = |judge| server_path(&download(way(), 1, 2_000_000, judge)).mean_rtt;
+    let (taken, refused) = (mean(None), mean(Some(refusing)));
+    // The window fills the queue; the samples of the handshake don't show it.
+    assert!(refused < Duration::from_millis(45), "{refused:?}");
+    assert!(taken > 2 * refused, "{taken:?} {refused:?}");
+}
+
+/// Makes the probe timeout 400 ms longer.
+#[derive(Debug)]
+struct Late(ReorderingThresholds);
+
+impl LossJudge for Late {
+    fn thresholds(&self) -> ReorderingThresholds {
+        self.0
+    }
 
     fn extra_probe_timeout(&self, _: &RttView) -> Duration {
         Duration::from_millis(400)
@@ -263,27 +283,21 @@ impl LossJudge for Aside {
 }
 
 #[test]
-fn a_judge_decides_on_samples_and_lengthens_the_probe_timeout() {
-    let aside: Make = Arc::new(|configured| Box::new(Aside(configured)));
-    let mut rounds = Vec::new();
-    for judge in [None, Some(aside)] {
-        let mut pair = download(way(), 1, 2_000_000, judge);
-        let path = server_path(&pair);
-        rounds.push(path.mean_rtt);
-        // The last packets of a response are lost: only a probe finds that out.
+fn a_judge_lengthens_the_probe_timeout() {
+    let late: Make = Arc::new(|configured| Box::new(Late(configured)));
+    let repaired_after = |judge| {
+        let mut pair = download(way(), 1, 100_000, judge);
         let start = pair.now();
+        // Nothing follows the lost packet: only a probe repairs it.
         pair.drop_next(Direction::ToClient);
-        let report = pair.transfer(500, Direction::ToClient);
-        assert!(report.verified);
-        rounds.push(pair.now() - start);
-    }
-    let [filled, probed, handshake, probed_late] = rounds[..] else {
-        unreachable!("two of each: {rounds:?}");
+        assert!(pair.transfer(500, Direction::ToClient).verified);
+        pair.now() - start
     };
-    // The window fills the queue; the samples of the handshake don't show it.
-    assert!(handshake * 2 < filled * 3 / 2, "{handshake:?} {filled:?}");
+    let (usual, late) = (repaired_after(None), repaired_after(Some(late)));
+    let longer = late - usual;
+    let expected = Duration::from_millis(400);
     assert!(
-        probed_late > probed + Duration::from_millis(250),
-        "{rounds:?}"
+        longer.abs_diff(expected) < Duration::from_millis(20),
+        "{usual:?} {late:?}"
     );
 }
