@@ -92,7 +92,6 @@ impl Application for End {
 struct Move {
     network: Network,
     client: HostId,
-    server: HostId,
     /// The link to the client's second address.
     to_second: LinkId,
     /// The side that sends.
@@ -173,7 +172,6 @@ impl Move {
         let new = Self {
             network,
             client,
-            server,
             to_second,
             sender,
             second,
