@@ -350,7 +350,7 @@ fn redirects_are_followed_only_if_asked() {
     assert_eq!(succeeded(&away.output().unwrap()), "credentials: false");
 
     assert!(failed(&ask("/loop", &["-L", "-o", "g"]), 13).contains("more than 10"));
-    assert!(failed(&ask("/down", &["-L", "-o", "g"]), 13).contains("not protected"));
+    assert!(failed(&ask("/down", &["-L", "-o", "g"]), 13).contains("not encrypted"));
     let mut get = origin.get("/307", &["-L", "-d", "@-"]);
     let message = failed(&get.stdin(Stdio::null()).output().unwrap(), 13);
     assert!(message.contains("standard input"), "{message}");

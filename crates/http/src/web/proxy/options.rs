@@ -30,7 +30,7 @@ pub enum UpstreamError {
     #[error("not a URI: {0}")]
     Syntax(#[from] http::uri::InvalidUri),
     /// The scheme is not `http`: the proxy uses HTTP/1.1 without TLS to its upstream.
-    #[error("an upstream URI must have the scheme http")]
+    #[error("an upstream URI must begin with http://")]
     Scheme,
     /// There is no host.
     #[error("the upstream has no host")]
