@@ -99,11 +99,7 @@ impl Connection {
     /// Counts the bytes for the anti-amplification limit; false if datagrams from there are not
     /// accepted.
     fn on_bytes_from(&mut self, from: &Address, len: usize) -> bool {
-        if self
-            .paths
-            .iter_mut()
-            .any(|path| path.link.on_datagram(from, len))
-        {
+        if self.paths.on_datagram(from, len) {
             return true;
         }
         if self.identity.side.is_client() {

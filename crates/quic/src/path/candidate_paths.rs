@@ -122,6 +122,7 @@ impl CandidatePaths {
     }
 
     /// Where the first path in this role is.
+    #[inline]
     pub(crate) fn in_role(&self, role: Role) -> Option<usize> {
         self.paths.iter().position(|path| path.role == role)
     }

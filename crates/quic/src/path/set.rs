@@ -9,7 +9,7 @@ use swiftwater_wire::ConnectionId;
 use crate::idle_memory::IdleMemory;
 use crate::space::{HandshakeSpaces, Space, SpaceId};
 
-use super::{LossDetection, PathState};
+use super::{Address, LossDetection, PathState};
 
 /// The only owner that iterates over paths. A look-up fails for a path that is not open.
 #[derive(Debug)]
@@ -41,11 +41,17 @@ impl PathSet {
     }
 
     pub(crate) fn get(&self, id: PathId) -> Option<&PathState> {
-        self.iter().find(|path| path.id == id)
+        if self.primary.id == id {
+            return Some(&self.primary);
+        }
+        self.others.iter().find(|path| path.id == id)
     }
 
     pub(crate) fn get_mut(&mut self, id: PathId) -> Option<&mut PathState> {
-        self.iter_mut().find(|path| path.id == id)
+        if self.primary.id == id {
+            return Some(&mut self.primary);
+        }
+        self.others.iter_mut().find(|path| path.id == id)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &PathState> + Clone {
@@ -54,6 +60,14 @@ impl PathSet {
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut PathState> {
         std::iter::once(&mut self.primary).chain(&mut self.others)
+    }
+
+    /// Counts a received datagram's bytes for the anti-amplification limit of the path that they came
+    /// on; false if there is none.
+    pub(crate) fn on_datagram(&mut self, from: &Address, len: usize) -> bool {
+        let mut others = self.others.iter_mut();
+        self.primary.link.on_datagram(from, len)
+            || others.any(|path| path.link.on_datagram(from, len))
     }
 
     /// The path that a packet to `cid` belongs to: connection IDs are issued for one path each. With one
@@ -120,8 +134,11 @@ impl PathSet {
         &mut self,
         id: PathId,
     ) -> Option<(&mut PathState, &mut HandshakeSpaces)> {
-        let paths = std::iter::once(&mut self.primary).chain(&mut self.others);
-        let path = { paths }.find(|path| path.id == id)?;
+        let path = if self.primary.id == id {
+            &mut self.primary
+        } else {
+            self.others.iter_mut().find(|path| path.id == id)?
+        };
         Some((path, &mut self.handshake_spaces))
     }
 
@@ -195,8 +212,8 @@ mod tests {
     use crate::config::TransportConfig;
     use crate::handshake::KeyMarks;
     use crate::path::{
-        AckedDatagramSize, Address, Amplification, CandidatePaths, Ecn, Link, LocalCids, Mtu,
-        PathCids, PathResponseLimit, PathResponses, RemoteCids, Spin, Validation,
+        AckedDatagramSize, Amplification, CandidatePaths, Ecn, Link, LocalCids, Mtu, PathCids,
+        PathResponseLimit, PathResponses, RemoteCids, Spin, Validation,
     };
     use crate::recovery::PathRecovery;
     use crate::transmit::LocalAddress;

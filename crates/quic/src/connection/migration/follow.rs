@@ -24,6 +24,7 @@ impl Connection {
     }
 
     /// The peer has shown itself at `address`: a doubtful path to another one is given up.
+    #[inline]
     fn drop_doubtful_but(&mut self, address: &Address) {
         let candidates = &self.paths.primary().link.candidates;
         if let Some(at) = candidates.in_role(Role::Doubtful)
