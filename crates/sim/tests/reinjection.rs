@@ -507,8 +507,16 @@ fn copies_that_cannot_be_sent_are_reported_back() {
         rejections.iter().filter(of).count()
     };
     assert_eq!(count(RejectionReason::NoPath), 2);
-    assert_eq!(count(RejectionReason::RangeGone), 1);
+    // One range was never there; of the others most were acknowledged while their copies waited.
+    let is_gone = |rejection: &&Rejection| rejection.reason == RejectionReason::RangeGone;
+    let gone = rejections.iter().filter(is_gone);
+    let (never, acknowledged): (Vec<&Rejection>, Vec<&Rejection>) =
+        gone.partition(|rejection| rejection.copy.offset == u64::MAX);
+    assert_eq!(never.len(), 1);
+    assert!(acknowledged.len() > 4_000, "{}", acknowledged.len());
     assert_eq!(count(RejectionReason::QueueFull), 5_000 - 4_096);
     let stats = pair.stats(Side::Server);
-    assert_eq!(stats.invalid_decisions, rejections.len() as u64);
+    // It is no fault of a policy that a range is acknowledged.
+    let invalid = rejections.len() - acknowledged.len();
+    assert_eq!(stats.invalid_decisions, invalid as u64);
 }

@@ -63,7 +63,8 @@ pub trait PolicyFactory: Send + Sync + fmt::Debug {
         })
     }
 
-    /// Judges losses on `path`; `configured` are the thresholds of the configuration.
+    /// Judges losses on `path`; `configured` are the thresholds of the configuration. Made anew when
+    /// the path moves to another address, as its congestion controller is.
     fn loss_judge(&self, _path: PathId, configured: ReorderingThresholds) -> Box<dyn LossJudge> {
         Box::new(FixedThresholds(configured))
     }

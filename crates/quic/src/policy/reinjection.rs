@@ -229,7 +229,7 @@ pub enum RejectionReason {
     /// Too many copies wait to be sent.
     QueueFull,
     /// The range is no part of the stream's data: it ends beyond 2^64, or the stream or the range
-    /// isn't there (any more).
+    /// isn't there (any more): acknowledged or reset while the copy waited.
     RangeGone,
     /// No usable path is among those that may carry it.
     NoPath,

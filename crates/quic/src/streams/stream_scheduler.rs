@@ -60,7 +60,7 @@ pub(super) struct ScheduledStream {
 
 impl ScheduledStream {
     /// Urgency of the stream, 0 to 7.
-    pub(super) fn urgency(&self) -> u8 {
+    pub(super) fn urgency(self) -> u8 {
         // Two ranks to an urgency.
         self.rank / 2
     }
