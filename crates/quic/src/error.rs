@@ -87,6 +87,15 @@ impl From<DecodeError> for TransportError {
     }
 }
 
+/// What a transport error of this end says about its cause.
+fn transport_cause(error: &TransportError) -> &'static str {
+    if error.code == ErrorCode::INTERNAL_ERROR {
+        "the connection can't go on"
+    } else {
+        "the peer broke the protocol"
+    }
+}
+
 /// Why a connection ended.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
@@ -94,8 +103,9 @@ pub enum ConnectionError {
     /// The peer speaks none of our versions.
     #[error("the peer supports none of our QUIC versions")]
     VersionMismatch,
-    /// We closed because the peer broke the protocol.
-    #[error("the peer broke the protocol: {0}")]
+    /// This end closed because of a transport error: the peer broke the protocol, or, with
+    /// INTERNAL_ERROR, this end could not go on.
+    #[error("{cause}: {0}", cause = transport_cause(.0))]
     Transport(TransportError),
     /// The peer's transport closed.
     #[error("closed by the peer's transport: {0}")]

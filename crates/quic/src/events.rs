@@ -16,7 +16,7 @@ pub enum Event {
     /// Application data may be sent although the handshake is not complete. On a client: it resumes a
     /// session that permits early data (0-RTT), and [`Event::EarlyData`] tells later whether the
     /// server took them. On a server: it takes early data, or may send before the client has proved
-    /// anything ([`ServerConfig::half_rtt`](crate::ServerConfig::half_rtt)). LastReported before anything
+    /// anything ([`ServerConfig::half_rtt`](crate::ServerConfig::half_rtt)). Reported before anything
     /// else, if at all.
     EarlyDataReady,
     /// The server took the early data, or rejected them; told to a client that offered some, right

@@ -68,17 +68,16 @@ impl StreamShare {
                 i64::from(starvation_share) - 1
             }
         };
-        let mut turn = match self.turn {
-            Some(turn) => turn,
-            None => {
-                let turn = if datagrams == streams {
-                    self.absent
-                } else {
-                    first
-                };
-                self.left[turn as usize] = weight(turn) * QUANTUM;
-                turn
-            }
+        let mut turn = if let Some(turn) = self.turn {
+            turn
+        } else {
+            let turn = if datagrams == streams {
+                self.absent
+            } else {
+                first
+            };
+            self.left[turn as usize] = weight(turn) * QUANTUM;
+            turn
         };
         while self.left[turn as usize] <= 0 {
             turn = turn.other();

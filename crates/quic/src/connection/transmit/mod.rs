@@ -143,13 +143,8 @@ impl Connection {
         let Some((mut transmission, buffers)) = self.transmission(now, id) else {
             return 0;
         };
-        match transmission.build_datagram(plan, out, buffers) {
-            Ok(len) => len,
-            Err(KeysUnavailable) => {
-                self.fail(now, keys_unavailable());
-                0
-            }
-        }
+        let built = transmission.build_datagram(plan, out, buffers);
+        self.check_built(now, built)
     }
 
     /// Builds one packet in a datagram of its own; returns its length, 0 if nothing came of it.
@@ -164,13 +159,16 @@ impl Connection {
         let Some((mut transmission, buffers)) = self.transmission(now, id) else {
             return 0;
         };
-        match transmission.build_packet(packet, target, out, buffers) {
-            Ok(len) => len,
-            Err(KeysUnavailable) => {
-                self.fail(now, keys_unavailable());
-                0
-            }
+        let built = transmission.build_packet(packet, target, out, buffers);
+        self.check_built(now, built)
+    }
+
+    /// Closes if a packet could not be protected: nothing of it is sent.
+    fn check_built(&mut self, now: Instant, built: Result<usize, KeysUnavailable>) -> usize {
+        if built.is_err() {
+            self.fail(now, keys_unavailable());
         }
+        built.unwrap_or(0)
     }
 
     /// Closes if the peer goes on sending but acknowledges nothing, not even probes: every packet that
