@@ -167,6 +167,14 @@ impl Connection {
         }
     }
 
+    /// Reports what resets of streams brought about.
+    fn report_resets(&mut self, now: Instant) {
+        if self.streams.has_reports() {
+            let (mut fates, _) = self.fates(now);
+            fates.report_resets();
+        }
+    }
+
     /// The owners of what packets carry, and the buffers beside them.
     fn fates(&mut self, now: Instant) -> (Fates<'_>, &mut Buffers) {
         let fates = Fates {

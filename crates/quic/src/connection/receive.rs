@@ -91,7 +91,7 @@ impl Connection {
             }
         }
         self.streams.drain_control(&mut self.control);
-        self.fates(now).0.report_resets();
+        self.report_resets(now);
         let (handshake, paths) = (&self.handshake, &self.paths);
         self.monitor.report_changes(now, handshake, paths);
     }

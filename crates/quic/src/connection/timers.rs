@@ -104,7 +104,7 @@ impl Connection {
         self.control.repeat_by(now);
         self.datagrams.expire(now);
         self.streams.drain_control(&mut self.control);
-        self.fates(now).0.report_resets();
+        self.report_resets(now);
     }
 
     /// The loss timer or the probe timer, whichever runs.

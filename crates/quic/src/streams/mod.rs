@@ -271,6 +271,12 @@ impl Streams {
         }
     }
 
+    /// True if [`Streams::poll_life`] or [`Streams::poll_notice`] has something.
+    pub(crate) fn has_reports(&self) -> bool {
+        self.lives.get().is_some_and(|lives| !lives.is_empty())
+            || self.notices.get().is_some_and(|notices| !notices.is_empty())
+    }
+
     /// The next stream that came into being (true) or ended, for observers. To be drained like
     /// [`Streams::poll_control`].
     pub(crate) fn poll_life(&mut self) -> Option<(StreamId, bool)> {

@@ -85,8 +85,10 @@ impl Connection {
             return Plan::nothing();
         }
         let has_window = path.recovery.has_window_for(limit);
-        let (mut fates, buffers) = self.fates(now);
-        fates.copy_handshake(data_may_go && has_window, &mut buffers.loss);
+        if !self.handshake.is_confirmed() {
+            let (mut fates, buffers) = self.fates(now);
+            fates.copy_handshake(data_may_go && has_window, &mut buffers.loss);
+        }
         let has_data = self.levels_in_use().iter().any(|&level| {
             let space = self.paths.space(SpaceId::of(level, id));
             self.can_seal(level) && space.is_some_and(|space| self.has_data(id, level, space))

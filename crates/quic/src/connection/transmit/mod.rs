@@ -43,7 +43,7 @@ impl Connection {
             return self.transmit_close(now, buf);
         }
         self.streams.drain_control(&mut self.control);
-        self.fates(now).0.report_resets();
+        self.report_resets(now);
         self.poll_feedback(now);
         if let Some(transmit) = self.transmit_on_candidate(now, buf) {
             return Some(transmit);
