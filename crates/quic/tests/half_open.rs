@@ -29,7 +29,7 @@ const FLOOD: u32 = 100_000;
 /// Heap of one half-open connection at most, bytes: TLS session, flight and routes included.
 const HALF_OPEN: i64 = 32 << 10;
 /// Heap of the record of used tokens: of its two generations the first is begun by the first token.
-const TOKEN_RECORD: i64 = UsedTokens::DEFAULT_MEMORY.get() as i64 / 2;
+const TOKEN_RECORD: i64 = UsedTokens::DEFAULT_MEMORY.get().cast_signed() / 2;
 /// What stays of one that is over, bytes: room in tables, which the next flood uses again.
 const LEFT_BEHIND: i64 = 1 << 10;
 

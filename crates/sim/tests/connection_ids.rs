@@ -245,7 +245,7 @@ fn ids_that_other_connections_have_are_issued_anew() {
             .seed(seed)
             .link(link(10, 20))
             .endpoint(Side::Server, |endpoint| {
-                endpoint.cids = Some(Arc::new(FewIds(40)))
+                endpoint.cids = Some(Arc::new(FewIds(40)));
             })
             .build()
             .unwrap();

@@ -66,7 +66,7 @@ fn a_client_that_waits_for_a_response_finds_its_server_from_a_new_address() {
         pair.advance(secs(2));
         assert_eq!(pair.server().remote(), address);
         let mut read = 0;
-        let mut buffer = [0; 20_000];
+        let mut buffer = vec![0; 20_000];
         while let Ok(more) = pair.client().recv_stream(id).read(&mut buffer) {
             let swiftwater_quic::ReadOutcome::Data(n) = more else {
                 break;

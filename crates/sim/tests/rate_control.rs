@@ -45,7 +45,8 @@ fn the_view_of_a_path_shows_rate_and_queue() {
     assert_eq!(rate.cwnd, stats.cwnd);
     assert_eq!(rate.smoothed_rtt, Some(stats.smoothed_rtt));
     assert_eq!(rate.delivery_rate, stats.delivery_rate);
-    assert_eq!(rate.queue_delay, stats.smoothed_rtt - stats.min_rtt);
+    let queue_delay = stats.smoothed_rtt.saturating_sub(stats.min_rtt);
+    assert_eq!(rate.queue_delay, queue_delay);
     // CUBIC fills the queue of the link.
     assert!(rate.queue_delay > Duration::from_millis(5), "{rate:?}");
     assert!(rate.queued_bytes() > ByteCount::new(2_000), "{rate:?}");

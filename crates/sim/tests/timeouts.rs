@@ -296,21 +296,3 @@ fn haste_amplifies_nothing() {
         }
     }
 }
-
-/// Packets that wait for their keys are acknowledged late, which is no part of the round-trip time: the
-/// delay that their ACK reports begins with their arrival.
-#[test]
-fn packets_that_wait_for_keys_do_not_lengthen_the_round_trip_time() {
-    let mut pair = Pair::builder().link(link(10, 20)).build().unwrap();
-    let until = Instant::from_millis(400);
-    support::drop_if(&mut pair, Direction::ToServer, move |datagram| {
-        let types = support::packet_types(datagram.data);
-        datagram.now < until && types.contains(&PacketType::Handshake)
-    });
-    pair.start_transfer(20_000, Direction::ToServer);
-    assert!(pair.connect());
-    assert!(pair.now() > until);
-    assert!(pair.finish_transfers());
-    let path = support::path(&pair, Side::Client);
-    assert!(path.smoothed_rtt < millis(50), "{path:?}");
-}

@@ -274,7 +274,10 @@ impl Streams {
     /// True if [`Streams::poll_life`] or [`Streams::poll_notice`] has something.
     pub(crate) fn has_reports(&self) -> bool {
         self.lives.get().is_some_and(|lives| !lives.is_empty())
-            || self.notices.get().is_some_and(|notices| !notices.is_empty())
+            || self
+                .notices
+                .get()
+                .is_some_and(|notices| !notices.is_empty())
     }
 
     /// The next stream that came into being (true) or ended, for observers. To be drained like

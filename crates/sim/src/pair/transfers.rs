@@ -49,7 +49,7 @@ impl Transfer {
 /// All transfers.
 #[derive(Debug, Default)]
 pub(super) struct Transfers {
-    transfers: Vec<Transfer>,
+    list: Vec<Transfer>,
     by_stream: BTreeMap<StreamId, usize>,
     /// Transfers without a stream, by direction; all earlier ones have one.
     next_to_open: [usize; 2],
@@ -59,9 +59,9 @@ pub(super) struct Transfers {
 
 impl Transfers {
     pub(super) fn add(&mut self, direction: Direction, bytes: u64, now: Instant) -> TransferId {
-        let id = self.transfers.len();
+        let id = self.list.len();
         let pattern = Pattern::new(id as u64);
-        self.transfers.push(Transfer {
+        self.list.push(Transfer {
             from: direction.sender(),
             bytes,
             source: Source::new(pattern, Some(bytes)),
@@ -78,7 +78,7 @@ impl Transfers {
     /// Opens streams for the transfers from `side` that have none, as far as permitted.
     pub(super) fn open(&mut self, side: Side, connection: &mut Connection) {
         let next = &mut self.next_to_open[side as usize];
-        while let Some(transfer) = self.transfers.get_mut(*next) {
+        while let Some(transfer) = self.list.get_mut(*next) {
             if transfer.from == side {
                 let Some(id) = connection.open(Dir::Uni) else {
                     return;
@@ -98,13 +98,13 @@ impl Transfers {
 
     /// True if a transfer to `side` isn't complete yet.
     pub(super) fn expects(&self, side: Side) -> bool {
-        let mut transfers = self.transfers.iter();
+        let mut transfers = self.list.iter();
         self.unsettled > 0 && transfers.any(|each| each.from != side && each.finish.is_none())
     }
 
     pub(super) fn write(&mut self, id: StreamId, connection: &mut Connection) {
         if let Some(&at) = self.by_stream.get(&id) {
-            let _ = self.transfers[at].source.pump(connection, id);
+            let _ = self.list[at].source.pump(connection, id);
         }
     }
 
@@ -112,7 +112,7 @@ impl Transfers {
         let Some(&at) = self.by_stream.get(&id) else {
             return;
         };
-        let transfer = &mut self.transfers[at];
+        let transfer = &mut self.list[at];
         if transfer.finish.is_some() || transfer.failed {
             return;
         }
@@ -130,11 +130,11 @@ impl Transfers {
     }
 
     pub(super) fn is_verified(&self) -> bool {
-        self.transfers.iter().all(Transfer::is_verified)
+        self.list.iter().all(Transfer::is_verified)
     }
 
     pub(super) fn report(&self, id: TransferId, now: Instant) -> TransferReport {
-        let transfer = &self.transfers[id.0];
+        let transfer = &self.list[id.0];
         TransferReport {
             start: transfer.start,
             finish: transfer.finish.unwrap_or(now),

@@ -69,7 +69,10 @@ fn the_loss_of_the_newest_copy_waits_for_an_older_one_on_another_path() {
     let range = 0..1000;
     assert_eq!(
         lose(&mut history, carrier(FAST, 1), range.clone(), Fate::Lost),
-        [0..1000]
+        vec![Range {
+            start: 0,
+            end: 1000
+        }]
     );
     send(
         &mut history,
@@ -90,7 +93,10 @@ fn the_loss_of_the_newest_copy_waits_for_an_older_one_on_another_path() {
     );
     assert_eq!(
         lose(&mut history, carrier(SLOW, 1), range, Fate::Lost),
-        [0..1000]
+        vec![Range {
+            start: 0,
+            end: 1000
+        }]
     );
 }
 
@@ -134,7 +140,10 @@ fn a_replica_that_is_lost_leaves_the_first_transmission_in_flight() {
     );
     assert_eq!(
         lose(&mut history, carrier(SLOW, 1), 0..1000, Fate::Lost),
-        [0..1000]
+        vec![Range {
+            start: 0,
+            end: 1000
+        }]
     );
 }
 
@@ -146,11 +155,14 @@ fn a_replica_of_two_packets_leaves_two_ranges() {
     assert_eq!(lose(&mut history, carrier(SLOW, 1), 0..600, Fate::Lost), []);
     assert_eq!(
         lose(&mut history, carrier(FAST, 4), 0..1000, Fate::Lost),
-        [0..600]
+        vec![Range { start: 0, end: 600 }]
     );
     assert_eq!(
         lose(&mut history, carrier(SLOW, 2), 600..1000, Fate::Lost),
-        [600..1000]
+        vec![Range {
+            start: 600,
+            end: 1000
+        }]
     );
 }
 
@@ -159,7 +171,10 @@ fn what_a_probe_repeats_may_still_arrive() {
     let mut history = RetransmissionHistory::default();
     assert_eq!(
         lose(&mut history, carrier(SLOW, 1), 0..1000, Fate::Probed),
-        [0..1000]
+        vec![Range {
+            start: 0,
+            end: 1000
+        }]
     );
     send(
         &mut history,
