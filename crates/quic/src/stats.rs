@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use swiftwater_units::{Bandwidth, ByteCount, PacketCount, PathId};
+use swiftwater_units::{Bandwidth, ByteCount, Instant, PacketCount, PathId};
 
 use crate::events::EarlyDataOutcome;
 use crate::frame_counts::{FrameCounter, FrameCounts};
@@ -123,13 +123,14 @@ pub(crate) struct Totals {
     pub(crate) path_changes: u64,
     pub(crate) invalid_decisions: u64,
     pub(crate) flow_blocked: Duration,
-    pub(crate) handshake_duration: Option<Duration>,
-    pub(crate) confirmed_after: Option<Duration>,
+    pub(crate) handshake_completed_at: Option<Instant>,
+    pub(crate) handshake_confirmed_at: Option<Instant>,
 }
 
 impl Totals {
     /// Statistics with these in them, and nothing else.
-    pub(crate) fn told(&self) -> ConnectionStats {
+    pub(crate) fn snapshot(&self, started_at: Instant) -> ConnectionStats {
+        let since_start = |at: Option<Instant>| at.map(|at| at - started_at);
         ConnectionStats {
             datagrams_sent: self.datagrams_sent,
             datagrams_received: self.datagrams_received,
@@ -142,8 +143,8 @@ impl Totals {
             frames_received: self.frames_received.totals(),
             path_changes: self.path_changes,
             invalid_decisions: self.invalid_decisions,
-            handshake_duration: self.handshake_duration,
-            confirmed_after: self.confirmed_after,
+            handshake_duration: since_start(self.handshake_completed_at),
+            confirmed_after: since_start(self.handshake_confirmed_at),
             ..ConnectionStats::default()
         }
     }

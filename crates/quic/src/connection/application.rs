@@ -296,7 +296,7 @@ impl Connection {
 
     /// Counters and measurements. Costs one small allocation.
     pub fn stats(&self) -> ConnectionStats {
-        let mut stats = self.monitor.stats.told();
+        let mut stats = self.monitor.stats.snapshot(self.lifecycle.started_at());
         let streams = self.streams.stats();
         stats.stream_bytes_sent = streams.sent_bytes.into();
         stats.stream_bytes_retransmitted = streams.retransmitted_bytes.into();

@@ -65,7 +65,7 @@ impl Connection {
             self.streams.set_receive_rate(now, Some(rate));
         }
         self.sync_mtu(now, path);
-        self.monitor.stats.handshake_duration = Some(now - self.lifecycle.started_at());
+        self.monitor.stats.handshake_completed_at = Some(now);
         self.outbox.event(Event::Connected);
         if self.identity.side.is_server() {
             self.control
@@ -97,7 +97,7 @@ impl Connection {
             return;
         }
         self.handshake.confirm();
-        self.monitor.stats.confirmed_after = Some(now - self.lifecycle.started_at());
+        self.monitor.stats.handshake_confirmed_at = Some(now);
         self.discard(EncryptionLevel::Initial);
         self.discard(EncryptionLevel::Handshake);
         self.paths.primary_mut().link.ecn.on_handshake_confirmed();
