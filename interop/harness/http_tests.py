@@ -121,7 +121,7 @@ class Checks(unittest.TestCase):
         for packets in wrong:
             with self.assertRaisesRegex(Failure, "closed with"):
                 http_cases.check_closes(Passed(*packets))
-        with self.assertRaisesRegex(Failure, "nobody"):
+        with self.assertRaisesRegex(Failure, "no end"):
             http_cases.check_closes(Passed(), needed=True)
 
     def test_cancelled(self):
