@@ -341,7 +341,7 @@ async fn a_resumed_connection_takes_requests_as_early_data() {
                 .connect(&pair.config, to, "localhost")
                 .unwrap();
             let config = h3::Config {
-                remembered: remembered.clone(),
+                remembered,
                 ..h3::Config::default()
             };
             let client = SendRequest::new(connecting.into_early().unwrap(), config);
