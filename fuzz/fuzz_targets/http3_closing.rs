@@ -1,4 +1,4 @@
-//! HTTP/3 connections that end at any moment: the engine always returns, and nobody waits forever.
+//! HTTP/3 connections that end at any moment: the engine always returns, and no call waits forever.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -8,15 +8,14 @@ use crate::datagrams::Datagrams;
 use crate::establishment::HandshakeSpeedup;
 use crate::frame_writer::{Carried, Fate};
 use crate::handshake::Handshake;
+use crate::monitor::Monitor;
 use crate::observe::{LossTrigger, Observation};
 use crate::path::{LossFacts, PathSet};
 use crate::policy::Occasion;
+use crate::policy_host::PolicyHost;
 use crate::recovery::LostRecord;
 use crate::space::SpaceId;
 use crate::streams::{Carrier, CarrierFate, RepairEvent, StreamRun, Streams};
-
-use crate::monitor::Monitor;
-use crate::policy_host::PolicyHost;
 
 /// The owners of what packets carry, borrowed for one event.
 pub(crate) struct Fates<'a> {

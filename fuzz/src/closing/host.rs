@@ -231,7 +231,7 @@ impl Host {
         self.requests.sort_unstable();
         let requests: BTreeSet<StreamId> = self.requests.drain(..).collect();
         for id in requests {
-            assert!(!self.read(attack, id), "whoever reads {id:?} waits forever");
+            assert!(!self.read(attack, id), "a read of {id:?} waits forever");
         }
         assert_eq!(self.engine.open_requests(), 0, "{:?}", self.side);
     }

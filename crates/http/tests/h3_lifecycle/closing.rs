@@ -183,7 +183,7 @@ fn trailers_that_wait_for_the_table_are_not_waited_for_after_the_end_of_a_connec
         end_unseen_but_kept(&mut duel, end);
         duel.world.client.pull(&mut duel.world.pair, request);
         let error = &duel.world.client.messages[&request].error;
-        assert!(error.is_some(), "{end:?}: whoever reads waits forever");
+        assert!(error.is_some(), "{end:?}: a read waits forever");
         assert_eq!(duel.world.client.engine.open_requests(), 0);
     }
 }

@@ -95,7 +95,7 @@ impl Connection {
     }
 
     /// Queues an unreliable datagram (RFC 9221). [`DatagramOptions::urgency`] is its place among
-    /// streams; [`Event::DatagramFate`] tells what became of it if it has a key.
+    /// streams; [`Event::DatagramFate`] reports its fate if it has a key.
     pub fn send_datagram_with(
         &mut self,
         data: Bytes,

@@ -1,4 +1,4 @@
-//! Whether the peer still has stream data to send, as far as this end can tell (RFC 9000, section 3.2).
+//! Whether the peer still has stream data to send, judged by what has arrived (RFC 9000, section 3.2).
 
 use swiftwater_units::Dir;
 

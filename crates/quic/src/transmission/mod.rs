@@ -21,16 +21,15 @@ use crate::crypto::EncryptionLevel;
 use crate::datagram_size::MIN_INITIAL_SIZE;
 use crate::datagrams::Datagrams;
 use crate::handshake::{Handshake, KeysUnavailable};
-use crate::path::{PathState, discard_space};
-use crate::space::{HandshakeSpaces, Space, SpaceId};
-use crate::streams::Streams;
-
 use crate::identity::Identity;
 use crate::lifecycle::Lifecycle;
 use crate::monitor::Monitor;
+use crate::path::{PathState, discard_space};
 use crate::policy_host::PolicyHost;
+use crate::space::{HandshakeSpaces, Space, SpaceId};
+use crate::streams::Streams;
 
-/// The parts of a connection that write packets or hear of them, for one path.
+/// The parts of a connection that one path's packets are written from and recorded in.
 pub(crate) struct Transmission<'a> {
     pub(crate) now: Instant,
     pub(crate) identity: &'a mut Identity,

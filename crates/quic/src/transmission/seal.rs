@@ -357,7 +357,7 @@ impl Transmission<'_> {
     }
 
     /// Leaves out a packet number now and then: a peer that acknowledges it lies (RFC 9000, section
-    /// 21.4). The distance doubles with the numbers used, so the cost vanishes.
+    /// 21.4). The distance doubles with the numbers used, so that the share of skipped numbers falls towards zero.
     fn maybe_skip_number(&mut self, number: PacketNumber) {
         let n = number.get();
         let space = &mut self.path.space;

@@ -1,8 +1,9 @@
 //! Moving to another path (RFC 9000, sections 8.2 and 9): what clients and servers have in common.
 //!
 //! One path is in use; `path::CandidatePaths` holds those that are probed and the previous one.
-//! `follow` is a server's part, `request` a client's, and `liveness` probes a path that is silent. Here lives what both need: challenges and
-//! responses, the switch from one path to another, and what is to be forgotten on the way.
+//! `follow` is a server's part, `request` a client's. Here is what both need: challenges and responses, the
+//! switch from one path to another, and what is retired with a path. When a silent path is probed is in
+//! `deadlines`.
 //!
 //! A change of port alone is taken for a NAT rebinding: the network path stays the same, so RTT and
 //! window are kept. Any other change starts them anew (section 9.4). What was known is kept for as
@@ -57,9 +58,8 @@ impl Connection {
     /// A PATH_CHALLENGE arrived. It is echoed on the path that it came from, and nowhere else
     /// (section 8.2.2).
     pub(super) fn on_path_challenge(&mut self, now: Instant, data: [u8; 8], origin: &Origin<'_>) {
-        let entry = self.paths.primary_mut();
-        let rtt = entry.recovery.rtt().smoothed;
-        let path = &mut *entry;
+        let path = self.paths.primary_mut();
+        let rtt = path.recovery.rtt().smoothed;
         if !path.link.path_response_limit.admit(now, rtt) {
             return self.monitor.dropped(now, "challenges beyond measure");
         }
