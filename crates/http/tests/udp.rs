@@ -316,50 +316,6 @@ async fn a_draining_server_finishes_what_it_has() {
     .await;
 }
 
-#[tokio::test]
-async fn a_resumed_connection_takes_requests_as_early_data() {
-    guard(async {
-        let pair = Pair::new(service_fn(greet));
-        let client = pair.connect().await;
-        assert_eq!(
-            read(client.send(get("/1")).await.unwrap()).await,
-            "/1 early: false"
-        );
-        client.connection().handshake_confirmed().await.unwrap();
-        let remembered = client.peer_settings();
-        assert!(remembered.is_some());
-        // Tickets follow the confirmation, if they don't arrive with it.
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        client.close();
-        let to = pair.server_end.local_addr();
-        // A request that the server reads together with the end of the handshake needs no mark as early data
-        // any more (RFC 8470, section 5.1), which happens on a busy machine.
-        let mut was_early = false;
-        for _ in 0..10 {
-            let connecting = pair
-                .client_end
-                .connect(&pair.config, to, "localhost")
-                .unwrap();
-            let config = h3::Config {
-                remembered,
-                ..h3::Config::default()
-            };
-            let client = SendRequest::new(connecting.into_early().unwrap(), config);
-            let answer = read(client.send(get("/2")).await.unwrap()).await;
-            was_early = answer == "/2 early: true";
-            if was_early {
-                break;
-            }
-            assert_eq!(answer, "/2 early: false");
-            client.connection().handshake_confirmed().await.unwrap();
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            client.close();
-        }
-        assert!(was_early);
-    })
-    .await;
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_takes_nothing_is_given_up() {
     guard(async {

@@ -37,6 +37,8 @@ pub struct Pair {
     pub server_end: Endpoint,
     pub client_end: Endpoint,
     pub config: ClientConfig,
+    /// The client's.
+    pub sessions: Arc<MemorySessionStore>,
 }
 
 fn endpoint_config(seed: u8) -> EndpointConfig {
@@ -69,10 +71,11 @@ impl Pair {
             early_data: EarlyData::Accept,
             ..ServerConfig::new(Arc::new(tls), Arc::clone(&transport))
         };
+        let sessions = Arc::new(MemorySessionStore::default());
         let tls = ClientTls::with_roots([certificate.certificate_der()])
             .unwrap()
             .alpn([ALPN_HTTP3])
-            .sessions(Arc::new(MemorySessionStore::default()))
+            .sessions(Arc::clone(&sessions) as _)
             .early_data(true);
         let config = ClientConfig {
             crypto: Arc::new(tls),
@@ -92,6 +95,7 @@ impl Pair {
             server_end,
             client_end,
             config,
+            sessions,
         };
         let (server, acceptor) = (pair.server.clone(), pair.server_end.clone());
         tokio::spawn(async move {
